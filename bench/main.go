@@ -1,5 +1,5 @@
-// Bench measures this library against raw scripts, which nothing can be cheaper than, and against others' libraries, and prints
-// what it found. See README.md.
+// Bench measures this library against raw scripts, which nothing can beat, and against other
+// libraries, and prints the results. See README.md.
 package main
 
 import (
@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/bench/contestants"
 	"holdfast/bench/report"
-	"holdfast/bench/rivals"
 	"holdfast/bench/scenario"
 	"holdfast/bench/server"
 	"holdfast/bench/worker"
@@ -51,12 +51,15 @@ func parse() (options, error) {
 	flag.BoolVar(&o.short, "short", false, "shorter and fewer rounds: less than two minutes in all")
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each contestant (default 3, or 2 with -short)")
 	flag.StringVar(&pattern, "scenario", "", "only scenarios that match this regular `expression`")
-	flag.StringVar(&who, "contestant", "", "only contestants that match this regular `expression`, and the floor")
+	flag.StringVar(&who, "contestant", "",
+		"only contestants that match this regular `expression`, and the floor")
 	flag.StringVar(&o.json, "json", "", "write the figures of all rounds to this `file`")
 	flag.StringVar(&o.markdown, "markdown", "", "write the report to this `file`")
 	flag.StringVar(&o.plots, "plots", "", "draw plots into this `directory`")
-	flag.StringVar(&o.profiles, "cpuprofile", "", "write CPU profiles of the processes with a client into this `directory`")
-	flag.StringVar(&o.as, "as", "", "the `command` that a reader repeats the run with, if it is not this one")
+	flag.StringVar(&o.profiles, "cpuprofile", "",
+		"write CPU profiles of the processes with a client into this `directory`")
+	flag.StringVar(&o.as, "as", "",
+		"the `command` that a reader repeats the run with, if it is not this one")
 	flag.BoolVar(&o.quiet, "quiet", false, "do not say on standard error what is being measured")
 	flag.Parse()
 	if o.rounds == 0 {
@@ -101,14 +104,16 @@ func run(ctx context.Context) (err error) {
 	return err
 }
 
-// measureAll runs the scenarios that were asked for. With an error there may be a result of those that did not fail.
+// measureAll runs the requested scenarios. With an error it may still return the results of those
+// that did not fail.
 func measureAll(ctx context.Context, o options) (*report.Result, error) {
 	began := time.Now()
 	e := &scenario.Env{Short: o.short, Rounds: o.rounds, Who: o.contestant, Pool: &worker.Pool{}}
 	defer func() { e.Pool.Stop() }()
 	e.Log = func(format string, args ...any) {
 		if !o.quiet {
-			fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+			fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(),
+				fmt.Sprintf(format, args...))
 		}
 	}
 	var wanted []scenario.Scenario
@@ -124,7 +129,7 @@ func measureAll(ctx context.Context, o options) (*report.Result, error) {
 	if e.WantsJava(wanted) {
 		e.Log("Redisson is built, if it has changed")
 		var err error
-		if e.Java, java, err = rivals.BuildRedisson(ctx); err != nil {
+		if e.Java, java, err = contestants.BuildRedisson(ctx); err != nil {
 			return nil, err
 		}
 		e.Log("%s", java)
@@ -148,12 +153,15 @@ func measureAll(ctx context.Context, o options) (*report.Result, error) {
 		}
 		result.Tables = append(result.Tables, table)
 	}
-	result.Machine.Command, result.Machine.Rounds = cmp.Or(o.as, strings.Join(append([]string{"go run ."}, os.Args[1:]...), " ")), o.rounds
+	result.Machine.Command, result.Machine.Rounds = cmp.Or(o.as,
+		strings.Join(append([]string{"go run ."}, os.Args[1:]...), " ")), o.rounds
 	return result, failed
 }
 
 // runOne runs a scenario on a server of its own.
-func runOne(ctx context.Context, e *scenario.Env, s scenario.Scenario, result *report.Result) (*report.Table, error) {
+func runOne(
+	ctx context.Context, e *scenario.Env, s scenario.Scenario, result *report.Result,
+) (*report.Table, error) {
 	var err error
 	if e.Server, err = server.Start(ctx, worker.AnyCore); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func requireHandedOver(t *testing.T, servers *integration.Servers, holder, waite
 	names ...string) {
 	t.Helper()
 	locktest.BestOf(t, soon, func() time.Duration {
-		hold := locktest.Take(t, holder, longLease)
+		hold := locktest.Acquire(t, holder, longLease)
 		_, err := waiter.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		done := locktest.LockInBackground(t.Context(), waiter, longLease)

@@ -39,14 +39,14 @@ const commandTimeout = 500 * time.Millisecond
 func TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree(t *testing.T) {
 	t.Parallel()
 	servers, network, far, near := behind(t)
-	locktest.Unlock(t, locktest.Take(t, far.NewLock("job"), longLease)) // connects it
+	locktest.Unlock(t, locktest.Acquire(t, far.NewLock("job"), longLease)) // connects it
 	network.DropRequests()
 	locktest.Within(t, commandTimeout+soon, func() {
 		_, err := far.NewLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	})
 	require.Zero(t, servers.Masters(t)[0].DoInt(t, "EXISTS", "job"))
-	locktest.Unlock(t, locktest.Take(t, near.NewLock("job"), longLease))
+	locktest.Unlock(t, locktest.Acquire(t, near.NewLock("job"), longLease))
 
 	require.NoError(t, network.Heal())
 	// Its connection has been reset, which the next request finds out. A waiter then asks again.
@@ -60,7 +60,7 @@ func TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnd
 	t.Parallel()
 	const lease = 3 * time.Second
 	_, network, far, near := behind(t)
-	hold := locktest.Take(t, far.NewLock("job"), lease)
+	hold := locktest.Acquire(t, far.NewLock("job"), lease)
 	acquired := time.Now()
 	network.DropRequests()
 	locktest.Within(t, commandTimeout+soon, func() {
@@ -90,7 +90,7 @@ func TestSlowNetworkDelaysWakeUpsByItsOwnTimeOnlyAndIsCountedAgainstTheHold(t *t
 	)
 	servers, network, far, near := behind(t)
 	network.Delay(delay)
-	hold := locktest.Take(t, far.NewLock("job"), lease)
+	hold := locktest.Acquire(t, far.NewLock("job"), lease)
 	answered := time.Now()
 	require.True(t, hold.Valid())
 	// Its lease runs from before the request was sent, which was two delays ago at the latest.

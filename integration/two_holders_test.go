@@ -32,7 +32,7 @@ func newBreach(t *testing.T, topology integration.Topology,
 		return newClient(t, servers.Client(t, redistest.OneConnection), "")
 	}
 	b := &breach{Servers: servers, first: process(), second: process()}
-	b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
+	b.hold = locktest.Acquire(t, b.first.NewFencedLock("job"), longLease)
 	return b
 }
 
@@ -104,7 +104,7 @@ func TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders(t *testing.T) {
 		locktest.Unlock(t, b.hold)
 		inSync(t, b.Home(t, "job"), b.Replicas(t)) // they know the first token
 		b.cutReplicasOff(t)
-		b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
+		b.hold = locktest.Acquire(t, b.first.NewFencedLock("job"), longLease)
 		b.Home(t, "job").Kill(t)
 		b.Failover(t, "job")
 		require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "the same token twice")
@@ -117,7 +117,7 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 		locktest.Unlock(t, b.hold)
 		inSync(t, b.Home(t, "job"), b.Replicas(t))
 		lock := b.careful(t, locktest.Timeout).NewFencedLock("job")
-		hold := locktest.Take(t, lock, longLease)
+		hold := locktest.Acquire(t, lock, longLease)
 		dead := b.Home(t, "job")
 		dead.Kill(t)
 		promoted := b.Failover(t, "job")
@@ -138,7 +138,7 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 		}, "the first does not find its lock on the promoted replica")
 		require.True(t, hold.Valid())
 		locktest.Unlock(t, hold)
-		require.Greater(t, locktest.Take(t, b.second.NewFencedLock("job"), longLease).Token(),
+		require.Greater(t, locktest.Acquire(t, b.second.NewFencedLock("job"), longLease).Token(),
 			hold.Token())
 	})
 }

@@ -19,7 +19,7 @@ func requireWaitersServed(t *testing.T, servers *integration.Servers, fault func
 	holds, waits := map[string]*rlock.Hold{}, map[string]<-chan locktest.Outcome{}
 	name := func(kind string) string { return "{job}" + kind } // all of them in one slot
 	for kind, lock := range kinds {
-		holds[kind] = locktest.Take(t, kinds[excluding(kind)](holder, name(kind)), longLease)
+		holds[kind] = locktest.Acquire(t, kinds[excluding(kind)](holder, name(kind)), longLease)
 		waits[kind] = locktest.LockInBackground(t.Context(), lock(waiter, name(kind)), longLease)
 	}
 	locktest.Eventually(t, func() bool { return listeners(servers, "job") >= len(kinds) },

@@ -56,7 +56,7 @@ func TestEveryFaultIsReportedAndOutlasted(t *testing.T) {
 				_, err := lock.Info(t.Context())
 				return err == nil
 			}, "connected again, or a release may be what a lost reply was about")
-			if f.Takes {
+			if f.LosesLock {
 				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 			} else {
 				require.True(t, hold.Valid())

@@ -31,8 +31,8 @@ type (
 
 var (
 	closeClient      = locktest.CloseClient
-	take             = locktest.Take
-	takeWith         = locktest.TakeWith
+	take             = locktest.Acquire
+	takeWith         = locktest.AcquireWith
 	unlock           = locktest.Unlock
 	inBackground     = locktest.InBackground
 	lockInBackground = locktest.LockInBackground

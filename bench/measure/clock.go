@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The readings of time.Now come from the machine's monotonic clock, less an offset of the process. It takes no system call to
-// read them.
+// time.Now reads the machine's monotonic clock, less an offset of the process, without a system
+// call.
 var (
 	began   = time.Now()
 	beganAt = monotonic()
@@ -16,14 +16,14 @@ var (
 func monotonic() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err) // there is no Linux without it
+		panic(err) // every Linux has it
 	}
 	return time.Duration(t.Nano())
 }
 
-// Now reads the monotonic clock of the machine. Unlike the readings inside time.Time those of two processes can be compared;
-// they agree within a microsecond.
+// Now reads the monotonic clock of the machine. Unlike the readings inside time.Time, those of two
+// processes can be compared; they agree within a microsecond.
 func Now() time.Duration { return beganAt + time.Since(began) }
 
-// SleepUntil returns when the clock shows at, or at once if that has passed.
+// SleepUntil sleeps until the clock shows at. It returns at once if that has passed.
 func SleepUntil(at time.Duration) { time.Sleep(at - Now()) }

@@ -1,3 +1,3 @@
-// Package measure turns what was observed into figures: quantiles, fairness, medians of rounds, memory, and a clock that all
-// processes of a machine share.
+// Package measure turns observations into figures: quantiles, fairness, medians of rounds, and
+// memory. It has a clock that all processes of a machine share.
 package measure

@@ -8,12 +8,13 @@ import (
 const (
 	subBits = 8 // buckets of one power of two: 256, so a quantile is right within 0.4 %
 	sub     = 1 << subBits
-	// Everything from about nine minutes on is one bucket.
+	// The last bucket holds everything from about nine minutes on.
 	buckets = (39 - subBits + 1) * sub
 )
 
-// Histogram counts durations in buckets that are 0.4 % wide. Recording costs no allocation, so it can be done within what is
-// measured. The zero value is empty. It is not safe for concurrent use: each goroutine has its own, and they are merged.
+// Histogram counts durations in buckets that are 0.4 % wide. Recording does not allocate, so that
+// it can be done within what is measured. The zero value is empty. It is not safe for concurrent
+// use: each goroutine has its own, and they are merged.
 type Histogram struct {
 	counts [buckets]uint32
 	most   time.Duration
@@ -35,7 +36,7 @@ func bucketOf(d time.Duration) int {
 	return min((exponent+1)*sub+int(v>>exponent)-sub, buckets-1)
 }
 
-// lowest is the smallest duration that belongs to a bucket.
+// lowest returns the smallest duration of a bucket.
 func lowest(bucket int) time.Duration {
 	if bucket < sub {
 		return time.Duration(bucket)
@@ -44,7 +45,7 @@ func lowest(bucket int) time.Duration {
 	return time.Duration((bucket%sub + sub) << exponent)
 }
 
-// Bars are the buckets that are not empty, in the form in which a process tells them to another.
+// Bars are the buckets that are not empty, as one process sends them to another.
 type Bars struct {
 	Bucket []int         `json:"bucket"`
 	Count  []uint32      `json:"count"`
@@ -70,7 +71,7 @@ func (h *Histogram) Add(b Bars) {
 	h.most = max(h.most, b.Most)
 }
 
-// Count is how many durations were recorded.
+// Count returns the number of recorded durations.
 func (h *Histogram) Count() int {
 	total := 0
 	for _, n := range h.counts {
@@ -79,11 +80,11 @@ func (h *Histogram) Count() int {
 	return total
 }
 
-// Max is the longest recorded duration, exactly.
+// Max returns the longest recorded duration, exactly.
 func (h *Histogram) Max() time.Duration { return h.most }
 
-// Quantile is the duration that a fraction q of all do not exceed: 0.5 is the median, 1 the longest. It is 0 if nothing was
-// recorded.
+// Quantile returns the duration that a fraction q of all do not exceed: 0.5 is the median, 1 the
+// longest. It returns 0 if nothing was recorded.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	total := h.Count()
 	if total == 0 {

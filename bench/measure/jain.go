@@ -1,7 +1,7 @@
 package measure
 
-// Jain is Jain's index of fairness over the shares that each got: 1 if all got the same, 1/n if one of n got everything. It
-// is 1 when nobody got anything.
+// Jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one of n is everything.
+// It returns 1 if all shares are 0.
 func Jain(shares []int) float64 {
 	var sum, squares float64
 	for _, s := range shares {

@@ -4,21 +4,23 @@ import "runtime"
 
 // Memory is what a process uses.
 type Memory struct {
-	Mallocs    uint64 `json:"mallocs"` // so far, freed ones too
-	Live       uint64 `json:"live"`    // bytes of heap in use, and of stacks
+	Mallocs    uint64 `json:"mallocs"` // so far, including freed ones
+	Live       uint64 `json:"live"`    // bytes of heap and stacks in use
 	Goroutines int    `json:"goroutines"`
 }
 
-// MemoryNow reads what this process uses. It stops the world for a moment, and does not collect garbage: see Settled.
+// MemoryNow returns what this process uses. It stops the world for a moment and does not collect
+// garbage: see Settled.
 func MemoryNow() Memory {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return Memory{Mallocs: m.Mallocs, Live: m.HeapAlloc + m.StackInuse, Goroutines: runtime.NumGoroutine()}
+	return Memory{Mallocs: m.Mallocs, Live: m.HeapAlloc + m.StackInuse,
+		Goroutines: runtime.NumGoroutine()}
 }
 
-// Settled is MemoryNow after the garbage is collected, and stacks have shrunk to what they need.
+// Settled returns MemoryNow after garbage is collected and stacks have shrunk.
 func Settled() Memory {
-	// A stack is shrunk by the collection that finds it mostly empty, once at a time.
+	// Each collection shrinks a mostly empty stack once.
 	for range 3 {
 		runtime.GC()
 	}

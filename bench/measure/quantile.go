@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// rankOf is the place, from 0, that a quantile has among n sorted values: the nearest rank.
+// rankOf returns the index of a quantile among n sorted values: the nearest rank.
 func rankOf(q float64, n int) int {
 	return min(max(int(math.Ceil(q*float64(n)))-1, 0), n-1)
 }
 
-// Quantile is the smallest of the values that a fraction q of them do not exceed. It is 0 without values, and leaves their
-// order as it is.
+// Quantile returns the smallest of the values that a fraction q of them do not exceed. It returns 0
+// without values. The order of values is left alone.
 func Quantile[T int | int64 | float64](values []T, q float64) T {
 	if len(values) == 0 {
 		return 0
@@ -20,8 +20,8 @@ func Quantile[T int | int64 | float64](values []T, q float64) T {
 	return sorted[rankOf(q, len(sorted))]
 }
 
-// Median is the middle value, or the mean of the two in the middle. It is NaN without values; values that are NaN do not
-// count.
+// Median returns the middle value, or the mean of the two in the middle. NaN values do not count;
+// without others it returns NaN.
 func Median(values []float64) float64 {
 	sorted := slices.DeleteFunc(slices.Sorted(slices.Values(values)), math.IsNaN)
 	n := len(sorted)

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Grid is a Markdown table with aligned columns. The first line is the head. Columns for which right is true are figures. It is
-// empty without lines.
+// Grid returns a Markdown table with aligned columns. The first line is the head. Columns for which
+// right is true are figures. Without lines it is empty.
 func Grid(lines [][]string, right func(column int) bool) string {
 	if len(lines) == 0 {
 		return ""

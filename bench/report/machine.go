@@ -19,16 +19,18 @@ type Machine struct {
 	Rounds    int    `json:"rounds"`
 }
 
-// ThisMachine describes where this process runs. What the server says of itself is up to the caller.
+// ThisMachine returns a description of the machine of this process. The caller adds the rest.
 func ThisMachine(redis, command string, rounds int) Machine {
-	m := Machine{Processor: runtime.GOARCH, Cores: runtime.NumCPU(), System: runtime.GOOS, Go: runtime.Version(), Redis: redis, Command: command, Rounds: rounds}
+	m := Machine{Processor: runtime.GOARCH, Cores: runtime.NumCPU(), System: runtime.GOOS,
+		Go: runtime.Version(), Redis: redis, Command: command, Rounds: rounds}
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return m
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+		if key, value, ok := strings.Cut(lines.Text(), ":"); ok &&
+			strings.TrimSpace(key) == "model name" {
 			m.Processor = strings.TrimSpace(value)
 			break
 		}
@@ -36,8 +38,9 @@ func ThisMachine(redis, command string, rounds int) Machine {
 	return m
 }
 
-// Text is one line.
+// Text returns one line.
 func (m Machine) Text() string {
-	return fmt.Sprintf("`%s`, medians of %d rounds; %d cores (%s), %s, Redis %s on the same machine, %s",
+	return fmt.Sprintf("`%s`, medians of %d rounds; %d cores (%s), %s, "+
+		"Redis %s on the same machine, %s",
 		m.Command, m.Rounds, m.Cores, m.Processor, m.System, m.Redis, m.Go)
 }

@@ -16,8 +16,8 @@ import (
 	"holdfast/bench/contest"
 )
 
-// Plot draws the plots of all tables as SVG into a directory, which it makes if need be. What was not measured has no bar, and
-// a plot without bars is not drawn.
+// Plot draws the plots of all tables as SVG into a directory, which it makes if needed. What was
+// not measured has no bar, and a plot without bars is not drawn.
 func (r *Result) Plot(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (t *Table) bars(p Plot) []bar {
 var colors = map[contest.Part]color.RGBA{
 	contest.Floor: {0x9e, 0x9e, 0x9e, 0xff},
 	contest.Ours:  {0x1f, 0x6f, 0xb4, 0xff},
-	contest.Rival: {0xe0, 0x8a, 0x2c, 0xff},
+	contest.Other: {0xe0, 0x8a, 0x2c, 0xff},
 }
 
 // draws draws horizontal bars from the top, with their values beside them.
@@ -108,12 +108,13 @@ func draws(bars []bar, of Plot, m Machine, path string) error {
 	return f.Close()
 }
 
-// caption is the machine in the words of a plot.
+// caption returns the machine in the words of a plot.
 func (m Machine) caption() string {
-	return fmt.Sprintf("%s; medians of %d rounds\n%d cores (%s), Redis %s on the same machine, %s", m.Command, m.Rounds, m.Cores, m.Processor, m.Redis, m.Go)
+	return fmt.Sprintf("%s; medians of %d rounds\n%d cores (%s), Redis %s on the same machine, %s",
+		m.Command, m.Rounds, m.Cores, m.Processor, m.Redis, m.Go)
 }
 
-// barPlotter draws the bars: gonum's own cannot begin anywhere but at 0, which a logarithmic scale does not have.
+// barPlotter draws the bars. Those of gonum begin at 0, which a logarithmic scale does not have.
 type barPlotter struct{ bars []bar }
 
 // Plot draws each bar from the left, and a line where the floor is.
@@ -130,19 +131,23 @@ func (b barPlotter) Plot(c draw.Canvas, p *plot.Plot) {
 			top := -float64(i) + 0.4 - thick*float64(k)
 			fill := colors[bar.part]
 			fill.A = uint8(0xff - 0x50*k) // later keys are paler
-			fill.R, fill.G, fill.B = faded(fill.R, fill.A), faded(fill.G, fill.A), faded(fill.B, fill.A)
+			fill.R, fill.G = faded(fill.R, fill.A), faded(fill.G, fill.A)
+			fill.B = faded(fill.B, fill.A)
 			fill.A = 0xff
 			c.FillPolygon(fill, []vg.Point{
-				{X: x(p.X.Min), Y: y(top)}, {X: x(v), Y: y(top)}, {X: x(v), Y: y(top - thick*0.9)}, {X: x(p.X.Min), Y: y(top - thick*0.9)},
+				{X: x(p.X.Min), Y: y(top)}, {X: x(v), Y: y(top)},
+				{X: x(v), Y: y(top - thick*0.9)}, {X: x(p.X.Min), Y: y(top - thick*0.9)},
 			})
-			c.FillText(style, vg.Point{X: x(v) + vg.Points(3), Y: y(top - thick*0.45)}, strings.TrimSuffix(Ratio.Format(v), " x"))
+			c.FillText(style, vg.Point{X: x(v) + vg.Points(3), Y: y(top - thick*0.45)},
+				strings.TrimSuffix(Ratio.Format(v), " x"))
 		}
 	}
-	c.StrokeLine2(draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(0.6), Dashes: []vg.Length{vg.Points(3), vg.Points(3)}},
+	c.StrokeLine2(draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(0.6),
+		Dashes: []vg.Length{vg.Points(3), vg.Points(3)}},
 		x(1), y(p.Y.Min), x(1), y(p.Y.Max))
 }
 
-// faded is a colour on white with the given opacity.
+// faded returns a colour component on white with the given opacity.
 func faded(component, opacity uint8) uint8 {
 	return uint8((int(component)*int(opacity) + 0xff*(0xff-int(opacity))) / 0xff)
 }

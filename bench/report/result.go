@@ -12,10 +12,11 @@ import (
 type Result struct {
 	Machine Machine  `json:"machine"`
 	Tables  []*Table `json:"tables"`
-	Java    string   `json:"java,omitempty"` // what its rivals ran on, or why they are not there; nothing if nobody asked for them
+	// what its clients ran on, or why they are missing; empty if not asked for
+	Java string `json:"java,omitempty"`
 }
 
-// Text is everything, as Markdown.
+// Text returns everything as Markdown.
 func (r *Result) Text() string {
 	var out strings.Builder
 	out.WriteString(r.Machine.Text() + ".\n\n")
@@ -29,13 +30,13 @@ func (r *Result) Text() string {
 	return out.String()
 }
 
-// Summary is the goals only, and who was measured.
+// Summary returns the goals only.
 func (r *Result) Summary() string {
 	unmet, all := Unmet(r.Tables)
 	return fmt.Sprintf("### Goals: %d of %d met\n\n%s", all-unmet, all, GoalGrid(r.Tables))
 }
 
-// Markdown is the text for a page: machine, tables, goals and settings.
+// Markdown returns the text for a page: machine, tables, goals and settings.
 func (r *Result) Markdown() string {
 	return r.Text() + "\n### Settings\n\n" + Settings(r.Tables)
 }
@@ -49,7 +50,7 @@ func (r *Result) WriteJSON(path string) error {
 	return os.WriteFile(path, append(raw, '\n'), 0o644)
 }
 
-// MarshalJSON writes a goal that was not measured without a figure: JSON has no NaN.
+// MarshalJSON writes a goal that was not measured as null: JSON has no NaN.
 func (g Goal) MarshalJSON() ([]byte, error) {
 	var got *float64
 	if !math.IsNaN(g.Got) && !math.IsInf(g.Got, 0) {

@@ -1,4 +1,5 @@
-// Package report is what the benchmark found: figures of contestants, and whether goals were met, as text, JSON and plots.
+// Package report presents what the benchmark found as text, JSON and plots: figures of contestants,
+// and whether goals were met.
 package report
 
 import (
@@ -16,16 +17,18 @@ type Figures map[string]float64
 
 // Row is a contestant in a scenario.
 type Row struct {
-	Name     string       `json:"name"`
-	Setting  string       `json:"setting"`
-	Part     contest.Part `json:"part"`
-	Rounds   []Figures    `json:"rounds"`
-	Problems []string     `json:"problems,omitempty"` // lost updates first: then its figures count for nothing
-	Broken   bool         `json:"broken,omitempty"`
-	Notes    []string     `json:"notes,omitempty"` // why it has a dash somewhere, though nothing went wrong
+	Name    string       `json:"name"`
+	Setting string       `json:"setting"`
+	Part    contest.Part `json:"part"`
+	Rounds  []Figures    `json:"rounds"`
+	// lost updates first: then its figures count for nothing
+	Problems []string `json:"problems,omitempty"`
+	Broken   bool     `json:"broken,omitempty"`
+	// why a figure is missing although nothing went wrong
+	Notes []string `json:"notes,omitempty"`
 }
 
-// Figure is the median of the rounds; NaN if no round has it.
+// Figure returns the median of the rounds; NaN if no round has the figure.
 func (r *Row) Figure(key string) float64 {
 	var values []float64
 	for _, round := range r.Rounds {
@@ -36,27 +39,27 @@ func (r *Row) Figure(key string) float64 {
 	return measure.Median(values)
 }
 
-// Problem notes what went wrong, once.
+// Problem records what went wrong, once.
 func (r *Row) Problem(text string) {
 	if !slices.Contains(r.Problems, text) {
 		r.Problems = append(r.Problems, text)
 	}
 }
 
-// Note says why something was not measured, once.
+// Note records why something was not measured, once.
 func (r *Row) Note(text string) {
 	if !slices.Contains(r.Notes, text) {
 		r.Notes = append(r.Notes, text)
 	}
 }
 
-// Break notes that the lock let two in, so that no figure of it counts.
+// Break records that the lock had two holders at once, so that none of its figures counts.
 func (r *Row) Break(how string) {
 	r.Broken = true
 	r.Problem(how)
 }
 
-// Column is what is shown of each row.
+// Column is a figure shown of each row.
 type Column struct {
 	Key   string `json:"key"`
 	Head  string `json:"head"`
@@ -64,16 +67,16 @@ type Column struct {
 	Ratio bool   `json:"ratio,omitempty"` // also as a ratio to the floor
 }
 
-// Goal is what this library is to achieve in a scenario.
+// Goal is what this library should achieve in a scenario.
 type Goal struct {
 	Text string  `json:"goal"`
 	Got  float64 `json:"got"`
 	Want float64 `json:"want"`
-	Most bool    `json:"most"` // Want is the most it may be; else the least
+	Most bool    `json:"most"` // Want is the most allowed; else the least
 	Unit Unit    `json:"unit"`
 }
 
-// Met tells whether it was achieved. What was not measured is not met.
+// Met reports whether the goal was met. What was not measured is not met.
 func (g Goal) Met() bool {
 	if g.Most {
 		return g.Got <= g.Want
@@ -88,7 +91,7 @@ type Plot struct {
 	Keys  []string `json:"keys"`
 	Label string   `json:"label"` // of the axis
 	Log   bool     `json:"log,omitempty"`
-	Jain  bool     `json:"jain,omitempty"` // beside each name how fair it was
+	Jain  bool     `json:"jain,omitempty"` // show Jain's index beside each name
 }
 
 // Table is one scenario.
@@ -96,14 +99,14 @@ type Table struct {
 	Scenario string   `json:"scenario"`
 	Title    string   `json:"title"`
 	About    string   `json:"about"`
-	Floor    string   `json:"floor,omitempty"` // the row that ratios are to
+	Floor    string   `json:"floor,omitempty"` // the row that ratios refer to
 	Columns  []Column `json:"columns"`
 	Rows     []*Row   `json:"rows"`
 	Goals    []Goal   `json:"goals,omitempty"`
 	Plots    []Plot   `json:"-"`
 }
 
-// Row returns the row of that name, and adds it if it is not there.
+// Row returns the row of a contestant, and adds it if it is missing.
 func (t *Table) Row(c contest.Contestant) *Row {
 	if r := t.row(c.Name); r != nil {
 		return r
@@ -121,7 +124,8 @@ func (t *Table) row(name string) *Row {
 	return nil
 }
 
-// Figure is the median of a row's rounds; NaN if there is no such row, or its lock let two in.
+// Figure returns the median of a row's rounds; NaN if there is no such row, or its lock had two
+// holders at once.
 func (t *Table) Figure(name, key string) float64 {
 	r := t.row(name)
 	if r == nil || r.Broken {
@@ -130,8 +134,8 @@ func (t *Table) Figure(name, key string) float64 {
 	return r.Figure(key)
 }
 
-// Ratio is the median of a figure's ratios to another row's in the same round: noise that lasts longer than a round is the same
-// for both. It is NaN where one of them has none.
+// Ratio returns the median of the ratios of a figure to another row's in the same round: noise that
+// lasts longer than a round affects both. It is NaN if one of them has none.
 func (t *Table) Ratio(name, to, key string) float64 {
 	mine, theirs := t.row(name), t.row(to)
 	if mine == nil || theirs == nil || mine.Broken || theirs.Broken {
@@ -148,28 +152,28 @@ func (t *Table) Ratio(name, to, key string) float64 {
 	return measure.Median(ratios)
 }
 
-// Best is the rival with the highest figure of those that are sound.
+// Best returns the other library with the highest figure among the rows that are sound.
 func (t *Table) Best(key string, sound func(*Row) bool) string {
 	best, most := "", math.Inf(-1)
 	for _, r := range t.Rows {
-		if v := r.Figure(key); r.Part == contest.Rival && !r.Broken && sound(r) && v > most {
+		if v := r.Figure(key); r.Part == contest.Other && !r.Broken && sound(r) && v > most {
 			best, most = r.Name, v
 		}
 	}
 	return best
 }
 
-// AtMost adds a goal, and so does AtLeast.
+// AtMost adds a goal that is met by a figure of at most want.
 func (t *Table) AtMost(text string, got, want float64, u Unit) {
 	t.Goals = append(t.Goals, Goal{Text: text, Got: got, Want: want, Most: true, Unit: u})
 }
 
-// AtLeast adds a goal.
+// AtLeast adds a goal that is met by a figure of at least want.
 func (t *Table) AtLeast(text string, got, want float64, u Unit) {
 	t.Goals = append(t.Goals, Goal{Text: text, Got: got, Want: want, Unit: u})
 }
 
-// Text is the table as Markdown that can be read in a terminal.
+// Text returns the table as Markdown that can be read in a terminal.
 func (t *Table) Text() string {
 	var out strings.Builder
 	out.WriteString("### " + t.Title + " (`" + t.Scenario + "`)\n\n" + t.About + "\n\n")
@@ -206,7 +210,7 @@ func (t *Table) Text() string {
 	return out.String()
 }
 
-// GoalGrid lists the goals of tables.
+// GoalGrid returns a table of the goals of tables.
 func GoalGrid(tables []*Table) string {
 	grid := [][]string{{"scenario", "goal", "measured", "met"}}
 	for _, t := range tables {
@@ -221,7 +225,7 @@ func GoalGrid(tables []*Table) string {
 	return Grid(grid, func(column int) bool { return column == 2 })
 }
 
-// Unmet counts the goals that were not met.
+// Unmet returns how many goals were not met, and how many there are.
 func Unmet(tables []*Table) (unmet, all int) {
 	for _, t := range tables {
 		for _, g := range t.Goals {
@@ -234,7 +238,7 @@ func Unmet(tables []*Table) (unmet, all int) {
 	return unmet, all
 }
 
-// Settings lists the settings of all contestants of tables.
+// Settings returns a table of the settings of all contestants of tables.
 func Settings(tables []*Table) string {
 	settings := map[string]string{}
 	for _, t := range tables {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Unit says how a figure is written.
+// Unit is how a figure is written.
 type Unit string
 
 // The units.
@@ -19,7 +19,7 @@ const (
 	Bytes    Unit = "bytes"
 )
 
-// Format writes a figure; a dash stands for one that was not measured.
+// Format returns a figure as text, or a dash if it was not measured.
 func (u Unit) Format(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "-"

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"holdfast/bench/contest"
-	"holdfast/bench/rivals"
+	"holdfast/bench/contestants"
 	"holdfast/bench/worker"
 )
 
-// session is the client that a worker has open. A worker has one at a time, and does one task at a time.
+// session is the open client of a worker. A worker has one at a time, and does one task at a time.
 type session struct {
 	client   contest.Client
 	lockers  []contest.Locker
-	contexts []context.Context // with which each locker is called
+	contexts []context.Context // of the calls of each locker
 	cancel   func()            // cancels them
 	shared   *worker.Shared
 	number   int
@@ -28,7 +28,7 @@ type session struct {
 
 var current *session
 
-// open tells a worker which client to open, and which locks.
+// open is the task of opening a client and its locks.
 type open struct {
 	Contestant string
 	Setup      contest.Setup
@@ -38,7 +38,7 @@ type open struct {
 	Contexts   contexts
 }
 
-// nothing is the answer to a task that has none, and the question of one that needs none.
+// nothing is the input of a task that needs none, or the result of a task without one.
 type nothing struct{}
 
 func init() {
@@ -49,14 +49,16 @@ func init() {
 		}
 		return nothing{}, nil
 	})
-	worker.Handle("warm", func(w warming) (nothing, error) { return nothing{}, current.warm(w.Cycles) })
+	worker.Handle("warm", func(w warming) (nothing, error) {
+		return nothing{}, current.warm(w.Cycles)
+	})
 }
 
 func openSession(o open) (err error) {
 	if current != nil {
 		return errors.New("a client is open")
 	}
-	c, err := rivals.Named(o.Contestant)
+	c, err := contestants.Named(o.Contestant)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,8 @@ func newSession(client contest.Client, o open) *session {
 	return s
 }
 
-// ProfileVariable in the environment is a directory into which each open client's process writes a CPU profile.
+// ProfileVariable is the environment variable that names a directory. Each process with an open
+// client writes a CPU profile into it.
 const ProfileVariable = "HOLDFAST_BENCH_PROFILES"
 
 func (s *session) beginProfile(of string) (err error) {
@@ -106,26 +109,27 @@ func (s *session) close() {
 		s.profile.Close()
 	}
 	s.client.Close()
-	// Cancelled earlier, rueidislock would release what was taken with these contexts.
+	// If this came earlier, rueidislock would release the locks acquired with these contexts.
 	s.cancel()
 	if s.shared != nil {
-		_ = s.shared.Close() // the process has other things to do
+		_ = s.shared.Close() // the process goes on without it
 	}
 	current = nil
 }
 
-// warming is the task of going through some cycles before anything is measured. A program that is compiled while it runs goes
-// through more of them the first time.
+// warming is the task of some cycles before anything is measured. A program that is compiled while
+// it runs needs more of them the first time.
 type warming struct {
 	Cycles  int
 	Compile int
 }
 
-// warm has every goroutine go through some cycles on a lock of its own: one first, which loads the scripts, and then all at the
-// same time, so that connections are dialled and the client knows that it is used by many.
+// warm runs some cycles in every goroutine, each on a lock of its own: one cycle first, which loads
+// the scripts, and then all at the same time, so that connections are dialled and the client knows
+// that it has many callers.
 func (s *session) warm(cycles int) error {
 	first := s.client.Locker(fmt.Sprintf("warm:%d:%d", s.number, time.Now().UnixNano()))
-	// A client that counts failures refuses to work for a moment when scripts were not loaded.
+	// A client that counts failures refuses to work for a moment if scripts were not loaded.
 	for i := 0; cycle(first) != nil && i < 20; i++ {
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -150,7 +154,8 @@ func (s *session) warm(cycles int) error {
 	return nil
 }
 
-// cycle takes a lock that nobody else wants, and releases it. It is not what is measured, so it may have a deadline.
+// cycle acquires a lock without contention and releases it. It is not measured, so it may have a
+// deadline.
 func cycle(l contest.Locker) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -165,25 +170,29 @@ func cycle(l contest.Locker) error {
 	}
 }
 
-// openAll opens a client in each worker, and undo closes them.
-func openAll(ctx context.Context, ws []*worker.Process, of func(i int) open) (undo func(), err error) {
-	opening, cancel := within(ctx, 20*time.Second+patience(ws))
+// openAll opens a client in each worker. undo closes them.
+func openAll(
+	ctx context.Context, ws []*worker.Process, of func(i int) open,
+) (undo func(), err error) {
+	opening, cancel := within(ctx, 20*time.Second+extraTime(ws))
 	defer cancel()
 	undo = func() {
-		closing, cancel := within(context.WithoutCancel(ctx), patience(ws))
+		closing, cancel := within(context.WithoutCancel(ctx), extraTime(ws))
 		defer cancel()
-		_, _ = worker.CallAll[nothing](closing, ws, "close", func(int) any { return nothing{} }) // who hangs is killed
+		// a worker that hangs is killed
+		_, _ = worker.CallAll[nothing](closing, ws, "close", func(int) any { return nothing{} })
 	}
-	if _, err := worker.CallAll[nothing](opening, ws, "open", func(i int) any { return of(i) }); err != nil {
+	if _, err := worker.CallAll[nothing](opening, ws, "open",
+		func(i int) any { return of(i) }); err != nil {
 		undo()
 		return nil, err
 	}
 	return undo, nil
 }
 
-// patience is how much more time than this program's workers those of another program are given: a JVM that has just started
-// does everything slowly, and many at a time share the cores.
-func patience(ws []*worker.Process) (d time.Duration) {
+// extraTime returns how much more time workers of another program need than this program's: a JVM
+// that has just started is slow, and many at a time share the cores.
+func extraTime(ws []*worker.Process) (d time.Duration) {
 	for _, w := range ws {
 		if w.Foreign() {
 			d += 3 * time.Second
@@ -192,9 +201,9 @@ func patience(ws []*worker.Process) (d time.Duration) {
 	return d
 }
 
-// warmAll has workers that have their clients open go through some cycles.
+// warmAll warms workers whose clients are open.
 func (e *Env) warmAll(ctx context.Context, ws []*worker.Process) error {
-	ctx, cancel := within(ctx, patience(ws))
+	ctx, cancel := within(ctx, extraTime(ws))
 	defer cancel()
 	w := warming{Cycles: 10, Compile: pick(e, 600, 4000)}
 	if !ws[0].Foreign() {
@@ -204,7 +213,7 @@ func (e *Env) warmAll(ctx context.Context, ws []*worker.Process) error {
 	if len(ws) > 8 {
 		w.Compile = 500 // or many would take minutes
 	}
-	// At the same time they would take longer, for all together.
+	// All at the same time would take longer.
 	for _, p := range ws {
 		if _, err := worker.Call[nothing](ctx, p, "warm", w); err != nil {
 			return err

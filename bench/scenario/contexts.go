@@ -8,7 +8,7 @@ import (
 	"holdfast/bench/report"
 )
 
-// contexts names the contexts that callers give to Lock and Unlock.
+// contexts names the contexts that callers pass to Lock and Unlock.
 //
 // A request handler's context can be cancelled, and clients treat it differently: rueidis pipelines
 // its commands and watches it, and libraries that derive contexts from it register them there. So

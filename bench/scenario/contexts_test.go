@@ -77,7 +77,7 @@ func TestEveryTaskCallsLocksWithCancellableContexts(t *testing.T) {
 			return err
 		},
 		"quorum cycles": func(s *session) error {
-			_, err := s.quorumCycles(quorate{Most: 3})
+			_, err := s.quorumCycles(quorumTask{Most: 3})
 			return err
 		},
 		"lock all": (*session).lockAll,
@@ -92,7 +92,7 @@ func TestEveryTaskCallsLocksWithCancellableContexts(t *testing.T) {
 		"holder": func(s *session) error {
 			atomic.StoreInt64(s.word(waitingWord), 1)
 			atomic.StoreInt64(s.word(doneWord), 1)
-			return s.holder(handing{Until: measure.Now() + time.Minute, Most: 1})
+			return s.holder(handoverTask{Until: measure.Now() + time.Minute, Most: 1})
 		},
 		"waiter": func(s *session) error {
 			atomic.StoreInt64(s.word(heldWord), 1)

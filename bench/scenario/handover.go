@@ -13,7 +13,8 @@ import (
 	"holdfast/bench/worker"
 )
 
-// The words of shared memory by which holder and waiter keep in step. All count hand-overs.
+// The words of shared memory that keep holder and waiter in step. All but sentWord and stopWord
+// count hand-overs.
 const (
 	heldWord     = 8 * iota // the holder has the lock
 	waitingWord             // the waiter is about to call Lock
@@ -23,26 +24,30 @@ const (
 	stopWord                // not 0: the time is up
 )
 
-// handing is the task of both.
-type handing struct {
+// handoverTask is the task of holder and waiter.
+type handoverTask struct {
 	Until time.Duration
 	Most  int
 }
 
 func init() {
-	worker.Handle("holder", func(h handing) (nothing, error) { return nothing{}, current.holder(h) })
-	worker.Handle("waiter", func(handing) ([]int64, error) { return current.waiter() })
+	worker.Handle("holder", func(h handoverTask) (nothing, error) {
+		return nothing{}, current.holder(h)
+	})
+	worker.Handle("waiter", func(handoverTask) ([]int64, error) { return current.waiter() })
 }
 
 var errTwo = errors.New("the waiter got the lock before the holder released it")
 
-// settle is for how long a waiter has waited, at least, when it gets the lock: it has subscribed and sleeps.
-const settle = 3 * time.Millisecond
+// minWait is how long the waiter has waited at least when it gets the lock: it has subscribed and
+// sleeps.
+const minWait = 3 * time.Millisecond
 
 func (s *session) word(i int) *int64 { return s.shared.Word(i) }
 
-// await blocks until a word has reached n. Sleeping leaves the core to what is measured.
-func (s *session) await(word int, n int64) bool {
+// waitFor blocks until a word has reached n, and reports whether it has. Sleeping leaves the core
+// to what is measured.
+func (s *session) waitFor(word int, n int64) bool {
 	for atomic.LoadInt64(s.word(word)) < n {
 		if atomic.LoadInt64(s.word(stopWord)) != 0 {
 			return false
@@ -52,7 +57,7 @@ func (s *session) await(word int, n int64) bool {
 	return true
 }
 
-func (s *session) holder(h handing) error {
+func (s *session) holder(h handoverTask) error {
 	ctx, l := s.contexts[0], s.lockers[0]
 	defer atomic.StoreInt64(s.word(stopWord), 1)
 	for i := int64(1); i <= int64(h.Most) && measure.Now() < h.Until; i++ {
@@ -66,17 +71,17 @@ func (s *session) holder(h handing) error {
 			}
 		}
 		atomic.StoreInt64(s.word(heldWord), i)
-		if !s.await(waitingWord, i) {
+		if !s.waitFor(waitingWord, i) {
 			return errors.New("the waiter has failed")
 		}
-		// Not always the same, or a poller's rhythm might fall in with it.
-		time.Sleep(settle + time.Duration(i%8)*250*time.Microsecond)
+		// The time varies, or a poller could fall in step with it.
+		time.Sleep(minWait + time.Duration(i%8)*250*time.Microsecond)
 		atomic.StoreInt64(s.word(sentWord), int64(measure.Now()))
 		atomic.StoreInt64(s.word(releasedWord), i)
 		if err := l.Unlock(ctx); err != nil {
 			return err
 		}
-		if !s.await(doneWord, i) {
+		if !s.waitFor(doneWord, i) {
 			return errors.New("the waiter has failed")
 		}
 	}
@@ -86,7 +91,7 @@ func (s *session) holder(h handing) error {
 func (s *session) waiter() (took []int64, err error) {
 	ctx, l := s.contexts[0], s.lockers[0]
 	for i := int64(1); ; i++ {
-		if !s.await(heldWord, i) {
+		if !s.waitFor(heldWord, i) {
 			return took, nil
 		}
 		atomic.StoreInt64(s.word(waitingWord), i)
@@ -114,22 +119,27 @@ func (s *session) waiter() (took []int64, err error) {
 	}
 }
 
-// handover is from one process's call of Unlock to the return of another one's Lock. The processes read the same clock. The
-// waiter has waited for some milliseconds, and the machine is idle but for them.
+// handover measures the time from one process's call of Unlock to the return of another's Lock. The
+// processes read the same clock. The waiter has waited for some milliseconds, and the machine is
+// otherwise idle.
 func handover(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "handover", Title: "Hand-over between two processes", Floor: "message alone",
-		About: "From the holder's call of unlock to the waiter's return, by the machine's clock; both processes run the contestant's client. The\n" +
+		About: "From the holder's call of unlock to the waiter's return, by the machine's clock; " +
+			"both processes run the contestant's client. The\n" +
 			"time includes waking a goroutine that sleeps, for the floors as well.",
 		Columns: []report.Column{
-			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true}, {Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
-			{Key: "longest", Head: "longest", Unit: report.Duration}, {Key: "count", Head: "hand-overs", Unit: report.Count},
+			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true},
+			{Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
+			{Key: "longest", Head: "longest", Unit: report.Duration},
+			{Key: "count", Head: "hand-overs", Unit: report.Count},
 		},
 	}
-	names := append([]string{"message alone", "queue in Redis", "message and acquire script", ours, announcing}, waiting(e)...)
+	names := append([]string{"message alone", "queue in Redis", "message and acquire script", ours,
+		announcing}, waiting(e)...)
 	window := pick(e, 200*time.Millisecond, 500*time.Millisecond)
-	// A 99th percentile takes many hand-overs, which come in small rounds so that a slow moment hits all. Figures are of
-	// several of them together.
+	// A 99th percentile takes many hand-overs. They come in small rounds so that a slow moment hits
+	// all contestants. Figures are of several rounds together.
 	together := pick(e, 2, 8)
 	took := map[string][]int64{}
 	err := e.takeTurns(ctx, t, names, e.Rounds*together, func(
@@ -137,7 +147,8 @@ func handover(ctx context.Context, e *Env) (*report.Table, error) {
 	) (report.Figures, error) {
 		some, err := handoverRound(ctx, e, c.Contestant, window)
 		if err != nil {
-			if strings.Contains(err.Error(), errTwo.Error()) { // it comes from another process, as text
+			// it comes from another process, as text
+			if strings.Contains(err.Error(), errTwo.Error()) {
 				row.Break(errTwo.Error())
 			}
 			return nil, err
@@ -149,21 +160,25 @@ func handover(ctx context.Context, e *Env) (*report.Table, error) {
 		all := took[c.Name]
 		took[c.Name] = nil
 		return report.Figures{
-			"p50": float64(measure.Quantile(all, 0.5)), "p99": float64(measure.Quantile(all, 0.99)), "longest": float64(measure.Quantile(all, 1)),
-			"count": float64(len(all)),
+			"p50": float64(measure.Quantile(all, 0.5)), "p99": float64(measure.Quantile(all, 0.99)),
+			"longest": float64(measure.Quantile(all, 1)),
+			"count":   float64(len(all)),
 		}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.Plots = []report.Plot{{File: "handover", Title: "Hand-over between two processes: time", Keys: []string{"p50"}, Log: true,
+	t.Plots = []report.Plot{{File: "handover", Title: "Hand-over between two processes: time",
+		Keys: []string{"p50"}, Log: true,
 		Label: "median, in terms of the message alone (less is better)"}}
 	t.AtMost("p50 <= 1.15 x the message alone", t.Ratio(ours, t.Floor, "p50"), 1.15, report.Ratio)
 	t.AtMost("p99 <= 2 x the message alone", t.Ratio(ours, t.Floor, "p99"), 2, report.Ratio)
 	return t, nil
 }
 
-func handoverRound(ctx context.Context, e *Env, c contest.Contestant, window time.Duration) ([]int64, error) {
+func handoverRound(
+	ctx context.Context, e *Env, c contest.Contestant, window time.Duration,
+) ([]int64, error) {
 	ws, err := e.Pool.Get(2, e.program(c))
 	if err != nil {
 		return nil, err
@@ -177,7 +192,8 @@ func handoverRound(ctx context.Context, e *Env, c contest.Contestant, window tim
 	name := e.name("handover")
 	undo, err := openAll(ctx, ws, func(i int) open {
 		return open{Contestant: c.Name, Locks: []string{name}, Shared: path, Number: i,
-			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 1, Lease: 30 * time.Second, Waiter: i == 1}}
+			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 1,
+				Lease: 30 * time.Second, Waiter: i == 1}}
 	})
 	if err != nil {
 		return nil, err
@@ -190,7 +206,7 @@ func handoverRound(ctx context.Context, e *Env, c contest.Contestant, window tim
 	}
 	ctx, cancel := within(ctx, window)
 	defer cancel()
-	h := handing{Until: measure.Now() + window, Most: 1000}
+	h := handoverTask{Until: measure.Now() + window, Most: 1000}
 	type answer struct {
 		took []int64
 		err  error

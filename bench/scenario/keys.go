@@ -8,21 +8,29 @@ import (
 	"holdfast/bench/server"
 )
 
-// keys64 is what a service does that locks something else in each request.
+// keys64 measures a service that locks something else in each request.
 func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "keys64", Title: "64 goroutines, a key each", Floor: "raw scripts",
 		About: "One process and one client; " +
 			"each goroutine takes and releases a lock that nobody else wants.\n" + aboutBackground,
 		Columns: []report.Column{
-			{Key: "rate", Head: "cycles/s", Unit: report.Count, Ratio: true}, {Key: "cycle50", Head: "p50", Unit: report.Duration},
-			{Key: "cycle99", Head: "p99", Unit: report.Duration}, {Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "server", Head: "server", Unit: report.Duration},
-			{Key: "allocs", Head: "allocs", Unit: report.Decimal}, {Key: "jain", Head: "Jain", Unit: report.Decimal},
+			{Key: "rate", Head: "cycles/s", Unit: report.Count, Ratio: true},
+			{Key: "cycle50", Head: "p50", Unit: report.Duration},
+			{Key: "cycle99", Head: "p99", Unit: report.Duration},
+			{Key: "commands", Head: "commands", Unit: report.Decimal},
+			{Key: "server", Head: "server", Unit: report.Duration},
+			{Key: "allocs", Head: "allocs", Unit: report.Decimal},
+			{Key: "jain", Head: "Jain", Unit: report.Decimal},
 		},
 	}
 	t.Columns = besideBackground(t.Columns, "rate", "allocs")
-	l := &loads{env: e, load: load{processes: 1, goroutines: 64, ownKeys: true, window: pick(e, 400*time.Millisecond, 2*time.Second)}, origins: map[string]server.Origins{}}
-	names := []string{"raw scripts", ours, "rueidislock, patient", "redsync, rueidis", "redsync, go-redis", "redislock"}
+	l := &loads{env: e,
+		load: load{processes: 1, goroutines: 64, ownKeys: true,
+			window: pick(e, 400*time.Millisecond, 2*time.Second)},
+		origins: map[string]server.Origins{}}
+	names := []string{"raw scripts", ours, "rueidislock, patient", "redsync, rueidis",
+		"redsync, go-redis", "redislock"}
 	if !e.Short {
 		names = append(names, "rueidislock", "go-zero, 1 ms")
 	}

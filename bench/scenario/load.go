@@ -15,18 +15,18 @@ import (
 	"holdfast/bench/worker"
 )
 
-// load is goroutines in processes that take and release locks as fast as they can.
+// load is goroutines in processes that acquire and release locks as fast as they can.
 type load struct {
 	processes  int
 	goroutines int  // in each process
-	ownKeys    bool // each goroutine has a lock of its own; else all want the same
+	ownKeys    bool // each goroutine has a lock of its own; else all contend for one
 	window     time.Duration
 }
 
-// ramp is how long a load runs before it is looked at: until all have begun, and queues have formed.
+// ramp is how long a load runs before it is measured: until all have begun, and queues have formed.
 const ramp = 100 * time.Millisecond
 
-// grace is for how long a wait may go on when nobody comes any more who takes the lock.
+// grace is how long a wait may go on once nobody else acquires the lock.
 const grace = 2 * time.Second
 
 // closed stands for a client that is closed.
@@ -35,32 +35,34 @@ type closed struct{}
 func (closed) Locker(string) contest.Locker { return nil }
 func (closed) Close()                       {}
 
-// run is the task of a worker in a load. Times are those of the machine's clock.
+// run is the task of a worker in a load. Times are by the machine's clock.
 type run struct {
 	Start, From, Until time.Duration
-	Hold               time.Duration // for how long a lock is kept; mostly not at all
+	Hold               time.Duration // how long a lock is held; mostly 0
 	Cut                bool          // cancel the contexts of waits at Until
 }
 
-// ran is the answer.
+// ran is the result of a run.
 type ran struct {
-	Acquired   []int          `json:"acquired"` // by each goroutine, between From and Until
-	Total      int            `json:"total"`    // also before and after
-	Waits      measure.Bars   `json:"waits"`
-	Cycles     measure.Bars   `json:"cycles"`
-	Before     measure.Memory `json:"before"`
-	After      measure.Memory `json:"after"`
-	GaveUp     int            `json:"gave_up"`
-	Stuck      bool           `json:"stuck"`      // somebody waited for a lock that nobody had, until the client was closed
-	Violations int            `json:"violations"` // found somebody else in the lock
-	Errors     []string       `json:"errors"`     // one per goroutine at most
+	Acquired []int          `json:"acquired"` // by each goroutine, between From and Until
+	Total    int            `json:"total"`    // also before and after
+	Waits    measure.Bars   `json:"waits"`
+	Cycles   measure.Bars   `json:"cycles"`
+	Before   measure.Memory `json:"before"`
+	After    measure.Memory `json:"after"`
+	GaveUp   int            `json:"gave_up"`
+	// a goroutine waited for a free lock until the client was closed
+	Stuck      bool     `json:"stuck"`
+	Violations int      `json:"violations"` // found another goroutine in the lock
+	Errors     []string `json:"errors"`     // one per goroutine at most
 }
 
 func init() {
 	worker.Handle("run", func(r run) (ran, error) { return current.run(r), nil })
 }
 
-// words of shared memory that belong to a lock: how often it was had, and who has it.
+// guarded returns the words of shared memory that a lock protects: how often it was acquired, and
+// its holder.
 func (s *session) guarded(lock int) (count, holder *int64) {
 	return s.shared.Word(16 * lock), s.shared.Word(16*lock + 8)
 }
@@ -82,7 +84,7 @@ func (s *session) run(r run) ran {
 	for _, g := range runners {
 		all.Go(func() { g.run(r) })
 	}
-	// Who waits for a message that never comes must not cost the round. The waits end with the client.
+	// A wait for a message that never comes must not cost the round. It ends with the client.
 	stuck := time.AfterFunc(r.Until-measure.Now()+grace, s.client.Close)
 	all.Wait()
 	if !stuck.Stop() {
@@ -155,7 +157,7 @@ func (g *runner) run(r run) {
 	}
 }
 
-// lock tries until it has the lock, or fails when the time is up.
+// lock acquires the lock. It returns false when the time is up.
 func (g *runner) lock(ctx context.Context, until time.Duration) bool {
 	for {
 		err := g.locker.Lock(ctx)
@@ -181,7 +183,8 @@ func (g *runner) failed(err error) {
 	}
 }
 
-// inside is what the lock protects: if two are here at the same time, an update of count is lost, or one finds the other.
+// inside is what the lock protects. If two goroutines are here at the same time, an update of count
+// is lost, or one finds the other.
 func (g *runner) inside(hold time.Duration) {
 	if *g.holder != 0 {
 		g.violations++
@@ -205,8 +208,8 @@ type loads struct {
 	origins map[string]server.Origins // by contestant
 }
 
-// round is one round of one contestant. In the first it is also watched while locks are kept for a while: who sends which
-// commands is seen then, and two at a time in a lock could not miss each other.
+// round measures one round of one contestant. The first is also watched, while locks are held for a
+// while, to see who sends which commands. Two holders at a time could not miss each other then.
 func (l *loads) round(
 	ctx context.Context, c entrant, row *report.Row, _ int,
 ) (_ report.Figures, err error) {
@@ -224,11 +227,12 @@ func (l *loads) round(
 	if err != nil {
 		return nil, err
 	}
-	defer shared.Close() //nolint:errcheck // the page is not needed any more
+	defer shared.Close() //nolint:errcheck // the page is no longer needed
 	s := &sessions{loads: l, contestant: c, row: row, workers: ws, shared: shared}
 	undo, err := openAll(ctx, ws, func(i int) open {
 		o := open{Contestant: c.Name, Shared: path, Number: i, Contexts: c.contexts,
-			Setup: contest.Setup{Addresses: []string{l.env.Server.Address}, Goroutines: l.load.goroutines, Lease: 30 * time.Second}}
+			Setup: contest.Setup{Addresses: []string{l.env.Server.Address},
+				Goroutines: l.load.goroutines, Lease: 30 * time.Second}}
 		if l.load.ownKeys {
 			o.Number = -1 // there is one process then
 		}
@@ -246,7 +250,7 @@ func (l *loads) round(
 	if err := l.env.warmAll(ctx, ws); err != nil {
 		return nil, err
 	}
-	// Once is enough, unless the machine was so busy that nobody got to do anything.
+	// Once is enough, unless the machine was too busy for anything to happen.
 	for try := 0; try < 3 && !l.origins[c.Name].Scripts(); try++ {
 		watch, err := server.Watch(l.env.Server.Address)
 		if err != nil {
@@ -264,7 +268,8 @@ func (l *loads) round(
 	return s.measure(ctx)
 }
 
-// lockName gives the names of the locks of one round: the same in all processes.
+// lockName returns a function that returns the names of the locks of one round, the same in all
+// processes.
 func (e *Env) lockName(ownKeys bool) func(g int) string {
 	return func(g int) string {
 		if !ownKeys {
@@ -284,11 +289,11 @@ type sessions struct {
 	before     int64 // acquisitions until now
 }
 
-// run has all workers run, and checks that nobody was in a lock with somebody else.
+// run runs all workers, and checks that no lock had two holders at once.
 func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, error) {
-	ctx, cancel := within(ctx, ramp+window+patience(s.workers))
+	ctx, cancel := within(ctx, ramp+window+extraTime(s.workers))
 	defer cancel()
-	start := measure.Now() + 20*time.Millisecond + patience(s.workers)/100
+	start := measure.Now() + 20*time.Millisecond + extraTime(s.workers)/100
 	r := run{
 		Start: start, From: start + ramp, Until: start + ramp + window, Hold: hold,
 		Cut: s.contestant.Cut && s.contestant.contexts == cancellable,
@@ -304,7 +309,7 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 		violations += r.Violations
 		if r.Stuck {
 			stuck = true
-			continue // what failed is that the client was closed
+			continue // its errors come from the closed client
 		}
 		for _, text := range r.Errors {
 			s.row.Problem(text)
@@ -320,10 +325,12 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 	}
 	s.before += counted
 	if lost := total - counted; lost != 0 || violations != 0 {
-		s.row.Break(fmt.Sprintf("%d of %d updates lost, %d met somebody in the lock", lost, total, violations))
+		s.row.Break(fmt.Sprintf("%d of %d updates lost, %d met another holder", lost, total,
+			violations))
 	}
 	if stuck {
-		s.row.Problem(fmt.Sprintf("somebody still waited %v after the last release, until the client was closed", grace))
+		s.row.Problem(fmt.Sprintf("a waiter still waited %v after the last release, until the "+
+			"client was closed", grace))
 		if hold > 0 {
 			return nil, errors.New("not measured because of that")
 		}
@@ -331,7 +338,7 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 	return rans, nil
 }
 
-// measure is the run that counts.
+// measure runs the load once more, and returns its figures.
 func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 	conn, err := server.Dial(s.env.Server.Address)
 	if err != nil {
@@ -366,7 +373,7 @@ func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 		cycles.Add(r.Cycles)
 	}
 	if acquired == 0 {
-		return nil, errors.New("nobody got a lock")
+		return nil, errors.New("no lock was acquired")
 	}
 	least := processes[0]
 	for _, n := range processes {
@@ -377,13 +384,15 @@ func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 		perLock = s.load.goroutines
 	}
 	rate := float64(acquired) / s.load.window.Seconds()
-	// First come, first served, each waits until everybody else has had the lock once.
+	// First come, first served, each waits until every other one has had the lock once.
 	bound := float64(len(each)/perLock) * 1e9 / rate * float64(perLock)
 	sent, took := s.origins[s.contestant.Name].Clients(calls)
 	figures := report.Figures{
 		"rate": rate, "commands": sent / float64(total), "server": float64(took) / float64(total),
-		"jain": measure.Jain(each), "wait50": float64(waits.Quantile(0.5)), "wait99": float64(waits.Quantile(0.99)), "longest": float64(waits.Max()),
-		"cycle50": float64(cycles.Quantile(0.5)), "cycle99": float64(cycles.Quantile(0.99)), "gaveup": float64(gaveUp),
+		"jain": measure.Jain(each), "wait50": float64(waits.Quantile(0.5)),
+		"wait99": float64(waits.Quantile(0.99)), "longest": float64(waits.Max()),
+		"cycle50": float64(cycles.Quantile(0.5)), "cycle99": float64(cycles.Quantile(0.99)),
+		"gaveup":  float64(gaveUp),
 		"share":   float64(least) * float64(len(processes)) / float64(acquired),
 		"bound99": float64(waits.Quantile(0.99)) / bound, "boundmax": float64(waits.Max()) / bound,
 	}

@@ -9,18 +9,23 @@ import (
 	"holdfast/bench/server"
 )
 
-// processes64 is contention between processes.
+// processes64 measures contention between processes.
 func processes64(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "processes64", Title: "64 processes, one key", Floor: "queue in Redis",
-		About:   "64 processes with a client each, and one goroutine; all want the same lock, and release it at once.",
-		Columns: fought(),
+		About: "64 processes with a client each, and one goroutine; all want the same lock, " +
+			"and release it at once.",
+		Columns: contendedColumns(),
 	}
-	l := &loads{env: e, load: load{processes: 64, goroutines: 1, window: pick(e, 600*time.Millisecond, 3*time.Second)}, origins: map[string]server.Origins{}}
-	if err := e.takeTurns(ctx, t, append([]string{t.Floor, ours, announcing}, waiting(e)...), e.Rounds, l.round); err != nil {
+	l := &loads{env: e,
+		load: load{processes: 64, goroutines: 1,
+			window: pick(e, 600*time.Millisecond, 3*time.Second)},
+		origins: map[string]server.Origins{}}
+	if err := e.takeTurns(ctx, t, append([]string{t.Floor, ours, announcing}, waiting(e)...),
+		e.Rounds, l.round); err != nil {
 		return nil, err
 	}
-	t.Plots = foughtPlot("processes64", "64 processes", "queue in Redis")
+	t.Plots = contendedPlot("processes64", "64 processes", "queue in Redis")
 	t.AtLeast(">= 10,000 acquisitions/s", t.Figure(ours, "rate"), 10_000, report.Count)
 	t.AtMost("<= 2.5 commands per acquisition", t.Figure(ours, "commands"), 2.5, report.Decimal)
 	t.AtLeast("Jain >= 0.98", t.Figure(ours, "jain"), 0.98, report.Decimal)
@@ -28,31 +33,42 @@ func processes64(ctx context.Context, e *Env) (*report.Table, error) {
 	return t, nil
 }
 
-// processes4x16 is contention within and between processes.
+// processes4x16 measures contention within and between processes.
 func processes4x16(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
-		Scenario: "processes4x16", Title: "4 processes with 16 goroutines each, one key", Floor: "queue in Redis",
-		About: "A client in each process; all goroutines want the same lock, and release it at once. `least share` is what the process that got\n" +
+		Scenario: "processes4x16", Title: "4 processes with 16 goroutines each, one key",
+		Floor: "queue in Redis",
+		About: "A client in each process; all goroutines want the same lock, and release it at " +
+			"once. `least share` is what the process that got\n" +
 			"least has got, in terms of an equal share.",
-		Columns: append(fought(), report.Column{Key: "share", Head: "least share", Unit: report.Decimal}),
+		Columns: append(contendedColumns(),
+			report.Column{Key: "share", Head: "least share", Unit: report.Decimal}),
 	}
-	l := &loads{env: e, load: load{processes: 4, goroutines: 16, window: pick(e, 400*time.Millisecond, 2*time.Second)}, origins: map[string]server.Origins{}}
-	if err := e.takeTurns(ctx, t, append([]string{t.Floor, ours, announcing}, waiting(e)...), e.Rounds, l.round); err != nil {
+	l := &loads{env: e,
+		load: load{processes: 4, goroutines: 16,
+			window: pick(e, 400*time.Millisecond, 2*time.Second)},
+		origins: map[string]server.Origins{}}
+	if err := e.takeTurns(ctx, t, append([]string{t.Floor, ours, announcing}, waiting(e)...),
+		e.Rounds, l.round); err != nil {
 		return nil, err
 	}
-	t.Plots = foughtPlot("processes4x16", "4 processes with 16 goroutines each", "queue in Redis")
+	t.Plots = contendedPlot("processes4x16", "4 processes with 16 goroutines each",
+		"queue in Redis")
 	best := t.Best("rate", starvesNobody)
 	if best != "" {
-		t.AtLeast(">= 1.3 x the best rival that does not starve ("+best+")", t.Ratio(ours, best, "rate"), 1.3, report.Ratio)
+		t.AtLeast(">= 1.3 x the best other that does not starve ("+best+")",
+			t.Ratio(ours, best, "rate"), 1.3, report.Ratio)
 	} else if best = t.Best("jain", func(*report.Row) bool { return true }); best != "" {
-		// With Jain's index below 0.9 all of them starve somebody. Then the one to beat is the fairest.
-		t.AtLeast(">= 1.3 x the rival that starves least ("+best+"), for all starve somebody", t.Ratio(ours, best, "rate"), 1.3, report.Ratio)
+		// A Jain's index below 0.9 means that some starve. If that is so for all, the one to beat
+		// is the fairest.
+		t.AtLeast(">= 1.3 x the other that starves least ("+best+"); all starve some",
+			t.Ratio(ours, best, "rate"), 1.3, report.Ratio)
 	}
 	t.AtLeast("no process below half its share", t.Figure(ours, "share"), 0.5, report.Decimal)
 	return t, nil
 }
 
-// starvesNobody tells whether all got about as much as the others.
+// starvesNobody reports whether a row is another library where all got about the same.
 func starvesNobody(r *report.Row) bool {
-	return r.Part == contest.Rival && r.Figure("jain") >= 0.9
+	return r.Part == contest.Other && r.Figure("jain") >= 0.9
 }

@@ -14,22 +14,25 @@ import (
 	"holdfast/bench/worker"
 )
 
-// quorate is the task of locking on several nodes until the time is up, and once at least.
-type quorate struct {
+// quorumTask is the task of locking on several nodes until the time is up, and at least once.
+type quorumTask struct {
 	For  time.Duration
 	Most int
 }
 
-type quorated struct {
+// quorumResult is its result.
+type quorumResult struct {
 	Took       []int64
 	Goroutines int
 }
 
 func init() {
-	worker.Handle("quorum cycles", func(q quorate) (quorated, error) { return current.quorumCycles(q) })
+	worker.Handle("quorum cycles", func(q quorumTask) (quorumResult, error) {
+		return current.quorumCycles(q)
+	})
 }
 
-func (s *session) quorumCycles(q quorate) (out quorated, err error) {
+func (s *session) quorumCycles(q quorumTask) (out quorumResult, err error) {
 	ctx, l := s.contexts[0], s.lockers[0]
 	began := time.Now()
 	for range q.Most {
@@ -48,7 +51,7 @@ func (s *session) quorumCycles(q quorate) (out quorated, err error) {
 			break
 		}
 	}
-	// What ends by itself may end; what waits for a node that hangs stays.
+	// Goroutines that end on their own may end; those that wait for a hung node stay.
 	time.Sleep(20 * time.Millisecond)
 	out.Goroutines = runtime.NumGoroutine()
 	return out, nil
@@ -67,7 +70,7 @@ func (e *Env) StartNodes(ctx context.Context) error {
 	return nil
 }
 
-// StopNodes stops them.
+// StopNodes stops the servers of the RedLock.
 func (e *Env) StopNodes() {
 	for _, s := range e.Nodes {
 		s.Stop()
@@ -75,28 +78,35 @@ func (e *Env) StopNodes() {
 	e.Nodes = nil
 }
 
-// quorumLease is redsync's default. Here it is also the longest lease, for which a node that was started is not counted.
+// quorumLease is redsync's default. It is also the longest lease here. For that long, a node that
+// was just started does not count.
 const quorumLease = 8 * time.Second
 
-// slowRound is when a contestant is not asked for another round in a state.
+// slowRound is how long a round may take. After a longer one a contestant has no further round in
+// that state.
 const slowRound = 2 * time.Second
 
-// redLock is a lock over five servers, one of which fails.
+// redLock measures a lock over five servers, one of which fails.
 func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "redlock", Title: "RedLock over 5 nodes", Floor: "parallel quorum",
-		About: "Lock and unlock by one goroutine, with a process for each contestant. One node is stopped, so that connections stay open and\n" +
-			"nothing answers; then it is killed. `goroutines` is how many more there are than before while it hangs.",
+		About: "Lock and unlock by one goroutine, with a process for each contestant. One node " +
+			"is stopped, so that connections stay open and\n" +
+			"nothing answers; then it is killed. `goroutines` is how many more there are than " +
+			"before while it hangs.",
 		Columns: []report.Column{
-			{Key: "up p50", Head: "all up p50", Unit: report.Duration, Ratio: true}, {Key: "hung p50", Head: "one hung p50", Unit: report.Duration, Ratio: true},
-			{Key: "dead p50", Head: "one dead p50", Unit: report.Duration, Ratio: true}, {Key: "hung goroutines", Head: "goroutines", Unit: report.Count},
+			{Key: "up p50", Head: "all up p50", Unit: report.Duration, Ratio: true},
+			{Key: "hung p50", Head: "one hung p50", Unit: report.Duration, Ratio: true},
+			{Key: "dead p50", Head: "one dead p50", Unit: report.Duration, Ratio: true},
+			{Key: "hung goroutines", Head: "goroutines", Unit: report.Count},
 			{Key: "hung count", Head: "locks", Unit: report.Count},
 		},
 	}
 	const mine = "holdfast redlock"
 	names := []string{t.Floor, mine, "holdfast redlock, durable", "redsync, rueidis, fail fast"}
 	if !e.Short {
-		names = append(names, "redsync, rueidis", "redsync, go-redis") // these take ten seconds for a lock while a node hangs
+		// these take ten seconds for a lock while a node hangs
+		names = append(names, "redsync, rueidis", "redsync, go-redis")
 	}
 	cs, err := e.contestants(t, names)
 	if err != nil {
@@ -115,7 +125,7 @@ func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 	for _, s := range e.Nodes {
 		setup.Addresses = append(setup.Addresses, s.Address)
 	}
-	// The uptime counts in whole seconds.
+	// Redis reports its uptime in whole seconds.
 	time.Sleep(time.Until(e.Up.Add(quorumLease + 2*time.Second)))
 	undo, err := openAll(ctx, ws, func(i int) open {
 		return open{Contestant: cs[i].Name, Setup: setup, Locks: []string{e.name("redlock")}}
@@ -138,7 +148,8 @@ func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 			rounds[i] = append(rounds[i], report.Figures{})
 		}
 	}
-	q := quorums{env: e, table: t, contestants: cs, workers: ws, rounds: rounds, before: make([]int, len(cs))}
+	q := quorums{env: e, table: t, contestants: cs, workers: ws, rounds: rounds,
+		before: make([]int, len(cs))}
 	for _, state := range []struct {
 		key   string
 		begin func() error
@@ -158,15 +169,21 @@ func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 		t.Row(c).Rounds = rounds[i]
 	}
 	t.AtMost("all up: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "up p50"), 1.15, report.Ratio)
-	t.AtMost("one hung: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "hung p50"), 1.15, report.Ratio)
-	t.AtMost("one dead: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "dead p50"), 1.15, report.Ratio)
-	t.AtMost("one hung: goroutines flat (at most 100 more, however many locks)", t.Figure(mine, "hung goroutines"), 100, report.Count)
-	t.Plots = []report.Plot{{File: "redlock", Title: "RedLock over 5 nodes: time of lock and unlock", Keys: []string{"up p50", "hung p50", "dead p50"}, Log: true,
-		Label: "median, in terms of the parallel quorum (less is better): all up, one hung, one dead"}}
+	t.AtMost("one hung: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "hung p50"), 1.15,
+		report.Ratio)
+	t.AtMost("one dead: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "dead p50"), 1.15,
+		report.Ratio)
+	t.AtMost("one hung: goroutines flat (at most 100 more, however many locks)",
+		t.Figure(mine, "hung goroutines"), 100, report.Count)
+	t.Plots = []report.Plot{{File: "redlock",
+		Title: "RedLock over 5 nodes: time of lock and unlock",
+		Keys:  []string{"up p50", "hung p50", "dead p50"}, Log: true,
+		Label: "median, in terms of the parallel quorum (less is better): all up, one hung, one " +
+			"dead"}}
 	return t, nil
 }
 
-// quorums are the contestants while the nodes are in some state.
+// quorums measures the contestants while the nodes are in some state.
 type quorums struct {
 	env         *Env
 	table       *report.Table
@@ -187,7 +204,8 @@ func (q *quorums) state(ctx context.Context, state string) error {
 			}
 			bounded, cancel := within(ctx, 30*time.Second)
 			began := time.Now()
-			out, err := worker.Call[quorated](bounded, q.workers[i], "quorum cycles", quorate{For: window, Most: 100_000})
+			out, err := worker.Call[quorumResult](bounded, q.workers[i], "quorum cycles",
+				quorumTask{For: window, Most: 100_000})
 			cancel()
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -205,18 +223,21 @@ func (q *quorums) state(ctx context.Context, state string) error {
 				q.before[i] = out.Goroutines
 			}
 			counts[i] += len(out.Took)
-			// These are of all rounds so far, and the last says most; the median of one value is that.
+			// These count all rounds so far, so only the last is kept; the median of one value is
+			// that value.
 			for _, earlier := range q.rounds[i][:round] {
 				delete(earlier, state+" goroutines")
 				delete(earlier, state+" count")
 			}
 			if c.Java {
-				q.table.Row(c).Note("goroutines: a JVM has threads, of which Redisson starts a fixed number")
+				q.table.Row(c).Note("goroutines: a JVM has threads, of which Redisson starts a " +
+					"fixed number")
 			} else {
 				figures[state+" goroutines"] = float64(out.Goroutines - q.before[i])
 			}
 			figures[state+" count"] = float64(counts[i])
-			q.env.Log("%s: %s: %s, round %d of %d", q.table.Scenario, c.Name, state, round+1, q.env.Rounds)
+			q.env.Log("%s: %s: %s, round %d of %d", q.table.Scenario, c.Name, state, round+1,
+				q.env.Rounds)
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package scenario has what is measured, a file for each. A scenario has contestants take turns: one round of each, then the
-// next round, so that a machine that is slower for a while is so for all.
+// Package scenario has what is measured, one file for each scenario. Contestants take turns: one
+// round of each, then the next round, so that a machine that is slow for a while is slow for all.
 package scenario
 
 import (
@@ -12,34 +12,35 @@ import (
 	"time"
 
 	"holdfast/bench/contest"
+	"holdfast/bench/contestants"
 	"holdfast/bench/report"
-	"holdfast/bench/rivals"
 	"holdfast/bench/server"
 	"holdfast/bench/worker"
 )
 
-// Env is what scenarios run in. Its server belongs to whichever scenario runs.
+// Env is what scenarios run in. Server is that of the running scenario.
 type Env struct {
 	Short  bool
 	Rounds int
-	Who    *regexp.Regexp // contestants beside the floors; nil is everybody
+	Who    *regexp.Regexp // contestants besides the floors; nil is all
 	Server *server.Server
-	Nodes  []*server.Server // of the RedLock; started early, since nodes that were started a moment ago are not counted
-	Up     time.Time        // when they were
-	Pool   *worker.Pool
-	Java   *worker.Program // has the clients in Java; nil if it is not there
-	Log    func(format string, args ...any)
+	// of the RedLock; started early, since nodes that have just started do not count
+	Nodes []*server.Server
+	Up    time.Time // when Nodes were started
+	Pool  *worker.Pool
+	Java  *worker.Program // has the clients in Java; nil if there is none
+	Log   func(format string, args ...any)
 
 	names  int
-	inJava []string // rivals of the scenario that runs
+	inJava []string // contestants in Java of the running scenario
 }
 
-// Scenario is one of them.
+// Scenario is one thing to measure.
 type Scenario struct {
 	Key   string
 	run   func(context.Context, *Env) (*report.Table, error)
-	java  []string // rivals in Java
-	quick bool     // the first of them is in a short run too, which has no time for more
+	java  []string // contestants in Java
+	quick bool     // a short run, which has no time for more, includes the first of java
 }
 
 // All are the scenarios in the order in which they run.
@@ -64,7 +65,7 @@ func (s Scenario) Run(ctx context.Context, e *Env) (*report.Table, error) {
 	return s.run(ctx, e)
 }
 
-// WantsJava tells whether rivals in Java take part in any of the scenarios if they are there.
+// WantsJava reports whether contestants in Java take part in any of the scenarios, if they exist.
 func (e *Env) WantsJava(scenarios []Scenario) bool {
 	return slices.ContainsFunc(scenarios, func(s Scenario) bool { return len(s.wantsJava(e)) > 0 })
 }
@@ -78,7 +79,7 @@ func (s Scenario) wantsJava(e *Env) (names []string) {
 	return names
 }
 
-// program is what a contestant's workers run.
+// program returns the program of a contestant's workers.
 func (e *Env) program(c contest.Contestant) *worker.Program {
 	if c.Java {
 		return e.Java
@@ -86,13 +87,14 @@ func (e *Env) program(c contest.Contestant) *worker.Program {
 	return nil
 }
 
-// name makes the name of a lock that was not used before: what a killed worker left behind disturbs nobody.
+// name returns the name of a lock that was not used before. What a killed worker leaves behind
+// affects no other.
 func (e *Env) name(of string) string {
 	e.names++
 	return "bench:" + of + ":" + strconv.Itoa(e.names)
 }
 
-// pick is a in a short run, and b in a long one.
+// pick returns a in a short run, and b in a long one.
 func pick[T any](e *Env, a, b T) T {
 	if e.Short {
 		return a
@@ -100,11 +102,12 @@ func pick[T any](e *Env, a, b T) T {
 	return b
 }
 
-// contestants are those with the given names that are wanted, and the scenario's in Java, in a table's order.
+// contestants returns the wanted contestants of the given names and those of the scenario in Java,
+// in the order of the table.
 func (e *Env) contestants(t *report.Table, names []string) ([]contest.Contestant, error) {
 	var cs []contest.Contestant
 	for _, name := range slices.Concat(names, e.inJava) {
-		c, err := rivals.Named(name)
+		c, err := contestants.Named(name)
 		if err != nil {
 			return nil, err
 		}
@@ -122,16 +125,17 @@ type measureRound func(
 	ctx context.Context, c entrant, row *report.Row, i int,
 ) (report.Figures, error)
 
-// takeTurns gives each contestant so many rounds, interleaved, with contexts that can be cancelled.
+// takeTurns measures the contestants in so many rounds each, interleaved, with contexts that can be
+// cancelled.
 func (e *Env) takeTurns(
 	ctx context.Context, t *report.Table, names []string, rounds int, round measureRound,
 ) error {
 	return e.takeTurnsWith(ctx, t, names, rounds, round, cancellable)
 }
 
-// takeTurnsWith gives each contestant so many rounds with each kind of contexts, interleaved. A
-// round that fails is a problem of its row, and not of the run; a contestant that hung is not tried
-// again.
+// takeTurnsWith measures the contestants in so many rounds each with each kind of contexts,
+// interleaved. A round that fails is a problem of its row, and not of the run. A contestant that
+// hung is not tried again.
 func (e *Env) takeTurnsWith(
 	ctx context.Context, t *report.Table, names []string, rounds int, round measureRound,
 	kinds ...contexts,
@@ -163,7 +167,7 @@ func (e *Env) takeTurnsWith(
 	return nil
 }
 
-// within bounds what should take for d: whoever takes much longer hangs.
+// within bounds what should take d. What takes much longer hangs.
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d+10*time.Second)
 }

@@ -11,7 +11,7 @@ import (
 	"holdfast/bench/worker"
 )
 
-// cycled is the answer to the task of so many cycles.
+// cycled is the result of a number of cycles.
 type cycled struct {
 	Took    []int64
 	Mallocs uint64
@@ -39,24 +39,30 @@ func (s *session) cycles(n int) (out cycled, err error) {
 	return out, nil
 }
 
-// chunk is how many cycles one contestant has before it is the next one's turn: so few that a slow moment hits all.
+// chunk is how many cycles one contestant runs before the next: so few that a slow moment hits all.
 const chunk = 200
 
-// uncontended is a lock that nobody else wants, taken by one goroutine. Client and server share a core: otherwise it would mostly
-// measure how long the other core takes to wake up. Each contestant has a process with that core, so that nobody collects
-// another one's garbage; while one is at it, the others wait for their input.
+// uncontended measures a lock without contention, acquired by one goroutine. Client and server
+// share a core: otherwise it would mostly measure how long the other core takes to wake up. Each
+// contestant has its own process on that core, so that none collects another's garbage. While one
+// runs, the others wait for input.
 func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
-		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine", Floor: "raw scripts",
+		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine",
+		Floor: "raw scripts",
 		About: "Client and server on one core. Contestants take turns every 200 cycles.\n" +
 			aboutBackground,
 		Columns: []report.Column{
-			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true}, {Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
-			{Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "allocs", Head: "allocs", Unit: report.Decimal},
+			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true},
+			{Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
+			{Key: "commands", Head: "commands", Unit: report.Decimal},
+			{Key: "allocs", Head: "allocs", Unit: report.Decimal},
 		},
 	}
 	t.Columns = besideBackground(t.Columns, "p50", "p99", "allocs")
-	cs, err := e.contestants(t, []string{"raw scripts", ours, "rueidislock", "redsync, rueidis", "redsync, go-redis", "redislock", "go-zero, 1 ms"})
+	cs, err := e.contestants(t,
+		[]string{"raw scripts", ours, "rueidislock", "redsync, rueidis", "redsync, go-redis",
+			"redislock", "go-zero, 1 ms"})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +134,8 @@ func uncontendedRound(
 			kept[c.Name] = w
 		}
 		o := open{Contestant: c.Name, Locks: []string{e.name("uncontended")}, Contexts: c.contexts,
-			Setup: contest.Setup{Addresses: []string{s.Address}, Goroutines: 1, Lease: 30 * time.Second}}
+			Setup: contest.Setup{Addresses: []string{s.Address}, Goroutines: 1,
+				Lease: 30 * time.Second}}
 		if _, err := worker.Call[nothing](ctx, w, "open", o); err != nil {
 			return err
 		}

@@ -14,12 +14,12 @@ import (
 	"holdfast/bench/worker"
 )
 
-// parked is what so many waiters cost.
+// parked is the cost of parked waiters.
 type parked struct {
 	Before, After measure.Memory
 }
 
-// park is the task to have somebody wait for each of the open locks, so many times.
+// park is the task of having Each goroutines wait for each of the open locks.
 type park struct {
 	Each   int
 	Settle time.Duration
@@ -29,7 +29,9 @@ type park struct {
 var unpark func()
 
 func init() {
-	worker.Handle("lock all", func(nothing) (nothing, error) { return nothing{}, current.lockAll() })
+	worker.Handle("lock all", func(nothing) (nothing, error) {
+		return nothing{}, current.lockAll()
+	})
 	worker.Handle("park", func(p park) (parked, error) { return current.park(p) })
 	worker.Handle("unpark", func(nothing) (nothing, error) {
 		unpark()
@@ -37,7 +39,7 @@ func init() {
 	})
 }
 
-// lockAll takes all open locks, some at a time.
+// lockAll acquires all open locks, some at a time.
 func (s *session) lockAll() error {
 	next, failed := make(chan int), make(chan error, len(s.lockers))
 	var all sync.WaitGroup
@@ -87,13 +89,13 @@ func (s *session) park(p park) (parked, error) {
 	select {
 	case <-got:
 		unpark()
-		return out, errors.New("somebody got a lock that was held")
+		return out, errors.New("a waiter got a lock that was held")
 	default:
 		return out, nil
 	}
 }
 
-// crowd is so many waiters, for one lock or for one each.
+// crowd is a number of waiters, for one lock or for one each.
 type crowd struct {
 	key     string
 	waiters int
@@ -101,31 +103,37 @@ type crowd struct {
 	who     []string
 }
 
-// waiters are those who wait for a lock that is held for long.
+// waiters measures waiting for a lock that is held for long.
 func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "waiters", Title: "Waiters on held locks",
-		About: "What a waiter costs while nothing happens: commands per waiter and second, memory (heap and stack, after collection) and\n" +
+		About: "What a waiter costs while nothing happens: commands per waiter and second, " +
+			"memory (heap and stack, after collection) and\n" +
 			"goroutines per waiter, its own included.",
 	}
 	crowds := []crowd{
-		{"1,000", 1000, false, []string{ours, announcing, "rueidislock, patient", "redsync, rueidis", "redislock"}},
+		{"1,000", 1000, false,
+			[]string{ours, announcing, "rueidislock, patient", "redsync, rueidis", "redislock"}},
 		{"10,000", 10_000, false, []string{ours, "rueidislock, patient"}},
 	}
 	if e.Short {
-		crowds[0].who, crowds[1].who = []string{ours, "rueidislock, patient", "redsync, rueidis"}, []string{ours}
+		crowds[0].who = []string{ours, "rueidislock, patient", "redsync, rueidis"}
+		crowds[1].who = []string{ours}
 	} else {
 		crowds[1].who = append(crowds[1].who, "redsync, rueidis")
-		crowds = append(crowds, crowd{"10,000 each", 10_000, true, []string{ours, "rueidislock, patient"}})
+		crowds = append(crowds,
+			crowd{"10,000 each", 10_000, true, []string{ours, "rueidislock, patient"}})
 	}
 	for _, c := range crowds {
 		t.Columns = append(t.Columns,
-			report.Column{Key: c.key + " commands", Head: c.key + ": commands", Unit: report.Decimal},
+			report.Column{
+				Key: c.key + " commands", Head: c.key + ": commands", Unit: report.Decimal,
+			},
 			report.Column{Key: c.key + " memory", Head: "memory", Unit: report.Bytes},
 			report.Column{Key: c.key + " goroutines", Head: "goroutines", Unit: report.Decimal})
 	}
 	window := pick(e, 1500*time.Millisecond, 6*time.Second)
-	// What connections send to see whether they are alive is counted as well, and is a few commands per second.
+	// The keep-alive commands of connections count as well: a few per second.
 	err := e.takeTurns(ctx, t, crowds[0].who, pick(e, 1, min(e.Rounds, 3)), func(
 		ctx context.Context, c entrant, _ *report.Row, _ int,
 	) (report.Figures, error) {
@@ -146,14 +154,18 @@ func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 		return nil, err
 	}
 	for _, c := range crowds {
-		t.AtMost(c.key+": no commands per waiter and second (0.00)", t.Figure(ours, c.key+" commands"), 0.01, report.Decimal)
+		t.AtMost(c.key+": no commands per waiter and second (0.00)",
+			t.Figure(ours, c.key+" commands"), 0.01, report.Decimal)
 		t.AtMost(c.key+": <= 4 KiB per waiter", t.Figure(ours, c.key+" memory"), 4096, report.Bytes)
-		t.AtMost(c.key+": 1 goroutine per waiter", t.Figure(ours, c.key+" goroutines"), 1.02, report.Decimal)
+		t.AtMost(c.key+": 1 goroutine per waiter", t.Figure(ours, c.key+" goroutines"), 1.02,
+			report.Decimal)
 	}
 	return t, nil
 }
 
-func (e *Env) crowd(ctx context.Context, c contest.Contestant, of crowd, window time.Duration, into report.Figures) error {
+func (e *Env) crowd(
+	ctx context.Context, c contest.Contestant, of crowd, window time.Duration, into report.Figures,
+) error {
 	ctx, cancel := within(ctx, window+20*time.Second)
 	defer cancel()
 	ws, err := e.Pool.Get(2, nil)
@@ -168,7 +180,8 @@ func (e *Env) crowd(ctx context.Context, c contest.Contestant, of crowd, window 
 	}
 	undo, err := openAll(ctx, ws, func(i int) open {
 		return open{Contestant: c.Name, Locks: locks, Number: i,
-			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 100, Lease: 2 * time.Minute}}
+			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 100,
+				Lease: 2 * time.Minute}}
 	})
 	if err != nil {
 		return err
@@ -178,7 +191,8 @@ func (e *Env) crowd(ctx context.Context, c contest.Contestant, of crowd, window 
 		return err
 	}
 	settle := time.Second + time.Duration(of.waiters)*100*time.Microsecond
-	cost, err := worker.Call[parked](ctx, ws[1], "park", park{Each: of.waiters / len(locks), Settle: settle})
+	cost, err := worker.Call[parked](ctx, ws[1], "park",
+		park{Each: of.waiters / len(locks), Settle: settle})
 	if err != nil {
 		return err
 	}

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Calls is how often each command was carried out, by its name in lower case.
+// Calls are the executions of each command, by its name in lower case.
 type Calls map[string]Tally
 
-// Tally is how often a command was carried out, and for how long in all. A script's time is also that of its commands.
+// Tally is how often a command was executed, and for how long in all. The time of a script includes
+// that of its commands.
 type Tally struct {
 	Count int
 	Time  time.Duration
@@ -21,14 +22,14 @@ type counts map[string]int
 // own are the commands of the benchmark itself.
 var own = map[string]bool{"info": true, "config": true, "monitor": true, "echo": true}
 
-// ResetCalls begins to count anew.
+// ResetCalls resets the counts.
 func (c *Conn) ResetCalls() error {
 	_, err := c.Do("CONFIG", "RESETSTAT")
 	return err
 }
 
-// Calls returns what was carried out since ResetCalls, without the benchmark's own. The server counts what scripts do as
-// well: see Origins.
+// Calls returns what was executed since ResetCalls, without the benchmark's own commands. The
+// server also counts what scripts call: see Origins.
 func (c *Conn) Calls() (Calls, error) {
 	info, err := c.Do("INFO", "commandstats")
 	if err != nil {
@@ -52,20 +53,21 @@ func parseCalls(info string) (Calls, error) {
 		}
 		if !own[name] {
 			t := calls[name]
-			calls[name] = Tally{t.Count + int(n), t.Time + time.Duration(microseconds)*time.Microsecond}
+			calls[name] = Tally{t.Count + int(n),
+				t.Time + time.Duration(microseconds)*time.Microsecond}
 		}
 	}
 	return calls, nil
 }
 
-// Origins says who sent commands: clients, or scripts on the server.
+// Origins counts the commands by origin: clients, or scripts on the server.
 type Origins struct {
 	clients, scripts counts
 }
 
-// Clients is how many of the calls were sent by clients, and how long those took. INFO does not tell them from those of scripts, so each command is
-// taken to have come from clients as often, in proportion, as while the server was watched. Mostly that is always or never,
-// and both are exact.
+// Clients returns how many of the calls were sent by clients, and how long those took. INFO does
+// not tell them from those of scripts, so each command is taken to come from clients in the same
+// proportion as while the server was watched. Mostly that is all or none, and both are exact.
 func (o Origins) Clients(calls Calls) (sent float64, took time.Duration) {
 	for name, t := range calls {
 		share := 1.0
@@ -78,10 +80,10 @@ func (o Origins) Clients(calls Calls) (sent float64, took time.Duration) {
 	return sent, took
 }
 
-// Scripts tells whether any script was seen at work.
+// Scripts reports whether any script was seen at work.
 func (o Origins) Scripts() bool { return len(o.scripts) > 0 }
 
-// Sent is how many commands clients sent while the server was watched.
+// Sent returns how many commands clients sent while the server was watched.
 func (o Origins) Sent() int {
 	sent := 0
 	for _, n := range o.clients {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Conn is a plain connection for what the benchmark itself asks: it sends nothing on its own account. It is not safe for
-// concurrent use.
+// Conn is a plain connection for the benchmark's own commands: it sends nothing else. It is not
+// safe for concurrent use.
 type Conn struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -27,10 +27,10 @@ func Dial(address string) (*Conn, error) {
 	return &Conn{conn: conn, r: bufio.NewReader(conn)}, nil
 }
 
-// Close closes the connection, and ends Monitor.
+// Close closes the connection, and ends a Monitor on it.
 func (c *Conn) Close() { c.conn.Close() }
 
-// Do sends one command, waits for its answer, and returns it as text; an array is an error.
+// Do sends one command, waits for its reply, and returns it as text. An array is an error.
 func (c *Conn) Do(command ...string) (string, error) {
 	replies, err := c.Pipeline([][]string{command})
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Conn) Do(command ...string) (string, error) {
 	return replies[0], nil
 }
 
-// Pipeline sends many commands at once, and returns their answers.
+// Pipeline sends many commands at once, and returns their replies.
 func (c *Conn) Pipeline(commands [][]string) ([]string, error) {
 	var out strings.Builder
 	for _, command := range commands {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Monitor watches what a server is told, on a connection of its own.
+// Monitor watches the commands that a server executes, on a connection of its own.
 type Monitor struct {
 	address string
 	conn    *Conn
 	done    chan Origins
 }
 
-// last is what a server is told when it has been watched for long enough.
+// last is sent to the server when it has been watched for long enough.
 const last = "holdfast-bench-last"
 
 // Watch begins to watch. It slows the server down, so nothing is measured meanwhile.
@@ -71,8 +71,8 @@ func (o Origins) count(line string) {
 	}
 }
 
-// Stop ends it, and returns who sent what until now. What the server was told may still be on its way, so Stop waits until it
-// has seen what is told last.
+// Stop ends watching, and returns the counts until now. Commands may still be on their way, so Stop
+// first waits until it has seen one last command.
 func (m *Monitor) Stop() Origins {
 	defer m.conn.Close()
 	if conn, err := Dial(m.address); err == nil {

@@ -1,4 +1,4 @@
-// Package server starts Redis servers for a benchmark, and reads from them what was asked of them.
+// Package server starts Redis servers for a benchmark, and reads their statistics.
 package server
 
 import (
@@ -25,14 +25,16 @@ type Server struct {
 	dir   string
 }
 
-// Start starts a server, and returns when it answers. core is the only CPU it may use; worker.AnyCore is all of them. The
-// server ends with Stop, and with this process whatever becomes of it.
+// Start starts a server, and returns when it replies. core is the only CPU it may use;
+// worker.AnyCore is all of them. The server ends with Stop, and with this process however that
+// ends.
 func Start(ctx context.Context, core int) (*Server, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, errors.New("there is no redis-server on PATH: install one")
 	}
-	// Somebody else may take the port in between: then the server does not start, and another port is tried.
+	// Another process may take the port in between: then the server does not start, and another
+	// port is tried.
 	for range 5 {
 		var s *Server
 		if s, err = launch(ctx, path, core); err == nil {
@@ -49,7 +51,7 @@ func launch(ctx context.Context, path string, core int) (*Server, error) {
 	}
 	address := listener.Addr().String()
 	_, port, _ := net.SplitHostPort(address)
-	_ = listener.Close() // the port is what was wanted
+	_ = listener.Close() // only the port is needed
 
 	dir, err := os.MkdirTemp("", "holdfast-bench")
 	if err != nil {
@@ -57,13 +59,15 @@ func launch(ctx context.Context, path string, core int) (*Server, error) {
 	}
 	s := &Server{Address: address, dir: dir, ended: make(chan struct{})}
 	var log bytes.Buffer
-	s.cmd = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", dir)
+	s.cmd = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly",
+		"no", "--dir", dir)
 	s.cmd.Stdout, s.cmd.Stderr = &log, &log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 
 	started := make(chan error)
 	go func() {
-		// Both the affinity and the death signal are of the thread that forks, so it lives as long as the server.
+		// Both the affinity and the death signal belong to the thread that forks, so it must live
+		// as long as the server.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(s.ended)
@@ -74,7 +78,7 @@ func launch(ctx context.Context, path string, core int) (*Server, error) {
 		}
 		started <- err
 		if err == nil {
-			_ = s.cmd.Wait() // it is killed in the end: that is no news
+			_ = s.cmd.Wait() // it is killed in the end
 		}
 	}()
 	if err := <-started; err != nil {
@@ -101,7 +105,7 @@ func launch(ctx context.Context, path string, core int) (*Server, error) {
 	}
 }
 
-// Hang stops the server as a machine does that hangs: connections stay open, and nothing answers.
+// Hang stops the server like a machine that hangs: connections stay open, and nothing replies.
 func (s *Server) Hang() error { return s.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Resume ends Hang.

@@ -9,8 +9,8 @@ import (
 // AnyCore means no restriction.
 const AnyCore = -1
 
-// Pin restricts the calling thread, and what it starts, to one CPU until undo is called. The caller has locked the
-// goroutine to its thread.
+// Pin restricts the calling thread, and what it starts, to one CPU until undo is called. The caller
+// must have locked the goroutine to its thread.
 func Pin(core int) (undo func(), err error) {
 	if core == AnyCore {
 		return func() {}, nil
@@ -23,10 +23,10 @@ func Pin(core int) (undo func(), err error) {
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return nil, fmt.Errorf("sched_setaffinity to CPU %d: %w", core, err)
 	}
-	return func() { _ = unix.SchedSetaffinity(0, &before) }, nil // that was allowed before
+	return func() { _ = unix.SchedSetaffinity(0, &before) }, nil // it was allowed before
 }
 
-// LastCore is a CPU that this process may use.
+// LastCore returns the last CPU that this process may use.
 func LastCore() int {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {

@@ -15,18 +15,18 @@ import (
 	"syscall"
 )
 
-// marker in the environment makes this program a worker.
+// marker is the environment variable that makes this program a worker.
 const marker = "HOLDFAST_BENCH_WORKER"
 
-// ErrHung is the error of a call that did not end in time. The process was killed.
+// ErrHung is returned by a call that did not end in time. The process was killed.
 var ErrHung = errors.New("hung")
 
-// Program is another program than this one whose processes are workers.
+// Program is a program other than this one whose processes are workers.
 type Program struct {
-	Command []string // to start one
+	Command []string // starts a worker
 }
 
-// Process is a worker, seen from its parent. Its methods are not safe for concurrent use.
+// Process is a worker as its parent sees it. Its methods are not safe for concurrent use.
 type Process struct {
 	of    *Program // nil is this program
 	cmd   *exec.Cmd
@@ -47,7 +47,8 @@ type response struct {
 	Error string          `json:"error"`
 }
 
-// Start starts a worker that may use the given CPU only, or all with AnyCore. With nil it is one of this program.
+// Start starts a worker that may use the given CPU only, or all with AnyCore. With nil it is one of
+// this program.
 func Start(core int, of *Program) (*Process, error) {
 	p := &Process{of: of, ended: make(chan struct{})}
 	var err error
@@ -59,7 +60,7 @@ func Start(core int, of *Program) (*Process, error) {
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	// Not StdoutPipe, whose reading end Wait closes under the reader.
+	// Wait would close the reading end of a StdoutPipe under the reader.
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -68,7 +69,8 @@ func Start(core int, of *Program) (*Process, error) {
 
 	started := make(chan error)
 	go func() {
-		// Both the affinity and the death signal are of the thread that forks, so it lives as long as the worker.
+		// Both the affinity and the death signal belong to the thread that forks, so it must live
+		// as long as the worker.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.ended)
@@ -81,7 +83,7 @@ func Start(core int, of *Program) (*Process, error) {
 		w.Close()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // how it ended is known from its last call
+			_ = p.cmd.Wait() // its last call reports how it ended
 		}
 	}()
 	if err := <-started; err != nil {
@@ -103,11 +105,11 @@ func (o *Program) start() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Foreign tells whether the worker is another program than this one.
+// Foreign reports whether the worker is of another program.
 func (p *Process) Foreign() bool { return p.of != nil }
 
-// Call has the worker do a task, and waits for the result. When ctx ends first the worker is killed, and the error is
-// ErrHung.
+// Call has the worker do a task, and waits for the result. If ctx ends first the worker is killed,
+// and the error is ErrHung.
 func Call[Out any](ctx context.Context, p *Process, task string, in any) (Out, error) {
 	var out Out
 	raw, err := p.call(ctx, task, in)
@@ -129,17 +131,17 @@ func (p *Process) call(ctx context.Context, task string, in any) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	// A worker of this program sleeps while it has no task. What others have to do then, such as compiling themselves, would
-	// disturb what is measured elsewhere; so they are stopped.
+	// A worker of this program sleeps while it has no task. Other programs may be busy then, such
+	// as compiling themselves, and would disturb what is measured elsewhere. So they are stopped.
 	if p.Foreign() {
-		_ = p.cmd.Process.Signal(syscall.SIGCONT) // if it is dead, the next lines say so
+		_ = p.cmd.Process.Signal(syscall.SIGCONT) // if it is dead, the next lines fail
 		defer func() { _ = p.cmd.Process.Signal(syscall.SIGSTOP) }()
 	}
 	if _, err := p.in.Write(append(line, '\n')); err != nil {
 		return nil, fmt.Errorf("%s: the worker is gone: %w", task, err)
 	}
 	undo := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
-	answer, err := p.out.ReadBytes('\n')
+	reply, err := p.out.ReadBytes('\n')
 	if !undo() {
 		p.dead = true
 		return nil, fmt.Errorf("%s: %w", task, ErrHung)
@@ -149,8 +151,8 @@ func (p *Process) call(ctx context.Context, task string, in any) (json.RawMessag
 		return nil, fmt.Errorf("%s: the worker has ended: %w", task, err)
 	}
 	var r response
-	if err := json.Unmarshal(answer, &r); err != nil {
-		return nil, fmt.Errorf("%s: the worker said %q", task, answer)
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return nil, fmt.Errorf("%s: the worker said %q", task, reply)
 	}
 	if r.Error != "" {
 		return nil, fmt.Errorf("%s: %s", task, r.Error)
@@ -158,7 +160,7 @@ func (p *Process) call(ctx context.Context, task string, in any) (json.RawMessag
 	return r.Out, nil
 }
 
-// Stop ends the worker whatever it does, and waits for that.
+// Stop ends the worker whatever it does, and waits for its end.
 func (p *Process) Stop() {
 	p.dead = true
 	p.in.Close()
@@ -166,16 +168,17 @@ func (p *Process) Stop() {
 	<-p.ended
 }
 
-// Pool keeps workers that run on any CPU, to be used again: starting one takes longer than most measurements.
+// Pool keeps workers that run on any CPU for reuse: starting one takes longer than most
+// measurements.
 type Pool struct {
 	idle []*Process
 }
 
-// Get returns n workers of a program, nil being this one, and starts what is missing.
+// Get returns n workers of a program, nil being this one, and starts those that are missing.
 func (o *Pool) Get(n int, of *Program) ([]*Process, error) {
 	var got []*Process
 	for range n {
-		// The one that was used last, which has most in its caches.
+		// The one that was used last has most in its caches.
 		last := len(o.idle) - 1
 		for last >= 0 && o.idle[last].of != of {
 			last--
@@ -196,7 +199,7 @@ func (o *Pool) Get(n int, of *Program) ([]*Process, error) {
 	return got, nil
 }
 
-// Put gives workers back. They have nothing open any more; those that were killed are dropped.
+// Put returns workers to the pool. They must have nothing open. Killed ones are dropped.
 func (o *Pool) Put(processes []*Process) {
 	for _, p := range processes {
 		if p.dead {
@@ -215,9 +218,11 @@ func (o *Pool) Stop() {
 	o.idle = nil
 }
 
-// CallAll has each worker do its task at the same time, and waits for all. in is given the index of a worker. The error is
-// the first one's that failed.
-func CallAll[Out any](ctx context.Context, processes []*Process, task string, in func(i int) any) ([]Out, error) {
+// CallAll has all workers do a task at the same time, and waits for all. in is called with the
+// index of a worker. The error is that of the first worker that failed.
+func CallAll[Out any](
+	ctx context.Context, processes []*Process, task string, in func(i int) any,
+) ([]Out, error) {
 	outs := make([]Out, len(processes))
 	errs := make([]error, len(processes))
 	var all sync.WaitGroup

@@ -55,8 +55,11 @@ func TestAnotherProgramIsStoppedWhileItHasNoTask(t *testing.T) {
 	require.NoError(t, err)
 	defer other.Stop()
 	for i := range 3 {
-		ownPID, otherPID := call[int](t, own, "pid", struct{}{}), call[int](t, other, "pid", struct{}{})
-		require.Eventually(t, func() bool { return stopped(t, otherPID) }, 5*time.Second, time.Millisecond)
+		ownPID := call[int](t, own, "pid", struct{}{})
+		otherPID := call[int](t, other, "pid", struct{}{})
+		require.Eventually(t, func() bool {
+			return stopped(t, otherPID)
+		}, 5*time.Second, time.Millisecond)
 		require.False(t, stopped(t, ownPID))
 		require.Equal(t, 2*i, call[int](t, other, "double", i))
 	}

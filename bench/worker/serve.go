@@ -9,8 +9,8 @@ import (
 
 var tasks = map[string]func(json.RawMessage) (any, error){}
 
-// Handle registers what a worker does for a task. Tasks of one worker run one after another. It is called before Serve,
-// mostly in an init function.
+// Handle registers what a worker does for a task. Tasks of one worker run one after another. It
+// must be called before Serve, mostly in an init function.
 func Handle[In, Out any](task string, do func(In) (Out, error)) {
 	tasks[task] = func(raw json.RawMessage) (any, error) {
 		var in In
@@ -21,11 +21,12 @@ func Handle[In, Out any](task string, do func(In) (Out, error)) {
 	}
 }
 
-// Requested tells whether this process was started as a worker: then it calls Serve and nothing else.
+// Requested reports whether this process was started as a worker: then it must call Serve and
+// nothing else.
 func Requested() bool { return os.Getenv(marker) != "" }
 
-// Serve does tasks until the parent closes the standard input. What else is printed would disturb the answers, so standard
-// output is standard error from here on.
+// Serve does tasks until the parent closes the standard input. Other output would disturb the
+// replies, so standard output is standard error from here on.
 func Serve() {
 	out := os.Stdout
 	os.Stdout = os.Stderr
@@ -35,19 +36,19 @@ func Serve() {
 		for {
 			line, err := in.ReadBytes('\n')
 			if err != nil {
-				os.Exit(0) // also while a task hangs
+				os.Exit(0) // even while a task hangs
 			}
 			lines <- line
 		}
 	}()
 	for line := range lines {
-		if _, err := out.Write(append(answer(line), '\n')); err != nil {
+		if _, err := out.Write(append(reply(line), '\n')); err != nil {
 			os.Exit(1)
 		}
 	}
 }
 
-func answer(line []byte) []byte {
+func reply(line []byte) []byte {
 	raw, err := json.Marshal(do(line))
 	if err != nil {
 		raw, _ = json.Marshal(response{Error: err.Error()})

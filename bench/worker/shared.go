@@ -8,19 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shared is a page of memory that processes share: what a lock protects in a benchmark, and how two processes keep in step.
+// Shared is a page of memory that processes share. It holds what a lock protects in a benchmark,
+// and keeps two processes in step.
 type Shared struct {
 	words []int64
 	bytes []byte
 }
 
-// sharedBytes is enough for two words in cache lines of their own for each of many locks.
+// sharedBytes is enough for two words per lock, in cache lines of their own, for many locks.
 const sharedBytes = 1 << 16
 
-// NewShared makes a page of zeros, and the path by which other processes open it. remove takes the path away; those who have
-// it open keep it.
+// NewShared makes a page of zeros, and returns the path by which other processes open it. remove
+// removes the path; processes that have it open keep it.
 func NewShared() (path string, remove func(), err error) {
-	dir := "/dev/shm" // memory, where it exists
+	dir := "/dev/shm" // memory, if it exists
 	if _, err := os.Stat(dir); err != nil {
 		dir = ""
 	}
@@ -43,14 +44,16 @@ func OpenShared(path string) (*Shared, error) {
 		return nil, err
 	}
 	defer f.Close()
-	bytes, err := unix.Mmap(int(f.Fd()), 0, sharedBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	bytes, err := unix.Mmap(int(f.Fd()), 0, sharedBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mmap %s: %w", path, err)
 	}
-	return &Shared{bytes: bytes, words: unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(bytes))), sharedBytes/8)}, nil
+	return &Shared{bytes: bytes,
+		words: unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(bytes))), sharedBytes/8)}, nil
 }
 
-// Word is the i-th word of the page. Whether it is used atomically is the caller's affair.
+// Word returns the i-th word of the page. Whether to use it atomically is up to the caller.
 func (s *Shared) Word(i int) *int64 { return &s.words[i] }
 
 // Close unmaps the page.

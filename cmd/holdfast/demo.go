@@ -7,27 +7,29 @@ import (
 	"holdfast/cmd/holdfast/internal/demo"
 )
 
+// demoCommand is "holdfast demo".
 type demoCommand struct {
 	Redis string `placeholder:"ADDR" help:"Redis to use: host:port, or redis://user:password@host:port/db (rediss:// for TLS). Keys get a random prefix and are deleted at the end. Default: an embedded server."`
-	Plain bool   `help:"Print plain lines also on a terminal. Without this flag, NO_COLOR=1 keeps the picture and drops its colours."`
-	Break bool   `hidden:"" help:"Leave out the lock that protects the counter, to see the checks fail."`
+	Plain bool   `help:"Print lines even on a terminal. NO_COLOR=1 keeps the picture, uncoloured."`
+	Break bool   `hidden:"" help:"Leave out the lock of the counter, to see the checks fail."`
 }
 
-// Help is shown by holdfast demo --help.
+// Help returns the text that "holdfast demo --help" shows.
 func (demoCommand) Help() string {
 	return `27 processes play eight scenes at the same time:
 
   counter    four processes increment one counter; only the lock keeps them apart
-  queue      processes queue up for a fair lock; one gives up, one is killed, the others come in their order
-  readwrite  readers are in together, a writer alone; new readers step back while it waits
-  transfer   two accounts are locked together, whatever order they are named in
-  redlock    a lock on a quorum of five embedded servers, of which two die
-  watchdog   a holder outlives its lease several times over, because it is renewed
+  queue      processes queue for a fair lock; one gives up, one is killed, the rest get it in order
+  readwrite  readers hold it together, a writer alone; new readers step back while it waits
+  transfer   two accounts are locked together, in whatever order they are named
+  redlock    a lock on a quorum of five embedded servers; two of them die
+  watchdog   a lease is renewed, so that its holder outlives it several times over
   takeover   a holder is killed; its lock passes on when its lease ends
-  timeout    a loser gives up, and says for how long the lock is still held
+  timeout    a contender gives up, and reports how long the lock is still held
 
-The demo checks mutual exclusion and the order itself, not by asking the locks. The exit status is 1 if two sections
-overlapped that should not, the counter is off, somebody was overtaken, or a scene did not go as promised.`
+The demo checks mutual exclusion and order itself, without asking the locks. The exit status is 1
+if two sections overlapped that should not, the counter is off, a waiter was overtaken, or a scene
+did not go as promised.`
 }
 
 // Run plays the demo.
@@ -40,10 +42,10 @@ func (c demoCommand) Run(ctx context.Context) error {
 	})
 }
 
-// workerCommand is a process of the demo, which starts it.
+// workerCommand is "holdfast worker": a process of the demo, which starts it.
 type workerCommand struct{}
 
-// Run plays the part that comes on standard input.
+// Run plays the part that it reads from standard input.
 func (workerCommand) Run(ctx context.Context) error {
 	return demo.Work(ctx, os.Stdin, os.Stdout)
 }

@@ -53,7 +53,9 @@ func startDemo(t *testing.T, args ...string) *exec.Cmd {
 
 func requireNoWorkers(t *testing.T, program string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return workers(t, program) == 0 }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return workers(t, program) == 0
+	}, 5*time.Second, 10*time.Millisecond)
 }
 
 func TestSignalStopsEverything(t *testing.T) {

@@ -1,6 +1,6 @@
 // Command holdfast shows distributed locks at work.
 //
-//	holdfast demo                          # with a server of its own: needs nothing but this program
+//	holdfast demo                          # with a server of its own: needs only this program
 //	holdfast demo --redis localhost:6379   # on a real Redis
 package main
 
@@ -17,11 +17,11 @@ import (
 	"holdfast/cmd/holdfast/internal/demo"
 )
 
-// interrupted is the exit status after a signal, as shells have it for SIGINT.
+// interrupted is the exit status after a signal; shells use it for SIGINT.
 const interrupted = 130
 
 type commandLine struct {
-	Demo   demoCommand   `cmd:"" help:"Watch several processes contend for locks, in about ten seconds."`
+	Demo   demoCommand   `cmd:"" help:"Watch processes contend for locks, in about ten seconds."`
 	Worker workerCommand `cmd:"" hidden:""`
 }
 
@@ -34,7 +34,7 @@ func main() {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // whoever is tired of waiting for the clean-up can interrupt that as well
+	context.AfterFunc(ctx, stop) // a second signal interrupts the cleanup
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	err := parsed.Run()
 	switch {
@@ -43,7 +43,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "holdfast: interrupted")
 		os.Exit(interrupted)
 	case errors.Is(err, demo.ErrFailed):
-		os.Exit(1) // what failed has been shown
+		os.Exit(1) // the faults have been printed
 	default:
 		fmt.Fprintln(os.Stderr, "holdfast:", err)
 		os.Exit(1)

@@ -68,7 +68,9 @@ func TestDemoRunsWithoutRedis(t *testing.T) {
 		if !succeeded(t, o) {
 			return o.stdout, false
 		}
-		require.Regexp(t, `^demo: 81 sections, 0 overlaps, counter 81, max wake-up .*, takeover .* s$`, o.lastLine())
+		require.Regexp(t,
+			`^demo: 81 sections, 0 overlaps, counter 81, max wake-up .*, takeover .* s$`,
+			o.lastLine())
 		require.Empty(t, o.stderr)
 		require.Less(t, time.Since(began), 15*time.Second) // the story of the queue takes 8 s
 		return o.stdout, true
@@ -90,8 +92,8 @@ func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
 	})
 }
 
-// succeeded reports whether a demo ended without a fault. On a busy machine one of its processes may
-// lose a lease of a second. Even then no two may have been in a section.
+// succeeded reports whether a demo ended without a fault. On a busy machine one of its processes
+// may lose a lease of a second. Even then no two may have been in a section.
 func succeeded(t *testing.T, o outcome) bool {
 	t.Helper()
 	if o.status == 0 {
@@ -168,7 +170,8 @@ func TestDemoWithoutTheLockFails(t *testing.T) {
 	t.Parallel()
 	o := run(t, "demo", "--break")
 	require.Equal(t, 1, o.status)
-	require.Regexp(t, `^demo: 81 sections, [1-9]\d* overlaps, counter \d+ instead of 81, `, o.lastLine())
+	require.Regexp(t, `^demo: 81 sections, [1-9]\d* overlaps, counter \d+ instead of 81, `,
+		o.lastLine())
 }
 
 func TestUnreachableServerIsOneLine(t *testing.T) {

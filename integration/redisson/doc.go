@@ -1,15 +1,18 @@
-// Package redisson holds the tests of this library beside the real Redisson: that locks of both exclude and wake each other,
-// and that both leave the same bytes in Redis. It has no code of its own.
+// Package redisson holds the tests of this library beside the real Redisson: locks of both exclude
+// and wake each other, and both leave the same bytes in Redis. It has no code of its own.
 //
-// The Redisson side is a small Java program, the peer, in src/main/java. It takes orders on standard input and answers on
-// standard output, one JSON object per line:
+// The Redisson side is a small Java program, the peer, in src/main/java. It reads orders on
+// standard input and writes replies on standard output, one JSON object per line:
 //
-//	{"id":7,"thread":"t1","op":"tryLock","clients":["single"],"kind":"fair","names":["order"],"wait":500,"lease":60000}
+//	{"id":7,"thread":"t1","op":"tryLock","clients":["single"],"kind":"fair",
+//	 "names":["order"],"wait":500,"lease":60000}
 //	{"id":7,"start":1795195988063,"value":true,"ok":true,"end":1795195988100}
 //
-// Each thread that orders name is a Java thread, and so an owner of locks. One peer has any number of Redisson clients, each
-// with its own servers: the order "open" makes one. Times are in milliseconds; a lease of 0 is the watchdog's.
+// Each thread that orders name is a Java thread, and so an owner of locks. One peer has any number
+// of Redisson clients, each with its own servers: the order "open" makes one. Times are in
+// milliseconds; a lease of 0 is the watchdog's.
 //
-// The tests have the build tag interop. build.sh builds the peer and prints its class path, which the tests want in the
-// environment as HOLDFAST_REDISSON_CLASSPATH; make test-interop does all of it.
+// The tests have the build tag interop. build.sh builds the peer and prints its class path, which
+// the tests read from the environment variable HOLDFAST_REDISSON_CLASSPATH. make test-interop does
+// all of it.
 package redisson

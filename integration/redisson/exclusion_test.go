@@ -18,7 +18,7 @@ func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
 		require.False(t, locked(t, contender, c.hold))
 
 		for level := 1; level <= 3; level++ {
-			take(t, holder, c.hold, longLease)
+			acquire(t, holder, c.hold, longLease)
 			require.Equal(t, level, count(t, holder, c.hold))
 			s.requireLevels(t, c.hold, level)
 			require.Zero(t, count(t, contender, c.hold))
@@ -43,7 +43,7 @@ func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
 		}
 		s.requireFree(t, c.hold)
 
-		take(t, contender, c.want, longLease)
+		acquire(t, contender, c.want, longLease)
 		refused(t, holder, c.hold)
 		unlock(t, contender, c.want)
 		s.requireFree(t, c.want)
@@ -81,7 +81,7 @@ func unlockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
 // unlock it.
 func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor, waits side) time.Duration {
 	t.Helper()
-	take(t, holder, c.hold, longLease)
+	acquire(t, holder, c.hold, longLease)
 	waiting := waitInBackground(waiter, c.want)
 	s.waitForWaiters(t, c.want, 1)
 	s.letSleep(t, c.want)
@@ -94,8 +94,8 @@ func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor, waits s
 	return acquired(t, waiting).Sub(start)
 }
 
-// letSleep gives waiters the time to try once more after they have subscribed, and to go to sleep.
-// A bystander waits in vain meanwhile.
+// letSleep leaves waiters the time to try once more after they have subscribed, and to go to sleep.
+// An actor that is not in the test waits in vain meanwhile.
 func (s *site) letSleep(t testing.TB, l target) {
 	t.Helper()
 	err := goSide.newActor(t, s).tryLock(l, 200*time.Millisecond, longLease)
@@ -112,7 +112,7 @@ func spinLockOfRedissonExcludesReentrantLock(t *testing.T, s *site) {
 		spinning := target{spin, ours.names}
 		java, holdfast := newJavaActor(t, s), newGoActor(t, s)
 		if holds.name == javaSide.name {
-			take(t, java, spinning, longLease)
+			acquire(t, java, spinning, longLease)
 			refused(t, holdfast, ours)
 			waiting := waitInBackground(holdfast, ours)
 			s.waitForWaiters(t, ours, 1)
@@ -122,7 +122,7 @@ func spinLockOfRedissonExcludesReentrantLock(t *testing.T, s *site) {
 			require.Less(t, acquired(t, waiting).Sub(start), 6*time.Second)
 			unlock(t, holdfast, ours)
 		} else {
-			take(t, holdfast, ours, longLease)
+			acquire(t, holdfast, ours, longLease)
 			refused(t, java, spinning)
 			waiting := waitInBackground(java, spinning)
 			unlock(t, holdfast, ours)

@@ -14,7 +14,7 @@ func mixedFairQueueIsServedInOrder(t *testing.T, s *site) {
 		l := both(fair).hold
 		for round := range 2 {
 			holder := second.newActor(t, s)
-			take(t, holder, l, longLease)
+			acquire(t, holder, l, longLease)
 			var want []string
 			var waiting []<-chan outcome
 			served := make(chan string, 5)
@@ -25,7 +25,7 @@ func mixedFairQueueIsServedInOrder(t *testing.T, s *site) {
 					if err := a.lock(l, longLease); err != nil {
 						return err
 					}
-					served <- who // in turn: the lock excludes the others
+					served <- who // one at a time: the lock excludes the others
 					return a.unlock(l)
 				}))
 				s.waitForWaiters(t, l, i+1)

@@ -50,5 +50,6 @@ func fencingTokensGrowAcrossSides(t *testing.T, s *site) {
 		want[i] = int64(i + 1)
 	}
 	require.Equal(t, want, tokens)
-	require.Equal(t, int64(len(want)), s.node(t, l.name()).DoInt(t, "INCRBY", lua.Prefix("redisson_lock_token", l.name()), "0"))
+	require.Equal(t, int64(len(want)),
+		s.node(t, l.name()).DoInt(t, "INCRBY", lua.Prefix("redisson_lock_token", l.name()), "0"))
 }

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// turn is how long a waiter may take that joins others which contend without a pause. They are
-	// many, and a release that is announced to all goes to the fastest, so it has several chances
-	// in that time.
-	turn = 5 * time.Second
-	// turns is how often it joins.
-	turns = 3
+	// timeToAcquire bounds the wait of an actor that joins others which contend without a pause.
+	// They are many, and a release that is announced to all wakes the fastest, so it has several
+	// chances in that time.
+	timeToAcquire = 5 * time.Second
+	// joins is how often it joins.
+	joins = 3
 )
 
 // Clients of this library hand a lock over to each other, so that it is never free. A waiter of
@@ -32,14 +32,16 @@ func waiterOfRedissonGetsItsTurnAmongHandOvers(t *testing.T, s *site) {
 			t.Parallel()
 			l := both(kind).hold
 			java := newJavaActor(t, s)
-			stop := contend(t, l, append(newGoActors(t, s, rlock.HandOverAnywhere, 4), newGoActors(t, s, rlock.HandOverAnywhere, 4)...))
+			stop := contend(t, l,
+				append(newGoActors(t, s, rlock.HandOverAnywhere, 4),
+					newGoActors(t, s, rlock.HandOverAnywhere, 4)...))
 			waiters := lua.Prefix("holdfast_lock_waiters", l.name())
-			for range turns {
+			for range joins {
 				// Now it goes from client to client, and is not announced.
 				locktest.Eventually(t, func() bool {
 					return s.node(t, waiters).DoInt(t, "EXISTS", waiters) == 1
 				}, "no waiter is registered")
-				requireTurn(t, java, l)
+				requireAcquires(t, java, l)
 			}
 			stop()
 			s.requireFree(t, l)
@@ -60,8 +62,8 @@ func waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson(t *testing.T, s *site)
 				threads = append(threads, newJavaActor(t, s))
 			}
 			stop := contend(t, l, threads)
-			for range turns {
-				requireTurn(t, holdfast, l)
+			for range joins {
+				requireAcquires(t, holdfast, l)
 			}
 			stop()
 			s.requireFree(t, l)
@@ -69,12 +71,13 @@ func waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson(t *testing.T, s *site)
 	}
 }
 
-// requireTurn requires that an actor acquires a lock in bounded time, and releases it.
-func requireTurn(t *testing.T, a actor, l target) {
+// requireAcquires requires that an actor acquires a lock in bounded time, and releases it.
+func requireAcquires(t *testing.T, a actor, l target) {
 	t.Helper()
 	began := time.Now()
-	require.NoError(t, a.tryLock(l, turn, longLease), "no turn within %v", turn)
-	t.Logf("its turn came after %v", time.Since(began).Round(time.Millisecond))
+	require.NoError(t, a.tryLock(l, timeToAcquire, longLease), "not acquired within %v",
+		timeToAcquire)
+	t.Logf("acquired after %v", time.Since(began).Round(time.Millisecond))
 	unlock(t, a, l)
 }
 
@@ -87,7 +90,7 @@ func contend(t *testing.T, l target, actors []actor) (stop func()) {
 		working = append(working, inBackground(func() error {
 			sections := 0
 			for ctx.Err() == nil {
-				if err := a.tryLock(l, 2*turn, longLease); err != nil {
+				if err := a.tryLock(l, 2*timeToAcquire, longLease); err != nil {
 					return fmt.Errorf("after %d sections: %w", sections, err)
 				}
 				if err := a.unlock(l); err != nil {

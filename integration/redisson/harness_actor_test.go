@@ -16,8 +16,8 @@ import (
 // actor is one owner of locks on one side: a Java thread, or a Go context with an owner. It does
 // one operation at a time.
 type actor interface {
-	// tryLock takes a lock, waiting at most that long. It returns errRefused if another owner holds
-	// it. A lease of 0 is the watchdog's.
+	// tryLock acquires a lock, waiting at most that long. It returns errRefused if another owner
+	// holds it. A lease of 0 is the watchdog's.
 	tryLock(l target, wait, lease time.Duration) error
 	// lock is tryLock without a limit.
 	lock(l target, lease time.Duration) error
@@ -35,7 +35,7 @@ type actor interface {
 }
 
 var (
-	errRefused   = errors.New("somebody else has the lock")
+	errRefused   = errors.New("another owner has the lock")
 	errNotHolder = errors.New("not the holder")
 )
 
@@ -88,7 +88,8 @@ func inBackground(do func() error) <-chan outcome {
 	return done
 }
 
-// waitInBackground takes a lock in a goroutine, for a long lease, waiting as long as a test waits.
+// waitInBackground acquires a lock in a goroutine, for a long lease, waiting as long as a test
+// waits.
 func waitInBackground(a actor, l target) <-chan outcome {
 	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, longLease) })
 }
@@ -118,7 +119,7 @@ func stillWaits(t testing.TB, waiting <-chan outcome) {
 }
 
 // take acquires a lock that is free or held by the actor.
-func take(t testing.TB, a actor, l target, lease time.Duration) {
+func acquire(t testing.TB, a actor, l target, lease time.Duration) {
 	t.Helper()
 	require.NoError(t, a.tryLock(l, 0, lease))
 }

@@ -49,7 +49,9 @@ func newGoActors(t testing.TB, s *site, handOver rlock.HandOver, n int) []actor 
 // newClient returns a client with the watchdog of these tests, closed in clean-up.
 func newClient(t testing.TB, redis rueidis.Client, handOver rlock.HandOver) *rlock.Client {
 	t.Helper()
-	c, err := rlock.New(redis, rlock.Options{WatchdogLease: watchdogLease, HandOver: handOver, Logger: slog.New(slog.DiscardHandler)})
+	c, err := rlock.New(redis,
+		rlock.Options{WatchdogLease: watchdogLease, HandOver: handOver,
+			Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { locktest.CloseClient(t, c) })
 	return c
@@ -66,7 +68,8 @@ func lockerOf(clients []*rlock.Client, l target) rlock.Locker {
 		return multilock.New(parts...)
 	case red:
 		// The servers of a test have just been started, and a busy machine is slow.
-		return redlock.NewOn(l.name(), redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}, clients...)
+		return redlock.NewOn(l.name(), redlock.Options{FsyncAlways: true, NodeTimeout: time.Second},
+			clients...)
 	default:
 		return lockOf(clients[0], l)
 	}

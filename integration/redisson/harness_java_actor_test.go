@@ -28,7 +28,7 @@ func newThread(p *peer, clients []string) *javaActor {
 	return &javaActor{peer: p, clients: clients, thread: fmt.Sprint("thread-", threads.Add(1))}
 }
 
-// do makes the thread do something with a lock, and decodes its answer into value.
+// do has the thread do something with a lock, and decodes its reply into value.
 func (a *javaActor) do(op string, l target, wait, lease time.Duration, value any) error {
 	r, err := a.peer.do(order{
 		"thread": a.thread, "op": op, "clients": a.clients, "kind": l.kind, "names": l.names,

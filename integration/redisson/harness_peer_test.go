@@ -36,13 +36,13 @@ type peer struct {
 
 	mu      sync.Mutex
 	last    int64                  // id; guarded by mu
-	pending map[int64]chan<- reply // orders without an answer; guarded by mu
+	pending map[int64]chan<- reply // orders without a reply; guarded by mu
 }
 
-// order says what a thread of the peer shall do: see the doc comment of the package.
+// order is what a thread of the peer must do: see the doc comment of the package.
 type order map[string]any
 
-// reply is what became of an order.
+// reply is the outcome of an order.
 type reply struct {
 	ID      int64           `json:"id"`
 	OK      bool            `json:"ok"`
@@ -51,19 +51,22 @@ type reply struct {
 	Message string          `json:"message"`
 }
 
-// errPeerEnded is the error of orders that a peer cannot answer any more.
+// errPeerEnded is returned for orders to a peer that can no longer reply.
 var errPeerEnded = errors.New("the Java peer has ended")
 
-// startPeer starts a Java process. Clean-up ends its input, upon which it has to end in peace,
+// startPeer starts a Java process. Clean-up ends its input, and then it must end without an error
 // unless it was killed before.
 func startPeer(t testing.TB) *peer {
 	t.Helper()
 	path := os.Getenv(classPath)
-	require.NotEmpty(t, path, "%s is not set: run make test-interop, or set it to what integration/redisson/build.sh prints", classPath)
+	require.NotEmpty(t, path,
+		"%s is not set: run make test-interop, or set it to what integration/redisson/build.sh "+
+			"prints", classPath)
 	// Quick to start, and small: it does little.
 	p := &peer{
 		cmd: exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
-			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+			"-Dorg.slf4j.simpleLogger.showDateTime=true",
 			"-cp", path, "holdfast.peer.Peer"),
 		ended:   make(chan struct{}),
 		pending: make(map[int64]chan<- reply),
@@ -80,7 +83,7 @@ func startPeer(t testing.TB) *peer {
 	return p
 }
 
-// listen hands out answers until the process ends.
+// listen passes replies on until the process ends.
 func (p *peer) listen(stdout io.Reader) {
 	defer close(p.ended)
 	lines := bufio.NewReader(stdout)
@@ -91,7 +94,7 @@ func (p *peer) listen(stdout io.Reader) {
 		}
 		var r reply
 		if err := json.Unmarshal(line, &r); err != nil {
-			_, _ = fmt.Fprintf(os.Stderr, "not an answer of the Java peer: %q: %v\n", line, err)
+			_, _ = fmt.Fprintf(os.Stderr, "not a reply of the Java peer: %q: %v\n", line, err)
 			continue
 		}
 		p.mu.Lock()
@@ -105,14 +108,14 @@ func (p *peer) listen(stdout io.Reader) {
 	_ = p.cmd.Wait() // close looks at the state
 }
 
-// do has the peer carry out an order, and waits for its answer: for ever, if the order takes that
+// do has the peer carry out an order, and waits for its reply: for ever, if the order takes that
 // long, or until the peer ends.
 func (p *peer) do(o order) (reply, error) {
-	answer := make(chan reply, 1)
+	replies := make(chan reply, 1)
 	p.mu.Lock()
 	p.last++
 	o["id"] = p.last
-	p.pending[p.last] = answer
+	p.pending[p.last] = replies
 	line, err := json.Marshal(o)
 	if err == nil {
 		_, err = p.stdin.Write(append(line, '\n'))
@@ -122,12 +125,12 @@ func (p *peer) do(o order) (reply, error) {
 		return reply{}, fmt.Errorf("%w: %w", errPeerEnded, err)
 	}
 	select {
-	case r := <-answer:
+	case r := <-replies:
 		return r, nil
 	case <-p.ended:
 	}
 	select {
-	case r := <-answer: // its last one
+	case r := <-replies: // its last one
 		return r, nil
 	default:
 		return reply{}, errPeerEnded
@@ -151,7 +154,8 @@ func (p *peer) close(t testing.TB) {
 	_ = p.stdin.Close() // it may end at this moment
 	select {
 	case <-p.ended:
-		assert.True(t, p.cmd.ProcessState.Success(), "the Java peer ended with %v", p.cmd.ProcessState)
+		assert.True(t, p.cmd.ProcessState.Success(), "the Java peer ended with %v",
+			p.cmd.ProcessState)
 	case <-time.After(locktest.Timeout):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
@@ -164,11 +168,14 @@ func (p *peer) close(t testing.TB) {
 }
 
 // open makes a Redisson client in the peer. Clean-up closes it before its servers end.
-func (p *peer) open(t testing.TB, client, topology string, addresses []string, watchdog time.Duration) {
+func (p *peer) open(
+	t testing.TB, client, topology string, addresses []string, watchdog time.Duration,
+) {
 	t.Helper()
 	r, err := p.do(order{
-		"thread": "open " + client, "op": "open", "client": client, "topology": topology, "addresses": addresses,
-		"watchdog": watchdog.Milliseconds(),
+		"thread": "open " + client, "op": "open", "client": client, "topology": topology,
+		"addresses": addresses,
+		"watchdog":  watchdog.Milliseconds(),
 	})
 	require.NoError(t, err)
 	require.True(t, r.OK, "%s: %s", r.Class, r.Message)

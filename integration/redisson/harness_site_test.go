@@ -82,7 +82,8 @@ func (s *site) with(t testing.TB, java *peer, watchdog time.Duration) *site {
 		if s.cluster != nil {
 			java.open(t, client, s.topology, addresses, watchdog)
 		} else {
-			java.open(t, client, s.topology, addresses[len(other.clients):len(other.clients)+1], watchdog)
+			java.open(t, client, s.topology, addresses[len(other.clients):len(other.clients)+1],
+				watchdog)
 		}
 		other.clients = append(other.clients, client)
 	}
@@ -131,7 +132,8 @@ func (s *site) listeners(t testing.TB, channel string) int {
 // queue returns the waiters for a fair lock.
 func (s *site) queue(t testing.TB, name string) []string {
 	t.Helper()
-	return s.node(t, name).DoStrings(t, "LRANGE", lua.Prefix("redisson_lock_queue", name), "0", "-1")
+	return s.node(t, name).DoStrings(t, "LRANGE", lua.Prefix("redisson_lock_queue", name),
+		"0", "-1")
 }
 
 // waitForWaiters returns when n owners wait for a lock, or at least one if it is not fair, and each
@@ -147,10 +149,11 @@ func (s *site) waitForWaiters(t testing.TB, l target, n int) {
 				}
 			}
 			return false
-		}, "nobody listens for the release of "+strings.Join(l.names, ", "))
+		}, "no waiter listens for the release of "+strings.Join(l.names, ", "))
 		return
 	}
-	locktest.Eventually(t, func() bool { return len(s.queue(t, l.name())) == n }, "not all are queued for "+l.name())
+	locktest.Eventually(t, func() bool { return len(s.queue(t, l.name())) == n },
+		"not all are queued for "+l.name())
 	for _, owner := range s.queue(t, l.name()) {
 		channel := lua.FairChannel(l.name(), owner)
 		locktest.Eventually(t, func() bool { return s.listeners(t, channel) > 0 },
@@ -183,7 +186,8 @@ func (s *site) keysLeft(t testing.TB, name string) []string {
 	var left []string
 	for _, key := range s.keys(t, name) {
 		switch {
-		case key == lua.Prefix("redisson_lock_token", name), strings.HasPrefix(key, "redisson_unlock_latch:"),
+		case key == lua.Prefix("redisson_lock_token", name),
+			strings.HasPrefix(key, "redisson_unlock_latch:"),
 			strings.HasPrefix(key, "holdfast_"):
 		default:
 			left = append(left, key)
@@ -226,7 +230,9 @@ func onBoth(t *testing.T, check func(t *testing.T, holds, waits side)) {
 }
 
 // onEachContest runs a check for all contests, each in both directions.
-func onEachContest(t *testing.T, check func(t *testing.T, contest func() contest, holds, waits side)) {
+func onEachContest(
+	t *testing.T, check func(t *testing.T, contest func() contest, holds, waits side),
+) {
 	t.Helper()
 	for _, c := range contests {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"holdfast/lua"
 )
 
-// target is a lock that either side can take: a kind, and its name or, for a MultiLock, names.
+// target is a lock that either side can acquire: a kind, and its name or, for a MultiLock, names.
 type target struct {
 	kind  string
 	names []string

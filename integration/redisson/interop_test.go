@@ -25,7 +25,8 @@ var promises = []struct {
 	{"SpinLockOfRedissonExcludesReentrantLock", spinLockOfRedissonExcludesReentrantLock},
 	{"SameOperationsLeaveTheSameBytes", sameOperationsLeaveTheSameBytes},
 	{"WaiterOfRedissonGetsItsTurnAmongHandOvers", waiterOfRedissonGetsItsTurnAmongHandOvers},
-	{"WaiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson", waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson},
+	{"WaiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson",
+		waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson},
 }
 
 // All tests share one Java process, with one owner per thread and one Redisson client per server.
@@ -36,7 +37,9 @@ func TestLocksOfRedissonAndOfHoldfast(t *testing.T) {
 	t.Run("UnlockWakesTheOtherSideWithin100ms", func(t *testing.T) {
 		t.Run("single", func(t *testing.T) { unlockWakesTheOtherSideWithin100ms(t, single) })
 		t.Run("cluster", func(t *testing.T) { unlockWakesTheOtherSideWithin100ms(t, cluster) })
-		t.Run("masters", func(t *testing.T) { unlockOfARedLockWakesTheOtherSideWithin100ms(t, masters) })
+		t.Run("masters", func(t *testing.T) {
+			unlockOfARedLockWakesTheOtherSideWithin100ms(t, masters)
+		})
 	})
 	t.Run("masters", func(t *testing.T) {
 		t.Parallel()

@@ -24,7 +24,7 @@ func init() { processes["hold"] = holdInProcess }
 // assignment is what a Go process must do with some locks.
 type assignment struct {
 	Locks []lockName
-	Queue bool // wait for the locks instead of taking them
+	Queue bool // wait for the locks instead of acquiring them
 	Wait  time.Duration
 }
 
@@ -34,8 +34,8 @@ type lockName struct {
 	Names []string
 }
 
-// holdInProcess prints that it is ready, then takes the locks of each assignment that it reads, and
-// prints that. It lives until the end of its input.
+// holdInProcess prints that it is ready, then acquires the locks of each assignment that it reads,
+// and prints that. It lives until the end of its input.
 func holdInProcess(addresses []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addresses})
 	if err != nil {
@@ -52,7 +52,8 @@ func holdInProcess(addresses []string) error {
 			return err
 		}
 		for _, l := range a.Locks {
-			owner := &goActor{ctx: rlock.WithOwner(context.Background()), clients: []*rlock.Client{client}}
+			owner := &goActor{ctx: rlock.WithOwner(context.Background()),
+				clients: []*rlock.Client{client}}
 			if a.Queue {
 				// killed before it succeeds
 				go func() { _ = owner.tryLock(target{l.Kind, l.Names}, a.Wait, 0) }()
@@ -65,12 +66,12 @@ func holdInProcess(addresses []string) error {
 	return nil
 }
 
-// victim is a process of one side that will be killed. Each lock that it takes or waits for has its
-// own owner, and the lease of the watchdog.
+// victim is a process of one side that will be killed. Each lock that it acquires or waits for has
+// its own owner, and the lease of the watchdog.
 type victim struct {
-	take  func(locks []target)
-	queue func(l target, wait time.Duration)
-	kill  func()
+	acquire func(locks []target)
+	queue   func(l target, wait time.Duration)
+	kill    func()
 }
 
 // startVictim starts a process, and returns when it is ready.
@@ -79,9 +80,9 @@ func startVictim(t *testing.T, s *site, of side) victim {
 	if of.name == javaSide.name {
 		other := s.with(t, startPeer(t), watchdogLease)
 		return victim{
-			take: func(locks []target) {
+			acquire: func(locks []target) {
 				for _, l := range locks {
-					take(t, newThread(other.java, other.clients), l, 0)
+					acquire(t, newThread(other.java, other.clients), l, 0)
 				}
 			},
 			queue: func(l target, wait time.Duration) {
@@ -100,7 +101,7 @@ func startVictim(t *testing.T, s *site, of side) victim {
 		require.Equal(t, "done", p.Line(t))
 	}
 	return victim{
-		take: func(locks []target) {
+		acquire: func(locks []target) {
 			var a assignment
 			for _, l := range locks {
 				a.Locks = append(a.Locks, lockName{l.kind, l.names})
@@ -127,7 +128,7 @@ func locksOfAKilledProcessAreAcquiredWhenTheLeaseEnds(t *testing.T, s *site) {
 			locks[i] = duels[i].hold
 		}
 		process := startVictim(t, s, holds)
-		process.take(locks)
+		process.acquire(locks)
 		wait(duels)
 		for _, d := range duels {
 			s.waitForWaiters(t, d.want, 1)
@@ -160,15 +161,16 @@ func locksOfAKilledProcessAreAcquiredWhenTheLeaseEnds(t *testing.T, s *site) {
 	})
 }
 
-// A waiter that died cannot take its turn. This library skips one without a listener. Redisson
-// waits until its score is over: the end of the lease when it came, its wait, and for a waiter of
-// this library ten seconds within which it must ask again.
+// A dead waiter cannot acquire the lock. This library skips one without a listener. Redisson waits
+// until its score is over: the end of the lease when it came, its wait, and for a waiter of this
+// library ten seconds within which it must ask again.
 func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, dies, waits side) {
 		const lease = 4 * time.Second
 		l := both(fair).hold
-		holder, waiter, process := goSide.newActor(t, s), waits.newActor(t, s), startVictim(t, s, dies)
-		take(t, holder, l, lease)
+		holder, waiter := goSide.newActor(t, s), waits.newActor(t, s)
+		process := startVictim(t, s, dies)
+		acquire(t, holder, l, lease)
 		budget, limit := lease, 2*lease+spare+lag
 		if dies.name == javaSide.name {
 			budget, limit = 5*time.Minute, locktest.Timeout

@@ -39,14 +39,15 @@ func (d *duel) contested() string {
 	panic("a contest for nothing")
 }
 
-// newDuels has one side take the lock of every contest.
+// newDuels has one side acquire the lock of every contest.
 func newDuels(t testing.TB, s *site, holds, waits side, lease time.Duration) []*duel {
 	t.Helper()
 	duels := make([]*duel, len(contests))
 	for i, c := range contests {
-		d := &duel{contest: c.make(), name: c.name, holder: holds.newActor(t, s), waiter: waits.newActor(t, s)}
+		d := &duel{contest: c.make(), name: c.name, holder: holds.newActor(t, s),
+			waiter: waits.newActor(t, s)}
 		d.since = time.Now()
-		take(t, d.holder, d.hold, lease)
+		acquire(t, d.holder, d.hold, lease)
 		duels[i] = d
 	}
 	return duels
@@ -80,7 +81,9 @@ func watchdogsKeepLocksFromTheOtherSide(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
 		duels := newDuels(t, s, holds, waits, 0)
 		for _, d := range duels {
-			d.waiting = inBackground(func() error { return d.waiter.tryLock(d.want, watchdogLease*5/2, longLease) })
+			d.waiting = inBackground(func() error {
+				return d.waiter.tryLock(d.want, watchdogLease*5/2, longLease)
+			})
 		}
 		for _, d := range duels {
 			o := <-d.waiting

@@ -19,9 +19,9 @@ func readersOfBothSidesShareAndKeepWritersOut(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, first, second side) {
 		reading, writing := readWrite()
 		a, b, writer := first.newActor(t, s), second.newActor(t, s), second.newActor(t, s)
-		take(t, a, reading, longLease)
-		take(t, b, reading, longLease)
-		take(t, b, reading, longLease)
+		acquire(t, a, reading, longLease)
+		acquire(t, b, reading, longLease)
+		acquire(t, b, reading, longLease)
 		require.Equal(t, "read", s.hgetall(t, reading.name())["mode"])
 		require.Len(t, s.hgetall(t, reading.name()), 3)
 		require.Equal(t, 1, count(t, a, reading))
@@ -53,8 +53,8 @@ func downgradeLetsReadersOfTheOtherSideIn(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, writes, reads side) {
 		reading, writing := readWrite()
 		owner, reader := writes.newActor(t, s), reads.newActor(t, s)
-		take(t, owner, writing, longLease)
-		take(t, owner, reading, longLease)
+		acquire(t, owner, writing, longLease)
+		acquire(t, owner, reading, longLease)
 		require.Equal(t, "write", s.hgetall(t, reading.name())["mode"])
 		require.Len(t, s.hgetall(t, reading.name()), 3)
 		refused(t, reader, reading)

@@ -15,9 +15,11 @@ func redLocksExcludeEachOther(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
 		l := both(red).hold
 		holder, contender := holds.newActor(t, s), waits.newActor(t, s)
-		take(t, holder, l, longLease)
+		acquire(t, holder, l, longLease)
 		for _, node := range s.nodes {
-			locktest.Eventually(t, func() bool { return len(node.DoMap(t, "HGETALL", l.name())) == 1 }, "a node has no part")
+			locktest.Eventually(t, func() bool {
+				return len(node.DoMap(t, "HGETALL", l.name())) == 1
+			}, "a node has no part")
 		}
 		refused(t, contender, l)
 		unlock(t, holder, l)
@@ -26,7 +28,9 @@ func redLocksExcludeEachOther(t *testing.T, s *site) {
 		refused(t, holder, l)
 		unlock(t, contender, l)
 		for _, node := range s.nodes {
-			locktest.Eventually(t, func() bool { return node.DoInt(t, "EXISTS", l.name()) == 0 }, "a node keeps its part")
+			locktest.Eventually(t, func() bool {
+				return node.DoInt(t, "EXISTS", l.name()) == 0
+			}, "a node keeps its part")
 		}
 	})
 }

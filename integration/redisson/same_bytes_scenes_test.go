@@ -20,59 +20,61 @@ var scenes = []struct {
 	steps []step
 }{
 	{"levels", []string{reentrant, fair, fenced, read, write, multi}, []step{
-		{name: "take", do: func(p *play) { p.take(0) }},
-		{name: "take again", do: func(p *play) { p.take(0) }},
-		{name: "and again", do: func(p *play) { p.take(0) }},
+		{name: "acquire", do: func(p *play) { p.acquire(0) }},
+		{name: "acquire again", do: func(p *play) { p.acquire(0) }},
+		{name: "and again", do: func(p *play) { p.acquire(0) }},
 		{name: "unlock", do: func(p *play) { p.unlock(0) }},
 		{name: "unlock again", do: func(p *play) { p.unlock(0) }},
 		{name: "unlock the last", do: func(p *play) { p.unlock(0) }},
-		{name: "take anew", do: func(p *play) { p.take(0) }},
+		{name: "acquire anew", do: func(p *play) { p.acquire(0) }},
 		{name: "unlock that", do: func(p *play) { p.unlock(0) }},
 	}},
 	{"force", []string{reentrant, fair, fenced, write, multi}, []step{
 		{name: "force a free lock", do: func(p *play) { p.force(1) }},
-		{name: "take", do: func(p *play) { p.take(0) }},
+		{name: "acquire", do: func(p *play) { p.acquire(0) }},
 		{name: "force", do: func(p *play) { p.force(1) }},
 	}},
 	{"force readers", []string{read}, []step{
 		{name: "force a free lock", do: func(p *play) { p.force(1) }},
-		{name: "take", do: func(p *play) { p.take(0) }},
+		{name: "acquire", do: func(p *play) { p.acquire(0) }},
 		// Redisson wakes one waiter, and leaves the read holds, which end with their leases. Here
 		// readers may wait behind a writer, and must ask as well.
-		{name: "force", do: func(p *play) { p.force(1) }, told: map[string]string{"Go": "1", "Java": "0"},
+		{name: "force", do: func(p *play) { p.force(1) },
+			told:  map[string]string{"Go": "1", "Java": "0"},
 			keeps: map[string]string{"Java": ":rwlock_timeout:1"}},
 	}},
 	{"hand-over", []string{reentrant, fair, fenced, write, multi}, []step{
-		{name: "take", do: func(p *play) { p.take(0) }},
+		{name: "acquire", do: func(p *play) { p.acquire(0) }},
 		{name: "another is refused", do: func(p *play) { p.refused(1) }},
 		{name: "another waits", do: func(p *play) { p.wait(1, 1) }, waits: true},
-		{name: "unlock", do: func(p *play) { p.unlock(0); p.acquired(1) }, gives: true},
+		{name: "unlock", do: func(p *play) { p.unlock(0); p.acquired(1) }, grants: true},
 		{name: "unlock by the other", do: func(p *play) { p.unlock(1) }},
 	}},
 	{"queue", []string{fair}, []step{
-		{name: "take", do: func(p *play) { p.take(0) }},
+		{name: "acquire", do: func(p *play) { p.acquire(0) }},
 		{name: "second waits", do: func(p *play) { p.wait(1, 1) }},
 		{name: "third waits", do: func(p *play) { p.wait(2, 2) }},
 		{name: "fourth gives up", do: func(p *play) { p.giveUp(3) }},
-		{name: "take again", do: func(p *play) { p.take(0) }},
+		{name: "acquire again", do: func(p *play) { p.acquire(0) }},
 		{name: "unlock", do: func(p *play) { p.unlock(0) }},
 		{name: "unlock the last", do: func(p *play) { p.unlock(0); p.acquired(1) }},
 		{name: "force", do: func(p *play) { p.force(3); p.acquired(2) }},
 		{name: "unlock by the third", do: func(p *play) { p.unlock(2) }},
 	}},
 	{"readers", []string{read}, []step{
-		{name: "read", do: func(p *play) { p.take(0) }},
-		{name: "another reads", do: func(p *play) { p.take(1) }},
+		{name: "read", do: func(p *play) { p.acquire(0) }},
+		{name: "another reads", do: func(p *play) { p.acquire(1) }},
 		{name: "the first leaves", do: func(p *play) { p.unlock(0) }},
 		{name: "the other leaves", do: func(p *play) { p.unlock(1) }},
 	}},
 	{"writer that reads", []string{write}, []step{
-		{name: "write", do: func(p *play) { p.take(0) }},
-		{name: "read", do: func(p *play) { p.reading().take(0) }},
+		{name: "write", do: func(p *play) { p.acquire(0) }},
+		{name: "read", do: func(p *play) { p.reading().acquire(0) }},
 		{name: "stop reading", do: func(p *play) { p.reading().unlock(0) }},
-		{name: "read again", do: func(p *play) { p.reading().take(0) }},
+		{name: "read again", do: func(p *play) { p.reading().acquire(0) }},
 		// Redisson's readers keep sleeping: see PROTOCOL.md.
-		{name: "stop writing", do: func(p *play) { p.unlock(0) }, told: map[string]string{"Go": "1"}},
+		{name: "stop writing", do: func(p *play) { p.unlock(0) },
+			told: map[string]string{"Go": "1"}},
 		{name: "leave", do: func(p *play) { p.reading().unlock(0) }},
 	}},
 }
@@ -84,15 +86,16 @@ type step struct {
 	// What the other side does not do, by side: a message, and a key that it leaves, by its suffix.
 	told, keeps map[string]string
 	// By default this library grants the lock to a waiter where Redisson announces that it is free.
-	gives bool
-	waits bool // a waiter is registered for that
+	grants bool
+	waits  bool // a waiter is registered for that
 }
 
 // sceneLease is the lease of all locks in the scenes, sceneWindow the wait of waiters.
 const (
 	sceneLease  = time.Minute
 	sceneWindow = 2 * locktest.Timeout
-	sceneDelay  = sceneWindow / 4 // by which times of one scene may differ on a busy machine: a window more or less is longer
+	// by which times of one scene may differ on a busy machine: a window more or less is longer
+	sceneDelay = sceneWindow / 4
 )
 
 // play is one side's performance of a scene.
@@ -112,7 +115,7 @@ func (p *play) reading() *play {
 	return &other
 }
 
-func (p *play) take(i int)    { take(p.t, p.actors[i], p.lock, sceneLease) }
+func (p *play) acquire(i int) { acquire(p.t, p.actors[i], p.lock, sceneLease) }
 func (p *play) unlock(i int)  { unlock(p.t, p.actors[i], p.lock) }
 func (p *play) refused(i int) { refused(p.t, p.actors[i], p.lock) }
 func (p *play) force(i int)   { require.NoError(p.t, p.actors[i].forceUnlock(p.lock)) }
@@ -124,9 +127,11 @@ func (p *play) giveUp(i int) {
 	locktest.Eventually(p.t, func() bool { // on a busy machine it may need another try
 		err = p.actors[i].tryLock(p.lock, 200*time.Millisecond, sceneLease)
 		return !noReply(err)
-	}, "no answer")
+	}, "no reply")
 	require.ErrorIs(p.t, err, errRefused)
-	locktest.Eventually(p.t, func() bool { return p.queued() == queued }, "it has not left the queue")
+	locktest.Eventually(p.t, func() bool {
+		return p.queued() == queued
+	}, "it has not left the queue")
 }
 
 // queued returns how many waiters are in the queue of a fair lock.
@@ -141,7 +146,9 @@ func (p *play) queued() (n int64) {
 
 // wait begins to wait as the n-th.
 func (p *play) wait(i, n int) {
-	p.waiting[i] = inBackground(func() error { return p.actors[i].tryLock(p.lock, sceneWindow, sceneLease) })
+	p.waiting[i] = inBackground(func() error {
+		return p.actors[i].tryLock(p.lock, sceneWindow, sceneLease)
+	})
 	p.site.waitForWaiters(p.t, p.lock, n)
 	if p.by.registersFor(p.lock.kind) {
 		p.site.waitForRegistrations(p.t, p.lock, n)

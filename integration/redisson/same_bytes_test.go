@@ -44,7 +44,7 @@ func sameOperationsLeaveTheSameBytes(t *testing.T, s *site) {
 	t.Run("without hand-overs", func(t *testing.T) {
 		t.Parallel()
 		for _, scene := range scenes {
-			if slices.ContainsFunc(scene.steps, func(step step) bool { return step.gives }) {
+			if slices.ContainsFunc(scene.steps, func(step step) bool { return step.grants }) {
 				for _, kind := range scene.kinds {
 					s.comparePerformances(t, scene.steps, kind, announcingSide)
 				}
@@ -66,17 +66,23 @@ func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us s
 		for of, traced := range map[string]*trace{us.name: &ours[i], javaSide.name: &theirs[i]} {
 			if message, known := step.told[of]; known {
 				last := len(traced.published) - 1
-				require.True(t, last >= 0 && strings.HasSuffix(traced.published[last], strconv.Quote(message)), step.name)
+				require.True(t,
+					last >= 0 && strings.HasSuffix(traced.published[last], strconv.Quote(message)),
+					step.name)
 				traced.published = traced.published[:last]
 			}
 			if end, known := step.keeps[of]; known {
 				before := len(traced.keys)
-				maps.DeleteFunc(traced.keys, func(key, _ string) bool { return strings.HasSuffix(key, end) })
+				maps.DeleteFunc(traced.keys, func(key, _ string) bool {
+					return strings.HasSuffix(key, end)
+				})
 				require.Len(t, traced.keys, before-1, step.name)
 			}
 		}
-		require.Equal(t, theirs[i].published, ours[i].published, "published by step %q; first Redisson, then this library", step.name)
-		require.Equal(t, theirs[i].keys, ours[i].keys, "keys after step %q; first Redisson, then this library", step.name)
+		require.Equal(t, theirs[i].published, ours[i].published,
+			"published by step %q; first Redisson, then this library", step.name)
+		require.Equal(t, theirs[i].keys, ours[i].keys,
+			"keys after step %q; first Redisson, then this library", step.name)
 		if kind == reentrant || kind == fenced {
 			s.requireBeside(t, l, us, step, ours[i])
 		}
@@ -93,8 +99,9 @@ func (s *site) requireBeside(t testing.TB, l target, us side, step step, ours tr
 	switch {
 	case !us.registersFor(l.kind):
 	case step.waits:
-		want[waiters] = fmt.Sprintf(`zset "<owner> %d %c"`, sceneLease.Milliseconds(), map[string]rune{reentrant: 'p', fenced: 'f'}[l.kind])
-	case step.gives:
+		want[waiters] = fmt.Sprintf(`zset "<owner> %d %c"`, sceneLease.Milliseconds(),
+			map[string]rune{reentrant: 'p', fenced: 'f'}[l.kind])
+	case step.grants:
 		grants = 1
 	}
 	require.Equal(t, want, ours.beside, "beside the lock after step %q", step.name)
@@ -126,9 +133,12 @@ func (s *site) perform(t *testing.T, steps []step, l target, by side) []trace {
 }
 
 // observe returns what was published for a lock since the last call, and describes its keys.
-func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.Server]*redistest.Monitor) trace {
+func (s *site) observe(
+	t testing.TB, l target, by side, monitors map[*redistest.Server]*redistest.Monitor,
+) trace {
 	t.Helper()
-	seen := trace{published: []string{}, keys: make(map[string]string), beside: make(map[string]string)}
+	seen := trace{published: []string{}, keys: make(map[string]string),
+		beside: make(map[string]string)}
 	published := make(map[*redistest.Server][][]string)
 	for node, monitor := range monitors {
 		published[node] = monitor.CommandsOfScripts(t)
@@ -142,7 +152,8 @@ func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.
 					seen.grants++
 					command = []string{command[0], lua.Channel(name), lua.Unlocked}
 				}
-				seen.published = append(seen.published, fmt.Sprintf("%s %s %s", command[0], o.hide(command[1]), quoteAll(command[2:])))
+				seen.published = append(seen.published,
+					fmt.Sprintf("%s %s %s", command[0], o.hide(command[1]), quoteAll(command[2:])))
 			}
 		}
 		keys := s.keysLeft(t, name)
@@ -184,7 +195,9 @@ func (s *site) describeOwn(t testing.TB, key string) string {
 	kind := node.DoString(t, "TYPE", key)
 	require.Positive(t, node.DoInt(t, "PTTL", key), key)
 	if kind == "zset" {
-		return fmt.Sprintf("zset %s", owner.ReplaceAllString(quoteAll(node.DoStrings(t, "ZRANGE", key, "0", "-1")), "<owner>"))
+		return fmt.Sprintf("zset %s",
+			owner.ReplaceAllString(quoteAll(node.DoStrings(t, "ZRANGE", key, "0", "-1")),
+				"<owner>"))
 	}
 	return kind
 }
@@ -243,7 +256,8 @@ func (s *site) requireScores(t testing.TB, l target, by side, scores map[string]
 }
 
 // owner matches an owner.
-var owner = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}:[^:" {}]+`)
+var owner = regexp.MustCompile(
+	`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}:[^:" {}]+`)
 
 // owners numbers owners in the order of their appearance.
 type owners map[string]string

@@ -14,12 +14,12 @@ import (
 )
 
 // This is a known breach that this library cannot prevent: Redisson's MultiLock, with a wait and a
-// lease, takes each part for twice the wait. When it has all of them it sets the lease of whatever
-// is there, without checking the owner. If its requests come later than that, they find nothing, or
-// another owner's lock. When this test fails the README must change.
+// lease, acquires each part for twice the wait. When it has all of them it sets the lease of
+// whatever is there, without checking the owner. If its requests come later than that, they find
+// nothing, or another owner's lock. When this test fails the README must change.
 func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	const (
-		wait  = 2 * time.Second // enough for a busy machine to take both parts in time
+		wait  = 2 * time.Second // enough for a busy machine to acquire both parts in time
 		lease = 6 * time.Second
 	)
 	java := startPeer(t)
@@ -36,7 +36,9 @@ func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	// held.
 	network.DelayReplies(wait / 5)
 	waiting := inBackground(func() error { return slow.tryLock(all, wait, lease) })
-	locktest.Eventually(t, func() bool { return len(s.hgetall(t, last.name())) == 1 }, "Redisson does not take the last part")
+	locktest.Eventually(t, func() bool {
+		return len(s.hgetall(t, last.name())) == 1
+	}, "Redisson does not acquire the last part")
 	network.HoldRequests()
 	for _, part := range all.parts() {
 		require.Greater(t, s.pttl(t, part.name()), wait, "its lease is not that of a part")
@@ -44,7 +46,7 @@ func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	}
 	s.requireFree(t, all)
 	ours := newGoActor(t, s)
-	take(t, ours, first, longLease)
+	acquire(t, ours, first, longLease)
 	stillWaits(t, waiting)
 
 	network.Pass()

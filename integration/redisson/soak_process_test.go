@@ -61,7 +61,8 @@ type soaking struct {
 
 // soakInProcess executes the order in its argument, and prints the report.
 func soakInProcess(args []string) error {
-	s := &soaking{report: soakReport{Sections: map[string]int{}, Increments: map[string]int{}, Errors: map[string]int{}}}
+	s := &soaking{report: soakReport{Sections: map[string]int{}, Increments: map[string]int{},
+		Errors: map[string]int{}}}
 	if err := json.Unmarshal([]byte(args[0]), &s.order); err != nil {
 		return err
 	}
@@ -70,12 +71,14 @@ func soakInProcess(args []string) error {
 		return err
 	}
 	defer redis.Close()
-	if s.plain, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: s.order.Addresses}); err != nil {
+	if s.plain, err = rueidis.NewClient(
+		rueidis.ClientOption{InitAddress: s.order.Addresses}); err != nil {
 		return err
 	}
 	defer s.plain.Close()
 	if s.client, err = rlock.New(redis, rlock.Options{
-		WatchdogLease: soakWatchdog, HandOver: s.order.HandOver, Logger: slog.New(slog.DiscardHandler),
+		WatchdogLease: soakWatchdog, HandOver: s.order.HandOver,
+		Logger: slog.New(slog.DiscardHandler),
 	}); err != nil {
 		return err
 	}
@@ -86,7 +89,7 @@ func soakInProcess(args []string) error {
 		workers.Go(func() {
 			for time.Now().Before(end) {
 				chosen := s.order.Locks[random.IntN(len(s.order.Locks))]
-				if err := s.pass(chosen, random); err != nil {
+				if err := s.attempt(chosen, random); err != nil {
 					s.note(func(r *soakReport) { r.Errors[chosen.Kind+": "+err.Error()]++ })
 				}
 			}
@@ -105,8 +108,8 @@ func (s *soaking) note(change func(*soakReport)) {
 	change(&s.report)
 }
 
-// pass is one attempt to lock, and the work under the lock.
-func (s *soaking) pass(chosen soakLock, random *rand.Rand) (err error) {
+// attempt is one attempt to lock, and the work under the lock.
+func (s *soaking) attempt(chosen soakLock, random *rand.Rand) (err error) {
 	lock := lockerOf([]*rlock.Client{s.client}, target{chosen.Kind, chosen.Names})
 	wait, lease, nested := rlock.NoWait, rlock.Watchdog, random.IntN(4) == 0
 	if random.IntN(4) > 0 {
@@ -138,7 +141,8 @@ func (s *soaking) pass(chosen soakLock, random *rand.Rand) (err error) {
 		if err != nil {
 			return fmt.Errorf("its holder could not relock it: %w", err)
 		}
-		if err := errors.Join(s.section(hold.Context(), chosen), inner.Unlock(context.Background())); err != nil {
+		if err := errors.Join(s.section(hold.Context(), chosen),
+			inner.Unlock(context.Background())); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 const (
 	timeVariable = "HOLDFAST_INTEROP_TIME" // how long the soak takes; defaults to soakTime
-	seedVariable = "HOLDFAST_INTEROP_SEED" // draws other choices
+	seedVariable = "HOLDFAST_INTEROP_SEED" // seeds the random choices
 	soakTime     = 5 * time.Second
 
 	goProcesses   = 3
@@ -32,8 +32,8 @@ const (
 	soakWatchdog = 10 * time.Second
 )
 
-// Processes of both sides take locks of all kinds at random. Each name has a counter that is read
-// and written by two commands, so two simultaneous holders sooner or later lose an update.
+// Processes of both sides acquire locks of all kinds at random. Each name has a counter that is
+// read and written by two commands, so two simultaneous holders sooner or later lose an update.
 func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 	lasts := locktest.Length(t, timeVariable, soakTime)
 	seed := int64(locktest.Seed(t, seedVariable))
@@ -105,7 +105,8 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 	reports := make(chan soakOutcome, goProcesses+javaProcesses)
 	dice := rand.New(rand.NewPCG(uint64(seed), uint64(len(s.nodes))))
 	for i := range goProcesses {
-		o := soakOrder{Addresses: s.addresses(), Seed: seed + int64(100*i), Workers: soakWorkers, Duration: lasts.Milliseconds(), Locks: ours}
+		o := soakOrder{Addresses: s.addresses(), Seed: seed + int64(100*i), Workers: soakWorkers,
+			Duration: lasts.Milliseconds(), Locks: ours}
 		// Half of the time two of them can hand over to each other; otherwise the others have none
 		// to grant to.
 		if i > 1 || dice.IntN(2) == 0 {
@@ -127,7 +128,8 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 		}
 		go func() {
 			r, err := beside.java.do(order{
-				"thread": "soak " + s.topology, "op": "soak", "seed": seed + int64(1000*(i+1)), "workers": soakWorkers,
+				"thread": "soak " + s.topology, "op": "soak", "seed": seed + int64(1000*(i+1)),
+				"workers":  soakWorkers,
 				"duration": lasts.Milliseconds(), "locks": locks,
 			})
 			if err == nil && !r.OK {
@@ -156,10 +158,13 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 		}
 	}
 	for _, l := range theirs {
-		require.Positive(t, sections["Java "+l.Kind], "no section of Redisson under a %s lock", l.Kind)
-		require.True(t, l.Kind == spin || sections["Go "+l.Kind] > 0, "no section of this library under a %s lock", l.Kind)
+		require.Positive(t, sections["Java "+l.Kind], "no section of Redisson under a %s lock",
+			l.Kind)
+		require.True(t, l.Kind == spin || sections["Go "+l.Kind] > 0,
+			"no section of this library under a %s lock", l.Kind)
 		for _, counter := range l.Counters {
-			require.Equal(t, strconv.Itoa(increments[counter]), s.node(t, counter).DoString(t, "GET", counter), "updates of %s", counter)
+			require.Equal(t, strconv.Itoa(increments[counter]),
+				s.node(t, counter).DoString(t, "GET", counter), "updates of %s", counter)
 		}
 		s.requireUnheld(t, l)
 	}
@@ -181,7 +186,8 @@ func (s *site) requireUnheld(t testing.TB, l soakLock) {
 	for _, name := range l.Names {
 		require.Empty(t, s.hgetall(t, name))
 		require.Empty(t, s.queue(t, name))
-		require.Zero(t, s.node(t, name).DoInt(t, "ZCARD", lua.Prefix("redisson_lock_timeout", name)))
+		require.Zero(t,
+			s.node(t, name).DoInt(t, "ZCARD", lua.Prefix("redisson_lock_timeout", name)))
 	}
 }
 

@@ -48,7 +48,8 @@ func (c *connection) execute(args []string) error {
 	}
 	switch name {
 	case "HELLO":
-		return c.write(dictionary{"server", "redis", "version", "7.0.0", "proto", 3, "role", "master"})
+		return c.write(dictionary{"server", "redis", "version", "7.0.0", "proto", 3, "role",
+			"master"})
 	case "CLIENT":
 		return c.write(Status("OK"))
 	case "PING":

@@ -17,6 +17,6 @@
 //		time.Sleep(time.Minute)
 //	})
 //
-// It proves nothing about Redis: claims about scripts belong on a real server, see package
+// It proves nothing about Redis: what scripts do must be tested on a real server, see package
 // redistest.
 package fakeredis

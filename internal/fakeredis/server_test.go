@@ -39,8 +39,8 @@ func TestHandlersReplyWithEveryType(t *testing.T) {
 			seen = args
 			return reply
 		})
-		ask := func(answer any) rueidis.RedisResult {
-			reply = answer
+		ask := func(value any) rueidis.RedisResult {
+			reply = value
 			return c.Do(t.Context(), c.B().Arbitrary("EVAL").Args("a b", "").Build())
 		}
 		text, err := ask("some\r\ntext").ToString()
@@ -66,7 +66,8 @@ func TestHandlersReplyWithEveryType(t *testing.T) {
 
 func TestUnknownCommandIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *fakeredis.Server, c rueidis.Client) {
-		require.ErrorContains(t, c.Do(t.Context(), c.B().Get().Key("k").Build()).Error(), "unknown command 'GET'")
+		require.ErrorContains(t, c.Do(t.Context(), c.B().Get().Key("k").Build()).Error(),
+			"unknown command 'GET'")
 	})
 }
 
@@ -75,15 +76,19 @@ func TestMessagesReachSubscribersUntilTheyLeave(t *testing.T) {
 		dedicated, release := c.Dedicate()
 		defer release()
 		got := make(chan rueidis.PubSubMessage, 1)
-		dedicated.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { got <- m }})
-		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Subscribe().Channel("a", "b").Build()).Error())
+		dedicated.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) {
+			got <- m
+		}})
+		require.NoError(t,
+			dedicated.Do(t.Context(), dedicated.B().Subscribe().Channel("a", "b").Build()).Error())
 		require.Equal(t, 1, s.Subscribers("b"))
 
 		require.Equal(t, 1, s.Publish("a", "hello"))
 		require.Equal(t, rueidis.PubSubMessage{Channel: "a", Message: "hello"}, <-got)
 		require.Zero(t, s.Publish("c", "hello"))
 
-		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Channel("a").Build()).Error())
+		require.NoError(t,
+			dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Channel("a").Build()).Error())
 		require.Zero(t, s.Publish("a", "hello"))
 		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Build()).Error())
 		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Build()).Error())

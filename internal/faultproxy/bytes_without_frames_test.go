@@ -38,7 +38,8 @@ func TestFaultThatNeedsFramesFailsTheTestWithoutThem(t *testing.T) {
 		"hold messages": (*Proxy).HoldMessages,
 		"drop messages": (*Proxy).DropMessages,
 	} {
-		for when, frames := range map[string]string{"inline": "PING\r\n", "TLS": "\x16\x03\x01", "CLIENT REPLY": request("client reply OFF"), "PSYNC": request("PSYNC ? -1")} {
+		for when, frames := range map[string]string{"inline": "PING\r\n", "TLS": "\x16\x03\x01",
+			"CLIENT REPLY": request("client reply OFF"), "PSYNC": request("PSYNC ? -1")} {
 			t.Run(what+" on a connection with "+when, func(t *testing.T) {
 				address, got := echo(t)
 				said := newComplaints(t)

@@ -25,7 +25,8 @@ func newExchange(words []string, sent time.Time) *exchange {
 
 // is reports whether the request is that command.
 func (e *exchange) is(command ...string) bool {
-	return len(e.words) >= len(command) && slices.EqualFunc(command, e.words[:len(command)], strings.EqualFold)
+	return len(e.words) >= len(command) &&
+		slices.EqualFunc(command, e.words[:len(command)], strings.EqualFold)
 }
 
 // verb returns how confirmations of the request begin, if each of its channels is confirmed instead
@@ -44,8 +45,8 @@ func confirms(verb string) bool {
 	return found && slices.Contains([]string{"", "p", "s", "un", "pun", "sun"}, kind)
 }
 
-// conversation knows to which request a reply belongs. Replies come in the order of the requests,
-// and what the server sends unrequested comes in between.
+// conversation matches replies to requests. Replies come in the order of the requests, and what the
+// server sends unrequested comes in between.
 type conversation struct {
 	mu  sync.Mutex
 	due []*exchange // guarded by mu; in the order of their replies
@@ -56,7 +57,7 @@ type conversation struct {
 	monitoring bool                           // executed commands are reported as simple strings
 }
 
-// ask notes that a reply to e will be due, after all others.
+// ask records that a reply to e will be due, after all others.
 func (c *conversation) ask(e *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +74,7 @@ func (c *conversation) next() *exchange {
 	return c.due[0]
 }
 
-// over notes that the next exchange has all its replies.
+// over records that the next exchange has all its replies.
 func (c *conversation) over() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +94,8 @@ func (c *conversation) match(f frame) *exchange {
 		}
 	case confirms(words[0]):
 		c.subscription(f, words)
-		if e == nil || e.verb() != words[0] || len(e.words) > 1 && !slices.Contains(e.words[1:], words[1]) {
+		if e == nil || e.verb() != words[0] || len(e.words) > 1 &&
+			!slices.Contains(e.words[1:], words[1]) {
 			return nil // a slot has moved
 		}
 		if last = e.frames+1 == len(e.words)-1; len(e.words) == 1 { // all channels
@@ -131,14 +133,15 @@ func (c *conversation) unrequested(f frame, e *exchange) []string {
 			return nil
 		}
 		words := f.words()
-		if len(words) == 3 && confirms(words[0]) || len(words) > 2 && slices.Contains([]string{"message", "pmessage", "smessage"}, words[0]) {
+		if len(words) == 3 && confirms(words[0]) || len(words) > 2 &&
+			slices.Contains([]string{"message", "pmessage", "smessage"}, words[0]) {
 			return words
 		}
 	}
 	return nil
 }
 
-// replied notes what a reply to e changes.
+// replied records what a reply to e changes.
 func (c *conversation) replied(e *exchange, f frame) {
 	if f.kind() == '-' {
 		return
@@ -151,7 +154,7 @@ func (c *conversation) replied(e *exchange, f frame) {
 	}
 }
 
-// subscription notes a confirmation.
+// subscription records a confirmation.
 func (c *conversation) subscription(f frame, words []string) {
 	kind := kindOf(words[0])
 	if c.channels == nil {

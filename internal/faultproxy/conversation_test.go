@@ -61,16 +61,19 @@ func TestEachChannelIsConfirmedByItself(t *testing.T) {
 			null := map[string]string{"2": "$-1", "3": "_"}[version]
 			s, p, c, inOrder := talk(t, version)
 			c.say(t, "UNSUBSCRIBE", "UNSUBSCRIBE a")
-			c.frame(t, array(kind, "unsubscribe", null, ":0"), array(kind, "unsubscribe", "a", ":0"))
+			c.frame(t, array(kind, "unsubscribe", null, ":0"),
+				array(kind, "unsubscribe", "a", ":0"))
 			inOrder()
 			c.say(t, "SUBSCRIBE a b a", "PSUBSCRIBE p*", "SSUBSCRIBE s")
-			c.frame(t, array(kind, "subscribe", "a", ":1"), array(kind, "subscribe", "b", ":2"), array(kind, "subscribe", "a", ":2"),
+			c.frame(t, array(kind, "subscribe", "a", ":1"), array(kind, "subscribe", "b", ":2"),
+				array(kind, "subscribe", "a", ":2"),
 				array(kind, "psubscribe", "p*", ":3"), array(kind, "ssubscribe", "s", ":1"))
 			inOrder()
 			require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", "a", "hello"))
 			require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", "p1", "hello"))
 			require.EqualValues(t, 1, s.DoInt(t, "SPUBLISH", "s", "hello"))
-			c.frame(t, array(kind, "message", "a", "hello"), array(kind, "pmessage", "p*", "p1", "hello"), array(kind, "smessage", "s", "hello"))
+			c.frame(t, array(kind, "message", "a", "hello"),
+				array(kind, "pmessage", "p*", "p1", "hello"), array(kind, "smessage", "s", "hello"))
 			inOrder()
 			if version == "2" {
 				c.say(t, "PING")
@@ -79,7 +82,8 @@ func TestEachChannelIsConfirmedByItself(t *testing.T) {
 			// one of two channels, and both confirmations
 			fault := p.Replace("UNSUBSCRIBE b", 1, Busy)
 			c.say(t, "UNSUBSCRIBE b c", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "PING")
-			c.frame(t, "-"+Busy+"\r\n", array(kind, "unsubscribe", "a", ":1"), array(kind, "punsubscribe", "p*", ":0"),
+			c.frame(t, "-"+Busy+"\r\n", array(kind, "unsubscribe", "a", ":1"),
+				array(kind, "punsubscribe", "p*", ":0"),
 				array(kind, "sunsubscribe", "s", ":0"), "+PONG\r\n")
 			require.Equal(t, 1, fault.Done())
 			inOrder()
@@ -136,7 +140,8 @@ func TestMonitorReportsAreNoReplies(t *testing.T) {
 
 func TestEveryTypeOfReplyIsOneReply(t *testing.T) {
 	_, p, c, inOrder := talk(t, "3")
-	for _, kind := range []string{"string", "integer", "double", "null", "array", "set", "map", "attrib", "verbatim", "true", "false"} {
+	for _, kind := range []string{"string", "integer", "double", "null", "array", "set", "map",
+		"attrib", "verbatim", "true", "false"} {
 		c.say(t, "DEBUG PROTOCOL "+kind)
 	}
 	for range 11 {

@@ -13,12 +13,12 @@ import (
 // timeout is how long Wait waits, on a machine that may be busy.
 const timeout = 10 * time.Second
 
-// Fault is something that happens to the next requests that contain a text. When several faults
-// wait for the same request, the oldest one gets it. Its methods are safe for concurrent use.
+// Fault is something that happens to the next requests that contain a text. If several faults match
+// a request, the oldest one happens. Its methods are safe for concurrent use.
 type Fault struct {
 	proxy   *Proxy
 	pattern string
-	does    deed
+	does    action
 	reply   string // the error that the client gets
 	left    int    // guarded by proxy.mu; how often it will still happen
 
@@ -27,13 +27,13 @@ type Fault struct {
 	changed chan struct{} // guarded by mu; closed at the next time
 }
 
-// deed is what a fault does to a request.
-type deed int
+// action is what a fault does to a request.
+type action int
 
 const (
-	cutting   deed = iota // executed, then cut off
-	replacing             // executed, but the reply is an error
-	instead               // not executed, and the reply is an error
+	cutting   action = iota // executed, then cut off
+	replacing               // executed, but the reply is an error
+	instead                 // not executed, and the reply is an error
 )
 
 // CutReply cuts connections between the execution of a request and its reply. It waits for replies
@@ -59,8 +59,9 @@ func (p *Proxy) Replace(pattern string, n int, reply string) *Fault {
 	return p.arm(pattern, n, replacing, reply)
 }
 
-func (p *Proxy) arm(pattern string, n int, does deed, reply string) *Fault {
-	f := &Fault{proxy: p, pattern: pattern, does: does, reply: reply, left: n, changed: make(chan struct{})}
+func (p *Proxy) arm(pattern string, n int, does action, reply string) *Fault {
+	f := &Fault{proxy: p, pattern: pattern, does: does, reply: reply, left: n,
+		changed: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n > 0 {
@@ -71,11 +72,11 @@ func (p *Proxy) arm(pattern string, n int, does deed, reply string) *Fault {
 }
 
 // due returns a fault that does one of these to the exchange, and uses it up once.
-func (p *Proxy) due(e *exchange, deeds ...deed) *Fault {
+func (p *Proxy) due(e *exchange, actions ...action) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, f := range p.faults {
-		if !slices.Contains(deeds, f.does) || !strings.Contains(e.text, f.pattern) {
+		if !slices.Contains(actions, f.does) || !strings.Contains(e.text, f.pattern) {
 			continue
 		}
 		if f.left--; f.left == 0 {
@@ -108,7 +109,8 @@ func (f *Fault) Wait(tb testing.TB, n int) {
 		select {
 		case <-changed:
 		case <-late:
-			require.FailNow(tb, "the fault has not happened", "%q: %d times instead of %d", f.pattern, done, n)
+			require.FailNow(tb, "the fault has not happened", "%q: %d times instead of %d",
+				f.pattern, done, n)
 		}
 	}
 }
@@ -117,14 +119,16 @@ func (f *Fault) Wait(tb testing.TB, n int) {
 func (f *Fault) End() {
 	f.proxy.mu.Lock()
 	defer f.proxy.mu.Unlock()
-	f.proxy.faults = slices.DeleteFunc(f.proxy.faults, func(other *Fault) bool { return other == f })
+	f.proxy.faults = slices.DeleteFunc(f.proxy.faults, func(other *Fault) bool {
+		return other == f
+	})
 }
 
 func (f *Fault) count() { f.happen(func() {}) }
 
 func (f *Fault) cut(l *link) { f.happen(l.reset) }
 
-// happen makes it happen, and counts it. The count is visible only afterwards.
+// happen makes the fault happen, and counts it. The count is visible only afterwards.
 func (f *Fault) happen(what func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

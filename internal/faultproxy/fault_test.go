@@ -20,7 +20,8 @@ func TestCutReplyIsExactOnAPipelinedConnection(t *testing.T) {
 		fault := p.CutReply(sha, 1)
 		p.HoldRequests() // so that all of them are due when the first reply comes
 		time.AfterFunc(shortly, p.Pass)
-		got := batch(t, c, "SET before 1", "INCR before", "EVALSHA "+sha+" 1 cut 7", "INCR after", "GET before")
+		got := batch(t, c, "SET before 1", "INCR before", "EVALSHA "+sha+" 1 cut 7", "INCR after",
+			"GET before")
 		for i, want := range []string{"OK", "2"} {
 			require.Equal(t, want, values(got)[i])
 		}
@@ -202,13 +203,16 @@ func TestRefusedSubscriptionIsAnErrorForTheSubscriber(t *testing.T) {
 			"instead": func(p *Proxy) *Fault {
 				return p.Reply("SUBSCRIBE", 1, NoPerm("default", "subscribe"))
 			},
-			"replaced": func(p *Proxy) *Fault { return p.Replace("SUBSCRIBE", 1, NoPerm("default", "subscribe")) },
+			"replaced": func(p *Proxy) *Fault {
+				return p.Replace("SUBSCRIBE", 1, NoPerm("default", "subscribe"))
+			},
 		} {
 			t.Run(how, func(t *testing.T) {
 				s, p := served(t)
 				c := one(t, s, p, version)
 				f := fault(p)
-				err := c.Receive(t.Context(), c.B().Subscribe().Channel("a", "b").Build(), func(rueidis.PubSubMessage) {})
+				err := c.Receive(t.Context(), c.B().Subscribe().Channel("a", "b").Build(),
+					func(rueidis.PubSubMessage) {})
 				require.EqualError(t, err, NoPerm("default", "subscribe"))
 				require.Equal(t, 1, f.Done())
 				require.NoError(t, do(t, c, "PING").Error()) // no confirmation is in the way

@@ -24,7 +24,7 @@ type frame struct {
 	opaque bool // only bytes, as is all that follows
 }
 
-// kind returns the byte that says what the value is.
+// kind returns the byte that identifies the kind of the value.
 func (f frame) kind() byte { return f.raw[f.body] }
 
 // words returns the strings, numbers and nulls that an array or a push begins with, up to the first
@@ -54,7 +54,8 @@ func (f frame) words() []string {
 	return words
 }
 
-// errMalformed is why a frame is none. Only the reader sees it, and goes on with bytes.
+// errMalformed is returned for bytes that are not a frame. Only the reader sees it, and goes on
+// with bytes.
 var errMalformed = errors.New("malformed frame")
 
 // frameReader cuts what comes from one side into frames.

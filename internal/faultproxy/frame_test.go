@@ -15,8 +15,10 @@ import (
 var frames = []string{
 	"+OK\r\n", "+\r\n", "-ERR no\r\n", ":-12\r\n", "_\r\n", "#t\r\n", ",3.25\r\n", ",inf\r\n",
 	"(3492890328409238509324850943850943825024385\r\n",
-	"$5\r\nhello\r\n", "$0\r\n\r\n", "$-1\r\n", "$6\r\n\r\n\r\n$1\r\n", "=7\r\ntxt:abc\r\n", "!5\r\nERR x\r\n",
-	"*0\r\n", "*-1\r\n", "*3\r\n:1\r\n$-1\r\n*2\r\n+a\r\n*0\r\n", "~2\r\n+a\r\n+b\r\n", "%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n_\r\n",
+	"$5\r\nhello\r\n", "$0\r\n\r\n", "$-1\r\n", "$6\r\n\r\n\r\n$1\r\n", "=7\r\ntxt:abc\r\n",
+	"!5\r\nERR x\r\n",
+	"*0\r\n", "*-1\r\n", "*3\r\n:1\r\n$-1\r\n*2\r\n+a\r\n*0\r\n", "~2\r\n+a\r\n+b\r\n",
+	"%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n_\r\n",
 	">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n", ">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n",
 	"|1\r\n+ttl\r\n:3600\r\n*2\r\n:1\r\n|1\r\n+a\r\n+b\r\n:2\r\n", "|0\r\n+OK\r\n",
 	"*2\r\n>2\r\n+invalidate\r\n*1\r\n+k\r\n+a\r\n+b\r\n", // Redis 6 while a key expires
@@ -26,7 +28,8 @@ var frames = []string{
 }
 
 func TestEachFrameIsReadWithWhatItContainsAndNoMore(t *testing.T) {
-	for _, between := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.HalfReader} {
+	for _, between := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r },
+		iotest.HalfReader} {
 		r := newFrameReader(between(strings.NewReader(strings.Join(frames, ""))), false)
 		for _, want := range frames {
 			f, err := r.next()
@@ -50,8 +53,10 @@ func TestIncompleteFrameIsAnError(t *testing.T) {
 
 func TestMalformedFrameAndWhatFollowsAreBytes(t *testing.T) {
 	for _, malformed := range []string{
-		"hello\r\n", "\x16\x03\x01", "\r\n", "+OK\n", "+a\rb\r\n", "$x\r\n", "$-2\r\n", "~-1\r\n", "$999999999999\r\n", "*536870913\r\n", "$\r\n",
-		"$1\r\nab\r\n", "*1\r\nhello\r\n", "*99999999999999999999\r\n", "$?\r\n;1\r\na\r\n;0\r\n", "*?\r\n.\r\n",
+		"hello\r\n", "\x16\x03\x01", "\r\n", "+OK\n", "+a\rb\r\n", "$x\r\n", "$-2\r\n", "~-1\r\n",
+		"$999999999999\r\n", "*536870913\r\n", "$\r\n",
+		"$1\r\nab\r\n", "*1\r\nhello\r\n", "*99999999999999999999\r\n", "$?\r\n;1\r\na\r\n;0\r\n",
+		"*?\r\n.\r\n",
 		"*536870912\r\n*536870912\r\n*536870912\r\n", "$" + strings.Repeat("1", 1<<17) + "\r\n",
 	} {
 		r := newFrameReader(strings.NewReader("+OK\r\n"+malformed+"+OK\r\n"), false)
@@ -86,7 +91,8 @@ func TestRequestsAreArraysOfStrings(t *testing.T) {
 	f, err = r.next()
 	require.NoError(t, err)
 	require.Empty(t, f.words())
-	for _, other := range []string{"PING\r\n", "$4\r\nPING\r\n", "*1\r\n+PING\r\n", "*1\r\n*1\r\n$1\r\na\r\n"} {
+	for _, other := range []string{"PING\r\n", "$4\r\nPING\r\n", "*1\r\n+PING\r\n",
+		"*1\r\n*1\r\n$1\r\na\r\n"} {
 		require.Equal(t, other, rest(t, newFrameReader(strings.NewReader(other), true)))
 	}
 }
@@ -105,8 +111,8 @@ func TestWordsAreTheFirstElementsOfAPush(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, the reader does not panic, and loses, adds or takes no byte. It finds the
-// same frame whatever follows.
+// The reader does not panic, whatever the bytes are, and it loses, adds or swallows none. It finds
+// the same frame whatever follows.
 func FuzzFrames(f *testing.F) {
 	for _, frame := range frames {
 		if len(frame) < 1000 {
@@ -122,7 +128,8 @@ func FuzzFrames(f *testing.F) {
 			f, err := r.next()
 			all = append(all, f.raw...)
 			if err != nil {
-				require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), "%v", err)
+				require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF),
+					"%v", err)
 				break
 			}
 			require.NotEmpty(t, f.raw)
@@ -131,7 +138,8 @@ func FuzzFrames(f *testing.F) {
 			}
 			_ = f.words()
 			for _, more := range []string{"", "\r\n", "$5\r\n"} {
-				again, err := newFrameReader(io.MultiReader(bytes.NewReader(f.raw), strings.NewReader(more)), requests).next()
+				again, err := newFrameReader(io.MultiReader(bytes.NewReader(f.raw),
+					strings.NewReader(more)), requests).next()
 				require.NoError(t, err)
 				require.Equal(t, f, again)
 			}

@@ -189,7 +189,9 @@ func served(t *testing.T) (*redistest.Server, *Proxy) {
 
 // one returns a client of the server with one connection, through the proxy, which is set up before
 // the test begins.
-func one(t *testing.T, s *redistest.Server, p *Proxy, mutators ...func(*rueidis.ClientOption)) rueidis.Client {
+func one(
+	t *testing.T, s *redistest.Server, p *Proxy, mutators ...func(*rueidis.ClientOption),
+) rueidis.Client {
 	t.Helper()
 	c := s.Client(t, append(mutators, p.Use, func(o *rueidis.ClientOption) {
 		o.PipelineMultiplex = -1

@@ -26,7 +26,8 @@ type link struct {
 }
 
 func newLink(p *Proxy, client, target net.Conn) *link {
-	return &link{proxy: p, client: client, target: target, stir: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &link{proxy: p, client: client, target: target, stir: make(chan struct{}, 1),
+		ended: make(chan struct{})}
 }
 
 // run passes frames on in both directions until the connection ends. Whatever ends one direction

@@ -18,7 +18,8 @@ func listen(t *testing.T, c rueidis.Client, channel string) <-chan string {
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { close(confirmed) })
 	go func() {
 		defer close(ended)
-		_ = c.Receive(ctx, c.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { messages <- m.Message })
+		_ = c.Receive(ctx, c.B().Subscribe().Channel(channel).Build(),
+			func(m rueidis.PubSubMessage) { messages <- m.Message })
 	}()
 	t.Cleanup(func() {
 		cancel()

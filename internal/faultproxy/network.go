@@ -87,7 +87,9 @@ func (n *Network) Routes() map[string]string {
 // speak TLS, the proxy does so instead, and sees frames. The options must not have a dial function
 // of their own.
 func (n *Network) Use(option *rueidis.ClientOption) {
-	option.DialCtxFn = func(ctx context.Context, server string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+	option.DialCtxFn = func(
+		ctx context.Context, server string, dialer *net.Dialer, config *tls.Config,
+	) (net.Conn, error) {
 		p, err := n.to(server)
 		if err != nil {
 			return nil, err
@@ -99,7 +101,9 @@ func (n *Network) Use(option *rueidis.ClientOption) {
 // Use has a client with these options dial the proxy in place of its server, as [Network.Use] does
 // for all.
 func (p *Proxy) Use(option *rueidis.ClientOption) {
-	option.DialCtxFn = func(ctx context.Context, server string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+	option.DialCtxFn = func(
+		ctx context.Context, server string, dialer *net.Dialer, config *tls.Config,
+	) (net.Conn, error) {
 		if server == p.target {
 			return p.meet(ctx, dialer, config)
 		}
@@ -108,7 +112,9 @@ func (p *Proxy) Use(option *rueidis.ClientOption) {
 }
 
 // meet dials the proxy, which speaks TLS from then on if the client would have done so.
-func (p *Proxy) meet(ctx context.Context, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+func (p *Proxy) meet(
+	ctx context.Context, dialer *net.Dialer, config *tls.Config,
+) (net.Conn, error) {
 	if config != nil {
 		p.secure.Store(config)
 	}
@@ -121,7 +127,9 @@ func (p *Proxy) meet(ctx context.Context, dialer *net.Dialer, config *tls.Config
 // itself the client must have none.
 func Route(routes map[string]string) func(*rueidis.ClientOption) {
 	return func(option *rueidis.ClientOption) {
-		option.DialCtxFn = func(ctx context.Context, server string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		option.DialCtxFn = func(
+			ctx context.Context, server string, dialer *net.Dialer, config *tls.Config,
+		) (net.Conn, error) {
 			address, known := routes[server]
 			if !known {
 				return nil, fmt.Errorf("faultproxy: no route to %s", server)
@@ -132,7 +140,9 @@ func Route(routes map[string]string) func(*rueidis.ClientOption) {
 }
 
 // dial connects to an address in place of a server.
-func dial(ctx context.Context, dialer *net.Dialer, address string, config *tls.Config, server string) (net.Conn, error) {
+func dial(
+	ctx context.Context, dialer *net.Dialer, address string, config *tls.Config, server string,
+) (net.Conn, error) {
 	if config == nil {
 		return dialer.DialContext(ctx, "tcp", address)
 	}

@@ -27,7 +27,7 @@ func TestNetworkIsInFrontOfEveryNodeOfACluster(t *testing.T) {
 	require.Len(t, n.Routes(), 3)
 	for _, node := range cluster.Nodes {
 		require.Equal(t, n.To(node.Addr()).Addr(), n.Routes()[node.Addr()])
-		eventually(t, func() bool { return !direct(t, node, n) }, "somebody gets past the network")
+		eventually(t, func() bool { return !direct(t, node, n) }, "a client gets past the network")
 	}
 
 	// A redirection is followed through the network as well.
@@ -155,7 +155,8 @@ func TestFramesOfAServerThatWantsTLSAreSeen(t *testing.T) {
 		},
 		"by Secure": func(t *testing.T) (*Proxy, rueidis.Client) {
 			p := Start(t, s.Addr(), Secure(s.TLSConfig()))
-			return p, s.Client(t, Route(map[string]string{s.Addr(): p.Addr()}), func(o *rueidis.ClientOption) { o.TLSConfig = nil })
+			return p, s.Client(t, Route(map[string]string{s.Addr(): p.Addr()}),
+				func(o *rueidis.ClientOption) { o.TLSConfig = nil })
 		},
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -174,7 +175,9 @@ func TestTLSThroughTheProxyAllowsOnlyFaultsOfBytes(t *testing.T) {
 	s := redistest.Start(t, redistest.WithTLS())
 	said := newComplaints(t)
 	p := Start(said, s.Addr())
-	c := s.Client(t, Route(map[string]string{s.Addr(): p.Addr()}), func(o *rueidis.ClientOption) { o.DisableRetry = true })
+	c := s.Client(t, Route(map[string]string{s.Addr(): p.Addr()}), func(o *rueidis.ClientOption) {
+		o.DisableRetry = true
+	})
 	require.NoError(t, do(t, c, "SET", "k", "v").Error())
 	require.Empty(t, said.said)
 

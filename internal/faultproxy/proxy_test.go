@@ -132,7 +132,11 @@ func TestDroppedRequestsNeverArriveAndTheConnectionStaysUp(t *testing.T) {
 	c.silent(t)
 	require.Empty(t, got)
 	fresh := dialTo(t, p.Addr()) // loses nothing
-	eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.links) == 2 }, "connected")
+	eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.links) == 2
+	}, "connected")
 
 	p.Pass()
 	c.broken(t) // the next reply would be taken for that to the lost request

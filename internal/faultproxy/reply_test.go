@@ -34,7 +34,8 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 		s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 		require.Equal(t, OutOfMemory, said(t, s, "SET", "k", "v"))
 		s.Do(t, "ACL", "SETUSER", "default", "-evalsha")
-		want, got := NoPerm("default", "evalsha"), said(t, s, "EVALSHA", strings.Repeat("0", 40), "0")
+		want, got := NoPerm("default", "evalsha"), said(t, s, "EVALSHA",
+			strings.Repeat("0", 40), "0")
 		if strings.HasPrefix(got, "NOPERM this user ") { // older servers do not name the user
 			want = strings.Replace(want, "User default", "this user", 1)
 		}
@@ -48,13 +49,17 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 			defer close(ended)
 			_, _ = s.Call("EVAL", "while true do end", "0") // runs until it is killed
 		}()
-		eventually(t, func() bool { _, err := s.Call("PING"); return err != nil }, "the script runs")
+		eventually(t, func() bool {
+			_, err := s.Call("PING")
+			return err != nil
+		}, "the script runs")
 		require.Equal(t, Busy, said(t, s, "PING"))
 		s.Do(t, "SCRIPT", "KILL")
 		<-ended
 	})
 	t.Run("LOADING", func(t *testing.T) {
-		s := redistest.Start(t, redistest.WithAppendOnly(), redistest.WithArgs("--key-load-delay", "50"))
+		s := redistest.Start(t, redistest.WithAppendOnly(),
+			redistest.WithArgs("--key-load-delay", "50"))
 		s.Do(t, "EVAL", "for i = 1, 20000 do redis.call('SET', 'k' .. i, i) end", "0")
 		loaded := make(chan struct{})
 		replies := make(chan string, 1)
@@ -82,7 +87,8 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 		s.Do(t, "CONFIG", "SET", "save", "3600 1")
 		s.Do(t, "BGSAVE")
 		eventually(t, func() bool {
-			return strings.Contains(s.DoString(t, "INFO", "persistence"), "rdb_last_bgsave_status:err")
+			return strings.Contains(s.DoString(t, "INFO", "persistence"),
+				"rdb_last_bgsave_status:err")
 		}, "the snapshot fails")
 		require.Equal(t, Misconf, said(t, s, "SET", "k", "v"))
 	})

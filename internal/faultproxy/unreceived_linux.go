@@ -18,7 +18,8 @@ func unreceived(c net.Conn) int {
 		return 0 // it is closed: nothing more will be received
 	}
 	_ = raw.Control(func(fd uintptr) { // an error means that it is closed
-		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCOUTQ, uintptr(unsafe.Pointer(&size)))
+		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCOUTQ,
+			uintptr(unsafe.Pointer(&size)))
 	})
 	return int(size)
 }

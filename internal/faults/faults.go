@@ -1,7 +1,7 @@
 // Package faults is the table of what can happen to a server that has a lock, and to the network
-// before it: how a fault is caused, how it ends, and what an attempt to take the lock sees
-// meanwhile. The tests of every lock take it from here: rlock has one such server, redlock several,
-// to one of which it happens.
+// before it: how a fault begins, how it ends, and what an attempt to acquire the lock sees
+// meanwhile. The tests of every lock use it. rlock has one such server; redlock has several, and
+// one of them fails.
 package faults
 
 import (
@@ -27,7 +27,8 @@ const (
 	NoReply
 	// ForNow is a refusal that a wait outlasts.
 	ForNow
-	// ForGood is a refusal that does not pass, as far as anyone can know. Nobody waits for its end.
+	// ForGood is a refusal that does not pass, as far as anyone can know. No caller waits for its
+	// end.
 	ForGood
 	// Held reports another owner's lock.
 	Held
@@ -39,8 +40,8 @@ type Fault struct {
 	Effect Effect
 	// Code is the code of the refusal, if the server refuses.
 	Code string
-	// Takes reports whether the server forgets who held the lock when the fault began.
-	Takes bool
+	// LosesLock reports whether the server has lost the holder's lock once the fault has begun.
+	LosesLock bool
 	// KeepsLocks reports whether it refuses releases as well, for good: its locks end with their
 	// leases.
 	KeepsLocks bool
@@ -159,7 +160,7 @@ func refuses(t testing.TB, v *Victim, code string, command ...string) {
 	require.Eventually(t, func() bool {
 		_, err := v.Server.Call(command...)
 		return err != nil && strings.HasPrefix(err.Error(), code)
-	}, 10*time.Second, time.Millisecond, "the server does not say "+code)
+	}, 10*time.Second, time.Millisecond, "the server does not reply "+code)
 }
 
 var table = map[string]Fault{
@@ -169,25 +170,25 @@ var table = map[string]Fault{
 		end:    func(t testing.TB, v *Victim) { v.Server.Resume(t) },
 	},
 	"is down and comes back empty": {
-		Effect: NoReply,
-		Takes:  true,
-		begin:  func(t testing.TB, v *Victim) { v.Server.Kill(t) },
-		end:    func(t testing.TB, v *Victim) { v.Server.Restart(t) },
+		Effect:    NoReply,
+		LosesLock: true,
+		begin:     func(t testing.TB, v *Victim) { v.Server.Kill(t) },
+		end:       func(t testing.TB, v *Victim) { v.Server.Restart(t) },
 	},
 	"restarts empty": {
-		Takes: true,
-		begin: func(t testing.TB, v *Victim) { v.Server.Restart(t) },
+		LosesLock: true,
+		begin:     func(t testing.TB, v *Victim) { v.Server.Restart(t) },
 	},
 	"is emptied": {
-		Takes: true,
-		begin: func(t testing.TB, v *Victim) { v.Server.Do(t, "FLUSHALL") },
+		LosesLock: true,
+		begin:     func(t testing.TB, v *Victim) { v.Server.Do(t, "FLUSHALL") },
 	},
 	"is black-holed": {
 		Effect: NoReply,
 		begin:  func(_ testing.TB, v *Victim) { v.Proxy.BlackHole() },
 		end:    func(_ testing.TB, v *Victim) { v.Proxy.Reset(); v.Proxy.Pass() },
 	},
-	"answers nothing": {
+	"replies nothing": {
 		Effect: NoReply,
 		begin:  func(_ testing.TB, v *Victim) { v.Proxy.HoldReplies() },
 		end:    func(_ testing.TB, v *Victim) { v.Proxy.Pass() },
@@ -288,27 +289,27 @@ var table = map[string]Fault{
 		},
 	},
 	"has another's lock": {
-		Effect: Held,
-		Takes:  true,
+		Effect:    Held,
+		LosesLock: true,
 		begin: func(t testing.TB, v *Victim) {
-			const swap = "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'somebody', 1)"
+			const swap = "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'another', 1)"
 			v.Server.Do(t, "EVAL", swap, "1", v.Lock)
 		},
-		end: func(t testing.TB, v *Victim) { v.Server.Do(t, "HDEL", v.Lock, "somebody") },
+		end: func(t testing.TB, v *Victim) { v.Server.Do(t, "HDEL", v.Lock, "another") },
 	},
 	"has something else there": {
-		Effect: ForGood,
-		Code:   "WRONGTYPE",
-		Takes:  true,
-		begin:  func(t testing.TB, v *Victim) { v.Server.Do(t, "SET", v.Lock, "precious") },
-		end:    func(t testing.TB, v *Victim) { v.Server.Do(t, "DEL", v.Lock) },
+		Effect:    ForGood,
+		Code:      "WRONGTYPE",
+		LosesLock: true,
+		begin:     func(t testing.TB, v *Victim) { v.Server.Do(t, "SET", v.Lock, "precious") },
+		end:       func(t testing.TB, v *Victim) { v.Server.Do(t, "DEL", v.Lock) },
 	},
 	"is force-unlocked": {
-		Takes: true,
-		begin: func(t testing.TB, v *Victim) { v.ForceUnlock(t) },
+		LosesLock: true,
+		begin:     func(t testing.TB, v *Victim) { v.ForceUnlock(t) },
 	},
 	"lets it expire": {
-		Takes: true,
+		LosesLock: true,
 		begin: func(t testing.TB, v *Victim) {
 			v.Server.Do(t, "PEXPIRE", v.Lock, "1")
 			<-time.After(5 * time.Millisecond)

@@ -24,14 +24,16 @@ func CloseClient(t testing.TB, c *rlock.Client) {
 	require.NoError(t, c.Close(ctx))
 }
 
-// Take acquires a lock that is free.
-func Take(t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
+// Acquire acquires a lock that is free.
+func Acquire(t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
 	t.Helper()
-	return TakeWith(t.Context(), t, l, lease)
+	return AcquireWith(t.Context(), t, l, lease)
 }
 
-// TakeWith acquires, with a given context, a lock that is free or held by the context's owner.
-func TakeWith(ctx context.Context, t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
+// AcquireWith acquires, with a given context, a lock that is free or held by the context's owner.
+func AcquireWith(
+	ctx context.Context, t testing.TB, l rlock.Locker, lease time.Duration,
+) *rlock.Hold {
 	t.Helper()
 	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
 	require.NoError(t, err)
@@ -81,7 +83,8 @@ func Acquired(t testing.TB, done <-chan Outcome) *rlock.Hold {
 	return o.Hold
 }
 
-// Receive takes a value from a channel, which must come within Timeout. A closed channel counts.
+// Receive returns the next value of a channel, which must come within Timeout. A closed channel
+// counts.
 func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	select {
@@ -117,13 +120,13 @@ func Within(t testing.TB, limit time.Duration, f func()) {
 	require.Less(t, time.Since(start), limit)
 }
 
-// Missed is less than any waiter takes whose wake-up was missed, and more than one takes that was
-// woken, on a busy machine as well: without the message it asks after 5 s in this library, and at
-// the end of the lease in Redisson.
+// Missed lies between two times on a busy machine: a waiter that was woken takes less, and one that
+// missed its wake-up takes more. Without the message it asks after 5 s in this library, and at the
+// end of the lease in Redisson.
 const Missed = 4 * time.Second
 
-// BestOf measures up to five times how long a wake-up takes. It requires that one takes less than
-// limit, and none so long that the message was missed: a busy machine may delay one, but only a
+// BestOf measures up to five times how long a wake-up takes. It requires that one is shorter than
+// limit, and that none is so long that the message was missed. A busy machine may delay one; only a
 // broken mechanism delays all.
 func BestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 // processVariable names the part that the test binary plays instead of running tests.
 const processVariable = "HOLDFAST_TEST_PROCESS"
 
-// Main is TestMain of a package with client processes: it runs the tests and looks for leaked
+// Main is TestMain of a package with client processes. It runs the tests and looks for leaked
 // goroutines or, in a process of StartProcess, plays its part.
 func Main(m *testing.M, processes map[string]func(args []string) error) {
 	role := os.Getenv(processVariable)
@@ -53,7 +53,8 @@ func StartProcess(t *testing.T, role string, args ...string) *Process {
 	require.NoError(t, err)
 	cmd := exec.Command(path, args...)
 	// With the race detector a program sleeps for a second before it ends, unless this is set.
-	cmd.Env = append(os.Environ(), processVariable+"="+role, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), processVariable+"="+role,
+		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -95,9 +96,9 @@ func (p *Process) Wait(t *testing.T) {
 	require.NoError(t, p.cmd.Wait())
 }
 
-// Adopt is for a test that kills the process itself and reads Stdout in another goroutine. It must
-// do both, and call reap when it has read everything. reap waits for the process to end, in
-// whatever way.
+// Adopt hands the process to a test that kills it itself and reads Stdout in another goroutine. The
+// test must do both, and call reap when it has read everything. reap waits for the process to end,
+// in whatever way.
 func (p *Process) Adopt() (reap func()) {
 	p.waited = true
 	return func() { _ = p.cmd.Wait() } // the process was killed

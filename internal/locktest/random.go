@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Seed returns the seed of what a test draws. It is 1, so that no change fails by chance, unless
-// the environment variable says otherwise: a number repeats a run, as far as the scheduler allows,
+// Seed returns the seed of a test's random choices. It is 1, so that no change fails by chance,
+// unless the environment variable is set: a number repeats a run, as far as the scheduler allows,
 // and "new" draws a new seed.
 func Seed(t testing.TB, variable string) uint64 {
 	t.Helper()
@@ -26,8 +26,8 @@ func Seed(t testing.TB, variable string) uint64 {
 	return seed
 }
 
-// Length returns how long a test runs that could run for ever: as long as the environment variable
-// says, as in 60s, or otherwise.
+// Length returns how long a test runs that could run for ever: the time in the environment
+// variable, such as 60s, or otherwise.
 func Length(t testing.TB, variable string, otherwise time.Duration) time.Duration {
 	t.Helper()
 	length, err := time.ParseDuration(cmp.Or(os.Getenv(variable), otherwise.String()))

@@ -55,7 +55,8 @@ func newBackend(tb testing.TB, s *settings) backend {
 	case "docker":
 		d, err := newDocker(s)
 		if err != nil {
-			tb.Fatalf("redistest: %s=docker, but no Docker engine answers: %v", backendVariable, err)
+			tb.Fatalf("redistest: %s=docker, but no Docker engine answers: %v",
+				backendVariable, err)
 		}
 		return d
 	case "":
@@ -65,7 +66,8 @@ func newBackend(tb testing.TB, s *settings) backend {
 		}
 		path, err := findProgram()
 		if err != nil {
-			tb.Fatalf("redistest: no Docker engine answers (%v), and %v: start Docker or install the package redis-server",
+			tb.Fatalf("redistest: no Docker engine answers (%v), and %v: start Docker or install "+
+				"the package redis-server",
 				dockerErr, err)
 		}
 		return newProcess(tb, path, s)

@@ -40,7 +40,9 @@ func (s *Server) Client(tb testing.TB, mutators ...func(*rueidis.ClientOption)) 
 	return newClient(tb, s.ClientOption(), mutators)
 }
 
-func newClient(tb testing.TB, option rueidis.ClientOption, mutators []func(*rueidis.ClientOption)) rueidis.Client {
+func newClient(
+	tb testing.TB, option rueidis.ClientOption, mutators []func(*rueidis.ClientOption),
+) rueidis.Client {
 	tb.Helper()
 	for _, mutate := range mutators {
 		mutate(&option)

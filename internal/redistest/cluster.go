@@ -57,7 +57,8 @@ func StartCluster(tb testing.TB, masters int, opts ...Option) *Cluster {
 		c.replicate(tb, replica, c.Nodes[i/replicas])
 	}
 	for _, node := range all {
-		require.Eventually(tb, func() bool { return node.joined(masters) }, startTimeout, 10*time.Millisecond,
+		require.Eventually(tb, func() bool { return node.joined(masters) }, startTimeout,
+			10*time.Millisecond,
 			"cluster node %s is not ready", node.Addr())
 	}
 	for i, replica := range c.Replicas {
@@ -83,7 +84,8 @@ func (c *Cluster) waitForShards(tb testing.TB) {
 	for _, node := range c.All() {
 		node.Do(tb, "CONFIG", "SET", timeout, "2000")
 	}
-	require.Eventually(tb, c.shardsAgree, startTimeout, 20*time.Millisecond, "the nodes do not agree on their shards")
+	require.Eventually(tb, c.shardsAgree, startTimeout, 20*time.Millisecond,
+		"the nodes do not agree on their shards")
 	for _, node := range c.All() {
 		node.Do(tb, "CONFIG", "SET", timeout, usual)
 	}

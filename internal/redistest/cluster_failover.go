@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// healthTimeout is for servers to find each other again. A cluster node that was away for long
-	// is accepted again after its node timeout of 15 s.
+	// healthTimeout bounds the wait until servers find each other again. A cluster node that was
+	// away for long is accepted again after its node timeout of 15 s.
 	healthTimeout = 45 * time.Second
-	// failoverTimeout is for a failover on request or after a master's death, on a busy machine.
+	// failoverTimeout bounds a failover on request or after a master's death, on a busy machine.
 	failoverTimeout = 30 * time.Second
-	// replyTimeout is for a server that runs, so that one that does not reply is noticed soon.
+	// replyTimeout bounds the reply of a running server, so that one that does not reply is noticed
+	// soon.
 	replyTimeout = time.Second
 )
 
@@ -78,7 +79,8 @@ func (c *Cluster) ReplicasOf(master *Server) []*Server {
 // Masters returns the nodes that reply and serve slots, according to the first node that replies.
 func (c *Cluster) Masters(tb testing.TB) []*Server {
 	tb.Helper()
-	elements := as[[]any](tb, c.witness(tb).Do(tb, "CLUSTER", "SLOTS"), []string{"CLUSTER", "SLOTS"})
+	elements := as[[]any](tb, c.witness(tb).Do(tb, "CLUSTER", "SLOTS"),
+		[]string{"CLUSTER", "SLOTS"})
 	var ports []int64
 	for _, element := range elements {
 		ports = append(ports, element.([]any)[2].([]any)[1].(int64))
@@ -113,7 +115,8 @@ func (c *Cluster) knowReplica(id string, replica *Server) bool {
 // firstSlot returns a slot that master serves, according to its replica.
 func (c *Cluster) firstSlot(tb testing.TB, replica, master *Server) int {
 	tb.Helper()
-	for _, element := range as[[]any](tb, replica.Do(tb, "CLUSTER", "SLOTS"), []string{"CLUSTER", "SLOTS"}) {
+	for _, element := range as[[]any](tb, replica.Do(tb, "CLUSTER", "SLOTS"),
+		[]string{"CLUSTER", "SLOTS"}) {
 		entry := element.([]any)
 		if entry[2].([]any)[1] == int64(master.port) {
 			return int(entry[0].(int64))
@@ -148,7 +151,7 @@ func (s *Server) mayReply() bool { return !s.silent.Load() && s.Running() }
 // ask is [Server.Call] for a server that may be paused or gone.
 func (s *Server) ask(args ...string) (any, error) {
 	if !s.mayReply() {
-		return nil, errors.New(s.Addr() + " was made not to answer")
+		return nil, errors.New(s.Addr() + " was made not to reply")
 	}
 	c, err := s.dial(replyTimeout)
 	if err != nil {

@@ -23,7 +23,8 @@ func TestClusterServesAllSlotsEvenly(t *testing.T) {
 	client := c.Client(t)
 	for i := range 20 { // some for each node
 		key := "k" + strconv.Itoa(i)
-		require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value("v").Build()).Error())
+		require.NoError(t,
+			client.Do(t.Context(), client.B().Set().Key(key).Value("v").Build()).Error())
 		require.Equal(t, "v", c.Owner(t, c.Slot(t, key)).DoString(t, "GET", key))
 	}
 }

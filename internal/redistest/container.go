@@ -23,7 +23,8 @@ const (
 // request describes the container that serves port.
 func (d *docker) request(port int) testcontainers.ContainerRequest {
 	s := d.settings
-	request := testcontainers.ContainerRequest{Image: cmp.Or(os.Getenv(imageVariable), defaultImage)}
+	request := testcontainers.ContainerRequest{Image: cmp.Or(os.Getenv(imageVariable),
+		defaultImage)}
 	listen := insidePort
 	if d.hostNetwork {
 		listen = port
@@ -37,13 +38,15 @@ func (d *docker) request(port int) testcontainers.ContainerRequest {
 		inside := network.MustParsePort(strconv.Itoa(insidePort) + "/tcp")
 		request.ExposedPorts = []string{inside.String()}
 		request.HostConfigModifier = func(config *container.HostConfig) {
-			config.PortBindings = network.PortMap{inside: {{HostIP: netip.MustParseAddr(host), HostPort: strconv.Itoa(port)}}}
+			config.PortBindings = network.PortMap{inside: {{HostIP: netip.MustParseAddr(host),
+				HostPort: strconv.Itoa(port)}}}
 		}
 	}
 	request.Cmd = []string{"redis-server"}
 	if s.sentinel {
 		const file = "/tmp/sentinel.conf"
-		request.Cmd = []string{"sh", "-c", ": >>" + file + ` && exec redis-server "$@"`, "sh", file, "--sentinel"}
+		request.Cmd = []string{"sh", "-c", ": >>" + file + ` && exec redis-server "$@"`, "sh", file,
+			"--sentinel"}
 	}
 	if d.hostNetwork {
 		request.Cmd = append(request.Cmd, "--bind", host)

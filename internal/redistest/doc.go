@@ -1,10 +1,10 @@
-// Package redistest starts real Redis servers for tests, and stops, pauses and restarts them to play
-// the faults that a lock must survive.
+// Package redistest starts real Redis servers for tests, and stops, pauses and restarts them to
+// play the faults that a lock must survive.
 //
 // It never touches a server that it did not start. Each server listens on a free port of 127.0.0.1
-// and works in its own temporary directory (in /dev/shm if there is room, because a busy disk delays
-// servers). It is recognized by its process id before a test may use it, and killed by that id in
-// the test's clean-up. A test that cannot have a server fails, with one line that says what is
+// and works in its own temporary directory (in /dev/shm if there is room, because a busy disk
+// delays servers). Its process id is checked before a test may use it, and the test's clean-up
+// kills it by that id. A test that cannot have a server fails, with one line that says what is
 // missing; it is never skipped.
 //
 // # Backends
@@ -34,5 +34,6 @@
 // # Leak checks
 //
 // A running server process costs one goroutine, which ends with the server. [VerifyMain], run after
-// all tests, sees none of them. A check inside a test needs goleak.IgnoreCurrent, taken after Start.
+// all tests, sees none of them. A check inside a test needs goleak.IgnoreCurrent, called after
+// Start.
 package redistest

@@ -14,7 +14,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// dockerTimeout is for any request to the engine; the first one may pull the image.
+// dockerTimeout bounds any request to the engine. The first one may pull the image.
 const dockerTimeout = 2 * time.Minute
 
 // docker is the backend that runs the server in a container, on the loopback address of this
@@ -42,7 +42,8 @@ func newDocker(s *settings) (*docker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &docker{provider: provider, settings: s, hostNetwork: s.hostNetwork || engine.sharesNetwork && !s.ownNetwork}, nil
+	return &docker{provider: provider, settings: s,
+		hostNetwork: s.hostNetwork || engine.sharesNetwork && !s.ownNetwork}, nil
 }
 
 func (d *docker) launch(port int) error {
@@ -69,7 +70,8 @@ func (d *docker) launch(port int) error {
 	d.ended = ended
 	go func() {
 		defer close(ended)
-		wait := api.ContainerWait(context.Background(), id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+		wait := api.ContainerWait(context.Background(), id,
+			client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 		select {
 		case <-wait.Result:
 		case <-wait.Error: //nolint:errcheck // the engine is gone; the next request reports it
@@ -92,7 +94,8 @@ func (d *docker) create(ctx context.Context, port int) error {
 		d.ctr, d.port = ctr, port
 	}
 	if err != nil {
-		return fmt.Errorf("create container of %s (%s names another image, %s=process does without): %w",
+		return fmt.Errorf("create container of %s (%s names another image, %s=process does "+
+			"without): %w",
 			request.Image, imageVariable, backendVariable, err)
 	}
 	return nil
@@ -120,7 +123,8 @@ func (d *docker) kill() error {
 	}
 	ctx, cancel := dockerContext()
 	defer cancel()
-	_, err := d.provider.Client().ContainerKill(ctx, d.ctr.GetContainerID(), client.ContainerKillOptions{Signal: "KILL"})
+	_, err := d.provider.Client().ContainerKill(ctx, d.ctr.GetContainerID(),
+		client.ContainerKillOptions{Signal: "KILL"})
 	if err != nil && !errdefs.IsConflict(err) { // conflict: it has ended by itself
 		return err
 	}
@@ -141,7 +145,8 @@ func (d *docker) remove() error {
 func (d *docker) pause() error {
 	ctx, cancel := dockerContext()
 	defer cancel()
-	_, err := d.provider.Client().ContainerPause(ctx, d.ctr.GetContainerID(), client.ContainerPauseOptions{})
+	_, err := d.provider.Client().ContainerPause(ctx, d.ctr.GetContainerID(),
+		client.ContainerPauseOptions{})
 	return err
 }
 
@@ -152,7 +157,8 @@ func (d *docker) resume() error {
 	if err != nil || !inspected.State.Paused {
 		return err
 	}
-	_, err = d.provider.Client().ContainerUnpause(ctx, d.ctr.GetContainerID(), client.ContainerUnpauseOptions{})
+	_, err = d.provider.Client().ContainerUnpause(ctx, d.ctr.GetContainerID(),
+		client.ContainerUnpauseOptions{})
 	return err
 }
 

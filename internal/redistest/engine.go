@@ -13,10 +13,10 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 )
 
-// engineTimeout is for an engine to reply that it is there.
+// engineTimeout bounds the wait for an engine's reply.
 const engineTimeout = 5 * time.Second
 
-// engine is what must be known of the Docker engine.
+// engine is what the backend must know of the Docker engine.
 type engine struct {
 	// sharesNetwork is set when a container on the engine's host network listens on the loopback
 	// address of this machine.
@@ -32,15 +32,15 @@ var findEngine = sync.OnceValues(func() (engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
 	defer cancel()
 	api := provider.Client()
-	answer, err := api.Info(ctx, client.InfoOptions{})
+	reply, err := api.Info(ctx, client.InfoOptions{})
 	if err = errors.Join(err, provider.Close()); err != nil {
 		return engine{}, err
 	}
 	// An engine that is elsewhere, in a virtual machine, or a user's with its own network has
 	// another loopback address.
 	shares := runtime.GOOS == "linux" && strings.HasPrefix(api.DaemonHost(), "unix://") &&
-		!strings.Contains(answer.Info.OperatingSystem, "Docker Desktop")
-	for _, option := range answer.Info.SecurityOptions {
+		!strings.Contains(reply.Info.OperatingSystem, "Docker Desktop")
+	for _, option := range reply.Info.SecurityOptions {
 		shares = shares && !strings.Contains(option, "rootless")
 	}
 	return engine{sharesNetwork: shares}, nil

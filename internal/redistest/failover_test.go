@@ -20,12 +20,15 @@ func TestClusterReplicaTakesOverFromADeadMasterWhichFollowsWhenItIsBack(t *testi
 	master.Kill(t)
 	start := time.Now()
 	require.Same(t, replica, c.Failover(t, master))
-	require.Less(t, time.Since(start), 12*time.Second, "the cluster did it, after its node timeout of 15 s")
+	require.Less(t, time.Since(start), 12*time.Second,
+		"the cluster did it, after its node timeout of 15 s")
 	require.Equal(t, "v", replica.DoString(t, "GET", "k"))
 	require.Len(t, c.Masters(t), 3)
 
 	master.Restart(t)
-	require.Eventually(t, func() bool { return master.copies() == replica.port }, startTimeout, pollInterval)
+	require.Eventually(t, func() bool {
+		return master.copies() == replica.port
+	}, startTimeout, pollInterval)
 }
 
 func TestFailoverWaitsForAClusterMasterThatIsSlow(t *testing.T) {
@@ -69,7 +72,9 @@ func TestThreeSentinelsReplaceAMasterThatDies(t *testing.T) {
 	require.Equal(t, "v", master.DoString(t, "GET", "k"))
 
 	old.Restart(t)
-	require.Eventually(t, func() bool { return old.copies() == master.port }, failoverTimeout, pollInterval)
+	require.Eventually(t, func() bool {
+		return old.copies() == master.port
+	}, failoverTimeout, pollInterval)
 }
 
 func TestSentinelsFailOverOnDemandAgainAndAgain(t *testing.T) {
@@ -81,7 +86,8 @@ func TestSentinelsFailOverOnDemandAgainAndAgain(t *testing.T) {
 		master := s.Failover(t)
 		require.NotSame(t, before, master)
 		require.Eventually(t, func() bool {
-			return client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error() == nil
+			return client.Do(t.Context(),
+				client.B().Set().Key("k").Value("v").Build()).Error() == nil
 		}, failoverTimeout, pollInterval)
 		require.Equal(t, "v", master.DoString(t, "GET", "k"))
 		require.Same(t, master, s.replace(t, before), "they have failed over already")

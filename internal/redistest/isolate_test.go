@@ -11,7 +11,8 @@ import (
 // [Server.Isolate].
 func TestIsolatedServerIsOutOfReachUntilItRejoinsAtItsOldAddress(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]Option{"own network": {WithOwnNetwork()}, "network of this machine": {WithHostNetwork()}} {
+	for name, opts := range map[string][]Option{"own network": {WithOwnNetwork()},
+		"network of this machine": {WithHostNetwork()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := Start(t, opts...)

@@ -14,7 +14,8 @@ func VerifyMain(m *testing.M) {
 	goleak.VerifyTestMain(m, append(OutlivesClose(),
 		// The connection to the container that removes what a killed test binary leaves behind
 		// lives as long as the binary.
-		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
+		goleak.IgnoreAnyFunction(
+			"github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
 	)...)
 }
 

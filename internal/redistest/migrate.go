@@ -25,7 +25,7 @@ func (c *Cluster) BeginMove(tb testing.TB, slot int, from, to *Server) {
 	from.Do(tb, "CLUSTER", "SETSLOT", number, "MIGRATING", to.DoString(tb, "CLUSTER", "MYID"))
 }
 
-// FinishMove moves the keys of a slot and gives the slot to its new owner.
+// FinishMove moves the keys of a slot and assigns the slot to its new owner.
 func (c *Cluster) FinishMove(tb testing.TB, slot int, from, to *Server) {
 	tb.Helper()
 	number := strconv.Itoa(slot)
@@ -55,6 +55,7 @@ func (c *Cluster) FinishMove(tb testing.TB, slot int, from, to *Server) {
 			to.meet(tb, node)
 		}
 	}
-	require.Eventually(tb, func() bool { return c.agreed(slot, to) }, failoverTimeout, 10*time.Millisecond,
+	require.Eventually(tb, func() bool { return c.agreed(slot, to) }, failoverTimeout,
+		10*time.Millisecond,
 		"not all nodes know that slot %d has moved", slot)
 }

@@ -51,7 +51,8 @@ func with(opts []Option, more ...Option) []Option {
 func (s *settings) arguments(port int, certificates string) []string {
 	args := []string{"--port", strconv.Itoa(port)}
 	if s.tls != nil {
-		args = append([]string{"--port", "0", "--tls-port", strconv.Itoa(port)}, s.tls.args(certificates)...)
+		args = append([]string{"--port", "0", "--tls-port", strconv.Itoa(port)},
+			s.tls.args(certificates)...)
 	}
 	if s.clusterNode {
 		args = append(args, "--cluster-enabled", "yes", "--cluster-announce-ip", host)

@@ -28,7 +28,8 @@ type process struct {
 func newProcess(tb testing.TB, path string, s *settings) *process {
 	tb.Helper()
 	// The log is not in dir: the server starts with an empty directory.
-	p := &process{path: path, dir: memoryDir(tb), log: filepath.Join(tb.TempDir(), "redis.log"), settings: s}
+	p := &process{path: path, dir: memoryDir(tb), log: filepath.Join(tb.TempDir(), "redis.log"),
+		settings: s}
 	require.NoError(tb, os.WriteFile(p.log, nil, 0o600))
 	return p
 }
@@ -106,7 +107,9 @@ func (p *process) launch(port int) error {
 
 func (p *process) stopped() <-chan struct{} { return p.ended }
 
-func (p *process) owns(processID string) bool { return processID == strconv.Itoa(p.cmd.Process.Pid) }
+func (p *process) owns(processID string) bool {
+	return processID == strconv.Itoa(p.cmd.Process.Pid)
+}
 
 func (p *process) kill() error {
 	if p.cmd == nil {

@@ -30,7 +30,9 @@ func TestServerDiesWithATestBinaryThatIsKilled(t *testing.T) {
 
 	require.NoError(t, owner.Process.Kill())
 	require.Error(t, owner.Wait())
-	require.Eventually(t, func() bool { return dial(addr) != nil }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return dial(addr) != nil
+	}, 5*time.Second, 5*time.Millisecond)
 }
 
 func TestServerOutlivesTheThreadThatLaunchedIt(t *testing.T) {
@@ -84,5 +86,6 @@ func TestFilesOfAServerAreInMemoryAndGoneAfterItsTest(t *testing.T) {
 		require.DirExists(t, dir)
 	})
 	require.NoDirExists(t, dir)
-	require.Equal(t, memory.Bavail*uint64(memory.Bsize) >= 1<<30, strings.HasPrefix(dir, "/dev/shm/"), dir)
+	require.Equal(t, memory.Bavail*uint64(memory.Bsize) >= 1<<30,
+		strings.HasPrefix(dir, "/dev/shm/"), dir)
 }

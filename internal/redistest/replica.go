@@ -30,7 +30,8 @@ func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 // WaitForReplica waits until a replica is in sync with its master.
 func WaitForReplica(tb testing.TB, master, replica *Server) {
 	tb.Helper()
-	require.Eventually(tb, func() bool { return master.serves(replica) }, startTimeout, 10*time.Millisecond,
+	require.Eventually(tb, func() bool { return master.serves(replica) }, startTimeout,
+		10*time.Millisecond,
 		"%s does not get in sync with %s", replica.Addr(), master.Addr())
 }
 
@@ -38,7 +39,8 @@ func WaitForReplica(tb testing.TB, master, replica *Server) {
 // of them, and 1 s for the first sign of life.
 func WithFastReplicas() Option {
 	// The master trusts a replica that gets its data as a file to have it.
-	return WithArgs("--repl-diskless-sync", "no", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
+	return WithArgs("--repl-diskless-sync", "no", "--repl-diskless-sync-delay", "0",
+		"--repl-ping-replica-period", "1")
 }
 
 // serves reports whether the replica acknowledges writes. A replica may count as online before: the

@@ -53,14 +53,17 @@ func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 	}
 	for _, watcher := range s.Watchers {
 		watcher.hurry()
-		watcher.Do(tb, "SENTINEL", "MONITOR", sentinelName, host, master, strconv.Itoa(watchers/2+1))
-		watcher.Do(tb, "SENTINEL", "SET", sentinelName, "down-after-milliseconds", downAfter, "failover-timeout", "3000")
+		watcher.Do(tb, "SENTINEL", "MONITOR", sentinelName, host, master,
+			strconv.Itoa(watchers/2+1))
+		watcher.Do(tb, "SENTINEL", "SET", sentinelName, "down-after-milliseconds", downAfter,
+			"failover-timeout", "3000")
 		if shape.password != "" {
 			watcher.Do(tb, "SENTINEL", "SET", sentinelName, "auth-pass", shape.password)
 		}
 	}
 	for _, watcher := range s.Watchers {
-		require.Eventually(tb, func() bool { return s.ready(watcher) }, startTimeout, 20*time.Millisecond,
+		require.Eventually(tb, func() bool { return s.ready(watcher) }, startTimeout,
+			20*time.Millisecond,
 			"the Sentinel %s does not know all others", watcher.Addr())
 	}
 	return s
@@ -73,7 +76,8 @@ func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 // not thirty, which is the limit of a wait for a failover. Sentinels before Redis 7 cannot be
 // hurried.
 func (s *Server) hurry() {
-	_, _ = s.Call("SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "PING-PERIOD", "200", "TILT-PERIOD", "2000")
+	_, _ = s.Call("SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "PING-PERIOD",
+		"200", "TILT-PERIOD", "2000")
 }
 
 // ready reports whether a Sentinel knows the replicas, in sync, and the other Sentinels.
@@ -89,7 +93,9 @@ func (s *Sentinel) ready(watcher *Server) bool {
 	}
 	others, err := watcher.sentinelList("SENTINELS")
 	return err == nil && len(others) == len(s.Watchers)-1 &&
-		!slices.ContainsFunc(others, func(other map[string]string) bool { return strings.Contains(other["flags"], "down") })
+		!slices.ContainsFunc(others, func(other map[string]string) bool {
+			return strings.Contains(other["flags"], "down")
+		})
 }
 
 // sentinelList returns a Sentinel's reply to REPLICAS or SENTINELS.

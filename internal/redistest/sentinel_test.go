@@ -17,7 +17,9 @@ func TestSentinelPromotesTheReplicaOfAMasterThatDies(t *testing.T) {
 	require.Equal(t, "v", master.DoString(t, "GET", "k"))
 
 	master.Kill(t)
-	require.Eventually(t, func() bool { return s.masterSeenBy(s.Watcher) == s.Nodes[1] }, failoverTimeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return s.masterSeenBy(s.Watcher) == s.Nodes[1]
+	}, failoverTimeout, 10*time.Millisecond)
 	require.Eventually(t, func() bool {
 		return client.Do(t.Context(), client.B().Set().Key("k").Value("w").Build()).Error() == nil
 	}, failoverTimeout, 10*time.Millisecond)
@@ -27,7 +29,8 @@ func TestSentinelPromotesTheReplicaOfAMasterThatDies(t *testing.T) {
 func TestSentinelsAreHurried(t *testing.T) {
 	t.Parallel()
 	settings := StartSentinel(t).Watcher.DoMap(t, "SENTINEL", "DEBUG")
-	for name, millis := range map[string]string{"INFO-PERIOD": "200", "PUBLISH-PERIOD": "200", "PING-PERIOD": "200", "TILT-PERIOD": "2000"} {
+	for name, millis := range map[string]string{"INFO-PERIOD": "200", "PUBLISH-PERIOD": "200",
+		"PING-PERIOD": "200", "TILT-PERIOD": "2000"} {
 		require.Equal(t, millis, settings[name], name)
 	}
 }

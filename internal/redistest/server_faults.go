@@ -82,7 +82,8 @@ func (s *Server) Isolate(tb testing.TB) {
 func (s *Server) Rejoin(tb testing.TB) {
 	tb.Helper()
 	require.NoError(tb, s.backend.rejoin())
-	require.Eventually(tb, func() bool { return s.probe() == nil }, startTimeout, 10*time.Millisecond,
+	require.Eventually(tb, func() bool { return s.probe() == nil }, startTimeout,
+		10*time.Millisecond,
 		"%s does not reply", s.Addr())
 	s.silent.Store(false)
 }

@@ -82,7 +82,8 @@ func TestPausedServerRepliesOnlyAfterResume(t *testing.T) {
 
 func TestArgumentsReachTheServer(t *testing.T) {
 	s := Start(t, WithArgs("--maxmemory", "3mb"))
-	require.Equal(t, map[string]string{"maxmemory": "3145728"}, s.DoMap(t, "CONFIG", "GET", "maxmemory"))
+	require.Equal(t, map[string]string{"maxmemory": "3145728"},
+		s.DoMap(t, "CONFIG", "GET", "maxmemory"))
 }
 
 func TestPasswordIsRequired(t *testing.T) {
@@ -125,7 +126,8 @@ func TestRepliesKeepTheirTypes(t *testing.T) {
 	require.Equal(t, int64(2), s.DoInt(t, "HSET", "h", "a", "1", "b", ""))
 	require.Equal(t, map[string]string{"a": "1", "b": ""}, s.DoMap(t, "HGETALL", "h"))
 	require.Equal(t, []string{"1", ""}, s.DoStrings(t, "HMGET", "h", "a", "absent"))
-	require.Equal(t, []any{int64(1), []any{"x", nil}}, s.Do(t, "EVAL", "return {1, {'x', false}}", "0"))
+	require.Equal(t, []any{int64(1), []any{"x", nil}},
+		s.Do(t, "EVAL", "return {1, {'x', false}}", "0"))
 }
 
 func TestCommandStatsCountCallsSinceTheReset(t *testing.T) {

@@ -75,9 +75,11 @@ func newCertificates(tb testing.TB) *certificates {
 	require.NoError(tb, err)
 	serverKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(tb, err)
-	authorityDER, err := x509.CreateCertificate(rand.Reader, authority, authority, authorityKey.Public(), authorityKey)
+	authorityDER, err := x509.CreateCertificate(rand.Reader, authority, authority,
+		authorityKey.Public(), authorityKey)
 	require.NoError(tb, err)
-	serverDER, err := x509.CreateCertificate(rand.Reader, server, authority, serverKey.Public(), authorityKey)
+	serverDER, err := x509.CreateCertificate(rand.Reader, server, authority, serverKey.Public(),
+		authorityKey)
 	require.NoError(tb, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(serverKey)
 	require.NoError(tb, err)

@@ -12,8 +12,10 @@ import (
 var variants = map[string]func() []Option{
 	"plain":    func() []Option { return nil },
 	"password": func() []Option { return []Option{WithPassword("secret")} },
-	"user":     func() []Option { return []Option{WithPassword("secret"), WithUser("app", "another")} },
-	"TLS":      func() []Option { return []Option{WithTLS(), WithPassword("secret")} },
+	"user": func() []Option {
+		return []Option{WithPassword("secret"), WithUser("app", "another")}
+	},
+	"TLS": func() []Option { return []Option{WithTLS(), WithPassword("secret")} },
 }
 
 func onEachVariant(t *testing.T, test func(t *testing.T, opts []Option)) {
@@ -28,7 +30,8 @@ func onEachVariant(t *testing.T, test func(t *testing.T, opts []Option)) {
 
 func set(t *testing.T, client rueidis.Client, key, value string) {
 	t.Helper()
-	require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value(value).Build()).Error())
+	require.NoError(t,
+		client.Do(t.Context(), client.B().Set().Key(key).Value(value).Build()).Error())
 }
 
 func TestReplicaCopiesAMasterOfEachVariant(t *testing.T) {
@@ -37,7 +40,9 @@ func TestReplicaCopiesAMasterOfEachVariant(t *testing.T) {
 		master := Start(t, with(opts, WithHostNetwork(), WithFastReplicas())...)
 		replica := StartReplica(t, master, opts...)
 		set(t, master.Client(t), "k", "v")
-		require.Eventually(t, func() bool { return replica.DoString(t, "GET", "k") == "v" }, startTimeout, pollInterval)
+		require.Eventually(t, func() bool {
+			return replica.DoString(t, "GET", "k") == "v"
+		}, startTimeout, pollInterval)
 	})
 }
 
@@ -81,7 +86,9 @@ func TestClusterOfEachVariantMovesSlotsAndFailsOver(t *testing.T) {
 		require.Contains(t, c.Masters(t), replica)
 		require.NotContains(t, c.Masters(t), to)
 		set(t, client, "k1", "w")
-		require.Eventually(t, func() bool { return len(c.ReplicasOf(replica)) == 1 }, startTimeout, pollInterval)
+		require.Eventually(t, func() bool {
+			return len(c.ReplicasOf(replica)) == 1
+		}, startTimeout, pollInterval)
 		require.Equal(t, []*Server{to}, c.ReplicasOf(replica))
 	})
 }
@@ -91,11 +98,14 @@ func TestUserMayDoWhatItsRulesSay(t *testing.T) {
 	s := Start(t, WithUser("app", "secret", "~mine:*", "&*", "+@all", "-flushall"))
 	client := s.Client(t)
 	set(t, client, "mine:k", "v")
-	require.ErrorContains(t, client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error(), "NOPERM")
-	require.ErrorContains(t, client.Do(t.Context(), client.B().Flushall().Build()).Error(), "NOPERM")
+	require.ErrorContains(t,
+		client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error(), "NOPERM")
+	require.ErrorContains(t, client.Do(t.Context(), client.B().Flushall().Build()).Error(),
+		"NOPERM")
 	require.Equal(t, "default", s.DoString(t, "ACL", "WHOAMI"))
 	s.Do(t, "FLUSHALL")
-	_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, Username: "app", Password: "wrong"})
+	_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()},
+		Username: "app", Password: "wrong"})
 	require.ErrorContains(t, err, "WRONGPASS")
 }
 

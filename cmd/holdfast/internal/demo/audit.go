@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// section is one stay of a process under a lock, from events alone. What the locks say about themselves is no evidence.
+// section is the time that a process spent under a lock. It is derived from events alone: what the
+// locks say about themselves is no evidence.
 type section struct {
 	process string
 	lock    string
-	from    time.Duration // a moment after the lock was acquired
-	to      time.Duration // a moment before it was released
-	shared  bool          // others that share may be inside as well
+	from    time.Duration // just after the lock was acquired
+	to      time.Duration // just before it was released
+	shared  bool          // others that share may be inside too
 	alone   bool          // no evidence to the contrary
 }
 
-// sections finds the sections in a history, which is in the order of time, and marks those that were not alone. Evidence
-// comes from two sources:
+// sections returns the sections in a history, which is ordered by time, and marks those that were
+// not alone. Evidence comes from two sources:
 //
 //   - time: two sections of one lock overlap, and do not both share;
-//   - the marker in Redis: a process that enters finds the name of another that is alive, or one that leaves does not
-//     find its own.
+//   - the marker in Redis: a process that enters finds the name of another that is alive, or one
+//     that leaves does not find its own.
 //
-// A section whose process was killed ends with the process. One that has no end lasts for ever.
+// A section whose process was killed ends with the process. One without an end lasts for ever.
 func sections(history []event) []section {
 	const never = time.Duration(1<<63 - 1)
 	var all []section
@@ -66,22 +67,22 @@ func sections(history []event) []section {
 	return all
 }
 
-// meets tells whether the sections overlap in time.
+// meets reports whether the sections overlap in time.
 func (s *section) meets(other *section) bool { return s.from < other.to && other.from < s.to }
 
-// overlaps counts the sections that were not alone.
+// overlaps returns the number of sections that were not alone.
 func overlaps(all []section) int {
 	return len(slices.DeleteFunc(slices.Clone(all), func(s section) bool { return s.alone }))
 }
 
-// overtaking is a process that was first to queue, and another that asked after that and got in before.
+// overtaking is a process that was queued first, and another that asked later and got in before.
 type overtaking struct{ lock, first, later string }
 
-// overtakings finds in a history, which is in the order of time, who was overtaken while it waited. Who gave up or was
-// killed waits no more.
+// overtakings returns who was overtaken in a history, which is ordered by time. A process that gave
+// up or was killed no longer waits.
 func overtakings(history []event) (found []overtaking) {
 	asked := map[string]time.Duration{}
-	var queue []event // who is queued, first come first
+	var queue []event // those queued, first come first
 	leaves := func(process string) {
 		queue = slices.DeleteFunc(queue, func(e event) bool { return e.Process == process })
 	}

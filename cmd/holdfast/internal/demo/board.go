@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// state is what a process is doing, as far as its lock is concerned.
+// state is what a process is doing with its lock.
 type state int
 
 const (
@@ -13,27 +13,27 @@ const (
 	waits
 	holds
 	reenters // holds at least two levels
-	orphaned // is dead, and its lock still held, or its place in the queue kept
+	orphaned // is dead, and its lock or its place in the queue is still kept
 	dead
 )
 
-// span is a state and the time for which it lasted. The last span of a process has no end yet.
+// span is a state and when it began. It lasts until the next span of its process.
 type span struct {
 	state state
 	from  time.Duration
 }
 
-// row is what is known of one process.
+// row is what the board knows of one process.
 type row struct {
 	process  string
 	lock     string
-	owner    string // as Redis knew it when it last held the lock
+	owner    string // as Redis named it when it last held the lock
 	spans    []span
 	sections int  // entered
 	votes    bool // its lock is over a quorum
 }
 
-// state is what the process is doing now.
+// state returns what the process is doing now.
 func (r *row) state() state {
 	if len(r.spans) == 0 {
 		return idle
@@ -41,7 +41,7 @@ func (r *row) state() state {
 	return r.spans[len(r.spans)-1].state
 }
 
-// stateAt is what the process was doing at the given time.
+// stateAt returns what the process was doing at t.
 func (r *row) stateAt(t time.Duration) state {
 	s := idle
 	for _, span := range r.spans {
@@ -53,9 +53,10 @@ func (r *row) stateAt(t time.Duration) state {
 	return s
 }
 
+// since returns when its state began.
 func (r *row) since() time.Duration { return r.spans[len(r.spans)-1].from }
 
-// asked is when it last began to wait.
+// asked returns when it last began to wait.
 func (r *row) asked() (t time.Duration) {
 	for _, span := range r.spans {
 		if span.state == waits {
@@ -69,29 +70,30 @@ func (r *row) become(s state, at time.Duration) {
 	r.spans = append(r.spans, span{s, at})
 }
 
-// board knows who holds and who waits. It is told events in the order of their time.
+// board tracks who holds and who waits. It is fed events in the order of time.
 type board struct {
 	rows   []*row
-	free   map[string]release         // by lock: how it last became free, or will
-	wakeUp time.Duration              // the longest so far
-	vote   time.Duration              // the same over a quorum, where who wakes up may have to ask more than once
-	queue  []*row                     // of all locks, first come first; a dead process stays until somebody gets past it
+	free   map[string]release // by lock: its last release, which may be one to come
+	wakeUp time.Duration      // the longest so far
+	// the same over a quorum, where a woken waiter may have to ask again
+	vote   time.Duration
+	queue  []*row                     // of all locks, first come first; see bury
 	deaths map[string][]time.Duration // by lock: when servers of its own died
 }
 
-// release is the last end of a hold.
+// release is how a lock became free.
 type release struct {
 	at     time.Duration
 	by     string
-	killed bool // at is when the holder was killed; the lock stays held for what is left of its lease
+	killed bool // at is when the holder was killed; the lock stays held for the rest of its lease
 }
 
-// passage is how a lock came to a process.
-type passage struct {
-	from release // zero if nobody had it before
-	// took is how long after from it came, if the process was waiting then; else 0.
+// handover is the way a lock came to a process.
+type handover struct {
+	from release // zero if it is the first holder
+	// took is the time since from.at, if the process was already waiting then; else 0.
 	took time.Duration
-	// past are the dead in the queue whom the lock has passed over.
+	// past are the dead processes in the queue that were passed over.
 	past []string
 }
 
@@ -103,7 +105,7 @@ func newBoard(parts []part) *board {
 	return b
 }
 
-// row of a process; nil if there is none of that name.
+// row returns the row of a process; nil if there is none of that name.
 func (b *board) row(process string) *row {
 	i := slices.IndexFunc(b.rows, func(r *row) bool { return r.process == process })
 	if i < 0 {
@@ -112,14 +114,14 @@ func (b *board) row(process string) *row {
 	return b.rows[i]
 }
 
-// apply takes note of e. The passage is that of an entered event, else zero.
-func (b *board) apply(e event) (p passage) {
+// apply records e. It returns the hand-over of an entered event, else zero.
+func (b *board) apply(e event) (h handover) {
 	if e.Kind == died {
 		b.deaths[e.Lock] = append(b.deaths[e.Lock], e.At)
 	}
 	r := b.row(e.Process)
 	if r == nil {
-		return p
+		return h
 	}
 	switch e.Kind {
 	case waiting:
@@ -128,7 +130,7 @@ func (b *board) apply(e event) (p passage) {
 		b.queue = append(b.queue, r)
 	case entered:
 		b.leaveQueue(r)
-		p = b.passage(r, e)
+		h = b.handover(r, e)
 		r.become(holds, e.At)
 		r.owner = e.Owner
 		r.sections++
@@ -154,34 +156,34 @@ func (b *board) apply(e event) (p passage) {
 		}
 	case ready, left, failed, died, ended:
 	}
-	return p
+	return h
 }
 
-// passage tells how r came to the lock that it enters, and ends the wait for the dead: for the lease of one, for the places
-// in the queue of others.
-func (b *board) passage(r *row, e event) passage {
+// handover returns how the lock that r enters came to it. It ends the wait for the dead: for the
+// lease of a dead holder, and for the places in the queue of dead waiters.
+func (b *board) handover(r *row, e event) handover {
 	from, ok := b.free[e.Lock]
 	if !ok {
-		return passage{}
+		return handover{}
 	}
 	if from.killed {
 		b.row(from.by).become(dead, e.At)
 	}
-	p := passage{from: from, past: b.bury(r, e)}
+	h := handover{from: from, past: b.bury(r, e)}
 	if r.state() == waits && r.since() <= from.at {
-		p.took = e.At - from.at
+		h.took = e.At - from.at
 		switch {
-		case from.killed, len(p.past) > 0:
+		case from.killed, len(h.past) > 0:
 		case r.votes:
-			b.vote = max(b.vote, p.took)
+			b.vote = max(b.vote, h.took)
 		default:
-			b.wakeUp = max(b.wakeUp, p.took)
+			b.wakeUp = max(b.wakeUp, h.took)
 		}
 	}
-	return p
+	return h
 }
 
-// bury takes the dead out of the queue that came before r.
+// bury removes the dead processes ahead of r from the queue, and returns their names.
 func (b *board) bury(r *row, e event) (names []string) {
 	for _, other := range slices.Clone(b.queue) {
 		if other.lock == r.lock && other.state() == orphaned && other.asked() < r.asked() {
@@ -197,7 +199,7 @@ func (b *board) leaveQueue(r *row) {
 	b.queue = slices.DeleteFunc(b.queue, func(other *row) bool { return other == r })
 }
 
-// queueOf are the names of those who are queued for a lock, first come first.
+// queueOf returns the names of the processes queued for a lock, first come first.
 func (b *board) queueOf(lock string) (names []string) {
 	for _, r := range b.queue {
 		if r.lock == lock {
@@ -207,7 +209,7 @@ func (b *board) queueOf(lock string) (names []string) {
 	return names
 }
 
-// waiters are the names of those who wait for a lock, in the order of the board.
+// waiters returns the names of the processes that wait for a lock, in the order of the board.
 func (b *board) waiters(lock string) (names []string) {
 	for _, r := range b.rows {
 		if r.lock == lock && r.state() == waits {
@@ -217,7 +219,8 @@ func (b *board) waiters(lock string) (names []string) {
 	return names
 }
 
-// processOf is the name of the process that Redis knows as owner; the owner itself if it is none of ours.
+// processOf returns the process that Redis knows as owner; the owner itself if it is not of the
+// demo.
 func (b *board) processOf(owner string) string {
 	for _, r := range b.rows {
 		if r.owner == owner {
@@ -227,7 +230,8 @@ func (b *board) processOf(owner string) string {
 	return owner
 }
 
-// holders are the names of those who hold a lock: one, if it works, unless they share it.
+// holders returns the names of the processes that hold a lock: one, unless they share it or the
+// lock fails.
 func (b *board) holders(lock string) (names []string) {
 	for _, r := range b.rows {
 		if s := r.state(); r.lock == lock && (s == holds || s == reenters) {

@@ -15,35 +15,36 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrFailed is the error of a demo that ran to its end and did not go as promised. What went wrong has been printed.
+// ErrFailed is returned by a demo that ran to its end and did not go as promised. The faults have
+// been printed.
 var ErrFailed = errors.New("the demo did not go as promised")
 
-// Options of [Run].
+// Options are the options of [Run].
 type Options struct {
-	// Redis is the server to use: host:port or a URL. Defaults to an embedded one.
+	// Redis is the server: host:port or a URL. Defaults to an embedded one.
 	Redis string
-	// Plain prints lines also where a timeline could be drawn.
+	// Plain prints lines even where a timeline could be drawn.
 	Plain bool
 	// Unlocked leaves out the lock of the counter, to show that the checks can fail.
 	Unlocked bool
-	// Output gets everything. A timeline is drawn if it is a terminal that can show one.
+	// Output receives everything. A timeline is drawn if it is a terminal that can show one.
 	Output *os.File
 }
 
 const (
-	// limit ends a demo that hangs. One that does not takes about eight seconds.
+	// limit ends a demo that hangs. A demo takes about eight seconds.
 	limit = 30 * time.Second
-	// afterwards bounds what is done with the server when all is over. rueidis would ask a dead one for ever.
+	// afterwards bounds the commands at the end. rueidis would retry on a dead server for ever.
 	afterwards = 2 * time.Second
 )
 
-// Run plays the demo and prints its verdict as the last line. It blocks until the demo is over, some eight seconds, or
-// until ctx ends; in either case no process, key or port is left. It starts the running program again as
-// "<program> worker", which must call [Work].
+// Run plays the demo and prints its verdict as the last line. It blocks until the demo is over,
+// about eight seconds, or until ctx ends. No process, key or port is left in either case. It starts
+// the running program again as "<program> worker", which must call [Work].
 //
-// It returns [ErrFailed] if a section overlapped with one that it should not, somebody was overtaken in a queue, or a scene
-// did not go as promised, ctx's error if ctx ended it, and any other error if the demo could not be played, as when the
-// server cannot be reached.
+// It returns [ErrFailed] if a section overlapped with one that it should not, a waiter was
+// overtaken in a queue, or a scene did not go as promised; ctx's error if ctx ended it; and any
+// other error if the demo could not be played, such as when the server cannot be reached.
 func Run(ctx context.Context, o Options) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -103,12 +104,15 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// counters is the sum of the counters of all scenes.
-func counters(ctx context.Context, redis rueidis.Client, prefix string, scenes []scene) (sum int64, err error) {
+// counters returns the sum of the counters of all scenes.
+func counters(
+	ctx context.Context, redis rueidis.Client, prefix string, scenes []scene,
+) (sum int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, afterwards)
 	defer cancel()
 	for _, s := range scenes {
-		count, err := redis.Do(ctx, redis.B().Get().Key(counterKey(prefix, s.lock)).Build()).AsInt64()
+		count, err := redis.Do(ctx,
+			redis.B().Get().Key(counterKey(prefix, s.lock)).Build()).AsInt64()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			return 0, fmt.Errorf("read the counter of %s: %w", s.lock, err)
 		}
@@ -117,18 +121,19 @@ func counters(ctx context.Context, redis rueidis.Client, prefix string, scenes [
 	return sum, nil
 }
 
-// cleanUp removes all keys, also when ctx has ended. One command per key works on a cluster too. A key that cannot be
-// removed expires.
+// cleanUp deletes all keys, even when ctx has ended. It sends one command per key, which works on a
+// cluster too. A key that cannot be deleted expires.
 func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, scenes []scene) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
 	client, err := rlock.New(redis, rlock.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
-		defer client.Close(ctx) //nolint:errcheck // it has nothing that it could not end
+		defer client.Close(ctx) //nolint:errcheck // it holds no lock
 	}
 	for _, s := range scenes {
 		lock := lockKey(prefix, s.lock)
-		keys := []string{counterKey(prefix, s.lock), markerKey(prefix, s.lock), readersKey(prefix, s.lock)}
+		keys := []string{counterKey(prefix, s.lock), markerKey(prefix, s.lock),
+			readersKey(prefix, s.lock)}
 		if err == nil {
 			// Each hold of a reader has a key of its own.
 			_, _ = client.NewReadWriteLock(lock).Read().ForceUnlock(ctx)

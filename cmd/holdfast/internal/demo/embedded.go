@@ -9,20 +9,21 @@ import (
 	tcp "github.com/alicebob/miniredis/v2/server"
 )
 
-// embedded is a Redis for those who have none, on a free port of 127.0.0.1. It lives and dies with this process.
+// embedded is a Redis server in this process, on a free port of 127.0.0.1.
 type embedded struct {
 	redis *miniredis.Miniredis
 
 	mu   sync.Mutex
-	seen time.Time // guarded by mu: up to when leases have run
+	seen time.Time // guarded by mu: the instant up to which leases have run
 }
 
-// startEmbedded starts the server. It is to be stopped with Close.
+// startEmbedded starts the server. The caller must Close it.
 //
-// miniredis' clock stands still unless it is driven. It is driven by each script, before that runs: all that has to do
-// with leases is done by scripts, so nobody can tell the difference. A ticker instead would also take from a lease the
-// time between the last tick and its beginning, and on a busy machine end it before its holder's own deadline.
-// miniredis' own ClockTTL lets a key expire in the middle of a script, which Redis never does.
+// The clock of miniredis stands still unless it is driven. Each script drives it before it runs.
+// Leases are touched by scripts only, so that makes no difference to a lock. A ticker would also
+// take from a lease the time between the last tick and its beginning, and could end it before its
+// holder's own deadline on a busy machine. miniredis' own ClockTTL lets a key expire in the middle
+// of a script, which Redis never does.
 func startEmbedded() (*embedded, error) {
 	redis, err := miniredis.Run()
 	if err != nil {
@@ -30,7 +31,7 @@ func startEmbedded() (*embedded, error) {
 	}
 	e := &embedded{redis: redis, seen: time.Now()}
 	redis.Server().SetPreHook(func(_ *tcp.Peer, command string, _ ...string) bool {
-		// Commands inside a script come along here too, while the script has miniredis locked.
+		// Commands inside a script come here too, while the script has miniredis locked.
 		if command == "EVAL" || command == "EVALSHA" {
 			e.advance()
 		}
@@ -39,7 +40,7 @@ func startEmbedded() (*embedded, error) {
 	return e, nil
 }
 
-// advance makes up for the time that has passed.
+// advance moves the clock forward by the time that has passed.
 func (e *embedded) advance() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

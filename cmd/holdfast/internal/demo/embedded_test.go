@@ -52,8 +52,10 @@ func TestEmbeddedClockStopsDuringAScript(t *testing.T) {
 		end
 		return 0`
 	began := time.Now()
-	gone, err := client.Do(t.Context(), client.B().Eval().Script(text).Numkeys(1).Key("k").Build()).AsInt64()
+	gone, err := client.Do(t.Context(),
+		client.B().Eval().Script(text).Numkeys(1).Key("k").Build()).AsInt64()
 	require.NoError(t, err)
 	require.Zero(t, gone)
-	require.Greater(t, time.Since(began), time.Millisecond, "the script was over before the key could expire")
+	require.Greater(t, time.Since(began), time.Millisecond,
+		"the script was over before the key could expire")
 }

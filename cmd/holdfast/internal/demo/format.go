@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// brief writes a duration with the digits that matter: 0.9 ms, 12 ms, 0.91 s, 1.5 s, 28.5 s, 30 s.
+// brief formats a duration with the digits that matter: 0.9 ms, 12 ms, 0.91 s, 1.5 s, 28.5 s, 30 s.
 func brief(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {
@@ -23,7 +23,7 @@ func brief(d time.Duration) string {
 	}
 }
 
-// seconds rounds to one part in scale, and leaves out zeros at the end.
+// seconds formats seconds, rounded to 1/scale, without zeros at the end.
 func seconds(ms, scale float64) string {
 	return strconv.FormatFloat(math.Round(ms/1000*scale)/scale, 'f', -1, 64) + " s"
 }

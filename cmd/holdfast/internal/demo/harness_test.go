@@ -129,7 +129,8 @@ func perfect() []event {
 	return h
 }
 
-const perfectSections = 4*counterSections + 5 + 6 + 2*transferSections + 1 + 2*redlockSections + 2 + 2 + 1
+const perfectSections = 4*counterSections + 5 + 6 + 2*transferSections + 1 + 2*redlockSections +
+	2 + 2 + 1
 
 // change returns the history with one event of a process changed.
 func change(h []event, process string, kind kind, how func(*event)) []event {
@@ -141,7 +142,9 @@ func change(h []event, process string, kind kind, how func(*event)) []event {
 
 // without returns the history without the events of that kind of a process.
 func without(h []event, process string, kind kind) []event {
-	return slices.DeleteFunc(h, func(e event) bool { return e.Process == process && e.Kind == kind })
+	return slices.DeleteFunc(h, func(e event) bool {
+		return e.Process == process && e.Kind == kind
+	})
 }
 
 // after returns the history with all later events of a process changed.

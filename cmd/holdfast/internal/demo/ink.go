@@ -1,10 +1,10 @@
 package demo
 
-// What a terminal understands.
+// Escape sequences of terminals.
 const (
 	hideCursor = "\x1b[?25l"
 	showCursor = "\x1b[?25h"
-	noWrap     = "\x1b[?7l" // a line that is too long after the window shrank must not become two
+	noWrap     = "\x1b[?7l" // a line too long for a shrunken window must not become two
 	wrap       = "\x1b[?7h"
 	cursorUp   = "\x1b[%dA\r"
 	clearToEnd = "\x1b[K"
@@ -23,7 +23,7 @@ const (
 	dim    colour = "\x1b[2m"
 )
 
-// ink is whether to use colours. Everything can be told apart without them.
+// ink says whether to use colours. The picture is complete without them.
 type ink bool
 
 func (i ink) paint(c colour, text string) string {
@@ -37,7 +37,7 @@ func (i ink) bold(text string) string { return i.paint(bold, text) }
 
 func (i ink) dim(text string) string { return i.paint(dim, text) }
 
-// state is the sign of a state, one column wide.
+// state returns the sign of a state, one column wide.
 func (i ink) state(s state) string {
 	switch s {
 	case holds:

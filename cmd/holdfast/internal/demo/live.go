@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	narrowest = 72
-	widest    = 110
+	minWidth  = 72
+	maxWidth  = 110
 	noteWidth = 24
 
-	// scale is for how long the timeline has room at first; then it is drawn smaller, step by step.
+	// scale is the time that the timeline has room for at first. Later it is drawn smaller, step by
+	// step.
 	scale     = 8 * time.Second
 	scaleStep = 2 * time.Second
 
 	redraw = 60 * time.Millisecond
 )
 
-// live draws one row per process and redraws them in place.
+// live draws one row per process and redraws it in place.
 type live struct {
 	out    io.Writer
 	title  string
@@ -33,7 +34,7 @@ type live struct {
 
 	board *board
 	plain *plain                   // for its words
-	notes map[string]string        // by process: the last thing worth telling
+	notes map[string]string        // by process: shown beside its row
 	cross map[string]time.Duration // by process: when it was killed or gave up
 	over  map[string]bool          // by process: it has ended
 	drawn int                      // lines on the screen
@@ -55,7 +56,7 @@ func newLive(out io.Writer, title string, scenes []scene, width, height int, col
 }
 
 func (l *live) show(e event) {
-	passage := l.board.apply(e)
+	handover := l.board.apply(e)
 	switch e.Kind {
 	case entered:
 		r := l.board.row(e.Process)
@@ -64,12 +65,12 @@ func (l *live) show(e event) {
 			note = fmt.Sprintf("%d/%d", r.sections, l.plain.parts[e.Process].Sections)
 		}
 		switch {
-		case passage.from.killed:
-			note = "took over after " + brief(passage.took)
-		case len(passage.past) > 0:
-			note = "past the dead in " + brief(passage.took)
-		case passage.took > 0:
-			note = strings.TrimPrefix(note+"  woken in "+brief(passage.took), "  ")
+		case handover.from.killed:
+			note = "took over after " + brief(handover.took)
+		case len(handover.past) > 0:
+			note = "past the dead in " + brief(handover.took)
+		case handover.took > 0:
+			note = strings.TrimPrefix(note+"  woken in "+brief(handover.took), "  ")
 		case note == "":
 			note = l.plain.does(e.Process)
 		}
@@ -111,12 +112,12 @@ func (l *live) tick(now time.Duration) {
 
 func (l *live) close() {
 	if l.drawn > 0 {
-		l.draw(l.scenes) // it may scroll now, because nothing is drawn over it
+		l.draw(l.scenes) // it may scroll now: nothing is drawn over it
 	}
 	fmt.Fprint(l.out, wrap+showCursor)
 }
 
-// draw replaces what is on the screen. It is one write, so that no half of it is ever seen.
+// draw replaces what is on the screen, in one write so that no half of it is ever seen.
 func (l *live) draw(scenes []scene) {
 	var b bytes.Buffer
 	if l.drawn > 0 {
@@ -131,7 +132,7 @@ func (l *live) draw(scenes []scene) {
 	fmt.Fprint(l.out, b.String())
 }
 
-// picture is what to draw of these scenes, line by line.
+// picture returns the lines to draw for these scenes.
 func (l *live) picture(scenes []scene) []string {
 	heading := "holdfast demo  " + l.title
 	elapsed := fmt.Sprintf("%.1f s", l.now.Seconds())
@@ -145,22 +146,26 @@ func (l *live) picture(scenes []scene) []string {
 				note = place
 			}
 			if lease := p.WatchdogLease; lease > 0 && l.board.row(p.Process).state() == holds {
-				note = fmt.Sprintf("holds for %.1f s", (l.now - l.board.row(p.Process).since()).Seconds())
+				note = fmt.Sprintf("holds for %.1f s",
+					(l.now - l.board.row(p.Process).since()).Seconds())
 			}
-			lines = append(lines, fmt.Sprintf("  %-5s %s %s", p.Process, l.timeline(p.Process), l.ink.dim(note)))
+			lines = append(lines,
+				fmt.Sprintf("  %-5s %s %s", p.Process, l.timeline(p.Process), l.ink.dim(note)))
 		}
 		if len(s.nodes) > 0 {
-			lines = append(lines, fmt.Sprintf("  %-5s %s %s", "nodes", l.alive(s), l.ink.dim(l.died(s))))
+			lines = append(lines,
+				fmt.Sprintf("  %-5s %s %s", "nodes", l.alive(s), l.ink.dim(l.died(s))))
 		}
 	}
 	lines = append(lines, "        "+l.ink.dim(l.axis()), l.legend())
 	if more := len(l.scenes) - len(scenes); more > 0 {
-		lines = append(lines, l.ink.dim(fmt.Sprintf("  %d more when there is room, or at the end", more)))
+		lines = append(lines,
+			l.ink.dim(fmt.Sprintf("  %d more when there is room, or at the end", more)))
 	}
 	return lines
 }
 
-// place says where in the queue of a fair lock a process is; "" if it is in none.
+// place returns the position of a process in the queue of a fair lock, in words; "" if it has none.
 func (l *live) place(p part) string {
 	i := slices.Index(l.board.queueOf(p.Lock), p.Process)
 	if p.Type != fair || i < 0 || l.board.row(p.Process).state() != waits {
@@ -169,10 +174,10 @@ func (l *live) place(p part) string {
 	return fmt.Sprintf("no. %d in the queue", i+1)
 }
 
-// columns is the width of the timelines.
+// columns returns the width of the timelines.
 func (l *live) columns() int { return l.width - 2 - 5 - 1 - 1 - noteWidth }
 
-// step is the time that one column stands for.
+// step returns the time that one column stands for.
 func (l *live) step() time.Duration {
 	room := scale
 	for room < l.now {
@@ -181,8 +186,8 @@ func (l *live) step() time.Duration {
 	return room / time.Duration(l.columns())
 }
 
-// timeline is the row of a process. A column shows the state in the middle of its time, so that two processes appear in
-// one column only if they were inside at the same instant.
+// timeline returns the row of a process. A column shows the state in the middle of its time, so
+// that two processes appear in one column only if they were inside at the same instant.
 func (l *live) timeline(process string) string {
 	r, step := l.board.row(process), l.step()
 	crossed, hasCross := l.cross[process]
@@ -193,7 +198,7 @@ func (l *live) timeline(process string) string {
 		switch {
 		case hasCross && from <= crossed && crossed < from+step:
 			b.WriteString(l.ink.paint(red, "✗"))
-		case middle > l.now-patience: // not all is known yet
+		case middle > l.now-mergeDelay: // earlier events may still come
 			b.WriteString(" ")
 		default:
 			b.WriteString(l.ink.state(r.stateAt(middle)))
@@ -202,7 +207,7 @@ func (l *live) timeline(process string) string {
 	return b.String()
 }
 
-// axis numbers the seconds, as many as there is room for.
+// axis returns the line with the seconds, as many as there is room for.
 func (l *live) axis() string {
 	line := []byte(strings.Repeat(" ", l.columns()))
 	step := l.step()
@@ -225,7 +230,8 @@ func (l *live) legend() string {
 	for _, entry := range []struct {
 		state state
 		means string
-	}{{holds, "holds"}, {reenters, "re-entered"}, {waits, "waits"}, {orphaned, "dead, in the way"}} {
+	}{{holds, "holds"}, {reenters, "re-entered"}, {waits, "waits"},
+		{orphaned, "dead, in the way"}} {
 		said = append(said, l.ink.state(entry.state)+l.ink.dim(" "+entry.means))
 	}
 	said = append(said, l.ink.paint(red, "✗")+l.ink.dim(" killed, or gave up"))

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// alive is the row of a scene's own servers: how many there were in the middle of each column's time, and where one died.
+// alive returns the row of a scene's own servers: how many were up in the middle of each column's
+// time, and where one died.
 func (l *live) alive(s scene) string {
 	step, deaths := l.step(), l.board.deaths[s.lock]
 	var b strings.Builder
@@ -23,7 +24,7 @@ func (l *live) alive(s scene) string {
 		switch {
 		case cross:
 			b.WriteString(l.ink.paint(red, "✗"))
-		case from+step/2 > l.now-patience:
+		case from+step/2 > l.now-mergeDelay:
 			b.WriteString(" ")
 		default:
 			b.WriteString(l.ink.dim(strconv.Itoa(left)))
@@ -32,7 +33,7 @@ func (l *live) alive(s scene) string {
 	return b.String()
 }
 
-// died says how many of a scene's own servers are gone; "" if none is.
+// died returns how many of a scene's own servers are gone, in words; "" if none is.
 func (l *live) died(s scene) string {
 	if n := len(l.board.deaths[s.lock]); n > 0 {
 		return fmt.Sprintf("%d of %d died", n, len(s.nodes))

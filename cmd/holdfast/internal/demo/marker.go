@@ -7,17 +7,19 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The marker is who is inside, by the account of the processes themselves: a name for who is there alone, and a set of names
-// for those who read. Both sides write first and then look, so that of two who should not meet one sees the other.
+// The marker records who is inside, as the processes themselves report it: one name for the process
+// that is alone, and a set of names for readers. Processes write first and then look, so that of
+// two that should not meet, one sees the other.
 
-// enter marks this process as being inside and returns whom it found there: nobody, unless it should have kept out. Readers
-// do not mind each other.
+// enter marks this process as being inside and returns the name that it found there: none, unless
+// the two should not meet. Readers ignore each other.
 func (w *worker) enter(ctx context.Context) (found string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	marker, readers := markerKey(w.part.Prefix, w.part.Lock), readersKey(w.part.Prefix, w.part.Lock)
 	if w.part.Type == reading {
-		if err := w.redis.Do(ctx, w.redis.B().Sadd().Key(readers).Member(w.part.Process).Build()).Error(); err != nil {
+		if err := w.redis.Do(ctx,
+			w.redis.B().Sadd().Key(readers).Member(w.part.Process).Build()).Error(); err != nil {
 			return "", fmt.Errorf("set the reader's marker: %w", err)
 		}
 		if err := w.limitLife(ctx, readers); err != nil {
@@ -25,7 +27,8 @@ func (w *worker) enter(ctx context.Context) (found string, err error) {
 		}
 		return w.markerOf(ctx, marker)
 	}
-	found, err = w.redis.Do(ctx, w.redis.B().Getset().Key(marker).Value(w.part.Process).Build()).ToString()
+	found, err = w.redis.Do(ctx,
+		w.redis.B().Getset().Key(marker).Value(w.part.Process).Build()).ToString()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return "", fmt.Errorf("set the marker: %w", err)
 	}
@@ -38,7 +41,8 @@ func (w *worker) enter(ctx context.Context) (found string, err error) {
 	return found, nil
 }
 
-// exit removes the marker and returns whose it was: this process's, if nobody came in that should have kept out.
+// exit removes the marker and returns its name: this process, unless another came in that should
+// have stayed out.
 func (w *worker) exit(ctx context.Context) (found string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
@@ -48,7 +52,8 @@ func (w *worker) exit(ctx context.Context) (found string, err error) {
 	case err != nil:
 		return "", err
 	case w.part.Type == reading:
-		if err := w.redis.Do(ctx, w.redis.B().Srem().Key(readers).Member(w.part.Process).Build()).Error(); err != nil {
+		if err := w.redis.Do(ctx,
+			w.redis.B().Srem().Key(readers).Member(w.part.Process).Build()).Error(); err != nil {
 			return "", fmt.Errorf("remove the reader's marker: %w", err)
 		}
 		if found == "" {
@@ -56,7 +61,7 @@ func (w *worker) exit(ctx context.Context) (found string, err error) {
 		}
 		return found, nil
 	case found == "":
-		found = "nobody" // somebody else came in and left
+		found = "nobody" // another process came in and left
 	case found == w.part.Process && w.part.Type == writing:
 		reader, err := w.reader(ctx, readers)
 		if err != nil {
@@ -72,7 +77,7 @@ func (w *worker) exit(ctx context.Context) (found string, err error) {
 	return found, nil
 }
 
-// markerOf is who is inside alone; "" if nobody is.
+// markerOf returns the process that is inside alone; "" if none is.
 func (w *worker) markerOf(ctx context.Context, marker string) (string, error) {
 	found, err := w.redis.Do(ctx, w.redis.B().Get().Key(marker).Build()).ToString()
 	if err != nil && !rueidis.IsRedisNil(err) {
@@ -81,7 +86,7 @@ func (w *worker) markerOf(ctx context.Context, marker string) (string, error) {
 	return found, nil
 }
 
-// reader is one of those who read; "" if nobody does.
+// reader returns one of the readers inside; "" if there is none.
 func (w *worker) reader(ctx context.Context, readers string) (string, error) {
 	names, err := w.redis.Do(ctx, w.redis.B().Smembers().Key(readers).Build()).AsStrSlice()
 	if err != nil {
@@ -93,10 +98,11 @@ func (w *worker) reader(ctx context.Context, readers string) (string, error) {
 	return names[0], nil
 }
 
-// limitLife makes a key go away after a demo that could not clean up.
+// limitLife makes a key expire, should the demo not clean up.
 func (w *worker) limitLife(ctx context.Context, key string) error {
 	life := int64(keyLife.Seconds())
-	if err := w.redis.Do(ctx, w.redis.B().Expire().Key(key).Seconds(life).Build()).Error(); err != nil {
+	if err := w.redis.Do(ctx,
+		w.redis.B().Expire().Key(key).Seconds(life).Build()).Error(); err != nil {
 		return fmt.Errorf("limit the life of %s: %w", key, err)
 	}
 	return nil

@@ -19,8 +19,10 @@ func TestProcessesNoticeEachOtherInside(t *testing.T) {
 		"a writer among readers": {reading, writing, "first", "second"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := worker{redis: client, part: part{Process: "first", Lock: "l", Prefix: name, Type: c.first}}
-			second := worker{redis: client, part: part{Process: "second", Lock: "l", Prefix: name, Type: c.second}}
+			first := worker{redis: client,
+				part: part{Process: "first", Lock: "l", Prefix: name, Type: c.first}}
+			second := worker{redis: client,
+				part: part{Process: "second", Lock: "l", Prefix: name, Type: c.second}}
 			found, err := first.enter(t.Context())
 			require.NoError(t, err)
 			require.Empty(t, found)
@@ -37,7 +39,8 @@ func TestProcessesNoticeEachOtherInside(t *testing.T) {
 func TestNoMarkerIsLeftByProcessesThatLeft(t *testing.T) {
 	_, client := startedEmbedded(t)
 	for _, lockType := range []string{"", reading, writing} {
-		w := worker{redis: client, part: part{Process: "a", Lock: "l", Prefix: "p:", Type: lockType}}
+		w := worker{redis: client,
+			part: part{Process: "a", Lock: "l", Prefix: "p:", Type: lockType}}
 		found, err := w.enter(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, found)

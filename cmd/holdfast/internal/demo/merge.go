@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// merge puts the events of all processes in the order of their time. They come through a pipe each, so that what
-// happened first may arrive last.
+// merge orders the events of all processes by time. Each process has a pipe of its own, so that
+// what happened first may arrive last.
 type merge struct {
 	pending []event
 }
 
-// patience is how long an event waits for earlier ones of other processes.
-const patience = 100 * time.Millisecond
+// mergeDelay is how long an event waits for earlier ones of other processes.
+const mergeDelay = 100 * time.Millisecond
 
 func (m *merge) add(e event) { m.pending = append(m.pending, e) }
 
-// due removes and returns, in order, the events of at most now less patience.
+// due removes the events that happened mergeDelay or more before now, and returns them in order.
 func (m *merge) due(now time.Duration) []event {
 	slices.SortStableFunc(m.pending, byTime)
-	n, _ := slices.BinarySearchFunc(m.pending, now-patience, func(e event, t time.Duration) int {
+	n, _ := slices.BinarySearchFunc(m.pending, now-mergeDelay, func(e event, t time.Duration) int {
 		if e.At <= t {
 			return -1
 		}

@@ -1,10 +1,10 @@
 package demo
 
-// nodes are the running servers of the scenes that have some of their own, by name.
+// nodes are the running servers of scenes that have their own, by name.
 type nodes map[string]*embedded
 
-// startNodes starts the servers that the scenes want, and tells their casts where they are. They are to be stopped with
-// Close.
+// startNodes starts the servers of the scenes, and enters their addresses in the casts. The caller
+// must Close them.
 func startNodes(scenes []scene) (nodes, error) {
 	all := nodes{}
 	for _, s := range scenes {
@@ -25,7 +25,7 @@ func startNodes(scenes []scene) (nodes, error) {
 	return all, nil
 }
 
-// Close stops those that still run.
+// Close stops the servers that still run.
 func (n nodes) Close() {
 	for _, e := range n {
 		e.Close()

@@ -2,7 +2,7 @@ package demo
 
 import "time"
 
-// part is what a process is told before it connects: who it is and what it does with which lock.
+// part is what a process is told before it connects: its name, its lock, and what it does.
 type part struct {
 	Process string `json:"process"`
 	Lock    string `json:"lock"`   // as shown
@@ -10,12 +10,13 @@ type part struct {
 	Prefix  string `json:"prefix"` // of all keys
 	Server  server `json:"server"`
 
-	// Nodes are the servers on which a quorum has the lock. All else is on Server.
+	// Nodes are the servers of a lock over a quorum. Everything else is on Server.
 	Nodes []server `json:"nodes,omitempty"`
-	// Accounts are the two whose locks are to be had together, the first being the one that pays.
+	// Accounts are the two that are locked together. The first one pays.
 	Accounts []string `json:"accounts,omitempty"`
 
-	// Sections is how often it takes the lock, and NestEvery in which of them it takes it again inside; 0 is never.
+	// Sections is how often the process acquires the lock. In every NestEvery-th section it
+	// acquires it again inside; 0 is never.
 	Sections  int `json:"sections"`
 	NestEvery int `json:"nestEvery"`
 
@@ -24,15 +25,16 @@ type part struct {
 	Lease         time.Duration `json:"lease"`
 	WatchdogLease time.Duration `json:"watchdogLease"`
 
-	// Inside is how long it stays in a section once it has counted, and Outside between two sections.
+	// Inside is how long the process stays in a section once it has counted. Outside is the time
+	// between two sections.
 	Inside  time.Duration `json:"inside"`
 	Outside time.Duration `json:"outside"`
 
-	// Unlocked leaves out the lock. All else stays, also the checks.
+	// Unlocked leaves out the lock. Everything else stays, also the checks.
 	Unlocked bool `json:"unlocked"`
 }
 
-// The types of locks besides the reentrant one. Reading and writing are the sides of one lock.
+// The types of locks besides the reentrant one. Reading and writing are modes of one lock.
 const (
 	fair       = "fair"
 	reading    = "read"
@@ -41,21 +43,21 @@ const (
 	overQuorum = "red"   // a RedLock over the nodes
 )
 
-// stay is an Inside that ends with a cue, or with the process.
-const stay = time.Minute
+// untilCue, as Inside, lasts until a cue ends the section, or until the process dies.
+const untilCue = time.Minute
 
-// The keys of a lock's scene: the lock itself, the counter that it protects, the marker of who is inside, and the set of
-// those who read.
+// These functions return the keys of a scene: the lock itself, the counter that it protects, the
+// marker of the process that is inside, and the set of readers.
 func lockKey(prefix, lock string) string    { return prefix + lock }
 func counterKey(prefix, lock string) string { return prefix + lock + ":counter" }
 func markerKey(prefix, lock string) string  { return prefix + lock + ":inside" }
 func readersKey(prefix, lock string) string { return prefix + lock + ":readers" }
 
-// The keys of an account: its lock, and what is in it.
+// These return the keys of an account: its lock, and its balance.
 func accountKey(prefix, account string) string { return prefix + account }
 func balanceKey(prefix, account string) string { return prefix + account + ":balance" }
 
-// keyLife bounds how long a counter or a marker stays in Redis after a demo that could not clean up.
+// keyLife bounds how long a counter or a marker stays in Redis if the demo cannot clean up.
 const keyLife = time.Minute
 
 // cue is what a process is told while it plays.
@@ -66,5 +68,5 @@ type cue struct {
 
 const (
 	begin = "begin" // play
-	leave = "leave" // end the section you are in
+	leave = "leave" // end the current section
 )

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// few sections of a process are worth telling each; of more it goes without saying that the process waits and lets go.
+// few is the number of sections up to which each one is told. With more, that the process waits and
+// lets go goes without saying.
 const few = 2
 
 // plain prints a line for each event that matters.
@@ -16,7 +17,7 @@ type plain struct {
 	out   io.Writer
 	board *board
 	parts map[string]part // by process
-	nodes map[string]int  // by lock: how many servers of its own it began with
+	nodes map[string]int  // by lock: how many servers the scene began with
 }
 
 func newPlain(out io.Writer, title string, scenes []scene) *plain {
@@ -42,14 +43,15 @@ func (p *plain) show(e event) {
 	if before != nil && before.state() != idle {
 		since, was = before.since(), before.state()
 	}
-	passage := p.board.apply(e)
-	if said := p.say(e, passage, was, since); said != "" {
+	handover := p.board.apply(e)
+	if said := p.say(e, handover, was, since); said != "" {
 		fmt.Fprintf(p.out, "%7.3f s  %-9s %-5s %s\n", e.At.Seconds(), e.Lock, e.Process, said)
 	}
 }
 
-// say puts an event into words; "" if it is not worth a line. The process was in the state before, since then.
-func (p *plain) say(e event, passage passage, before state, since time.Duration) string {
+// say returns an event in words; "" if it is not worth a line. The process had been in the state
+// before since the given time.
+func (p *plain) say(e event, h handover, before state, since time.Duration) string {
 	switch e.Kind {
 	case waiting:
 		return p.waits(e)
@@ -60,7 +62,7 @@ func (p *plain) say(e event, passage passage, before state, since time.Duration)
 		queue := strings.Join(p.board.queueOf(e.Lock), ", ")
 		return fmt.Sprintf("queues up for up to %s: %s", brief(p.parts[e.Process].Wait), queue)
 	case entered:
-		return p.does(e.Process) + p.withWhom(e) + p.how(passage) + p.whoWaits(e.Lock)
+		return p.does(e.Process) + p.withWhom(e) + p.how(h) + p.whoWaits(e.Lock)
 	case nested:
 		return fmt.Sprintf("re-enters, level %d", e.Count)
 	case leaving:
@@ -76,7 +78,8 @@ func (p *plain) say(e event, passage passage, before state, since time.Duration)
 		}
 		return "is killed (SIGKILL)" + p.whoWaits(e.Lock)
 	case died:
-		return fmt.Sprintf("dies; %d of %d servers are left", p.nodes[e.Lock]-len(p.board.deaths[e.Lock]), p.nodes[e.Lock])
+		return fmt.Sprintf("dies; %d of %d servers are left",
+			p.nodes[e.Lock]-len(p.board.deaths[e.Lock]), p.nodes[e.Lock])
 	case failed:
 		return "fails: " + e.Error
 	case ready, unnested, left, ended:
@@ -84,7 +87,8 @@ func (p *plain) say(e event, passage passage, before state, since time.Duration)
 	return ""
 }
 
-// waits says that a process waits, and for whom; "" if that goes without saying, or is said when it is in the queue.
+// waits returns whether and how long a process waits, in words; "" if that goes without saying, or
+// is said once it is in the queue.
 func (p *plain) waits(e event) string {
 	switch part := p.parts[e.Process]; {
 	case part.Sections > few, part.Type == fair, len(p.board.holders(e.Lock)) == 0:
@@ -99,7 +103,7 @@ func (p *plain) waits(e event) string {
 	}
 }
 
-// does says what a process does that is inside.
+// does returns what a process does inside.
 func (p *plain) does(process string) string {
 	switch p.parts[process].Type {
 	case reading:
@@ -111,27 +115,29 @@ func (p *plain) does(process string) string {
 	}
 }
 
-// withWhom says who is inside as well, where that is allowed.
+// withWhom returns who else is inside, where that is allowed.
 func (p *plain) withWhom(e event) string {
-	others := slices.DeleteFunc(p.board.holders(e.Lock), func(name string) bool { return name == e.Process })
+	others := slices.DeleteFunc(p.board.holders(e.Lock), func(name string) bool {
+		return name == e.Process
+	})
 	if !e.Shared || len(others) == 0 {
 		return ""
 	}
 	return " with " + strings.Join(others, ", ")
 }
 
-// how says how the lock came to its new holder.
-func (p *plain) how(passage passage) string {
+// how returns how the lock came to its new holder.
+func (p *plain) how(h handover) string {
 	switch {
-	case passage.took == 0:
+	case h.took == 0:
 		return ""
-	case passage.from.killed:
-		return fmt.Sprintf(", %s after %s was killed", brief(passage.took), passage.from.by)
-	case len(passage.past) > 0:
-		return fmt.Sprintf(", %s after %s let go, past %s, who is dead", brief(passage.took), passage.from.by,
-			strings.Join(passage.past, ", "))
+	case h.from.killed:
+		return fmt.Sprintf(", %s after %s was killed", brief(h.took), h.from.by)
+	case len(h.past) > 0:
+		return fmt.Sprintf(", %s after %s let go, past %s, who is dead", brief(h.took), h.from.by,
+			strings.Join(h.past, ", "))
 	default:
-		return fmt.Sprintf(", %s after %s let go", brief(passage.took), passage.from.by)
+		return fmt.Sprintf(", %s after %s let go", brief(h.took), h.from.by)
 	}
 }
 
@@ -147,7 +153,7 @@ func (p *plain) whoWaits(lock string) string {
 	}
 }
 
-// stay says how long a section took, and how many leases that is if they were renewed.
+// stay returns how long a section took, and how many leases that is if they were renewed.
 func (p *plain) stay(e event, since time.Duration) string {
 	stayed := brief(e.At - since)
 	if lease := p.parts[e.Process].WatchdogLease; lease > 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// process is one worker, seen from the stage. Its methods belong to the stage's goroutine.
+// process is one worker as the stage sees it. Only the stage's goroutine calls its methods.
 type process struct {
 	part   part
 	cmd    *exec.Cmd
@@ -43,15 +43,17 @@ func start(ctx context.Context, program string, p part) (*process, error) {
 	return w, nil
 }
 
-// tell writes one thing to the process. If the process is gone that fails, which will be seen by its end.
+// tell sends something to the process. An error is ignored: it means that the process is gone,
+// which is reported as its end.
 func (w *process) tell(what any) {
 	_ = w.stdin.Encode(what)
 }
 
-// kill ends the process without giving it a chance: SIGKILL where there are signals.
+// kill ends the process at once, by SIGKILL where there are signals.
 func (w *process) kill() { _ = w.cmd.Process.Kill() }
 
-// follow passes on what the process reports, waits for its end, and returns how it ended: nil for status 0.
+// follow reports the events of the process, waits for its end, and returns how it ended: nil for
+// status 0.
 func (w *process) follow(report func(event)) error {
 	decoder := json.NewDecoder(w.events)
 	var garbled error
@@ -69,5 +71,5 @@ func (w *process) follow(report func(event)) error {
 	return errors.Join(garbled, w.cmd.Wait())
 }
 
-// lastWords is what the process wrote to standard error. Ask after follow has returned.
+// lastWords returns what the process wrote to standard error. Call it after follow has returned.
 func (w *process) lastWords() string { return strings.TrimSpace(w.stderr.String()) }

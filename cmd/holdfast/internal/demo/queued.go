@@ -10,11 +10,12 @@ import (
 	"holdfast/rlock"
 )
 
-// look is how often a process that waits asks whether it is in the queue.
-const look = 10 * time.Millisecond
+// queuePoll is how often a waiting process checks whether it is in the queue.
+const queuePoll = 10 * time.Millisecond
 
-// reportQueued emits a queued event once Redis has this process in a queue: the locks promise something for those who come
-// after that, not for those who asked at about the same time. stop ends the asking, and waits for its end.
+// reportQueued emits a queued event once Redis has this process in a queue. The locks promise an
+// order to contenders that come after that, not to those that ask at about the same time. stop ends
+// the polling and waits for its end.
 func (w *worker) reportQueued(ctx context.Context) (stop func()) {
 	if w.isIn == nil {
 		return func() {}
@@ -22,7 +23,7 @@ func (w *worker) reportQueued(ctx context.Context) (stop func()) {
 	enough, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		ticker := time.NewTicker(look)
+		ticker := time.NewTicker(queuePoll)
 		defer ticker.Stop()
 		for {
 			select {
@@ -42,7 +43,8 @@ func (w *worker) reportQueued(ctx context.Context) (stop func()) {
 	}
 }
 
-// inQueue asks whether a fair lock's queue has an owner of this client. An error is a no: asking is repeated.
+// inQueue returns a function that reports whether an owner of this client is in the queue of a fair
+// lock. An error counts as no: the poll is repeated.
 func inQueue(lock *rlock.Lock, client string) func(context.Context) bool {
 	own := func(owner string) bool { return strings.HasPrefix(owner, client+":") }
 	return func(ctx context.Context) bool {
@@ -51,12 +53,13 @@ func inQueue(lock *rlock.Lock, client string) func(context.Context) bool {
 	}
 }
 
-// keepsReadersBack asks whether new readers step back for a writer of this client, by being one.
+// keepsReadersBack returns a function that reports whether new readers step back for a writer of
+// this client. It finds out by being a reader.
 func keepsReadersBack(read *rlock.Lock, client string) func(context.Context) bool {
 	return func(ctx context.Context) bool {
-		hold, err := read.TryLock(ctx, rlock.NoWait, patient)
+		hold, err := read.TryLock(ctx, rlock.NoWait, longWait)
 		if err == nil {
-			_ = hold.Unlock(ctx) // too early; should it fail, the lease ends
+			_ = hold.Unlock(ctx) // too early; if it fails, the lease ends
 			return false
 		}
 		var held *rlock.HeldError

@@ -10,7 +10,7 @@ import (
 	"holdfast/rlock"
 )
 
-// openOverQuorum makes the lock of the part on all of its nodes. The process is connected to them until it disconnects.
+// openOverQuorum makes the lock of the part on all of its nodes. disconnect closes the connections.
 func (w *worker) openOverQuorum(ctx context.Context) (disconnect func(), err error) {
 	var clients []*rlock.Client
 	var ends []func()
@@ -28,7 +28,8 @@ func (w *worker) openOverQuorum(ctx context.Context) (disconnect func(), err err
 		ends = append(ends, redis.Close)
 		client, err := rlock.New(redis, rlock.Options{
 			WatchdogLease: w.part.WatchdogLease,
-			Logger:        slog.New(slog.DiscardHandler), // it is no news that a server is dead; a lost lock is an error as well
+			// it is no news that a server is dead; a lost lock is an error as well
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			disconnect()
@@ -37,9 +38,9 @@ func (w *worker) openOverQuorum(ctx context.Context) (disconnect func(), err err
 		ends = append(ends, func() { _ = client.Close(context.WithoutCancel(ctx)) })
 		clients = append(clients, client)
 	}
-	// A server that is dead stays dead here, so nothing can be forgotten by a restart. The embedded one could not say either
-	// for how long it has been up: it knows no INFO server.
-	// A machine that runs all these processes at once may take longer to answer than a server of its own.
+	// A dead server stays dead here, so a restart can forget nothing. The embedded one could not
+	// report its uptime either: it has no INFO server. A machine that runs all these processes may
+	// reply later than a server of its own.
 	options := redlock.Options{FsyncAlways: true, NodeTimeout: 50 * time.Millisecond}
 	w.lock = redlock.NewOn(lockKey(w.part.Prefix, w.part.Lock), options, clients...)
 	return disconnect, nil

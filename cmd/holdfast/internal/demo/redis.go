@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// server is how to reach the Redis of this run.
+// server is the address of the Redis server of this run.
 type server struct {
 	Address  string `json:"address"` // host:port or a URL
 	Embedded bool   `json:"embedded"`
@@ -21,11 +21,11 @@ const (
 	pingTimeout = 3 * time.Second
 )
 
-// option is what rueidis needs to know.
+// option returns the options of the rueidis client.
 func (s server) option() (option rueidis.ClientOption, err error) {
 	if s.Embedded {
-		// Over RESP3 a subscription shares its connection with commands, which the embedded server refuses; and it
-		// answers CLUSTER SLOTS although it is a single node.
+		// Over RESP3 a subscription shares its connection with commands, which the embedded server
+		// refuses. It also replies to CLUSTER SLOTS although it is a single node.
 		return rueidis.ClientOption{
 			InitAddress:       []string{s.Address},
 			AlwaysRESP2:       true,
@@ -47,7 +47,7 @@ func (s server) option() (option rueidis.ClientOption, err error) {
 	return option, nil
 }
 
-// connect returns a client that has been answered once.
+// connect returns a client after a first reply of the server.
 func (s server) connect(ctx context.Context) (rueidis.Client, error) {
 	option, err := s.option()
 	if err != nil {
@@ -55,7 +55,9 @@ func (s server) connect(ctx context.Context) (rueidis.Client, error) {
 	}
 	client, err := rueidis.NewClient(option)
 	if err != nil {
-		return nil, fmt.Errorf("cannot reach Redis at %s: %w (without --redis the demo brings a server of its own)", s, err)
+		return nil,
+			fmt.Errorf("cannot reach Redis at %s: %w (without --redis the demo brings a server "+
+				"of its own)", s, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
@@ -66,7 +68,7 @@ func (s server) connect(ctx context.Context) (rueidis.Client, error) {
 	return client, nil
 }
 
-// String is the address without user and password.
+// String returns the address without user and password.
 func (s server) String() string {
 	address := s.Address
 	if scheme, rest, isURL := strings.Cut(address, "://"); isURL {

@@ -47,7 +47,9 @@ func TestCancelledDemoLeavesNothing(t *testing.T) {
 	}
 	require.Zero(t, redis.DoInt(t, "DBSIZE"))
 	require.NotContains(t, output(), "\ndemo: ", "there is nothing to judge")
-	require.Eventually(t, func() bool { return len(redis.DoStrings(t, "PUBSUB", "CHANNELS")) == 0 }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(redis.DoStrings(t, "PUBSUB", "CHANNELS")) == 0
+	}, 5*time.Second, 10*time.Millisecond)
 }
 
 func TestServerThatStopsIsAFault(t *testing.T) {
@@ -55,7 +57,9 @@ func TestServerThatStopsIsAFault(t *testing.T) {
 	file, output := outputFile(t)
 	ended := make(chan error, 1)
 	go func() { ended <- Run(t.Context(), Options{Redis: redis.Addr(), Output: file}) }()
-	require.Eventually(t, func() bool { return strings.Contains(output(), "waits, for up to") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(output(), "waits, for up to")
+	}, 20*time.Second, 10*time.Millisecond)
 	redis.Kill(t)
 	select {
 	case err := <-ended:

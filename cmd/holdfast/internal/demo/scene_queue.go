@@ -5,26 +5,35 @@ import (
 	"time"
 )
 
-// The queue scene: processes queue up one after the other behind a holder and get a fair lock in that order. One gives up in
-// the middle, one is killed, and the queue passes over both: at once over who gave up, because that one said so, and when
-// its turn has come and gone over who is dead. One who has had the lock comes back while it is the turn of the dead: the
-// lock is free then, and not for it.
+// The queue scene: processes queue one after the other behind a holder and get a fair lock in that
+// order. One gives up in the middle, and one is killed. The queue passes over the first at once,
+// because it said so, and over the dead one when the next waiter finds it gone. A process that has
+// had the lock comes back while the dead one is the head of the queue: the lock is free then, but
+// not for it.
 const (
-	queueWait  = 2 * patient
-	queueShort = 1500 * time.Millisecond // the wait of the one who gives up
-	queuePass  = 5 * time.Second         // how often the next in the queue looks whether the one before is still there
+	queueWait  = 2 * longWait
+	queueShort = 1500 * time.Millisecond // the wait of the quitter
+	// how often the next in the queue checks whether the one before is still there
+	queuePass = 5 * time.Second
 )
 
 func queueScene() scene {
-	const holder, first, quitter, second, victim, third = "kate", "liam", "mia", "noah", "olga", "paul"
+	const (
+		holder, first, quitter = "kate", "liam", "mia"
+		second, victim, third  = "noah", "olga", "paul"
+	)
 	s := scene{
 		lock:  "queue",
 		title: "a fair lock: first come, first served; one gives up, one is killed",
-		cast:  []part{{Process: holder, Type: fair, Sections: 1, Wait: queueWait, Lease: patient, Inside: stay}},
+		cast: []part{
+			{Process: holder, Type: fair, Sections: 1, Wait: queueWait, Lease: longWait,
+				Inside: untilCue},
+		},
 		first: []string{holder},
 	}
 	for _, name := range []string{first, quitter, second, victim, third} {
-		p := part{Process: name, Type: fair, Sections: 1, Wait: queueWait, Lease: patient, Inside: 300 * time.Millisecond}
+		p := part{Process: name, Type: fair, Sections: 1, Wait: queueWait, Lease: longWait,
+			Inside: 300 * time.Millisecond}
 		switch name {
 		case quitter:
 			p.Wait = queueShort
@@ -58,7 +67,8 @@ func queueScene() scene {
 				promise = []kind{waiting, queued, killed}
 			}
 			if _, ok := findAll(history, p.Process, promise...); !ok {
-				faults = append(faults, fmt.Sprintf("%s was to be %s and then %s", p.Process, promise[1], promise[2]))
+				faults = append(faults,
+					fmt.Sprintf("%s was to be %s and then %s", p.Process, promise[1], promise[2]))
 			}
 		}
 		if n := count(history, second, entered); n != 2 {
@@ -70,7 +80,9 @@ func queueScene() scene {
 		before, ok := find(history, second, leaving)
 		after, ok2 := find(history, third, entered)
 		if took := after.At - before.At; ok && ok2 && took > queuePass+slack {
-			faults = append(faults, fmt.Sprintf("%s was passed over after %s instead of %s", victim, brief(took), brief(queuePass)))
+			faults = append(faults,
+				fmt.Sprintf("%s was passed over after %s instead of %s", victim, brief(took),
+					brief(queuePass)))
 		}
 		return faults
 	}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// The read-write scene: while two processes read together a writer comes, new readers step back for it, and it gets in alone
-// when those inside have left. Another reader comes while it is inside. When it leaves, all who waited for it read together.
+// The read-write scene: while two processes read together a writer comes. New readers step back for
+// it, and it gets in alone when those inside have left. Another reader comes while it writes. When
+// the writer leaves, all readers that waited for it read together.
 func readWriteScene() scene {
 	const writer = "wim"
 	early, late := []string{"quinn", "rosa"}, []string{"sam", "tess", "uma"}
@@ -18,15 +19,16 @@ func readWriteScene() scene {
 	}
 	add := func(process, lockType string, inside time.Duration) {
 		s.cast = append(s.cast, part{
-			Process: process, Type: lockType, Sections: 1, Wait: patient, Lease: patient, Inside: inside,
+			Process: process, Type: lockType, Sections: 1, Wait: longWait, Lease: longWait,
+			Inside: inside,
 		})
 	}
 	for _, name := range early {
-		add(name, reading, stay)
+		add(name, reading, untilCue)
 	}
-	add(writer, writing, stay)
+	add(writer, writing, untilCue)
 	for _, name := range late {
-		add(name, reading, stay)
+		add(name, reading, untilCue)
 	}
 
 	newcomers, last := late[:len(late)-1], late[len(late)-1]
@@ -72,7 +74,9 @@ func readWriteScene() scene {
 		} else {
 			for _, name := range late {
 				read, ok := findAll(history, name, waiting, entered)
-				if ok && (read[0].At < wrote[1].At || read[0].At > wrote[3].At || read[1].At < wrote[3].At) {
+				if ok &&
+					(read[0].At < wrote[1].At || read[0].At > wrote[3].At ||
+						read[1].At < wrote[3].At) {
 					faults = append(faults, fmt.Sprintf("%s did not wait for %s", name, writer))
 				}
 			}
@@ -82,7 +86,7 @@ func readWriteScene() scene {
 	return s
 }
 
-// together tells whether there was a moment when all these processes were inside.
+// together reports whether all these processes were inside at some moment.
 func together(history []event, processes []string) bool {
 	var lastIn, firstOut time.Duration
 	for i, name := range processes {

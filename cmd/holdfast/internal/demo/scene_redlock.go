@@ -8,15 +8,16 @@ import (
 	"holdfast/rlock"
 )
 
-// The redlock scene: five servers of its own, on which processes take one lock. One server dies while a holder is inside,
-// whose lease is renewed on the others from then on; a second one dies between two sections of the rest, who take turns, for
-// which every server that is left is needed. While they are inside it must not: they need not have the lock on more than three.
+// The redlock scene: processes contend for one lock on the scene's own five servers. One server
+// dies while a holder is inside, whose lease is then renewed on the others. The second dies between
+// two sections of the other processes. From then on they need every server that is left. It must
+// not die during a section: the holder may have the lock on no more than three servers.
 const (
 	redlockNodes    = 5
 	redlockLease    = time.Second
-	redlockStay     = 2 * redlockLease // how long the holder holds after a server has died
+	redlockStay     = 2 * redlockLease // how long the holder stays after a server has died
 	redlockSections = 4                // of each of the others
-	redlockBetween  = 4                // of them all, before the second server dies
+	redlockBetween  = 4                // of all of them, before the second server dies
 )
 
 func redlockScene() scene {
@@ -26,13 +27,14 @@ func redlockScene() scene {
 		lock:  "redlock",
 		first: []string{holder},
 		cast: []part{{
-			Process: holder, Type: overQuorum, Sections: 1, Wait: patient,
-			Lease: rlock.Watchdog, WatchdogLease: redlockLease, Inside: stay,
+			Process: holder, Type: overQuorum, Sections: 1, Wait: longWait,
+			Lease: rlock.Watchdog, WatchdogLease: redlockLease, Inside: untilCue,
 		}},
 	}
 	for _, name := range others {
 		s.cast = append(s.cast, part{
-			Process: name, Type: overQuorum, Sections: redlockSections, Wait: patient, Lease: 2 * time.Second,
+			Process: name, Type: overQuorum, Sections: redlockSections, Wait: longWait,
+			Lease:  2 * time.Second,
 			Inside: 60 * time.Millisecond, Outside: 500 * time.Millisecond,
 		})
 	}
@@ -40,7 +42,8 @@ func redlockScene() scene {
 		s.nodes = append(s.nodes, fmt.Sprintf("node%d", i+1))
 	}
 	early, late := s.nodes[redlockNodes-1], s.nodes[0]
-	s.title = fmt.Sprintf("one lock on %d servers; 2 of them die, and %d are a quorum", redlockNodes, redlockNodes/2+1)
+	s.title = fmt.Sprintf("one lock on %d servers; 2 of them die, and %d are a quorum",
+		redlockNodes, redlockNodes/2+1)
 
 	var (
 		asked, between int
@@ -79,13 +82,16 @@ func redlockScene() scene {
 		held, ok := findAll(history, holder, entered, leaving)
 		death, ok2 := find(history, early, died)
 		if !ok || !ok2 || death.At < held[0].At || held[1].At-death.At < redlockStay {
-			faults = append(faults, fmt.Sprintf("%s did not hold the lock for %s after %s died", holder, brief(redlockStay), early))
+			faults = append(faults,
+				fmt.Sprintf("%s did not hold the lock for %s after %s died", holder,
+					brief(redlockStay), early))
 		}
 		second, ok := find(history, late, died)
 		after := 0
 		for _, name := range others {
 			if n := count(history, name, entered); n != redlockSections {
-				faults = append(faults, fmt.Sprintf("%s got into %d sections instead of %d", name, n, redlockSections))
+				faults = append(faults,
+					fmt.Sprintf("%s got into %d sections instead of %d", name, n, redlockSections))
 			}
 			for _, e := range history {
 				if e.Process == name && e.Kind == entered && e.At > second.At {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// The transfer scene: processes move money between two accounts, each in its own direction, and name the locks of both
-// accounts in that order. Each has to have both; taken one by one in the order given, they would soon wait for each other.
+// The transfer scene: processes move money between two accounts, in opposite directions, and each
+// names the locks of both accounts in its own order. Acquired one by one in that order, the locks
+// would soon deadlock.
 const transferSections = 4
 
 func transferScene() scene {
@@ -19,7 +20,8 @@ func transferScene() scene {
 	for _, name := range []string{"yuri", "zoe"} {
 		s.first = append(s.first, name)
 		s.cast = append(s.cast, part{
-			Process: name, Type: several, Accounts: slices.Clone(accounts), Sections: transferSections, Wait: patient,
+			Process: name, Type: several, Accounts: slices.Clone(accounts),
+			Sections: transferSections, Wait: longWait,
 			Lease: 2 * time.Second, Outside: 20 * time.Millisecond,
 		})
 		slices.Reverse(accounts)
@@ -27,12 +29,15 @@ func transferScene() scene {
 	s.verdict = func(history []event) (faults []string) {
 		for _, p := range s.cast {
 			if n := count(history, p.Process, left); n != p.Sections {
-				faults = append(faults, fmt.Sprintf("%s made %d transfers instead of %d", p.Process, n, p.Sections))
+				faults = append(faults,
+					fmt.Sprintf("%s made %d transfers instead of %d", p.Process, n, p.Sections))
 			}
 		}
 		for _, e := range history {
 			if e.Sum != 0 {
-				faults = append(faults, fmt.Sprintf("%s found %d in both accounts together instead of 0", e.Process, e.Sum))
+				faults = append(faults,
+					fmt.Sprintf("%s found %d in both accounts together instead of 0", e.Process,
+						e.Sum))
 				break
 			}
 		}

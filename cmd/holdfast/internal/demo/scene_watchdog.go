@@ -20,10 +20,12 @@ func watchdogScene() scene {
 		title: fmt.Sprintf("a lease of %s, renewed while its holder lives", brief(watchdogLease)),
 		cast: []part{
 			{
-				Process: holder, Sections: 1, Wait: patient, Lease: rlock.Watchdog, WatchdogLease: watchdogLease,
-				Inside: watchdogLeases * watchdogLease,
+				Process: holder, Sections: 1, Wait: longWait, Lease: rlock.Watchdog,
+				WatchdogLease: watchdogLease,
+				Inside:        watchdogLeases * watchdogLease,
 			},
-			{Process: waiter, Sections: 1, Wait: patient, Lease: patient, Inside: watchdogLease / 2},
+			{Process: waiter, Sections: 1, Wait: longWait, Lease: longWait,
+				Inside: watchdogLease / 2},
 		},
 		first: []string{holder},
 		react: func(cues cues, e event) {
@@ -34,7 +36,8 @@ func watchdogScene() scene {
 		verdict: func(history []event) []string {
 			held, ok := findAll(history, holder, entered, leaving, left)
 			if !ok || held[1].At-held[0].At < watchdogLeases*watchdogLease {
-				return []string{fmt.Sprintf("%s did not hold the lock for %d leases", holder, watchdogLeases)}
+				return []string{fmt.Sprintf("%s did not hold the lock for %d leases", holder,
+					watchdogLeases)}
 			}
 			waited, ok := findAll(history, waiter, waiting, entered)
 			if !ok || waited[0].At > held[1].At || waited[1].At < held[1].At {

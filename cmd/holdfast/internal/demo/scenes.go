@@ -6,20 +6,21 @@ import "time"
 type scene struct {
 	lock  string
 	title string
-	// cast is who plays. Where the server is and what its keys begin with is filled in by Run.
+	// cast are the parts. Run enters the server and the prefix of the keys.
 	cast []part
-	// nodes are servers of the scene's own, for those of the cast who take a lock on a quorum. They are embedded ones
-	// wherever the demo plays, because cues stop them.
+	// nodes are the scene's own servers, for locks over a quorum. They are always embedded, because
+	// cues stop them.
 	nodes []string
-	// first are those who begin at once. The others wait for a cue.
+	// first are the processes that begin at once. The others wait for a cue.
 	first []string
-	// react gives cues upon what happened. It may be nil.
+	// react gives cues when something happened. It may be nil.
 	react func(cues cues, e event)
-	// verdict tells what did not go as promised. It gets all events of this lock, in the order of time.
+	// verdict returns what did not go as promised. history holds all events of this lock, ordered
+	// by time.
 	verdict func(history []event) []string
 }
 
-// cues is what a scene can tell the stage to do.
+// cues is what a scene can have the stage do.
 type cues interface {
 	begin(process string)
 	leave(process string)
@@ -28,13 +29,14 @@ type cues interface {
 	after(d time.Duration, do func())
 }
 
-// patient is a wait that is not meant to end by itself.
-const patient = 10 * time.Second
+// longWait is a wait that is not meant to end by itself.
+const longWait = 10 * time.Second
 
-// slack is how much later than promised something may happen on a machine that has other things to do.
+// slack is how much later than promised something may happen on a busy machine.
 const slack = time.Second
 
-// scenes are what the demo plays, all at the same time. If unlocked, the counter scene does without its lock.
+// scenes returns the scenes of the demo, which are played at the same time. If unlocked, the
+// counter scene leaves out its lock.
 func scenes(unlocked bool) []scene {
 	all := []scene{
 		counterScene(unlocked), queueScene(), readWriteScene(),
@@ -48,7 +50,7 @@ func scenes(unlocked bool) []scene {
 	return all
 }
 
-// find returns the first event of that kind of a process.
+// find returns the first event of this kind of a process.
 func find(history []event, process string, k kind) (e event, ok bool) {
 	for _, e := range history {
 		if e.Process == process && e.Kind == k {
@@ -58,7 +60,7 @@ func find(history []event, process string, k kind) (e event, ok bool) {
 	return event{}, false
 }
 
-// count is how many events of that kind a process has.
+// count returns the number of events of this kind of a process.
 func count(history []event, process string, k kind) (n int) {
 	for _, e := range history {
 		if e.Process == process && e.Kind == k {
@@ -68,7 +70,8 @@ func count(history []event, process string, k kind) (n int) {
 	return n
 }
 
-// findAll returns the events of these kinds of a process, in order; false if one of them is missing.
+// findAll returns the first event of each of these kinds of a process, in that order; false if one
+// is missing.
 func findAll(history []event, process string, kinds ...kind) (found []event, ok bool) {
 	for _, k := range kinds {
 		e, ok := find(history, process, k)

@@ -50,7 +50,7 @@ func TestLowScreenShowsTheActiveScenes(t *testing.T) {
 
 func TestScenesThatDidNotFitAreDrawnAtTheEnd(t *testing.T) {
 	var out bytes.Buffer
-	l := newLive(&out, "", scenes(false), 80, lowest(scenes(false)), false)
+	l := newLive(&out, "", scenes(false), 80, minHeight(scenes(false)), false)
 	l.tick(0)
 	require.NotContains(t, out.String(), "takeover")
 	require.Contains(t, out.String(), "7 more when there is room")

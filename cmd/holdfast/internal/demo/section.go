@@ -13,12 +13,12 @@ import (
 	"holdfast/rlock"
 )
 
-// section takes the lock, does what only a lock makes safe, and gives the lock back. Not to get it in time is an outcome
-// like any other, and no error.
+// section acquires the lock, does what only a lock makes safe, and releases it. To be too late for
+// the lock is an outcome and no error.
 func (w *worker) section(ctx context.Context, n int) error {
 	w.emit(event{Kind: waiting})
 	stop := w.reportQueued(ctx)
-	work, owner, unlock, err := w.take(ctx)
+	work, owner, unlock, err := w.acquire(ctx)
 	at := w.clock.now()
 	stop()
 	var held *rlock.HeldError
@@ -43,7 +43,8 @@ func (w *worker) section(ctx context.Context, n int) error {
 	return nil
 }
 
-// inside is the section itself. It returns whose marker it found at the end, and what a transfer found in its accounts.
+// inside is the section itself. It returns the name in the marker at the end, and the sum that a
+// transfer found in its accounts.
 func (w *worker) inside(ctx context.Context, nest bool) (found string, sum int64, err error) {
 	if w.part.Type == reading {
 		err = w.tally(ctx)
@@ -62,8 +63,10 @@ func (w *worker) inside(ctx context.Context, nest bool) (found string, sum int64
 	return found, sum, err
 }
 
-// take acquires the lock, unless the part is to do without.
-func (w *worker) take(ctx context.Context) (work context.Context, owner string, unlock func() error, err error) {
+// acquire acquires the lock, unless the part leaves it out.
+func (w *worker) acquire(
+	ctx context.Context,
+) (work context.Context, owner string, unlock func() error, err error) {
 	if w.part.Unlocked {
 		return ctx, "", func() error { return nil }, nil
 	}
@@ -74,16 +77,19 @@ func (w *worker) take(ctx context.Context) (work context.Context, owner string, 
 	return hold.Context(), hold.Owner(), func() error { return hold.Unlock(ctx) }, nil
 }
 
-// commandTimeout bounds a command and its repetitions: rueidis would ask a dead server for ever.
+// commandTimeout bounds a command and its retries: rueidis would retry on a dead server for ever.
 const commandTimeout = 3 * time.Second
 
-// thinking is about how long it takes to add one. It is what makes a lost update likely where nobody prevents it.
+// thinking is about how long it takes to add one. It makes a lost update likely where no lock
+// prevents it.
 const thinking = 80 * time.Millisecond
 
-func (w *worker) think(ctx context.Context) error { return w.pause(ctx, thinking/2+rand.N(thinking)) }
+func (w *worker) think(ctx context.Context) error {
+	return w.pause(ctx, thinking/2+rand.N(thinking))
+}
 
-// increment adds one to the counter in the way that loses updates without a lock: it reads, takes its time, and writes. On
-// demand it writes in a nested section.
+// increment adds one to the counter in the way that loses updates without a lock: it reads, takes
+// its time, and writes. If nest is set it writes in a nested section.
 func (w *worker) increment(ctx context.Context, nest bool) error {
 	key := counterKey(w.part.Prefix, w.part.Lock)
 	reading, cancel := context.WithTimeout(ctx, commandTimeout)
@@ -128,8 +134,8 @@ func (w *worker) nested(ctx context.Context, work func(context.Context) error) (
 	return work(hold.Context()) //nolint:contextcheck // it derives from ctx
 }
 
-// tally adds one to the counter in the way that is safe among readers: in one command. It is lost if a writer is inside,
-// which has read the counter before and writes it after.
+// tally adds one to the counter in the way that is safe among readers: by one command. It is lost
+// if a writer is inside that has already read the counter and has yet to write it.
 func (w *worker) tally(ctx context.Context) error {
 	key := counterKey(w.part.Prefix, w.part.Lock)
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)

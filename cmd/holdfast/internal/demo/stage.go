@@ -12,7 +12,8 @@ import (
 // frame is how often the stage looks at the clock and the view is drawn.
 const frame = 20 * time.Millisecond
 
-// stage runs the processes of all scenes. Everything but the reading of their output happens in one goroutine.
+// stage runs the processes of all scenes. Only the reading of their output happens outside its
+// goroutine.
 type stage struct {
 	scenes  []scene
 	view    view
@@ -36,8 +37,9 @@ type timed struct {
 	do func()
 }
 
-// play runs all scenes and returns what happened, in the order of time. When ctx ends it returns the cause, and when a
-// process fails errStopped, with what happened so far. No process is left when it returns.
+// play runs all scenes and returns what happened, ordered by time. When ctx ends it returns the
+// cause, and when a process fails errStopped, with what happened so far. No process is left when it
+// returns.
 func (s *stage) play(ctx context.Context, program string) ([]event, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.readers.Wait()
@@ -78,7 +80,7 @@ func (s *stage) play(ctx context.Context, program string) ([]event, error) {
 	return s.sorted(), nil
 }
 
-// sorted is the history in the order of time: a straggler may have come late.
+// sorted returns the history ordered by time, because an event may have come late.
 func (s *stage) sorted() []event {
 	slices.SortStableFunc(s.history, byTime)
 	return s.history
@@ -119,7 +121,8 @@ func (s *stage) allReady(ctx context.Context) error {
 			case failed:
 				return fmt.Errorf("process %s: %s", e.Process, e.Error)
 			default:
-				return fmt.Errorf("process %s ended early: %s\n%s", e.Process, e.Error, s.processes[e.Process].lastWords())
+				return fmt.Errorf("process %s ended early: %s\n%s", e.Process, e.Error,
+					s.processes[e.Process].lastWords())
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -128,7 +131,7 @@ func (s *stage) allReady(ctx context.Context) error {
 	return nil
 }
 
-// arrived takes in an event that just came from a process.
+// arrived adds an event that just came from a process.
 func (s *stage) arrived(e event) {
 	if e.Kind == ended {
 		s.running--
@@ -138,7 +141,7 @@ func (s *stage) arrived(e event) {
 	s.merge.add(e)
 }
 
-// ending is what is wrong with how a process ended; "" if nothing is.
+// ending returns what is wrong with how a process ended; "" if nothing is.
 func (s *stage) ending(e event) string {
 	reported := func(k kind) bool {
 		isIt := func(other event) bool { return other.Process == e.Process && other.Kind == k }
@@ -150,7 +153,7 @@ func (s *stage) ending(e event) string {
 	words := s.processes[e.Process].lastWords()
 	switch {
 	case e.Error == "", reported(failed):
-		return words // what it had to say is worth showing also if it went well
+		return words // worth showing even if it went well
 	case words == "":
 		return e.Error
 	default:
@@ -204,12 +207,12 @@ func (s *stage) stop(node string) {
 	s.nodes[node].Close()
 }
 
-// after has something done later. It must not call after itself.
+// after has do called once d has passed. do must not call after.
 func (s *stage) after(d time.Duration, do func()) {
 	s.cues = append(s.cues, timed{s.clock.now() + d, do})
 }
 
-// Why the scenes did not come to an end. There is something to judge all the same.
+// Reasons why the scenes did not come to an end. What happened until then is judged all the same.
 var (
 	errTooLong = errors.New("the scenes did not come to an end in time")
 	errStopped = errors.New("the scenes were stopped, because a process failed")

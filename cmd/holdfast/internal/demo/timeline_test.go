@@ -58,7 +58,8 @@ func short() []event {
 		{At: 1402 * ms, Kind: entered, Lock: "readwrite", Process: "sam", Shared: true},
 		{At: 1404 * ms, Kind: entered, Lock: "readwrite", Process: "tess", Shared: true},
 		{At: 1440 * ms, Kind: gaveUp, Lock: "queue", Process: "mia", Owner: "k:1", TTL: 8580 * ms},
-		{At: 1508 * ms, Kind: gaveUp, Lock: "timeout", Process: "jack", Owner: "i:1", TTL: 28_498 * ms},
+		{At: 1508 * ms, Kind: gaveUp, Lock: "timeout", Process: "jack", Owner: "i:1",
+			TTL: 28_498 * ms},
 		{At: 2000 * ms, Kind: killed, Lock: "takeover", Process: "gina"},
 		{At: 2005 * ms, Kind: ended, Lock: "takeover", Process: "gina"},
 		{At: 2100 * ms, Kind: leaving, Lock: "counter", Process: "ben", Found: "ben"},
@@ -139,10 +140,13 @@ holdfast demo: Redis at host:1, 27 processes
 func TestLivePictureShowsQueuedWaitersAndReadersThatStepBack(t *testing.T) {
 	for at, want := range map[time.Duration][]string{
 		925 * ms: {
-			`liam +·+ +no. 1 in the queue`, `mia +·+ +no. 2 in the queue`, `olga .*killed`, `paul +·+ +no. 4 in the queue`,
-			`quinn .*let go`, `rosa .*reads`, `wim +·+ +waits for readers`, `sam +·+ +steps back`, `tess +·+ +steps back`,
+			`liam +·+ +no. 1 in the queue`, `mia +·+ +no. 2 in the queue`, `olga .*killed`,
+			`paul +·+ +no. 4 in the queue`,
+			`quinn .*let go`, `rosa .*reads`, `wim +·+ +waits for readers`, `sam +·+ +steps back`,
+			`tess +·+ +steps back`,
 		},
-		2400 * ms: {`liam .*woken in`, `mia .*held for`, `olga .*killed`, `paul +·+ +no. 2 in the queue`},
+		2400 * ms: {`liam .*woken in`, `mia .*held for`, `olga .*killed`,
+			`paul +·+ +no. 2 in the queue`},
 	} {
 		l := newLive(new(bytes.Buffer), "", scenes(false), 80, 99, false)
 		for _, e := range short() {
@@ -234,7 +238,8 @@ func TestColoursAddNothingButColours(t *testing.T) {
 	}
 	coloured := picture(true)
 	require.Contains(t, coloured, string(green)+"█"+reset)
-	require.Equal(t, picture(false), regexp.MustCompile(`\x1b\[\d+m`).ReplaceAllString(coloured, ""))
+	require.Equal(t, picture(false),
+		regexp.MustCompile(`\x1b\[\d+m`).ReplaceAllString(coloured, ""))
 }
 
 func TestTerminalIsLeftAsItWasFound(t *testing.T) {

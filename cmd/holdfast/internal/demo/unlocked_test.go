@@ -12,7 +12,8 @@ func playUnlocked(t *testing.T, s scene) []event {
 	t.Helper()
 	e, _ := startedEmbedded(t)
 	for i := range s.cast {
-		s.cast[i].Lock, s.cast[i].Prefix, s.cast[i].Server, s.cast[i].Unlocked = s.lock, "p:", e.server(), true
+		p := &s.cast[i]
+		p.Lock, p.Prefix, p.Server, p.Unlocked = s.lock, "p:", e.server(), true
 	}
 	all := []scene{s}
 	nodes, err := startNodes(all)

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// slowest is the wake-up that is too slow to have come by a message: it then came when a lease or a park ended.
+// slowest is the longest wake-up that can have come by a message. A later one came when a lease or
+// a waiter's own timer ended.
 const slowest = time.Second
 
-// slowestVote is the same for a lock over a quorum: with two servers dead it takes all others at once, and who fails tries
-// again later and later, up to a second or two.
+// slowestVote is the same for a lock over a quorum. With two servers dead it needs all others at
+// once, and a contender that fails retries later and later, up to a second or two.
 const slowestVote = 3 * time.Second
 
-// verdict is what is said at the end.
+// verdict is the result of a demo.
 type verdict struct {
 	sections int
 	overlaps int
-	counter  int64 // what the counters say in sum
+	counter  int64 // the sum of the counters
 	wakeUp   time.Duration
 	takeover time.Duration // how long after SIGKILL; 0 if there was none
 	faults   []string      // besides overlaps and the counter
 }
 
-// judge looks at the whole history, which is in the order of time.
+// judge judges the whole history, which is ordered by time.
 func judge(scenes []scene, history []event, counter int64) verdict {
 	all := sections(history)
 	v := verdict{sections: len(all), overlaps: overlaps(all), counter: counter}
@@ -33,16 +34,18 @@ func judge(scenes []scene, history []event, counter int64) verdict {
 	}
 	b := newBoard(parts)
 	for _, e := range history {
-		p := b.apply(e)
-		if e.Kind == entered && p.from.killed {
-			v.takeover = p.took
+		h := b.apply(e)
+		if e.Kind == entered && h.from.killed {
+			v.takeover = h.took
 		}
 		if e.Error != "" {
 			v.faults = append(v.faults, fmt.Sprintf("%s: %s: %s", e.Lock, e.Process, e.Error))
 		}
 	}
 	for _, o := range overtakings(history) {
-		v.faults = append(v.faults, fmt.Sprintf("%s: %s got in before %s, who was queued already", o.lock, o.later, o.first))
+		v.faults = append(v.faults,
+			fmt.Sprintf("%s: %s got in before %s, who was queued already", o.lock, o.later,
+				o.first))
 	}
 	for _, s := range scenes {
 		var own []event
@@ -57,20 +60,22 @@ func judge(scenes []scene, history []event, counter int64) verdict {
 	}
 	v.wakeUp = b.wakeUp
 	if v.wakeUp > slowest {
-		v.faults = append(v.faults, fmt.Sprintf("a waiter was woken only %s after the unlock", brief(v.wakeUp)))
+		v.faults = append(v.faults,
+			fmt.Sprintf("a waiter was woken only %s after the unlock", brief(v.wakeUp)))
 	}
 	if b.vote > slowestVote {
-		v.faults = append(v.faults, fmt.Sprintf("a quorum granted the lock only %s after the unlock", brief(b.vote)))
+		v.faults = append(v.faults,
+			fmt.Sprintf("a quorum granted the lock only %s after the unlock", brief(b.vote)))
 	}
 	return v
 }
 
-// ok tells whether all went as promised.
+// ok reports whether everything went as promised.
 func (v verdict) ok() bool {
 	return v.overlaps == 0 && v.counter == int64(v.sections) && len(v.faults) == 0
 }
 
-// String is the last line of the demo. It fits in 80 columns when all went well.
+// String returns the last line of the demo. It fits in 80 columns if everything went well.
 func (v verdict) String() string {
 	said := []string{
 		fmt.Sprintf("demo: %d sections", v.sections),

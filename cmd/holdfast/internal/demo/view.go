@@ -11,7 +11,7 @@ import (
 
 // view shows the demo while it runs. It is used by one goroutine.
 type view interface {
-	// show is called for each event, in the order of time but for stragglers.
+	// show is called for each event, ordered by time except for late ones.
 	show(e event)
 	// tick is called often, with the time on the demo's clock.
 	tick(now time.Duration)
@@ -19,7 +19,8 @@ type view interface {
 	close()
 }
 
-// newView draws a timeline where that is possible and wanted, and prints lines elsewhere.
+// newView returns a view that draws a timeline where that is possible and wanted, and prints lines
+// elsewhere.
 func newView(o Options, where server, scenes []scene) view {
 	processes := 0
 	for _, s := range scenes {
@@ -33,10 +34,11 @@ func newView(o Options, where server, scenes []scene) view {
 	width, height, err := term.GetSize(int(o.Output.Fd()))
 	switch {
 	case o.Plain, err != nil, os.Getenv("TERM") == "dumb":
-	case runtime.GOOS == "windows": // its older consoles show escape sequences as such
-	case width < narrowest || height < lowest(scenes):
+	case runtime.GOOS == "windows": // its older consoles print escape sequences
+	case width < minWidth || height < minHeight(scenes):
 	default:
-		return newLive(o.Output, title, scenes, min(width, widest), height, os.Getenv("NO_COLOR") == "")
+		return newLive(o.Output, title, scenes, min(width, maxWidth), height,
+			os.Getenv("NO_COLOR") == "")
 	}
 	return newPlain(o.Output, title, scenes)
 }

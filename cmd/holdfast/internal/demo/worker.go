@@ -19,22 +19,25 @@ import (
 
 // worker is a process that plays a part.
 type worker struct {
-	part   part
-	redis  rueidis.Client
-	lock   rlock.Locker
-	levels func(context.Context) (int, error) // that Redis says are held; nil if the part takes no lock again
-	isIn   func(context.Context) bool         // in a queue, as Redis knows it; nil if the lock has none
-	clock  clock
-	leave  chan struct{} // closed by the cue to leave
+	part  part
+	redis rueidis.Client
+	lock  rlock.Locker
+	// held, according to Redis; nil if the part never nests
+	levels func(context.Context) (int, error)
+	// reports whether it is in a queue; nil if the lock has none
+	isIn  func(context.Context) bool
+	clock clock
+	leave chan struct{} // closed by the cue to leave
 
 	mu  sync.Mutex
 	out *json.Encoder // guarded by mu
 }
 
-// Work plays the part that it reads from stdin and reports events on stdout. It blocks until the part is over.
+// Work plays the part that it reads from stdin and reports events on stdout. It blocks until the
+// part is over.
 //
-// It is made for a process of its own, and ends that process at once, with status 1, when stdin ends: then whoever started
-// it is gone. An interrupt from the terminal is left to the starter as well.
+// It is made for a process of its own, and ends that process at once, with status 1, when stdin
+// ends: then its starter is gone. An interrupt from the terminal is left to the starter as well.
 func Work(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	signal.Ignore(os.Interrupt)
 	in := json.NewDecoder(stdin)
@@ -63,7 +66,7 @@ func (w *worker) connectAndPlay(ctx context.Context, in *json.Decoder) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // without a deadline it has no error to return
+	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // there is no deadline
 	w.open(client)
 	if len(w.part.Nodes) > 0 {
 		disconnect, err := w.openOverQuorum(ctx)
@@ -110,7 +113,7 @@ func (w *worker) open(client *rlock.Client) {
 	case several:
 		var locks []rlock.Locker
 		for _, account := range w.part.Accounts {
-			// Plain ones would be taken together by one script, and no order would be seen to matter.
+			// Plain ones would be acquired together by one script, and no order would matter.
 			locks = append(locks, client.NewFairLock(accountKey(w.part.Prefix, account)))
 		}
 		w.lock = multilock.New(locks...)
@@ -120,7 +123,7 @@ func (w *worker) open(client *rlock.Client) {
 	}
 }
 
-// listen takes cues, and ends the process when nobody is left to give them.
+// listen follows cues, and ends the process when its starter is gone.
 func (w *worker) listen(in *json.Decoder) {
 	for {
 		var c cue
@@ -133,7 +136,7 @@ func (w *worker) listen(in *json.Decoder) {
 	}
 }
 
-// emit reports an event of now, unless its time is set or the clock has not started.
+// emit reports an event, at the present time unless its time is set or the clock has not started.
 func (w *worker) emit(e event) {
 	if e.At == 0 && w.clock != (clock{}) {
 		e.At = w.clock.now()
@@ -143,11 +146,11 @@ func (w *worker) emit(e event) {
 	err := w.out.Encode(e)
 	w.mu.Unlock()
 	if err != nil {
-		os.Exit(1) // nobody reads on
+		os.Exit(1) // the starter is gone
 	}
 }
 
-// pause lasts for d; shorter if the cue to leave comes, and with an error if ctx ends.
+// pause lasts for d. It is shorter if the cue to leave comes, and returns an error if ctx ends.
 func (w *worker) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,6 +1,6 @@
 //go:build interop
 
-package rivals_test
+package contestants_test
 
 import (
 	"math"
@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/bench/contestants"
 	"holdfast/bench/measure"
-	"holdfast/bench/rivals"
 	"holdfast/bench/worker"
 )
 
 func TestJavaUsesTheClockAndTheHistogramOfThisProgram(t *testing.T) {
 	t.Chdir("..")
-	program, about, err := rivals.BuildRedisson(t.Context())
+	program, about, err := contestants.BuildRedisson(t.Context())
 	require.NoError(t, err)
 	require.NotNil(t, program, about)
 	p, err := worker.Start(worker.AnyCore, program)

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -6,12 +6,15 @@ import (
 	"holdfast/bench/contest"
 )
 
-// message is no lock at all: who unlocks publishes, and who waits waits for that. Nothing that tells another process
-// something through Redis is quicker.
+// message is no lock at all: Unlock publishes, and Lock waits for that. No message between
+// processes through Redis is quicker.
 func message() contest.Contestant {
-	return contest.Contestant{Name: "message alone", Setting: "PUBLISH, and nothing else: no lock", Part: contest.Floor,
+	return contest.Contestant{Name: "message alone", Setting: "PUBLISH, and nothing else: no lock",
+		Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
-			return openListener(s, func(c *listener, name string) contest.Locker { return &messageLocker{c, name, s.Waiter} })
+			return openListener(s, func(c *listener, name string) contest.Locker {
+				return &messageLocker{c, name, s.Waiter}
+			})
 		}}
 }
 
@@ -33,16 +36,18 @@ func (l *messageLocker) Unlock(ctx context.Context) error {
 		return nil
 	}
 	redis := l.client.redis
-	return redis.Do(ctx, redis.B().Publish().Channel(everybody).Message("0").Build()).Error()
+	return redis.Do(ctx, redis.B().Publish().Channel(floorChannel).Message("0").Build()).Error()
 }
 
-// announced is the raw scripts with a message at each release, after which who waits tries again.
+// announced is the raw scripts with a message at each release, after which a waiter tries again.
 func announced() contest.Contestant {
-	return contest.Contestant{Name: "message and acquire script", Setting: "the release publishes, and who hears that runs the script to acquire", Part: contest.Floor,
+	return contest.Contestant{Name: "message and acquire script",
+		Setting: "the release publishes, and who hears that runs the script to acquire",
+		Part:    contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			return openListener(s, func(c *listener, name string) contest.Locker {
 				inner := c.rawClient.Locker(name).(*rawLocker)
-				inner.channel = everybody
+				inner.channel = floorChannel
 				return &announcedLocker{*inner, c}
 			})
 		}}
@@ -65,10 +70,10 @@ func (l *announcedLocker) Lock(ctx context.Context) error {
 	}
 }
 
-// everybody is the channel of all listeners.
-const everybody = "floor-messages"
+// floorChannel is the channel of all listeners.
+const floorChannel = "floor-messages"
 
-// listener is a client that hears one channel, for one goroutine.
+// listener is a client that receives one channel, for one goroutine.
 type listener struct {
 	rawClient
 	sub      *subscription
@@ -76,16 +81,19 @@ type listener struct {
 	messages chan struct{}
 }
 
-func openListener(s contest.Setup, locker func(c *listener, name string) contest.Locker) (contest.Client, error) {
+func openListener(
+	s contest.Setup, locker func(c *listener, name string) contest.Locker,
+) (contest.Client, error) {
 	client, err := openRaw(s.Addresses[0], s)
 	if err != nil {
 		return nil, err
 	}
-	c := &listener{rawClient: rawClient{client, newClientName()}, locker: locker, messages: make(chan struct{}, 1)}
+	c := &listener{rawClient: rawClient{client, newClientName()}, locker: locker,
+		messages: make(chan struct{}, 1)}
 	if !s.Waiter {
 		return c, nil
 	}
-	c.sub, err = subscribe(client, everybody, func(string) {
+	c.sub, err = subscribe(client, floorChannel, func(string) {
 		select {
 		case c.messages <- struct{}{}:
 		default:

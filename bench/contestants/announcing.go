@@ -1,6 +1,6 @@
-package rivals
+package contestants
 
 import "holdfast/rlock"
 
-// announcing are the options with the fast paths off.
+// announcing returns options with the fast paths off.
 func announcing() rlock.Options { return rlock.Options{HandOver: rlock.HandOverNone} }

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"net"
@@ -9,8 +9,8 @@ import (
 	"holdfast/bench/contest"
 )
 
-// rueidisOption is what everybody who stands on rueidis gets: its defaults. With several servers a dial must not wait longer
-// for a dead one than for anything else.
+// rueidisOption returns the options of all clients on rueidis: its defaults. With several servers,
+// dialling a dead one must not take longer than anything else.
 func rueidisOption(address string, s contest.Setup) rueidis.ClientOption {
 	o := rueidis.ClientOption{InitAddress: []string{address}, AlwaysPipelining: s.Pipelining}
 	if len(s.Addresses) > 1 {

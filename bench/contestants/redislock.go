@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"cmp"
@@ -13,12 +13,14 @@ import (
 	"holdfast/bench/contest"
 )
 
-// redislockWith is bsm/redislock, which does not wait unless it is told how often to ask.
+// redislockWith is bsm/redislock, which waits only if it is given a retry strategy.
 func redislockWith(name, setting string, retry func() redislock.RetryStrategy) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Rival, Cut: true, Open: func(s contest.Setup) (contest.Client, error) {
-		client := openGoRedis(s.Addresses[0])
-		return &redislockClient{client, redislock.New(client), cmp.Or(s.Lease, 8*time.Second), retry}, nil
-	}}
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Cut: true,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			client := openGoRedis(s.Addresses[0])
+			return &redislockClient{client, redislock.New(client), cmp.Or(s.Lease, 8*time.Second),
+				retry}, nil
+		}}
 }
 
 type redislockClient struct {
@@ -41,9 +43,11 @@ type redislockLocker struct {
 }
 
 func (l *redislockLocker) Lock(ctx context.Context) (err error) {
-	l.lock, err = l.client.lock.Obtain(ctx, l.name, l.client.lease, &redislock.Options{RetryStrategy: l.client.retry()})
+	l.lock, err = l.client.lock.Obtain(ctx, l.name, l.client.lease,
+		&redislock.Options{RetryStrategy: l.client.retry()})
 	// Without a deadline it waits for one lease.
-	if ctx.Err() == nil && (errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, context.DeadlineExceeded)) {
+	if ctx.Err() == nil &&
+		(errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, context.DeadlineExceeded)) {
 		return fmt.Errorf("%w: %w", contest.ErrGaveUp, err)
 	}
 	return err

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -16,20 +16,22 @@ import (
 	"holdfast/bench/contest"
 )
 
-// redsyncOn is redsync on a driver. Its mutex is made once per goroutine and used again, which is cheaper than its README's
-// way.
+// redsyncOn is redsync on a driver. Its mutex is made once per goroutine and reused, which is
+// cheaper than the way of its README.
 func redsyncOn(name, setting string, pools func(contest.Setup) ([]redsyncredis.Pool, func(), error),
 	options ...redsync.Option) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Rival, Open: func(s contest.Setup) (contest.Client, error) {
-		ps, closeAll, err := pools(s)
-		if err != nil {
-			return nil, err
-		}
-		if s.Lease != 0 {
-			options = append(options[:len(options):len(options)], redsync.WithExpiry(s.Lease))
-		}
-		return &redsyncClient{redsync: redsync.New(ps...), options: options, close: closeAll}, nil
-	}}
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			ps, closeAll, err := pools(s)
+			if err != nil {
+				return nil, err
+			}
+			if s.Lease != 0 {
+				options = append(options[:len(options):len(options)], redsync.WithExpiry(s.Lease))
+			}
+			return &redsyncClient{redsync: redsync.New(ps...), options: options,
+				close: closeAll}, nil
+		}}
 }
 
 func rueidisPools(s contest.Setup) (pools []redsyncredis.Pool, closeAll func(), err error) {
@@ -105,7 +107,7 @@ func (l redsyncLocker) Unlock(ctx context.Context) error {
 // endless makes redsync wait until its context ends, as the others do, instead of for 32 tries.
 const endless = 1 << 30
 
-// polling are the options of a poller that asks as often as is best here.
+// polling returns the options of a poller that asks as often as is best here.
 func polling(every time.Duration) []redsync.Option {
 	return []redsync.Option{redsync.WithTries(endless), redsync.WithRetryDelay(every)}
 }

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func TestFloorsSendTheirCommandsWithTheCallersContext(t *testing.T) {
 	}{
 		{"raw scripts", func(c rawClient) contest.Client { return &c }, both},
 		{"local queue", func(c rawClient) contest.Client {
-			return &localClient{rawClient: c, lines: map[string]*localLine{}}
+			return &localClient{rawClient: c, mutexes: map[string]*fairMutex{}}
 		}, both},
 		{"queue in Redis", func(c rawClient) contest.Client {
 			return &queueClient{rawClient: c}
@@ -98,10 +98,10 @@ func TestFloorsThatWaitReturnWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	never := make(chan struct{})
-	held := &localLine{taken: true}
+	held := &fairMutex{locked: true}
 	client := &listener{messages: never}
 	for name, l := range map[string]contest.Locker{
-		"local queue": &localLocker{line: held, turn: never},
+		"local queue": &localLocker{mutex: held, granted: never},
 		"message":     &messageLocker{client: client, waits: true},
 	} {
 		require.ErrorIs(t, l.Lock(ctx), context.Canceled, name)

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -9,10 +9,13 @@ import (
 	"holdfast/bench/contest"
 )
 
-// queue is a queue in Redis: the release gives the lock to its head, and the message is the acquisition. It is first come,
-// first served for all processes, and takes two commands. As a lock it would not do: who dies in the queue blocks it.
+// queue is a queue in Redis: the release grants the lock to its head, and the message is the
+// acquisition. It is first come, first served across processes, and takes two commands. It would
+// not do as a lock: a process that dies in the queue blocks it.
 func queue() contest.Contestant {
-	return contest.Contestant{Name: "queue in Redis", Setting: "the release gives the lock to the head of a list; a process that dies would block it", Part: contest.Floor,
+	return contest.Contestant{Name: "queue in Redis",
+		Setting: "the release gives the lock to the head of a list; a process that dies would " +
+			"block it", Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			client, err := openRaw(s.Addresses[0], s)
 			if err != nil {
@@ -60,7 +63,7 @@ type queueLocker struct {
 
 func (l *queueLocker) Lock(ctx context.Context) error {
 	n, err := run2(ctx, l.client.redis, queueAcquireScript, l.name, l.queue, l.owner, rawLease)
-	if err != nil || n == taken {
+	if err != nil || n == acquired {
 		return err
 	}
 	return receive(ctx, l.granted)

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"cmp"
@@ -13,18 +13,20 @@ import (
 	"holdfast/bench/contest"
 )
 
-// Whoever imports it gets a report on standard output every minute, also without using it.
+// Importing go-zero prints a report on standard output every minute, even if it is not used.
 func init() { logx.Disable() }
 
-// goZero is go-zero's lock. It does not wait, so whoever uses it polls; here as often as is best.
+// goZero is go-zero's lock. It does not wait, so its callers poll; here as often as is best.
 func goZero(name, setting string, every time.Duration) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Rival, Open: func(s contest.Setup) (contest.Client, error) {
-		store, err := redis.NewRedis(redis.RedisConf{Host: s.Addresses[0], Type: redis.NodeType})
-		if err != nil {
-			return nil, err
-		}
-		return goZeroClient{store, cmp.Or(s.Lease, 8*time.Second), every}, nil
-	}}
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			store, err := redis.NewRedis(redis.RedisConf{Host: s.Addresses[0],
+				Type: redis.NodeType})
+			if err != nil {
+				return nil, err
+			}
+			return goZeroClient{store, cmp.Or(s.Lease, 8*time.Second), every}, nil
+		}}
 }
 
 type goZeroClient struct {
@@ -39,7 +41,7 @@ func (c goZeroClient) Locker(name string) contest.Locker {
 	return goZeroLocker{lock, c.every}
 }
 
-func (goZeroClient) Close() {} // its connections are kept by the library, for the life of the process
+func (goZeroClient) Close() {} // the library keeps its connections for the life of the process
 
 type goZeroLocker struct {
 	lock  *redis.RedisLock

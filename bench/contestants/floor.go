@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -41,20 +41,22 @@ var (
 	queueReleaseScript = newScript(queueReleaseText)
 )
 
-// taken is the answer of the acquiring scripts.
-const taken = -3
+// acquired is the reply of the acquiring scripts on success.
+const acquired = -3
 
-// rawLease is long, so that no benchmark sees its end; it is passed as text.
+// rawLease is long, so that no benchmark sees its end. It is passed as text.
 const rawLease = "30000"
 
-// openRaw opens a client, and loads the scripts: a floor sends EVALSHA only.
+// openRaw opens a client and loads the scripts: a floor sends EVALSHA only.
 func openRaw(address string, s contest.Setup) (rueidis.Client, error) {
 	client, err := openRueidis(address, s)
 	if err != nil {
 		return nil, err
 	}
-	for _, sc := range []script{acquireScript, releaseScript, queueAcquireScript, queueReleaseScript} {
-		if err := client.Do(context.Background(), client.B().ScriptLoad().Script(sc.text).Build()).Error(); err != nil {
+	for _, sc := range []script{acquireScript, releaseScript, queueAcquireScript,
+		queueReleaseScript} {
+		if err := client.Do(context.Background(),
+			client.B().ScriptLoad().Script(sc.text).Build()).Error(); err != nil {
 			client.Close()
 			return nil, fmt.Errorf("script load: %w", err)
 		}
@@ -79,8 +81,9 @@ func run2(ctx context.Context, client rueidis.Client, sc script, key1, key2, arg
 	return client.Do(ctx, cmd).AsInt64()
 }
 
-// receive waits for a signal, or until ctx ends, as every lock has to. A floor that leaves keeps
-// its place in the queue, and blocks who comes after it: no context of a floor ends while it waits.
+// receive waits for a signal, or until ctx ends, as every lock must. A floor that stops waiting
+// keeps its place in the queue and blocks those after it: no context of a floor ends while it
+// waits.
 func receive(ctx context.Context, signal <-chan struct{}) error {
 	select {
 	case <-signal:
@@ -99,16 +102,17 @@ func heldOr(n int64, err error) error {
 	return err
 }
 
-// clientNumber and lockerNumber make names of clients and owners.
+// clientNumber and lockerNumber are the last numbers in the names of clients and owners.
 var clientNumber, lockerNumber atomic.Int64
 
 func newClientName() string {
 	return "floor-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(clientNumber.Add(1), 10)
 }
 
-// raw is the lock of those who never meet: a script to take it, and one to release it.
+// raw is the lock without contention: a script to acquire it, and one to release it.
 func raw() contest.Contestant {
-	return contest.Contestant{Name: "raw scripts", Setting: "EVALSHA of one script to acquire, and of one to release", Part: contest.Floor,
+	return contest.Contestant{Name: "raw scripts",
+		Setting: "EVALSHA of one script to acquire, and of one to release", Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			client, err := openRaw(s.Addresses[0], s)
 			if err != nil {
@@ -124,7 +128,8 @@ type rawClient struct {
 }
 
 func (c *rawClient) Locker(name string) contest.Locker {
-	return &rawLocker{c.redis, name, "channel:" + name, c.name + ":" + strconv.FormatInt(lockerNumber.Add(1), 10)}
+	return &rawLocker{c.redis, name, "channel:" + name,
+		c.name + ":" + strconv.FormatInt(lockerNumber.Add(1), 10)}
 }
 
 func (c *rawClient) Close() { c.redis.Close() }
@@ -137,7 +142,7 @@ type rawLocker struct {
 // try makes one attempt.
 func (l *rawLocker) try(ctx context.Context) (bool, error) {
 	n, err := run1(ctx, l.redis, acquireScript, l.name, l.owner, rawLease)
-	return n == taken, err
+	return n == acquired, err
 }
 
 func (l *rawLocker) Lock(ctx context.Context) error {
@@ -158,8 +163,11 @@ type subscription struct {
 	done   chan struct{}
 }
 
-// subscribe returns when the server has confirmed it. deliver is called for one message after another.
-func subscribe(client rueidis.Client, channel string, deliver func(message string)) (*subscription, error) {
+// subscribe returns when the server has confirmed the subscription. deliver is called for one
+// message at a time.
+func subscribe(
+	client rueidis.Client, channel string, deliver func(message string),
+) (*subscription, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &subscription{cancel, make(chan struct{})}
 	confirmed, failed := make(chan struct{}, 1), make(chan error, 1)
@@ -171,7 +179,8 @@ func subscribe(client rueidis.Client, channel string, deliver func(message strin
 	})
 	go func() {
 		defer close(s.done)
-		failed <- client.Receive(hooked, client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { deliver(m.Message) })
+		failed <- client.Receive(hooked, client.B().Subscribe().Channel(channel).Build(),
+			func(m rueidis.PubSubMessage) { deliver(m.Message) })
 	}()
 	select {
 	case <-confirmed:

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -9,14 +9,15 @@ import (
 	"holdfast/bench/contest"
 )
 
-// rueidisLock is rueidislock as its README sets it up for one server of Redis 7. patience is for
-// how long it waits for an answer; 0 is its default. It derives a context from the caller's for
-// each acquisition, and its unlock takes none.
-func rueidisLock(name, setting string, patience time.Duration) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Rival, Cut: true,
+// rueidisLock is rueidislock as its README sets it up for one server of Redis 7. tryNextAfter is
+// how long it waits for a reply; 0 is its default. It derives a context from the caller's for each
+// acquisition, and its unlock takes none.
+func rueidisLock(name, setting string, tryNextAfter time.Duration) contest.Contestant {
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Cut: true,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-				ClientOption: rueidisOption(s.Addresses[0], s), KeyMajority: 1, NoLoopTracking: true, TryNextAfter: patience,
+				ClientOption: rueidisOption(s.Addresses[0], s), KeyMajority: 1,
+				NoLoopTracking: true, TryNextAfter: tryNextAfter,
 				KeyValidity: s.Period, ExtendInterval: s.Period / 3,
 			})
 			if err != nil {

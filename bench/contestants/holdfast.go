@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -15,14 +15,15 @@ import (
 
 // holdfast is this library's plain lock, held with the watchdog.
 func holdfast(name, setting string, o rlock.Options) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Ours, Open: func(s contest.Setup) (contest.Client, error) {
-		o.WatchdogLease = s.Period
-		client, err := newHoldfast(s.Addresses[0], s, o)
-		if err != nil {
-			return nil, err
-		}
-		return client, nil
-	}}
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Ours,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			o.WatchdogLease = s.Period
+			client, err := newHoldfast(s.Addresses[0], s, o)
+			if err != nil {
+				return nil, err
+			}
+			return client, nil
+		}}
 }
 
 type holdfastClient struct {
@@ -50,7 +51,7 @@ func (c *holdfastClient) Locker(name string) contest.Locker {
 func (c *holdfastClient) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	_ = c.client.Close(ctx) // what does not end within that ends with its connection
+	_ = c.client.Close(ctx) // the rest ends with its connection
 	c.redis.Close()
 }
 
@@ -69,18 +70,19 @@ func (l *holdfastLocker) Unlock(ctx context.Context) error { return l.hold.Unloc
 
 // holdfastRedLock is this library's lock over several servers.
 func holdfastRedLock(name, setting string, o redlock.Options) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Ours, Open: func(s contest.Setup) (contest.Client, error) {
-		c := &redLockClient{options: o, lease: s.Lease}
-		for _, address := range s.Addresses {
-			node, err := newHoldfast(address, s, rlock.Options{WatchdogLease: s.Period})
-			if err != nil {
-				c.Close()
-				return nil, fmt.Errorf("node %s: %w", address, err)
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Ours,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			c := &redLockClient{options: o, lease: s.Lease}
+			for _, address := range s.Addresses {
+				node, err := newHoldfast(address, s, rlock.Options{WatchdogLease: s.Period})
+				if err != nil {
+					c.Close()
+					return nil, fmt.Errorf("node %s: %w", address, err)
+				}
+				c.nodes = append(c.nodes, node)
 			}
-			c.nodes = append(c.nodes, node)
-		}
-		return c, nil
-	}}
+			return c, nil
+		}}
 }
 
 type redLockClient struct {
@@ -94,7 +96,8 @@ func (c *redLockClient) Locker(name string) contest.Locker {
 	for _, node := range c.nodes {
 		clients = append(clients, node.client)
 	}
-	return &quorumLocker{holdfastLocker{lock: redlock.NewOn(name, c.options, clients...), lease: c.lease}}
+	return &quorumLocker{holdfastLocker{lock: redlock.NewOn(name, c.options, clients...),
+		lease: c.lease}}
 }
 
 func (c *redLockClient) Close() {
@@ -105,7 +108,7 @@ func (c *redLockClient) Close() {
 
 type quorumLocker struct{ holdfastLocker }
 
-// A node that is counted late, because it was started a moment ago, is a matter of trying again.
+// Lock gives up if too few nodes count yet, such as those that have just been started.
 func (l *quorumLocker) Lock(ctx context.Context) error {
 	err := l.holdfastLocker.Lock(ctx)
 	if errors.Is(err, redlock.ErrNoQuorum) && ctx.Err() == nil {

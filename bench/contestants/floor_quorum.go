@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -10,10 +10,12 @@ import (
 	"holdfast/bench/contest"
 )
 
-// quorum is the raw scripts on all nodes at once, which goes on when a quorum has answered. It has a goroutine for each node
-// and lock, and leaves it behind on a node that hangs.
+// quorum is the raw scripts on all nodes at once. It goes on when a quorum has replied. It has a
+// goroutine for each node and lock, and leaks it on a node that hangs.
 func quorum() contest.Contestant {
-	return contest.Contestant{Name: "parallel quorum", Setting: "raw scripts on all nodes at once, on when most have answered; leaks a goroutine per lock on a node that hangs", Part: contest.Floor,
+	return contest.Contestant{Name: "parallel quorum",
+		Setting: "raw scripts on all nodes at once, on when most have answered; leaks a " +
+			"goroutine per lock on a node that hangs", Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			c := &quorumClient{name: newClientName()}
 			for _, address := range s.Addresses {
@@ -46,7 +48,7 @@ func (c *quorumClient) Close() {
 type rawQuorum struct {
 	client        *quorumClient
 	name, channel string
-	unlock        chan context.Context // Unlock's, for each node
+	unlock        chan context.Context // of Unlock, for each node
 	released      chan bool
 }
 
@@ -58,8 +60,8 @@ func (l *rawQuorum) Lock(ctx context.Context) error {
 	l.unlock, l.released = unlock, released
 	for _, node := range l.client.nodes {
 		go func() {
-			answer, err := run1(ctx, node, acquireScript, l.name, owner, rawLease)
-			granted <- err == nil && answer == taken
+			reply, err := run1(ctx, node, acquireScript, l.name, owner, rawLease)
+			granted <- err == nil && reply == acquired
 			held, err := run2(<-unlock, node, releaseScript, l.name, l.channel, owner, "")
 			released <- err == nil && held == 1
 		}()
@@ -67,7 +69,7 @@ func (l *rawQuorum) Lock(ctx context.Context) error {
 	if most(granted, n) {
 		return nil
 	}
-	_ = l.Unlock(ctx) // of a minority, so it is no error that there is no quorum
+	_ = l.Unlock(ctx) // a minority was acquired, so it is no error to have no quorum
 	return contest.ErrGaveUp
 }
 
@@ -82,7 +84,7 @@ func (l *rawQuorum) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// most returns true at the quorum-th yes of n answers, and false when there will be none.
+// most returns true at the quorum-th yes of n answers, and false once there can be none.
 func most(answers <-chan bool, n int) bool {
 	yes, no := 0, 0
 	for yes <= n/2 && no < n-n/2 {

@@ -1,0 +1,68 @@
+// Package contestants has the contestants of the benchmark, each with its settings: the floors,
+// which are raw scripts, this library, and other libraries.
+package contestants
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+
+	"holdfast/bench/contest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// bestPoll is how often pollers ask where the length of waits matters. With their defaults they ask
+// so rarely that the last holder acquires the lock again and again: many acquisitions, few
+// commands, and the others starve.
+const bestPoll = time.Millisecond
+
+// all are the contestants in the order in which they are shown and take turns.
+var all = []contest.Contestant{
+	raw(), localQueue(), queue(), message(), announced(), quorum(),
+
+	holdfast("holdfast", "defaults, with the watchdog", rlock.Options{}),
+	holdfast("holdfast, announcing",
+		"HandOverNone: every release is announced, and nothing handed over", announcing()),
+	holdfastRedLock("holdfast redlock", "defaults", redlock.Options{}),
+	holdfastRedLock("holdfast redlock, durable",
+		"FsyncAlways stated, so that nobody asks for how long a node has been up",
+		redlock.Options{FsyncAlways: true}),
+
+	rueidisLock("rueidislock",
+		"KeyMajority 1 and NoLoopTracking, as its README has it for one server", 0),
+	rueidisLock("rueidislock, patient",
+		"as above, and TryNextAfter 1 s: after 20 ms, its default, a busy server's answer comes "+
+			"too late", time.Second),
+	redsyncOn("redsync, rueidis", "defaults: asks every 50 to 250 ms, and gives up after 32 times",
+		rueidisPools),
+	redsyncOn("redsync, rueidis, 1 ms", "asks every ms, and does not give up", rueidisPools,
+		polling(bestPoll)...),
+	redsyncOn("redsync, rueidis, fail fast", "WithFailFast", rueidisPools,
+		redsync.WithFailFast(true)),
+	redsyncOn("redsync, go-redis", "defaults, as above", goredisPools),
+	redsyncOn("redsync, go-redis, 1 ms", "asks every ms, and does not give up", goredisPools,
+		polling(bestPoll)...),
+	redislockWith("redislock", "exponential backoff from the 16 ms that it recommends, to 512 ms",
+		func() redislock.RetryStrategy {
+			return redislock.ExponentialBackoff(16*time.Millisecond, 512*time.Millisecond)
+		}),
+	redislockWith("redislock, 1 ms", "linear backoff: asks every ms",
+		func() redislock.RetryStrategy { return redislock.LinearBackoff(bestPoll) }),
+	goZero("go-zero, 1 ms", "does not wait: asked every ms", bestPoll),
+	inJava("redisson", "Java: RLock with the watchdog; defaults of the client for a single server"),
+	inJava("redisson, fair", "Java: as above, from getFairLock"),
+	inJava("redisson redlock", "Java: RedissonRedLock of five such clients"),
+}
+
+// Named returns the contestant of that name.
+func Named(name string) (contest.Contestant, error) {
+	for _, c := range all {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return contest.Contestant{}, fmt.Errorf("there is no contestant %q", name)
+}
