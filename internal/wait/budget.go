@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 )
 
@@ -146,21 +145,4 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	case <-b.closing:
 		return false
 	}
-}
-
-// Backoff draws the delays between failing tries. The delay doubles and is drawn from its upper
-// half, so that callers that failed together do not try again together. Its zero value is ready.
-type Backoff struct {
-	delay    time.Duration
-	Failures int // delays drawn so far
-}
-
-// Next returns a delay from 10 ms up to 1 s.
-func (bo *Backoff) Next() time.Duration { return bo.Within(10*time.Millisecond, time.Second) }
-
-// Within returns a delay that starts at first and grows up to longest.
-func (bo *Backoff) Within(first, longest time.Duration) time.Duration {
-	bo.delay = min(max(2*bo.delay, first), longest)
-	bo.Failures++
-	return bo.delay/2 + rand.N(bo.delay/2)
 }
