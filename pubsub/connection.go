@@ -56,7 +56,7 @@ func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (
 	select {
 	case err := <-ended:
 		dedicated.Close()
-		return nil, lostError(err)
+		return nil, cmp.Or(err, net.ErrClosed)
 	default:
 		return &redisConnection{client: dedicated, sharded: sharded, ended: ended}, nil
 	}
@@ -93,7 +93,7 @@ func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) (
 	if reply := pong[0]; reply != nil && !startsWith(reply, "LOADING", "BUSY") &&
 		!strings.Contains(reply.Error(), "'ping'") {
 		rc.broken = true
-		return nil, lostError(reply)
+		return nil, reply
 	}
 	return rc.do(ctx, groups, func(group []string) rueidis.Completed {
 		if rc.sharded {
@@ -122,23 +122,21 @@ func (rc *redisConnection) do(
 	select {
 	case results := <-done:
 		for _, result := range results {
-			if failure := result.NonRedisError(); failure != nil {
-				err = lostError(failure)
+			if err = result.NonRedisError(); err != nil {
 				break
 			}
 			replies = append(replies, result.Error())
 		}
-	case ended := <-rc.ended:
+	case err = <-rc.ended:
+		err = cmp.Or(err, net.ErrClosed)
 		cancel()
 		<-done // the goroutine must not outlive the call
-		err = lostError(ended)
 	}
 	if err != nil {
 		// After a cancellation the server still replies, so close unsubscribes.
 		rc.broken = !errors.Is(err, context.Canceled)
-		return nil, err
 	}
-	return replies, nil
+	return replies, err
 }
 
 // close unsubscribes first unless the connection is broken, so that nothing is subscribed when it
@@ -151,6 +149,3 @@ func (rc *redisConnection) close() {
 	}
 	rc.client.Close()
 }
-
-// lostError returns the error that ended a connection; err may be nil.
-func lostError(err error) error { return cmp.Or(err, net.ErrClosed) }

@@ -79,11 +79,12 @@ func (l *link) subscribe(b batch) error {
 
 // denied handles the error reply to the SUBSCRIBE of a channel. Called with hub.mu held.
 func (l *link) denied(c *channel, reply error) {
-	h := l.hub
+	h, moved := l.hub, redirects(reply)
 	switch {
-	case !refuses(reply):
+	case moved || startsWith(reply, "CLUSTERDOWN", "TRYAGAIN", "LOADING", "BUSY", "MASTERDOWN"):
+		// Another node serves the channel, or the server cannot tell at the moment.
 		delay := c.tries.Next()
-		if redirects(reply) && c.tries.Failures == 1 {
+		if moved && c.tries.Failures == 1 {
 			delay = 0 // not yet redirected by the node that we were redirected to
 		}
 		h.requeue(c, true, delay)
@@ -91,7 +92,17 @@ func (l *link) denied(c *channel, reply error) {
 		// The channel itself may be allowed.
 		paired := c.paired
 		h.pair(c, nil)
-		c.unpaired = func() { h.reportUnpaired(c.name, paired, reply) }
+		c.unpaired = func() {
+			switch {
+			case !h.warned.first(paired[0]):
+			case h.options.OnUnpaired != nil:
+				h.later(func() { h.options.OnUnpaired(c.name, reply) })
+			default:
+				h.log(slog.LevelWarn, "holdfast: the server refuses the paired channels of the "+
+					"channel; it is subscribed without them", "channel", c.name, "paired", paired,
+					"error", reply, "remedy", advice(reply, paired, h.options.Sharded))
+			}
+		}
 		l.add(c)
 	default:
 		if h.warned.first(c.name) {
@@ -102,19 +113,6 @@ func (l *link) denied(c *channel, reply error) {
 		}
 		// A matter of configuration, so asking often gains nothing.
 		h.requeue(c, false, c.tries.Within(time.Second, 30*time.Second))
-	}
-}
-
-// reportUnpaired reports, once, that the paired channels are refused. Called with mu held.
-func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
-	switch {
-	case !h.warned.first(paired[0]):
-	case h.options.OnUnpaired != nil:
-		h.later(func() { h.options.OnUnpaired(channel, reply) })
-	default:
-		h.log(slog.LevelWarn, "holdfast: the server refuses the paired channels of the channel; "+
-			"it is subscribed without them", "channel", channel, "paired", paired, "error", reply,
-			"remedy", advice(reply, paired, h.options.Sharded))
 	}
 }
 

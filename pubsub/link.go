@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"log/slog"
 	"maps"
+	"net"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -29,7 +30,7 @@ type link struct {
 // add takes a channel that is to be subscribed here. A channel without subscribers is dropped
 // instead. Called with hub.mu held.
 func (l *link) add(c *channel) {
-	if c.subscribers.Len() == 0 {
+	if len(c.subscribers) == 0 {
 		l.hub.drop(c)
 		return
 	}
@@ -76,7 +77,7 @@ func (l *link) next() func() error {
 	var expired <-chan time.Time // when the first idle channel has lingered
 	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
 		c := e.Value.(*channel)
-		if c.subscribers.Len() == 0 {
+		if len(c.subscribers) == 0 {
 			if left := h.options.Linger - time.Since(c.idleSince); left > 0 {
 				expired = time.After(left)
 				break
@@ -97,20 +98,17 @@ func (l *link) next() func() error {
 	if len(b.channels) > 0 {
 		return func() error { return l.subscribe(b) }
 	}
-	return func() error { return l.sleep(expired) }
-}
-
-// sleep waits for something to do.
-func (l *link) sleep(expired <-chan time.Time) error {
-	select {
-	case <-l.wake:
-	case <-expired:
-	case err := <-l.conn.lost():
-		return lostError(err)
-	case <-l.hub.running.Done():
-		return l.hub.running.Err()
+	return func() error {
+		select {
+		case <-l.wake:
+		case <-expired:
+		case <-l.conn.lost():
+			return net.ErrClosed
+		case <-h.running.Done():
+			return h.running.Err()
+		}
+		return nil
 	}
-	return nil
 }
 
 // giveBack returns all channels to the router, because the connection was lost or could not be

@@ -8,13 +8,6 @@ import (
 // redirects reports whether an error reply means that another node serves the channel.
 func redirects(reply error) bool { return startsWith(reply, "MOVED", "ASK") }
 
-// refuses reports whether an error reply means that the server refuses the channel. Otherwise
-// another node serves it, or the server cannot tell at the moment.
-func refuses(reply error) bool {
-	return !redirects(reply) &&
-		!startsWith(reply, "CLUSTERDOWN", "TRYAGAIN", "LOADING", "BUSY", "MASTERDOWN")
-}
-
 // startsWith reports whether the code of an error reply is one of codes.
 func startsWith(reply error, codes ...string) bool {
 	code, _, _ := strings.Cut(reply.Error(), " ")
