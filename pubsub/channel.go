@@ -26,13 +26,11 @@ type channel struct {
 	name  string
 	phase phase
 
-	// paired are the paired channels that its commands name too. Set when the channel gets a link;
-	// replaced, never modified.
-	paired []string
+	paired []string // that its commands name too, set with link; replaced, never modified
 
-	// unpaired reports that the server refused the paired channels, so that paired is empty; nil
-	// unless it did. To be called with mu held when the server has accepted the channel: before
-	// that, the refusal may have been of the channel itself.
+	// unpaired reports, once, that paired is empty because the server refused the paired channels;
+	// else nil. Called with mu held when the server has accepted the channel: before that, the
+	// refusal may have been of the channel itself.
 	unpaired func()
 
 	subscribers []*Subscription // the next one to be woken first
@@ -157,17 +155,12 @@ func (c *channel) leaveLink() {
 		return
 	}
 	delete(c.link.members, c)
-	c.notIdle()
-	if len(c.link.members) == 0 {
-		wait.Fire(c.link.wake) // nothing left to do: it ends
-	}
-	c.link = nil
-}
-
-// notIdle takes the channel off its link's idle list.
-func (c *channel) notIdle() {
 	if c.idle != nil {
 		c.link.idle.Remove(c.idle)
 		c.idle = nil
 	}
+	if len(c.link.members) == 0 {
+		wait.Fire(c.link.wake) // nothing left to do: it ends
+	}
+	c.link = nil
 }

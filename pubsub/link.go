@@ -84,7 +84,8 @@ func (l *link) next() func() error {
 			}
 			b.add(c, leaving)
 		}
-		c.notIdle()
+		l.idle.Remove(e)
+		c.idle = nil
 	}
 	if len(b.channels) > 0 {
 		return func() error { return l.unsubscribe(b) }
@@ -111,8 +112,7 @@ func (l *link) next() func() error {
 	}
 }
 
-// giveBack returns all channels to the router, because the connection was lost or could not be
-// made. dialErr is why it could not, or nil.
+// giveBack returns all channels to the router. dialErr is why no connection could be made, if so.
 func (l *link) giveBack(dialErr error) {
 	h := l.hub
 	h.mu.Lock()
@@ -121,12 +121,18 @@ func (l *link) giveBack(dialErr error) {
 	if h.running.Err() != nil {
 		return
 	}
-	out := h.outages.failed(l.node, time.Now())
+	// Nodes that are not in use any more are forgotten: they would have failed again.
+	maps.DeleteFunc(h.outages, func(_ string, out outage) bool {
+		return time.Since(out.until) > time.Minute
+	})
+	out := h.outages[l.node]
+	out.until = time.Now().Add(out.tries.Next())
 	if dialErr != nil && !out.logged {
 		out.logged = true
 		h.log(slog.LevelWarn, "holdfast: no connection to the node; "+
 			"waiters ask every few seconds until there is one", "node", l.node, "error", dialErr)
 	}
+	h.outages[l.node] = out
 	for c := range l.members {
 		h.requeue(c, dialErr != nil, time.Until(out.until))
 	}
@@ -137,22 +143,4 @@ type outage struct {
 	tries  wait.Backoff
 	until  time.Time // do not dial before
 	logged bool
-}
-
-// outages holds the nodes that failed, until they accept a channel again. Hub.mu guards it.
-type outages map[string]*outage
-
-// failed records another failure of the node. It forgets the nodes that are not in use any more: if
-// they were, they would have failed again.
-func (o outages) failed(node string, now time.Time) *outage {
-	maps.DeleteFunc(o, func(_ string, out *outage) bool {
-		return now.Sub(out.until) > time.Minute
-	})
-	out := o[node]
-	if out == nil {
-		out = new(outage)
-		o[node] = out
-	}
-	out.until = now.Add(out.tries.Next())
-	return out
 }

@@ -33,8 +33,7 @@ func advice(reply error, channels []string, sharded bool) string {
 // warnings is the set of channels whose refusal was logged. Hub.mu guards it.
 type warnings map[string]struct{}
 
-// mostWarnings bounds the set, because there may be any number of channels.
-const mostWarnings = 1000
+const mostWarnings = 1000 // because there may be any number of channels
 
 // first adds the channel to the set and reports whether it was new. A full set is cleared first: a
 // warning that repeats is better than memory that grows.

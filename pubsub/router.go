@@ -10,8 +10,8 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Route returns where a channel is served: a key of the node, and the client of that node from which
-// a connection can be dedicated. Channels with the same key share one connection. On a cluster with
+// Route returns where a channel is served: the node's key, and the node's client from which a
+// connection can be dedicated. Channels with the same key share one connection. On a cluster with
 // sharded channels the client must be that of the node, as rueidis.Client.Nodes returns it: the
 // client of the whole cluster refuses channels of different slots on one connection.
 //
@@ -24,8 +24,7 @@ import (
 // growing delays of up to a second.
 type Route func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error)
 
-// routeTimeout bounds one call of Route.
-const routeTimeout = 5 * time.Second
+const routeTimeout = 5 * time.Second // of one call of Route
 
 // router assigns channels to links. All delays between attempts are spent here, so a link never has
 // to hold back a channel. Its goroutine exists only while there are channels to assign. Hub.mu
@@ -110,7 +109,7 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 
 	h.mu.Lock()
 	defer h.unlock()
-	out := h.outages[node]
+	untilDial := time.Until(h.outages[node].until)
 	switch {
 	case c.phase != routing: // dropped meanwhile
 	case err != nil:
@@ -120,9 +119,9 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 		}
 		h.router.failing = true
 		h.enqueue(c, c.tries.Next())
-	case out != nil && out.until.After(time.Now()):
+	case untilDial > 0:
 		h.router.failing = false
-		h.enqueue(c, time.Until(out.until))
+		h.enqueue(c, untilDial)
 	default:
 		h.router.failing, c.refresh = false, false
 		h.pair(c, paired)

@@ -16,16 +16,8 @@ type Subscription struct {
 	advice  atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
 
 	// channels are those that it listens to, first the one that it was made for. Nil once the
-	// Subscription is closed, and empty from the start when the hub was closed. Guarded by hub.mu.
+	// Subscription is closed, and from the start when the hub was closed. Guarded by hub.mu.
 	channels []*channel
-	single   [1]*channel // backs channels if there is one, to save an allocation
-}
-
-// newSubscription returns a Subscription that has joined no channel yet.
-func newSubscription(h *Hub, topic string) *Subscription {
-	s := &Subscription{hub: h, topic: topic, permits: make(chan struct{}, 1)}
-	s.channels = s.single[:0]
-	return s
 }
 
 // C returns the channel that delivers permits. A receive consumes one: something may have changed,
@@ -59,7 +51,7 @@ func (s *Subscription) Close() {
 			h.abandon(c)
 		}
 	}
-	s.channels, s.single = nil, [1]*channel{}
+	s.channels = nil
 }
 
 // Paired reports whether the channel is confirmed at present with its paired channels. It is false

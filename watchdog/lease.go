@@ -22,11 +22,8 @@ var (
 // Lease is one lease under watch. Its owner sets the exported fields before [Watchdog.Add]; from
 // then on they are constant. A Lease is added once, to one watchdog, and must not be copied.
 type Lease struct {
-	// Group is equal for leases that may be renewed by one call, such as the leases on one node.
-	Group string
-
-	// Value tells the [RenewFunc] what to renew. The watchdog does not use it.
-	Value any
+	Group string // equal for leases that may be renewed by one call, such as those on one node
+	Value any    // tells the [RenewFunc] what to renew; the watchdog does not use it
 
 	// OnLost, unless nil, is called at most once, when the lease is lost, with [ErrExpired] or
 	// [ErrGone]. It runs without the watchdog's mutex, on a goroutine that other leases depend on.
@@ -88,8 +85,7 @@ func (d *deadlines) Pop() any {
 // epoch adds the monotonic reading, which UnixNano would lose.
 var epoch = time.Now()
 
-// never is an instant that does not come.
-const never time.Duration = math.MaxInt64
+const never time.Duration = math.MaxInt64 // an instant that does not come
 
 // now returns the current instant, counted from epoch.
 func now() time.Duration { return time.Since(epoch) }

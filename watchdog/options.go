@@ -32,14 +32,9 @@ type Options struct {
 	// Lease is how long a lease lasts after a renewal, at least 1 ms. It is renewed every Lease/3.
 	Lease time.Duration
 
-	// BatchSize is the largest number of leases renewed by one call. Defaults to 100.
-	BatchSize int
-
-	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time for a retry.
-	CallTimeout time.Duration
-
-	// Renew renews a batch of leases.
-	Renew RenewFunc
+	Renew       RenewFunc     // renews a batch of leases
+	BatchSize   int           // the largest number of leases in one call; defaults to 100
+	CallTimeout time.Duration // bounds one call; defaults to Lease/6, which leaves time for a retry
 
 	// OnFailure, unless nil, is called after each call of Renew that left leases unknown, with
 	// their number, unless the watchdog was closed meanwhile. It runs without the watchdog's mutex,
