@@ -23,9 +23,8 @@ const (
 
 // channel is one channel of a Hub, with the subscribers that share it. Hub.mu guards it.
 type channel struct {
-	name  string
-	phase phase
-
+	name   string
+	phase  phase
 	paired []string // that its commands name too, set with link; replaced, never modified
 
 	// unpaired reports, once, that paired is empty because the server refused the paired channels;
@@ -126,9 +125,8 @@ func (h *Hub) abandon(c *channel) {
 	}
 }
 
-// requeue takes a channel off its link and returns it to the router, to be assigned again after a
-// delay. A channel without subscribers, or of a closed hub, is dropped instead. Called with mu
-// held.
+// requeue takes a channel off its link and has the router assign it again after a delay. It drops a
+// channel without subscribers, or of a closed hub. Called with mu held.
 func (h *Hub) requeue(c *channel, refresh bool, delay time.Duration) {
 	if len(c.subscribers) == 0 || c.phase == dropped {
 		h.drop(c)

@@ -48,8 +48,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
-// subscribe asks the server for channels. By the time it replies, the hook has confirmed those that
-// it accepts.
+// subscribe asks the server for channels. When it replies, the hook has confirmed the accepted.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.subscribe(h.running, b.names)
@@ -113,8 +112,7 @@ func (l *link) denied(c *channel, reply error) {
 	}
 }
 
-// unsubscribe unsubscribes from channels. A channel that has got a subscriber meanwhile is
-// subscribed again.
+// unsubscribe unsubscribes channels, and subscribes again those that got a subscriber.
 func (l *link) unsubscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.unsubscribe(h.running, b.names)

@@ -18,9 +18,8 @@ type Options struct {
 	Route   Route // finds the node of a channel
 	Sharded bool  // SSUBSCRIBE instead of SUBSCRIBE: they do not reach each other's channels
 
-	// Linger is how long a channel stays subscribed after its last subscriber left, so that one
-	// that comes back soon finds it confirmed. A negative value unsubscribes at once. Defaults to
-	// [DefaultLinger].
+	// Linger is how long a channel stays subscribed after its last subscriber left, for one that
+	// comes back soon. A negative value unsubscribes at once. Defaults to [DefaultLinger].
 	Linger time.Duration
 
 	// Paired returns the paired channels of a channel, which are subscribed and unsubscribed
@@ -147,8 +146,7 @@ func (h *Hub) join(s *Subscription, name string) {
 // Resume adds a subscriber that has not asked yet, without Topic.Also, to a channel that is
 // confirmed at present with its paired channels, because it has subscribers or lingers. There is no
 // permit then: the caller can ask at once, and hears of what happens from now on. For any other
-// channel, and on a closed Hub, Resume starts nothing and returns nil, without an allocation. It
-// never blocks.
+// channel, and on a closed Hub, it returns nil, and starts and allocates nothing. It never blocks.
 func (h *Hub) Resume(to Topic) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 )
 
 // link is one connection to one node, from the dial to its end, with the channels on it. It never
-// redials: when its connection is lost, the router assigns the channels to a new link, maybe of
-// another node.
+// redials: when it is lost, the router assigns the channels to a new link, maybe of another node.
 type link struct {
 	hub  *Hub
 	node string

@@ -8,8 +8,7 @@ import (
 	"holdfast/internal/wait"
 )
 
-// schedule watches the clock until the watchdog closes. It reports deadlines and starts the rounds,
-// which do the work that may block.
+// schedule reports deadlines and starts the rounds, whose work may block, until w closes.
 func (w *Watchdog) schedule() {
 	for w.ctx.Err() == nil {
 		for l := w.expired(); l != nil; l = w.expired() {
@@ -48,8 +47,7 @@ func (w *Watchdog) wakeBy(t time.Duration) {
 	}
 }
 
-// plan ticks if it is time, starts the rounds that have a batch due, and returns when to call it
-// again.
+// plan ticks if it is time, starts the rounds with a batch due, and returns when to call it again.
 func (w *Watchdog) plan() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,8 +85,8 @@ func (w *Watchdog) plan() time.Duration {
 	return next
 }
 
-// enqueue queues the renewable leases that have less than limit left and are not queued yet. Called
-// with mu held.
+// enqueue queues the renewable leases with less than limit left, unless they are in the queue.
+// Called with mu held.
 func (w *Watchdog) enqueue(t, limit time.Duration) {
 	w.nextEarly = never
 	due := make(map[string][]*Lease)
