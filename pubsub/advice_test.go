@@ -13,7 +13,8 @@ func advised(t *testing.T) (first, second *Subscription, publish func(message st
 	t.Cleanup(h.Close)
 	c := &channel{name: "order", phase: confirmed, link: &link{hub: h, wake: make(chan struct{}, 1)}}
 	h.channels[c.name] = c
-	first, second = newSubscription(h, "lock"), newSubscription(h, "lock")
+	first = &Subscription{hub: h, topic: "lock", permits: make(chan struct{}, 1)}
+	second = &Subscription{hub: h, topic: "lock", permits: make(chan struct{}, 1)}
 	c.join(first)
 	c.join(second)
 	return first, second, func(message string) {

@@ -23,22 +23,19 @@ const (
 
 // channel is one channel of a Hub, with the subscribers that share it. Hub.mu guards it.
 type channel struct {
-	name  string
-	phase phase
+	name   string
+	phase  phase
+	paired []string // that its commands name too, set with link; replaced, never modified
 
-	// paired are the paired channels that its commands name too. Set when the channel gets a link;
-	// replaced, never modified.
-	paired []string
-
-	// unpaired reports that the server refused the paired channels, so that paired is empty; nil
-	// unless it did. To be called with mu held when the server has accepted the channel: before
-	// that, the refusal may have been of the channel itself.
+	// unpaired reports, once, that paired is empty because the server refused the paired channels;
+	// else nil. Called with mu held when the server has accepted the channel: before that, the
+	// refusal may have been of the channel itself.
 	unpaired func()
 
-	subscribers list.List     // of *Subscription, the next one to be woken first
-	link        *link         // nil while phase is routing, or dropped unless that was by Close
-	idle        *list.Element // of link.idle, nil when it is not in the list
-	idleSince   time.Time     // when the last subscriber left, valid while there are none
+	subscribers []*Subscription // the next one to be woken first
+	link        *link           // nil while phase is routing, or dropped unless that was by Close
+	idle        *list.Element   // of link.idle, nil when it is not in the list
+	idleSince   time.Time       // when the last subscriber left, valid while there are none
 
 	// Used by the router.
 	due     time.Time    // not to be routed before
@@ -48,44 +45,29 @@ type channel struct {
 
 // join adds a subscriber, behind those that wait already.
 func (c *channel) join(s *Subscription) {
-	s.memberships = append(s.memberships, membership{c, c.subscribers.PushBack(s)})
+	c.subscribers = append(c.subscribers, s)
+	s.channels = append(s.channels, c)
 }
 
 // isPaired reports whether the channel is confirmed with its paired channels. The server accepts a
 // command as a whole or not at all, so a confirmation of the channel's own name confirms them all.
 func (c *channel) isPaired() bool { return c.phase == confirmed && len(c.paired) > 0 }
 
-// hear gives permits for a message. "0" is for a single waiter. A number above 1 is for all waiters
-// and no reason to ask. Any other message wakes all of them: waking too many costs a request each,
-// waking too few costs a wait.
+// hear gives permits for a message. "0" is for one waiter of each topic, because it does not name
+// the topic. A number above 1 is for all waiters and no reason to ask. Any other message wakes all
+// of them: waking too many costs a request each, waking too few costs a wait.
 func (c *channel) hear(message string) {
-	if message == "0" {
-		c.wakeOneOfEachTopic()
+	if message != "0" {
+		number, err := strconv.ParseInt(message, 10, 64)
+		if err != nil || number <= 1 {
+			number = 0
+		}
+		c.wakeAll(number)
 		return
 	}
-	number, err := strconv.ParseInt(message, 10, 64)
-	if err != nil || number <= 1 {
-		number = 0
-	}
-	c.wakeAll(number)
-}
-
-// wakeOne gives a permit to the first subscriber of a topic without one to ask, and moves it to the
-// back. When all have one there is nothing to do: each of them will ask after this moment.
-func (c *channel) wakeOne(topic string) {
-	for e := c.subscribers.Front(); e != nil; e = e.Next() {
-		if s := e.Value.(*Subscription); s.topic == topic && s.permit(0) {
-			c.subscribers.MoveToBack(e)
-			return
-		}
-	}
-}
-
-// wakeOneOfEachTopic is for a message that does not name the topic.
-func (c *channel) wakeOneOfEachTopic() {
 	topics := make([]string, 0, 4) // on the stack, because there are nearly never more
-	for e := c.subscribers.Front(); e != nil; e = e.Next() {
-		if s := e.Value.(*Subscription); !slices.Contains(topics, s.topic) {
+	for _, s := range c.subscribers {
+		if !slices.Contains(topics, s.topic) {
 			topics = append(topics, s.topic)
 		}
 	}
@@ -94,10 +76,21 @@ func (c *channel) wakeOneOfEachTopic() {
 	}
 }
 
+// wakeOne gives a permit to the first subscriber of a topic without one to ask, and moves it to the
+// back. When all have one there is nothing to do: each of them will ask after this moment.
+func (c *channel) wakeOne(topic string) {
+	for i, s := range c.subscribers {
+		if s.topic == topic && s.permit(0) {
+			c.subscribers = append(slices.Delete(c.subscribers, i, i+1), s)
+			return
+		}
+	}
+}
+
 // wakeAll gives every subscriber a permit, with the number of Subscription.permit.
 func (c *channel) wakeAll(number int64) {
-	for e := c.subscribers.Front(); e != nil; e = e.Next() {
-		e.Value.(*Subscription).permit(number)
+	for _, s := range c.subscribers {
+		s.permit(number)
 	}
 }
 
@@ -112,24 +105,30 @@ func (h *Hub) pair(c *channel, paired []string) {
 	c.paired, c.unpaired = paired, nil
 }
 
-// abandon drops a channel without subscribers, or lets it linger. Called with mu held.
+// abandon drops a channel without subscribers, or lets it linger. unsubscribe drops one that is
+// leaving. Called with mu held.
 func (h *Hub) abandon(c *channel) {
 	switch c.phase {
 	case routing, wanted:
 		h.drop(c)
 		wait.Fire(h.router.wake)
 	case asking, confirmed:
-		c.linger()
-	case leaving, dropped:
-		// Nothing to do: unsubscribe drops a leaving channel itself.
+		c.idleSince = time.Now()
+		if c.idle != nil {
+			c.link.idle.MoveToBack(c.idle)
+			return
+		}
+		c.idle = c.link.idle.PushBack(c)
+		if c.link.idle.Len() == 1 {
+			wait.Fire(c.link.wake) // it has no timer yet
+		}
 	}
 }
 
-// requeue takes a channel off its link and returns it to the router, to be assigned again after a
-// delay. A channel without subscribers, or of a closed hub, is dropped instead. Called with mu
-// held.
+// requeue takes a channel off its link and has the router assign it again after a delay. It drops a
+// channel without subscribers, or of a closed hub. Called with mu held.
 func (h *Hub) requeue(c *channel, refresh bool, delay time.Duration) {
-	if c.subscribers.Len() == 0 || c.phase == dropped {
+	if len(c.subscribers) == 0 || c.phase == dropped {
 		h.drop(c)
 		return
 	}
@@ -154,30 +153,12 @@ func (c *channel) leaveLink() {
 		return
 	}
 	delete(c.link.members, c)
-	c.notIdle()
-	if len(c.link.members) == 0 {
-		wait.Fire(c.link.wake) // nothing left to do: it ends
-	}
-	c.link = nil
-}
-
-// linger puts the channel at the end of its link's idle list.
-func (c *channel) linger() {
-	c.idleSince = time.Now()
-	if c.idle != nil {
-		c.link.idle.MoveToBack(c.idle)
-		return
-	}
-	c.idle = c.link.idle.PushBack(c)
-	if c.link.idle.Len() == 1 {
-		wait.Fire(c.link.wake) // it has no timer yet
-	}
-}
-
-// notIdle takes the channel off its link's idle list.
-func (c *channel) notIdle() {
 	if c.idle != nil {
 		c.link.idle.Remove(c.idle)
 		c.idle = nil
 	}
+	if len(c.link.members) == 0 {
+		wait.Fire(c.link.wake) // nothing left to do: it ends
+	}
+	c.link = nil
 }

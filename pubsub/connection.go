@@ -26,12 +26,9 @@ type connection interface {
 }
 
 const (
-	// replyTimeout bounds the wait for a server that accepts commands and does not reply, which
-	// rueidis does not detect if its pings are turned off.
-	replyTimeout = 10 * time.Second
-
-	// farewellTimeout bounds the UNSUBSCRIBE before the connection is closed.
-	farewellTimeout = 500 * time.Millisecond
+	// replyTimeout is for a server that does not reply. rueidis notices that only by its pings.
+	replyTimeout    = 10 * time.Second
+	farewellTimeout = 500 * time.Millisecond // for UNSUBSCRIBE before the connection is closed
 )
 
 // redisConnection is a dedicated connection of rueidis. At the end it is closed and not returned to
@@ -44,9 +41,9 @@ type redisConnection struct {
 	broken  bool
 }
 
-// dialRedis dials with a client. It blocks for at most twice the dial timeout of the client (the
-// connection, and the greeting on it), four times with RESP2. The hooks run on the reader of the
-// connection, possibly before dialRedis returns and after close.
+// dialRedis blocks for at most twice the dial timeout of the client (the connection, and the
+// greeting on it), four times with RESP2. The hooks run on the reader of the connection, possibly
+// before dialRedis returns and after close.
 func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error) {
 	if client == nil {
 		return nil, errors.New("pubsub: the Route named a node without a client")
@@ -56,7 +53,7 @@ func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (
 	select {
 	case err := <-ended:
 		dedicated.Close()
-		return nil, lostError(err)
+		return nil, cmp.Or(err, net.ErrClosed)
 	default:
 		return &redisConnection{client: dedicated, sharded: sharded, ended: ended}, nil
 	}
@@ -78,10 +75,10 @@ func (rc *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]
 // unsubscribe gets its replies after all pushes of the server, because they are the replies to the
 // PINGs that rueidis sends. An empty group stands for all channels.
 //
-// It returns an error if the server must not be sent an UNSUBSCRIBE. rueidis sends a PING of its
-// own after each of those, to tell where their replies end. It panics, in a goroutine of its own,
-// when that PING is refused for a reason that it does not know: MISCONF on a server that cannot
-// save, MASTERDOWN on a replica. Closing the connection ends the subscriptions instead.
+// It returns an error if the server must not be sent an UNSUBSCRIBE. rueidis sends a PING after
+// each, to tell where its replies end, and panics, in a goroutine of its own, when that is refused
+// for a reason that it does not know: MISCONF on a server that cannot save, MASTERDOWN on a
+// replica. Closing the connection ends the subscriptions instead.
 func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
 	pong, err := rc.do(ctx, [][]string{nil}, func([]string) rueidis.Completed {
 		return rc.client.B().Ping().Build()
@@ -93,7 +90,7 @@ func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) (
 	if reply := pong[0]; reply != nil && !startsWith(reply, "LOADING", "BUSY") &&
 		!strings.Contains(reply.Error(), "'ping'") {
 		rc.broken = true
-		return nil, lostError(reply)
+		return nil, reply
 	}
 	return rc.do(ctx, groups, func(group []string) rueidis.Completed {
 		if rc.sharded {
@@ -122,23 +119,21 @@ func (rc *redisConnection) do(
 	select {
 	case results := <-done:
 		for _, result := range results {
-			if failure := result.NonRedisError(); failure != nil {
-				err = lostError(failure)
+			if err = result.NonRedisError(); err != nil {
 				break
 			}
 			replies = append(replies, result.Error())
 		}
-	case ended := <-rc.ended:
+	case err = <-rc.ended:
+		err = cmp.Or(err, net.ErrClosed)
 		cancel()
 		<-done // the goroutine must not outlive the call
-		err = lostError(ended)
 	}
 	if err != nil {
 		// After a cancellation the server still replies, so close unsubscribes.
 		rc.broken = !errors.Is(err, context.Canceled)
-		return nil, err
 	}
-	return replies, nil
+	return replies, err
 }
 
 // close unsubscribes first unless the connection is broken, so that nothing is subscribed when it
@@ -151,6 +146,3 @@ func (rc *redisConnection) close() {
 	}
 	rc.client.Close()
 }
-
-// lostError returns the error that ended a connection; err may be nil.
-func lostError(err error) error { return cmp.Or(err, net.ErrClosed) }

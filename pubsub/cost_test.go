@@ -41,7 +41,7 @@ func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 	}
 }
 
-// The objects are the Subscription, its permits, and its entry among the others.
+// The objects are the Subscription, its permits, and the list of its channels.
 func TestSubscribingToALingeringChannelAllocatesThreeObjects(t *testing.T) {
 	h := lingering(t)
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Resume(Topic{Channel: "c"}).Close() }), 3.0)

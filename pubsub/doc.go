@@ -27,12 +27,11 @@
 //
 // # Paired channels
 //
-// A channel may have paired channels; see [Options].Paired. The server executes a command for them
-// and their channel as a whole. A count of listeners on the server (PUBSUB NUMSUB) therefore
-// includes those of this package on both, or on neither. The surplus of the channel is the other
-// listeners, at any instant: while it is subscribed, while it lingers, when the connection is lost
-// or the Hub is closed. A paired channel that only this process listens on can also bring it
-// messages that are not for all: they go to [Options].OnDirect and give no permits.
+// A channel may have paired channels; see [Options].Paired. The server executes a command for all
+// of them as a whole, so a count of its listeners (PUBSUB NUMSUB) includes this package on both, or
+// on neither. The surplus of the channel is the other listeners, at any instant: also while it
+// lingers, when the connection is lost or the Hub is closed. Messages on a paired channel, which
+// may be for this process alone, go to [Options].OnDirect and give no permits.
 //
 // # The life of a channel
 //
@@ -45,6 +44,5 @@
 //	           wanted <----- subscriber joined ------ reply --- leaving
 //	          dropped <--- no subscriber -------------/         (UNSUBSCRIBE)
 //
-// A channel that is refused together with its paired channels goes back from asking to wanted once,
-// and is then asked for by itself.
+// A channel that is refused with its paired channels goes back to wanted once, without them.
 package pubsub

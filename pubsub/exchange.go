@@ -11,11 +11,10 @@ import (
 	"holdfast/internal/wait"
 )
 
-// batch is the channels of one exchange with the server. names are those for the command of each
-// channel: its own first, because the push for the first name is the reply to a SUBSCRIBE.
+// batch is the channels of one exchange with the server.
 type batch struct {
 	channels []*channel
-	names    [][]string
+	names    [][]string // of each channel its own first: the push for that replies to a SUBSCRIBE
 }
 
 // add adds a channel, which is in phase p from now on. Called with hub.mu held.
@@ -49,8 +48,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
-// subscribe asks the server for channels. The hook has confirmed those that it accepts by the time
-// the replies are here.
+// subscribe asks the server for channels. When it replies, the hook has confirmed the accepted.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.subscribe(h.running, b.names)
@@ -68,7 +66,7 @@ func (l *link) subscribe(b batch) error {
 			c.unpaired()
 		}
 	}
-	if out := h.outages[l.node]; out != nil && slices.Contains(replies, nil) {
+	if out, failed := h.outages[l.node]; failed && slices.Contains(replies, nil) {
 		delete(h.outages, l.node)
 		if out.logged {
 			h.log(slog.LevelInfo, "holdfast: connected to the node again", "node", l.node)
@@ -79,25 +77,34 @@ func (l *link) subscribe(b batch) error {
 
 // denied handles the error reply to the SUBSCRIBE of a channel. Called with hub.mu held.
 func (l *link) denied(c *channel, reply error) {
-	h := l.hub
+	h, moved := l.hub, redirects(reply)
 	switch {
-	case !refuses(reply):
+	case moved || startsWith(reply, "CLUSTERDOWN", "TRYAGAIN", "LOADING", "BUSY", "MASTERDOWN"):
+		// Another node serves the channel, or the server cannot tell at the moment.
 		delay := c.tries.Next()
-		if redirects(reply) && c.tries.Failures == 1 {
+		if moved && c.tries.Failures == 1 {
 			delay = 0 // not yet redirected by the node that we were redirected to
 		}
 		h.requeue(c, true, delay)
-	case len(c.paired) > 0:
-		// The channel itself may be allowed.
+	case len(c.paired) > 0: // the channel itself may be allowed
 		paired := c.paired
 		h.pair(c, nil)
-		c.unpaired = func() { h.reportUnpaired(c.name, paired, reply) }
+		c.unpaired = func() {
+			switch {
+			case !h.warned.first(paired[0]):
+			case h.options.OnUnpaired != nil:
+				h.reports = append(h.reports, func() { h.options.OnUnpaired(c.name, reply) })
+			default:
+				h.log(slog.LevelWarn, "holdfast: the server refuses the paired channels of the "+
+					"channel; it is subscribed without them", "channel", c.name, "paired", paired,
+					"error", reply, "remedy", advice(reply, paired, h.options.Sharded))
+			}
+		}
 		l.add(c)
 	default:
 		if h.warned.first(c.name) {
-			h.log(slog.LevelWarn,
-				"holdfast: the server refuses the channel; its waiters ask every few seconds instead",
-				"channel", c.name, "error", reply,
+			h.log(slog.LevelWarn, "holdfast: the server refuses the channel; "+
+				"its waiters ask every few seconds instead", "channel", c.name, "error", reply,
 				"remedy", advice(reply, []string{c.name}, h.options.Sharded))
 		}
 		// A matter of configuration, so asking often gains nothing.
@@ -105,21 +112,7 @@ func (l *link) denied(c *channel, reply error) {
 	}
 }
 
-// reportUnpaired reports, once, that the paired channels are refused. Called with mu held.
-func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
-	switch {
-	case !h.warned.first(paired[0]):
-	case h.options.OnUnpaired != nil:
-		h.later(func() { h.options.OnUnpaired(channel, reply) })
-	default:
-		h.log(slog.LevelWarn, "holdfast: the server refuses the paired channels of the channel; "+
-			"it is subscribed without them", "channel", channel, "paired", paired, "error", reply,
-			"remedy", advice(reply, paired, h.options.Sharded))
-	}
-}
-
-// unsubscribe unsubscribes from channels. A channel that has got a subscriber meanwhile is
-// subscribed again.
+// unsubscribe unsubscribes channels, and subscribes again those that got a subscriber.
 func (l *link) unsubscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.unsubscribe(h.running, b.names)
@@ -132,8 +125,7 @@ func (l *link) unsubscribe(b batch) error {
 		switch reply := replies[i]; {
 		case reply == nil:
 			l.add(c)
-		case redirects(reply):
-			// The slot has moved, which ended the subscription.
+		case redirects(reply): // the slot has moved, which ended the subscription
 			h.requeue(c, true, 0)
 		default:
 			return reply // still subscribed: closing the connection ends that too

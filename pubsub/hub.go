@@ -11,27 +11,20 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// DefaultLinger is the default of [Options].Linger.
-const DefaultLinger = time.Second
+const DefaultLinger = time.Second // of [Options].Linger
 
 // Options configure a [Hub]. Route is required.
 type Options struct {
-	// Route finds the node of a channel. Required.
-	Route Route
+	Route   Route // finds the node of a channel
+	Sharded bool  // SSUBSCRIBE instead of SUBSCRIBE: they do not reach each other's channels
 
-	// Sharded selects SSUBSCRIBE and SUNSUBSCRIBE instead of SUBSCRIBE and UNSUBSCRIBE. The two
-	// kinds of channel do not reach each other. Defaults to false.
-	Sharded bool
-
-	// Linger is how long a channel stays subscribed after its last subscriber left, so that one
-	// that comes back soon finds it confirmed. A negative value unsubscribes at once. Defaults to
-	// [DefaultLinger].
+	// Linger is how long a channel stays subscribed after its last subscriber left, for one that
+	// comes back soon. A negative value unsubscribes at once. Defaults to [DefaultLinger].
 	Linger time.Duration
 
 	// Paired returns the paired channels of a channel, which are subscribed and unsubscribed
 	// together with it. A paired channel belongs to one channel, is not subscribed to by itself,
-	// and must be in the slot of its channel if channels are sharded. Its messages give no permits;
-	// see OnDirect.
+	// and must be in the slot of its channel if channels are sharded.
 	//
 	// If the server refuses the command, for instance because no ACL rule matches the paired
 	// channels, the channel is asked for again at once without them. It stays without them until
@@ -41,16 +34,16 @@ type Options struct {
 	// connection, and must not block. Its result is not modified. Defaults to no paired channels.
 	Paired func(channel string) []string
 
-	// OnDirect is called with every message on a paired channel, and with the name of that channel.
-	// It runs on the reader of a connection, concurrently with those of other connections, and must
-	// not block. It may use the Hub, except for Close, and Subscriptions. It may take a mutex under
-	// which they are used; Hub.Close must not be called with such a mutex held. It is still called
-	// while Hub.Close waits, but not after that has returned. Defaults to ignoring the messages.
+	// OnDirect, unless nil, is called with every message on a paired channel, and with the name of
+	// that channel. It runs on the reader of a connection, concurrently with those of others, and
+	// must not block. It may use the Hub, except for Close, and Subscriptions. It may take a mutex
+	// under which they are used, if Hub.Close is never called with that held. It is still called
+	// while Hub.Close waits, but not after that has returned.
 	OnDirect func(channel, message string)
 
 	// OnUnpaired is called, instead of a warning in the log, when a channel is subscribed without
 	// its paired channels because the server refuses them. It may be called concurrently, and
-	// without a mutex of the Hub. Defaults to the warning.
+	// without a mutex of the Hub.
 	OnUnpaired func(channel string, refusal error)
 
 	// Logger is told about channels that the server refuses and nodes that cannot be reached, once
@@ -64,10 +57,9 @@ type Hub struct {
 	options Options // with defaults
 	dial    func(rueidis.Client, bool, rueidis.PubSubHooks) (connection, error)
 
-	// running ends with Close, while mu is held; work counts every goroutine that was started.
-	running context.Context
+	running context.Context // ends with Close, while mu is held
 	stop    context.CancelFunc
-	work    sync.WaitGroup
+	work    sync.WaitGroup // of every goroutine that was started
 	calls   sync.WaitGroup // of OnDirect; Add is called only under mu, for a name in paired
 	known   atomic.Int64   // the number of channels, to be read without mu
 
@@ -79,9 +71,9 @@ type Hub struct {
 	paired   map[string]struct{} // the paired channels, by which their messages are recognized
 	links    map[string]*link    // by node; without links that are ending
 	router   router
-	outages  outages
+	outages  map[string]outage // by node: those that failed, until they accept a channel again
 	warned   warnings
-	reports  []func() // put off with later
+	reports  []func() // for unlock to call, because a log handler or one of the Options may block
 }
 
 // New returns a Hub without any connection. It panics if Options.Route is nil.
@@ -101,7 +93,7 @@ func New(o Options) *Hub {
 		paired:   make(map[string]struct{}),
 		links:    make(map[string]*link),
 		router:   router{wake: make(chan struct{}, 1)},
-		outages:  make(outages),
+		outages:  make(map[string]outage),
 		warned:   make(warnings),
 	}
 	h.running, h.stop = context.WithCancel(context.Background())
@@ -121,19 +113,17 @@ type Topic struct {
 
 // Subscribe adds a subscriber. It never blocks: a channel that is not subscribed yet is subscribed
 // in the background, which is tried until it succeeds or the last subscriber has left. The
-// confirmation arrives as a permit on [Subscription.C].
-//
-// On a closed Hub, Subscribe returns a Subscription that never fires.
+// confirmation arrives as a permit on [Subscription.C]. On a closed Hub, Subscribe returns a
+// Subscription that never fires.
 func (h *Hub) Subscribe(to Topic) *Subscription {
-	s := newSubscription(h, to.Name)
+	s := &Subscription{hub: h, topic: to.Name, permits: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.running.Err() != nil {
-		return s
-	}
-	h.join(s, to.Channel)
-	for _, other := range to.Also {
-		h.join(s, other)
+	if h.running.Err() == nil {
+		h.join(s, to.Channel)
+		for _, other := range to.Also {
+			h.join(s, other)
+		}
 	}
 	return s
 }
@@ -156,8 +146,7 @@ func (h *Hub) join(s *Subscription, name string) {
 // Resume adds a subscriber that has not asked yet, without Topic.Also, to a channel that is
 // confirmed at present with its paired channels, because it has subscribers or lingers. There is no
 // permit then: the caller can ask at once, and hears of what happens from now on. For any other
-// channel, and on a closed Hub, Resume returns nil and starts nothing. It never blocks, and does
-// not allocate when it returns nil.
+// channel, and on a closed Hub, it returns nil, and starts and allocates nothing. It never blocks.
 func (h *Hub) Resume(to Topic) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +154,7 @@ func (h *Hub) Resume(to Topic) *Subscription {
 	if c == nil || !c.isPaired() {
 		return nil
 	}
-	s := newSubscription(h, to.Name)
+	s := &Subscription{hub: h, topic: to.Name, permits: make(chan struct{}, 1)}
 	c.join(s)
 	return s
 }
@@ -187,7 +176,6 @@ func (h *Hub) Close() {
 	h.known.Store(0)
 	h.stop()
 	h.mu.Unlock()
-
 	h.work.Wait()
 
 	h.mu.Lock()
@@ -196,11 +184,9 @@ func (h *Hub) Close() {
 	h.calls.Wait()
 }
 
-// deliver passes a message to the subscribers of its channel, or to OnDirect. It runs on the reader
-// of a connection.
-//
-// It ignores which connection the message came from and which phase the channel is in: a message
-// that arrives before we know of the confirmation, or on a connection that is being given up, is a
+// deliver passes a message to the subscribers of its channel, or to OnDirect, on the reader of a
+// connection. It ignores which connection that is and which phase the channel is in: a message that
+// arrives before we know of the confirmation, or on a connection that is being given up, is a
 // reason to ask too.
 func (h *Hub) deliver(m rueidis.PubSubMessage) {
 	h.mu.Lock()
@@ -212,14 +198,13 @@ func (h *Hub) deliver(m rueidis.PubSubMessage) {
 		h.calls.Add(1)
 	}
 	h.mu.Unlock()
-
 	if direct {
 		defer h.calls.Done()
 		h.options.OnDirect(m.Channel, m.Message)
 	}
 }
 
-// unlock releases mu and then makes the calls that were put off with later.
+// unlock releases mu and then calls the reports.
 func (h *Hub) unlock() {
 	reports := h.reports
 	h.reports = nil
@@ -229,11 +214,9 @@ func (h *Hub) unlock() {
 	}
 }
 
-// later puts off a call until unlock, because a log handler or one of the Options may block. Called
-// with mu held, which is released by unlock.
-func (h *Hub) later(report func()) { h.reports = append(h.reports, report) }
-
-// log puts off a log message like later.
+// log adds a log message to the reports. Called with mu held, which is released by unlock.
 func (h *Hub) log(level slog.Level, message string, args ...any) {
-	h.later(func() { h.options.Logger.Log(context.Background(), level, message, args...) })
+	h.reports = append(h.reports, func() {
+		h.options.Logger.Log(context.Background(), level, message, args...)
+	})
 }

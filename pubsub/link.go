@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"log/slog"
 	"maps"
+	"net"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -12,8 +13,7 @@ import (
 )
 
 // link is one connection to one node, from the dial to its end, with the channels on it. It never
-// redials: when its connection is lost, the router assigns the channels to a new link, maybe of
-// another node.
+// redials: when it is lost, the router assigns the channels to a new link, maybe of another node.
 type link struct {
 	hub  *Hub
 	node string
@@ -29,7 +29,7 @@ type link struct {
 // add takes a channel that is to be subscribed here. A channel without subscribers is dropped
 // instead. Called with hub.mu held.
 func (l *link) add(c *channel) {
-	if c.subscribers.Len() == 0 {
+	if len(c.subscribers) == 0 {
 		l.hub.drop(c)
 		return
 	}
@@ -76,14 +76,15 @@ func (l *link) next() func() error {
 	var expired <-chan time.Time // when the first idle channel has lingered
 	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
 		c := e.Value.(*channel)
-		if c.subscribers.Len() == 0 {
+		if len(c.subscribers) == 0 {
 			if left := h.options.Linger - time.Since(c.idleSince); left > 0 {
 				expired = time.After(left)
 				break
 			}
 			b.add(c, leaving)
 		}
-		c.notIdle()
+		l.idle.Remove(e)
+		c.idle = nil
 	}
 	if len(b.channels) > 0 {
 		return func() error { return l.unsubscribe(b) }
@@ -97,24 +98,20 @@ func (l *link) next() func() error {
 	if len(b.channels) > 0 {
 		return func() error { return l.subscribe(b) }
 	}
-	return func() error { return l.sleep(expired) }
-}
-
-// sleep waits for something to do.
-func (l *link) sleep(expired <-chan time.Time) error {
-	select {
-	case <-l.wake:
-	case <-expired:
-	case err := <-l.conn.lost():
-		return lostError(err)
-	case <-l.hub.running.Done():
-		return l.hub.running.Err()
+	return func() error {
+		select {
+		case <-l.wake:
+		case <-expired:
+		case <-l.conn.lost():
+			return net.ErrClosed
+		case <-h.running.Done():
+			return h.running.Err()
+		}
+		return nil
 	}
-	return nil
 }
 
-// giveBack returns all channels to the router, because the connection was lost or could not be
-// made. dialErr is why it could not, or nil.
+// giveBack returns all channels to the router. dialErr is why no connection could be made, if so.
 func (l *link) giveBack(dialErr error) {
 	h := l.hub
 	h.mu.Lock()
@@ -123,12 +120,18 @@ func (l *link) giveBack(dialErr error) {
 	if h.running.Err() != nil {
 		return
 	}
-	out := h.outages.failed(l.node, time.Now())
+	// Nodes that are not in use any more are forgotten: they would have failed again.
+	maps.DeleteFunc(h.outages, func(_ string, out outage) bool {
+		return time.Since(out.until) > time.Minute
+	})
+	out := h.outages[l.node]
+	out.until = time.Now().Add(out.tries.Next())
 	if dialErr != nil && !out.logged {
 		out.logged = true
 		h.log(slog.LevelWarn, "holdfast: no connection to the node; "+
 			"waiters ask every few seconds until there is one", "node", l.node, "error", dialErr)
 	}
+	h.outages[l.node] = out
 	for c := range l.members {
 		h.requeue(c, dialErr != nil, time.Until(out.until))
 	}
@@ -139,22 +142,4 @@ type outage struct {
 	tries  wait.Backoff
 	until  time.Time // do not dial before
 	logged bool
-}
-
-// outages holds the nodes that failed, until they accept a channel again. Hub.mu guards it.
-type outages map[string]*outage
-
-// failed records another failure of the node. It forgets the nodes that are not in use any more: if
-// they were, they would have failed again.
-func (o outages) failed(node string, now time.Time) *outage {
-	maps.DeleteFunc(o, func(_ string, out *outage) bool {
-		return now.Sub(out.until) > time.Minute
-	})
-	out := o[node]
-	if out == nil {
-		out = new(outage)
-		o[node] = out
-	}
-	out.until = now.Add(out.tries.Next())
-	return out
 }

@@ -163,13 +163,16 @@ func TestNodeWithoutAClientIsAnOutage(t *testing.T) {
 }
 
 func TestOutagesForgetNodesThatNobodyAsksFor(t *testing.T) {
-	o := make(outages)
-	now := time.Now()
-	o.failed("a", now)
-	o.failed("b", now.Add(30*time.Second))
-	require.Len(t, o, 2)
-	o.failed("b", now.Add(80*time.Second))
-	require.Len(t, o, 1)
-	require.Equal(t, 2, o["b"].tries.Failures)
-	require.NotContains(t, o, "a")
+	synctest.Test(t, func(t *testing.T) {
+		h, _, _ := newFake(t, Options{})
+		fail := func(node string) { (&link{hub: h, node: node}).giveBack(nil) }
+		fail("a")
+		time.Sleep(30 * time.Second)
+		fail("b")
+		require.Len(t, h.outages, 2)
+		time.Sleep(50 * time.Second)
+		fail("b")
+		require.Len(t, h.outages, 1)
+		require.Equal(t, 2, h.outages["b"].tries.Failures)
+	})
 }

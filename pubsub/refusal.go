@@ -8,13 +8,6 @@ import (
 // redirects reports whether an error reply means that another node serves the channel.
 func redirects(reply error) bool { return startsWith(reply, "MOVED", "ASK") }
 
-// refuses reports whether an error reply means that the server refuses the channel. Otherwise
-// another node serves it, or the server cannot tell at the moment.
-func refuses(reply error) bool {
-	return !redirects(reply) &&
-		!startsWith(reply, "CLUSTERDOWN", "TRYAGAIN", "LOADING", "BUSY", "MASTERDOWN")
-}
-
 // startsWith reports whether the code of an error reply is one of codes.
 func startsWith(reply error, codes ...string) bool {
 	code, _, _ := strings.Cut(reply.Error(), " ")
@@ -40,8 +33,7 @@ func advice(reply error, channels []string, sharded bool) string {
 // warnings is the set of channels whose refusal was logged. Hub.mu guards it.
 type warnings map[string]struct{}
 
-// mostWarnings bounds the set, because there may be any number of channels.
-const mostWarnings = 1000
+const mostWarnings = 1000 // because there may be any number of channels
 
 // first adds the channel to the set and reports whether it was new. A full set is cleared first: a
 // warning that repeats is better than memory that grows.

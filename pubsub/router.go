@@ -10,25 +10,21 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Route returns where a channel is served: a node key, and the client of that node from which a
+// Route returns where a channel is served: the node's key, and the node's client from which a
 // connection can be dedicated. Channels with the same key share one connection. On a cluster with
 // sharded channels the client must be that of the node, as rueidis.Client.Nodes returns it: the
 // client of the whole cluster refuses channels of different slots on one connection.
 //
 // refresh is true when an earlier result proved wrong: the server said MOVED, the slot moved away,
-// or the node could not be dialled. Channels that need a refresh at the same time are asked for one
-// after another, and refresh is true only in the first such call. A Route with a cache must then
-// clear all of it.
+// or the node could not be dialled. A Route with a cache must then clear all of it: of the channels
+// that need a refresh at the same time, only the first is asked for with refresh.
 //
 // A Route is called by one goroutine at a time, may block, and must return when ctx ends: when the
 // Hub is closed, and after five seconds at the latest. After an error it is called again, with
 // growing delays of up to a second.
-type Route func(
-	ctx context.Context, channel string, refresh bool,
-) (node string, client rueidis.Client, err error)
+type Route func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error)
 
-// routeTimeout bounds one call of Route.
-const routeTimeout = 5 * time.Second
+const routeTimeout = 5 * time.Second // of one call of Route
 
 // router assigns channels to links. All delays between attempts are spent here, so a link never has
 // to hold back a channel. Its goroutine exists only while there are channels to assign. Hub.mu
@@ -56,28 +52,25 @@ func (h *Hub) enqueue(c *channel, delay time.Duration) {
 // route assigns channels until none is queued or the hub is closed.
 func (h *Hub) route() {
 	for {
-		due, next := h.dueChannels(time.Now())
-		switch {
-		case len(due) > 0:
-			refreshed := false
-			for _, c := range due {
-				refreshed = h.assign(c, !refreshed) || refreshed
-			}
-		case next.IsZero():
+		due, next := h.dueChannels()
+		if len(due) == 0 && next.IsZero() {
 			return
-		default:
-			select {
-			case <-time.After(time.Until(next)):
-			case <-h.router.wake:
-			case <-h.running.Done():
-			}
+		}
+		refreshed := false
+		for _, c := range due {
+			refreshed = h.assign(c, !refreshed) || refreshed
+		}
+		select {
+		case <-time.After(time.Until(next)):
+		case <-h.router.wake:
+		case <-h.running.Done():
 		}
 	}
 }
 
-// dueChannels takes the channels that are due off the queue. When there are none, next is when the
-// first of the others is due; it is zero when the queue is empty, and the router has stopped then.
-func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time) {
+// dueChannels takes the channels that are due off the queue. next is when the first of the others
+// is due, or zero. When there are no channels at all, the router has stopped.
+func (h *Hub) dueChannels() (due []*channel, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	queue := h.router.queue
@@ -85,7 +78,7 @@ func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time) {
 	for _, c := range queue {
 		switch {
 		case c.phase != routing: // dropped while it waited
-		case !c.due.After(now):
+		case !c.due.After(time.Now()):
 			due = append(due, c)
 		default:
 			h.router.queue = append(h.router.queue, c)
@@ -116,6 +109,7 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 
 	h.mu.Lock()
 	defer h.unlock()
+	untilDial := time.Until(h.outages[node].until)
 	switch {
 	case c.phase != routing: // dropped meanwhile
 	case err != nil:
@@ -125,27 +119,20 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 		}
 		h.router.failing = true
 		h.enqueue(c, c.tries.Next())
-	default:
+	case untilDial > 0:
 		h.router.failing = false
-		if out := h.outages[node]; out != nil && out.until.After(time.Now()) {
-			h.enqueue(c, time.Until(out.until))
-			break
-		}
-		c.refresh = false
+		h.enqueue(c, untilDial)
+	default:
+		h.router.failing, c.refresh = false, false
 		h.pair(c, paired)
-		h.linkTo(node, client).add(c)
+		l := h.links[node]
+		if l == nil {
+			l = &link{hub: h, node: node, wake: make(chan struct{}, 1),
+				members: make(map[*channel]struct{})}
+			h.links[node] = l
+			h.work.Go(func() { l.run(client) })
+		}
+		l.add(c)
 	}
 	return refresh && err == nil
-}
-
-// linkTo returns the link of a node. It connects to the node if there is none. Called with mu held.
-func (h *Hub) linkTo(node string, client rueidis.Client) *link {
-	l := h.links[node]
-	if l == nil {
-		l = &link{hub: h, node: node, wake: make(chan struct{}, 1),
-			members: make(map[*channel]struct{})}
-		h.links[node] = l
-		h.work.Go(func() { l.run(client) })
-	}
-	return l
 }

@@ -1,7 +1,7 @@
 package pubsub
 
 import (
-	"container/list"
+	"slices"
 	"sync/atomic"
 
 	"holdfast/internal/wait"
@@ -15,23 +15,9 @@ type Subscription struct {
 	permits chan struct{} // sent to under hub.mu only
 	advice  atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
 
-	// memberships has the channel that the Subscription was made for first. It is nil once the
-	// Subscription is closed, and empty from the start when the hub was closed. Guarded by hub.mu.
-	memberships []membership
-	single      [1]membership // backs memberships of one channel, to save an allocation
-}
-
-// membership is the entry of a Subscription among the subscribers of a channel.
-type membership struct {
-	channel *channel
-	element *list.Element
-}
-
-// newSubscription returns a Subscription that has joined no channel yet.
-func newSubscription(h *Hub, topic string) *Subscription {
-	s := &Subscription{hub: h, topic: topic, permits: make(chan struct{}, 1)}
-	s.memberships = s.single[:0]
-	return s
+	// channels are those that it listens to, first the one that it was made for. Nil once the
+	// Subscription is closed, and from the start when the hub was closed. Guarded by hub.mu.
+	channels []*channel
 }
 
 // C returns the channel that delivers permits. A receive consumes one: something may have changed,
@@ -46,40 +32,39 @@ func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
 // Close leaves the channel, or all of them. A permit to ask that was not received goes to another
 // subscriber of its topic on each channel, because it does not say which channel it is from. A
-// channel that has lost its last subscriber stays subscribed for [Options].Linger and is
-// unsubscribed then. Close does not wait for that. Closing again does nothing.
+// channel that has lost its last subscriber is unsubscribed after [Options].Linger. Close does not
+// wait for that. Closing again does nothing.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, m := range s.memberships {
-		m.channel.subscribers.Remove(m.element)
+	for _, c := range s.channels {
+		i := slices.Index(c.subscribers, s)
+		c.subscribers = slices.Delete(c.subscribers, i, i+1)
 	}
 	unused := wait.Fired(s.permits) && s.advice.Load() == 0 // others have heard the number too
-	for _, m := range s.memberships {
+	for _, c := range s.channels {
 		if unused {
-			m.channel.wakeOne(s.topic)
+			c.wakeOne(s.topic)
 		}
-		if m.channel.subscribers.Len() == 0 {
-			h.abandon(m.channel)
+		if len(c.subscribers) == 0 {
+			h.abandon(c)
 		}
 	}
-	s.memberships, s.single = nil, [1]membership{}
+	s.channels = nil
 }
 
 // Paired reports whether the channel is confirmed at present with its paired channels. It is false
-// for a channel without paired channels, for one whose paired channels the server refuses, and once
-// the Subscription or the Hub is closed. Of several channels only the first counts, the one that is
-// not named under "also".
+// for a channel that has none or whose paired channels the server refuses, and once the
+// Subscription or the Hub is closed. Topic.Also does not count.
 func (s *Subscription) Paired() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	return len(s.memberships) > 0 && s.memberships[0].channel.isPaired()
+	return len(s.channels) > 0 && s.channels[0].isPaired()
 }
 
 // permit adds a permit, and returns false if there was one to ask already. A number above 0 is no
-// reason to ask. Called with hub.mu held, so that a Subscription that is closing cannot swallow the
-// permit.
+// reason to ask. Called with hub.mu held, or a Subscription that closes could swallow the permit.
 func (s *Subscription) permit(number int64) bool {
 	// In this order: a number that is received in between leaves no permit to ask behind.
 	if s.advice.Load() == 0 && len(s.permits) > 0 {

@@ -1,10 +1,8 @@
-// Package watchdog keeps leases alive for package rlock, and reports when one is lost. Users of
-// locks do not need it.
+// Package watchdog keeps leases alive for package rlock. Users of locks do not need it.
 //
 // A lease is a right that ends by itself unless it is renewed in time. The watchdog renews leases
-// in batches, every third of the lease time. It reports a lease as lost at the instant from which
-// its holder must no longer trust it. It knows nothing of the store that grants leases: it is given
-// a [RenewFunc].
+// in batches, every third of the lease time, and reports one as lost at the instant from which its
+// holder must no longer trust it. It knows no store that grants leases, only a [RenewFunc].
 //
 // # What a lease may be trusted for
 //
@@ -22,11 +20,10 @@
 //
 //	deadline = start + lease - drift        drift = lease/100 + 2 ms
 //
-// A timer reports the deadline on time whatever a renewal is doing then: waiting for a dead node,
-// waiting to be retried, or not running at all. A process that was stopped reports it when it
-// continues. A caller that must know at once compares [Lease.Deadline] with the clock. On systems
-// where Go's monotonic clock stands still while the machine sleeps, such as Linux, no client-side
-// deadline sees that sleep.
+// The deadline is reported on time whatever a renewal is doing then: waiting for a dead node or for
+// a retry, or not running at all. A process that was stopped reports it when it continues; a caller
+// that must know at once compares [Lease.Deadline] with the clock. On systems where Go's monotonic
+// clock stands still while the machine sleeps, such as Linux, no client-side deadline sees that.
 //
 // # The life of a lease
 //
@@ -41,8 +38,7 @@
 //	                     +--------- the deadline came ------------> ended, OnLost(ErrExpired)
 //
 // Ended is final: neither a late reply nor a late Extend revives a lease, and it cannot be added
-// again. A lease whose deadline has passed counts as ended even while the goroutine that reports it
-// has yet to run.
+// again. A lease whose deadline has passed counts as ended even before that is reported.
 //
 // # When renewals happen
 //
@@ -50,11 +46,10 @@
 // a third of the lease time, so that processes that started together drift apart. A lease that is
 // held only briefly costs no call unless a tick comes meanwhile, and the number of calls does not
 // grow with the number of acquisitions. A lease that is added with less than half of the lease time
-// left, because less was asked for at first, is renewed early: after a third of what it has left,
-// together with all others that are short then.
+// left, because less was asked for, is renewed early: after a third of that, with all short ones.
 //
 // The leases are split by [Lease.Group] and cut into batches. Groups are renewed concurrently, the
 // batches of a group one after the other, by a goroutine that lives as long as there are calls to
-// make. A batch that failed goes to the end of the queue and is retried after a short pause, while
-// it has a lease whose deadline has not come. What becomes due meanwhile joins the queue.
+// make. A batch that failed is retried after a short pause, behind what was due by then, while it
+// has a lease whose deadline has not come.
 package watchdog

@@ -22,16 +22,12 @@ var (
 // Lease is one lease under watch. Its owner sets the exported fields before [Watchdog.Add]; from
 // then on they are constant. A Lease is added once, to one watchdog, and must not be copied.
 type Lease struct {
-	// Group is equal for leases that may be renewed by one call, such as the leases on one node.
-	Group string
+	Group string // equal for leases that may be renewed by one call, such as those on one node
+	Value any    // tells the [RenewFunc] what to renew; the watchdog does not use it
 
-	// Value tells the [RenewFunc] what to renew. The watchdog does not use it.
-	Value any
-
-	// OnLost, unless nil, is called when the lease is lost, with the reason: [ErrExpired] or
-	// [ErrGone]. It is called at most once, without the watchdog's mutex, from a goroutine that
-	// other leases depend on. It must not block and must not call Close; the other methods of the
-	// watchdog are allowed.
+	// OnLost, unless nil, is called at most once, when the lease is lost, with [ErrExpired] or
+	// [ErrGone]. It runs without the watchdog's mutex, on a goroutine that other leases depend on.
+	// It must not block and must not call Close; the watchdog's other methods are allowed.
 	OnLost func(reason error)
 
 	// Watchdog.mu guards the rest, but deadline is read without it.
@@ -57,8 +53,7 @@ func (l *Lease) Deadline() time.Time { return epoch.Add(l.until()) }
 
 func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) }
 
-// live reports whether the lease is watched and may still be trusted at t. Called with Watchdog.mu
-// held.
+// live reports whether l is watched and may be trusted at t. Called with Watchdog.mu held.
 func (l *Lease) live(t time.Duration) bool { return l.stage == watched && t < l.until() }
 
 // deadlines is the heap of the watched leases, the earliest deadline first. Each lease knows its
@@ -81,19 +76,16 @@ func (d *deadlines) Push(x any) {
 }
 
 func (d *deadlines) Pop() any {
-	last := len(*d) - 1
-	l := (*d)[last]
-	(*d)[last] = nil // else the array would keep it alive
-	*d = (*d)[:last]
-	return l
+	clear((*d)[len(*d)-1:]) // else the array would keep the lease alive
+	*d = (*d)[:len(*d)-1]
+	return nil // nobody uses the result of heap.Remove
 }
 
 // epoch is the instant that deadlines are counted from: a Duration can be read atomically, and
 // epoch adds the monotonic reading, which UnixNano would lose.
 var epoch = time.Now()
 
-// never is an instant that does not come.
-const never time.Duration = math.MaxInt64
+const never time.Duration = math.MaxInt64 // an instant that does not come
 
 // now returns the current instant, counted from epoch.
 func now() time.Duration { return time.Since(epoch) }
@@ -103,9 +95,8 @@ func now() time.Duration { return time.Since(epoch) }
 // in whole milliseconds. A lease of 2 ms or less is all drift.
 func Drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
-// Deadline returns the instant until which a lease may be trusted that was taken or renewed by a
-// request sent at start: start + lease - [Drift](lease). It is exclusive: at the deadline the lease
-// is no longer trusted.
+// Deadline returns the instant from which a lease must not be trusted any more that was taken or
+// renewed by a request sent at start: start + lease - [Drift](lease).
 //
 // Take start from time.Now immediately before the request is sent, never after its reply. The
 // deadline has a monotonic reading if start has one; without it a step of the wall clock moves the

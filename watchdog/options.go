@@ -1,7 +1,6 @@
 package watchdog
 
 import (
-	"cmp"
 	"context"
 	"time"
 )
@@ -16,11 +15,11 @@ const (
 	Gone                   // the owner does not hold the lease any more
 )
 
-// RenewFunc renews leases, all of one group, for [Options].Lease each. It returns the outcome for
-// each lease, in the same order. It must not give a lease that is gone to its owner again. A lease
-// that has no outcome because the list is shorter is Unknown. Renewing twice must be harmless. The
-// error says why there are such leases, and is passed to [Options].OnFailure. The outcomes returned
-// with it are valid.
+// RenewFunc renews leases, all of one group, for [Options].Lease each, and returns the outcome for
+// each lease, in the same order. A lease without an outcome, because the list is shorter, is
+// Unknown. The error says why there are such leases, and is passed to [Options].OnFailure; the
+// outcomes returned with it are valid. A lease that is gone must not be given to its owner again.
+// Renewing twice must be harmless.
 //
 // ctx ends after [Options].CallTimeout and when the watchdog closes. RenewFunc must return soon
 // after that: until it does, no other lease of its group is renewed and Close waits. It is called
@@ -33,33 +32,13 @@ type Options struct {
 	// Lease is how long a lease lasts after a renewal, at least 1 ms. It is renewed every Lease/3.
 	Lease time.Duration
 
-	// BatchSize is the largest number of leases renewed by one call. Defaults to 100.
-	BatchSize int
-
-	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time for a retry.
-	CallTimeout time.Duration
-
-	// Renew renews a batch of leases.
-	Renew RenewFunc
+	Renew       RenewFunc     // renews a batch of leases
+	BatchSize   int           // the largest number of leases in one call; defaults to 100
+	CallTimeout time.Duration // bounds one call; defaults to Lease/6, which leaves time for a retry
 
 	// OnFailure, unless nil, is called after each call of Renew that left leases unknown, with
-	// their number, unless the watchdog was closed meanwhile. It is called without the watchdog's
-	// mutex, from several goroutines at once, and must neither block nor call Close. A node that
-	// refuses connections fails many times a second, so a logger should limit its rate.
+	// their number, unless the watchdog was closed meanwhile. It runs without the watchdog's mutex,
+	// on several goroutines at once, and must neither block nor call Close. A node that refuses
+	// connections fails many times a second, so a logger should limit its rate.
 	OnFailure func(group string, leases int, err error)
-}
-
-// withDefaults fills in the defaults. It panics if o cannot be used.
-func (o Options) withDefaults() Options {
-	switch {
-	case o.Lease < time.Millisecond:
-		panic("watchdog: Options.Lease must be at least 1ms, it is " + o.Lease.String())
-	case o.Renew == nil:
-		panic("watchdog: Options.Renew is missing")
-	case o.BatchSize < 0 || o.CallTimeout < 0:
-		panic("watchdog: Options.BatchSize or Options.CallTimeout is negative")
-	}
-	o.BatchSize = cmp.Or(o.BatchSize, 100)
-	o.CallTimeout = cmp.Or(o.CallTimeout, o.Lease/6)
-	return o
 }

@@ -28,8 +28,7 @@ type batch struct {
 var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 
 // add queues b by its due time, behind batches that are due at the same time. A batch that failed
-// is then behind all batches of this tick and before those of later ticks, and neither starves the
-// other.
+// then is behind all of this tick and before those of later ticks: neither starves the other.
 func (r *round) add(b *batch) {
 	i := len(r.queue)
 	for i > 0 && r.queue[i-1].due > b.due {
@@ -57,18 +56,7 @@ func (b *batch) delay(lease time.Duration) time.Duration {
 // run makes the calls of one round, one after the other, until no batch is due.
 func (w *Watchdog) run(r *round) {
 	for b := w.take(r); b != nil; b = w.take(r) {
-		// A lease is counted from before the request, see the package comment.
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(w.ctx, w.options.CallTimeout)
-		outcomes, err := w.options.Renew(ctx, r.group, b.leases)
-		cancel()
-		gone, unknown := w.renewed(r, b, start, outcomes)
-		for _, l := range gone {
-			w.lose(l, ErrGone)
-		}
-		if len(unknown) > 0 && w.ctx.Err() == nil && w.options.OnFailure != nil {
-			w.options.OnFailure(r.group, len(unknown), cmp.Or(err, errNoOutcome))
-		}
+		w.call(r, b)
 	}
 }
 
@@ -77,12 +65,10 @@ func (w *Watchdog) run(r *round) {
 func (w *Watchdog) take(r *round) *batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	t := now()
 	for w.ctx.Err() == nil && len(r.queue) > 0 && r.queue[0].due <= t {
 		b := r.queue[0]
-		r.queue[0] = nil // else the array would keep it alive
-		r.queue = r.queue[1:]
+		r.queue = slices.Delete(r.queue, 0, 1)
 		if !b.prune(t) {
 			return b
 		}
@@ -96,34 +82,30 @@ func (w *Watchdog) take(r *round) *batch {
 	return nil
 }
 
-// renewed extends the deadlines of the leases that a call has renewed, and queues those with an
-// unknown outcome for a retry. The number of retries is not limited: b ends when the last of its
-// leases was renewed, removed or lost. renewed returns those that are gone and the unknown ones.
-func (w *Watchdog) renewed(
-	r *round, b *batch, start time.Time, outcomes []Outcome,
-) (gone, unknown []*Lease) {
+// call renews b, reports the leases that are gone, and queues those with an unknown outcome for a
+// retry. The number of retries is not limited: b ends when the last of its leases was renewed,
+// removed or lost.
+func (w *Watchdog) call(r *round, b *batch) {
+	start := now() // before the request, see the package comment
+	ctx, cancel := context.WithTimeout(w.ctx, w.options.CallTimeout)
+	outcomes, err := w.options.Renew(ctx, r.group, b.leases)
+	cancel()
+
 	w.mu.Lock()
-	defer w.mu.Unlock()
-
 	t := now()
-	deadline := Deadline(start, w.options.Lease)
-	missedTick := start.Sub(epoch) < w.lastTick
-
-	var missed []*Lease
+	deadline := Deadline(epoch.Add(start), w.options.Lease)
+	var gone, unknown, missed []*Lease
 	for i, l := range b.leases {
-		if i >= len(outcomes) || outcomes[i] == Unknown {
-			unknown = append(unknown, l)
-			continue
-		}
-		l.queued = false
+		l.queued = i >= len(outcomes) || outcomes[i] == Unknown
 		switch {
+		case l.queued:
+			unknown = append(unknown, l)
 		case outcomes[i] == Gone:
 			gone = append(gone, l)
 		case l.live(t):
 			w.extend(l, deadline)
-			if missedTick && l.renew {
-				// It was in flight while the others were queued. The next tick could be too late.
-				l.queued = true
+			// If it was in flight while a tick queued the others, the next tick could be too late.
+			if l.queued = l.renew && start < w.lastTick; l.queued {
 				missed = append(missed, l)
 			}
 		}
@@ -135,7 +117,14 @@ func (w *Watchdog) renewed(
 		b.leases, b.due = unknown, t+b.delay(w.options.Lease)
 		r.add(b)
 	}
-	return gone, unknown
+	w.mu.Unlock()
+
+	for _, l := range gone {
+		w.lose(l, ErrGone)
+	}
+	if len(unknown) > 0 && w.ctx.Err() == nil && w.options.OnFailure != nil {
+		w.options.OnFailure(r.group, len(unknown), cmp.Or(err, errNoOutcome))
+	}
 }
 
 // lose ends the watch of l and reports why, unless it has ended already. It ends the watch

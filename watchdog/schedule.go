@@ -8,19 +8,14 @@ import (
 	"holdfast/internal/wait"
 )
 
-// schedule watches the clock until the watchdog closes. It reports deadlines and starts the rounds,
-// which do the work that may block.
+// schedule reports deadlines and starts the rounds, whose work may block, until w closes.
 func (w *Watchdog) schedule() {
-	timer := time.NewTimer(never)
-	defer timer.Stop()
-
 	for w.ctx.Err() == nil {
 		for l := w.expired(); l != nil; l = w.expired() {
 			w.lose(l, ErrExpired)
 		}
-		timer.Reset(time.Until(epoch.Add(w.plan())))
 		select {
-		case <-timer.C:
+		case <-time.After(time.Until(epoch.Add(w.plan()))):
 		case <-w.wake:
 		case <-w.ctx.Done():
 		}
@@ -38,7 +33,6 @@ func period(lease time.Duration) time.Duration {
 func (w *Watchdog) expired() *Lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	if w.ctx.Err() != nil || len(w.deadlines) == 0 || w.deadlines[0].live(now()) {
 		return nil
 	}
@@ -53,16 +47,23 @@ func (w *Watchdog) wakeBy(t time.Duration) {
 	}
 }
 
-// plan ticks if it is time, starts the rounds that have a batch due, and returns when to call it
-// again.
+// plan ticks if it is time, starts the rounds with a batch due, and returns when to call it again.
 func (w *Watchdog) plan() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	t := now()
 	switch {
 	case w.nextTick <= t:
-		w.tick(t)
+		w.period = period(w.options.Lease)
+		w.lastTick, w.nextTick = t, t+w.period
+		// Leases that have ended must not pile up in the queue of a group that hangs.
+		for group, r := range w.rounds {
+			r.queue = slices.DeleteFunc(r.queue, func(b *batch) bool { return b.prune(t) })
+			if len(r.queue) == 0 && !r.running {
+				delete(w.rounds, group)
+			}
+		}
+		w.enqueue(t, never)
 	case w.nextEarly <= t:
 		w.enqueue(t, w.options.Lease/2)
 	}
@@ -84,23 +85,8 @@ func (w *Watchdog) plan() time.Duration {
 	return next
 }
 
-// tick queues every renewable lease. Called with mu held.
-func (w *Watchdog) tick(t time.Duration) {
-	w.period = period(w.options.Lease)
-	w.lastTick, w.nextTick = t, t+w.period
-
-	// Leases that have ended must not pile up in the queue of a group that hangs.
-	for group, r := range w.rounds {
-		r.queue = slices.DeleteFunc(r.queue, func(b *batch) bool { return b.prune(t) })
-		if len(r.queue) == 0 && !r.running {
-			delete(w.rounds, group)
-		}
-	}
-	w.enqueue(t, never)
-}
-
-// enqueue queues the renewable leases that have less than limit left and are not queued yet. Called
-// with mu held.
+// enqueue queues the renewable leases with less than limit left, unless they are in the queue.
+// Called with mu held.
 func (w *Watchdog) enqueue(t, limit time.Duration) {
 	w.nextEarly = never
 	due := make(map[string][]*Lease)

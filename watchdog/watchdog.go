@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"sync"
@@ -18,8 +19,7 @@ type Watchdog struct {
 	goroutines sync.WaitGroup // Go is called only while mu is held and before ctx ended
 	wake       chan struct{}  // capacity 1; signals the scheduler that armed became earlier
 
-	mu sync.Mutex // guards the fields below, and the unexported fields of the leases
-
+	mu        sync.Mutex        // guards the fields below, and the unexported fields of the leases
 	deadlines deadlines         // every watched lease
 	renewable int               // number of leases to renew
 	rounds    map[string]*round // the groups that have a batch waiting or in flight
@@ -35,15 +35,23 @@ type Watchdog struct {
 
 // New starts a watchdog, which Close stops. It panics when an option is missing or invalid.
 func New(o Options) *Watchdog {
+	switch {
+	case o.Lease < time.Millisecond:
+		panic("watchdog: Options.Lease must be at least 1ms, it is " + o.Lease.String())
+	case o.Renew == nil:
+		panic("watchdog: Options.Renew is missing")
+	case o.BatchSize < 0 || o.CallTimeout < 0:
+		panic("watchdog: Options.BatchSize or Options.CallTimeout is negative")
+	}
+	o.BatchSize = cmp.Or(o.BatchSize, 100)
+	o.CallTimeout = cmp.Or(o.CallTimeout, o.Lease/6)
 	w := &Watchdog{
-		options:   o.withDefaults(),
-		wake:      make(chan struct{}, 1),
-		rounds:    make(map[string]*round),
-		lastTick:  now(), // a renewal that starts after this has missed no tick
-		nextTick:  never,
-		nextEarly: never,
-		period:    period(o.Lease),
-		armed:     never,
+		options:  o,
+		wake:     make(chan struct{}, 1),
+		rounds:   make(map[string]*round),
+		lastTick: now(), // a renewal that starts after this has missed no tick
+		nextTick: never, nextEarly: never, armed: never,
+		period: period(o.Lease),
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.goroutines.Go(w.schedule)
@@ -52,20 +60,18 @@ func New(o Options) *Watchdog {
 
 // Add starts to watch l, which may be trusted until deadline; see [Deadline]. With renew, l is
 // renewed at each tick; without, only its deadline is watched. A deadline that has passed already
-// is reported at once, though not by the calling goroutine. Add panics if l was added before, even
-// if it was removed since: a reply still in flight would be attributed to the new watch.
+// is reported at once, by another goroutine. Add panics if l was added before, even if it was
+// removed since: a reply still in flight would be attributed to the new watch.
 func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	if l.stage != unwatched {
 		panic("watchdog: a lease was added twice")
 	}
 	l.stage = watched
 	l.deadline.Store(int64(deadline.Sub(epoch)))
 	heap.Push(&w.deadlines, l)
-	if renew {
-		w.setRenew(l, true)
+	if w.setRenew(l, renew) {
 		t := now()
 		if left := l.until() - t; left < w.options.Lease/2 {
 			// All leases that are short by then are renewed with it, so that they share a call.
@@ -82,7 +88,6 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	if l.live(now()) {
 		w.extend(l, deadline)
 	}
@@ -96,12 +101,7 @@ func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
-	if l.stage != watched || l.renew == renew {
-		return
-	}
-	w.setRenew(l, renew)
-	if renew {
+	if l.stage == watched && w.setRenew(l, renew) {
 		// The tick that setRenew may have started counts from now. A lease that is switched off and
 		// on again and again would never see a tick, so its age counts instead.
 		start := l.until() - (w.options.Lease - Drift(w.options.Lease))
@@ -117,13 +117,10 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 func (w *Watchdog) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	if l.stage != watched {
 		return false
 	}
-	if l.renew {
-		w.setRenew(l, false)
-	}
+	w.setRenew(l, false)
 	heap.Remove(&w.deadlines, l.index)
 	l.stage = ended
 	return true
@@ -137,7 +134,6 @@ func (w *Watchdog) Close() {
 	w.mu.Lock()
 	w.cancel()
 	w.mu.Unlock()
-
 	w.goroutines.Wait()
 }
 
@@ -149,20 +145,22 @@ func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// setRenew changes l.renew, and starts the tick with the first renewable lease. Called with mu
-// held.
-func (w *Watchdog) setRenew(l *Lease, renew bool) {
+// setRenew sets l.renew, and reports whether that switches renewing on. It starts the tick with the
+// first renewable lease. Called with mu held.
+func (w *Watchdog) setRenew(l *Lease, renew bool) (on bool) {
+	if l.renew == renew {
+		return false
+	}
 	l.renew = renew
 	if !renew {
 		if w.renewable--; w.renewable == 0 {
 			w.nextTick, w.nextEarly = never, never
 		}
-		return
-	}
-	if w.renewable++; w.renewable == 1 {
+	} else if w.renewable++; w.renewable == 1 {
 		// The period is drawn at each tick and not here. In a loop that locks and unlocks, each
 		// start then moves the tick later, and the scheduler need not be woken.
 		w.nextTick = now() + w.period
 		w.wakeBy(w.nextTick)
 	}
+	return renew
 }
