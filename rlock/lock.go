@@ -31,7 +31,7 @@ type Locker interface {
 type Lock struct {
 	client *Client
 	name   string
-	*traits
+	traits
 	kind    kind
 	waiting waiting // of a caller without an owner yet
 	invalid error   // why this name can never be locked
@@ -39,7 +39,7 @@ type Lock struct {
 
 var _ Locker = (*Lock)(nil)
 
-func (c *Client) newLock(name string, t *traits, k kind) *Lock {
+func (c *Client) newLock(name string, t traits, k kind) *Lock {
 	l := &Lock{client: c, name: name, traits: t, kind: k, waiting: k.waiting(request{})}
 	if name == "" {
 		l.invalid = invalid("the name is empty")
@@ -167,22 +167,12 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	}
 	l.client.refused(l, r.Refusal)
 	for _, a := range acquisitions {
-		if a.lock.name == l.name && l.frees(a.lock, r.Held) {
+		// A read-write lock and others do not know each other's entries. The write side also ends
+		// its writer's reads.
+		if a.lock.name == l.name && a.lock.sharesKey == l.sharesKey && (!l.sharesKey ||
+			r.Held && (l.mode == exclusiveMode || a.lock.mode == sharedMode)) {
 			a.lose(errForced)
 		}
 	}
 	return r.Held, nil
-}
-
-// frees reports whether a ForceUnlock that found the lock held or not has freed another lock of the
-// same name as well. A read-write lock and others do not know each other's entries.
-func (l *Lock) frees(other *Lock, held bool) bool {
-	switch {
-	case l.sharesKey != other.sharesKey:
-		return false
-	case !l.sharesKey:
-		return true
-	default: // the write side ends its writer's reads as well
-		return held && (l.mode == exclusiveMode || other.mode == sharedMode)
-	}
 }
