@@ -178,9 +178,6 @@ func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
 	ErrOutcomeUnknown)
 
-// errForced is the reason of a loss by this client's own ForceUnlock.
-var errForced = errors.New("force-unlocked")
-
 // wrap adds the lock to an error, once per exported function, unless the error names it already.
 func wrap(err *error, lock string) {
 	lost, ok := (*err).(*LostError) //nolint:errorlint // one inside may be that of a context

@@ -38,14 +38,10 @@ type traits struct {
 	family    string // names the kind in session keys: locks of one family and name share a session
 	mode      mode   // how the lock is held
 	handsOver bool   // a release may give the lock to the next waiter in this process
-	// together says that one script can acquire and release the lock with others, and that it can
-	// be part of a RedLock.
-	together bool
-	// sharesKey says that the other mode of a read-write lock may keep the key of the lock beyond
-	// the lease of this one.
-	sharesKey bool
-	beside    error // why an owner that holds the other mode cannot acquire this one; nil if it can
-	again     error // why an owner cannot acquire the lock once more; nil if it can
+	together  bool   // one script can acquire it with others, and it can be part of a RedLock
+	sharesKey bool   // the other mode of a read-write lock may keep the key after its lease
+	beside    error  // why an owner of the other mode cannot acquire this one; nil if it can
+	again     error  // why an owner cannot acquire the lock once more; nil if it can
 
 	cleanups int // how many of them one command removes; 0 counts as 1
 	inspect  func(ctx context.Context, c coreClient, lock string) (lua.State, error)

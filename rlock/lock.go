@@ -3,6 +3,7 @@ package rlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -162,7 +163,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 		// its writer's reads.
 		if a.lock.name == l.name && a.lock.sharesKey == l.sharesKey && (!l.sharesKey ||
 			r.Held && (l.mode == exclusiveMode || a.lock.mode == sharedMode)) {
-			a.lose(errForced)
+			a.lose(errors.New("force-unlocked"))
 		}
 	}
 	return r.Held, nil

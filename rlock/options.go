@@ -72,8 +72,8 @@ type Options struct {
 	// PubSub defaults to PubSubAuto. Clients that share a lock must agree, to wake each other.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking
-	// and whose wait has no limit. At least 10 s. Defaults to 5 min, as in Redisson.
+	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking; a
+	// wait with a limit keeps it for that. At least 10 s. Defaults to 5 min, as in Redisson.
 	FairWindow time.Duration
 
 	// WriterPreference defaults to PreferWriters, which uses three more keys beside the lock.
