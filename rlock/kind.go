@@ -39,7 +39,7 @@ type traits struct {
 	mode      mode   // how the lock is held
 	handsOver bool   // a release may give the lock to the next waiter in this process
 	together  bool   // one script can acquire it with others, and it can be part of a RedLock
-	sharesKey bool   // the other mode of a read-write lock may keep the key after its lease
+	sharesKey bool   // a read-write lock: the other mode may keep the key beyond this one's lease
 	beside    error  // why an owner of the other mode cannot acquire this one; nil if it can
 	again     error  // why an owner cannot acquire the lock once more; nil if it can
 

@@ -85,8 +85,7 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
 //     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
 //     then undone in the background;
-//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and a lease of less than 3
-//     ms.
+//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and a lease under 3 ms.
 //
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
@@ -121,8 +120,7 @@ func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {
 // Unlock releases the innermost level that ctx's owner holds, for code without the [Hold]. See
 // [Hold.Unlock], which needs no owner. It returns [ErrNotHeld] if ctx has no owner, or one that
 // does not hold this lock through this client. If the owner lost the lock, it returns [ErrLost]
-// once for each level, until the owner acquires it again; a client remembers its latest 1024
-// losses.
+// once for each level, until the owner acquires it again; a client remembers the last 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)

@@ -144,8 +144,7 @@ func (o Options) withDefaults() (Options, error) {
 
 // grantLease returns the lease of a lock granted to a waiter in watchdog mode, until its first
 // renewal. It is short, because others wait for it if the new owner's process is stopped. One that
-// ends just before waiters ask by themselves is made as long: otherwise each of their processes
-// would need a message.
+// ends just before waiters ask by themselves is made as long, which saves a message to each.
 func (o Options) grantLease() time.Duration {
 	lease := min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
 	if lease >= 3*time.Second {
