@@ -21,8 +21,7 @@ var (
 	ErrNotHeld = errors.New("lock not held")
 
 	// ErrLost reports that a lock that was held can no longer be trusted: its lease ran out, it was
-	// force-unlocked, or its key is gone. It is returned, and ends the hold's context, as a
-	// *[LostError].
+	// force-unlocked, or its key is gone. The error, and the context's cause, is a *[LostError].
 	ErrLost = errors.New("lock lost")
 
 	// ErrReleased reports that the hold was released. It is the cause of the hold's context, and
@@ -78,7 +77,7 @@ const (
 	ClassUnknown = lua.ClassUnknown
 	// ClassTemporary means that it was not executed, for a reason that should pass.
 	ClassTemporary = lua.ClassTemporary
-	// ClassPermanent means that it will not be executed until the cause is fixed: see Advice.
+	// ClassPermanent means that it was not, and will not be until the cause is fixed: see Advice.
 	ClassPermanent = lua.ClassPermanent
 )
 
@@ -173,15 +172,15 @@ func withoutPrefix(err error) string {
 // Unwrap returns [ErrLost] and the reason.
 func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 
-// errBusy reports that another call has locked the owner's session for too long. Its caller sends
-// nothing; a release is sent in the background.
+// errBusy reports that another call has locked the owner's session for too long. The command was
+// not sent; a release is sent in the background.
 var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
 	ErrOutcomeUnknown)
 
 // wrap adds the lock to an error, once per exported function, unless the error names it already.
 func wrap(err *error, lock string) {
 	lost, ok := (*err).(*LostError) //nolint:errorlint // one inside may be that of a context
-	if *err != nil && !(ok && lost.Lock == lock) {
+	if *err != nil && (!ok || lost.Lock != lock) {
 		*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)
 	}
 }
