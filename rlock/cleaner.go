@@ -23,9 +23,7 @@ type cleaner struct {
 	ready   []*lane                // to be served now, in order; guarded by mu
 	paused  map[*time.Timer]func() // what is done when a pause is over; guarded by mu
 	workers int                    // goroutines that serve lanes; guarded by mu
-	// over says that nothing is sent any more: the client is closed, or the server hung while it
-	// closed. Leases run out. Guarded by mu.
-	over bool
+	over    bool                   // nothing is sent any more, and leases run out; guarded by mu
 }
 
 func newCleaner(c *Client) *cleaner {
@@ -36,10 +34,8 @@ func newCleaner(c *Client) *cleaner {
 type cleanup struct {
 	lock    *Lock
 	request request
-	until   time.Time // when Redis removes it by itself
-	// retry says that the command to clean up after may be executed after the cleanup, which is
-	// repeated until then.
-	retry   bool
+	until   time.Time    // when Redis removes it by itself
+	retry   bool         // repeat it: the command to clean up after may still be executed
 	since   time.Time    // when it was first removed
 	delay   wait.Backoff // between repetitions
 	session *lockSession // set if the owner has one name for both modes
@@ -53,29 +49,14 @@ type lane struct {
 	tries wait.Backoff // between failed commands
 }
 
-// lane returns the key of the lane of a cleanup: its session, which sends one command at a time, or
-// its lock if one command removes many. It returns nil if the cleanup has a lane of its own.
-func (cu cleanup) lane() any {
-	switch {
-	case cu.session != nil:
-		return cu.session
-	case cu.lock.cleanups > 1:
-		return queueName{cu.lock.family, cu.lock.name}
-	default:
-		return nil
-	}
-}
-
-// add schedules a cleanup, without blocking. Once the client is closed it does nothing: the lease
-// runs out.
+// add schedules a cleanup, without blocking. Once the client is closed it does nothing.
 func (cl *cleaner) add(cu cleanup) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.join(cu)
 }
 
-// close ends all pauses. Cleanups that fail from now on are not tried again, so each gets one more
-// try. The client has begun to close.
+// close ends all pauses. The client has begun to close: each cleanup gets one more try.
 func (cl *cleaner) close() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -91,7 +72,12 @@ func (cl *cleaner) join(cu cleanup) {
 	if cl.over {
 		return
 	}
-	key := cu.lane()
+	var key any // nil for a lane of its own
+	if cu.session != nil {
+		key = cu.session // it sends one command at a time
+	} else if cu.lock.cleanups > 1 {
+		key = queueName{cu.lock.family, cu.lock.name}
+	}
 	if ln := cl.lanes[key]; ln != nil {
 		ln.items = append(ln.items, cu)
 		return
@@ -104,8 +90,7 @@ func (cl *cleaner) join(cu cleanup) {
 }
 
 // mostAtOnce limits the cleanup commands of a client at a time. Callers may leave at any rate,
-// however slow the replies are. One command at a time would be too slow, and what they left blocks
-// others meanwhile.
+// however slow the replies are, and what they left blocks others until it is removed.
 const mostAtOnce = 64
 
 // schedule has a lane served as soon as a worker can. cl.mu must be held.
@@ -116,12 +101,10 @@ func (cl *cleaner) schedule(ln *lane) {
 	case cl.client.tasks.Go(cl.work):
 		cl.workers++
 	default:
-		cl.stop() // no task of the client is under way any more, and none can begin
+		// No task of the client is under way any more, and none can begin.
+		cl.over, cl.ready, cl.lanes = true, nil, nil
 	}
 }
-
-// stop forgets everything. cl.mu must be held.
-func (cl *cleaner) stop() { cl.over, cl.ready, cl.lanes = true, nil, nil }
 
 // pause calls then after d, or as soon as the client closes. cl.mu must be held, and is held when
 // then is called.
@@ -157,16 +140,15 @@ func (cl *cleaner) work() {
 	}
 }
 
-// longestDelay is the longest pause between failed commands of a lane: others wait for those locks.
-// With more than 1,250 pauses it grows with their number, up to one second, so that fewer commands
-// go to a server that is down.
+// longestDelay is the longest pause between failed commands of a lane: others wait for its lock.
+// With more than 1,250 pauses, as of a server that is down, it grows with their number, up to 1 s.
 const longestDelay = 250 * time.Millisecond
 
 // serve sends one command for the first cleanups of a lane, and schedules the lane again unless it
-// is empty. When the client closes, each cleanup gets one more try, and none once the server has
-// hung. cl.mu must be held; it is unlocked meanwhile.
+// is empty. While the client closes, it gives up all once the server has hung. cl.mu must be held;
+// it is unlocked meanwhile.
 func (cl *cleaner) serve(ln *lane) {
-	n := min(len(ln.items), ln.items[0].lock.cleanups)
+	n := min(len(ln.items), max(1, ln.items[0].lock.cleanups))
 	batch := ln.items[:n:n]
 	ln.items = ln.items[n:]
 	cl.mu.Unlock()
@@ -179,12 +161,14 @@ func (cl *cleaner) serve(ln *lane) {
 
 	switch {
 	case closing && !done && time.Since(began) > cl.client.options.CommandTimeout:
-		cl.stop()
+		cl.over, cl.ready, cl.lanes = true, nil, nil
 	case closing:
 	case done:
 		ln.tries = wait.Backoff{}
 		for _, cu := range batch {
-			cl.retryLater(cu)
+			if cu.retry && time.Now().Before(cu.until) {
+				cl.repeat(cu)
+			}
 		}
 	default:
 		ln.items = append(ln.items, batch...)
@@ -199,19 +183,14 @@ func (cl *cleaner) serve(ln *lane) {
 	}
 }
 
-// retryLater schedules a cleanup once more if its command may still be executed. Repetitions are
-// spaced out: the more there are and the older it is, the longer the pause. cl.mu must be held.
-func (cl *cleaner) retryLater(cu cleanup) {
-	now := time.Now()
-	if !cu.retry || !now.Before(cu.until) {
-		return
-	}
+// repeat schedules a cleanup once more. The more there are and the older it is, the longer the
+// pause. cl.mu must be held.
+func (cl *cleaner) repeat(cu cleanup) {
 	if cu.since.IsZero() {
-		cu.since = now
+		cu.since = time.Now()
 	}
 	spaced := time.Duration(len(cl.paused)) * time.Second / 500
-	pause := max(cu.delay.Next(), now.Sub(cu.since)/4, spaced)
-	cl.pause(pause, func() { cl.join(cu) })
+	cl.pause(max(cu.delay.Next(), time.Since(cu.since)/4, spaced), func() { cl.join(cu) })
 }
 
 // cleanUp removes a batch of cleanups of one lock from Redis, and returns false if it should be

@@ -53,7 +53,7 @@ func (k stub) cleanUp(batch []cleanup) (lua.Released, error) {
 
 // stubbed returns a lock of that kind.
 func stubbed(name string, most int, removes func(owners []string) error) *Lock {
-	return &Lock{name: name, traits: &traits{cleanups: most}, kind: stub{removes: removes}}
+	return &Lock{name: name, traits: traits{cleanups: most}, kind: stub{removes: removes}}
 }
 
 // left returns a cleanup of an owner that lasts for an hour.
@@ -357,7 +357,7 @@ func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	c.cleaner.workers = mostAtOnce // so that the test can inspect it
 	asked := request{owner: "client:1", window: time.Minute, registers: true,
 		grantLease: time.Second}
-	a := &acquisition{client: c, lock: &Lock{traits: &plainTraits}, owner: "client:1", late: &asked}
+	a := &acquisition{client: c, lock: &Lock{traits: traits{family: "lock"}}, owner: "client:1", late: &asked}
 	began := time.Now()
 	a.cleanUpLate()
 	require.Len(t, c.cleaner.ready, 1)

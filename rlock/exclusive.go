@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/redis/rueidis"
-
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 )
@@ -15,11 +13,9 @@ import (
 // by the first use: the empty one and, on a cluster, one whose keys and channel would be in
 // different slots.
 func (c *Client) NewLock(name string) *Lock {
-	return c.newLock(name, &plainTraits, newExclusive(c, name, "lock", false))
+	return c.newLock(name, traits{family: "lock", handsOver: true, together: true,
+		inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
 }
-
-var plainTraits = traits{family: "lock", handsOver: true, together: true, cleanups: 1,
-	inspect: lua.Inspect}
 
 // exclusive is the kind of a lock that one owner holds at a time: the plain lock itself, and the
 // common part of others.
@@ -34,9 +30,7 @@ func newExclusive(c *Client, name, queue string, fenced bool) exclusive {
 	return exclusive{client: c, name: name, queue: queue, scripts: lua.NewExclusive(name, fenced)}
 }
 
-func (k exclusive) acquire(
-	ctx context.Context, redis rueidis.CoreClient, r request,
-) (reply, error) {
+func (k exclusive) acquire(ctx context.Context, redis coreClient, r request) (reply, error) {
 	registration := ""
 	if r.registers {
 		registration = k.scripts.Registration(r.owner, r.grantLease)
@@ -57,8 +51,7 @@ func (k exclusive) release(
 	if next := o.Successor; next != nil {
 		h.Successor, h.SuccessorFirst = k.scripts.Registration(next.Owner, next.Lease), o.First
 	}
-	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
-	return k.orAnnounced(ctx, owner, count, released, err)
+	return k.send(ctx, owner, count, h)
 }
 
 // handOver returns to whom a release may give the lock.
@@ -68,18 +61,17 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// orAnnounced returns the outcome of a release. If it was refused because of the hand-over, it is
-// sent once more without.
-func (k exclusive) orAnnounced(
-	ctx context.Context, owner string, count int, released lua.Released, refusal error,
+// send releases the lock: once more without the hand-over, if it was refused because of that.
+func (k exclusive) send(
+	ctx context.Context, owner string, count int, h lua.HandOver,
 ) (lua.Released, error) {
-	if !needsNoHandOver(refusal) {
-		return released, refusal
-	}
-	t := k.client.transport
-	h := lua.HandOver{Sharded: t.Sharded()}
 	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
-	t.Forbid(refusal, err)
+	if needsNoHandOver(err) {
+		refusal := err
+		h = lua.HandOver{Sharded: h.Sharded}
+		released, err = k.scripts.Release(ctx, k.client.redis, owner, count, h)
+		k.client.transport.Forbid(refusal, err)
+	}
 	return released, err
 }
 
@@ -92,11 +84,9 @@ func needsNoHandOver(err error) bool {
 		return false // before anything is allocated
 	}
 	var refusal *ServerError
-	return errors.As(err, &refusal) && slices.Contains(handOverRefusals, refusal.Code)
+	return errors.As(err, &refusal) && slices.Contains([]string{"TRYAGAIN", "NOPERM", "MISCONF",
+		"READONLY", "NOREPLICAS", "WRONGTYPE", "OOM", lua.NoCommand}, refusal.Code)
 }
-
-var handOverRefusals = []string{"TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS",
-	"WRONGTYPE", "OOM", lua.NoCommand}
 
 func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.scripts.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
@@ -109,9 +99,7 @@ func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	if r.registers {
 		h.Withdrawn = k.scripts.Registration(r.owner, r.grantLease)
 	}
-	ctx := context.Background()
-	released, err := k.scripts.Release(ctx, k.client.redis, r.owner, 0, h)
-	return k.orAnnounced(ctx, r.owner, 0, released, err)
+	return k.send(context.Background(), r.owner, 0, h)
 }
 
 func (k exclusive) waiting(request) waiting {

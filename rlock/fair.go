@@ -2,9 +2,9 @@ package rlock
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"holdfast/lua"
 )
@@ -36,17 +36,19 @@ import (
 // By Redisson's rule for names, "x" and "{x}" share a queue although they are two locks: a waiter
 // for one keeps all others from the other. Use one; a client that acquires both logs a warning.
 func (c *Client) NewFairLock(name string) *Lock {
-	return c.newLock(name, &fairTraits, fair{exclusive{client: c, name: name}})
+	return c.newLock(name, traits{family: "fair", cleanups: lua.MaxFairReleases,
+		inspect: lua.InspectFair}, fair{exclusive{client: c, name: name}})
 }
-
-var fairTraits = traits{family: "fair", cleanups: lua.MaxFairReleases,
-	inspect: lua.InspectFair}
 
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.
 type fair struct{ exclusive }
 
-func (k fair) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
-	k.client.useFair(k.name)
+func (k fair) acquire(ctx context.Context, redis coreClient, r request) (reply, error) {
+	if k.client.fairNames.use(k.name) { // not refused: the names may be shared with Redisson
+		k.client.warn("holdfast: two fair locks share one queue, since their names differ in "+
+			"braces only: who waits for one keeps the other from everybody else; use one of the "+
+			"two names", "lock", k.name, "queue", lua.QueueKey(k.name))
+	}
 	q := lua.FairRequest{Owner: r.owner, Count: 1, Lease: r.lease, Waits: r.waits, Window: r.window}
 	clock, sent := k.client.transport.Clock(k.name), time.Now()
 	if r.waits && !r.until.IsZero() {
@@ -87,4 +89,32 @@ func (k fair) script() lua.Fair {
 	t := k.client.transport
 	sharded := t.Sharded()
 	return lua.Fair{Lock: k.name, Sharded: sharded, Counted: sharded || !t.Clustered()}
+}
+
+// mostNames bounds the number of names kept. When it is exceeded, all are forgotten.
+const mostNames = 1024
+
+// namesakes finds fair locks that share a queue.
+type namesakes struct {
+	mu   sync.Mutex
+	used map[string]bool // guarded by mu
+}
+
+// use records a name, and reports whether it completes a pair: once per pair, until forgotten.
+func (ns *namesakes) use(name string) (shared bool) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if ns.used[name] {
+		return false
+	}
+	other := "{" + name + "}"
+	if strings.HasPrefix(name, "{") {
+		other = strings.TrimSuffix(name[1:], "}")
+	}
+	shared = ns.used[other] && lua.QueueKey(other) == lua.QueueKey(name)
+	if ns.used == nil || len(ns.used) >= mostNames {
+		ns.used = make(map[string]bool)
+	}
+	ns.used[name] = true
+	return shared
 }

@@ -9,8 +9,6 @@ import "holdfast/lua"
 // The counter is a separate key that never expires, because it must never restart: a name that was
 // used once costs about a hundred bytes forever. Fence a bounded number of names.
 func (c *Client) NewFencedLock(name string) *Lock {
-	return c.newLock(name, &fencedTraits, newExclusive(c, name, "fenced", true))
+	return c.newLock(name, traits{family: "fenced", handsOver: true, inspect: lua.InspectFenced},
+		newExclusive(c, name, "fenced", true))
 }
-
-var fencedTraits = traits{family: "fenced", handsOver: true, cleanups: 1,
-	inspect: lua.InspectFenced}

@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/internal/owner"
@@ -17,28 +18,19 @@ const NoExpiry = lua.NoExpiry
 // Info is the state of a lock in Redis at the time of the call. It may be outdated when it is read:
 // decide by acquiring, not by inspecting.
 type Info struct {
-	// Name is the name of the lock.
-	Name string
-	// Locked reports whether the lock is held.
-	Locked bool
-	// Owner is the owner, as "<client id>:<token>"; "" if the lock is free. If there are several
-	// readers it is one of them.
-	Owner string
-	// Count is the number of levels the owner holds.
-	Count int
+	Name   string // of the lock
+	Locked bool   // the lock is held
+	Owner  string // "<client id>:<token>", of any one of several readers; "" if the lock is free
+	Count  int    // the number of levels that Owner holds
 	// Readers has the owners that hold the read lock, with their levels; nil for other locks, and
 	// if there are no readers.
 	Readers map[string]int
-	// Mode is "read" or "write" if the name is in use as a read-write lock, else "".
-	Mode string
-	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. For
-	// a read-write lock it is that of its longest hold.
-	TTL time.Duration
-	// Queue has the owners that wait for a fair lock, the next one first; nil for other locks.
-	Queue []string
-	// Token is the last one that a fenced lock has given out; 0 for other locks, and before the
-	// first.
-	Token int64
+	Mode    string // "read" or "write" if the name is in use as a read-write lock, else ""
+	// TTL is what is left of the lease, for a read-write lock of its longest hold: 0 if the lock is
+	// free, [NoExpiry] if it never expires.
+	TTL   time.Duration
+	Queue []string // the owners that wait for a fair lock, the next one first; nil for others
+	Token int64    // the last that a fenced lock has given out; 0 for others and before the first
 }
 
 // Info asks Redis for the state of the lock. Like the other methods that inspect, it blocks until
@@ -53,9 +45,6 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	info = Info{Name: l.name, Mode: state.Mode, TTL: state.TTL, Queue: state.Queue,
 		Token: state.Token}
 	for _, h := range state.Holds {
-		if !l.has(h) {
-			continue
-		}
 		info.Locked, info.Owner, info.Count = true, h.Owner, h.Count
 		if l.mode == sharedMode {
 			if info.Readers == nil {
@@ -90,7 +79,7 @@ func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	token, _ := owner.From(ctx)
 	if a := l.heldBy(token); a != nil { // nobody has the zero token
 		for _, h := range state.Holds {
-			if l.has(h) && h.Owner == a.owner {
+			if h.Owner == a.owner {
 				return h.Count, nil
 			}
 		}
@@ -105,15 +94,15 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	return count > 0, err
 }
 
+// inspect returns the state of the lock, without holds of the other mode.
 func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
-	return exchange(ctx, l, func(ctx context.Context) (lua.State, error) {
+	state, err := exchange(ctx, l, func(ctx context.Context) (lua.State, error) {
 		return l.traits.inspect(ctx, l.client.redis, l.name)
 	})
-}
-
-// has reports whether a hold that Redis has under the name belongs to this lock.
-func (l *Lock) has(h lua.Hold) bool {
-	return !l.sharesKey || h.Write == (l.mode == exclusiveMode)
+	state.Holds = slices.DeleteFunc(state.Holds, func(h lua.Hold) bool {
+		return l.sharesKey && h.Write != (l.mode == exclusiveMode)
+	})
+	return state, err
 }
 
 // exchange runs a command that leaves nothing to clean up.
@@ -126,12 +115,12 @@ func exchange[T any](
 	c := l.client
 	b := wait.NewBudget(ctx, c.closing, c.options.CommandTimeout)
 	defer b.Stop()
-	if err := b.Err(); err != nil {
+	if err = b.Err(); err != nil {
 		return value, err
 	}
-	value, _, err = transport.Do(c.calls, b, func(ctx context.Context) (value T, err error) {
+	value, _, err = transport.Do(c.calls, b, func(ctx context.Context) (none T, _ error) {
 		if err := c.transport.Ready(ctx); err != nil {
-			return value, err
+			return none, err
 		}
 		return command(ctx)
 	}, func(T, error) {})

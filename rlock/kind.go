@@ -14,18 +14,16 @@ import (
 )
 
 // kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
-// kind, write its methods and its traits in a file of its own, with a constructor; embed exclusive
-// for what it has in common with a plain lock. Its scripts go into package lua, with the keys that
-// they use beside the lock in lua.Related, and what its tests need into the table kinds. Renewals
-// and nested locks depend on the mode only.
+// kind, write its methods and a constructor with its traits in a file of its own; embed exclusive
+// for what it shares with a plain lock. Its scripts go into package lua, their keys beside the lock
+// into lua.Related, and what its tests need into the table kinds. Renewals and nested locks depend
+// on the mode only.
 //
-// Each command may be repeated. A context that ends stops the waiting for a reply, and nothing
-// else.
+// Each command may be repeated. The end of a context ends only the waiting for a reply.
 type kind interface {
 	// acquire tries once to acquire the lock for an owner that does not hold it.
-	acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error)
-	// release leaves the owner with count levels. With 0 it gives the lock to a waiter, or
-	// announces the release to all.
+	acquire(ctx context.Context, redis coreClient, r request) (reply, error)
+	// release leaves count levels. With 0 it gives the lock to a waiter, or announces the release.
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
 	forceUnlock(ctx context.Context) (lua.Released, error)
@@ -40,17 +38,13 @@ type traits struct {
 	family    string // names the kind in session keys: locks of one family and name share a session
 	mode      mode   // how the lock is held
 	handsOver bool   // a release may give the lock to the next waiter in this process
-	// together says that one script can acquire and release the lock with others, and that it can
-	// be part of a RedLock.
-	together bool
-	// sharesKey says that the other mode of a read-write lock may keep the key of the lock beyond
-	// the lease of this one.
-	sharesKey bool
-	beside    error // why an owner that holds the other mode cannot acquire this one; nil if it can
-	again     error // why an owner cannot acquire the lock once more; nil if it can
+	together  bool   // one script can acquire it with others, and it can be part of a RedLock
+	sharesKey bool   // a read-write lock: the other mode may keep the key beyond this one's lease
+	beside    error  // why an owner of the other mode cannot acquire this one; nil if it can
+	again     error  // why an owner cannot acquire the lock once more; nil if it can
 
-	cleanups int // how many of them one command removes
-	inspect  func(ctx context.Context, c rueidis.CoreClient, lock string) (lua.State, error)
+	cleanups int // how many of them one command removes; 0 counts as 1
+	inspect  func(ctx context.Context, c coreClient, lock string) (lua.State, error)
 }
 
 // held names the lock and an owner, for a renewal and a nested lock.
@@ -102,8 +96,7 @@ type waiting struct {
 	registers bool // waiters may be granted the lock
 }
 
-// queueName is the name of a local queue. Locks of different kinds have different queues, even
-// under the same name.
+// queueName names a local queue. Locks of different kinds with one name have different queues.
 type queueName struct{ kind, lock string }
 
 // topic returns what waiters of the queue listen to. By Redisson's rule "order" and "{order}" share
@@ -119,12 +112,12 @@ func (qn queueName) waiting(channel string) waiting {
 
 // sessionKey identifies the session of an owner with a lock.
 type sessionKey struct {
-	family string
-	lock   string
-	token  owner.Token
+	family, lock string
+	token        owner.Token
 }
 
 type (
+	coreClient   = rueidis.CoreClient
 	lockSession  = session.Session[sessionKey, owned]
 	lockSessions = session.Sessions[sessionKey, owned]
 	lockQueues   = waitqueue.Queues[queueName, known]
@@ -136,8 +129,8 @@ type (
 // owned is the state of a session: what its owner holds.
 type owned struct {
 	held [modes]*acquisition // nil while the owner does not hold that mode
-	// unconfirmed counts, by the owner's name in Redis, releases of the read lock that may still be
-	// under way without a caller; see unconfirmed.go. nil until there is one.
+	// unconfirmed counts, by the owner's name in Redis, releases of the read lock that may be under
+	// way without a caller; nil until there is one.
 	unconfirmed map[string]int
 }
 
@@ -147,9 +140,8 @@ func held(s *lockSession, m mode) (a *acquisition) {
 	return a
 }
 
-// holder returns the name in Redis of the owner that holds anything in a session; "" if nothing is
-// held. Both modes of a read-write lock are held under one name, because a writer could not read
-// otherwise.
+// holder returns the owner's name in Redis; "" if it holds nothing. It holds both modes of a
+// read-write lock under one name, because a writer could not read otherwise.
 func (ow *owned) holder() (name string) {
 	for _, a := range ow.held {
 		if a != nil {
@@ -167,13 +159,10 @@ func addTo(s *lockSession, a *acquisition) {
 
 // removeFrom removes an acquisition from its session. It may be called more than once.
 func removeFrom(s *lockSession, a *acquisition) {
-	mine := false
 	s.Do(func(ow *owned) {
 		if h := &ow.held[a.lock.mode]; *h == a {
-			mine, *h = true, nil
+			*h = nil
+			s.Close()
 		}
 	})
-	if mine {
-		s.Close()
-	}
 }

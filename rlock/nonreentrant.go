@@ -15,13 +15,12 @@ var ErrReentry = errors.New("the owner holds this lock, which is not re-entrant"
 // Redisson's non-reentrant lock, and excludes the other locks under its name. For impossible names
 // see [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
-	return c.newLock(name, &nonReentrantTraits, newExclusive(c, name, "nonreentrant", false))
+	// It uses the script of the plain lock: a second attempt of an owner is detected in this
+	// process, and a repeated request must find what it has acquired.
+	return c.newLock(name, traits{family: "nonreentrant", handsOver: true, inspect: lua.Inspect,
+		again: errReentry}, newExclusive(c, name, "nonreentrant", false))
 }
 
-// nonReentrantTraits are those of a lock without levels. It uses the script of the plain lock: a
-// second attempt of an owner is detected in this process, and a repeated request must find what it
-// has acquired.
-var nonReentrantTraits = traits{family: "nonreentrant", handsOver: true, cleanups: 1,
-	inspect: lua.Inspect, again: &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
-		Message: ErrReentry.Error(), Err: ErrReentry,
-		Advice: "pass a context without this owner, or use Client.NewLock"}}
+var errReentry = &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
+	Message: ErrReentry.Error(), Err: ErrReentry,
+	Advice: "pass a context without this owner, or use Client.NewLock"}

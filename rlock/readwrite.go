@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"holdfast/lua"
 )
 
@@ -29,16 +27,11 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	if c.options.WriterPreference == PreferWriters {
 		pair.bound = c.options.WatchdogLease
 	}
-	return &ReadWriteLock{c.newLock(name, &readTraits, read{pair}),
-		c.newLock(name, &writeTraits, write{pair})}
+	t := traits{family: "readwrite", mode: sharedMode, sharesKey: true, inspect: lua.Inspect}
+	readers := c.newLock(name, t, read{pair})
+	t.mode, t.handsOver, t.beside = exclusiveMode, true, errUpgrade
+	return &ReadWriteLock{readers, c.newLock(name, t, write{pair})}
 }
-
-var (
-	readTraits = traits{family: "readwrite", mode: sharedMode, sharesKey: true, cleanups: 1,
-		inspect: lua.Inspect}
-	writeTraits = traits{family: "readwrite", mode: exclusiveMode, sharesKey: true, cleanups: 1,
-		handsOver: true, beside: errUpgrade, inspect: lua.Inspect}
-)
 
 // Name returns the name of the lock.
 func (rw *ReadWriteLock) Name() string { return rw.read.name }
@@ -64,7 +57,7 @@ func (k readWrite) script() lua.ReadWrite {
 // read is the kind of the lock for readers.
 type read struct{ readWrite }
 
-func (k read) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
+func (k read) acquire(ctx context.Context, redis coreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireRead(ctx, redis, r.owner, 1, r.lease, r.waits, r.waited)
 	return reply{holder: holder}, err
 }
@@ -88,7 +81,7 @@ func (k read) waiting(r request) waiting {
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
 
-func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
+func (k write) acquire(ctx context.Context, redis coreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireWrite(ctx, redis, r.owner, 1, r.lease, r.waits)
 	return reply{holder: holder}, err
 }

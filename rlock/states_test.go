@@ -75,7 +75,7 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
-	lock := c.newLock("order", &traits{family: "lock", cleanups: 1}, scripted{newExclusive(c, "order", "lock", false), reply})
+	lock := c.newLock("order", traits{family: "lock"}, scripted{newExclusive(c, "order", "lock", false), reply})
 	m := &modelAcquisition{client: c}
 	m.a = &acquisition{client: c, lock: lock, owner: "client:1",
 		session: c.sessions.Open(lock.key(1))}

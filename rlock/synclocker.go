@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,9 +12,8 @@ import (
 // waits until ctx ends and acquires the lock for lease; Unlock releases it.
 //
 // The interface has no room for errors, so this is a last resort. Lock panics if the lock cannot be
-// acquired: continuing without it would be worse. Unlock panics if nothing is locked; a loss of the
-// lock is only logged. Like a sync.Mutex, the adapter does not re-enter, and may be unlocked by
-// another goroutine than the one that locked it.
+// acquired, and Unlock if nothing is locked; a loss of the lock is only logged. Like a sync.Mutex,
+// the adapter does not re-enter, and may be unlocked by any goroutine.
 func AsSyncLocker(ctx context.Context, lock Locker, lease time.Duration) sync.Locker {
 	return &syncLocker{ctx: ctx, lock: lock, lease: lease}
 }
@@ -22,9 +22,7 @@ type syncLocker struct {
 	ctx   context.Context
 	lock  Locker
 	lease time.Duration
-
-	mu   sync.Mutex
-	hold *Hold // guarded by mu; nil while not locked
+	hold  atomic.Pointer[Hold] // nil while not locked
 }
 
 func (sl *syncLocker) Lock() {
@@ -33,19 +31,13 @@ func (sl *syncLocker) Lock() {
 	if err != nil {
 		panic(err)
 	}
-	sl.mu.Lock()
-	sl.hold = hold
-	sl.mu.Unlock()
+	sl.hold.Store(hold)
 }
 
 func (sl *syncLocker) Unlock() {
-	sl.mu.Lock()
-	hold := sl.hold
-	sl.hold = nil
-	sl.mu.Unlock()
+	hold := sl.hold.Swap(nil)
 	if hold == nil {
 		panic(fmt.Sprintf("holdfast: Unlock of an unlocked sync.Locker for %q", sl.lock.Name()))
 	}
-	// The error has nowhere to go: the hold is over either way, and a loss has been logged.
-	_ = hold.Unlock(sl.ctx)
+	_ = hold.Unlock(sl.ctx) // the hold is over either way, and a loss has been logged
 }
