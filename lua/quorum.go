@@ -24,7 +24,7 @@ type Delay struct {
 // Vote is the reply of one node of a RedLock. Exactly one of Granted, Holder and Delayed is set.
 type Vote struct {
 	Granted bool
-	Again   bool          // granted, and the owner had the lock before
+	Already bool          // granted, and the owner had the lock before
 	Holder  *Holder       // another owner has the lock
 	Delayed time.Duration // how long the node is not counted yet
 	Emptied bool          // Delayed is for the epoch: what the node had before is unknown
@@ -62,7 +62,7 @@ func AcquireVote(
 			rp.keep(unexpected(errors.New("a delay that is over")))
 		}
 	default:
-		v.Granted, v.Again = true, true
+		v.Granted, v.Already = true, true
 		if n := rp.integer(); n != 1 {
 			rp.keep(unexpected(fmt.Errorf("%d instead of 1", n)))
 		}

@@ -26,7 +26,7 @@ func vote(t *testing.T, c rueidis.CoreClient, owner string, d lua.Delay) lua.Vot
 func TestVoteForAFreeLockLeavesACountOfOneHoweverOften(t *testing.T) {
 	s, c := start(t)
 	for i := range 3 {
-		require.Equal(t, lua.Vote{Granted: true, Again: i > 0}, vote(t, c, me, undelayed))
+		require.Equal(t, lua.Vote{Granted: true, Already: i > 0}, vote(t, c, me, undelayed))
 		requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 		require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"))
 	}

@@ -60,7 +60,7 @@ func (p *part) acquire() {
 	var hold hooks.NodeHold
 	switch h := vote.Holder; {
 	case err != nil:
-	case vote.Again:
+	case vote.Already:
 		// Another node was asked for this owner: it is the same server, and must not count twice.
 		mayBeHeld, err = false, errSameServer
 	case h != nil:

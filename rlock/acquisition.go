@@ -97,12 +97,13 @@ func (a *acquisition) depth() int {
 	return len(a.levels)
 }
 
-// claimInnermost claims and returns the innermost level that nobody has claimed; nil without one.
-func (a *acquisition) claimInnermost() *Hold {
+// beginInnermost begins the release of the innermost level whose release has not begun, and returns
+// it; nil if there is none. Concurrent callers get different levels.
+func (a *acquisition) beginInnermost() *Hold {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, level := range slices.Backward(a.levels) {
-		if level.claimRelease() {
+		if level.beginRelease() {
 			return level
 		}
 	}

@@ -164,7 +164,7 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 		return holds, nil
 	}
 	for _, h := range holds {
-		h.claimRelease()
+		h.beginRelease()
 		a := h.acquisition.(*acquisition)
 		if a.remove(h) == 0 {
 			a.Drop()
@@ -194,7 +194,7 @@ func releaseBatch(holds []*Hold) []error {
 	var busy []int
 	for i, h := range holds {
 		a := h.acquisition.(*acquisition)
-		if !h.claimRelease() {
+		if !h.beginRelease() {
 			errs[i] = ofEnded(ErrReleased)
 		} else if !a.session.TryLock() {
 			busy = append(busy, i)

@@ -13,7 +13,7 @@ import (
 // by the first use: the empty one and, on a cluster, one whose keys and channel would be in
 // different slots.
 func (c *Client) NewLock(name string) *Lock {
-	return c.newLock(name, traits{family: "lock", handsOver: true, together: true,
+	return c.newLock(name, traits{family: "lock", handsOver: true, batched: true,
 		inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
 }
 
@@ -30,7 +30,7 @@ func newExclusive(c *Client, name, queue string, fenced bool) exclusive {
 	return exclusive{client: c, name: name, queue: queue, scripts: lua.NewExclusive(name, fenced)}
 }
 
-func (k exclusive) acquire(ctx context.Context, redis coreClient, r request) (reply, error) {
+func (k exclusive) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
 	registration := ""
 	if r.registers {
 		registration = k.scripts.Registration(r.owner, r.grantLease)

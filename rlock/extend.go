@@ -50,7 +50,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 
 // reenter adds a level to an acquisition.
 func (at *attempt) reenter(a *acquisition) (*Hold, error) {
-	if err := a.lock.again; err != nil {
+	if err := a.lock.reentry; err != nil {
 		return nil, err
 	}
 	deadline, err := at.prolong(a, a.depth()+1)

@@ -43,7 +43,7 @@ func (c *Client) NewFairLock(name string) *Lock {
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.
 type fair struct{ exclusive }
 
-func (k fair) acquire(ctx context.Context, redis coreClient, r request) (reply, error) {
+func (k fair) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
 	if k.client.fairNames.use(k.name) { // not refused: the names may be shared with Redisson
 		k.client.warn("holdfast: two fair locks share one queue, since their names differ in "+
 			"braces only: who waits for one keeps the other from everybody else; use one of the "+

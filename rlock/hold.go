@@ -18,8 +18,8 @@ type Hold struct {
 	owner       owner.Token     // carried by the context of the hold
 	renew       bool            // this level asked for the watchdog
 
-	claimed atomic.Bool // Unlock was called
-	ending  sync.Mutex  // held while the hold ends, so that a second end waits for the first
+	unlocked atomic.Bool // Unlock was called
+	ending   sync.Mutex  // held while the hold ends, so that a second end waits for the first
 
 	// The channel and the context are made on demand.
 	mu       sync.Mutex
@@ -166,14 +166,14 @@ func ofEnded(reason error) error {
 //   - a *[ServerError] if Redis refuses: the hold has ended here, the lock is free after its lease.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
-	if !h.claimRelease() {
+	if !h.beginRelease() {
 		return ofEnded(ErrReleased)
 	}
 	return h.acquisition.Release(h)
 }
 
-// claimRelease claims the release of the hold, and reports whether it was the first to do so.
-func (h *Hold) claimRelease() bool { return h.claimed.CompareAndSwap(false, true) }
+// beginRelease begins the release of the hold, and reports whether it was the first to do so.
+func (h *Hold) beginRelease() bool { return h.unlocked.CompareAndSwap(false, true) }
 
 // end ends the hold for a reason, unless it has ended. When it returns, the hold and its context
 // have ended, even if another call is ending them: a caller that is told of a loss must find it

@@ -16,7 +16,7 @@ func init() {
 			return hooks.Identity{
 				Batch:  hooks.Batch{Client: l.client.id, Slot: l.client.transport.Slot(l.name)},
 				Server: l.Server(), Name: l.name, Kind: l.family, Mode: int(l.mode),
-				Batched: l.together && l.invalid == nil && l.client.options.SyncReplicas == 0,
+				Batched: l.batched && l.invalid == nil && l.client.options.SyncReplicas == 0,
 			}
 		},
 		Node: (*Lock).node,

@@ -37,7 +37,7 @@ func TestPauseIsNeverZeroAndNeverLongerThanFiveSeconds(t *testing.T) {
 func TestConcurrentCallsForTheInnermostLevelGetOneEach(t *testing.T) {
 	outer, inner := new(Hold), new(Hold)
 	a := &acquisition{levels: []*Hold{outer, inner}}
-	require.Same(t, inner, a.claimInnermost())
-	require.Same(t, outer, a.claimInnermost())
-	require.Nil(t, a.claimInnermost())
+	require.Same(t, inner, a.beginInnermost())
+	require.Same(t, outer, a.beginInnermost())
+	require.Nil(t, a.beginInnermost())
 }

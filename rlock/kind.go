@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
 	"holdfast/internal/waitqueue"
@@ -22,7 +20,7 @@ import (
 // Each command may be repeated. The end of a context ends only the waiting for a reply.
 type kind interface {
 	// acquire tries once to acquire the lock for an owner that does not hold it.
-	acquire(ctx context.Context, redis coreClient, r request) (reply, error)
+	acquire(ctx context.Context, redis lua.Redis, r request) (reply, error)
 	// release leaves count levels. With 0 it gives the lock to a waiter, or announces the release.
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
@@ -38,13 +36,13 @@ type traits struct {
 	family    string // names the kind in session keys: locks of one family and name share a session
 	mode      mode   // how the lock is held
 	handsOver bool   // a release may give the lock to the next waiter in this process
-	together  bool   // one script can acquire it with others, and it can be part of a RedLock
+	batched   bool   // one script can acquire it with others, and it can be part of a RedLock
 	sharesKey bool   // a read-write lock: the other mode may keep the key beyond this one's lease
 	beside    error  // why an owner of the other mode cannot acquire this one; nil if it can
-	again     error  // why an owner cannot acquire the lock once more; nil if it can
+	reentry   error  // why an owner cannot acquire the lock once more; nil if it can
 
 	cleanups int // how many of them one command removes; 0 counts as 1
-	inspect  func(ctx context.Context, c coreClient, lock string) (lua.State, error)
+	inspect  func(ctx context.Context, c lua.Redis, lock string) (lua.State, error)
 }
 
 // held names the lock and an owner, for a renewal and a nested lock.
@@ -117,7 +115,6 @@ type sessionKey struct {
 }
 
 type (
-	coreClient   = rueidis.CoreClient
 	lockSession  = session.Session[sessionKey, owned]
 	lockSessions = session.Sessions[sessionKey, owned]
 	lockQueues   = waitqueue.Queues[queueName, known]

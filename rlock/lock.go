@@ -129,7 +129,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 			"WithOwner, or call Unlock on the hold", ErrNotHeld)
 	}
 	if a := l.heldBy(token); a != nil {
-		if level := a.claimInnermost(); level != nil {
+		if level := a.beginInnermost(); level != nil {
 			return a.Release(level)
 		}
 	}

@@ -57,7 +57,7 @@ type lossKey struct {
 // unlockLost unlocks the innermost level of a lost acquisition and returns the loss; nil if none.
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
-		if level := a.claimInnermost(); level != nil {
+		if level := a.beginInnermost(); level != nil {
 			_, err := a.releaseLevel(level)
 			return err // nothing was sent, so the session need not be locked
 		}

@@ -18,7 +18,7 @@ import (
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
-	if !l.together {
+	if !l.batched {
 		return nil, invalid("lock %q is not a plain one: a queue, read holds and tokens mean "+
 			"nothing on a quorum: use Client.NewLock", l.name)
 	}

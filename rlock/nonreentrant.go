@@ -18,7 +18,7 @@ func (c *Client) NewNonReentrantLock(name string) *Lock {
 	// It uses the script of the plain lock: a second attempt of an owner is detected in this
 	// process, and a repeated request must find what it has acquired.
 	return c.newLock(name, traits{family: "nonreentrant", handsOver: true, inspect: lua.Inspect,
-		again: errReentry}, newExclusive(c, name, "nonreentrant", false))
+		reentry: errReentry}, newExclusive(c, name, "nonreentrant", false))
 }
 
 var errReentry = &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",

@@ -57,7 +57,7 @@ func (k readWrite) script() lua.ReadWrite {
 // read is the kind of the lock for readers.
 type read struct{ readWrite }
 
-func (k read) acquire(ctx context.Context, redis coreClient, r request) (reply, error) {
+func (k read) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
 	holder, err := k.script().AcquireRead(ctx, redis, r.owner, 1, r.lease, r.waits, r.waited)
 	return reply{holder: holder}, err
 }
@@ -81,7 +81,7 @@ func (k read) waiting(r request) waiting {
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
 
-func (k write) acquire(ctx context.Context, redis coreClient, r request) (reply, error) {
+func (k write) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
 	holder, err := k.script().AcquireWrite(ctx, redis, r.owner, 1, r.lease, r.waits)
 	return reply{holder: holder}, err
 }

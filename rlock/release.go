@@ -14,7 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level that the caller has claimed. The level ends even with an error.
+// Release releases a level, whose release the caller has begun. The level ends even with an error.
 func (a *acquisition) Release(level *Hold) error {
 	b := wait.NewBudget(context.Background(), nil, a.client.options.CommandTimeout)
 	defer b.Stop()
@@ -41,13 +41,13 @@ func (a *acquisition) Release(level *Hold) error {
 	return err
 }
 
-// releaseWhole releases all levels that nobody has claimed.
+// releaseWhole releases all levels whose release has not begun.
 func (a *acquisition) releaseWhole() error {
-	level := a.claimInnermost()
+	level := a.beginInnermost()
 	if level == nil {
 		return nil
 	}
-	for outer := a.claimInnermost(); outer != nil; outer = a.claimInnermost() {
+	for outer := a.beginInnermost(); outer != nil; outer = a.beginInnermost() {
 		a.remove(level)
 		level = outer
 	}

@@ -38,7 +38,7 @@ func TestNoLevelIsAddedWhileTheLastOneIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModelAcquisition(func() (lua.Released, error) { return lua.Released{Held: true}, nil })
 		defer m.close()
-		require.True(t, m.holds[0].claimRelease())
+		require.True(t, m.holds[0].beginRelease())
 		require.Zero(t, m.a.remove(m.holds[0]))
 		_, err := m.a.push(t.Context(), m.a.Deadline(), false)
 		require.ErrorIs(t, err, ErrReleased)
