@@ -58,7 +58,8 @@ func TestFirstWaiterOfAClientIsRegistered(t *testing.T) {
 		t.Run(topology.String(), func(t *testing.T) {
 			t.Parallel()
 			servers := integration.Start(t, topology)
-			hold := locktest.Acquire(t, newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
+			hold := locktest.Acquire(t, newClient(t, servers.Client(t), "a").NewLock("job"),
+				longLease)
 			waiting := locktest.LockInBackground(t.Context(),
 				newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
 			registrations := lua.Prefix("holdfast_lock_waiters", "job")

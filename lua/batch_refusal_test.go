@@ -80,11 +80,8 @@ func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 		"no expiry":                {user("-pexpire"), "NOPERM"},
 		"no expiry, no DEL":        {user("-pexpire", "-del"), "NOPERM"},
 		"no read":                  {user("-hgetall"), "NOPERM"},
-		"no replicas": {
-			command("CONFIG", "SET", "min-replicas-to-write", "1"),
-			"NOREPLICAS",
-		},
-		"no master": {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
+		"no replicas":              {command("CONFIG", "SET", "min-replicas-to-write", "1"), "NOREPLICAS"},
+		"no master":                {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
 	}
 	if rulesPerKey(t, redistest.Start(t)) {
 		maps.Copy(refusals, map[string]refusal{
@@ -107,12 +104,8 @@ func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 				// its own lease.
 				hold(t, s, middle, me, "1", 5*lease)
 				test.prepare(t, s)
-				index, holder, err := lua.AcquireBatch(
-					t.Context(),
-					c,
-					lease,
-					batchInOrder(order...),
-				)
+				index, holder, err := lua.AcquireBatch(t.Context(), c, lease,
+					batchInOrder(order...))
 				require.Equal(t, -1, index)
 				require.Nil(t, holder)
 				class := lua.ClassPermanent
@@ -156,33 +149,12 @@ func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
 
 // A batch needs no permission beyond those listed for every lock.
 func TestPermissionsOfAPlainLockAreEnoughForABatch(t *testing.T) {
-	s, c := startAs(
-		t,
-		"-@all",
-		"+evalsha",
-		"+eval",
-		"+pttl",
-		"+hexists",
-		"+hkeys",
-		"+hset",
-		"+hdel",
-		"+hlen",
-		"+hgetall",
-		"+pexpire",
-		"+del",
-		"+publish",
-		"+ping",
-		"+hello",
-		"+client",
-	)
+	s, c := startAs(t, "-@all", "+evalsha", "+eval", "+pttl", "+hexists", "+hkeys", "+hset",
+		"+hdel", "+hlen", "+hgetall", "+pexpire", "+del", "+publish", "+ping", "+hello", "+client")
 	hold(t, s, middle, me, "1", lease)
 	requireBatch(t, c, lease, batchInOrder(north, middle, south)...)
-	index, holder, err := lua.AcquireBatch(
-		t.Context(),
-		c,
-		lease,
-		[]lua.BatchPart{{Lock: north, Owner: other, Count: 1}},
-	)
+	index, holder, err := lua.AcquireBatch(t.Context(), c, lease,
+		[]lua.BatchPart{{Lock: north, Owner: other, Count: 1}})
 	require.NoError(t, err)
 	require.Zero(t, index)
 	require.NotNil(t, holder)

@@ -17,13 +17,8 @@ func TestUnexpectedReplyToABatchAcquireIsAnUnknownOutcome(t *testing.T) {
 	} {
 		f.says(reply)
 		index, holder, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))
-		require.Contains(
-			t,
-			requireError(t, err, lua.ClassUnknown, "").Message,
-			"unexpected reply",
-			"%q",
-			reply,
-		)
+		require.Contains(t, requireError(t, err, lua.ClassUnknown, "").Message, "unexpected reply",
+			"%q", reply)
 		require.Equal(t, -1, index)
 		require.Nil(t, holder)
 	}
@@ -33,31 +28,17 @@ func TestUnexpectedReplyToABatchReleaseIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	for _, reply := range []string{"+OK\r\n", "$-1\r\n", "*0\r\n", "*1\r\n*2\r\n:1\r\n+\r\n"} {
 		f.says(reply)
-		parts, err := lua.ReleaseBatch(
-			t.Context(),
-			c,
-			false,
-			[]lua.BatchPart{releaseOf(north, me, 0), releaseOf(south, me, 0)},
-		)
-		require.Contains(
-			t,
-			requireError(t, err, lua.ClassUnknown, "").Message,
-			"unexpected reply",
-			"%q",
-			reply,
-		)
+		parts, err := lua.ReleaseBatch(t.Context(), c, false,
+			[]lua.BatchPart{releaseOf(north, me, 0), releaseOf(south, me, 0)})
+		require.Contains(t, requireError(t, err, lua.ClassUnknown, "").Message, "unexpected reply",
+			"%q", reply)
 		require.Nil(t, parts)
 	}
 	for _, part := range []string{":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "*2\r\n+a\r\n+\r\n", "*2\r\n:1\r\n*0\r\n"} {
 		f.says("*2\r\n" + part + "*2\r\n:1\r\n+\r\n")
 		parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(south, me, 0))
-		require.Contains(
-			t,
-			requireError(t, parts[0].Err, lua.ClassUnknown, "").Message,
-			"unexpected reply",
-			"%q",
-			part,
-		)
+		require.Contains(t, requireError(t, parts[0].Err, lua.ClassUnknown, "").Message,
+			"unexpected reply", "%q", part)
 		require.Equal(t, gone, parts[1])
 	}
 }
@@ -77,11 +58,9 @@ func TestRefusalOfEachReleaseIsClassifiedOnEveryVersion(t *testing.T) {
 		f.says("*2\r\n-" + message + "\r\n*2\r\n:1\r\n+NOPERM no channel\r\n")
 		parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(south, me, 0))
 		requireError(t, parts[0].Err, lua.ClassPermanent, code)
-		require.Equal(
-			t,
+		require.Equal(t,
 			lua.BatchReleased{Released: lua.Released{Held: true, Refusal: "NOPERM no channel"}},
-			parts[1],
-		)
+			parts[1])
 	}
 }
 
@@ -94,13 +73,8 @@ func TestUnexpectedReplyToAVoteIsAnUnknownOutcome(t *testing.T) {
 	} {
 		f.says(reply)
 		v, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: time.Hour})
-		require.Contains(
-			t,
-			requireError(t, err, lua.ClassUnknown, "").Message,
-			"unexpected reply",
-			"%q",
-			reply,
-		)
+		require.Contains(t, requireError(t, err, lua.ClassUnknown, "").Message, "unexpected reply",
+			"%q", reply)
 		require.Equal(t, lua.Vote{}, v)
 	}
 }

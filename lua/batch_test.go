@@ -21,10 +21,7 @@ const (
 
 // requireBatch acquires a batch, which must succeed.
 func requireBatch(
-	t *testing.T,
-	c rueidis.CoreClient,
-	lease time.Duration,
-	requests ...lua.BatchPart,
+	t *testing.T, c rueidis.CoreClient, lease time.Duration, requests ...lua.BatchPart,
 ) {
 	t.Helper()
 	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, requests)
@@ -35,13 +32,8 @@ func requireBatch(
 
 func TestBatchTakesEachFreeLockForItsOwner(t *testing.T) {
 	s, c := start(t)
-	requireBatch(
-		t,
-		c,
-		lease,
-		lua.BatchPart{Lock: north, Owner: me, Count: 1},
-		lua.BatchPart{Lock: middle, Owner: other, Count: 3},
-	)
+	requireBatch(t, c, lease, lua.BatchPart{Lock: north, Owner: me, Count: 1},
+		lua.BatchPart{Lock: middle, Owner: other, Count: 3})
 	requireLock(t, s, north, map[string]string{me: "1"}, lease)
 	requireLock(t, s, middle, map[string]string{other: "3"}, lease)
 	require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
@@ -95,19 +87,9 @@ func TestBatchExtendsLeasesAndNeverShortensOne(t *testing.T) {
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, me, "1", 5*lease)
 	hold(t, s, south, me, "1", lua.NoExpiry)
-	requireBatch(
-		t,
-		c,
-		3*lease,
-		lua.BatchPart{Lock: north, Owner: me, Count: 1},
-		lua.BatchPart{
-			Lock:   middle,
-			Owner:  me,
-			Count:  2,
-			Nested: true,
-		},
-		lua.BatchPart{Lock: south, Owner: me, Count: 1},
-	)
+	requireBatch(t, c, 3*lease, lua.BatchPart{Lock: north, Owner: me, Count: 1},
+		lua.BatchPart{Lock: middle, Owner: me, Count: 2, Nested: true},
+		lua.BatchPart{Lock: south, Owner: me, Count: 1})
 	requireLock(t, s, north, map[string]string{me: "1"}, 3*lease)
 	requireLock(t, s, middle, map[string]string{me: "2"}, 5*lease)
 	requireLock(t, s, south, map[string]string{me: "1"}, 3*lease)
@@ -171,21 +153,13 @@ func TestBatchThatNamesALockTwiceTakesNothing(t *testing.T) {
 func TestLeaseOfABatchIsCutToMillisecondsAndMayBeHuge(t *testing.T) {
 	s, c := start(t)
 	monitor := s.Monitor(t)
-	requireBatch(
-		t,
-		c,
-		1500*time.Millisecond+999*time.Microsecond,
-		lua.BatchPart{Lock: north, Owner: me, Count: 1},
-	)
+	requireBatch(t, c, 1500*time.Millisecond+999*time.Microsecond,
+		lua.BatchPart{Lock: north, Owner: me, Count: 1})
 	for _, command := range monitor.Commands(t) {
 		require.Equal(t, []string{north, "1500", me, "1", "0"}, command[len(command)-5:])
 	}
-	requireBatch(
-		t,
-		c,
-		math.MaxInt64,
-		lua.BatchPart{Lock: north, Owner: me, Count: math.MaxInt32, Nested: true},
-	)
+	requireBatch(t, c, math.MaxInt64,
+		lua.BatchPart{Lock: north, Owner: me, Count: math.MaxInt32, Nested: true})
 	require.Equal(t, "2147483647", s.DoString(t, "HGET", north, me))
 	require.InDelta(t, time.Duration(math.MaxInt64).Milliseconds(), s.DoInt(t, "PTTL", north), 5000)
 }
@@ -196,10 +170,7 @@ func TestBatchMayHaveManyLocks(t *testing.T) {
 	for i := range 1000 {
 		name := "account:" + ms(time.Duration(i)*time.Millisecond)
 		requests = append(requests, lua.BatchPart{Lock: name, Owner: me, Count: 1})
-		releases = append(
-			releases,
-			releaseOf(name, me, 0),
-		)
+		releases = append(releases, releaseOf(name, me, 0))
 	}
 	requireBatch(t, c, lease, requests...)
 	require.EqualValues(t, 1000, s.DoInt(t, "DBSIZE"))

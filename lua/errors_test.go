@@ -165,8 +165,7 @@ func TestRefusedCachingIsClassifiedByItsReason(t *testing.T) {
 		e := requireError(
 			t,
 			lua.Classify(
-				fmt.Errorf("%s: [CLIENT TRACKING ON OPTIN]\n%w", test.reply, rueidis.ErrNoCache),
-			),
+				fmt.Errorf("%s: [CLIENT TRACKING ON OPTIN]\n%w", test.reply, rueidis.ErrNoCache)),
 			test.class,
 			test.code,
 		)
@@ -199,7 +198,8 @@ func FuzzClassify(f *testing.F) {
 			require.ErrorAs(t, err, &e)
 			require.NotEmpty(t, e.Message)
 			require.Contains(t, err.Error(), e.Message)
-			require.Contains(t, []lua.Class{lua.ClassUnknown, lua.ClassTemporary, lua.ClassPermanent}, e.Class)
+			require.Contains(t,
+				[]lua.Class{lua.ClassUnknown, lua.ClassTemporary, lua.ClassPermanent}, e.Class)
 		}
 		require.NotEmpty(t, e.Code) // of the server's
 	})

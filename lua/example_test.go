@@ -66,7 +66,8 @@ func ExampleReenter() {
 		panic(err)
 	}
 	for range 2 {
-		held, err := lua.Reenter(ctx, client, lua.Held{Lock: "order:42", Owner: "client:1"}, 2, 30*time.Second)
+		held, err := lua.Reenter(ctx, client, lua.Held{Lock: "order:42", Owner: "client:1"}, 2,
+			30*time.Second)
 		fmt.Println(held, err)
 	}
 	state, err := lua.Inspect(ctx, client, "order:42")
@@ -104,8 +105,7 @@ func ExampleRenew() {
 		panic(err)
 	}
 	held, err := lua.Renew(ctx, client, 30*time.Second, []lua.Held{
-		{Lock: "order:42", Owner: "client:1"},
-		{Lock: "order:43", Owner: "client:1"},
+		{Lock: "order:42", Owner: "client:1"}, {Lock: "order:43", Owner: "client:1"},
 	})
 	fmt.Println(held, err)
 	// Output: [true false] <nil>

@@ -36,10 +36,7 @@ func TestLockIsHandedOverThroughShardedChannels(t *testing.T) {
 	register(t, c, plain, older)
 	sharded := lua.HandOver{Sharded: true, Others: true}
 
-	if !knowsShardedChannels(
-		t,
-		node,
-	) { // the lock is granted to nobody and not announced, but free
+	if !knowsShardedChannels(t, node) { // the lock is granted to nobody and not announced, but free
 		out := release(t, c, plain, sharded)
 		require.True(t, out.Held)
 		require.Equal(t, lua.Nobody, out.To)
@@ -60,10 +57,8 @@ func TestLockIsHandedOverThroughShardedChannels(t *testing.T) {
 	sharded.Streak = lua.Streak{Count: 1, Began: 7}
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, sharded))
 	requireSuccessor(t, node, older)
-	sub.requireBytes(
-		t,
-		array("smessage", present+":"+far, older+" "+decimal(ticket)+" 0 2 7 "+lock),
-	)
+	sub.requireBytes(t,
+		array("smessage", present+":"+far, older+" "+decimal(ticket)+" 0 2 7 "+lock))
 
 	node.Do(t, "DEL", lock)
 	hold(t, node, lock, me, "1", lease)
@@ -87,13 +82,8 @@ func TestLockOfAMovingSlotIsTakenAndReleasedWithoutRegistrations(t *testing.T) {
 	sub := subscribe(t, from, "SUBSCRIBE", lockChannel)
 
 	for range 2 {
-		_, _, _, err := plain.Acquire(
-			t.Context(),
-			c,
-			older,
-			waiterLease,
-			plain.Registration(older, waiterLease),
-		)
+		_, _, _, err := plain.Acquire(t.Context(), c, older, waiterLease,
+			plain.Registration(older, waiterLease))
 		requireError(t, err, lua.ClassTemporary, "TRYAGAIN")
 	}
 	_, _, holder, err := plain.Acquire(t.Context(), c, older, waiterLease, "")

@@ -66,17 +66,12 @@ func TestWaiterThatAsksCostsTheseCommands(t *testing.T) {
 	register(t, c, plain, older)
 	monitor := s.Monitor(t)
 	register(t, c, plain, newer)
-	require.Equal(
-		t,
+	require.Equal(t,
 		[]string{"pttl", "hexists", "hkeys", "pexpire", "zscore", "time", "zrange", "zadd"},
-		names(monitor.CommandsOfScripts(t)),
-	)
+		names(monitor.CommandsOfScripts(t)))
 	register(t, c, plain, newer)
-	require.Equal(
-		t,
-		[]string{"pttl", "hexists", "hkeys", "pexpire", "zscore"},
-		names(monitor.CommandsOfScripts(t)),
-	)
+	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore"},
+		names(monitor.CommandsOfScripts(t)))
 
 	s.Do(t, "DEL", lock, waiters)
 	monitor.Commands(t)

@@ -26,13 +26,8 @@ func ExampleExclusive() {
 		SuccessorFirst: true,
 	}
 	released, err := lock.Release(ctx, client, "client:1", 0, next)
-	fmt.Println(
-		"client:2 has it:",
-		released.To == lua.Successor,
-		"with the token",
-		released.Fence,
-		err,
-	)
+	fmt.Println("client:2 has it:", released.To == lua.Successor, "with the token", released.Fence,
+		err)
 	// Output:
 	// client:1 has it, with the token 1 <nil>
 	// client:2 has it: true with the token 2 <nil>
@@ -50,8 +45,7 @@ func ExampleParseGrant() {
 	listener, stop := client.Dedicate()
 	defer stop()
 	listener.SetPubSubHooks(
-		rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { messages <- m.Message }},
-	)
+		rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { messages <- m.Message }})
 	if err := listener.Do(ctx, listener.B().Subscribe().Channel(channels...).Build()).Error(); err != nil {
 		panic(err)
 	}
@@ -59,25 +53,15 @@ func ExampleParseGrant() {
 	if _, _, _, err := lock.Acquire(ctx, client, "holder:1", 30*time.Second, ""); err != nil {
 		panic(err)
 	}
-	_, ticket, holder, err := lock.Acquire(
-		ctx,
-		client,
-		"waiter:1",
-		30*time.Second,
-		lock.Registration("waiter:1", 30*time.Second),
-	)
+	_, ticket, holder, err := lock.Acquire(ctx, client, "waiter:1", 30*time.Second,
+		lock.Registration("waiter:1", 30*time.Second))
 	fmt.Println("waiter:1 waits for", holder.Owner, err)
 
 	released, err := lock.Release(ctx, client, "holder:1", 0, lua.HandOver{Others: true})
 	fmt.Println("somebody else has it:", released.To == lua.Other, err)
 	grant, _ := lua.ParseGrant(<-messages)
-	fmt.Println(
-		grant.Owner,
-		"has",
-		grant.Lock,
-		"with the ticket of its registration:",
-		grant.Ticket == ticket,
-	)
+	fmt.Println(grant.Owner, "has", grant.Lock, "with the ticket of its registration:",
+		grant.Ticket == ticket)
 	// Output:
 	// waiter:1 waits for holder:1 <nil>
 	// somebody else has it: true <nil>

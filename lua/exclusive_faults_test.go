@@ -76,15 +76,8 @@ func TestHandOverNeedsNoPermissionForWhatIsOptional(t *testing.T) {
 				s, c := startAs(t, rule)
 				hold(t, s, lock, me, "1", lease)
 				sub := attend(t, s, far)
-				s.Do(
-					t,
-					"ZADD",
-					waiters,
-					"1",
-					plain.Registration(older, waiterLease),
-					"2",
-					plain.Registration(newer, waiterLease),
-				)
+				s.Do(t, "ZADD", waiters, "1", plain.Registration(older, waiterLease), "2",
+					plain.Registration(newer, waiterLease))
 				p.Withdrawn = plain.Registration(newer, waiterLease)
 				p.Streak = lua.Streak{Count: 1, Began: 7}
 				require.Equal(t, lua.Other, release(t, c, plain, p).To)
@@ -133,13 +126,8 @@ func TestWaiterWithoutPermissionForItsRegistrationIsRefused(t *testing.T) {
 			if rules[0] == "-time" {
 				s.Do(t, "DEL", waiters)
 			}
-			_, _, _, err := plain.Acquire(
-				t.Context(),
-				c,
-				older,
-				waiterLease,
-				plain.Registration(older, waiterLease),
-			)
+			_, _, _, err := plain.Acquire(t.Context(), c, older, waiterLease,
+				plain.Registration(older, waiterLease))
 			requireError(t, err, lua.ClassPermanent, "NOPERM")
 			requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 			_, _, holder, err := plain.Acquire(t.Context(), c, older, waiterLease, "")
@@ -170,13 +158,8 @@ func TestWaiterThatMayNotTakeTheLockKeepsItsRegistration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, c := startAs(t, "-pexpire")
 			s.Do(t, "ZADD", waiters, "1", e.Registration(me, waiterLease))
-			_, _, _, err := e.Acquire(
-				t.Context(),
-				c,
-				me,
-				waiterLease,
-				e.Registration(me, waiterLease),
-			)
+			_, _, _, err := e.Acquire(t.Context(), c, me, waiterLease,
+				e.Registration(me, waiterLease))
 			requireError(t, err, lua.ClassPermanent, "NOPERM")
 			requireFree(t, s, lock)
 			require.Equal(t, []string{e.Registration(me, waiterLease)}, registrations(t, s))
@@ -215,13 +198,8 @@ func TestReleaseWithOddKeysBesideTheLockIsAnnounced(t *testing.T) {
 func TestRegistrationsThatAreATextAreNoRegistrations(t *testing.T) {
 	s, c := startHeld(t)
 	s.Do(t, "SET", waiters, "a page")
-	_, _, _, err := plain.Acquire(
-		t.Context(),
-		c,
-		older,
-		waiterLease,
-		plain.Registration(older, waiterLease),
-	)
+	_, _, _, err := plain.Acquire(t.Context(), c, older, waiterLease,
+		plain.Registration(older, waiterLease))
 	requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", waiters))
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
@@ -270,13 +248,8 @@ func TestServerOutOfMemoryRefusesAFreeLockAndKeepsTheRegistration(t *testing.T) 
 			register(t, c, e, older)
 			s.Do(t, "DEL", lock)
 			fill(t, s)
-			_, _, _, err := e.Acquire(
-				t.Context(),
-				c,
-				older,
-				waiterLease,
-				e.Registration(older, waiterLease),
-			)
+			_, _, _, err := e.Acquire(t.Context(), c, older, waiterLease,
+				e.Registration(older, waiterLease))
 			requireError(t, err, lua.ClassPermanent, "OOM")
 			requireFree(t, s, lock)
 			require.Equal(t, []string{e.Registration(older, waiterLease)}, registrations(t, s))

@@ -23,13 +23,8 @@ func TestGrantOfAFencedLockHasTheNextNumber(t *testing.T) {
 	requireTTL(t, s, counter, lua.NoExpiry)
 
 	// A successor that asks, because it does not trust its message, gets the same number.
-	fence, _, holder, err := fenced.Acquire(
-		t.Context(),
-		c,
-		older,
-		waiterLease,
-		fenced.Registration(older, waiterLease),
-	)
+	fence, _, holder, err := fenced.Acquire(t.Context(), c, older, waiterLease,
+		fenced.Registration(older, waiterLease))
 	require.NoError(t, err)
 	require.Nil(t, holder)
 	require.Equal(t, largeToken+1, fence)
@@ -86,13 +81,8 @@ func TestPlainReleaseThatMeetsAFencedRegistrationIsAnnounced(t *testing.T) {
 			sub.requireNothing(t)
 			require.Equal(t, "7", s.DoString(t, "GET", counter))
 
-			fence, _, holder, err := fenced.Acquire(
-				t.Context(),
-				c,
-				older,
-				lease,
-				fenced.Registration(older, waiterLease),
-			)
+			fence, _, holder, err := fenced.Acquire(t.Context(), c, older, lease,
+				fenced.Registration(older, waiterLease))
 			require.NoError(t, err)
 			require.Nil(t, holder)
 			require.EqualValues(t, 8, fence)
@@ -127,13 +117,8 @@ func TestFencedLockWhoseCounterIsBrokenIsReleasedAndAnnounced(t *testing.T) {
 				require.Equal(t, lua.Released{Held: true}, release(t, c, fenced, p))
 				requireFree(t, s, lock)
 				sub.requireAnnounced(t)
-				_, _, _, err := fenced.Acquire(
-					t.Context(),
-					c,
-					older,
-					waiterLease,
-					fenced.Registration(older, waiterLease),
-				)
+				_, _, _, err := fenced.Acquire(t.Context(), c, older, waiterLease,
+					fenced.Registration(older, waiterLease))
 				var refusal *lua.Error
 				require.ErrorAs(t, err, &refusal)
 				require.Equal(t, lua.ClassPermanent, refusal.Class)

@@ -67,13 +67,8 @@ func TestUnexpectedReplyToAnExclusiveLockIsAnUnknownOutcome(t *testing.T) {
 			if e == fenced && reply == ":7\r\n" {
 				continue // a token
 			}
-			fence, ticket, holder, err := e.Acquire(
-				t.Context(),
-				c,
-				me,
-				lease,
-				e.Registration(me, lease),
-			)
+			fence, ticket, holder, err := e.Acquire(t.Context(), c, me, lease,
+				e.Registration(me, lease))
 			requireError(t, err, lua.ClassUnknown, "")
 			require.Zero(t, fence)
 			require.Zero(t, ticket)

@@ -153,13 +153,7 @@ func TestWaiterWithoutListenerIsSkipped(t *testing.T) {
 func TestReleaseIsAnnouncedWhenAllWaitersAreGone(t *testing.T) {
 	s, c := startHeld(t)
 	register(t, c, plain, older, newer)
-	sub := listen(
-		t,
-		s,
-		"SUBSCRIBE",
-		lockChannel,
-		present,
-	) // a channel that no waiter listens on
+	sub := listen(t, s, "SUBSCRIBE", lockChannel, present) // a channel that no waiter listens on
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
 	requireEmpty(t, s)
 	sub.requireAnnounced(t)
@@ -193,12 +187,8 @@ func TestReleaseIsAnnouncedWhenRedissonListens(t *testing.T) {
 		requireFree(t, s, lock)
 		foreign.requireAnnounced(t)
 		sub.requireAnnounced(t)
-		require.Equal(
-			t,
-			[]string{plain.Registration(older, waiterLease)},
-			registrations(t, s),
-			"a waiter that hears it asks, and stays registered if it is late",
-		)
+		require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s),
+			"a waiter that hears it asks, and stays registered if it is late")
 		hold(t, s, lock, me, "1", lease)
 	}
 	foreign.leave(t, s, lockChannel, 1)
@@ -210,15 +200,8 @@ func TestReleaseIsAnnouncedWhenOneWaitsUnregistered(t *testing.T) {
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
 	require.Equal(t, present+":announce", lua.AnnouncementChannel(lock))
-	without := listen(
-		t,
-		s,
-		"SUBSCRIBE",
-		lockChannel,
-		present,
-		present+":"+farther,
-		lua.AnnouncementChannel(lock),
-	)
+	without := listen(t, s, "SUBSCRIBE", lockChannel, present, present+":"+farther,
+		lua.AnnouncementChannel(lock))
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
 	requireFree(t, s, lock)
 	without.requireAnnounced(t)
@@ -269,14 +252,8 @@ func TestLockIsHandedOverUntilTheStreakIsLongInCountAndTime(t *testing.T) {
 			p := toAll
 			p.Streak = lua.Streak{Count: of.streak, Began: ago(of.since)}
 			require.Equal(t, lua.Other, release(t, c, plain, p).To)
-			sub.requireGrantAfter(
-				t,
-				far,
-				older,
-				ticket,
-				0,
-				lua.Streak{Count: of.streak + 1, Began: p.Streak.Began},
-			)
+			sub.requireGrantAfter(t, far, older, ticket, 0,
+				lua.Streak{Count: of.streak + 1, Began: p.Streak.Began})
 		})
 	}
 }
@@ -308,12 +285,8 @@ func TestSuccessorThatComesFirstGetsTheLock(t *testing.T) {
 			p.Others = others
 			require.Equal(t, lua.Released{Held: true, To: lua.Successor}, release(t, c, plain, p))
 			requireSuccessor(t, s, next)
-			require.Equal(
-				t,
-				[]string{plain.Registration(older, waiterLease)},
-				registrations(t, s),
-				"the grant removes its registration",
-			)
+			require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s),
+				"the grant removes its registration")
 			there.requireNothing(t)
 			here.requireNothing(t)
 		})
@@ -342,11 +315,8 @@ func TestStreakInOneProcessKeepsItsBegin(t *testing.T) {
 	_, c := startHeld(t)
 	p := toNext(false)
 	p.Streak = lua.Streak{Count: 4, Began: ago(time.Second / 5)}
-	require.Equal(
-		t,
-		lua.Released{Held: true, To: lua.Successor, Began: p.Streak.Began},
-		release(t, c, plain, p),
-	)
+	require.Equal(t, lua.Released{Held: true, To: lua.Successor, Began: p.Streak.Began},
+		release(t, c, plain, p))
 	p.Streak.Count, p.Streak.Began = 15, ago(time.Second/5)
 	out, err := plain.Release(t.Context(), c, next, 0, p)
 	require.NoError(t, err)
@@ -381,11 +351,7 @@ func TestSuccessorIsRegisteredWhenAnotherGetsTheLock(t *testing.T) {
 	out := release(t, c, plain, toNext(false))
 	require.Equal(t, lua.Released{Held: true, To: lua.Other, Ticket: out.Ticket}, out)
 	require.Greater(t, out.Ticket, ticket)
-	require.Equal(
-		t,
-		decimal(out.Ticket),
-		ticketOf(t, s, plain.Registration(next, waiterLease)),
-	)
+	require.Equal(t, decimal(out.Ticket), ticketOf(t, s, plain.Registration(next, waiterLease)))
 	requireTTL(t, s, waiters, 3*lua.MaxNap)
 	requireSuccessor(t, s, older)
 	there.requireGrant(t, far, older, ticket, 0)
@@ -402,11 +368,8 @@ func TestSuccessorKeepsItsRegistration(t *testing.T) {
 	attend(t, s, far)
 	register(t, c, plain, older)
 	ticket := register(t, c, plain, next)
-	require.Equal(
-		t,
-		lua.Released{Held: true, To: lua.Other, Ticket: ticket},
-		release(t, c, plain, toNext(false)),
-	)
+	require.Equal(t, lua.Released{Held: true, To: lua.Other, Ticket: ticket},
+		release(t, c, plain, toNext(false)))
 	requireSuccessor(t, s, older)
 	require.Equal(t, []string{plain.Registration(next, waiterLease)}, registrations(t, s))
 }
@@ -450,12 +413,8 @@ func TestWithdrawnRegistrationIsGrantedNothing(t *testing.T) {
 	require.Equal(
 		t,
 		lua.Other,
-		release(
-			t,
-			c,
-			plain,
-			lua.HandOver{Others: true, Withdrawn: plain.Registration(me, waiterLease)},
-		).To,
+		release(t, c, plain,
+			lua.HandOver{Others: true, Withdrawn: plain.Registration(me, waiterLease)}).To,
 	)
 	requireSuccessor(t, s, next)
 	require.False(t, has(s, waiters))
@@ -466,15 +425,8 @@ func TestWithdrawnRegistrationIsGrantedNothing(t *testing.T) {
 func TestReleaseIsNotGrantedToTheOwnerThatLeaves(t *testing.T) {
 	s, c := startHeld(t)
 	here, there := attend(t, s, near), attend(t, s, far)
-	s.Do(
-		t,
-		"ZADD",
-		waiters,
-		"1",
-		plain.Registration(me, waiterLease),
-		"2",
-		plain.Registration(older, waiterLease),
-	)
+	s.Do(t, "ZADD", waiters, "1", plain.Registration(me, waiterLease), "2",
+		plain.Registration(older, waiterLease))
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, toAll))
 	requireSuccessor(t, s, older)
 	there.requireGrant(t, far, older, 2, 0)
@@ -488,13 +440,8 @@ func TestRegistrationIsWithdrawnWithoutTheLock(t *testing.T) {
 	sub := attend(t, s, far)
 	register(t, c, plain, older, newer)
 	for range 2 {
-		out, err := plain.Release(
-			t.Context(),
-			c,
-			older,
-			0,
-			lua.HandOver{Others: true, Withdrawn: plain.Registration(older, waiterLease)},
-		)
+		out, err := plain.Release(t.Context(), c, older, 0,
+			lua.HandOver{Others: true, Withdrawn: plain.Registration(older, waiterLease)})
 		require.NoError(t, err)
 		require.Equal(t, lua.Released{}, out)
 		requireLock(t, s, lock, map[string]string{me: "1"}, lease)

@@ -76,11 +76,8 @@ func endTurn(t *testing.T, s *redistest.Server) {
 
 func askFor(t *testing.T, c rueidis.Client, owner string, window time.Duration) {
 	t.Helper()
-	holder, err := fair.Acquire(
-		t.Context(),
-		c,
-		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: window},
-	)
+	holder, err := fair.Acquire(t.Context(), c,
+		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: window})
 	require.NoError(t, err)
 	require.NotNil(t, holder)
 }
@@ -123,11 +120,8 @@ func TestWaitersCloseUpToTheEndOfTheLeaseWhenTheHeadTakesTheLock(t *testing.T) {
 	enqueue(t, s, first, base+7000)
 	enqueue(t, s, second, base+12000)
 	enqueue(t, s, third, base+15000)
-	holder, err := fair.Acquire(
-		t.Context(),
-		c,
-		lua.FairRequest{Owner: first, Count: 1, Lease: lease, Waits: true, Window: windows[first]},
-	)
+	holder, err := fair.Acquire(t.Context(), c,
+		lua.FairRequest{Owner: first, Count: 1, Lease: lease, Waits: true, Window: windows[first]})
 	require.NoError(t, err)
 	require.Nil(t, holder)
 	requireQueue(t, s, second, third)
@@ -197,12 +191,8 @@ func TestWaiterThatAsksStaysQueuedBeyondItsWindow(t *testing.T) {
 	}
 	requireQueue(t, s, first, second, third)
 	// A head stays for the lease, its window and two requests more: it may miss one.
-	require.InDelta(
-		t,
-		leaseEnd(t, s, lock)+fairWindow.Milliseconds()+2*lua.MaxNap.Milliseconds(),
-		score(t, s, first),
-		busy,
-	)
+	require.InDelta(t, leaseEnd(t, s, lock)+fairWindow.Milliseconds()+2*lua.MaxNap.Milliseconds(),
+		score(t, s, first), busy)
 	require.GreaterOrEqual(t, score(t, s, second), score(t, s, first)+fairWindow.Milliseconds())
 	require.GreaterOrEqual(t, score(t, s, third), score(t, s, second)+fairWindow.Milliseconds())
 }
@@ -218,12 +208,8 @@ func TestWaiterThatAsksKeepsItsDistanceFromTheOneBefore(t *testing.T) {
 	ask(t, c, second)
 	require.Equal(t, before[first], score(t, s, first))
 	require.Equal(t, before[first]+fairWindow.Milliseconds(), score(t, s, second))
-	require.Equal(
-		t,
-		before[third]+fairWindow.Milliseconds()-1,
-		score(t, s, third),
-		"not moved with it",
-	)
+	require.Equal(t, before[third]+fairWindow.Milliseconds()-1, score(t, s, third),
+		"not moved with it")
 }
 
 func TestThoseBehindAWaiterThatAsksKeepTheirDistance(t *testing.T) {
@@ -247,12 +233,8 @@ func TestRequestsDoNotMakeScoresGrow(t *testing.T) {
 		ask(t, c, first)
 		ask(t, c, second)
 	}
-	require.InDelta(
-		t,
-		leaseEnd(t, s, lock)+fairWindow.Milliseconds()+10_000,
-		score(t, s, first),
-		busy,
-	)
+	require.InDelta(t, leaseEnd(t, s, lock)+fairWindow.Milliseconds()+10_000, score(t, s, first),
+		busy)
 	require.Equal(t, score(t, s, first)+fairWindow.Milliseconds(), score(t, s, second))
 }
 

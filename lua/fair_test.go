@@ -32,11 +32,8 @@ const (
 // ask has a waiting owner ask once, with fairWindow, and returns the holder.
 func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	t.Helper()
-	holder, err := fair.Acquire(
-		t.Context(),
-		c,
-		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: fairWindow},
-	)
+	holder, err := fair.Acquire(t.Context(), c,
+		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
 	require.NoError(t, err)
 	return holder
 }
@@ -44,11 +41,8 @@ func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 // askOnce has an owner ask that does not wait.
 func askOnce(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	t.Helper()
-	holder, err := fair.Acquire(
-		t.Context(),
-		c,
-		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: false, Window: fairWindow},
-	)
+	holder, err := fair.Acquire(t.Context(), c,
+		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: false, Window: fairWindow})
 	require.NoError(t, err)
 	return holder
 }
@@ -167,11 +161,9 @@ func TestFairLockWithoutExpiryIsHeld(t *testing.T) {
 		holder := ask(t, c, first)
 		require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry, Clock: holder.Clock}, holder)
 		holder = ask(t, c, second)
-		require.Equal(
-			t,
+		require.Equal(t,
 			&lua.Holder{Owner: other, TTL: lua.NoExpiry, Nap: lua.MaxNap, Clock: holder.Clock},
-			holder,
-		)
+			holder)
 	}
 	requireQueue(t, s, first, second)
 }

@@ -89,11 +89,8 @@ func TestHeadThatIsNotCountedHasTenSeconds(t *testing.T) {
 	require.NoError(t, err)
 	requireTurn(t, s, first, 10*time.Second)
 	endTurn(t, s)
-	holder, err := uncounted.Acquire(
-		t.Context(),
-		c,
-		lua.FairRequest{Owner: third, Count: 1, Lease: lease, Waits: true, Window: fairWindow},
-	)
+	holder, err := uncounted.Acquire(t.Context(), c,
+		lua.FairRequest{Owner: third, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
 	require.NoError(t, err)
 	require.Equal(t, second, holder.Owner, "dropped a waiter that may listen")
 	requireTurn(t, s, second, 10*time.Second)
@@ -131,10 +128,8 @@ func TestWaitersOfADeadProcessAreDroppedAtOnce(t *testing.T) {
 	endTurn(t, s)
 	require.Equal(t, first, ask(t, c, second).Owner)
 	requireQueue(t, s, first, second)
-	sub.requireBytes(
-		t,
-		array("message", fairChannel+first, "500")+array("message", fairChannel+first, "0"),
-	)
+	sub.requireBytes(t,
+		array("message", fairChannel+first, "500")+array("message", fairChannel+first, "0"))
 	requireTurn(t, s, first, 10*time.Second)
 	require.Nil(t, ask(t, c, first))
 }
@@ -187,12 +182,8 @@ func TestWaitersOfAClientThatHangsGetLessTimeEach(t *testing.T) {
 	ask(t, c, first)
 	leave(t, c, other)
 	turns := []time.Duration{
-		10 * time.Second,
-		500 * time.Millisecond,
-		125 * time.Millisecond,
-		100 * time.Millisecond,
-		100 * time.Millisecond,
-		100 * time.Millisecond,
+		10 * time.Second, 500 * time.Millisecond, 125 * time.Millisecond, 100 * time.Millisecond,
+		100 * time.Millisecond, 100 * time.Millisecond,
 	}
 	for i, turn := range turns {
 		holder := ask(t, c, first)

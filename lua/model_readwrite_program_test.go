@@ -89,26 +89,16 @@ func (m *readWriteModel) waitForReaders(t *rapid.T) {
 func (m *readWriteModel) requireExclusion(t *rapid.T) {
 	t.Helper()
 	for owner, r := range m.readers {
-		require.True(
-			t,
-			m.writer == "" || m.writer == owner,
-			"%s writes and %s reads",
-			m.writer,
-			owner,
-		)
+		require.True(t, m.writer == "" || m.writer == owner, "%s writes and %s reads", m.writer,
+			owner)
 		for _, h := range r.holds {
 			if h == nil || m.ends == nil {
 				continue
 			}
 			require.NotNil(t, h.ends, "a read hold of %s never ends, but the lock does", owner)
 			// Up to Redis 7.0 the clock runs on within a script.
-			require.LessOrEqual(
-				t,
-				*h.ends,
-				*m.ends+m.stall,
-				"a read hold of %s outlasts the lock",
-				owner,
-			)
+			require.LessOrEqual(t, *h.ends, *m.ends+m.stall, "a read hold of %s outlasts the lock",
+				owner)
 		}
 	}
 }
@@ -133,7 +123,8 @@ func (m *readWriteModel) readAgain(t *rapid.T) {
 	var ok bool
 	m.step(t, func() {
 		var err error
-		ok, err = lua.Reenter(t.Context(), m, lua.Held{Lock: m.lock.Lock, Owner: owner, Read: true}, number, lease)
+		ok, err = lua.Reenter(t.Context(), m, lua.Held{Lock: m.lock.Lock, Owner: owner, Read: true},
+			number, lease)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, m.reads(owner), ok)
@@ -184,7 +175,8 @@ func (m *readWriteModel) writeAgain(t *rapid.T) {
 	var ok bool
 	m.step(t, func() {
 		var err error
-		ok, err = lua.Reenter(t.Context(), m, lua.Held{Lock: lock, Owner: lua.WriteField(owner)}, number, lease)
+		ok, err = lua.Reenter(t.Context(), m, lua.Held{Lock: lock, Owner: lua.WriteField(owner)},
+			number, lease)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, m.writer == owner, ok)
@@ -244,13 +236,8 @@ func (m *readWriteModel) renewReads(t *rapid.T) {
 		require.NoError(t, err)
 	}, func() {
 		for i, renewal := range renewals {
-			require.Equal(
-				t,
-				renewal.Lock == lock && m.reads(renewal.Owner),
-				renewed[i],
-				"%v",
-				renewal,
-			)
+			require.Equal(t, renewal.Lock == lock && m.reads(renewal.Owner), renewed[i], "%v",
+				renewal)
 			if !renewed[i] {
 				continue
 			}

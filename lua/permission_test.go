@@ -20,10 +20,8 @@ func startAs(t *testing.T, rules ...string) (*redistest.Server, rueidis.Client) 
 		append(
 			[]string{"ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"},
 			rules...)...)
-	return s, s.Client(
-		t,
-		func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" },
-	)
+	return s, s.Client(t,
+		func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" })
 }
 
 func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {

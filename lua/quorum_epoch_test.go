@@ -17,12 +17,8 @@ import (
 func startAged(t *testing.T) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s, c := start(t)
-	require.Eventually(
-		t,
-		func() bool { return uptime(t, s) >= 2*time.Second },
-		eventually,
-		20*time.Millisecond,
-	)
+	require.Eventually(t, func() bool { return uptime(t, s) >= 2*time.Second }, eventually,
+		20*time.Millisecond)
 	return s, c
 }
 
@@ -72,11 +68,8 @@ func TestNodeWithOldDataIsCountedAndOneWhoseDataWasDroppedIsNot(t *testing.T) {
 	s.Do(t, "FLUSHALL")
 	require.Equal(t, lua.Vote{Delayed: time.Second, Emptied: true}, vote(t, c, other, d))
 	requireFree(t, s, lock)
-	require.True(
-		t,
-		vote(t, c, other, lua.Delay{For: time.Second}).Granted,
-		"a vote without epoch is not delayed",
-	)
+	require.True(t, vote(t, c, other, lua.Delay{For: time.Second}).Granted,
+		"a vote without epoch is not delayed")
 }
 
 func TestNewNodeIsCountedWhenTheDelayIsOver(t *testing.T) {
@@ -91,11 +84,8 @@ func TestEpochOfTheFutureBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s, c := startAged(t)
 	s.Do(t, "SET", lua.EpochKey, strconv.FormatInt(serverTime(t, s)+time.Hour.Milliseconds(), 10))
-	require.Equal(
-		t,
-		lua.Vote{Delayed: time.Second, Emptied: true},
-		vote(t, c, me, lua.Delay{For: time.Second, Epoch: true}),
-	)
+	require.Equal(t, lua.Vote{Delayed: time.Second, Emptied: true},
+		vote(t, c, me, lua.Delay{For: time.Second, Epoch: true}))
 	require.LessOrEqual(t, epoch(t, s), serverTime(t, s))
 	requireFree(t, s, lock)
 }

@@ -62,11 +62,8 @@ func TestNodeIsCountedWhenItRanForTheDelayAndASecond(t *testing.T) {
 		return false
 	}, eventually, 20*time.Millisecond)
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
-	require.True(
-		t,
-		vote(t, c, me, lua.Delay{For: time.Millisecond}).Granted,
-		"again, as after a lost reply",
-	)
+	require.True(t, vote(t, c, me, lua.Delay{For: time.Millisecond}).Granted,
+		"again, as after a lost reply")
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
 
@@ -74,12 +71,8 @@ func TestRestartedNodeIsNotCountedThoughItRanForLongBefore(t *testing.T) {
 	t.Parallel()
 	s, c := start(t)
 	d := lua.Delay{For: time.Millisecond}
-	require.Eventually(
-		t,
-		func() bool { return vote(t, c, me, d).Granted },
-		eventually,
-		20*time.Millisecond,
-	)
+	require.Eventually(t, func() bool { return vote(t, c, me, d).Granted }, eventually,
+		20*time.Millisecond)
 	s.Restart(t)
 	c = s.Client(t)
 	before := uptime(t, s)
@@ -125,12 +118,8 @@ func TestNodeThatHidesItsUptimeIsAnErrorWithAdvice(t *testing.T) {
 				v, err := lua.AcquireVote(t.Context(), c, lock, me, lease, d)
 				require.Equal(t, lua.Vote{}, v)
 				e := requireError(t, err, lua.ClassPermanent, "NOINFO")
-				require.Regexp(
-					t,
-					"can't run this command|no permissions to run the 'info' command",
-					e.Message,
-					"the server's reason",
-				)
+				require.Regexp(t, "can't run this command|no permissions to run the 'info' command",
+					e.Message, "the server's reason")
 				require.Contains(t, e.Advice, "+info")
 				require.Contains(t, e.Advice, "redlock.Options.FsyncAlways")
 				require.Zero(t, s.DoInt(t, "DBSIZE"))

@@ -74,34 +74,19 @@ func TestLeaseOfAVoteIsCutToMillisecondsAndItsDelayIsNot(t *testing.T) {
 		math.MaxInt64 - 2*time.Millisecond: "9223372036853",
 	} {
 		monitor := s.Monitor(t)
-		_, err := lua.AcquireVote(
-			t.Context(),
-			c,
-			lock,
-			me,
-			1500*time.Millisecond+999*time.Microsecond,
-			lua.Delay{For: d},
-		)
+		_, err := lua.AcquireVote(t.Context(), c, lock, me,
+			1500*time.Millisecond+999*time.Microsecond, lua.Delay{For: d})
 		require.NoError(t, err)
 		for _, command := range monitor.Commands(t) {
-			require.Equal(
-				t,
-				[]string{"1", lock, me, "1500", want, "0"},
-				command[len(command)-6:],
-				"%d",
-				d,
-			)
+			require.Equal(t, []string{"1", lock, me, "1500", want, "0"}, command[len(command)-6:],
+				"%d", d)
 		}
 	}
 	v, err := lua.AcquireVote(t.Context(), c, "huge", me, math.MaxInt64, undelayed)
 	require.NoError(t, err)
 	require.True(t, v.Granted)
-	require.InDelta(
-		t,
-		time.Duration(math.MaxInt64).Milliseconds(),
-		s.DoInt(t, "PTTL", "huge"),
-		5000,
-	)
+	require.InDelta(t, time.Duration(math.MaxInt64).Milliseconds(), s.DoInt(t, "PTTL", "huge"),
+		5000)
 	v = vote(t, c, other, lua.Delay{For: math.MaxInt64, Epoch: true})
 	require.NotNil(t, v.Holder)
 	s.Do(t, "DEL", lock)

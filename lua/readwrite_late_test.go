@@ -15,11 +15,13 @@ func TestLateNestedReadNeverShortensTheReadsAboveIt(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, time.Second)
 	for i, lasts := range []time.Duration{lease, 3 * lease} {
-		held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, i+2, lasts)
+		held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true},
+			i+2, lasts)
 		require.NoError(t, err)
 		require.True(t, held)
 	}
-	held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, time.Second)
+	held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2,
+		time.Second)
 	require.NoError(t, err)
 	require.True(t, held)
 	requireLock(t, s, lock, map[string]string{"mode": "read", me: "2"}, 3*lease)

@@ -20,13 +20,8 @@ func TestWriterThatReadsBecomesAReaderAndLetsOthersIn(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, 3*lease)
 	read(t, c, me, 1, lease)
-	requireLock(
-		t,
-		s,
-		lock,
-		map[string]string{"mode": "write", me + ":write": "1", me: "1"},
-		3*lease,
-	)
+	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1", me: "1"},
+		3*lease)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	out, err := pair.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
@@ -142,7 +137,8 @@ func TestHoldKeyWithoutExpiryCountsAsHeld(t *testing.T) {
 			leave(t, c)
 			requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
 			requireTTL(t, s, holdKey(other, 1), lua.NoExpiry)
-			reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: other, Read: true}, 2, lease)
+			reentered, err := lua.Reenter(t.Context(), c,
+				lua.Held{Lock: pair.Lock, Owner: other, Read: true}, 2, lease)
 			require.NoError(t, err)
 			require.True(t, reentered)
 			holder, err := pair.AcquireWrite(t.Context(), c, me, 1, lease, true)
@@ -227,12 +223,14 @@ var readWriteOperations = map[string]func(t *testing.T, c client, owner string) 
 		return err
 	},
 	"nested read": func(t *testing.T, c client, owner string) error {
-		held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: owner, Read: true}, 2, 3*lease)
+		held, err := lua.Reenter(t.Context(), c,
+			lua.Held{Lock: pair.Lock, Owner: owner, Read: true}, 2, 3*lease)
 		require.False(t, held)
 		return err
 	},
 	"nested write": func(t *testing.T, c client, owner string) error {
-		held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: lua.WriteField(owner)}, 2, 3*lease)
+		held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: lua.WriteField(owner)},
+			2, 3*lease)
 		require.False(t, held)
 		return err
 	},
@@ -293,11 +291,13 @@ func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 			return err
 		},
 		"nested read": func(t *testing.T, c client) error {
-			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 3, 3*lease)
+			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true},
+				3, 3*lease)
 			return err
 		},
 		"nested write": func(t *testing.T, c client) error {
-			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: lua.WriteField(me)}, 2, 3*lease)
+			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: lua.WriteField(me)},
+				2, 3*lease)
 			return err
 		},
 		"partial read release": func(t *testing.T, c client) error {

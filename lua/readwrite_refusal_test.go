@@ -131,7 +131,8 @@ func TestServerOutOfMemoryStillSaysWhoReadsOrWrites(t *testing.T) {
 func TestServerOutOfMemoryShortensNoReadHold(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, lease)
-	_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, 3*lease)
+	_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2,
+		3*lease)
 	require.NoError(t, err)
 	fill(t, s)
 	// One level remains; as far as this owner knows, it lasts for the longer lease.

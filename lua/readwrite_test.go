@@ -70,7 +70,8 @@ func TestEachReadHoldHasAKeyOfItsOwn(t *testing.T) {
 			pair := lua.ReadWrite{Lock: test.name}
 			_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
 			require.NoError(t, err)
-			reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, 3*lease)
+			reentered, err := lua.Reenter(t.Context(), c,
+				lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, 3*lease)
 			require.NoError(t, err)
 			require.True(t, reentered)
 
@@ -153,7 +154,8 @@ func TestReleaseOfAReadHoldNeverShortensAnother(t *testing.T) {
 			s, c := start(t)
 			read(t, c, other, 1, lease)
 			read(t, c, me, 1, leases[0])
-			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, leases[1])
+			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true},
+				2, leases[1])
 			require.NoError(t, err)
 			out, err := pair.ReleaseRead(t.Context(), c, me, 1)
 			require.NoError(t, err)
@@ -170,7 +172,8 @@ func TestReleaseOfAReadHoldNeverShortensAnother(t *testing.T) {
 func TestReadsAreRenewedForTheirOwnerOnly(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, lease)
-	_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, 5*lease)
+	_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2,
+		5*lease)
 	require.NoError(t, err)
 	read(t, c, other, 1, lease)
 	hold(t, s, "plain", me, "1", lease)
@@ -191,7 +194,8 @@ func TestReadWhoseHoldsHaveAllExpiredIsLost(t *testing.T) {
 	read(t, c, other, 1, lease)
 	read(t, c, me, 1, lease)
 	s.Do(t, "DEL", holdKey(me, 1))
-	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, lease)
+	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true},
+		2, lease)
 	require.NoError(t, err)
 	require.False(t, reentered)
 	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{lock, me, true}})
@@ -210,16 +214,13 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, 2*lease)
 	for i, length := range []time.Duration{lease, 3 * lease} {
-		reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: lua.WriteField(me)}, i+2, length)
+		reentered, err := lua.Reenter(t.Context(), c,
+			lua.Held{Lock: lock, Owner: lua.WriteField(me)}, i+2, length)
 		require.NoError(t, err)
 		require.True(t, reentered)
-		requireLock(
-			t,
-			s,
-			lock,
+		requireLock(t, s, lock,
 			map[string]string{"mode": "write", me + ":write": strconv.Itoa(i + 2)},
-			max(2*lease, length),
-		)
+			max(2*lease, length))
 	}
 	out, err := pair.ReleaseWrite(t.Context(), c, me, 1, "", 0)
 	require.NoError(t, err)
@@ -232,10 +233,7 @@ func TestWriteLockHandedOverForAShortLeaseIsAnnouncedToWaiters(t *testing.T) {
 	for _, passed := range []struct {
 		lease time.Duration
 		told  string
-	}{
-		{lua.MaxNap - time.Millisecond, array("message", pairChannel, "4999")},
-		{lua.MaxNap, ""},
-	} {
+	}{{lua.MaxNap - time.Millisecond, array("message", pairChannel, "4999")}, {lua.MaxNap, ""}} {
 		s, c := start(t)
 		write(t, c, me, lease)
 		sub := subscribe(t, s, "SUBSCRIBE", pairChannel)

@@ -17,7 +17,9 @@ func TestRenewReportsForEachLockWhetherItIsHeld(t *testing.T) {
 	hold(t, s, "mine too", me, "1", lease)
 
 	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{
-		{"mine", me, false}, {"other's", me, false}, {"absent", me, false}, {"wrong type", me, false},
+		{
+			"mine", me, false,
+		}, {"other's", me, false}, {"absent", me, false}, {"wrong type", me, false},
 		{"mine too", me, false}, {"other's", other, false},
 	})
 	require.NoError(t, err)

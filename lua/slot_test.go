@@ -23,12 +23,8 @@ func TestSlotIsThatOfTheClusterSpecification(t *testing.T) {
 	require.Equal(t, lua.Slot("user1000"), lua.Slot("{user1000}.followers"))
 	require.Equal(t, lua.Slot("{bar"), lua.Slot("foo{{bar}}zap"))
 	require.Equal(t, lua.Slot("bar"), lua.Slot("foo{bar}{zap}"))
-	require.NotEqual(
-		t,
-		lua.Slot("bar"),
-		lua.Slot("foo{}{bar}"),
-		"an empty tag hashes the whole key",
-	)
+	require.NotEqual(t, lua.Slot("bar"), lua.Slot("foo{}{bar}"),
+		"an empty tag hashes the whole key")
 }
 
 func TestSlotIsTheServers(t *testing.T) {

@@ -94,7 +94,8 @@ func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
 
 func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
 	s, c := waitingReaders(t)
-	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: preferring.Lock, Owner: other, Read: true}, 2, lease)
+	reentered, err := lua.Reenter(t.Context(), c,
+		lua.Held{Lock: preferring.Lock, Owner: other, Read: true}, 2, lease)
 	require.NoError(t, err)
 	require.True(t, reentered)
 	grants(t, asReader(preferring), c, other) // nor is a retry a new reader
@@ -182,12 +183,8 @@ func TestSecondWriterDoesNotTakeOverThePrecedenceOfTheFirst(t *testing.T) {
 	waitingSince(t, s, 20*time.Second)
 	before := s.DoString(t, "GET", writerKey)
 	refuse(t, preferring.AcquireWrite, c, me)
-	require.Equal(
-		t,
-		before,
-		s.DoString(t, "GET", writerKey),
-		"two writers in turn would hold readers back for ever",
-	)
+	require.Equal(t, before, s.DoString(t, "GET", writerKey),
+		"two writers in turn would hold readers back for ever")
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	_, err := preferring.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
@@ -250,12 +247,8 @@ func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 	waitingSince(t, s, 0)
 	grants(t, asThatWaited(preferring), c, reader)
 	grants(t, asThatWaited(preferring), c, "third:3")
-	require.Equal(
-		t,
-		writer,
-		refuse(t, asReader(preferring), c, "fourth:4").Owner,
-		"it has not waited",
-	)
+	require.Equal(t, writer, refuse(t, asReader(preferring), c, "fourth:4").Owner,
+		"it has not waited")
 	requireTTL(t, s, passKey, lease)
 
 	// Afterwards writers come first again, also for these readers.
@@ -287,12 +280,8 @@ func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 		return err == nil && holder == nil
 	}, eventually, poll)
 	// In its last millisecond a key exists, but has no time left.
-	require.Eventually(
-		t,
-		func() bool { return s.DoInt(t, "EXISTS", passKey) == 0 },
-		eventually,
-		poll,
-	)
+	require.Eventually(t, func() bool { return s.DoInt(t, "EXISTS", passKey) == 0 }, eventually,
+		poll)
 	requireKeys(t, s, lock)
 }
 

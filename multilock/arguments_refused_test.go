@@ -72,11 +72,25 @@ func TestSeveralServersNeedNamesThatAllProcessesKnow(t *testing.T) {
 	t.Parallel()
 	s, group := redistest.Start(t), redistest.StartSentinel(t)
 	plain := newClient(t, s, rlock.Options{})
-	unnamed, another := newClientOn(t, group.Client(t), rlock.Options{}), newClientOn(t, group.Client(t), rlock.Options{})
+	unnamed := newClientOn(t, group.Client(t), rlock.Options{})
+	another := newClientOn(t, group.Client(t), rlock.Options{})
 	named := newClientOn(t, group.Client(t), rlock.Options{Server: "group"})
-	requireInvalid(t, multilock.New(unnamed.NewLock("b"), plain.NewLock("a")), `"b"`, "rlock.Options.Server", "in all processes")
-	requireInvalid(t, multilock.New(plain.NewLock("a"), unnamed.NewLock("b")), `"b"`, "rlock.Options.Server", "in all processes")
-	requireInvalid(t, multilock.New(unnamed.NewLock("b"), another.NewLock("b")), "rlock.Options.Server")
+	requireInvalid(
+		t,
+		multilock.New(unnamed.NewLock("b"), plain.NewLock("a")),
+		`"b"`,
+		"rlock.Options.Server",
+		"in all processes",
+	)
+	requireInvalid(
+		t,
+		multilock.New(plain.NewLock("a"), unnamed.NewLock("b")),
+		`"b"`,
+		"rlock.Options.Server",
+		"in all processes",
+	)
+	requireInvalid(t, multilock.New(unnamed.NewLock("b"), another.NewLock("b")),
+		"rlock.Options.Server")
 
 	// A single Redis needs no name, and an address is one.
 	unlock(t, take(t, multilock.New(unnamed.NewLock("b"), unnamed.NewFairLock("a")), longLease))
@@ -90,7 +104,8 @@ func TestSeveralServersNeedNamesThatAllProcessesKnow(t *testing.T) {
 // differently.
 func TestClientThatReadsFromReplicasHasNoNameOfItsOwn(t *testing.T) {
 	t.Parallel()
-	master, other := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas()), redistest.Start(t)
+	master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
+	other := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
 	reading := func(o *rueidis.ClientOption) {
 		o.Standalone.ReplicaAddress = []string{replica.Addr()}
@@ -98,7 +113,12 @@ func TestClientThatReadsFromReplicasHasNoNameOfItsOwn(t *testing.T) {
 	}
 	c, plain := newClient(t, master, rlock.Options{}, reading), newClient(t, other, rlock.Options{})
 	require.Empty(t, c.NewLock("a").Server())
-	requireInvalid(t, multilock.New(c.NewLock("a"), plain.NewLock("b")), `"a"`, "rlock.Options.Server")
+	requireInvalid(
+		t,
+		multilock.New(c.NewLock("a"), plain.NewLock("b")),
+		`"a"`,
+		"rlock.Options.Server",
+	)
 	unlock(t, take(t, multilock.New(c.NewLock("a"), c.NewLock("b")), longLease))
 	named := newClient(t, master, rlock.Options{Server: "master"}, reading)
 	unlock(t, take(t, multilock.New(named.NewLock("a"), plain.NewLock("b")), longLease))

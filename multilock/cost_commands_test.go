@@ -54,8 +54,11 @@ func TestPlainLocksOfOneClientAreTwoCommands(t *testing.T) {
 func TestNeighbouringPlainLocksAreABatch(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
-	locks := []rlock.Locker{p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewFairLock("c"), p.client.NewLock("d"),
-		p.client.NewLock("e"), p.another.NewLock("a"), p.another.NewLock("b")}
+	locks := []rlock.Locker{
+		p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewFairLock("c"),
+		p.client.NewLock("d"), p.client.NewLock("e"), p.another.NewLock("a"),
+		p.another.NewLock("b"),
+	}
 	lock := multilock.New(locks...)
 	learn(t, lock, locks...)
 	first, second := p.first.Monitor(t), p.second.Monitor(t)

@@ -65,7 +65,8 @@ func ExampleLock_Lock() {
 	ctx := context.Background()
 
 	// Reading the catalogue while writing the order: parts may be of any kind.
-	lock := multilock.New(client.NewReadWriteLock("catalogue").Read(), client.NewFairLock("order:7"))
+	lock := multilock.New(client.NewReadWriteLock("catalogue").Read(),
+		client.NewFairLock("order:7"))
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {
 		panic(err)

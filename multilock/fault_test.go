@@ -184,7 +184,8 @@ func TestPartIsKeptWhileTheServerOfAnotherHangs(t *testing.T) {
 	lock := multilock.New(p.client.NewLock("a"), p.another.NewLock("b"), p.another.NewLock("c"))
 	unlock(t, take(t, lock, longLease))
 	p.second.Pause(t)
-	waiter := inBackground(func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), time.Minute, lease) })
+	waiter := inBackground(
+		func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), time.Minute, lease) })
 	eventually(t, func() bool { return exists(t, p.first, "a") }, "a is taken")
 	stop := watchLease(t, p.first, "a", lease)
 	<-time.After(2 * lease)

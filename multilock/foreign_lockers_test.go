@@ -87,7 +87,8 @@ func TestForeignLockersMayBeParts(t *testing.T) {
 	lock := multilock.New(g, p.client.NewLock("z"), p.another.NewLock("b"), f, g,
 		multilock.New(f, p.client.NewLock("a")))
 	hold := take(t, lock, longLease)
-	require.Equal(t, []string{"lock f", "lock a"}, asked.lines, "each once, in the order of servers and names")
+	require.Equal(t, []string{"lock f", "lock a"}, asked.lines,
+		"each once, in the order of servers and names")
 	require.NoError(t, hold.Extend(t.Context(), longLease))
 	require.Len(t, asked.lines, 4)
 	require.NoError(t, lock.Unlock(hold.Context()))

@@ -130,7 +130,8 @@ var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_"}
 func left(t testing.TB, s *redistest.Server) []string {
 	t.Helper()
 	return slices.DeleteFunc(s.DoStrings(t, "KEYS", "*"), func(key string) bool {
-		return slices.ContainsFunc(whatLasts, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		return slices.ContainsFunc(whatLasts,
+			func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 	})
 }
 

@@ -22,7 +22,8 @@ func TestHoldCoversAllParts(t *testing.T) {
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
-			hold := takeWith(context.WithValue(t.Context(), contextKey{}, "value"), t, of(locks), longLease)
+			hold := takeWith(context.WithValue(t.Context(), contextKey{}, "value"), t, of(locks),
+				longLease)
 			require.Equal(t, "a+b+c", hold.Name())
 			require.Equal(t, []string{hold.Owner()}, p.first.DoStrings(t, "HKEYS", "a"))
 			require.NoError(t, hold.Err())
@@ -72,10 +73,18 @@ var losses = map[string]struct {
 	lose   func(t *testing.T, p *pair, part *rlock.Lock)
 	reason string
 }{
-	"force-unlocked": {longLease, func(t *testing.T, _ *pair, part *rlock.Lock) { forceUnlock(t, part) }, "force-unlocked"},
-	"gone, which the watchdog finds out": {rlock.Watchdog, func(t *testing.T, p *pair, part *rlock.Lock) {
-		p.first.Do(t, "DEL", part.Name())
-	}, watchdog.ErrGone.Error()},
+	"force-unlocked": {
+		longLease,
+		func(t *testing.T, _ *pair, part *rlock.Lock) { forceUnlock(t, part) },
+		"force-unlocked",
+	},
+	"gone, which the watchdog finds out": {
+		rlock.Watchdog,
+		func(t *testing.T, p *pair, part *rlock.Lock) {
+			p.first.Do(t, "DEL", part.Name())
+		},
+		watchdog.ErrGone.Error(),
+	},
 }
 
 func TestHoldEndsWhenAPartIsLostAndSaysWhich(t *testing.T) {
@@ -177,7 +186,8 @@ func TestDeadlineIsTheEarliestOfItsParts(t *testing.T) {
 	p := startPair(t, rlock.Options{})
 	outer := take(t, p.client.NewFairLock("a"), longLease)
 	middle := takeWith(outer.Context(), t, p.client.NewFairLock("b"), time.Minute)
-	hold := takeWith(outer.Context(), t, multilock.New(p.client.NewFairLock("a"), p.client.NewFairLock("b")), 10*time.Second)
+	hold := takeWith(outer.Context(), t,
+		multilock.New(p.client.NewFairLock("a"), p.client.NewFairLock("b")), 10*time.Second)
 	require.Equal(t, middle.Deadline(), hold.Deadline())
 	unlock(t, middle)
 	require.NoError(t, hold.Extend(t.Context(), 2*time.Minute))

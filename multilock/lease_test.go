@@ -28,7 +28,9 @@ func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testi
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			theirs := take(t, locks[1], longLease)
-			waiter := inBackground(func() (*rlock.Hold, error) { return of(locks).TryLock(t.Context(), time.Minute, lease) })
+			waiter := inBackground(
+				func() (*rlock.Hold, error) { return of(locks).TryLock(t.Context(), time.Minute, lease) },
+			)
 			eventually(t, func() bool { return exists(t, s, "a") }, "a is taken")
 			stop := watchLease(t, s, "a", lease)
 			<-time.After(2 * lease)
@@ -97,7 +99,9 @@ func TestWaitAndLeaseMayBeAsLongAsADurationCanBe(t *testing.T) {
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
 		theirs := take(t, locks[1], longLease)
-		waiter := inBackground(func() (*rlock.Hold, error) { return of(locks).TryLock(t.Context(), math.MaxInt64, math.MaxInt64) })
+		waiter := inBackground(
+			func() (*rlock.Hold, error) { return of(locks).TryLock(t.Context(), math.MaxInt64, math.MaxInt64) },
+		)
 		waitForWaiter(t, p.first)
 		unlock(t, theirs)
 		hold := acquired(t, waiter)
@@ -143,7 +147,8 @@ func TestWatchdogKeepsAllParts(t *testing.T) {
 			<-time.After(lease * 3 / 2)
 			unlock(t, theirs)
 			hold := acquired(t, waiter)
-			require.Never(t, func() bool { return !hold.Valid() }, lease*3/2, 20*time.Millisecond, "%v", hold.Err())
+			require.Never(t, func() bool { return !hold.Valid() }, lease*3/2, 20*time.Millisecond,
+				"%v", hold.Err())
 			for _, s := range []*redistest.Server{p.first, p.second} {
 				for _, key := range left(t, s) {
 					require.LessOrEqual(t, lasts(t, s, key), lease, key)
@@ -157,7 +162,9 @@ func TestWatchdogKeepsAllParts(t *testing.T) {
 
 // requireLostWhileWaiting requires that an acquisition fails at once when lose takes part a from it
 // while it waits for b.
-func requireLostWhileWaiting(t *testing.T, p *pair, locks []*rlock.Lock, lease time.Duration, lose func()) {
+func requireLostWhileWaiting(
+	t *testing.T, p *pair, locks []*rlock.Lock, lease time.Duration, lose func(),
+) {
 	t.Helper()
 	theirs := take(t, p.client.NewFencedLock("b"), longLease)
 	waiter := lockInBackground(t.Context(), of(locks), lease)
@@ -185,7 +192,8 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testi
 				t.Run(how, func(t *testing.T) {
 					requireLostWhileWaiting(t, p, locks, lease, func() { forceUnlock(t, locks[0]) })
 					// Only Redis knows of this loss; the next renewal finds out.
-					requireLostWhileWaiting(t, p, locks, lease, func() { p.first.Do(t, "DEL", "a") })
+					requireLostWhileWaiting(t, p, locks, lease,
+						func() { p.first.Do(t, "DEL", "a") })
 				})
 			}
 			t.Run("released by the same owner", func(t *testing.T) {
@@ -193,11 +201,15 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testi
 				ctx := rlock.WithOwner(t.Context())
 				waiter := lockInBackground(ctx, of(locks), longLease)
 				waitForWaiter(t, p.first)
-				eventually(t, func() bool { // Redis may know of the hold a moment before its owner does
-					err := locks[0].Unlock(ctx)
-					require.True(t, err == nil || errors.Is(err, rlock.ErrNotHeld), "%v", err)
-					return err == nil
-				}, "the part is released")
+				eventually(
+					t,
+					func() bool { // Redis may know of the hold a moment before its owner does
+						err := locks[0].Unlock(ctx)
+						require.True(t, err == nil || errors.Is(err, rlock.ErrNotHeld), "%v", err)
+						return err == nil
+					},
+					"the part is released",
+				)
 				o := result(t, waiter)
 				require.ErrorIs(t, o.Err, rlock.ErrLost)
 				require.NotErrorIs(t, o.Err, rlock.ErrReleased)

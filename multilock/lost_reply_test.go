@@ -158,7 +158,8 @@ func TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	o := result(t, attempt)
 	require.NoError(t, o.Err)
 	requireLevels(t, s, "1") // without the level whose lease ran out
-	require.Greater(t, o.Hold.Deadline().Sub(answered), lease/2, "the deadline counts from the first try")
+	require.Greater(t, o.Hold.Deadline().Sub(answered), lease/2,
+		"the deadline counts from the first try")
 	unlock(t, o.Hold)
 	waitUntilFree(t, s)
 }

@@ -17,8 +17,18 @@ func every(p *pair) []rlock.Locker {
 	var locks []rlock.Locker
 	for _, c := range []*rlock.Client{p.another, p.client} {
 		pages := c.NewReadWriteLock("pages")
-		locks = append(locks, c.NewLock("z"), c.NewFairLock("fair"), c.NewReadWriteLock("read").Read(),
-			c.NewReadWriteLock("write").Write(), c.NewFencedLock("fenced"), pages.Read(), pages.Write(), c.NewLock("a"))
+		locks = append(
+			locks,
+			c.NewLock("z"),
+			c.NewFairLock("fair"),
+			c.NewReadWriteLock("read").Read(),
+			c.NewReadWriteLock("write").
+				Write(),
+			c.NewFencedLock("fenced"),
+			pages.Read(),
+			pages.Write(),
+			c.NewLock("a"),
+		)
 	}
 	return locks
 }
@@ -70,7 +80,9 @@ func TestPartsOfEveryKindOnTwoServersAreAllHeldOrNone(t *testing.T) {
 func TestOrderInWhichPartsAreNamedDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
-	locks := []rlock.Locker{p.client.NewLock("a"), p.client.NewFairLock("b"), p.another.NewLock("a")}
+	locks := []rlock.Locker{
+		p.client.NewLock("a"), p.client.NewFairLock("b"), p.another.NewLock("a"),
+	}
 	unlock(t, take(t, multilock.New(locks...), longLease)) // loads the scripts
 	first, second := p.first.Monitor(t), p.second.Monitor(t)
 	orders := [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
@@ -98,7 +110,9 @@ func TestOrderInWhichPartsAreNamedDoesNotMatter(t *testing.T) {
 	}
 	for _, order := range orders {
 		lock := multilock.New(locks[order[0]], locks[order[1]], locks[order[2]])
-		require.Equal(t, locks[order[0]].Name()+"+"+locks[order[1]].Name()+"+"+locks[order[2]].Name(), lock.Name())
+		require.Equal(t,
+			locks[order[0]].Name()+"+"+locks[order[1]].Name()+"+"+locks[order[2]].Name(),
+			lock.Name())
 		unlock(t, take(t, lock, longLease))
 	}
 	requireFree(t, p.first, p.second)
@@ -155,7 +169,8 @@ func TestReaderIsRefusedTheWriteLockAtOnce(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	reading := take(t, c.NewReadWriteLock("b").Read(), longLease)
-	_, err := multilock.New(c.NewLock("a"), c.NewReadWriteLock("b").Write()).Lock(reading.Context(), longLease)
+	_, err := multilock.New(c.NewLock("a"), c.NewReadWriteLock("b").Write()).
+		Lock(reading.Context(), longLease)
 	require.ErrorIs(t, err, rlock.ErrUpgrade)
 	require.Equal(t, 0, int(s.DoInt(t, "EXISTS", "a")))
 	require.True(t, reading.Valid())
@@ -166,7 +181,8 @@ func TestReaderIsRefusedTheWriteLockAtOnce(t *testing.T) {
 func TestNestedAcquisitionAddsALevelToEachPart(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
-	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewFairLock("c"), p.another.NewLock("d"))
+	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewFairLock("c"),
+		p.another.NewLock("d"))
 	requireLevels := func(want string) {
 		t.Helper()
 		for _, name := range []string{"a", "b", "c"} {
@@ -203,7 +219,8 @@ func TestOwnerThatHoldsSomePartsAddsALevelToThose(t *testing.T) {
 	p := startPair(t, rlock.Options{})
 	b := take(t, p.client.NewLock("b"), longLease)
 	d := takeWith(b.Context(), t, p.another.NewLock("d"), longLease)
-	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c"), p.another.NewLock("d"))
+	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c"),
+		p.another.NewLock("d"))
 	hold := takeWith(b.Context(), t, lock, longLease)
 	require.Equal(t, []string{"1"}, levels(t, p.first, "a"))
 	require.Equal(t, []string{"2"}, levels(t, p.first, "b"))

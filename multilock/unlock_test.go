@@ -52,7 +52,8 @@ func TestUnlockByAnotherOwnerReturnsErrNotHeld(t *testing.T) {
 		require.ErrorIs(t, c.err, rlock.ErrNotHeld, name)
 		require.ErrorContains(t, c.err, c.lock.Name(), name)
 	}
-	require.ErrorContains(t, of(locks).Unlock(t.Context()), "pass the hold's context or one of rlock.WithOwner")
+	require.ErrorContains(t, of(locks).Unlock(t.Context()),
+		"pass the hold's context or one of rlock.WithOwner")
 	require.True(t, hold.Valid())
 	unlock(t, hold)
 	requireFree(t, p.first, p.second)
@@ -90,7 +91,8 @@ func TestPartsReleasedByCloseAreNotLost(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	mine, another := p.clients(t, rlock.Options{ReleaseOnClose: true})
-	hold := take(t, multilock.New(mine.NewLock("a"), mine.NewFairLock("b"), another.NewLock("c")), longLease)
+	hold := take(t, multilock.New(mine.NewLock("a"), mine.NewFairLock("b"), another.NewLock("c")),
+		longLease)
 	closeClient(t, mine)
 	receive(t, hold.Done(), "the hold goes on")
 	require.NotErrorIs(t, hold.Err(), rlock.ErrLost)

@@ -138,7 +138,8 @@ func TestContextThatHasEndedSendsNothing(t *testing.T) {
 // requireNotHad requires the error of a caller that was refused, or left before the reply came.
 func requireNotHad(t *testing.T, err error) {
 	t.Helper()
-	require.True(t, errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrOutcomeUnknown), err)
+	require.True(t, errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrOutcomeUnknown),
+		err)
 	require.NotErrorIs(t, err, rlock.ErrLost)
 }
 

@@ -11,7 +11,11 @@ import (
 func advised(t *testing.T) (first, second *Subscription, publish func(message string)) {
 	h := New(Options{Route: new(fakeServer).route})
 	t.Cleanup(h.Close)
-	c := &channel{name: "order", phase: confirmed, link: &link{hub: h, wake: make(chan struct{}, 1)}}
+	c := &channel{
+		name:  "order",
+		phase: confirmed,
+		link:  &link{hub: h, wake: make(chan struct{}, 1)},
+	}
 	h.channels[c.name] = c
 	first = &Subscription{hub: h, topic: "lock", permits: make(chan struct{}, 1)}
 	second = &Subscription{hub: h, topic: "lock", permits: make(chan struct{}, 1)}

@@ -31,7 +31,9 @@ type owner struct {
 	node        string
 }
 
-func (r *clusterRoute) route(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error) {
+func (r *clusterRoute) route(
+	ctx context.Context, channel string, refresh bool,
+) (string, rueidis.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if refresh {
@@ -107,7 +109,8 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 	if _, err := cluster.Nodes[0].Call("PUBSUB", "SHARDNUMSUB"); err != nil {
 		for name, s := range subscriptions {
 			told := func() []string { return lines.With("channel=" + name) }
-			require.Eventually(t, func() bool { return len(told()) > 0 }, 10*time.Second, 5*time.Millisecond, name)
+			require.Eventually(t, func() bool { return len(told()) > 0 }, 10*time.Second,
+				5*time.Millisecond, name)
 			require.Contains(t, told()[0], "refuses the channel")
 			require.Contains(t, told()[0], "unknown command")
 			unwoken(t, s)
@@ -150,7 +153,8 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 		s.Close()
 	}
 	for _, node := range cluster.Nodes {
-		require.Eventually(t, func() bool { return len(shardChannels(t, node)) == 0 }, 5*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return len(shardChannels(t, node)) == 0 },
+			5*time.Second, 5*time.Millisecond)
 	}
 
 	woken(t, h.Subscribe(pubsub.Topic{Channel: moving}), 5*time.Second)

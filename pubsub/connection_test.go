@@ -13,7 +13,8 @@ import (
 
 func TestOnlyAFailedConnectionIsClosedWithoutFarewell(t *testing.T) {
 	server := redistest.Start(t)
-	dialled, err := dialRedis(server.Client(t), false, rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
+	dialled, err := dialRedis(server.Client(t), false,
+		rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
 	require.NoError(t, err)
 	c := dialled.(*redisConnection)
 	t.Cleanup(c.close)
@@ -35,7 +36,8 @@ func TestCloseOfABrokenConnectionDoesNotWaitForAFarewell(t *testing.T) {
 	const limit = time.Second + farewellTimeout/2 // rueidis itself takes a second
 	best := time.Hour
 	for try := 0; try < 3 && best >= limit; try++ { // a busy machine may delay one attempt
-		dialled, err := dialRedis(server.Client(t), false, rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
+		dialled, err := dialRedis(server.Client(t), false,
+			rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
 		require.NoError(t, err)
 		c := dialled.(*redisConnection)
 		server.Pause(t)

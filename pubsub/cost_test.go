@@ -44,8 +44,10 @@ func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 // The objects are the Subscription, its permits, and the list of its channels.
 func TestSubscribingToALingeringChannelAllocatesThreeObjects(t *testing.T) {
 	h := lingering(t)
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Resume(Topic{Channel: "c"}).Close() }), 3.0)
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Subscribe(Topic{Channel: "c"}).Close() }), 3.0)
+	require.LessOrEqual(t,
+		testing.AllocsPerRun(1000, func() { h.Resume(Topic{Channel: "c"}).Close() }), 3.0)
+	require.LessOrEqual(t,
+		testing.AllocsPerRun(1000, func() { h.Subscribe(Topic{Channel: "c"}).Close() }), 3.0)
 }
 
 // Measures from the reader of the connection to the permit.

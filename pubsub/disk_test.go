@@ -22,7 +22,8 @@ func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
 		s := redistest.Start(t, redistest.WithAppendOnly(),
 			redistest.WithArgs("--dbfilename", strings.Repeat("x", 256), "--save", "3600", "1"))
 		h := newHub(t, s, mutate)
-		kept, left := h.Subscribe(pubsub.Topic{Channel: "kept"}), h.Subscribe(pubsub.Topic{Channel: "left"})
+		kept := h.Subscribe(pubsub.Topic{Channel: "kept"})
+		left := h.Subscribe(pubsub.Topic{Channel: "left"})
 		woken(t, kept, 5*time.Second)
 		woken(t, left, 5*time.Second)
 		s.Do(t, "BGSAVE")
@@ -32,7 +33,8 @@ func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
 		}, 5*time.Second, 5*time.Millisecond)
 
 		left.Close()
-		require.Eventually(t, func() bool { return numSub(s, "left") == 0 }, 5*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return numSub(s, "left") == 0 }, 5*time.Second,
+			5*time.Millisecond)
 		// The connection was closed, so the subscribers that stay are subscribed again and wake.
 		woken(t, kept, 5*time.Second)
 		s.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
@@ -40,7 +42,8 @@ func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
 		woken(t, kept, 5*time.Second)
 		s.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "yes")
 		h.Close()
-		require.Eventually(t, func() bool { return numSub(s, "kept") == 0 }, 5*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return numSub(s, "kept") == 0 }, 5*time.Second,
+			5*time.Millisecond)
 	})
 }
 

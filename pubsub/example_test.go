@@ -88,7 +88,8 @@ func ExampleSubscription_Close() {
 	hub := pubsub.New(pubsub.Options{Route: toOneNode(client)})
 	defer hub.Close()
 
-	first, second := hub.Subscribe(pubsub.Topic{Channel: "door"}), hub.Subscribe(pubsub.Topic{Channel: "door"})
+	first := hub.Subscribe(pubsub.Topic{Channel: "door"})
+	second := hub.Subscribe(pubsub.Topic{Channel: "door"})
 	defer second.Close()
 	<-second.C()
 

@@ -67,7 +67,9 @@ func (f *fakeServer) set(change func()) {
 	change()
 }
 
-func (f *fakeServer) route(_ context.Context, _ string, refresh bool) (string, rueidis.Client, error) {
+func (f *fakeServer) route(
+	_ context.Context, _ string, refresh bool,
+) (string, rueidis.Client, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refresh = append(f.refresh, refresh)
@@ -81,7 +83,12 @@ func (f *fakeServer) dial(_ rueidis.Client, _ bool, hooks rueidis.PubSubHooks) (
 	if f.down {
 		return nil, errors.New("connection refused")
 	}
-	return &fakeConnection{server: f, hooks: hooks, ended: make(chan error, 1), closed: make(chan struct{})}, nil
+	return &fakeConnection{
+		server: f,
+		hooks:  hooks,
+		ended:  make(chan error, 1),
+		closed: make(chan struct{}),
+	}, nil
 }
 
 // next returns the next request, which must have the given verb.
@@ -128,7 +135,9 @@ func (c *fakeConnection) unsubscribe(ctx context.Context, groups [][]string) ([]
 	return c.exchange(ctx, "unsubscribe", groups)
 }
 
-func (c *fakeConnection) exchange(ctx context.Context, verb string, groups [][]string) ([]error, error) {
+func (c *fakeConnection) exchange(
+	ctx context.Context, verb string, groups [][]string,
+) ([]error, error) {
 	r := &request{conn: c, verb: verb, groups: groups, reply: make(chan result)}
 	for _, group := range groups {
 		r.channels = append(r.channels, group[0])

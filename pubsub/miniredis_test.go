@@ -28,13 +28,15 @@ func TestEmbeddedServerWakesAndForgets(t *testing.T) {
 		require.Equal(t, 1, server.Publish("c", "0"))
 		woken(t, s, 5*time.Second)
 		s.Close()
-		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 0 },
+			5*time.Second, time.Millisecond)
 	}
 
 	s := h.Subscribe(pubsub.Topic{Channel: "c"})
 	woken(t, s, 5*time.Second)
 	server.Close()
-	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second,
+		time.Millisecond)
 	require.NoError(t, server.Restart())
 	woken(t, s, 5*time.Second)
 	h.Close()
@@ -58,10 +60,12 @@ func TestEmbeddedServerKnowsPairedChannels(t *testing.T) {
 		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		require.True(t, s.Paired())
-		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 3 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 3 },
+			5*time.Second, time.Millisecond)
 		require.Equal(t, 1, server.Publish("c:direct", "yours"))
 		heard(t, direct, "c:direct yours")
 		s.Close()
-		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 0 },
+			5*time.Second, time.Millisecond)
 	}
 }

@@ -83,7 +83,8 @@ func TestServerSeesOneCommandForAChannelAndItsPairedChannels(t *testing.T) {
 
 		s.Close()
 		deserted(t, server)
-		require.Equal(t, [][]string{append([]string{"unsubscribe"}, group("c")...)}, subscriptions(t, monitor), "after the linger")
+		require.Equal(t, [][]string{append([]string{"unsubscribe"}, group("c")...)},
+			subscriptions(t, monitor), "after the linger")
 
 		s = h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
@@ -101,7 +102,10 @@ func TestServerSeesOneCommandForAChannelAndItsPairedChannels(t *testing.T) {
 
 // churn subscribes to channels and leaves them, loses the connections, and closes the hubs, until
 // stop is closed. Messages on the paired channels arrive all the time.
-func churn(t *testing.T, newHub func() *pubsub.Hub, names []string, interfere func(round int), stop <-chan struct{}) {
+func churn(
+	t *testing.T, newHub func() *pubsub.Hub, names []string, interfere func(round int),
+	stop <-chan struct{},
+) {
 	for round := 0; ; round++ {
 		h := newHub()
 		var waiting sync.WaitGroup
@@ -170,7 +174,8 @@ func TestChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 			}, names, func(round int) {
 				for _, name := range names {
 					for _, channel := range group(name) {
-						_ = publisher.Do(context.Background(), publisher.B().Publish().Channel(channel).Message("0").Build()).Error()
+						_ = publisher.Do(context.Background(), publisher.B().Publish().Channel(channel).Message("0").Build()).
+							Error()
 					}
 				}
 				if round%3 == 0 {
@@ -267,8 +272,10 @@ func TestSlotThatMovesTakesThePairedChannelsAlongOnAServer(t *testing.T) {
 	heard(t, direct, name+":direct yours")
 
 	s.Close()
-	require.Eventually(t, func() bool { return len(shardChannels(t, to)) == 0 }, 5*time.Second, 5*time.Millisecond)
-	require.Equal(t, [][]string{append([]string{"sunsubscribe"}, group(name)...)}, subscriptions(t, monitor))
+	require.Eventually(t, func() bool { return len(shardChannels(t, to)) == 0 }, 5*time.Second,
+		5*time.Millisecond)
+	require.Equal(t, [][]string{append([]string{"sunsubscribe"}, group(name)...)},
+		subscriptions(t, monitor))
 }
 
 func TestMessageOnAPairedChannelReachesOnDirect(t *testing.T) {
@@ -308,13 +315,15 @@ func TestResumedSubscriberIsWokenByTheNextMessage(t *testing.T) {
 func TestPairedChannelsThatAnACLRuleForbidsAreLeftOut(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
-		server.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all", "resetchannels", "&c", "&open*")
+		server.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all", "resetchannels", "&c",
+			"&open*")
 		lines := new(logtest.Lines)
 		options := pubsub.Options{Logger: lines.Logger()}
 		h := newPaired(t, server, options, mutate, func(o *rueidis.ClientOption) {
 			o.Username, o.Password = "ann", "secret"
 		})
-		open, s := h.Subscribe(pubsub.Topic{Channel: "open"}), h.Subscribe(pubsub.Topic{Channel: "c"})
+		open := h.Subscribe(pubsub.Topic{Channel: "open"})
+		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		woken(t, open, 5*time.Second)
 		require.True(t, open.Paired())
@@ -323,8 +332,10 @@ func TestPairedChannelsThatAnACLRuleForbidsAreLeftOut(t *testing.T) {
 		require.Equal(t, []int64{1, 0, 0}, listeners(t, server, "NUMSUB", group("c")...))
 		server.Do(t, "PUBLISH", "c", "0")
 		woken(t, s, 5*time.Second)
-		require.Eventually(t, func() bool { return len(lines.With("&c:present &c:direct")) == 1 }, 5*time.Second, time.Millisecond)
-		require.Equal(t, 1, strings.Count(server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub"), "\n"))
+		require.Eventually(t, func() bool { return len(lines.With("&c:present &c:direct")) == 1 },
+			5*time.Second, time.Millisecond)
+		require.Equal(t, 1,
+			strings.Count(server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub"), "\n"))
 
 		// The rules are added, and the next connection finds out.
 		server.Do(t, "ACL", "SETUSER", "ann", "&c:*")
@@ -342,7 +353,8 @@ func TestSubscriberOfSeveralChannelsHearsEachOnAServer(t *testing.T) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
 		s := h.Subscribe(pubsub.Topic{Channel: "a", Name: "topic", Also: []string{"b"}})
-		require.Eventually(t, func() bool { return len(channels(t, server)) == 2 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(channels(t, server)) == 2 }, 5*time.Second,
+			time.Millisecond)
 		marker := h.Subscribe(pubsub.Topic{Channel: "marker"})
 		woken(t, marker, 5*time.Second) // comes after the confirmations
 		woken(t, s, 5*time.Second)

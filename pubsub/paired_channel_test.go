@@ -184,7 +184,8 @@ func TestRefusedPairedChannelsDoNotTouchTheOthersInTheBatch(t *testing.T) {
 		r = f.next(t, "subscribe")
 		require.Equal(t, [][]string{group("open"), group("closed")}, r.groups)
 		for _, name := range group("open") {
-			r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "subscribe", Channel: name})
+			r.conn.hooks.OnSubscription(
+				rueidis.PubSubSubscription{Kind: "subscribe", Channel: name})
 		}
 		r.reply <- result{replies: []error{nil, errors.New(noPermission)}}
 		r = f.next(t, "subscribe")
@@ -256,7 +257,8 @@ func TestSlotThatMovesTakesThePairedChannelsAlong(t *testing.T) {
 		s, conn := started(t, h, f)
 		// The server reports each channel on its own.
 		for _, name := range []string{"c:direct", "c", "c:present"} {
-			conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: name})
+			conn.hooks.OnSubscription(
+				rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: name})
 		}
 		r := f.next(t, "subscribe")
 		require.Equal(t, [][]string{group("c")}, r.groups)
@@ -288,7 +290,8 @@ func TestMessageOnAPairedChannelGoesToOnDirectAndGivesNoPermit(t *testing.T) {
 		conn.publish("c:direct", message)
 	}
 	conn.publish("c:present", "0")
-	require.Equal(t, []string{"c:direct 0", "c:direct 1", "c:direct yours", "c:present 0"}, heard.all())
+	require.Equal(t, []string{"c:direct 0", "c:direct 1", "c:direct yours", "c:present 0"},
+		heard.all())
 	require.False(t, has(s))
 
 	conn.publish("c", "0")

@@ -10,7 +10,9 @@ import (
 // confirmation.
 func confirmedTrio(t *testing.T) (first, second, third *Subscription, conn *fakeConnection) {
 	h, f, _ := newFake(t, Options{})
-	first, second, third = h.Subscribe(Topic{Channel: "c"}), h.Subscribe(Topic{Channel: "c"}), h.Subscribe(Topic{Channel: "c"})
+	first = h.Subscribe(Topic{Channel: "c"})
+	second = h.Subscribe(Topic{Channel: "c"})
+	third = h.Subscribe(Topic{Channel: "c"})
 	r := f.next(t, "subscribe")
 	require.Equal(t, []string{"c"}, r.channels)
 	r.accept()
@@ -77,7 +79,8 @@ func TestAnyOtherMessageWakesAll(t *testing.T) {
 	first, second, third, conn := confirmedTrio(t)
 	for _, payload := range []string{"1", "", "00", "unheard of"} {
 		conn.publish("c", payload)
-		require.Equal(t, []bool{true, true, true}, []bool{has(first), has(second), has(third)}, "payload %q", payload)
+		require.Equal(t, []bool{true, true, true}, []bool{has(first), has(second), has(third)},
+			"payload %q", payload)
 	}
 }
 

@@ -122,5 +122,6 @@ func TestAdviceNamesTheMissingRule(t *testing.T) {
 	} {
 		require.Contains(t, advice(errors.New(reply), []string{"c"}, false), remedy)
 	}
-	require.Contains(t, advice(errors.New("NOPERM 'ssubscribe'"), []string{"c"}, true), "+ssubscribe")
+	require.Contains(t, advice(errors.New("NOPERM 'ssubscribe'"), []string{"c"}, true),
+		"+ssubscribe")
 }

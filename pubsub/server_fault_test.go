@@ -63,8 +63,9 @@ func TestConnectionLostWithASubscribeInFlightIsNoticedAtOnce(t *testing.T) {
 		woken(t, h.Subscribe(pubsub.Topic{Channel: "c"}), 5*time.Second)
 		server.Pause(t)
 		s := h.Subscribe(pubsub.Topic{Channel: "d"})
-		require.Eventually(t, func() bool { return slices.Contains(ours(), "(*redisConnection).do") },
-			5*time.Second, time.Millisecond)
+		require.Eventually(t,
+			func() bool { return slices.Contains(ours(), "(*redisConnection).do") }, 5*time.Second,
+			time.Millisecond)
 		mu.Lock()
 		require.NoError(t, latest.Close())
 		mu.Unlock()
@@ -103,8 +104,8 @@ func TestHungServerIsNoticedAndSubscribedAgain(t *testing.T) {
 	other := h.Subscribe(pubsub.Topic{Channel: "e"})
 	require.Less(t, time.Since(start), 800*time.Millisecond)
 
-	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second, time.Millisecond,
-		"the connection is not given up")
+	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second,
+		time.Millisecond, "the connection is not given up")
 	server.Resume(t)
 	woken(t, s, 5*time.Second)
 	woken(t, other, 5*time.Second)
@@ -129,19 +130,19 @@ func TestCloseOnAHungServerIsBounded(t *testing.T) {
 func TestRefusedChannelDisturbsNoOther(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
-		server.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all", "resetchannels", "&open:*")
+		server.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all", "resetchannels",
+			"&open:*")
 		lines := new(logtest.Lines)
-		client := server.Client(t, mutate, func(o *rueidis.ClientOption) { o.Username, o.Password = "ann", "secret" })
-		h := pubsub.New(pubsub.Options{
-			Route:  toOneNode(client),
-			Logger: lines.Logger(),
-		})
+		client := server.Client(t, mutate,
+			func(o *rueidis.ClientOption) { o.Username, o.Password = "ann", "secret" })
+		h := pubsub.New(pubsub.Options{Route: toOneNode(client), Logger: lines.Logger()})
 		t.Cleanup(h.Close)
 		open := h.Subscribe(pubsub.Topic{Channel: "open:1"})
 		refused := h.Subscribe(pubsub.Topic{Channel: "closed:1"})
 		woken(t, open, 5*time.Second)
 		told := func() []string { return lines.With("refuses the channel") }
-		require.Eventually(t, func() bool { return len(told()) > 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(told()) > 0 }, 5*time.Second,
+			time.Millisecond)
 		require.Contains(t, told()[0], "channel=closed:1")
 		require.Contains(t, told()[0], "NOPERM")
 		unwoken(t, refused)
@@ -170,7 +171,8 @@ func TestWrongPasswordIsLogged(t *testing.T) {
 	h := pubsub.New(pubsub.Options{Route: toOneNode(client), Logger: lines.Logger()})
 	t.Cleanup(h.Close)
 	s := h.Subscribe(pubsub.Topic{Channel: "c"})
-	require.Eventually(t, func() bool { return len(lines.With("NOAUTH")) > 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(lines.With("NOAUTH")) > 0 }, 5*time.Second,
+		time.Millisecond)
 	require.Contains(t, lines.With("NOAUTH")[0], "no connection to the node")
 	unwoken(t, s)
 }

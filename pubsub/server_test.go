@@ -28,8 +28,11 @@ func resp2(o *rueidis.ClientOption) {
 }
 
 // newHub returns a hub on one server, closed with the test.
-func newHub(t testing.TB, s *redistest.Server, mutators ...func(*rueidis.ClientOption)) *pubsub.Hub {
-	h := pubsub.New(pubsub.Options{Route: toOneNode(s.Client(t, mutators...)), Linger: 50 * time.Millisecond})
+func newHub(
+	t testing.TB, s *redistest.Server, mutators ...func(*rueidis.ClientOption),
+) *pubsub.Hub {
+	h := pubsub.New(
+		pubsub.Options{Route: toOneNode(s.Client(t, mutators...)), Linger: 50 * time.Millisecond})
 	t.Cleanup(h.Close)
 	return h
 }
@@ -62,7 +65,8 @@ func channels(t testing.TB, s *redistest.Server) []string {
 // deserted waits until none is subscribed.
 func deserted(t testing.TB, s *redistest.Server) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(channels(t, s)) == 0 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(channels(t, s)) == 0 }, 5*time.Second,
+		5*time.Millisecond)
 }
 
 func TestPermitComesAfterTheServerHasSubscribed(t *testing.T) {
@@ -80,7 +84,8 @@ func TestPublishedMessageWakesOneOrAll(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
-		first, second := h.Subscribe(pubsub.Topic{Channel: "c"}), h.Subscribe(pubsub.Topic{Channel: "c"})
+		first := h.Subscribe(pubsub.Topic{Channel: "c"})
+		second := h.Subscribe(pubsub.Topic{Channel: "c"})
 		marker := h.Subscribe(pubsub.Topic{Channel: "marker"})
 		for _, s := range []*pubsub.Subscription{first, second, marker} {
 			woken(t, s, 5*time.Second)
@@ -109,7 +114,8 @@ func TestNothingIsSubscribedOrConnectedAfterTheLinger(t *testing.T) {
 		s.Close()
 		deserted(t, server)
 		require.Eventually(t, func() bool {
-			return strings.Count(server.DoString(t, "CLIENT", "LIST"), "\n") <= strings.Count(before, "\n")
+			return strings.Count(server.DoString(t, "CLIENT", "LIST"), "\n") <= strings.Count(
+				before, "\n")
 		}, 5*time.Second, 5*time.Millisecond)
 
 		s = h.Subscribe(pubsub.Topic{Channel: "c"})

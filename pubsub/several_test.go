@@ -84,7 +84,8 @@ func TestChannelNamedTwiceIsLeftForGood(t *testing.T) {
 func TestLeaverOfSeveralChannelsPassesItsPermitOnInEach(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
 	s, conn := severally(t, h, f)
-	first, second := h.Subscribe(Topic{Channel: "b", Name: "topic"}), h.Subscribe(Topic{Channel: "c", Name: "topic"})
+	first := h.Subscribe(Topic{Channel: "b", Name: "topic"})
+	second := h.Subscribe(Topic{Channel: "c", Name: "topic"})
 	stranger := h.Subscribe(Topic{Channel: "b", Name: "another topic"})
 	for _, other := range []*Subscription{first, second, stranger} {
 		take(t, other) // the channels are confirmed
@@ -132,7 +133,8 @@ func TestFirstOfSeveralChannelsIsTheOneThatIsPaired(t *testing.T) {
 		return nil
 	}})
 	started(t, h, f)
-	first, last := h.Subscribe(Topic{Channel: "c", Name: "topic", Also: []string{"d"}}), h.Subscribe(Topic{Channel: "d", Name: "topic", Also: []string{"c"}})
+	first := h.Subscribe(Topic{Channel: "c", Name: "topic", Also: []string{"d"}})
+	last := h.Subscribe(Topic{Channel: "d", Name: "topic", Also: []string{"c"}})
 	f.next(t, "subscribe").accept()
 	take(t, last)
 	require.True(t, first.Paired())

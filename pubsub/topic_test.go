@@ -8,7 +8,10 @@ import (
 
 func TestMessage0WakesOneSubscriberOfEachTopic(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
-	a1, a2, b1, b2 := h.Subscribe(Topic{Channel: "c", Name: "a"}), h.Subscribe(Topic{Channel: "c", Name: "a"}), h.Subscribe(Topic{Channel: "c", Name: "b"}), h.Subscribe(Topic{Channel: "c", Name: "b"})
+	a1 := h.Subscribe(Topic{Channel: "c", Name: "a"})
+	a2 := h.Subscribe(Topic{Channel: "c", Name: "a"})
+	b1 := h.Subscribe(Topic{Channel: "c", Name: "b"})
+	b2 := h.Subscribe(Topic{Channel: "c", Name: "b"})
 	r := f.next(t, "subscribe")
 	r.accept()
 	for _, s := range []*Subscription{a1, a2, b1, b2} {
@@ -22,7 +25,9 @@ func TestMessage0WakesOneSubscriberOfEachTopic(t *testing.T) {
 
 func TestPermitIsPassedOnWithinItsTopic(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
-	first, stranger, second := h.Subscribe(Topic{Channel: "c", Name: "a"}), h.Subscribe(Topic{Channel: "c", Name: "b"}), h.Subscribe(Topic{Channel: "c", Name: "a"})
+	first := h.Subscribe(Topic{Channel: "c", Name: "a"})
+	stranger := h.Subscribe(Topic{Channel: "c", Name: "b"})
+	second := h.Subscribe(Topic{Channel: "c", Name: "a"})
 	f.next(t, "subscribe").accept()
 	require.True(t, has(stranger))
 	require.True(t, has(second))

@@ -50,12 +50,20 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 			servers := startNodes(t, 1)
 			permit := func(rows ...string) {
 				// Before Redis 7 a new user may have all channels.
-				servers[0].Do(t, append([]string{"ACL", "SETUSER", "app", "reset", "resetchannels", "on", ">secret"},
-					listedRules(t, rows...)...)...)
+				servers[0].Do(
+					t,
+					append(
+						[]string{
+							"ACL", "SETUSER", "app", "reset", "resetchannels", "on", ">secret",
+						},
+						listedRules(t, rows...)...)...)
 			}
 			permit(c.rows...)
-			client, err := rlock.New(servers[0].Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }),
-				rlock.Options{WatchdogLease: time.Second})
+			client, err := rlock.New(
+				servers[0].Client(t,
+					func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }),
+				rlock.Options{WatchdogLease: time.Second},
+			)
 			require.NoError(t, err)
 			t.Cleanup(func() { closeClient(t, client) })
 			options := c.options

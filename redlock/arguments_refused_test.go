@@ -59,7 +59,10 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 	sameAddress := unnamed()
 	otherLease := newClientOn(t, servers[0].Client(t), rlock.Options{WatchdogLease: time.Second})
 	sameName := newClientOn(t, servers[0].Client(t), rlock.Options{Server: "b"})
-	good := redlock.NewOn(name, redlock.Options{MaxLease: time.Minute, NodeTimeout: time.Second}, clients...)
+	good := redlock.NewOn(
+		name,
+		redlock.Options{MaxLease: time.Minute, NodeTimeout: time.Second},
+		clients...)
 
 	for _, c := range []struct {
 		what        string
@@ -99,7 +102,8 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 		}
 		require.NotPanics(t, func() { err = c.lock.Unlock(t.Context()) }, c.what)
 		require.Error(t, err, c.what)
-		require.NotPanics(t, func() { _ = c.lock.WithOptions(redlock.Options{}).Name() + c.lock.Server() }, c.what)
+		require.NotPanics(t,
+			func() { _ = c.lock.WithOptions(redlock.Options{}).Name() + c.lock.Server() }, c.what)
 	}
 	for _, lease := range []time.Duration{3 * time.Millisecond, time.Minute} {
 		_, err := good.TryLock(t.Context(), 0, lease)
@@ -117,7 +121,8 @@ func TestNamesAreThoseOfTheNodes(t *testing.T) {
 	l := redlock.NewOn(name, redlock.Options{}, clients...)
 	require.Equal(t, name, l.Name())
 	require.Equal(t, "a,b,c", l.Server())
-	differently := redlock.New(clients[0].NewLock("x"), clients[1].NewLock("y"), clients[2].NewLock("z")).WithOptions(atOnce)
+	differently := redlock.New(clients[0].NewLock("x"), clients[1].NewLock("y"), clients[2].NewLock("z")).
+		WithOptions(atOnce)
 	require.Equal(t, "x,y,z", differently.Name())
 	hold := take(t, differently, longLease)
 	require.Equal(t, "x,y,z", hold.Name())

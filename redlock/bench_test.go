@@ -54,7 +54,8 @@ func BenchmarkLockUnlock(b *testing.B) {
 			ours.report(b, "")
 			floor.report(b, "floor-")
 			b.ReportMetric(ours.ratio(&floor), "p50-ratio")
-			b.ReportMetric(float64(percentile(ours.took, 99))/float64(percentile(floor.took, 99)), "p99-ratio")
+			b.ReportMetric(float64(percentile(ours.took, 99))/float64(percentile(floor.took, 99)),
+				"p99-ratio")
 			b.ReportMetric(scripts.ratio(&floor), "scripts-p50-ratio")
 		})
 	}
@@ -153,7 +154,8 @@ type scripts struct {
 // ownScripts are those of this library.
 var ownScripts = scripts{
 	acquire: func(node rueidis.Client, key, owner string) bool {
-		vote, err := lua.AcquireVote(context.Background(), node, key, owner, 10*time.Second, lua.Delay{})
+		vote, err := lua.AcquireVote(context.Background(), node, key, owner, 10*time.Second,
+			lua.Delay{})
 		return err == nil && vote.Granted
 	},
 	release: func(node rueidis.Client, key, owner string) bool {
@@ -167,9 +169,14 @@ var ownScripts = scripts{
 func (n *benchNodes) load(b *testing.B) {
 	var acquire, release string
 	for _, s := range n.servers {
-		acquire = s.DoString(b, "SCRIPT", "LOAD", "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])")
-		release = s.DoString(b, "SCRIPT", "LOAD",
-			"if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0")
+		acquire = s.DoString(b, "SCRIPT", "LOAD",
+			"return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])")
+		release = s.DoString(
+			b,
+			"SCRIPT",
+			"LOAD",
+			"if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
+		)
 	}
 	n.smallest.acquire = func(node rueidis.Client, key, owner string) bool {
 		command := node.B().Evalsha().Sha1(acquire).Numkeys(1).Key(key).Arg(owner, "10000").Build()
@@ -193,7 +200,10 @@ func newBenchNodes(b *testing.B) *benchNodes {
 	}
 	clients := newClients(b, n.servers, rlock.Options{}, pipelining)
 	for i := range n.locks {
-		n.locks[i] = redlock.NewOn("redlock"+strconv.Itoa(i), redlock.Options{FsyncAlways: true}, clients...)
+		n.locks[i] = redlock.NewOn(
+			"redlock"+strconv.Itoa(i),
+			redlock.Options{FsyncAlways: true},
+			clients...)
 	}
 	n.load(b)
 	for range n.locks {
@@ -223,7 +233,9 @@ func (n *benchNodes) floorLap(b *testing.B, s scripts) {
 	n.taken++
 	// Keys that none of the previous laps used, with whatever scripts.
 	key, owner := "raw"+strconv.Itoa(n.taken%(3*len(n.locks))), "raw:"+strconv.Itoa(n.taken)
-	granted, unlock, released := make(chan bool, len(n.raw)), make(chan struct{}), make(chan bool, len(n.raw))
+	granted := make(chan bool, len(n.raw))
+	unlock := make(chan struct{})
+	released := make(chan bool, len(n.raw))
 	for _, node := range n.raw {
 		go func() {
 			granted <- s.acquire(node, key, owner)

@@ -17,7 +17,8 @@ func TestUnlockReturnsWhileAMinorityHangsAndReleasesItLater(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{})
 	lock := redlock.NewOn(name, hasty, clients...)
 	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
-	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 },
+		"it is held on every node")
 	for _, s := range servers[:2] {
 		s.Pause(t)
 	}
@@ -35,7 +36,8 @@ func TestUnlockWithoutAQuorumIsAnUnknownOutcomeInTimeAndIsFinishedLater(t *testi
 	servers, clients := startFive(t, rlock.Options{CommandTimeout: limit})
 	lock := redlock.NewOn(name, hasty, clients...)
 	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
-	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 },
+		"it is held on every node")
 	for _, s := range servers[:3] {
 		s.Pause(t)
 	}
@@ -100,11 +102,13 @@ func TestCloseOfAMinorityOfTheClientsDoesNotEndTheHoldAndThatOfAThirdDoes(t *tes
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, rlock.Watchdog)
-	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 },
+		"it is held on every node")
 	for _, c := range clients[:2] {
 		closeClient(t, c)
 		before := hold.Deadline()
-		eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before) }, "it is renewed")
+		eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before) },
+			"it is renewed")
 		require.True(t, hold.Valid(), "%v", hold.Err())
 	}
 	unlock(t, takeWith(hold.Context(), t, lock, rlock.Watchdog))
@@ -174,7 +178,8 @@ func TestReleaseOnCloseFreesTheNodesThatAreClosed(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{ReleaseOnClose: true})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, rlock.Watchdog)
-	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 },
+		"it is held on every node")
 	closeClient(t, clients[0])
 	waitUntilFree(t, servers[0])
 	require.True(t, hold.Valid())
@@ -192,7 +197,8 @@ func TestCloseWhileUnlockWaitsForHungNodes(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{CommandTimeout: limit})
 	lock := redlock.NewOn(name, hasty, clients...)
 	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
-	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 },
+		"it is held on every node")
 	for _, s := range servers[:3] {
 		s.Pause(t)
 	}

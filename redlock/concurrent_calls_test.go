@@ -71,7 +71,9 @@ func TestUnlockDuringACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) 
 					both.Go(func() {
 						// It may come before the release, or after, or end with the context of the
 						// hold.
-						if err := call(b.lock, hold); err != nil && !errors.Is(err, rlock.ErrNotHeld) && !errors.Is(err, context.Canceled) {
+						if err := call(b.lock, hold); err != nil &&
+							!errors.Is(err, rlock.ErrNotHeld) &&
+							!errors.Is(err, context.Canceled) {
 							t.Error(err)
 						}
 					})

@@ -37,12 +37,14 @@ func TestEachStepIsOneCommandForEachNode(t *testing.T) {
 	}
 	var hold, nested *rlock.Hold
 	everywhere := func() {
-		eventually(t, func() bool { return l.Parts(hold) == 5 && l.Asked(hold) == 0 }, "all have answered")
+		eventually(t, func() bool { return l.Parts(hold) == 5 && l.Asked(hold) == 0 },
+			"all have answered")
 	}
 	counted("Lock", 1, func() { hold = take(t, l, longLease); everywhere() })
 	counted("nested Lock", 1, func() {
 		nested = takeWith(hold.Context(), t, l, longLease)
-		eventually(t, func() bool { return count(servers) == 5 && levelsAre(t, servers, "2") }, "all know of the level")
+		eventually(t, func() bool { return count(servers) == 5 && levelsAre(t, servers, "2") },
+			"all know of the level")
 	})
 	counted("Unlock of a level", 0, func() { unlock(t, nested) })
 	counted("Extend", 1, func() {

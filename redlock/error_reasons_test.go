@@ -16,7 +16,8 @@ func TestMinorityOfClosedClientsIsNotTheReasonOfAFailure(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	mine := newClients(t, servers, rlock.Options{})
-	hold := takeOnAll(t, redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...), servers, longLease)
+	hold := takeOnAll(t, redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...),
+		servers, longLease)
 	closeClient(t, mine[2])
 	for _, wait := range []time.Duration{rlock.NoWait, time.Second} {
 		_, err := redlock.NewOn(name, atOnce, mine...).TryLock(t.Context(), wait, longLease)
@@ -36,7 +37,8 @@ func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
 		s.Do(t, "DEL", name)
 	}
 	require.NoError(t, hold.Extend(t.Context(), longLease), "it finds out")
-	eventually(t, func() bool { return redlock.NewOn(name, atOnce, clients...).Parts(hold) == 3 }, "two parts are lost")
+	eventually(t, func() bool { return redlock.NewOn(name, atOnce, clients...).Parts(hold) == 3 },
+		"two parts are lost")
 	require.True(t, hold.Valid())
 	servers[2].Do(t, "DEL", name)
 	closeClient(t, clients[3])
@@ -48,20 +50,25 @@ func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
 // A waiter that becomes the head with a moment left asks nodes that could not have replied in that
 // time.
 func TestWaitThatEndsBeforeNodesCanReplyIsNotAcquired(t *testing.T) {
-	inBubble(t, redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {
-		for _, n := range b.nodes {
-			n.delay("quorum_acquire.lua", 100*time.Millisecond)
-		}
-		head := inBackground(func() (*rlock.Hold, error) {
-			return b.lock.TryLock(t.Context(), 50*time.Millisecond, longLease)
-		})
-		synctest.Wait()
-		_, err := b.lock.TryLock(t.Context(), 55*time.Millisecond, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Len(t, quorumError(t, err).Nodes, 5)
-		require.ErrorIs(t, result(t, head).Err, redlock.ErrNoQuorum, "they had time, and have not answered")
-	})
+	inBubble(
+		t,
+		redlock.Options{FsyncAlways: true, NodeTimeout: time.Second},
+		func(t *testing.T, b *bubble) {
+			for _, n := range b.nodes {
+				n.delay("quorum_acquire.lua", 100*time.Millisecond)
+			}
+			head := inBackground(func() (*rlock.Hold, error) {
+				return b.lock.TryLock(t.Context(), 50*time.Millisecond, longLease)
+			})
+			synctest.Wait()
+			_, err := b.lock.TryLock(t.Context(), 55*time.Millisecond, longLease)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+			require.Len(t, quorumError(t, err).Nodes, 5)
+			require.ErrorIs(t, result(t, head).Err, redlock.ErrNoQuorum,
+				"they had time, and have not answered")
+		},
+	)
 }
 
 func TestUnknownOutcomeOfUnlockNamesAllNodes(t *testing.T) {
@@ -114,7 +121,11 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceWhateverTheOthersReply(t *test
 			for _, p := range proxies[3:] {
 				p.Delay(50 * time.Millisecond)
 			}
-			o := result(t, lockInBackground(t.Context(), redlock.NewOn(name, others.options, clients...), rlock.Watchdog))
+			o := result(
+				t,
+				lockInBackground(t.Context(), redlock.NewOn(name, others.options, clients...),
+					rlock.Watchdog),
+			)
 			require.ErrorIs(t, o.Err, redlock.ErrNoQuorum)
 			require.NotErrorIs(t, o.Err, rlock.ErrNotAcquired)
 			require.ErrorContains(t, o.Err, "NOPERM")

@@ -23,14 +23,19 @@ func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	servers[1].Do(t, "REPLICAOF", "127.0.0.1", "1")
 	servers[2].Do(t, "REPLICAOF", "127.0.0.1", "1")
 	_, err := redlock.NewOn(name, atOnce, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired, "but for somebody on one node there would be a quorum")
+	require.ErrorIs(t, err, rlock.ErrNotAcquired,
+		"but for somebody on one node there would be a quorum")
 	require.NotErrorIs(t, err, redlock.ErrNoQuorum)
 	e := quorumError(t, err)
 	var held *rlock.HeldError
 	require.ErrorAs(t, e.Nodes[0].Err, &held)
 	require.Equal(t, "somebody:0", held.Owner)
 	require.Regexp(t, `; a: held by somebody:0 for another (10m0s|9m5)`, err.Error())
-	require.Regexp(t, "; b, c: [^;]*READONLY ", err.Error()) // before Redis 7 behind where the script was
+	require.Regexp(
+		t,
+		"; b, c: [^;]*READONLY ",
+		err.Error(),
+	) // before Redis 7 behind where the script was
 	require.Equal(t, 1, strings.Count(err.Error(), "READONLY"))
 	require.Regexp(t, `\d of 5 nodes granted it, 3 are needed`, err.Error())
 	waitUntilFree(t, servers[3:]...)

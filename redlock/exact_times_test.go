@@ -64,34 +64,43 @@ func TestEveryNodeThatRepliesIsPartOfTheHold(t *testing.T) {
 // Servers may begin to count as soon as they are asked, however late their replies.
 func TestDeadlineIsTheLeaseLessTheDriftFromWhenTheNodesWereAsked(t *testing.T) {
 	for _, lease := range []time.Duration{10 * time.Second, time.Minute, 3 * time.Second} {
-		inBubble(t, redlock.Options{NodeTimeout: 3 * time.Second, FsyncAlways: true}, func(t *testing.T, b *bubble) {
-			for i, n := range b.nodes {
-				n.delay("quorum_acquire.lua", time.Duration(i)*500*time.Millisecond)
-			}
-			hold := take(t, b.lock, lease)
-			require.Equal(t, time.Second, time.Since(b.start), "the third reply decides")
-			require.True(t, hold.Deadline().Equal(b.start.Add(lease-lease/100-2*time.Millisecond)))
+		inBubble(
+			t,
+			redlock.Options{NodeTimeout: 3 * time.Second, FsyncAlways: true},
+			func(t *testing.T, b *bubble) {
+				for i, n := range b.nodes {
+					n.delay("quorum_acquire.lua", time.Duration(i)*500*time.Millisecond)
+				}
+				hold := take(t, b.lock, lease)
+				require.Equal(t, time.Second, time.Since(b.start), "the third reply decides")
+				require.True(t,
+					hold.Deadline().Equal(b.start.Add(lease-lease/100-2*time.Millisecond)))
 
-			time.Sleep(1500 * time.Millisecond) // the last replies change nothing
-			require.True(t, hold.Deadline().Equal(watchdog.Deadline(b.start, lease)))
-			<-hold.Done()
-			require.True(t, time.Now().Equal(watchdog.Deadline(b.start, lease)))
-		})
+				time.Sleep(1500 * time.Millisecond) // the last replies change nothing
+				require.True(t, hold.Deadline().Equal(watchdog.Deadline(b.start, lease)))
+				<-hold.Done()
+				require.True(t, time.Now().Equal(watchdog.Deadline(b.start, lease)))
+			},
+		)
 	}
 }
 
 func TestQuorumThatRepliesAfterTheLeaseIsNone(t *testing.T) {
-	inBubble(t, redlock.Options{NodeTimeout: time.Minute, FsyncAlways: true}, func(t *testing.T, b *bubble) {
-		const lease = time.Second
-		margin := lease - watchdog.Drift(lease)
-		for i, n := range b.nodes {
-			// the third comes just at its end
-			n.delay("quorum_acquire.lua", margin-time.Duration(2-i)*time.Nanosecond)
-		}
-		_, err := b.lock.TryLock(t.Context(), rlock.NoWait, lease)
-		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.ErrorContains(t, err, "granted, but the reply took longer than the lease")
-	})
+	inBubble(
+		t,
+		redlock.Options{NodeTimeout: time.Minute, FsyncAlways: true},
+		func(t *testing.T, b *bubble) {
+			const lease = time.Second
+			margin := lease - watchdog.Drift(lease)
+			for i, n := range b.nodes {
+				// the third comes just at its end
+				n.delay("quorum_acquire.lua", margin-time.Duration(2-i)*time.Nanosecond)
+			}
+			_, err := b.lock.TryLock(t.Context(), rlock.NoWait, lease)
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			require.ErrorContains(t, err, "granted, but the reply took longer than the lease")
+		},
+	)
 }
 
 func TestEachRoundCountsFromItsOwnStart(t *testing.T) {
@@ -107,7 +116,11 @@ func TestEachRoundCountsFromItsOwnStart(t *testing.T) {
 		hold, err := b.lock.TryLock(t.Context(), time.Minute, 10*time.Second)
 		require.NoError(t, err)
 		asked := b.rounds()
-		require.True(t, hold.Deadline().Equal(watchdog.Deadline(b.start.Add(asked[len(asked)-1]), 10*time.Second)))
+		require.True(
+			t,
+			hold.Deadline().
+				Equal(watchdog.Deadline(b.start.Add(asked[len(asked)-1]), 10*time.Second)),
+		)
 		unlock(t, hold)
 	})
 }
@@ -124,13 +137,15 @@ func TestHoldEndsExactlyWhenTheQuorumthLatestPartDoes(t *testing.T) {
 			for _, n := range b.nodes {
 				n.server.Pause()
 				renewed := n.called("renew.lua")
-				deadlines = append(deadlines, watchdog.Deadline(b.start.Add(renewed[len(renewed)-1]), 30*time.Second))
+				deadlines = append(deadlines,
+					watchdog.Deadline(b.start.Add(renewed[len(renewed)-1]), 30*time.Second))
 			}
 			slices.SortFunc(deadlines, time.Time.Compare)
 			require.True(t, hold.Deadline().Equal(deadlines[2]))
 
 			<-hold.Context().Done()
-			require.True(t, time.Now().Equal(deadlines[2]), "%v after the deadline", time.Since(deadlines[2]))
+			require.True(t, time.Now().Equal(deadlines[2]), "%v after the deadline",
+				time.Since(deadlines[2]))
 			require.False(t, hold.Valid())
 			require.True(t, hold.Deadline().Equal(deadlines[2]), "the deadline does not change")
 			require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
@@ -150,8 +165,10 @@ func TestHoldLastsAsLongAsAQuorumIsRenewed(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		b.nodes[1].server.Pause()
-		b.nodes[3].reply("renew.lua", func([]string) any { return errors.New("LOADING the dataset") })
-		b.nodes[3].reply("quorum_acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		b.nodes[3].reply("renew.lua",
+			func([]string) any { return errors.New("LOADING the dataset") })
+		b.nodes[3].reply("quorum_acquire.lua",
+			func([]string) any { return errors.New("LOADING the dataset") })
 		time.Sleep(10 * time.Minute)
 		require.True(t, hold.Valid())
 		require.Greater(t, time.Until(hold.Deadline()), 19*time.Second)
@@ -181,20 +198,25 @@ func TestExtendMovesTheDeadlineOnlyWithAQuorum(t *testing.T) {
 		require.True(t, hold.Deadline().Equal(watchdog.Deadline(again, time.Minute)))
 		<-hold.Done()
 		require.True(t, time.Now().Equal(hold.Deadline()))
-		require.True(t, hold.Deadline().After(watchdog.Deadline(again, time.Minute).Add(-2*time.Second)))
+		require.True(t,
+			hold.Deadline().After(watchdog.Deadline(again, time.Minute).Add(-2*time.Second)))
 	})
 }
 
 func TestExtendWhoseRepliesComeAfterTheDeadlineIsALoss(t *testing.T) {
-	inBubble(t, redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {
-		hold := take(t, b.lock, time.Second)
-		for _, n := range b.nodes {
-			n.delay("renew.lua", 50*time.Millisecond)
-		}
-		deadline := watchdog.Deadline(b.start, time.Second)
-		time.Sleep(time.Until(deadline) - 49*time.Millisecond)
-		require.ErrorIs(t, hold.Extend(t.Context(), time.Minute), rlock.ErrLost)
-		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-		require.True(t, hold.Deadline().Equal(deadline))
-	})
+	inBubble(
+		t,
+		redlock.Options{FsyncAlways: true, NodeTimeout: time.Second},
+		func(t *testing.T, b *bubble) {
+			hold := take(t, b.lock, time.Second)
+			for _, n := range b.nodes {
+				n.delay("renew.lua", 50*time.Millisecond)
+			}
+			deadline := watchdog.Deadline(b.start, time.Second)
+			time.Sleep(time.Until(deadline) - 49*time.Millisecond)
+			require.ErrorIs(t, hold.Extend(t.Context(), time.Minute), rlock.ErrLost)
+			require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+			require.True(t, hold.Deadline().Equal(deadline))
+		},
+	)
 }

@@ -34,10 +34,16 @@ func ExampleNewOn() {
 	order := func(id int) *redlock.Lock {
 		return redlock.NewOn(fmt.Sprintf("order:%d", id), durable, clients...)
 	}
-	err := rlock.Do(context.Background(), order(42), 3*time.Second, rlock.Watchdog, func(ctx context.Context) error {
-		fmt.Println("under the lock")
-		return ctx.Err() // ctx ends when a quorum does not hold it any more
-	})
+	err := rlock.Do(
+		context.Background(),
+		order(42),
+		3*time.Second,
+		rlock.Watchdog,
+		func(ctx context.Context) error {
+			fmt.Println("under the lock")
+			return ctx.Err() // ctx ends when a quorum does not hold it any more
+		},
+	)
 	fmt.Println(err)
 	// Output:
 	// under the lock
@@ -107,7 +113,9 @@ func ExampleLock_WithOptions() {
 	ctx := context.Background()
 
 	lock := redlock.NewOn("order:42", durable, clients...)
-	far := lock.WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: 3 * time.Second}) // masters on other continents
+	far := lock.WithOptions(
+		redlock.Options{FsyncAlways: true, NodeTimeout: 3 * time.Second},
+	) // masters on other continents
 
 	// It is the same lock.
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
@@ -149,7 +157,8 @@ func ExampleQuorumError() {
 		_ = client.Close(context.Background())
 	}
 
-	_, err := redlock.NewOn("order:42", durable, clients...).TryLock(context.Background(), rlock.NoWait, rlock.Watchdog)
+	_, err := redlock.NewOn("order:42", durable, clients...).
+		TryLock(context.Background(), rlock.NoWait, rlock.Watchdog)
 	var quorum *redlock.QuorumError
 	switch {
 	case err == nil:

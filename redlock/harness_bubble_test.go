@@ -75,9 +75,15 @@ func inBubble(t *testing.T, options redlock.Options, test func(*testing.T, *bubb
 		b := &bubble{start: time.Now()}
 		var clients []*rlock.Client
 		for i := range 5 {
-			n := &bubbleNode{server: fakeredis.New(), start: b.start, scripts: granting(), calls: map[string][]time.Duration{}}
+			n := &bubbleNode{
+				server:  fakeredis.New(),
+				start:   b.start,
+				scripts: granting(),
+				calls:   map[string][]time.Duration{},
+			}
 			defer n.server.Close()
-			n.server.Handle("EVALSHA", func(args []string) any { return n.execute(names[args[1]], args[3:]) })
+			n.server.Handle("EVALSHA",
+				func(args []string) any { return n.execute(names[args[1]], args[3:]) })
 			redis, err := rueidis.NewClient(n.server.ClientOption())
 			require.NoError(t, err)
 			defer redis.Close()

@@ -30,7 +30,8 @@ func masters(n int) (clients []*rlock.Client, disconnect func()) {
 			AlwaysRESP2:       true,
 			DisableCache:      true,
 		})
-		clients, undo = append(clients, client), append(undo, func() { disconnect(); server.Close() })
+		clients = append(clients, client)
+		undo = append(undo, func() { disconnect(); server.Close() })
 	}
 	return clients, all(undo)
 }
@@ -49,7 +50,8 @@ func youngMasters(n, young int) (clients []*rlock.Client, disconnect func()) {
 			return granting()[name](args)
 		})
 		client, disconnect := exampleClient(i, server.ClientOption())
-		clients, undo = append(clients, client), append(undo, func() { disconnect(); server.Close() })
+		clients = append(clients, client)
+		undo = append(undo, func() { disconnect(); server.Close() })
 	}
 	return clients, all(undo)
 }

@@ -82,7 +82,10 @@ func startNodes(t testing.TB, n int, options ...redistest.Option) []*redistest.S
 // newClients returns a client of each server, like those of a separate process. They and their
 // connections are closed in clean-up. Servers are called a, b, c and so on. They log nothing unless
 // options say otherwise.
-func newClients(t testing.TB, servers []*redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) []*rlock.Client {
+func newClients(
+	t testing.TB, servers []*redistest.Server, options rlock.Options,
+	mutators ...func(*rueidis.ClientOption),
+) []*rlock.Client {
 	t.Helper()
 	clients := make([]*rlock.Client, len(servers))
 	for i, s := range servers {
@@ -109,7 +112,10 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 
 // proxied is newClients with a proxy before each server. In clean-up the proxies let everything
 // pass before the clients are closed.
-func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) ([]*rlock.Client, []*faultproxy.Proxy) {
+func proxied(
+	t testing.TB, servers []*redistest.Server, options rlock.Options,
+	mutators ...func(*rueidis.ClientOption),
+) ([]*rlock.Client, []*faultproxy.Proxy) {
 	t.Helper()
 	clients, proxies := make([]*rlock.Client, len(servers)), make([]*faultproxy.Proxy, len(servers))
 	for i, s := range servers {

@@ -50,10 +50,15 @@ func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 				takenAway(t, servers[i])
 			}
 			before := hold.Deadline()
-			eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease/2)) }, "it is renewed")
+			eventually(
+				t,
+				func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease/2)) },
+				"it is renewed",
+			)
 			require.True(t, hold.Valid(), "%v", hold.Err())
 			if how != "another's now" { // then it is not free on three
-				_, err := redlock.NewOn(name, atOnce, other...).TryLock(t.Context(), rlock.NoWait, lease)
+				_, err := redlock.NewOn(name, atOnce, other...).
+					TryLock(t.Context(), rlock.NoWait, lease)
 				require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			}
 
@@ -100,7 +105,8 @@ func TestExplicitLeaseEndsInTimeAndIsNotRenewed(t *testing.T) {
 	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "it is held on every node")
 	deadline := hold.Deadline()
 	require.False(t, deadline.Before(watchdog.Deadline(before, lease)))
-	require.True(t, deadline.Before(watchdog.Deadline(time.Now(), lease)), "it counts from the question, not from the answer")
+	require.True(t, deadline.Before(watchdog.Deadline(time.Now(), lease)),
+		"it counts from the question, not from the answer")
 	lostTo(t, hold, " of 5 nodes, 3 are needed")
 	require.False(t, time.Now().Before(deadline))
 	require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
@@ -145,7 +151,8 @@ func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
 		s.Resume(t)
 	}
 	waitUntilFree(t, servers...)
-	require.Never(t, func() bool { return count(servers) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+	require.Never(t, func() bool { return count(servers) > 0 }, 200*time.Millisecond,
+		10*time.Millisecond)
 
 	// Here the failure is certain while nodes may still reply in time.
 	for _, s := range servers[:3] {
@@ -161,7 +168,8 @@ func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
 		s.Resume(t)
 	}
 	waitUntilFree(t, servers[3:]...)
-	require.Never(t, func() bool { return count(servers[3:]) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+	require.Never(t, func() bool { return count(servers[3:]) > 0 }, 200*time.Millisecond,
+		10*time.Millisecond)
 }
 
 // The process was stopped, or is very busy: the passed deadline is not reported yet.

@@ -53,10 +53,13 @@ func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	c := &crowded{servers: startNodes(t, 5)}
 	// With one connection to each server, made at the start.
-	c.clients = newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, redistest.OneConnection)
+	c.clients = newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease},
+		redistest.OneConnection)
 	warm(t, c.clients)
-	others := newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, redistest.OneConnection)
-	hold := acquired(t, lockInBackground(t.Context(), redlock.NewOn("held", hasty, others...), rlock.Watchdog))
+	others := newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease},
+		redistest.OneConnection)
+	hold := acquired(t,
+		lockInBackground(t.Context(), redlock.NewOn("held", hasty, others...), rlock.Watchdog))
 	c.held = redlock.NewOn("held", hasty, c.clients...)
 	t.Cleanup(func() { _ = hold.Unlock(t.Context()) })
 	return c
@@ -101,7 +104,8 @@ func again(t *testing.T, l *redlock.Lock, lease time.Duration) (hold *rlock.Hold
 func requireUnlucky(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
-	require.True(t, errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, redlock.ErrNoQuorum), "%v", err)
+	require.True(t, errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, redlock.ErrNoQuorum),
+		"%v", err)
 }
 
 func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
@@ -129,16 +133,29 @@ func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
 			more := int64(n - n/5)
 			late := weigh()
 			bounded := func() bool { // by less than one object for each lock
-				calls := int64(max(0, late.goroutines-early.goroutines)) // a call has about 50 objects
-				return late.objects-early.objects < more/2+calls*100 && late.bytes-early.bytes < more*100+calls*10_000
+				calls := int64(
+					max(0, late.goroutines-early.goroutines),
+				) // a call has about 50 objects
+				return late.objects-early.objects < more/2+calls*100 &&
+					late.bytes-early.bytes < more*100+calls*10_000
 			}
 			// On a busy machine some replies of the other nodes are still due; what hangs does so
 			// for seconds.
 			for end := time.Now().Add(promptly); !bounded() && time.Now().Before(end); {
 				late = weigh()
 			}
-			t.Logf("goroutines: %d before, %d at most, %d at the end; objects %d, %d, %d; bytes %d, %d, %d", before.goroutines, most,
-				late.goroutines, before.objects, early.objects, late.objects, before.bytes, early.bytes, late.bytes)
+			t.Logf(
+				"goroutines: %d before, %d at most, %d at the end; objects %d, %d, %d; bytes %d, %d, %d",
+				before.goroutines,
+				most,
+				late.goroutines,
+				before.objects,
+				early.objects,
+				late.objects,
+				before.bytes,
+				early.bytes,
+				late.bytes,
+			)
 
 			// As many calls may be in flight to the two nodes that no quorum needs: those that
 			// hang, or one that the others starve for a moment. Besides, a few goroutines work for
@@ -167,7 +184,11 @@ func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
 				<-time.After(boundLease)
 			}
 			eventually(t, free, "nothing is left on any node")
-			eventually(t, atMost(before.goroutines+10+4*len(c.clients)), "those calls have ended") // a client keeps four that are idle
+			eventually(
+				t,
+				atMost(before.goroutines+10+4*len(c.clients)),
+				"those calls have ended",
+			) // a client keeps four that are idle
 			unlock(t, again(t, same, boundLease))
 		})
 	}

@@ -26,7 +26,8 @@ func TestWaitersOfOneProcessGetTheLockInTheirOrder(t *testing.T) {
 		if i%2 == 1 {
 			nodes = backwards
 		}
-		waiters = append(waiters, queueUp(t.Context(), t, redlock.NewOn(name, atOnce, nodes...), longLease))
+		waiters = append(waiters,
+			queueUp(t.Context(), t, redlock.NewOn(name, atOnce, nodes...), longLease))
 		if i == 0 {
 			waitForListeners(t, servers, name, 1)
 		}
@@ -53,7 +54,8 @@ func TestWaiterBehindOthersThatLeftGetsTheLock(t *testing.T) {
 		for range 4 {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			waiters, cancels = append(waiters, queueUp(ctx, t, l, longLease)), append(cancels, cancel)
+			waiters = append(waiters, queueUp(ctx, t, l, longLease))
+			cancels = append(cancels, cancel)
 		}
 		for _, i := range order {
 			cancels[i]()
@@ -84,7 +86,12 @@ func TestOnlyTheHeadOfTheQueueAsksTheNodes(t *testing.T) {
 	for range 50 {
 		waiters = append(waiters, queueUp(t.Context(), t, l, longLease))
 	}
-	require.LessOrEqual(t, scriptCalls(t, servers), 2*len(servers), "more than the head, late") // 50 would ask 250 times
+	require.LessOrEqual(
+		t,
+		scriptCalls(t, servers),
+		2*len(servers),
+		"more than the head, late",
+	) // 50 would ask 250 times
 	waitForListeners(t, servers, name, 1)
 	unlock(t, hold)
 	for _, w := range waiters {

@@ -59,7 +59,8 @@ func (w *world) release(t *modelAcquisition, node int, owner string) {
 
 func (w *world) ask(t *modelAcquisition, node int, owner string) {
 	t.parts[node] = modelPart{owner: owner}
-	t.parts[node].question = w.send(&request{kind: acquires, from: t, node: node, owner: owner, lease: t.lease})
+	t.parts[node].question = w.send(
+		&request{kind: acquires, from: t, node: node, owner: owner, lease: t.lease})
 }
 
 // begin has a client ask nodes for a lock that it does not hold.
@@ -212,5 +213,6 @@ func (w *world) crash(c *modelClient) {
 // unanswered returns the requests whose sender still waits: those that were executed, or those that
 // were not.
 func (w *world) unanswered(carriedOut bool) []*request {
-	return slices.DeleteFunc(slices.Clone(w.requests), func(r *request) bool { return r.given || r.answered != carriedOut })
+	return slices.DeleteFunc(slices.Clone(w.requests),
+		func(r *request) bool { return r.given || r.answered != carriedOut })
 }

@@ -105,7 +105,12 @@ func TestTokensOfAQuorumGrowOnlyIfWrittenBackAndNoNodeForgets(t *testing.T) {
 		"a node forgets":   func(t *rapid.T) string { return number(t, counters{writeBack: true}, true) },
 	} {
 		run := rapid.Custom(numbered)
-		require.True(t, slices.ContainsFunc(seeds(1000), func(seed int) bool { return run.Example(seed) != "" }), name)
+		require.True(
+			t,
+			slices.ContainsFunc(seeds(1000),
+				func(seed int) bool { return run.Example(seed) != "" }),
+			name,
+		)
 	}
 }
 

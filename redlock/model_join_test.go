@@ -94,5 +94,6 @@ func TestPartThatJoinsDoesNotReviveAnExpiredHold(t *testing.T) {
 		return w.violation()
 	}
 	require.Empty(t, play(protocol{}))
-	require.Equal(t, "A holds it as if nobody had had it meanwhile", play(protocol{joinsLate: true}))
+	require.Equal(t, "A holds it as if nobody had had it meanwhile",
+		play(protocol{joinsLate: true}))
 }

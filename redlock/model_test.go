@@ -142,7 +142,9 @@ func (w *world) act(t *rapid.T, c *modelClient) {
 
 // want asks all nodes, except perhaps one that is known not to reply.
 func (w *world) want(t *rapid.T, c *modelClient) {
-	leases := []int64{modelMaxLease, modelMaxLease, modelMaxLease, modelMaxLease, modelMaxLease / 2, 30}
+	leases := []int64{
+		modelMaxLease, modelMaxLease, modelMaxLease, modelMaxLease, modelMaxLease / 2, 30,
+	}
 	lease, silent := leases[among(t, len(leases))], among(t, 2*len(w.nodes))
 	var nodes []int
 	for i := range w.nodes {

@@ -74,7 +74,8 @@ func newWorld(t *rapid.T, p *protocol) *world {
 		w.nodes = append(w.nodes, n)
 	}
 	for i := range 2 + among(t, 8)/7 {
-		w.clients = append(w.clients, &modelClient{name: string(rune('A' + i)), clock: clock{0, rates[among(t, 3)]}})
+		w.clients = append(w.clients,
+			&modelClient{name: string(rune('A' + i)), clock: clock{0, rates[among(t, 3)]}})
 	}
 	return w
 }
@@ -89,7 +90,8 @@ func (w *world) tell(format string, args ...any) {
 func (w *world) told() string {
 	var b strings.Builder
 	for _, e := range w.story {
-		fmt.Fprintf(&b, "%10.3f ms  %s\n", float64(e.at-w.story[0].at)/1000, fmt.Sprintf(e.format, e.args...))
+		fmt.Fprintf(&b, "%10.3f ms  %s\n", float64(e.at-w.story[0].at)/1000,
+			fmt.Sprintf(e.format, e.args...))
 	}
 	return b.String()
 }

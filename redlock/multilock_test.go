@@ -20,7 +20,8 @@ func TestRedLockIsAPartOfAMultiLock(t *testing.T) {
 	hold, err := both.TryLock(t.Context(), longWait, rlock.Watchdog)
 	require.NoError(t, err)
 	require.Equal(t, "alone+"+name, hold.Name())
-	_, err = redlock.NewOn(name, atOnce, clients[:3]...).TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+	_, err = redlock.NewOn(name, atOnce, clients[:3]...).
+		TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	nested, err := both.TryLock(hold.Context(), longWait, longLease/100)
 	require.NoError(t, err)
@@ -51,7 +52,8 @@ func TestServerHasTheSameNameInAnyOrder(t *testing.T) {
 	}), rlock.Options{})
 	lock := redlock.NewOn(name, atOnce, unnamed, c[1], c[2])
 	require.Empty(t, lock.Server())
-	_, err := multilock.New(lock, c[2].NewLock("alone")).TryLock(t.Context(), time.Second, rlock.Watchdog)
+	_, err := multilock.New(lock, c[2].NewLock("alone")).
+		TryLock(t.Context(), time.Second, rlock.Watchdog)
 	require.ErrorIs(t, err, rlock.ErrInvalid)
 	require.ErrorContains(t, err, "rlock.Options.Server")
 }

@@ -52,7 +52,9 @@ func TestNestedLockExtendsTheLeaseOnEveryNode(t *testing.T) {
 	require.Greater(t, time.Until(hold.Deadline()), longLease/2)
 	require.Equal(t, hold.Deadline(), nested.Deadline())
 	for _, s := range servers {
-		eventually(t, func() bool { return s.DoInt(t, "PTTL", name) > (longLease / 2).Milliseconds() }, "it lasts longer")
+		eventually(t,
+			func() bool { return s.DoInt(t, "PTTL", name) > (longLease / 2).Milliseconds() },
+			"it lasts longer")
 	}
 	unlock(t, takeWith(hold.Context(), t, lock, time.Second))
 	require.Greater(t, time.Until(hold.Deadline()), longLease/2, "a shorter lease shortens nothing")
@@ -69,7 +71,9 @@ func TestWatchdogWorksWhileALevelWantsIt(t *testing.T) {
 	hold := take(t, lock, lease)
 	nested := takeWith(hold.Context(), t, lock, rlock.Watchdog)
 	before := hold.Deadline()
-	eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) }, "it is renewed")
+	eventually(t,
+		func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) },
+		"it is renewed")
 	require.True(t, hold.Valid())
 	unlock(t, nested)
 	require.True(t, hold.Valid())
@@ -107,7 +111,8 @@ func TestNestedLockOfWhatAQuorumHasLostEndsTheHold(t *testing.T) {
 		lostTo(t, hold)
 		lostTo(t, nested)
 		waitUntilFree(t, servers...)
-		require.Never(t, func() bool { return count(servers) > 0 }, 50*time.Millisecond, 5*time.Millisecond)
+		require.Never(t, func() bool { return count(servers) > 0 }, 50*time.Millisecond,
+			5*time.Millisecond)
 	}
 }
 
@@ -150,7 +155,8 @@ func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 					return
 				}
 				// Another goroutine of the owner may have released it, as the innermost one.
-				if valid, err := hold.Valid(), hold.Err(); !valid && !errors.Is(err, rlock.ErrReleased) {
+				if valid, err := hold.Valid(), hold.Err(); !valid &&
+					!errors.Is(err, rlock.ErrReleased) {
 					t.Errorf("a level is not valid: %v", err)
 				}
 				if another, err := other.TryLock(t.Context(), rlock.NoWait, time.Second); err == nil {
@@ -246,12 +252,15 @@ func TestGoroutinesOfOneOwnerAreInsideAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestUnlockByContextReleasesTheInnermostLevelAlsoThroughAnotherLockOfTheSameNodes(t *testing.T) {
+func TestUnlockByContextReleasesTheInnermostLevelAlsoThroughAnotherLockOfTheSameNodes(
+	t *testing.T,
+) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	same := redlock.New(clients[4].NewLock(name), clients[2].NewLock(name), clients[0].NewLock(name), clients[1].NewLock(name),
-		clients[3].NewLock(name)).WithOptions(atOnce)
+		clients[3].NewLock(name)).
+		WithOptions(atOnce)
 	outer := take(t, lock, longLease)
 	inner := takeWith(outer.Context(), t, same, longLease)
 	require.Equal(t, outer.Owner(), inner.Owner())
@@ -264,7 +273,8 @@ func TestUnlockByContextReleasesTheInnermostLevelAlsoThroughAnotherLockOfTheSame
 	require.ErrorIs(t, lock.Unlock(rlock.WithOwner(t.Context())), rlock.ErrNotHeld)
 	require.ErrorIs(t, lock.Unlock(t.Context()), rlock.ErrNotHeld)
 	require.ErrorContains(t, lock.Unlock(t.Context()), "no owner")
-	require.ErrorIs(t, redlock.NewOn(name, atOnce, clients[:3]...).Unlock(inner.Context()), rlock.ErrNotHeld, "of other nodes")
+	require.ErrorIs(t, redlock.NewOn(name, atOnce, clients[:3]...).Unlock(inner.Context()),
+		rlock.ErrNotHeld, "of other nodes")
 	waitUntilFree(t, servers...)
 }
 
@@ -273,7 +283,8 @@ func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{CommandTimeout: time.Second})
 	o := redlock.Options{FsyncAlways: true, NodeTimeout: 400 * time.Millisecond}
-	hold := acquired(t, lockInBackground(t.Context(), redlock.NewOn(name, o, clients...), time.Minute))
+	hold := acquired(t,
+		lockInBackground(t.Context(), redlock.NewOn(name, o, clients...), time.Minute))
 	waitUntilHeld(t, servers)
 	require.NoError(t, hold.Extend(t.Context(), 2*time.Minute))
 	require.Greater(t, time.Until(hold.Deadline()), time.Minute)

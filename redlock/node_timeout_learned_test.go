@@ -217,7 +217,8 @@ func TestGivenNodeTimeoutHoldsWhateverTheRoundTrips(t *testing.T) {
 func TestErrorsTeachNoRoundTrip(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		for _, n := range b.nodes {
-			n.reply("quorum_acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
+			n.reply("quorum_acquire.lua",
+				func([]string) any { return errors.New("LOADING the dataset") })
 		}
 		for range 40 {
 			b.refusedAfter(t, 0, 3*time.Second)
@@ -241,6 +242,15 @@ func TestFreeLockIsAcquiredFromDistantServersOfWhichOneHangs(t *testing.T) {
 	}
 	proxies[4].BlackHole()
 	for range 10 {
-		unlock(t, takeAgain(t, redlock.NewOn(name, redlock.Options{FsyncAlways: true, MaxLease: longLease}, clients...)))
+		unlock(
+			t,
+			takeAgain(
+				t,
+				redlock.NewOn(
+					name,
+					redlock.Options{FsyncAlways: true, MaxLease: longLease},
+					clients...),
+			),
+		)
 	}
 }

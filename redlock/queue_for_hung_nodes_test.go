@@ -15,7 +15,9 @@ import (
 
 // tryAtOnce tries that many locks of the bubble's nodes at once, once each, and returns how each
 // ended and when.
-func (b *bubble) tryAtOnce(t *testing.T, n int, o redlock.Options) (holds []*rlock.Hold, errs []error, ended []time.Duration) {
+func (b *bubble) tryAtOnce(
+	t *testing.T, n int, o redlock.Options,
+) (holds []*rlock.Hold, errs []error, ended []time.Duration) {
 	clients := make([]*rlock.Client, len(b.nodes))
 	for i, node := range b.nodes {
 		clients[i] = node.client

@@ -92,12 +92,14 @@ func requireQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 	for _, wait := range []time.Duration{rlock.NoWait, longWait} {
 		bestOf(t, quorumOptions.NodeTimeout, func() time.Duration {
 			start := time.Now()
-			hold, err := redlock.NewOn(name, quorumOptions, clients...).TryLock(t.Context(), wait, longLease)
+			hold, err := redlock.NewOn(name, quorumOptions, clients...).
+				TryLock(t.Context(), wait, longLease)
 			for try := 0; wait == rlock.NoWait && errors.Is(err, redlock.ErrNoQuorum) && try < 2; try++ {
 				// A node was slow. Use another name, because what it has not released yet is in the
 				// way.
 				start = time.Now()
-				hold, err = redlock.NewOn(fmt.Sprint(name, try), quorumOptions, clients...).TryLock(t.Context(), wait, longLease)
+				hold, err = redlock.NewOn(fmt.Sprint(name, try), quorumOptions, clients...).
+					TryLock(t.Context(), wait, longLease)
 			}
 			require.NoError(t, err, "dead: %05b", dead)
 			wait = longWait // for another attempt: the release may still be on its way
@@ -133,7 +135,8 @@ func requireNoQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 			ours := func(c *rlock.Client) bool { return strings.Contains(err.Error(), "held by "+c.ID()) }
 			require.True(t, slices.ContainsFunc(clients, ours), "%v; dead: %05b", err, dead)
 		}
-		require.Less(t, time.Since(start), max(wait, quorumOptions.NodeTimeout)+promptly, "dead: %05b", dead)
+		require.Less(t, time.Since(start), max(wait, quorumOptions.NodeTimeout)+promptly,
+			"dead: %05b", dead)
 		require.ErrorIs(t, err, redlock.ErrNoQuorum, "dead: %05b", dead)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired, "it is not held; dead: %05b", dead)
 		var e *redlock.QuorumError
@@ -181,7 +184,8 @@ func TestQuorumIsMoreThanHalfOfTheNodes(t *testing.T) {
 			servers[may].Do(t, "HSET", name, "somebody", "1")
 			_, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
-			require.ErrorContains(t, err, fmt.Sprintf(" of %d nodes granted it, %d are needed", n, n/2+1))
+			require.ErrorContains(t, err,
+				fmt.Sprintf(" of %d nodes granted it, %d are needed", n, n/2+1))
 			waitUntilFree(t, servers[may+1:]...)
 		})
 	}
@@ -207,8 +211,10 @@ func TestTwoClientsThatReachDifferentNodesDoNotBothHold(t *testing.T) {
 			lock := redlock.NewOn(name, quorumOptions, first...)
 			hold, err := lock.TryLock(t.Context(), longWait, longLease)
 			require.NoError(t, err)
-			_, err = redlock.NewOn(name, quorumOptions, second...).TryLock(t.Context(), rlock.NoWait, longLease)
-			require.Error(t, err, "%d and %d are out of reach of the first, %d and %d of the second", i, j, a, b)
+			_, err = redlock.NewOn(name, quorumOptions, second...).
+				TryLock(t.Context(), rlock.NoWait, longLease)
+			require.Error(t, err,
+				"%d and %d are out of reach of the first, %d and %d of the second", i, j, a, b)
 			require.True(t, hold.Valid())
 			unlock(t, hold)
 			var all sync.WaitGroup

@@ -81,8 +81,8 @@ func TestTwoProcessesNeverBothHoldAndBothMakeProgress(t *testing.T) {
 		waits = append(waits, r.Line(t))
 		r.Wait(t)
 	}
-	t.Logf("%d acquisitions in %v, the longest waits %s, %d commands each", 2*times, time.Since(start),
-		strings.Join(waits, " and "), scriptCalls(t, servers)/(2*times))
+	t.Logf("%d acquisitions in %v, the longest waits %s, %d commands each", 2*times,
+		time.Since(start), strings.Join(waits, " and "), scriptCalls(t, servers)/(2*times))
 	for _, text := range waits {
 		longest, err := time.ParseDuration(text)
 		require.NoError(t, err)

@@ -40,7 +40,8 @@ func TestTwoClientsThatRaceNeverBothHold(t *testing.T) {
 				ready.Done()
 				ready.Wait()
 				hold, err := locks[i].TryLock(t.Context(), rlock.NoWait, longLease)
-				if err != nil && !errors.Is(err, rlock.ErrNotAcquired) && !errors.Is(err, redlock.ErrNoQuorum) {
+				if err != nil && !errors.Is(err, rlock.ErrNotAcquired) &&
+					!errors.Is(err, redlock.ErrNoQuorum) {
 					failed.Add(1)
 				}
 				if err == nil && inside.Add(1) > 1 {
@@ -61,7 +62,8 @@ func TestTwoClientsThatRaceNeverBothHold(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d rounds in %v: %d and %d won, nobody %d times", n, time.Since(start), won[0], won[1], neither.Load())
+	t.Logf("%d rounds in %v: %d and %d won, nobody %d times", n, time.Since(start), won[0], won[1],
+		neither.Load())
 	require.Zero(t, both.Load(), "both held")
 	require.Zero(t, failed.Load(), "another error than that the lock was held")
 	require.Positive(t, won[0])
@@ -71,7 +73,9 @@ func TestTwoClientsThatRaceNeverBothHold(t *testing.T) {
 
 // contenders are processes' worth of clients that all want the same lock, and take it that often
 // each. run returns the longest wait, and checks that no two of them held it at once.
-func contenders(t *testing.T, servers []*redistest.Server, contenders, times int) (longest time.Duration) {
+func contenders(
+	t *testing.T, servers []*redistest.Server, contenders, times int,
+) (longest time.Duration) {
 	t.Helper()
 	var inside, waited atomic.Int64
 	var all sync.WaitGroup
@@ -120,7 +124,8 @@ func TestContendersAllGetTheLockRepeatedly(t *testing.T) {
 			longest := contenders(t, servers, c.contenders, c.times)
 			n := c.contenders * c.times
 			commands := scriptCalls(t, servers)
-			t.Logf("%d acquisitions in %v, the longest wait %v, %d commands each", n, time.Since(start), longest, commands/n)
+			t.Logf("%d acquisitions in %v, the longest wait %v, %d commands each", n,
+				time.Since(start), longest, commands/n)
 			require.Less(t, longest, longWait)
 			require.Less(t, commands, n*c.commands, "an uncontended one takes 10")
 			waitUntilFree(t, servers...)

@@ -21,10 +21,12 @@ func TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne(t *testing.T) {
 	for _, s := range servers[1:4] {
 		s.Kill(t)
 		before := hold.Deadline()
-		eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before) }, "it is renewed without the node")
+		eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before) },
+			"it is renewed without the node")
 		s.Restart(t)
 		eventually(t, func() bool {
-			return hold.Err() != nil || lock.Parts(hold) == len(servers) && count(servers) == len(servers)
+			return hold.Err() != nil ||
+				lock.Parts(hold) == len(servers) && count(servers) == len(servers)
 		}, "the node joins again")
 		require.True(t, hold.Valid(), "%v", hold.Err())
 	}
@@ -47,20 +49,24 @@ func TestNodeThatMissedTheAcquisitionJoinsAtARenewalUnderANewName(t *testing.T) 
 	}
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, rlock.Watchdog)
-	eventually(t, func() bool { return lock.Parts(hold) == 3 && lock.Asked(hold) == 0 }, "it is held by three, and the others have said no")
+	eventually(t, func() bool { return lock.Parts(hold) == 3 && lock.Asked(hold) == 0 },
+		"it is held by three, and the others have said no")
 	for _, s := range servers[:2] {
 		s.Do(t, "DEL", name)
 	}
 	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "the others join")
 	owners := ownersOf(t, servers, name)
 	require.Equal(t, []string{hold.Owner()}, slices.Compact(owners[2:]))
-	require.NotContains(t, owners[:2], hold.Owner(), "that name may have been given up on these nodes")
+	require.NotContains(t, owners[:2], hold.Owner(),
+		"that name may have been given up on these nodes")
 	// Nodes that joined are renewed as well.
 	before := hold.Deadline()
 	for _, i := range []int{2, 3} {
 		takenAway(t, servers[i])
 	}
-	eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) }, "it is renewed")
+	eventually(t,
+		func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) },
+		"it is renewed")
 	require.True(t, hold.Valid(), "%v", hold.Err())
 	unlock(t, hold)
 	waitUntilFree(t, servers[0], servers[1], servers[4])
@@ -78,7 +84,8 @@ func TestExplicitLeaseDoesNotJoinNodes(t *testing.T) {
 	// The same watchdogs renew another lock.
 	renewed := take(t, redlock.NewOn("another", atOnce, clients...), rlock.Watchdog)
 	before := renewed.Deadline()
-	eventually(t, func() bool { return renewed.Deadline().After(before.Add(lease / 2)) }, "the watchdogs work")
+	eventually(t, func() bool { return renewed.Deadline().After(before.Add(lease / 2)) },
+		"the watchdogs work")
 	require.Equal(t, 4, count(servers))
 	unlock(t, renewed)
 	unlock(t, hold)
@@ -97,7 +104,9 @@ func TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime(t *testing.T) 
 	}
 	for range 3 {
 		before := hold.Deadline()
-		eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease/2)) }, "it is renewed")
+		eventually(t,
+			func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease/2)) },
+			"it is renewed")
 		require.True(t, hold.Valid(), "%v", hold.Err())
 	}
 	eventually(t, func() bool { return lock.Parts(hold) == 3 }, "they have not renewed for a lease")
@@ -120,7 +129,11 @@ func TestHoldWhosePartsAreLostAndRejoinedAlwaysHasAQuorum(t *testing.T) {
 	other := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
 	hold := take(t, lock, rlock.Watchdog)
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end) && hold.Err() == nil; {
-		eventually(t, func() bool { return hold.Err() != nil || lock.Parts(hold) == 5 && count(servers) == 5 }, "all join")
+		eventually(
+			t,
+			func() bool { return hold.Err() != nil || lock.Parts(hold) == 5 && count(servers) == 5 },
+			"all join",
+		)
 		for i, at := range []int{time.Now().Nanosecond() % 5, time.Now().Nanosecond() / 7 % 5} {
 			if i == 0 {
 				servers[at].Do(t, "DEL", name)

@@ -29,7 +29,8 @@ type crashCase struct {
 func counted(t testing.TB, servers []*redistest.Server, delay time.Duration) {
 	t.Helper()
 	for i, s := range servers {
-		eventually(t, func() bool { return uptime(t, s) >= delay+time.Second }, called(i)+" runs for long enough")
+		eventually(t, func() bool { return uptime(t, s) >= delay+time.Second },
+			called(i)+" runs for long enough")
 	}
 }
 
@@ -44,7 +45,9 @@ func uptime(t testing.TB, s *redistest.Server) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-func startCrashCase(t testing.TB, o redlock.Options, clientOptions rlock.Options, lease time.Duration) *crashCase {
+func startCrashCase(
+	t testing.TB, o redlock.Options, clientOptions rlock.Options, lease time.Duration,
+) *crashCase {
 	t.Helper()
 	servers := startNodes(t, 5)
 	clients, proxies := proxied(t, servers, clientOptions)
@@ -136,7 +139,9 @@ func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *te
 		s.Kill(t)
 	}
 	before := hold.Deadline()
-	eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) }, "it is renewed")
+	eventually(t,
+		func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) },
+		"it is renewed")
 	require.NoError(t, hold.Err())
 	_, err := lock.TryLock(t.Context(), rlock.NoWait, lease)
 	require.Error(t, err)
@@ -168,7 +173,8 @@ func TestNewNodesAreNotCountedAndALeaseBeyondMaxLeaseIsRefused(t *testing.T) {
 	_, err = lock.TryLock(t.Context(), rlock.NoWait, 10*time.Minute+time.Millisecond)
 	require.ErrorIs(t, err, rlock.ErrInvalid)
 	require.ErrorContains(t, err, "MaxLease")
-	_, err = lock.WithOptions(redlock.Options{MaxLease: time.Minute}).TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+	_, err = lock.WithOptions(redlock.Options{MaxLease: time.Minute}).
+		TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 	require.ErrorIs(t, err, rlock.ErrInvalid, "the watchdog's lease is longer, too")
 	hold := take(t, lock.WithOptions(atOnce), 5*time.Minute)
 	require.NoError(t, hold.Extend(t.Context(), time.Hour), "with FsyncAlways it means nothing")
@@ -181,7 +187,8 @@ func TestExtendBeyondMaxLeaseIsRefused(t *testing.T) {
 	const lease = time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	counted(t, servers, lease)
-	hold := take(t, redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...), rlock.Watchdog)
+	hold := take(t, redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...),
+		rlock.Watchdog)
 	require.ErrorIs(t, hold.Extend(t.Context(), lease+time.Millisecond), rlock.ErrInvalid)
 	require.NoError(t, hold.Extend(t.Context(), lease))
 	unlock(t, hold)
@@ -194,8 +201,14 @@ func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T)
 	counted(t, servers, lease)
 	for _, epoch := range []bool{false, true} {
 		o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second, Epoch: epoch}
-		first := redlock.NewOn(name, o, newClients(t, servers, rlock.Options{WatchdogLease: lease})...)
-		second := redlock.NewOn(name, o, newClients(t, servers, rlock.Options{WatchdogLease: lease})...)
+		first := redlock.NewOn(
+			name,
+			o,
+			newClients(t, servers, rlock.Options{WatchdogLease: lease})...)
+		second := redlock.NewOn(
+			name,
+			o,
+			newClients(t, servers, rlock.Options{WatchdogLease: lease})...)
 		if epoch {
 			_, err := first.TryLock(t.Context(), rlock.NoWait, lease)
 			delayed := new(redlock.DelayedError)

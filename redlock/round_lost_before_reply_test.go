@@ -21,7 +21,8 @@ func TestWaiterFindsTheHolderOfAQuorumThoughItsRoundIsLostBefore(t *testing.T) {
 			switch i {
 			case free:
 			case dead:
-				node.reply("quorum_acquire.lua", func([]string) any { return errors.New("ERR out of order") })
+				node.reply("quorum_acquire.lua",
+					func([]string) any { return errors.New("ERR out of order") })
 			default:
 				node.reply("quorum_acquire.lua", func(args []string) any {
 					time.Sleep(time.Millisecond)

@@ -23,14 +23,18 @@ func TestSilentNodesAreWaitedForATenthOfTheLeaseAtMost(t *testing.T) {
 		{123 * time.Millisecond, time.Second, 123 * time.Millisecond},
 		{time.Millisecond, time.Hour, time.Millisecond},
 	} {
-		inBubble(t, redlock.Options{NodeTimeout: c.given, FsyncAlways: true}, func(t *testing.T, b *bubble) {
-			for _, n := range b.nodes[:3] {
-				n.server.Pause()
-			}
-			_, err := b.lock.TryLock(t.Context(), rlock.NoWait, c.lease)
-			require.ErrorIs(t, err, redlock.ErrNoQuorum)
-			require.Equal(t, c.timeout, time.Since(b.start), "%+v", c)
-		})
+		inBubble(
+			t,
+			redlock.Options{NodeTimeout: c.given, FsyncAlways: true},
+			func(t *testing.T, b *bubble) {
+				for _, n := range b.nodes[:3] {
+					n.server.Pause()
+				}
+				_, err := b.lock.TryLock(t.Context(), rlock.NoWait, c.lease)
+				require.ErrorIs(t, err, redlock.ErrNoQuorum)
+				require.Equal(t, c.timeout, time.Since(b.start), "%+v", c)
+			},
+		)
 	}
 }
 

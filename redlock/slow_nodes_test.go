@@ -81,7 +81,8 @@ func TestSlowNodeIsHeldAsSoonAsItRepliesAndNotWaitedForAtTheEnd(t *testing.T) {
 	slowDown(proxies[3:])
 	bestOf(t, slowness/2, func() time.Duration {
 		hold := take(t, redlock.NewOn("slow", atOnce, clients...), longLease)
-		eventually(t, func() bool { return len(keysOf(t, servers...)) == 5 }, "the slow nodes hold it too")
+		eventually(t, func() bool { return len(keysOf(t, servers...)) == 5 },
+			"the slow nodes hold it too")
 		for _, owner := range ownersOf(t, servers, "slow") {
 			require.Equal(t, hold.Owner(), owner)
 		}
@@ -130,8 +131,11 @@ func TestSlowMajorityIsAnErrorIfItsTimeIsTooShort(t *testing.T) {
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		// The first time they are asked; later they are known to be slow.
-		require.Regexp(t, `c.*: (no reply in time \(see redlock.Options.NodeTimeout\)|it has not replied for \d+ms)`,
-			err.Error())
+		require.Regexp(
+			t,
+			`c.*: (no reply in time \(see redlock.Options.NodeTimeout\)|it has not replied for \d+ms)`,
+			err.Error(),
+		)
 	}
 	waitForReplies(t, clients)
 	waitUntilFree(t, servers...)

@@ -179,9 +179,7 @@ func (n *modelNode) CleanUp(as string, _ time.Time) {
 	delete(n.held, as)
 }
 
-func (n *modelNode) Hold(
-	_ string, _ owner.Token, deadline time.Time, p hooks.Part,
-) hooks.NodeHold {
+func (n *modelNode) Hold(_ string, _ owner.Token, deadline time.Time, p hooks.Part) hooks.NodeHold {
 	if n.closed() {
 		return nil
 	}
@@ -335,7 +333,8 @@ func program(rt *rapid.T, bug *atomic.Pointer[string]) {
 }
 
 // runPrograms runs so many programs, each of which does whatever may happen to a lock in some
-// order. It returns what was wrong first, such as a transition that does not exist; "" if nothing was.
+// order. It returns what was wrong first, such as a transition that does not exist; "" if nothing
+// was.
 func runPrograms(t *testing.T, programs int) string {
 	var bug atomic.Pointer[string]
 	before, others := transition.Bug, sessions

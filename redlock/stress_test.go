@@ -54,7 +54,12 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			t.Parallel()
-			st := &stress{t: t, servers: startNodes(t, 5), holds: make(map[*rlock.Hold]bool), forgetful: run.forget != nil}
+			st := &stress{
+				t:         t,
+				servers:   startNodes(t, 5),
+				holds:     make(map[*rlock.Hold]bool),
+				forgetful: run.forget != nil,
+			}
 			if st.forgetful {
 				counted(t, st.servers, stressLease)
 			}
@@ -74,7 +79,10 @@ type stress struct {
 	acquired, nested, lost, unconfirmed, faults atomic.Int64
 }
 
-func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, forget func(*testing.T, *redistest.Server, *rand.Rand)) {
+func (st *stress) play(
+	o redlock.Options, seed uint64, length time.Duration,
+	forget func(*testing.T, *redistest.Server, *rand.Rand),
+) {
 	t := st.t
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -92,7 +100,8 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 	defer watched.Stop()
 	var running sync.WaitGroup
 	for i := range 2 {
-		clients, proxies := proxied(t, st.servers, rlock.Options{WatchdogLease: stressLease, CommandTimeout: stressTimeout})
+		clients, proxies := proxied(t, st.servers,
+			rlock.Options{WatchdogLease: stressLease, CommandTimeout: stressTimeout})
 		lock := redlock.NewOn(name, o, clients...)
 		for j, p := range proxies {
 			running.Go(func() { st.disturb(disturbed, p, dice(seed, i, j)) })
@@ -114,8 +123,8 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 		forget(t, st.servers[d.IntN(len(st.servers))], d)
 	}
 	running.Wait()
-	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(), st.nested.Load(),
-		st.lost.Load(), st.unconfirmed.Load(), st.faults.Load())
+	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(),
+		st.nested.Load(), st.lost.Load(), st.unconfirmed.Load(), st.faults.Load())
 
 	// The network works again, and all that meant to release have done so.
 	// What was in flight may still come later, so once is enough.
@@ -234,7 +243,8 @@ func (st *stress) section(ctx context.Context, lock *redlock.Lock, d *rand.Rand)
 	}
 	for range d.IntN(3) {
 		if d.IntN(3) == 0 {
-			st.explain(hold.Extend(ctx, stressLease/2+upTo(d, stressLease/2)), rlock.ErrLost, rlock.ErrOutcomeUnknown)
+			st.explain(hold.Extend(ctx, stressLease/2+upTo(d, stressLease/2)), rlock.ErrLost,
+				rlock.ErrOutcomeUnknown)
 			continue
 		}
 		inner := st.acquire(context.WithoutCancel(hold.Context()), lock, lease, d)
@@ -253,7 +263,9 @@ func (st *stress) section(ctx context.Context, lock *redlock.Lock, d *rand.Rand)
 }
 
 // acquire makes an attempt, which must end in time and with an expected error.
-func (st *stress) acquire(ctx context.Context, lock *redlock.Lock, lease time.Duration, d *rand.Rand) (hold *rlock.Hold) {
+func (st *stress) acquire(
+	ctx context.Context, lock *redlock.Lock, lease time.Duration, d *rand.Rand,
+) (hold *rlock.Hold) {
 	limit := upTo(d, 300*time.Millisecond)
 	start := time.Now()
 	var err error
@@ -271,7 +283,8 @@ func (st *stress) acquire(ctx context.Context, lock *redlock.Lock, lease time.Du
 	if took := time.Since(start); took > limit+stressSlack {
 		st.t.Errorf("an attempt for %v took %v: %v", limit, took, err)
 	}
-	st.explain(err, rlock.ErrNotAcquired, redlock.ErrNoQuorum, rlock.ErrOutcomeUnknown, rlock.ErrLost, context.DeadlineExceeded)
+	st.explain(err, rlock.ErrNotAcquired, redlock.ErrNoQuorum, rlock.ErrOutcomeUnknown,
+		rlock.ErrLost, context.DeadlineExceeded)
 	return hold
 }
 

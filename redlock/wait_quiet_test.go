@@ -35,7 +35,8 @@ func TestWaiterSendsNothingWhileItWaits(t *testing.T) {
 			for range c.waiters {
 				clients := newClients(t, servers, rlock.Options{})
 				warm(t, clients)
-				waiters = append(waiters, queueUp(ctx, t, redlock.NewOn(name, atOnce, clients...), longLease))
+				waiters = append(waiters,
+					queueUp(ctx, t, redlock.NewOn(name, atOnce, clients...), longLease))
 			}
 			waitForListeners(t, servers, name, int64(c.waiters))
 			// Each asks once more at most.
@@ -88,7 +89,8 @@ func TestLockOfAnotherProgramIsWaitedForWithoutPollingAndItsUnlockWakes(t *testi
 		resetStats(t, servers)
 		<-time.After(time.Second)
 		// No owner has a quorum, so it might also be a split vote, which ends by itself.
-		require.LessOrEqual(t, scriptCalls(t, servers), 3*10, "more than three rounds within a second")
+		require.LessOrEqual(t, scriptCalls(t, servers), 3*10,
+			"more than three rounds within a second")
 		start := time.Now()
 		giveBack(t, servers[:3], name)
 		next := result(t, done)

@@ -46,7 +46,8 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 					}
 					waitUntilFree(t, s, name+k.name)
 				}
-				hold := acquired(t, lockInBackground(t.Context(), k.lock(c, "a"+k.name), rlock.Watchdog))
+				hold := acquired(t,
+					lockInBackground(t.Context(), k.lock(c, "a"+k.name), rlock.Watchdog))
 				held, err := k.lock(c, "a"+k.name).ForceUnlock(t.Context())
 				require.NoError(t, err)
 				require.True(t, held)
@@ -73,7 +74,8 @@ func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			restrict(t, s, "-publish")
-			holder, other := newClient(t, s, rlock.Options{}, asUser), newClient(t, s, rlock.Options{})
+			holder := newClient(t, s, rlock.Options{}, asUser)
+			other := newClient(t, s, rlock.Options{})
 			var holds []*rlock.Hold
 			var waiters []<-chan outcome
 			for _, k := range contests() {
@@ -121,7 +123,8 @@ func TestWaiterThatMayNotSubscribeAsksByItself(t *testing.T) {
 				unlock(t, take(t, k.lock(c, "another "+k.name), time.Second))
 				take(t, k.contender(other, k.name), 4*time.Second) // never released
 				requireRefusedAfter(t, 100*time.Millisecond, k.lock(c, k.name))
-				waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), time.Minute))
+				waiters = append(waiters,
+					lockInBackground(t.Context(), k.lock(c, k.name), time.Minute))
 				logs = append(logs, log)
 			}
 			for i, k := range contests() {
@@ -129,7 +132,9 @@ func TestWaiterThatMayNotSubscribeAsksByItself(t *testing.T) {
 				if k.lonely {
 					channels = 2
 				}
-				eventually(t, func() bool { return len(logs[i].With("refuses the channel")) >= channels }, "the refusal was not logged")
+				eventually(t,
+					func() bool { return len(logs[i].With("refuses the channel")) >= channels },
+					"the refusal was not logged")
 			}
 			s.ResetStats(t)
 			for _, waiter := range waiters {
@@ -180,7 +185,9 @@ func listedPermissions(t testing.TB, k kind) permissions {
 	p := listedWithoutHandOvers(t, k)
 	if k.grants {
 		more := listedUnder(t, forHandOvers)
-		p.commands, p.keys, p.channels = append(p.commands, more.commands...), append(p.keys, more.keys...), append(p.channels, more.channels...)
+		p.commands = append(p.commands, more.commands...)
+		p.keys = append(p.keys, more.keys...)
+		p.channels = append(p.channels, more.channels...)
 	}
 	p.onClusters = listedUnder(t, "a cluster").commands
 	return p
@@ -254,20 +261,26 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 				p := listedPermissions(t, k)
 				if !sharded { // an old server has no permission for what it lacks
 					p.onClusters = slices.DeleteFunc(p.onClusters, func(command string) bool {
-						return slices.Contains([]string{"+spublish", "+ssubscribe", "+sunsubscribe"}, command)
+						return slices.Contains(
+							[]string{"+spublish", "+ssubscribe", "+sunsubscribe"}, command)
 					})
 				}
 				permit(t, node, k, p, append(p.commands, p.onClusters...))
 			}
 		}
 		onEveryContest(t, func(t *testing.T, k kind) {
-			requirePermitted(t, k, func() rueidis.Client { return c.Client(t, asUserOf(k)) }, func(lock string) {
-				nodes := c.Nodes
-				if sharded {
-					nodes = []*redistest.Server{nodeOf(t, c, lock)}
-				}
-				k.waitForListener(t, nodes, sharded, lock)
-			})
+			requirePermitted(
+				t,
+				k,
+				func() rueidis.Client { return c.Client(t, asUserOf(k)) },
+				func(lock string) {
+					nodes := c.Nodes
+					if sharded {
+						nodes = []*redistest.Server{nodeOf(t, c, lock)}
+					}
+					k.waitForListener(t, nodes, sharded, lock)
+				},
+			)
 			requireNothingDenied(t, c.Nodes...)
 		})
 	})
@@ -309,7 +322,8 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *tes
 				permit(t, s, k, p, p.commands)
 				var log logtest.Lines
 				options := rlock.Options{Logger: log.Logger()}
-				c, other := newClientOn(t, s.Client(t, asUserOf(k)), options), newClient(t, s, rlock.Options{})
+				c := newClientOn(t, s.Client(t, asUserOf(k)), options)
+				other := newClient(t, s, rlock.Options{})
 				for _, name := range []string{"order:a", "order:b", "order:a"} {
 					for _, from := range []*rlock.Client{c, other} {
 						hold := take(t, k.lock(from, name), rlock.Watchdog)
@@ -324,7 +338,8 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *tes
 					}
 				}
 				require.Len(t, log.With("level=WARN"), 1)
-				require.Contains(t, log.With("level=WARN")[0], "the ACL of this user forbids what hand-overs need")
+				require.Contains(t, log.With("level=WARN")[0],
+					"the ACL of this user forbids what hand-overs need")
 				require.Contains(t, log.With("level=WARN")[0], "NOPERM")
 				_, err := c.NewLock("invoice").TryLock(t.Context(), rlock.NoWait, time.Minute)
 				requireRefusal(t, err, "NOPERM")
@@ -337,7 +352,9 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *tes
 func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 	t.Parallel()
 	calls := regexp.MustCompile(`(?:redis\.p?call|attempt)\('([A-Z]+)'`)
-	connection := []string{"+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+ping", "+hello", "+client"}
+	connection := []string{
+		"+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+ping", "+hello", "+client",
+	}
 	ofFamily, all := make(map[string][]string), slices.Clone(connection)
 	scripts := fragments.Read(os.DirFS("../lua"))
 	for _, k := range kinds {
@@ -370,7 +387,9 @@ func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 func permit(t testing.TB, s *redistest.Server, k kind, p permissions, commands []string) {
 	t.Helper()
 	// Before Redis 7 a new user may have all channels.
-	rules := slices.Concat([]string{"ACL", "SETUSER", userOf(k), "reset", "resetchannels", "on", ">secret"}, p.keys, p.channels, commands)
+	rules := slices.Concat(
+		[]string{"ACL", "SETUSER", userOf(k), "reset", "resetchannels", "on", ">secret"}, p.keys,
+		p.channels, commands)
 	s.Do(t, rules...)
 }
 
@@ -424,12 +443,14 @@ func TestNextInTheProcessDoesNotWaitForAnAnnouncementThatIsRefused(t *testing.T)
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
 		s.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "~*", "+@all", "resetchannels")
-		c := newClient(t, s, rlock.Options{}, func(o *rueidis.ClientOption) { o.Username, o.Password = "mute", "secret" })
+		c := newClient(t, s, rlock.Options{},
+			func(o *rueidis.ClientOption) { o.Username, o.Password = "mute", "secret" })
 		hold := take(t, k.lock(c, k.name), longLease)
 		var waiters []<-chan outcome
 		for n := range 2 {
 			waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), longLease))
-			eventually(t, func() bool { return rlock.Waiting(k.lock(c, k.name)) == n+1 }, "it does not wait")
+			eventually(t, func() bool { return rlock.Waiting(k.lock(c, k.name)) == n+1 },
+				"it does not wait")
 		}
 		unlock(t, hold)
 		hold = acquired(t, waiters[0])

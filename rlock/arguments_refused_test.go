@@ -62,9 +62,13 @@ func TestImpossibleArgumentsAreRefusedAtOnce(t *testing.T) {
 func TestRefusedLeaseIsShownAsGiven(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	_, err := newClient(t, s, rlock.Options{}).NewLock("lock").Lock(t.Context(), 700*time.Microsecond)
-	require.EqualError(t, err,
-		`holdfast: lock "lock": invalid argument: a lease of 700µs is over before it can be used: want at least 3ms, or rlock.Watchdog`)
+	_, err := newClient(t, s, rlock.Options{}).NewLock("lock").
+		Lock(t.Context(), 700*time.Microsecond)
+	require.EqualError(
+		t,
+		err,
+		`holdfast: lock "lock": invalid argument: a lease of 700µs is over before it can be used: want at least 3ms, or rlock.Watchdog`,
+	)
 }
 
 func TestShortestLeaseIsAccepted(t *testing.T) {

@@ -112,7 +112,8 @@ var stages = []stage{
 		before: func(t *testing.T, s *scene) func() {
 			release := s.hold(t)
 			ctx, cancel := context.WithCancel(t.Context())
-			heads := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
+			heads := s.begin(
+				func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
 			s.waitForListeners(t, 1)
 			waitForGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
 			return func() {
@@ -137,7 +138,8 @@ var stages = []stage{
 			s.proxy.BlackHoleNew() // the subscription has its own connection
 			return func() {
 				for _, k := range s.kinds {
-					require.Zero(t, k.listeners(s.server, k.name), "the attempt was subscribed already")
+					require.Zero(t, k.listeners(s.server, k.name),
+						"the attempt was subscribed already")
 				}
 				s.waitForRegistrations(t, 0)
 				s.proxy.Pass()
@@ -182,7 +184,8 @@ var stages = []stage{
 		},
 		reached: func(t *testing.T, s *scene) {
 			for _, k := range s.kinds {
-				eventually(t, func() bool { return exists(s.server, k.name) }, "the command was not executed")
+				eventually(t, func() bool { return exists(s.server, k.name) },
+					"the command was not executed")
 			}
 		},
 	},
@@ -194,7 +197,9 @@ var stages = []stage{
 			s.server.Pause(t)
 			return func() {
 				s.server.Resume(t)
-				eventually(t, func() bool { return calls(s.server, "evalsha") >= before+len(s.kinds) }, "the commands were not executed")
+				eventually(t,
+					func() bool { return calls(s.server, "evalsha") >= before+len(s.kinds) },
+					"the commands were not executed")
 				s.waitForRegistrations(t, 0)
 				release()
 			}
@@ -221,7 +226,9 @@ var stages = []stage{
 // onEveryStage runs attempts at every stage: it begins one at each lock, waits until they have
 // reached the stage, and ends them. end may return what to wait for when the fault is over. Then
 // nothing may be left: no key, no channel, no goroutine.
-func onEveryStage(t *testing.T, attempts func(t *testing.T, s *scene, reached func()) (finish func())) {
+func onEveryStage(
+	t *testing.T, attempts func(t *testing.T, s *scene, reached func()) (finish func()),
+) {
 	for _, stage := range stages {
 		t.Run(stage.name, func(t *testing.T) {
 			s := &scene{server: redistest.Start(t), kinds: contests()}
@@ -254,7 +261,8 @@ var unoccupied = goleak.IgnoreTopFunction("holdfast/internal/wait.(*Group).work"
 func TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, s *scene, reached func()) func() {
 		ctx, cancel := context.WithCancel(t.Context())
-		attempts := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
+		attempts := s.begin(
+			func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
 		reached()
 		cancelled := time.Now()
 		cancel()
@@ -272,7 +280,8 @@ func TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 		const wait = time.Second
 		start := time.Now()
 		attempts := s.begin(func(l *rlock.Lock) <-chan outcome {
-			return inBackground(func() (*rlock.Hold, error) { return l.TryLock(t.Context(), wait, longLease) })
+			return inBackground(
+				func() (*rlock.Hold, error) { return l.TryLock(t.Context(), wait, longLease) })
 		})
 		reached()
 		for i, attempt := range attempts {
@@ -301,7 +310,9 @@ func TestCloseEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 					// then stays for the reply.
 					within += 3 * time.Second // Options.CommandTimeout
 				}
-				attempts := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
+				attempts := s.begin(
+					func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) },
+				)
 				reached()
 				start := time.Now()
 				closing := make(chan error, 1)

@@ -104,7 +104,9 @@ func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
-		plain, queue, another := of.lock("plain", 1, succeed), of.lock("queue", 3, succeed), of.lock("another", 3, succeed)
+		plain := of.lock("plain", 1, succeed)
+		queue := of.lock("queue", 3, succeed)
+		another := of.lock("another", 3, succeed)
 		for _, owner := range []string{"1", "2", "3", "4", "5"} {
 			c.cleaner.add(queue.left(owner))
 			synctest.Wait()
@@ -114,7 +116,8 @@ func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 		c.cleaner.add(another.left("1"))
 		require.Equal(t, []string{"another 1", "plain 1", "plain 2", "queue 1"}, of.news())
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"queue 2+3+4"}, of.news(), "those that came while a command was under way")
+		require.Equal(t, []string{"queue 2+3+4"}, of.news(),
+			"those that came while a command was under way")
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"queue 5"}, of.news())
 	})
@@ -297,7 +300,8 @@ func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
 			c.cleaner.add(queue.left("1")) // to be released after the first
 		}
 		shut()
-		released := slices.DeleteFunc(of.news(), func(sent string) bool { return sent == "hanging 1" })
+		released := slices.DeleteFunc(of.news(),
+			func(sent string) bool { return sent == "hanging 1" })
 		require.Len(t, released, 5*mostAtOnce+5*mostAtOnce/10)
 	})
 }
@@ -357,7 +361,12 @@ func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	c.cleaner.workers = mostAtOnce // so that the test can inspect it
 	asked := request{owner: "client:1", window: time.Minute, registers: true,
 		grantLease: time.Second}
-	a := &acquisition{client: c, lock: &Lock{traits: traits{family: "lock"}}, owner: "client:1", late: &asked}
+	a := &acquisition{
+		client: c,
+		lock:   &Lock{traits: traits{family: "lock"}},
+		owner:  "client:1",
+		late:   &asked,
+	}
 	began := time.Now()
 	a.cleanUpLate()
 	require.Len(t, c.cleaner.ready, 1)

@@ -27,7 +27,8 @@ func TestCloseEndsWaitsWithErrClosed(t *testing.T) {
 		for range 3 { // in a queue, its head and two behind it
 			here = append(here, lockInBackground(ctx, k.lock(staying, k.name), rlock.Watchdog))
 		}
-		elsewhere = append(elsewhere, lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
+		elsewhere = append(elsewhere,
+			lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
 		k.waitForWaiters(t, s, k.name, 3, 1)
 	}
 	closeClient(t, client)
@@ -79,8 +80,10 @@ func TestCloseEndsTheWholeQueue(t *testing.T) {
 	for _, k := range contests() {
 		require.Zero(t, k.listeners(s, k.name), "Close waits until nothing is subscribed")
 	}
-	require.Empty(t, s.DoStrings(t, "KEYS", "redisson_lock_queue:*"), "Close waits until nobody is queued")
-	require.Empty(t, s.DoStrings(t, "KEYS", "holdfast_rwlock_writer:*"), "Close waits until nobody steps back")
+	require.Empty(t, s.DoStrings(t, "KEYS", "redisson_lock_queue:*"),
+		"Close waits until nobody is queued")
+	require.Empty(t, s.DoStrings(t, "KEYS", "holdfast_rwlock_writer:*"),
+		"Close waits until nobody steps back")
 	require.Zero(t, rlock.Sessions(client))
 }
 
@@ -147,7 +150,8 @@ func TestUnlockWorksAfterClose(t *testing.T) {
 func TestReleaseOnCloseReleasesEverything(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client, other := newClient(t, s, rlock.Options{ReleaseOnClose: true}), newClient(t, s, rlock.Options{})
+	client := newClient(t, s, rlock.Options{ReleaseOnClose: true})
+	other := newClient(t, s, rlock.Options{})
 	var holds []*rlock.Hold
 	var waiters []<-chan outcome
 	for _, k := range contests() {
@@ -155,7 +159,8 @@ func TestReleaseOnCloseReleasesEverything(t *testing.T) {
 		outer := take(t, lock, rlock.Watchdog)
 		takeWith(outer.Context(), t, lock, time.Minute)
 		holds = append(holds, outer)
-		waiters = append(waiters, lockInBackground(t.Context(), k.lock(other, k.name), rlock.Watchdog))
+		waiters = append(waiters,
+			lockInBackground(t.Context(), k.lock(other, k.name), rlock.Watchdog))
 		k.waitForListeners(t, s, k.name, 1)
 	}
 	for _, k := range kinds {
@@ -251,7 +256,8 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	var waiters []<-chan outcome
 	for _, k := range kinds {
 		before := rlock.Sessions(client)
-		waiters = append(waiters, lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
+		waiters = append(waiters,
+			lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
 		eventually(t, func() bool { return rlock.Sessions(client) == before+1 },
 			"the acquisition is under way")
 	}
@@ -262,7 +268,8 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	require.ErrorIs(t, client.Close(ctx), context.DeadlineExceeded)
 	require.Less(t, time.Since(start), 2*time.Second)
 	for _, waiter := range waiters {
-		require.ErrorIs(t, result(t, waiter).Err, rlock.ErrClosed, "the wait has ended, the command has not")
+		require.ErrorIs(t, result(t, waiter).Err, rlock.ErrClosed,
+			"the wait has ended, the command has not")
 	}
 
 	s.Resume(t)

@@ -62,13 +62,19 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 	m.begin(t)
 	requireKept(t, slices.Collect(maps.Values(holds)), 2*lease, "lost while the slot was moving")
 	plain := kindNamed("reentrant")
-	unlock(t, takeWith(holds[plain.name].Context(), t, plain.lock(client, "{job}"+plain.name), rlock.Watchdog))
+	unlock(
+		t,
+		takeWith(holds[plain.name].Context(), t, plain.lock(client, "{job}"+plain.name),
+			rlock.Watchdog),
+	)
 	// its key is created on the new node
 	unlock(t, take(t, plain.lock(client, "{job}newer"), time.Minute))
 	nested, fresh := make(map[string]<-chan outcome), make(map[string]<-chan outcome)
 	for _, k := range kinds {
-		nested[k.name] = lockInBackground(holds[k.name].Context(), k.lock(client, "{job}"+k.name), rlock.Watchdog)
-		fresh[k.name] = lockInBackground(t.Context(), k.lock(client, "{job}new "+k.name), time.Minute)
+		nested[k.name] = lockInBackground(holds[k.name].Context(), k.lock(client, "{job}"+k.name),
+			rlock.Watchdog)
+		fresh[k.name] = lockInBackground(t.Context(), k.lock(client, "{job}new "+k.name),
+			time.Minute)
 	}
 	m.finish(t)
 	requireKept(t, slices.Collect(maps.Values(holds)), 2*lease, "lost after the slot had moved")
@@ -98,7 +104,11 @@ func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	m.moveKeys(t, m.from.DoStrings(t, "KEYS", "*{job}moves *")...)
 	// Created on the new node: the old one replies ASK.
 	holds = append(holds, take(t, client.NewLock("{job}moved"), rlock.Watchdog))
-	require.Len(t, m.to.DoStrings(t, "KEYS", "{job}move*"), len(kinds)+2) // a read lock has two keys
+	require.Len(
+		t,
+		m.to.DoStrings(t, "KEYS", "{job}move*"),
+		len(kinds)+2,
+	) // a read lock has two keys
 
 	// Now the reply to one command for all would be TRYAGAIN.
 	requireKept(t, holds, 2*lease, "lost")
@@ -122,7 +132,8 @@ func TestReadLockIsKeptWhilePartOfItHasMoved(t *testing.T) {
 			cluster := redistest.StartCluster(t, 2)
 			client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 			m := newMove(t, cluster)
-			half, neighbour := newReadLock(client, "{job}half"), newReadLock(client, "{job}neighbour")
+			half := newReadLock(client, "{job}half")
+			neighbour := newReadLock(client, "{job}neighbour")
 			outer, kept := take(t, half, rlock.Watchdog), take(t, neighbour, rlock.Watchdog)
 			inner := takeWith(outer.Context(), t, half, rlock.Watchdog)
 			waitForRenewal(t, []*rlock.Hold{outer, kept})
@@ -200,10 +211,12 @@ type waitingInASlot struct {
 func waitInASlot(t *testing.T, cluster *redistest.Cluster, options rlock.Options) *waitingInASlot {
 	t.Helper()
 	l := &waitingInASlot{move: newMove(t, cluster), kinds: contests()}
-	holder, waiting := newClientOn(t, cluster.Client(t), options), newClientOn(t, cluster.Client(t), options)
+	holder := newClientOn(t, cluster.Client(t), options)
+	waiting := newClientOn(t, cluster.Client(t), options)
 	for _, k := range l.kinds {
 		l.holds = append(l.holds, take(t, k.contender(holder, "{job}"+k.name), time.Minute))
-		l.waiters = append(l.waiters, lockInBackground(t.Context(), k.lock(waiting, "{job}"+k.name), time.Minute))
+		l.waiters = append(l.waiters,
+			lockInBackground(t.Context(), k.lock(waiting, "{job}"+k.name), time.Minute))
 	}
 	return l
 }

@@ -47,7 +47,10 @@ func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 		{rlock.PubSubClassic, false, "publish", "spublish"},
 	}
 	if !knowsSharded(t, cluster) {
-		cases = []channels{{rlock.PubSubAuto, false, "publish", "spublish"}, {rlock.PubSubClassic, false, "publish", "spublish"}}
+		cases = []channels{
+			{rlock.PubSubAuto, false, "publish", "spublish"},
+			{rlock.PubSubClassic, false, "publish", "spublish"},
+		}
 	}
 	for _, c := range cases {
 		t.Run(fmt.Sprint("mode ", c.mode), func(t *testing.T) {
@@ -129,7 +132,9 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 		calls += stats["evalsha"] + stats["eval"]
 		keys += stats["hexists"] + stats["hget"] // of reads
 	}
-	rounds := float64(time.Since(start)) / float64(lease/3) / 0.9 // the period is jittered by a tenth
+	rounds := float64(time.Since(start)) / float64(
+		lease/3,
+	) / 0.9 // the period is jittered by a tenth
 	require.GreaterOrEqual(t, keys, 2*2*locks, "too few renewals")
 	// Per round: one for each of the 200 slots, and three to six for the slot of the other 200,
 	// which one tick may split.
@@ -147,12 +152,15 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
 	const lease = 6 * time.Second // renewals on all nodes wait a sixth of it for the dead one
 	// The other nodes continue without it.
-	cluster := redistest.StartCluster(t, 3, redistest.WithArgs("--cluster-require-full-coverage", "no"))
-	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease, CommandTimeout: 5 * time.Second})
+	cluster := redistest.StartCluster(t, 3,
+		redistest.WithArgs("--cluster-require-full-coverage", "no"))
+	client := newClientOn(t, cluster.Client(t),
+		rlock.Options{WatchdogLease: lease, CommandTimeout: 5 * time.Second})
 	holds := make(map[*redistest.Server][]*rlock.Hold)
 	for node, name := range oneLockPerNode(t, cluster) {
 		for _, k := range kinds {
-			holds[node] = append(holds[node], take(t, k.lock(client, "{"+name+"}"+k.name), rlock.Watchdog))
+			holds[node] = append(holds[node],
+				take(t, k.lock(client, "{"+name+"}"+k.name), rlock.Watchdog))
 		}
 	}
 	dead := cluster.Nodes[2]
@@ -190,7 +198,8 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 
 func TestUnservedSlotIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 2, redistest.WithArgs("--cluster-require-full-coverage", "no"))
+	cluster := redistest.StartCluster(t, 2,
+		redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{})
 	slot := fmt.Sprint(cluster.Slot(t, "{job}"))
 	node := nodeOf(t, cluster, "{job}")
@@ -202,10 +211,12 @@ func TestUnservedSlotIsWaitedFor(t *testing.T) {
 	for _, k := range kinds {
 		_, err := k.lock(client, "{job}"+k.name).TryLock(t.Context(), rlock.NoWait, time.Second)
 		requireRefusal(t, err, "CLUSTERDOWN")
-		waiters = append(waiters, lockInBackground(t.Context(), k.lock(client, "{job}"+k.name), time.Minute))
+		waiters = append(waiters,
+			lockInBackground(t.Context(), k.lock(client, "{job}"+k.name), time.Minute))
 	}
 	require.Never(t, func() bool {
-		return slices.ContainsFunc(waiters, func(waiter <-chan outcome) bool { return len(waiter) > 0 })
+		return slices.ContainsFunc(waiters,
+			func(waiter <-chan outcome) bool { return len(waiter) > 0 })
 	}, 200*time.Millisecond, 10*time.Millisecond)
 	node.Do(t, "CLUSTER", "ADDSLOTS", slot)
 	for _, waiter := range waiters {
@@ -216,7 +227,8 @@ func TestUnservedSlotIsWaitedFor(t *testing.T) {
 func TestUnservedSlotCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
 	const lease = 6 * time.Second
-	cluster := redistest.StartCluster(t, 2, redistest.WithArgs("--cluster-require-full-coverage", "no"))
+	cluster := redistest.StartCluster(t, 2,
+		redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	node := nodeOf(t, cluster, "{job}")
 	var doomed, kept []*rlock.Hold // renewed in one batch
@@ -225,7 +237,8 @@ func TestUnservedSlotCostsItsOwnLocksOnly(t *testing.T) {
 	}
 	for i := 0; len(kept) < 2*len(kinds); i++ {
 		if name := fmt.Sprint("neighbour-", i); nodeOf(t, cluster, name) == node {
-			kept = append(kept, take(t, kinds[len(kept)%len(kinds)].lock(client, name), rlock.Watchdog))
+			kept = append(kept,
+				take(t, kinds[len(kept)%len(kinds)].lock(client, name), rlock.Watchdog))
 		}
 	}
 	for _, s := range cluster.Nodes {

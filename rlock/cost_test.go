@@ -98,7 +98,8 @@ func TestCommandsOfAWaitThatIsOver(t *testing.T) {
 			want = []string{"evalsha", "subscribe", "evalsha"}
 		}
 		k.waitForListeners(t, s, k.name, 0) // a second later
-		seen := slices.DeleteFunc(verbs(monitor.Commands(t)), func(verb string) bool { return !slices.Contains(want, verb) })
+		seen := slices.DeleteFunc(verbs(monitor.Commands(t)),
+			func(verb string) bool { return !slices.Contains(want, verb) })
 		require.Equal(t, want, seen, "besides the end of the subscription")
 		unlock(t, contender)
 	})
@@ -125,26 +126,30 @@ func TestContentionInOneProcessCostsOneCommandPerAcquisition(t *testing.T) {
 func TestContentionAmongProcessesCostsTwoCommandsPerAcquisition(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ clients, goroutines int }{{2, 1}, {2, 8}, {8, 1}, {8, 8}} {
-		t.Run(fmt.Sprint(of.clients, " clients, ", of.goroutines, " goroutines each"), func(t *testing.T) {
-			t.Parallel()
-			onEach(t, givenAway(), func(t *testing.T, k kind) {
-				const acquisitions = 1280
-				s := redistest.Start(t)
-				var clients []*rlock.Client
-				for range of.clients {
-					c := newClient(t, s, rlock.Options{})
-					k.warm(t, c, k.name)
-					clients = append(clients, c)
-				}
-				// After 16 hand-overs, and some time, the lock is free once, and all ask.
-				most := min(2.5, 2+float64(of.clients+2)/16)
-				if of.goroutines > 1 { // 16 of 17 are handed over within a process
-					most = 1.2
-				}
-				rounds := acquisitions / of.clients / of.goroutines
-				requireCost(t, s, most, acquisitions, crowd(t, k, of.goroutines, rounds, clients...))
-			})
-		})
+		t.Run(
+			fmt.Sprint(of.clients, " clients, ", of.goroutines, " goroutines each"),
+			func(t *testing.T) {
+				t.Parallel()
+				onEach(t, givenAway(), func(t *testing.T, k kind) {
+					const acquisitions = 1280
+					s := redistest.Start(t)
+					var clients []*rlock.Client
+					for range of.clients {
+						c := newClient(t, s, rlock.Options{})
+						k.warm(t, c, k.name)
+						clients = append(clients, c)
+					}
+					// After 16 hand-overs, and some time, the lock is free once, and all ask.
+					most := min(2.5, 2+float64(of.clients+2)/16)
+					if of.goroutines > 1 { // 16 of 17 are handed over within a process
+						most = 1.2
+					}
+					rounds := acquisitions / of.clients / of.goroutines
+					requireCost(t, s, most, acquisitions,
+						crowd(t, k, of.goroutines, rounds, clients...))
+				})
+			},
+		)
 	}
 }
 

@@ -20,12 +20,18 @@ func TestDoRunsUnderTheLockAndReleasesIt(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		ran := false
-		err := rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog, func(ctx context.Context) error {
-			ran = true
-			require.EqualValues(t, 1, s.DoInt(t, "EXISTS", k.name))
-			nothing := func(context.Context) error { return nil }
-			return rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, nothing) // re-enters
-		})
+		err := rlock.Do(
+			t.Context(),
+			lock,
+			rlock.NoWait,
+			rlock.Watchdog,
+			func(ctx context.Context) error {
+				ran = true
+				require.EqualValues(t, 1, s.DoInt(t, "EXISTS", k.name))
+				nothing := func(context.Context) error { return nil }
+				return rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, nothing) // re-enters
+			},
+		)
 		require.NoError(t, err)
 		require.True(t, ran)
 		requireFree(t, s, k.name)
@@ -37,7 +43,8 @@ func TestDoReturnsTheErrorOfItsFunction(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		err := rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog, func(context.Context) error { return errWork })
+		err := rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog,
+			func(context.Context) error { return errWork })
 		require.ErrorIs(t, err, errWork)
 		requireFree(t, s, k.name)
 	})
@@ -50,10 +57,16 @@ func TestDoDoesNotRunWithoutTheLock(t *testing.T) {
 		client := newClient(t, s, rlock.Options{})
 		hold := take(t, k.contender(client, k.name), rlock.Watchdog)
 		lock := k.lock(client, k.name)
-		err := rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog, func(context.Context) error {
-			t.Error("called without the lock")
-			return nil
-		})
+		err := rlock.Do(
+			t.Context(),
+			lock,
+			rlock.NoWait,
+			rlock.Watchdog,
+			func(context.Context) error {
+				t.Error("called without the lock")
+				return nil
+			},
+		)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		unlock(t, hold)
 	})
@@ -65,7 +78,8 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		require.PanicsWithValue(t, "broken", func() {
-			_ = rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog, func(context.Context) error { panic("broken") })
+			_ = rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog,
+				func(context.Context) error { panic("broken") })
 		})
 		requireFree(t, s, k.name)
 	})
@@ -77,10 +91,16 @@ func TestDoReportsALossThatItsFunctionDidNotNotice(t *testing.T) {
 	withoutNesting(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		err := rlock.Do(t.Context(), lock, rlock.NoWait, time.Second, func(ctx context.Context) error {
-			<-ctx.Done()
-			return errWork
-		})
+		err := rlock.Do(
+			t.Context(),
+			lock,
+			rlock.NoWait,
+			time.Second,
+			func(ctx context.Context) error {
+				<-ctx.Done()
+				return errWork
+			},
+		)
 		require.ErrorIs(t, err, rlock.ErrLost)
 		require.ErrorIs(t, err, errWork)
 	})

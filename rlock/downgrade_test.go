@@ -16,7 +16,9 @@ import (
 // These tests are about a writer that reads, and about either hold when the other ends.
 
 // writerThatReads acquires the write and the read lock with one owner.
-func writerThatReads(t *testing.T, lock *rlock.ReadWriteLock, writing, reading time.Duration) (write, read *rlock.Hold) {
+func writerThatReads(
+	t *testing.T, lock *rlock.ReadWriteLock, writing, reading time.Duration,
+) (write, read *rlock.Hold) {
 	t.Helper()
 	owner := rlock.WithOwner(t.Context())
 	return takeWith(owner, t, lock.Write(), writing), takeWith(owner, t, lock.Read(), reading)
@@ -84,11 +86,13 @@ func TestWriteLeaseThatExpiresLetsReadersInThoughItsOwnerReadsOn(t *testing.T) {
 	reader := lockInBackground(t.Context(), d.NewReadWriteLock("page").Read(), time.Minute)
 	o := result(t, reader)
 	require.NoError(t, o.Err)
-	require.Less(t, o.At.Sub(taken), lease+promptly, "in Redis the read hold keeps the writer's field, too")
+	require.Less(t, o.At.Sub(taken), lease+promptly,
+		"in Redis the read hold keeps the writer's field, too")
 	require.ErrorIs(t, write.Err(), rlock.ErrLost)
 	require.ErrorIs(t, write.Unlock(t.Context()), rlock.ErrLost)
 	require.True(t, read.Valid())
-	require.Equal(t, map[string]string{"mode": "read", read.Owner(): "1", o.Hold.Owner(): "1"}, s.DoMap(t, "HGETALL", "page"))
+	require.Equal(t, map[string]string{"mode": "read", read.Owner(): "1", o.Hold.Owner(): "1"},
+		s.DoMap(t, "HGETALL", "page"))
 	unlock(t, read)
 	unlock(t, o.Hold)
 	requireFree(t, s, "page")
@@ -105,7 +109,8 @@ func TestWriteLeaseThatExpiresWhileRedisIsDownLetsReadersInWhenItIsBack(t *testi
 	receive(t, write.Done(), "the write lease does not end")
 	<-time.After(4 * timeout)
 	require.NoError(t, proxy.Accept())
-	reader := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
+	reader := lockInBackground(t.Context(),
+		newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
 	unlock(t, acquired(t, reader))
 	require.True(t, read.Valid())
 	unlock(t, read)
@@ -120,10 +125,13 @@ func TestReadLeaseThatExpiresLeavesTheWriterItsLock(t *testing.T) {
 	receive(t, read.Done(), "the read lease does not end")
 	require.ErrorIs(t, read.Err(), rlock.ErrLost)
 	require.True(t, write.Valid())
-	eventually(t, func() bool { return len(s.DoMap(t, "HGETALL", "page")) == 2 }, "the read field is taken away")
-	require.Equal(t, map[string]string{"mode": "write", write.Owner() + ":write": "1"}, s.DoMap(t, "HGETALL", "page"))
+	eventually(t, func() bool { return len(s.DoMap(t, "HGETALL", "page")) == 2 },
+		"the read field is taken away")
+	require.Equal(t, map[string]string{"mode": "write", write.Owner() + ":write": "1"},
+		s.DoMap(t, "HGETALL", "page"))
 
-	reader := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
+	reader := lockInBackground(t.Context(),
+		newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
 	waitForParked(t, s, 1)
 	unlock(t, write)
 	unlock(t, acquired(t, reader))
@@ -148,7 +156,9 @@ func (s *stepwise) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 }
 
 // readingStepwise returns a lock that releases read holds when it is told to.
-func readingStepwise(t *testing.T, s *redistest.Server, options rlock.Options) (*rlock.ReadWriteLock, *stepwise) {
+func readingStepwise(
+	t *testing.T, s *redistest.Server, options rlock.Options,
+) (*rlock.ReadWriteLock, *stepwise) {
 	t.Helper()
 	gate := &stepwise{Client: s.Client(t), argument: loaded(t, s, "read_release.lua"),
 		arrived: make(chan struct{}, 1000), step: make(chan struct{})}
@@ -228,7 +238,8 @@ func TestWriterLearnsOfAReadHoldThatALateReleaseTookWhenItStopsWriting(t *testin
 	receive(t, gate.arrived, "not sent")
 	again := takeWith(owner, t, lock.Read(), time.Minute)
 	gate.step <- struct{}{}
-	eventually(t, func() bool { return s.DoString(t, "HGET", "page", again.Owner()) != "1" }, "not executed")
+	eventually(t, func() bool { return s.DoString(t, "HGET", "page", again.Owner()) != "1" },
+		"not executed")
 	require.True(t, write.Valid())
 	unlock(t, write)
 	require.ErrorIs(t, again.Err(), rlock.ErrLost)

@@ -70,7 +70,8 @@ func TestDeadlineCountsFromBeforeTheCommandWasSent(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(b.start))
 		require.True(t, hold.Deadline().Equal(watchdog.Deadline(b.start, 30*time.Second)))
 		takeWith(hold.Context(), t, b.lock, time.Minute)
-		require.True(t, hold.Deadline().Equal(watchdog.Deadline(b.start.Add(time.Second), time.Minute)))
+		require.True(t,
+			hold.Deadline().Equal(watchdog.Deadline(b.start.Add(time.Second), time.Minute)))
 	})
 }
 
@@ -111,67 +112,75 @@ func TestRenewalThatFindsTheLockGoneEndsTheHoldAtOnce(t *testing.T) {
 }
 
 func TestWaitIsExactWhileTheServerHangs(t *testing.T) {
-	inBubbleOnEveryKind(t, rlock.Options{CommandTimeout: 3 * time.Second}, func(t *testing.T, b *bubble, k kind) {
-		hold := take(t, b.lock, time.Hour)
-		for _, call := range []struct {
-			name string
-			do   func() error
-			took time.Duration
-		}{
-			{"TryLock", func() error {
-				_, err := b.lock.TryLock(t.Context(), 1234567*time.Microsecond, rlock.Watchdog)
-				return err
-			}, 1234567 * time.Microsecond},
-			{"the shortest TryLock", func() error {
-				_, err := b.lock.TryLock(t.Context(), time.Nanosecond, rlock.Watchdog)
-				return err
-			}, 10 * time.Millisecond},
-			{"TryLock without wait", func() error {
-				_, err := b.lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
-				return err
-			}, 3 * time.Second},
-			{"re-entry", func() error {
-				_, err := b.lock.TryLock(hold.Context(), 70*time.Millisecond, rlock.Watchdog)
-				return err
-			}, 70 * time.Millisecond},
-			{"Lock", func() error {
-				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-				defer cancel()
-				_, err := b.lock.Lock(ctx, rlock.Watchdog)
-				return err
-			}, 4 * time.Second},
-			{"Info", func() error {
-				_, err := b.lock.Info(t.Context())
-				return err
-			}, 3 * time.Second},
-			{"Unlock", func() error { return hold.Unlock(t.Context()) }, 3 * time.Second},
-		} {
-			b.server.Pause()
-			start := time.Now()
-			require.ErrorIs(t, call.do(), rlock.ErrOutcomeUnknown, call.name)
-			require.Equal(t, call.took, time.Since(start), call.name)
-			b.server.Resume()
-			synctest.Wait()
-		}
-	})
+	inBubbleOnEveryKind(
+		t,
+		rlock.Options{CommandTimeout: 3 * time.Second},
+		func(t *testing.T, b *bubble, k kind) {
+			hold := take(t, b.lock, time.Hour)
+			for _, call := range []struct {
+				name string
+				do   func() error
+				took time.Duration
+			}{
+				{"TryLock", func() error {
+					_, err := b.lock.TryLock(t.Context(), 1234567*time.Microsecond, rlock.Watchdog)
+					return err
+				}, 1234567 * time.Microsecond},
+				{"the shortest TryLock", func() error {
+					_, err := b.lock.TryLock(t.Context(), time.Nanosecond, rlock.Watchdog)
+					return err
+				}, 10 * time.Millisecond},
+				{"TryLock without wait", func() error {
+					_, err := b.lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+					return err
+				}, 3 * time.Second},
+				{"re-entry", func() error {
+					_, err := b.lock.TryLock(hold.Context(), 70*time.Millisecond, rlock.Watchdog)
+					return err
+				}, 70 * time.Millisecond},
+				{"Lock", func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+					defer cancel()
+					_, err := b.lock.Lock(ctx, rlock.Watchdog)
+					return err
+				}, 4 * time.Second},
+				{"Info", func() error {
+					_, err := b.lock.Info(t.Context())
+					return err
+				}, 3 * time.Second},
+				{"Unlock", func() error { return hold.Unlock(t.Context()) }, 3 * time.Second},
+			} {
+				b.server.Pause()
+				start := time.Now()
+				require.ErrorIs(t, call.do(), rlock.ErrOutcomeUnknown, call.name)
+				require.Equal(t, call.took, time.Since(start), call.name)
+				b.server.Resume()
+				synctest.Wait()
+			}
+		},
+	)
 }
 
 // rueidis gives up a connection without a reply after 10 s. The command may have been executed.
 func TestBrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
-	inBubbleOnEveryKind(t, rlock.Options{CommandTimeout: time.Minute}, func(t *testing.T, b *bubble, k kind) {
-		b.server.Pause()
-		_, err := b.lock.ForceUnlock(t.Context())
-		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-		var failure *rlock.ServerError
-		require.ErrorAs(t, err, &failure)
-		require.Less(t, time.Since(b.start), time.Minute)
-		b.server.Resume()
+	inBubbleOnEveryKind(
+		t,
+		rlock.Options{CommandTimeout: time.Minute},
+		func(t *testing.T, b *bubble, k kind) {
+			b.server.Pause()
+			_, err := b.lock.ForceUnlock(t.Context())
+			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+			var failure *rlock.ServerError
+			require.ErrorAs(t, err, &failure)
+			require.Less(t, time.Since(b.start), time.Minute)
+			b.server.Resume()
 
-		b.server.Pause()
-		_, err = b.lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
-		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-	})
+			b.server.Pause()
+			_, err = b.lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+		},
+	)
 }
 
 func TestWaitIsExactWhileTheLockIsHeld(t *testing.T) {
@@ -194,7 +203,8 @@ func TestWaiterNeverParksForNothing(t *testing.T) {
 		})
 		_, err := b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.LessOrEqual(t, len(b.called(k.acquire)), 15, "a lease that is over and does not end is looked at less and less often")
+		require.LessOrEqual(t, len(b.called(k.acquire)), 15,
+			"a lease that is over and does not end is looked at less and less often")
 	})
 }
 
@@ -218,7 +228,9 @@ func TestWaiterAsksEveryFiveSecondsAtTheLatest(t *testing.T) {
 				_, err := b.lock.TryLock(t.Context(), 16*time.Second, rlock.Watchdog)
 				require.ErrorIs(t, err, rlock.ErrNotAcquired)
 				// At once, when the subscription is confirmed, and then every 5 s.
-				require.Equal(t, []time.Duration{0, 0, 5 * time.Second, 10 * time.Second, 15 * time.Second}, b.called(k.acquire))
+				require.Equal(t,
+					[]time.Duration{0, 0, 5 * time.Second, 10 * time.Second, 15 * time.Second},
+					b.called(k.acquire))
 			})
 		})
 	}
@@ -310,20 +322,24 @@ func TestReleaseIsRetriedNoLongerThanTheLease(t *testing.T) {
 // A handler that writes to a full pipe blocks as long as nothing reads from it.
 func TestLoggerThatBlocksKeepsNoHoldBeyondItsDeadline(t *testing.T) {
 	handler := &stuckHandler{Handler: slog.DiscardHandler}
-	inBubbleOnEveryKind(t, rlock.Options{Logger: slog.New(handler)}, func(t *testing.T, b *bubble, k kind) {
-		// made in the bubble, so that waiting for it counts as waiting
-		handler.freed = make(chan struct{})
-		defer close(handler.freed)
-		var holds []*rlock.Hold
-		for _, name := range []string{"a", "b", "c"} {
-			holds = append(holds, take(t, k.lock(b.client, name), time.Minute))
-		}
-		for _, hold := range holds {
-			time.Sleep(time.Until(hold.Deadline()))
-			synctest.Wait()
-			require.ErrorIs(t, hold.Err(), rlock.ErrLost, "the end of a hold waits for the log")
-		}
-	})
+	inBubbleOnEveryKind(
+		t,
+		rlock.Options{Logger: slog.New(handler)},
+		func(t *testing.T, b *bubble, k kind) {
+			// made in the bubble, so that waiting for it counts as waiting
+			handler.freed = make(chan struct{})
+			defer close(handler.freed)
+			var holds []*rlock.Hold
+			for _, name := range []string{"a", "b", "c"} {
+				holds = append(holds, take(t, k.lock(b.client, name), time.Minute))
+			}
+			for _, hold := range holds {
+				time.Sleep(time.Until(hold.Deadline()))
+				synctest.Wait()
+				require.ErrorIs(t, hold.Err(), rlock.ErrLost, "the end of a hold waits for the log")
+			}
+		},
+	)
 }
 
 // stuckHandler is a log handler that blocks until it is freed.

@@ -29,7 +29,11 @@ func TestNoTwoHoldersAmong32GoroutinesIn3Processes(t *testing.T) {
 		s.Do(t, "SET", "counter", "0")
 		var started []*process
 		for range clients {
-			started = append(started, startProcess(t, "count", s.Addr(), k.name, strconv.Itoa(goroutines), strconv.Itoa(rounds)))
+			started = append(
+				started,
+				startProcess(t, "count", s.Addr(), k.name, strconv.Itoa(goroutines),
+					strconv.Itoa(rounds)),
+			)
 		}
 		for _, p := range started {
 			require.Equal(t, "ready", p.Line(t))
@@ -114,7 +118,8 @@ func increment(ctx context.Context, counter rueidis.Client) error {
 	if err != nil {
 		return err
 	}
-	return counter.Do(ctx, counter.B().Set().Key("counter").Value(strconv.FormatInt(n+1, 10)).Build()).Error()
+	return counter.Do(ctx, counter.B().Set().Key("counter").Value(strconv.FormatInt(n+1, 10)).Build()).
+		Error()
 }
 
 // lookOn reads long enough to see a writer that should not be there.
@@ -147,7 +152,8 @@ func TestContextWithoutOwnerNeverReenters(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, hold.Owner(), held.Owner)
 		if k.shared {
-			require.NotEqual(t, hold.Owner(), take(t, lock, rlock.Watchdog).Owner(), "a hold of its own")
+			require.NotEqual(t, hold.Owner(), take(t, lock, rlock.Watchdog).Owner(),
+				"a hold of its own")
 			require.Equal(t, "1", k.levels(t, s, k.name, hold.Owner()))
 		}
 	})

@@ -20,7 +20,8 @@ func Detach(c *Client) { c.calls = transport.NewCalls(c.tasks, c.options.Command
 
 // Refusals returns how often those who wait for the lock have been told that it is held.
 func Refusals(l *Lock) int {
-	_, refusals := l.client.queues.Waiters(func(name queueName) bool { return name == l.waiting.queue })
+	_, refusals := l.client.queues.Waiters(
+		func(name queueName) bool { return name == l.waiting.queue })
 	return refusals
 }
 

@@ -31,7 +31,8 @@ func TestExtendNeverShortensALease(t *testing.T) {
 			require.NoError(t, hold.Extend(t.Context(), time.Second), name)
 			require.Equal(t, deadline, hold.Deadline(), name)
 			require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000), name)
-			require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name), "it is no level")
+			require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name),
+				"it is no level")
 			require.True(t, hold.Valid())
 			unlock(t, hold)
 			requireFree(t, s, k.name)
@@ -77,7 +78,8 @@ func TestExtendOfOneLevelLastsForAll(t *testing.T) {
 				for i := range levels {
 					level := levels[(released+i)%3]
 					require.Greater(t, time.Until(level.Deadline()), 50*time.Second)
-					require.Greater(t, k.lasts(t, s, k.name, owner), int64(50_000), "%d extended, %d released", extended, i)
+					require.Greater(t, k.lasts(t, s, k.name, owner), int64(50_000),
+						"%d extended, %d released", extended, i)
 					unlock(t, level)
 				}
 				requireFree(t, s, k.name)
@@ -130,7 +132,8 @@ func TestExtendOfAHoldThatHasEndedSendsNothing(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrNotHeld)
 		require.ErrorContains(t, err, k.name)
 		require.NotErrorIs(t, err, rlock.ErrReleased)
-		require.Less(t, time.Until(outer.Deadline()), longLease, "the outer level lasts as long as it did")
+		require.Less(t, time.Until(outer.Deadline()), longLease,
+			"the outer level lasts as long as it did")
 
 		tooShort := 2*time.Millisecond + 999*time.Microsecond
 		for _, lease := range []time.Duration{-time.Second, time.Millisecond, tooShort} {
@@ -317,7 +320,9 @@ func TestExtendWhileTheLockIsReleasedLeavesNothingBehind(t *testing.T) {
 			errs := make(chan error, 8)
 			var calls sync.WaitGroup
 			for i := range cap(errs) {
-				calls.Go(func() { errs <- []*rlock.Hold{outer, inner}[i%2].Extend(t.Context(), longLease) })
+				calls.Go(
+					func() { errs <- []*rlock.Hold{outer, inner}[i%2].Extend(t.Context(), longLease) },
+				)
 			}
 			unlock(t, outer)
 			unlock(t, inner)

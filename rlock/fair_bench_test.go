@@ -26,8 +26,17 @@ func BenchmarkFairHandOverScripts(b *testing.B) {
 			redis := s.Client(b)
 			fair := lua.Fair{Lock: "job", Counted: true}
 			ask := func(owner int) {
-				_, err := fair.Acquire(ctx, redis, lua.FairRequest{Owner: ownerNumber(owner), Count: 1, Lease: 30 * time.Second, Waits: true,
-					Window: 5 * time.Minute})
+				_, err := fair.Acquire(
+					ctx,
+					redis,
+					lua.FairRequest{
+						Owner:  ownerNumber(owner),
+						Count:  1,
+						Lease:  30 * time.Second,
+						Waits:  true,
+						Window: 5 * time.Minute,
+					},
+				)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -35,7 +44,10 @@ func BenchmarkFairHandOverScripts(b *testing.B) {
 			for i := range length + 1 {
 				ask(i)
 			}
-			scripts := map[string]string{"release": script(b, "fair_release.lua"), "take": script(b, "fair_acquire.lua")}
+			scripts := map[string]string{
+				"release": script(b, "fair_release.lua"),
+				"take":    script(b, "fair_acquire.lua"),
+			}
 			spent := map[string]int64{}
 			count := func(script string, run func()) {
 				s.Do(b, "SLOWLOG", "RESET")
@@ -44,7 +56,8 @@ func BenchmarkFairHandOverScripts(b *testing.B) {
 				s.Do(b, "CONFIG", "SET", "slowlog-log-slower-than", "-1")
 				for _, entry := range s.Do(b, "SLOWLOG", "GET", "10").([]any) {
 					fields := entry.([]any)
-					if command := fields[3].([]any); len(command) > 1 && command[1] == scripts[script] {
+					if command := fields[3].([]any); len(command) > 1 &&
+						command[1] == scripts[script] {
 						spent[script] += fields[2].(int64)
 					}
 				}
@@ -76,7 +89,9 @@ func BenchmarkFairHandOver(b *testing.B) {
 	for _, length := range lengths {
 		b.Run(strconv.Itoa(length), func(b *testing.B) {
 			s := redistest.Start(b)
-			clients := []*rlock.Client{newClient(b, s, rlock.Options{}), newClient(b, s, rlock.Options{})}
+			clients := []*rlock.Client{
+				newClient(b, s, rlock.Options{}), newClient(b, s, rlock.Options{}),
+			}
 			ctx, cancel := context.WithCancel(context.Background())
 			got := make(chan *rlock.Hold)
 			wait := func(i int) {

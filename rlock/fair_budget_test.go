@@ -38,7 +38,8 @@ func TestFairLockIsToldHowLongItsCallerWaits(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		mu.Lock()
 		require.Len(t, asked, 3, "at once, when it listens, and after 5 s")
-		require.Equal(t, []string{"7000", "0"}, asked[0][budgetArg:], "the clock of the server is not known")
+		require.Equal(t, []string{"7000", "0"}, asked[0][budgetArg:],
+			"the clock of the server is not known")
 		require.Equal(t, "7000", asked[1][budgetArg])
 		require.Equal(t, "2000", asked[2][budgetArg])
 		for _, args := range asked[1:] {
@@ -111,6 +112,7 @@ func TestSimultaneousLeaversOfAFairLockCostFewCommands(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		require.Len(t, left, waiters)
-		require.LessOrEqual(t, len(b.called(k.release)), 5, "those who left first, and a thousand of the others each")
+		require.LessOrEqual(t, len(b.called(k.release)), 5,
+			"those who left first, and a thousand of the others each")
 	})
 }

@@ -51,7 +51,8 @@ func TestFairQueueSurvivesLostReplies(t *testing.T) {
 	require.ErrorIs(t, result(t, gone.done).Err, context.Canceled)
 	eventually(t, func() bool { return cut.Done() == 2 }, "not tried again")
 	after := fairScore(t, s, waitForFairQueue(t, s, 1)[0])
-	require.InDelta(t, 5*time.Minute.Milliseconds(), before-after, 20_000, "the window was not taken off once")
+	require.InDelta(t, 5*time.Minute.Milliseconds(), before-after, 20_000,
+		"the window was not taken off once")
 	unlock(t, hold)
 	unlock(t, acquired(t, behind.done))
 	requireNothingFairLeft(t, s)

@@ -79,9 +79,11 @@ func (c *throng) requireDeparted(t *testing.T, s *redistest.Server) {
 	c.watch(t, s, &c.refused, 25*throngSize, "callers stay for longer than they wait")
 }
 
-// watch waits until a count has grown, and requires meanwhile that the registrations of callers that
-// left are removed.
-func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, by int64, otherwise string) {
+// watch waits until a count has grown, and requires meanwhile that the registrations of callers
+// that left are removed.
+func (c *throng) watch(
+	t *testing.T, s *redistest.Server, count *atomic.Int64, by int64, otherwise string,
+) {
 	t.Helper()
 	before := count.Load()
 	eventually(t, func() bool {
@@ -187,13 +189,15 @@ func TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled(t *testing.T) {
 	for range killed {
 		dying = append(dying, startProcess(t, "many waiters", s.Addr()))
 	}
-	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == killed*waitersEach }, "not all of them wait")
+	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == killed*waitersEach },
+		"not all of them wait")
 	behind := lockInBackground(t.Context(), c.NewFairLock("job"), rlock.Watchdog)
 	waitForQuiet(t, s)
 	for _, p := range dying {
 		require.NoError(t, p.Kill())
 	}
-	eventually(t, func() bool { return len(s.DoStrings(t, "PUBSUB", "CHANNELS")) == 1 }, "the dead listen still")
+	eventually(t, func() bool { return len(s.DoStrings(t, "PUBSUB", "CHANNELS")) == 1 },
+		"the dead listen still")
 	unlock(t, first)
 	released := time.Now()
 	o := result(t, behind)

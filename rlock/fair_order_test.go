@@ -122,7 +122,8 @@ func TestWaitersOfFourProcessesAcquireAFairLockInTheOrderInWhichTheyWereStarted(
 				<-time.After(apart)
 				from[i%len(from)].Tell(t, strconv.Itoa(i))
 				if !measured {
-					eventually(t, func() bool { return length(t, look) > int64(i) }, "the waiter is in the queue")
+					eventually(t, func() bool { return length(t, look) > int64(i) },
+						"the waiter is in the queue")
 				}
 			}
 			queued := waitForFairQueue(t, s, waiters)
@@ -162,7 +163,9 @@ func fairDelay(t *testing.T, hold *rlock.Hold, mine <-chan outcome) time.Duratio
 }
 
 // queueBehind queues n waiters of p, and then one of the test's own, whose outcome it returns.
-func queueBehind(t *testing.T, s *redistest.Server, lock *rlock.Lock, p *process, n int) <-chan outcome {
+func queueBehind(
+	t *testing.T, s *redistest.Server, lock *rlock.Lock, p *process, n int,
+) <-chan outcome {
 	t.Helper()
 	for i := range n {
 		p.Tell(t, strconv.Itoa(i))

@@ -23,7 +23,9 @@ func TestWaiterWithoutLimitLeavesTheQueueAlsoAfterAnOutage(t *testing.T) {
 	hold := take(t, newClient(t, s, rlock.Options{}).NewFairLock("job"), longLease)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	waiter := inBackground(func() (*rlock.Hold, error) { return c.NewFairLock("job").TryLock(ctx, math.MaxInt64, lease) })
+	waiter := inBackground(
+		func() (*rlock.Hold, error) { return c.NewFairLock("job").TryLock(ctx, math.MaxInt64, lease) },
+	)
 	queued := func() int64 { return s.DoInt(t, "LLEN", "redisson_lock_queue:{job}") }
 	eventually(t, func() bool { return queued() == 1 }, "it is queued")
 	p.Refuse()

@@ -9,8 +9,9 @@ import (
 	"holdfast/rlock"
 )
 
-// ledger is a resource that a fenced lock guards: a table in a database, for one. It remembers the largest token that it has
-// seen, and refuses smaller ones, in the same transaction as the write itself.
+// ledger is a resource that a fenced lock guards: a table in a database, for one. It remembers the
+// largest token that it has seen, and refuses smaller ones, in the same transaction as the write
+// itself.
 //
 //	UPDATE ledger SET entry = $1, token = $2 WHERE token <= $2
 type ledger struct {

@@ -112,7 +112,8 @@ func (n *told) listen(p *process) {
 	for lines := bufio.NewScanner(p.Stdout); lines.Scan(); {
 		var token int64
 		var owner string
-		if _, err := fmt.Sscan(lines.Text(), &token, &owner); err != nil || strings.Count(owner, ":") != 1 {
+		if _, err := fmt.Sscan(lines.Text(), &token, &owner); err != nil ||
+			strings.Count(owner, ":") != 1 {
 			continue // killed in the middle of a line
 		}
 		n.mu.Lock()
@@ -199,8 +200,15 @@ func TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled(t *testing.T) {
 	for _, token := range said.tokens {
 		given = append(given, token)
 	}
-	t.Logf("%d acquisitions noted, %d told, in %v; %d processes killed, %d stopped, the server %d times",
-		len(entries), len(given), took.Round(time.Millisecond), kills, stops, restarts)
+	t.Logf(
+		"%d acquisitions noted, %d told, in %v; %d processes killed, %d stopped, the server %d times",
+		len(entries),
+		len(given),
+		took.Round(time.Millisecond),
+		kills,
+		stops,
+		restarts,
+	)
 	require.Empty(t, said.wrong)
 	slices.Sort(given)
 	for i := 1; i < len(given); i++ {

@@ -153,7 +153,8 @@ func TestTokenOfAnAcquisitionWhoseCallerLeftIsNotIssuedAgain(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, result(t, attempt).Err, context.Canceled)
 	p.Pass()
-	eventually(t, func() bool { return absent(s, "order") }, "an acquisition that nobody knows of was left behind")
+	eventually(t, func() bool { return absent(s, "order") },
+		"an acquisition that nobody knows of was left behind")
 	require.EqualValues(t, 3, take(t, lock, longLease).Token())
 }
 

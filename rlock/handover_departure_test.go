@@ -49,7 +49,8 @@ func leavesAsSuccessor(t *testing.T, k kind, unsent bool, exiting int) {
 	go func() { released <- first.Unlock(t.Context()) }()
 	receive(t, gate.kept, "the release was not sent")
 	require.Equal(t, c.ID(), holderOf(t, s, k.name))
-	require.Equal(t, unsent, s.DoString(t, "HGET", k.name, k.field(first.Owner())) != "", "it is handed over when it is executed")
+	require.Equal(t, unsent, s.DoString(t, "HGET", k.name, k.field(first.Owner())) != "",
+		"it is handed over when it is executed")
 	leave()
 	require.ErrorIs(t, result(t, successor).Err, way.err, way.name)
 	waitForQuiet(t, s) // its withdrawal found a registration, or none
@@ -68,7 +69,8 @@ func leavesAsSuccessor(t *testing.T, k kind, unsent bool, exiting int) {
 // lock.
 func (k kind) waitsElsewhere(t *testing.T, s *redistest.Server, n int) <-chan outcome {
 	t.Helper()
-	waiter := lockInBackground(t.Context(), k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+	waiter := lockInBackground(t.Context(), k.lock(newClient(t, s, rlock.Options{}), k.name),
+		longLease)
 	k.waitForListeners(t, s, k.name, n)
 	waitForQuiet(t, s)
 	return waiter
@@ -103,7 +105,8 @@ func TestWaiterThatLeavesDuringItsGrantPassesTheLockOn(t *testing.T) {
 			sent := calls(s, "evalsha")
 			p.Pass()                        // the grant is not its own any more
 			if way.err != rlock.ErrClosed { //nolint:errorlint // compared by identity on purpose
-				eventually(t, func() bool { return calls(s, "evalsha") > sent }, "the message was not answered")
+				eventually(t, func() bool { return calls(s, "evalsha") > sent },
+					"the message was not answered")
 			}
 			require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 			unlock(t, o.Hold)
@@ -172,9 +175,11 @@ func TestWaitersThatLeaveAtTheMomentOfTheReleaseKeepNobodyWaiting(t *testing.T) 
 				first := acquired(t, lockInBackground(t.Context(), k.lock(c, k.name), longLease))
 				ctx, cancel := context.WithCancel(t.Context())
 				leaver := lockInBackground(ctx, k.lock(leaves, k.name), longLease)
-				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 1 }, "the first does not wait")
+				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 1 },
+					"the first does not wait")
 				next := lockInBackground(t.Context(), k.lock(leaves, k.name), longLease)
-				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 2 }, "the second does not wait")
+				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 2 },
+					"the second does not wait")
 				k.waitForListeners(t, s, k.name, 1)
 				go func() {
 					// a hand-over takes about 500 us

@@ -50,7 +50,11 @@ func TestGrantThatOvertakesTheReplyWithItsTicketIsAccepted(t *testing.T) {
 				return
 			}
 		}
-		require.Fail(t, "too slow", "the lock has left the process after 100 ms each time, before it was passed on 16 times")
+		require.Fail(
+			t,
+			"too slow",
+			"the lock has left the process after 100 ms each time, before it was passed on 16 times",
+		)
 	})
 }
 
@@ -125,7 +129,8 @@ func TestGrantThatComesDuringTheReleaseReleasesNothing(t *testing.T) {
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
 		p := faultproxy.Start(t, s.Addr())
-		gate := keepCommands(s.Client(t, through(p), redistest.OneConnection), loaded(t, s, k.release))
+		gate := keepCommands(s.Client(t, through(p), redistest.OneConnection),
+			loaded(t, s, k.release))
 		c, other := newClientOn(t, gate, rlock.Options{}), newClient(t, s, rlock.Options{})
 		t.Cleanup(p.Pass)
 		t.Cleanup(gate.open)
@@ -143,7 +148,8 @@ func TestGrantThatComesDuringTheReleaseReleasesNothing(t *testing.T) {
 		unlock(t, second)
 		p.Pass()
 		acquired(t, witness) // by a message that came after the other one
-		require.Never(t, func() bool { return len(gate.kept) > 0 }, 50*time.Millisecond, 5*time.Millisecond, "it is released twice")
+		require.Never(t, func() bool { return len(gate.kept) > 0 }, 50*time.Millisecond,
+			5*time.Millisecond, "it is released twice")
 		gate.open()
 		require.NoError(t, receive(t, released, "the release hangs"))
 		waitUntilFree(t, s, k.name)

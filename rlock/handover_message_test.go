@@ -75,7 +75,8 @@ func TestWaiterWhoseGrantIsLostWithItsConnectionFindsItsLock(t *testing.T) {
 		start := time.Now()
 		p.Pass()
 		hold := acquired(t, waiter)
-		require.Less(t, time.Since(start), 2*time.Second, "it looked when it would have anyway, instead of after it listened again")
+		require.Less(t, time.Since(start), 2*time.Second,
+			"it looked when it would have anyway, instead of after it listened again")
 		require.Equal(t, k.hash(hold.Owner(), 1), given, "it is the same acquisition")
 		if k.fenced {
 			require.Equal(t, lastNumber(t, s, k.name), hold.Token())
@@ -223,7 +224,8 @@ func TestGrantOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted(t *testing.T) {
 			})
 			require.Equal(t, late, asked)
 			if late {
-				require.Greater(t, s.DoInt(t, "PTTL", k.name), int64(15000), "now it has the whole lease")
+				require.Greater(t, s.DoInt(t, "PTTL", k.name), int64(15000),
+					"now it has the whole lease")
 				require.Greater(t, time.Until(hold.Deadline()), 15*time.Second)
 			}
 			unlock(t, hold)
@@ -276,7 +278,8 @@ func TestDeadlineOfALockThatWasHandedOverIsNotLaterThanItsExpiry(t *testing.T) {
 				p.DelayReplies(0)
 				left := time.Duration(s.DoInt(t, "PTTL", k.name)) * time.Millisecond
 				expiry := time.Now().Add(left + time.Millisecond)
-				require.False(t, hold.Deadline().After(expiry), "%s: by %v", name, hold.Deadline().Sub(expiry))
+				require.False(t, hold.Deadline().After(expiry), "%s: by %v", name,
+					hold.Deadline().Sub(expiry))
 				require.Equal(t, c.ID(), holderOf(t, s, k.name))
 				unlock(t, hold)
 				waitUntilFree(t, s, k.name)

@@ -19,7 +19,8 @@ import (
 func ownWords(commands [][]string) (words []string) {
 	for _, command := range commands {
 		for _, word := range command {
-			if strings.Contains(word, "holdfast") && !strings.Contains(word, "\n") { // not the source of a script
+			if strings.Contains(word, "holdfast") &&
+				!strings.Contains(word, "\n") { // not the source of a script
 				words = append(words, word)
 			}
 		}
@@ -29,7 +30,9 @@ func ownWords(commands [][]string) (words []string) {
 
 // handOver has a lock of one client wait for that of another, and for one of its own, and requires
 // that both acquire it. It returns the commands that clients and scripts sent meanwhile.
-func handOver(t *testing.T, s *redistest.Server, k kind, here, elsewhere *rlock.Client) (told [][]string) {
+func handOver(
+	t *testing.T, s *redistest.Server, k kind, here, elsewhere *rlock.Client,
+) (told [][]string) {
 	t.Helper()
 	k.warm(t, here, k.name)
 	k.warm(t, elsewhere, k.name)
@@ -68,11 +71,21 @@ func TestWithoutHandOversOnlyWhatRedissonKnowsIsTouched(t *testing.T) {
 		none := rlock.Options{HandOver: rlock.HandOverNone}
 		told := handOver(t, s, k, newClient(t, s, none), newClient(t, s, none))
 		require.Empty(t, ownWords(told))
-		require.True(t, slices.ContainsFunc(told, func(command []string) bool { return command[0] == "publish" }))
+		require.True(
+			t,
+			slices.ContainsFunc(told,
+				func(command []string) bool { return command[0] == "publish" }),
+		)
 
 		// With hand-overs such words are found.
 		s = redistest.Start(t)
-		require.NotEmpty(t, ownWords(handOver(t, s, k, newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{}))))
+		require.NotEmpty(
+			t,
+			ownWords(
+				handOver(t, s, k, newClient(t, s, rlock.Options{}),
+					newClient(t, s, rlock.Options{})),
+			),
+		)
 	})
 }
 
@@ -128,7 +141,8 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 	if !knowsSharded(t, cluster) {
 		return // too old for such channels: see TestClusterWithClassicChannels
 	}
-	here, elsewhere := newClientOn(t, cluster.Client(t), rlock.Options{}), newClientOn(t, cluster.Client(t), rlock.Options{})
+	here := newClientOn(t, cluster.Client(t), rlock.Options{})
+	elsewhere := newClientOn(t, cluster.Client(t), rlock.Options{})
 	for node, name := range oneLockPerNode(t, cluster) {
 		for _, k := range givenAway() {
 			name := "{" + name + "}" + k.name
@@ -142,7 +156,8 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 			unlock(t, hold)
 			o := result(t, waiter)
 			require.NoError(t, o.Err)
-			seen := slices.DeleteFunc(verbs(monitor.Commands(t)), func(verb string) bool { return verb == "sunsubscribe" })
+			seen := slices.DeleteFunc(verbs(monitor.Commands(t)),
+				func(verb string) bool { return verb == "sunsubscribe" })
 			// besides a late farewell of the previous waiter
 			require.Equal(t, []string{"evalsha"}, seen, "the release alone")
 			require.Zero(t, node.DoInt(t, "EXISTS", waiters))
@@ -156,7 +171,8 @@ func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	options := rlock.Options{PubSub: rlock.PubSubClassic}
-	here, elsewhere := newClientOn(t, cluster.Client(t), options), newClientOn(t, cluster.Client(t), options)
+	here := newClientOn(t, cluster.Client(t), options)
+	elsewhere := newClientOn(t, cluster.Client(t), options)
 	for node, name := range oneLockPerNode(t, cluster) {
 		for _, k := range givenAway() {
 			name := "{" + name + "}" + k.name
@@ -167,7 +183,8 @@ func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T
 			k.waitForListener(t, cluster.Nodes, false, name)
 			waitForQuiet(t, node)
 			second := lockInBackground(t.Context(), k.lock(here, name), longLease)
-			eventually(t, func() bool { return rlock.Waiting(k.lock(here, name)) == 1 }, "it does not wait")
+			eventually(t, func() bool { return rlock.Waiting(k.lock(here, name)) == 1 },
+				"it does not wait")
 			waitForQuiet(t, node) // otherwise the other may be quicker
 			require.Zero(t, node.DoInt(t, "EXISTS", waitersKey(name)))
 			unlock(t, hold)
@@ -187,8 +204,8 @@ func TestUserLimitedToRedissonsNamesWaitsAsBefore(t *testing.T) {
 	t.Parallel()
 	for _, k := range givenAway() {
 		s := redistest.Start(t)
-		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "+@all", "~"+k.name, "~redisson_lock*", "resetchannels",
-			"&redisson_lock__channel:*")
+		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "+@all", "~"+k.name,
+			"~redisson_lock*", "resetchannels", "&redisson_lock__channel:*")
 		var logs []*logtest.Lines
 		var clients []*rlock.Client
 		for range 2 {
@@ -197,7 +214,11 @@ func TestUserLimitedToRedissonsNamesWaitsAsBefore(t *testing.T) {
 			clients = append(clients, newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser))
 		}
 		told := handOver(t, s, k, clients[0], clients[1])
-		require.True(t, slices.ContainsFunc(told, func(command []string) bool { return command[0] == "publish" }))
+		require.True(
+			t,
+			slices.ContainsFunc(told,
+				func(command []string) bool { return command[0] == "publish" }),
+		)
 		for _, log := range logs {
 			require.Len(t, log.With("forbids what hand-overs need"), 1)
 		}
@@ -210,9 +231,11 @@ func TestUserLimitedToRedissonsNamesWakesOthersAndIsWoken(t *testing.T) {
 	t.Parallel()
 	for _, k := range givenAway() {
 		s := redistest.Start(t)
-		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "+@all", "~"+k.name, "~redisson_lock*", "resetchannels",
-			"&redisson_lock__channel:*")
-		handOver(t, s, k, newClient(t, s, rlock.Options{}, asUser), newClient(t, s, rlock.Options{}))
-		handOver(t, s, k, newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{}, asUser))
+		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "+@all", "~"+k.name,
+			"~redisson_lock*", "resetchannels", "&redisson_lock__channel:*")
+		handOver(t, s, k, newClient(t, s, rlock.Options{}, asUser),
+			newClient(t, s, rlock.Options{}))
+		handOver(t, s, k, newClient(t, s, rlock.Options{}),
+			newClient(t, s, rlock.Options{}, asUser))
 	}
 }

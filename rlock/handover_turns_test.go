@@ -21,7 +21,9 @@ import (
 
 // contend has that many goroutines lock and unlock until the returned function is called. section
 // runs under the lock, alone.
-func contend(t *testing.T, goroutines int, lock rlock.Locker, section func(*rlock.Hold)) (enough func()) {
+func contend(
+	t *testing.T, goroutines int, lock rlock.Locker, section func(*rlock.Hold),
+) (enough func()) {
 	t.Helper()
 	var over atomic.Bool
 	var work sync.WaitGroup
@@ -92,7 +94,8 @@ func TestWaiterOfRedissonGetsTheLockAmongHandOvers(t *testing.T) {
 		var history turns
 		var stop []func()
 		for i := range 2 {
-			stop = append(stop, contend(t, 8, k.lock(newClient(t, s, rlock.Options{}), k.name), history.take(i)))
+			stop = append(stop,
+				contend(t, 8, k.lock(newClient(t, s, rlock.Options{}), k.name), history.take(i)))
 		}
 		// It comes in the middle of that.
 		waitForListeners(t, s, k.name, 2)
@@ -146,7 +149,11 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 	var history turns
 	var stop []func()
 	for i := range clients {
-		stop = append(stop, contend(t, goroutines, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
+		stop = append(
+			stop,
+			contend(t, goroutines, newClient(t, s, rlock.Options{}).NewLock("order"),
+				history.take(i)),
+		)
 	}
 	waitForListeners(t, s, "order", clients)
 	for len(heard) > 0 {
@@ -181,7 +188,8 @@ func TestTwoThatHandTheLockToEachOtherLetOthersHaveIt(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			lock, other := k.lock(newClient(t, s, rlock.Options{}), k.name), k.lock(newClient(t, s, rlock.Options{}), k.name)
+			lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+			other := k.lock(newClient(t, s, rlock.Options{}), k.name)
 			var (
 				over   atomic.Bool
 				both   sync.WaitGroup
@@ -235,11 +243,19 @@ func TestContendingProcessesHoldTheLockEquallyOften(t *testing.T) {
 		done, once := make(chan struct{}), new(sync.Once)
 		for i := range 3 {
 			take := history.take(i)
-			stop = append(stop, contend(t, 6, k.lock(newClient(t, s, rlock.Options{}), k.name), func(hold *rlock.Hold) {
-				if take(hold); len(history.of) == acquisitions {
-					once.Do(func() { close(done) })
-				}
-			}))
+			stop = append(
+				stop,
+				contend(
+					t,
+					6,
+					k.lock(newClient(t, s, rlock.Options{}), k.name),
+					func(hold *rlock.Hold) {
+						if take(hold); len(history.of) == acquisitions {
+							once.Do(func() { close(done) })
+						}
+					},
+				),
+			)
 		}
 		eventually(t, func() bool { return registrations(s, k.name) == len(stop) }, "not all wait")
 		start := time.Now()
@@ -262,7 +278,8 @@ func TestContendingProcessesHoldTheLockEquallyOften(t *testing.T) {
 		for _, share := range shares {
 			require.Greater(t, share, acquisitions/len(shares)/2, "%v", shares)
 		}
-		require.Less(t, moves, acquisitions/8+int(took/(100*time.Millisecond)), "each time that the lock comes to a process it stays for a run of 16")
+		require.Less(t, moves, acquisitions/8+int(took/(100*time.Millisecond)),
+			"each time that the lock comes to a process it stays for a run of 16")
 		waitUntilFree(t, s, k.name)
 	})
 }
@@ -273,10 +290,7 @@ func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfOthersWaitElsewher
 	for name, c := range map[string]struct {
 		section     time.Duration
 		least, most int // sections in this process before the one elsewhere
-	}{
-		"short sections": {0, 16, 16},
-		"long sections":  {30 * time.Millisecond, 1, 4},
-	} {
+	}{"short sections": {0, 16, 16}, "long sections": {30 * time.Millisecond, 1, 4}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onEach(t, givenAway(), func(t *testing.T, k kind) {
@@ -330,11 +344,13 @@ func TestRedLockGetsItsNodesAmongHandOvers(t *testing.T) {
 	var history turns
 	var stop []func()
 	for i := range 2 {
-		stop = append(stop, contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
+		stop = append(stop,
+			contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
 	}
 	for _, c := range []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{HandOver: rlock.HandOverNone})} {
 		// With FsyncAlways a server that has just started counts.
-		red := redlock.New(c.NewLock("order")).WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: time.Second})
+		red := redlock.New(c.NewLock("order")).
+			WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: time.Second})
 		for range 3 {
 			hold := acquired(t, inBackground(func() (*rlock.Hold, error) {
 				return red.TryLock(t.Context(), longWait, longLease)
@@ -400,7 +416,9 @@ func TestLockGrantedToNobodyKeepsItsStreak(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				_ = redis.Receive(ctx, redis.B().Psubscribe().Pattern("redisson_lock__channel:*").Build(), func(m rueidis.PubSubMessage) { heard <- m.Message })
+				_ = redis.Receive(ctx,
+					redis.B().Psubscribe().Pattern("redisson_lock__channel:*").Build(),
+					func(m rueidis.PubSubMessage) { heard <- m.Message })
 			}()
 			eventually(t, func() bool {
 				n, err := s.Call("PUBSUB", "NUMPAT")

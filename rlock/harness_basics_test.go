@@ -44,7 +44,8 @@ func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool
 	for _, k := range kinds {
 		name := t.Name() + " " + k.name
 		outer := take(t, k.lock(mine, name), rlock.Watchdog)
-		held = append(held, []*rlock.Hold{takeWith(outer.Context(), t, k.lock(mine, name), rlock.Watchdog), outer})
+		held = append(held,
+			[]*rlock.Hold{takeWith(outer.Context(), t, k.lock(mine, name), rlock.Watchdog), outer})
 		count, err := k.lock(theirs, name).Info(t.Context())
 		require.NoError(t, err, k.name)
 		require.Equal(t, 2, count.Count, k.name)

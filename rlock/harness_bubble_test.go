@@ -88,7 +88,8 @@ func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble
 		for name, script := range granted {
 			b.scripts[name] = script
 		}
-		b.server.Handle("EVALSHA", func(args []string) any { return b.execute(names[args[1]], args[3:]) })
+		b.server.Handle("EVALSHA",
+			func(args []string) any { return b.execute(names[args[1]], args[3:]) })
 		redis, err := rueidis.NewClient(b.server.ClientOption())
 		require.NoError(t, err)
 		defer redis.Close()
@@ -102,7 +103,9 @@ func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble
 
 // inBubbleOnEveryKind runs a test in a bubble for each kind of lock; the bubble's lock is of that
 // kind.
-func inBubbleOnEveryKind(t *testing.T, options rlock.Options, test func(*testing.T, *bubble, kind)) {
+func inBubbleOnEveryKind(
+	t *testing.T, options rlock.Options, test func(*testing.T, *bubble, kind),
+) {
 	t.Helper()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		inBubble(t, options, func(t *testing.T, b *bubble) {
@@ -137,7 +140,10 @@ func heldFor(milliseconds int) func([]string) any {
 				return append(reply, "1763671234567890") // the ticket of a registration
 			}
 			if strings.HasPrefix(key, "holdfast_lock_budget") {
-				return append(reply, strconv.FormatInt(time.Now().UnixMilli(), 10)) // the clock of the server
+				return append(
+					reply,
+					strconv.FormatInt(time.Now().UnixMilli(), 10),
+				) // the clock of the server
 			}
 		}
 		return reply

@@ -19,7 +19,10 @@ type detector struct {
 }
 
 func newDetector() *detector {
-	return &detector{holds: make(map[string]map[*rlock.Hold]kind), latest: make(map[string]*rlock.Hold)}
+	return &detector{
+		holds:  make(map[string]map[*rlock.Hold]kind),
+		latest: make(map[string]*rlock.Hold),
+	}
 }
 
 func (dt *detector) enter(t *testing.T, k kind, hold *rlock.Hold) {

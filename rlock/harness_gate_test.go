@@ -23,8 +23,13 @@ type gated struct {
 // keepReplies returns a client that executes commands with that argument, and holds their replies
 // back.
 func keepReplies(c rueidis.Client, argument string) *gated {
-	return &gated{Client: c, argument: argument, kept: make(chan struct{}, 1000), opened: make(chan struct{}),
-		passes: make(chan struct{})}
+	return &gated{
+		Client:   c,
+		argument: argument,
+		kept:     make(chan struct{}, 1000),
+		opened:   make(chan struct{}),
+		passes:   make(chan struct{}),
+	}
 }
 
 // keepCommands returns a client that holds commands with that argument back, as a connection that

@@ -105,11 +105,18 @@ func exits(t testing.TB, c *rlock.Client) []exit {
 			ctx, cancel := context.WithCancel(t.Context())
 			return lockInBackground(ctx, lock, lease), cancel
 		}, context.Canceled},
-		{"has waited long enough", func(lock *rlock.Lock, lease time.Duration) (<-chan outcome, func()) {
-			return inBackground(func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), 2*time.Second, lease) }), func() {}
-		}, rlock.ErrNotAcquired},
+		{
+			"has waited long enough",
+			func(lock *rlock.Lock, lease time.Duration) (<-chan outcome, func()) {
+				return inBackground(
+					func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), 2*time.Second, lease) },
+				), func() {}
+			},
+			rlock.ErrNotAcquired,
+		},
 		{"closes its client", func(lock *rlock.Lock, lease time.Duration) (<-chan outcome, func()) {
-			return lockInBackground(t.Context(), lock, lease), func() { go func() { _ = c.Close(context.Background()) }() }
+			return lockInBackground(t.Context(), lock,
+				lease), func() { go func() { _ = c.Close(context.Background()) }() }
 		}, rlock.ErrClosed},
 	}
 }

@@ -92,9 +92,13 @@ func nonReentrant() kind {
 	return k
 }
 
-func newReadLock(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Read() }
+func newReadLock(c *rlock.Client, name string) *rlock.Lock {
+	return c.NewReadWriteLock(name).Read()
+}
 
-func newWriteLock(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Write() }
+func newWriteLock(c *rlock.Client, name string) *rlock.Lock {
+	return c.NewReadWriteLock(name).Write()
+}
 
 // onEveryKind runs a test for each kind of lock, one after another unless the test calls
 // t.Parallel. Tests that share a server name their locks after the kind, so that they do not meet.
@@ -183,7 +187,8 @@ func (k kind) levels(t testing.TB, s *redistest.Server, name, owner string) stri
 // waiters of a fair lock, connections of others.
 func (k kind) waitForListeners(t testing.TB, s *redistest.Server, name string, n int) {
 	t.Helper()
-	eventually(t, func() bool { return k.listeners(s, name) == n }, strconv.Itoa(n)+" listeners for "+name)
+	eventually(t, func() bool { return k.listeners(s, name) == n },
+		strconv.Itoa(n)+" listeners for "+name)
 }
 
 // listeners returns how many listen on the channels of a lock, or -1 if the server does not reply.
@@ -219,7 +224,8 @@ func left(s *redistest.Server, names ...string) (keys []string, ok bool) {
 	}
 	for _, each := range reply.([]any) {
 		key := each.(string)
-		lasts := slices.ContainsFunc(whatLasts, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		lasts := slices.ContainsFunc(whatLasts,
+			func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 		concerns := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool {
 			return key == name || strings.Contains(key, "{"+name+"}")
 		})

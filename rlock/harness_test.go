@@ -70,7 +70,8 @@ func requireKept(t testing.TB, holds []*rlock.Hold, length time.Duration, otherw
 	defer look.Stop()
 	for {
 		for _, hold := range holds {
-			require.True(t, hold.Valid(), "%s: %s: %v; its deadline is in %v", otherwise, hold.Name(), hold.Err(), time.Until(hold.Deadline()))
+			require.True(t, hold.Valid(), "%s: %s: %v; its deadline is in %v", otherwise,
+				hold.Name(), hold.Err(), time.Until(hold.Deadline()))
 		}
 		select {
 		case <-over:
@@ -82,7 +83,10 @@ func requireKept(t testing.TB, holds []*rlock.Hold, length time.Duration, otherw
 
 // newClient returns a client with connections of its own to the server, both closed in clean-up. It
 // logs nothing unless options say otherwise.
-func newClient(t testing.TB, s *redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) *rlock.Client {
+func newClient(
+	t testing.TB, s *redistest.Server, options rlock.Options,
+	mutators ...func(*rueidis.ClientOption),
+) *rlock.Client {
 	t.Helper()
 	return newClientOn(t, s.Client(t, mutators...), options)
 }
@@ -129,7 +133,8 @@ func subscribed(s *redistest.Server, numsub, channel string) int {
 // waitForListeners waits until exactly n connections listen on the channel of a lock.
 func waitForListeners(t testing.TB, s *redistest.Server, lock string, n int) {
 	t.Helper()
-	eventually(t, func() bool { return subscribers(s, lock) == n }, strconv.Itoa(n)+" listeners on "+channelOf(lock))
+	eventually(t, func() bool { return subscribers(s, lock) == n },
+		strconv.Itoa(n)+" listeners on "+channelOf(lock))
 }
 
 // calls returns how often the server has executed a command, also in scripts. Unlike CommandStats

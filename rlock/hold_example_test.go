@@ -51,7 +51,11 @@ func (p *paper) Owner() string                               { return "the test"
 func (p *paper) Token() int64                                { return 0 }
 func (p *paper) Deadline() time.Time                         { return time.Now().Add(time.Hour) }
 func (p *paper) Extend(context.Context, time.Duration) error { return nil }
-func (p *paper) Release(*rlock.Hold) error                   { p.end(rlock.ErrReleased); return nil }
+
+func (p *paper) Release(*rlock.Hold) error {
+	p.end(rlock.ErrReleased)
+	return nil
+}
 
 func ExampleNewHold() {
 	lock := &paper{name: "printer"}

@@ -19,7 +19,8 @@ func TestContextOfAHoldCarriesTheOwnerAndTheCallersValues(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		hold := takeWith(context.WithValue(t.Context(), contextKey{}, "value"), t, lock, rlock.Watchdog)
+		hold := takeWith(context.WithValue(t.Context(), contextKey{}, "value"), t, lock,
+			rlock.Watchdog)
 		ctx := hold.Context()
 		require.Equal(t, "value", ctx.Value(contextKey{}))
 		held, err := lock.IsHeld(ctx)

@@ -34,7 +34,8 @@ func TestHungServerEndsTheHoldAtItsDeadline(t *testing.T) {
 		var latest time.Duration
 		for i, hold := range holds {
 			late := receive(t, ended[i], "the context has not ended").Sub(hold.Deadline())
-			require.GreaterOrEqual(t, late, time.Duration(0), "%s ended before its deadline", hold.Name())
+			require.GreaterOrEqual(t, late, time.Duration(0), "%s ended before its deadline",
+				hold.Name())
 			require.Less(t, hold.Deadline().Sub(paused), lease)
 			lostTo(t, hold, watchdog.ErrExpired)
 			latest = max(latest, late)
@@ -46,7 +47,8 @@ func TestHungServerEndsTheHoldAtItsDeadline(t *testing.T) {
 			keys, ok := left(s)
 			return ok && len(keys) == 0
 		}
-		require.Eventually(t, gone, lease+promptly, time.Millisecond, "something kept a lock alive after its hold was over")
+		require.Eventually(t, gone, lease+promptly, time.Millisecond,
+			"something kept a lock alive after its hold was over")
 		require.Never(t, func() bool { return !gone() }, lease, 20*time.Millisecond)
 		return latest
 	})
@@ -67,7 +69,11 @@ func TestServerThatHangsForLessThanTheLeaseCostsNothing(t *testing.T) {
 	<-time.After(lease / 2)
 	s.Resume(t)
 	for i, hold := range holds {
-		eventually(t, func() bool { return hold.Deadline().After(renewed[i].Add(lease/3)) || hold.Err() != nil }, "not renewed any more")
+		eventually(
+			t,
+			func() bool { return hold.Deadline().After(renewed[i].Add(lease/3)) || hold.Err() != nil },
+			"not renewed any more",
+		)
 		require.NoError(t, hold.Err(), hold.Name())
 		require.True(t, hold.Valid())
 		unlock(t, hold)

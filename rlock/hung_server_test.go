@@ -178,7 +178,8 @@ func TestDeadlineOfACallersContextDoesNotCloseTheConnectionOfAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			c := newClient(t, s, rlock.Options{}, redistest.OneConnection, mode, func(o *rueidis.ClientOption) { o.ClientName = "under-test" })
+			c := newClient(t, s, rlock.Options{}, redistest.OneConnection, mode,
+				func(o *rueidis.ClientOption) { o.ClientName = "under-test" })
 			warm(t, c, "order")
 			before := connections(t, s, "under-test")
 			require.NotEmpty(t, before)

@@ -13,7 +13,14 @@ import (
 
 // info returns what the lock shows of an owner with that many levels, besides the TTL.
 func (k kind) info(name, owner string, levels int, token int64) rlock.Info {
-	info := rlock.Info{Name: name, Locked: true, Owner: owner, Count: levels, Mode: k.mode, Token: token}
+	info := rlock.Info{
+		Name:   name,
+		Locked: true,
+		Owner:  owner,
+		Count:  levels,
+		Mode:   k.mode,
+		Token:  token,
+	}
 	if k.shared {
 		info.Readers = map[string]int{owner: levels}
 	}
@@ -166,7 +173,8 @@ func TestLookingChangesNothing(t *testing.T) {
 // changes returns how often the server has changed its data: values, leases or keys.
 func changes(t *testing.T, s *redistest.Server) string {
 	t.Helper()
-	_, after, found := strings.Cut(s.DoString(t, "INFO", "persistence"), "rdb_changes_since_last_save:")
+	_, after, found := strings.Cut(s.DoString(t, "INFO", "persistence"),
+		"rdb_changes_since_last_save:")
 	require.True(t, found)
 	count, _, _ := strings.Cut(after, "\r\n")
 	return count

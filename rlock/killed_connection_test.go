@@ -75,7 +75,8 @@ func TestHoldSurvivesAKilledConnection(t *testing.T) {
 		for range 3 {
 			s.DoInt(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 			before := hold.Deadline()
-			eventually(t, func() bool { return hold.Deadline().After(before) || hold.Err() != nil }, "not renewed")
+			eventually(t, func() bool { return hold.Deadline().After(before) || hold.Err() != nil },
+				"not renewed")
 			require.NoError(t, hold.Err())
 		}
 		unlock(t, hold)

@@ -76,11 +76,17 @@ func ExampleReadWriteLock_Read() {
 	ctx := context.Background()
 	catalogue := client.NewReadWriteLock("catalogue")
 
-	err := rlock.Do(ctx, catalogue.Read(), rlock.NoWait, rlock.Watchdog, func(ctx context.Context) error {
-		info, err := catalogue.Read().Info(ctx)
-		fmt.Println("readers:", len(info.Readers))
-		return err
-	})
+	err := rlock.Do(
+		ctx,
+		catalogue.Read(),
+		rlock.NoWait,
+		rlock.Watchdog,
+		func(ctx context.Context) error {
+			info, err := catalogue.Read().Info(ctx)
+			fmt.Println("readers:", len(info.Readers))
+			return err
+		},
+	)
 	fmt.Println("error:", err)
 	// Output:
 	// readers: 1

@@ -76,14 +76,16 @@ func TestReadHoldThatALateReleaseTookIsNotReportedGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: time.Second, WatchdogLease: 3 * time.Second})
+			lock, gate := readingStepwise(t, s,
+				rlock.Options{CommandTimeout: time.Second, WatchdogLease: 3 * time.Second})
 			owner := rlock.WithOwner(t.Context())
 			write := takeWith(owner, t, lock.Write(), time.Minute)
 			read := takeWith(owner, t, lock.Read(), time.Minute)
 			require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 			again := takeWith(owner, t, lock.Read(), rlock.Watchdog)
 			gate.step <- struct{}{}
-			eventually(t, func() bool { return len(s.DoMap(t, "HGETALL", "page")) == 2 }, "the late release is not executed")
+			eventually(t, func() bool { return len(s.DoMap(t, "HGETALL", "page")) == 2 },
+				"the late release is not executed")
 
 			then(t, again, gate)
 			require.True(t, write.Valid())
@@ -108,5 +110,6 @@ func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	again := takeWith(owner, t, lock.Read(), time.Minute)
 	unlock(t, write)
 	require.True(t, again.Valid())
-	require.Equal(t, map[string]string{"mode": "read", again.Owner(): "1"}, s.DoMap(t, "HGETALL", "page"))
+	require.Equal(t, map[string]string{"mode": "read", again.Owner(): "1"},
+		s.DoMap(t, "HGETALL", "page"))
 }

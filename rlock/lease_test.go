@@ -21,7 +21,8 @@ func TestWatchdogKeepsALockForFiveLeases(t *testing.T) {
 	t.Parallel()
 	const lease = 5 * time.Second
 	s := redistest.Start(t)
-	client, other := newClient(t, s, rlock.Options{WatchdogLease: lease}), newClient(t, s, rlock.Options{})
+	client := newClient(t, s, rlock.Options{WatchdogLease: lease})
+	other := newClient(t, s, rlock.Options{})
 	holds := map[string]*rlock.Hold{}
 	for _, k := range kinds {
 		holds[k.name] = take(t, k.lock(client, k.name), rlock.Watchdog)
@@ -145,10 +146,12 @@ func TestRenewalsMoveTheDeadline(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		hold := take(t, k.lock(newClient(t, s, rlock.Options{WatchdogLease: shortLease}), k.name), rlock.Watchdog)
+		hold := take(t, k.lock(newClient(t, s, rlock.Options{WatchdogLease: shortLease}), k.name),
+			rlock.Watchdog)
 		for range 3 {
 			deadline := hold.Deadline()
-			eventually(t, func() bool { return hold.Deadline().After(deadline) }, "the deadline has moved")
+			eventually(t, func() bool { return hold.Deadline().After(deadline) },
+				"the deadline has moved")
 		}
 	})
 }

@@ -47,7 +47,8 @@ func TestForceUnlockWakesAWaiterAndEndsTheHoldOfTheSameClientAtOnce(t *testing.T
 		forced, err := held.ForceUnlock(t.Context())
 		require.NoError(t, err)
 		require.True(t, forced)
-		require.ErrorIs(t, hold.Err(), rlock.ErrLost, "its hold has to be over when ForceUnlock returns")
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost,
+			"its hold has to be over when ForceUnlock returns")
 		next := acquired(t, waiter)
 		require.Less(t, time.Since(start), 2*time.Second, "the waiter was not woken")
 		lostTo(t, hold, nil)
@@ -87,7 +88,8 @@ func TestForceUnlockEndsTheHoldOfAnotherClientAtItsNextRenewal(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, forced)
 		lostTo(t, hold, watchdog.ErrGone)
-		require.Less(t, time.Since(start), watchedLease*5/6, "a renewal comes every third of a lease")
+		require.Less(t, time.Since(start), watchedLease*5/6,
+			"a renewal comes every third of a lease")
 		requireFree(t, s, k.name)
 	})
 }
@@ -133,7 +135,8 @@ func TestDeletedKeyEndsTheHoldAtTheNextRenewal(t *testing.T) {
 		start := time.Now()
 		require.EqualValues(t, 1, s.DoInt(t, "DEL", k.name))
 		lostTo(t, hold, watchdog.ErrGone)
-		require.Less(t, time.Since(start), watchedLease*5/6, "a renewal comes every third of a lease")
+		require.Less(t, time.Since(start), watchedLease*5/6,
+			"a renewal comes every third of a lease")
 		lostTo(t, inner, watchdog.ErrGone)
 		require.Zero(t, s.DoInt(t, "EXISTS", k.name))
 	})

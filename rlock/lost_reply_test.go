@@ -25,7 +25,8 @@ func TestLostReplyOfAnAcquireCountsOnce(t *testing.T) {
 		require.Equal(t, 2, cut.Done())
 		require.Equal(t, k.hash(hold.Owner(), 1), counts(t, s))
 		if k.fenced { // it is one acquisition, however often it was requested
-			require.Equal(t, strconv.FormatInt(hold.Token(), 10), s.DoString(t, "GET", "redisson_lock_token:{order}"))
+			require.Equal(t, strconv.FormatInt(hold.Token(), 10),
+				s.DoString(t, "GET", "redisson_lock_token:{order}"))
 			require.EqualValues(t, 2, hold.Token())
 		}
 		unlock(t, hold)
@@ -109,11 +110,13 @@ func TestRenewalIsRetriedAfterALostReply(t *testing.T) {
 		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
 		inner := takeWith(hold.Context(), t, k.lock(c, "order"), rlock.Watchdog)
 		before := hold.Deadline()
-		eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed: the script is not known yet")
+		eventually(t, func() bool { return hold.Deadline().After(before) },
+			"never renewed: the script is not known yet")
 		cut := p.CutReply(script(t, k.renew), 3)
 		eventually(t, func() bool { return cut.Done() == 3 }, "no renewal was tried again")
 		after := hold.Deadline()
-		eventually(t, func() bool { return hold.Deadline().After(after) || hold.Err() != nil }, "not renewed")
+		eventually(t, func() bool { return hold.Deadline().After(after) || hold.Err() != nil },
+			"not renewed")
 		require.NoError(t, hold.Err())
 		require.Equal(t, k.hash(hold.Owner(), 2), counts(t, s))
 		unlock(t, inner)
@@ -193,7 +196,8 @@ func TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 		replied := time.Now()
 		p.Pass()
 		hold := acquired(t, attempt)
-		require.Greater(t, hold.Deadline().Sub(replied), lease/2, "the deadline counts from the first try")
+		require.Greater(t, hold.Deadline().Sub(replied), lease/2,
+			"the deadline counts from the first try")
 		require.Equal(t, k.hash(hold.Owner(), 1), counts(t, s))
 		unlock(t, hold)
 	})

@@ -25,7 +25,11 @@ func TestWaiterLeavesTheQueueWhenTheServerCanBeReachedAgain(t *testing.T) {
 	reading := take(t, newReadLock(other, "read"), longLease)
 	attempts := []<-chan outcome{}
 	for _, lock := range []*rlock.Lock{c.NewFairLock("fair"), newWriteLock(c, "read")} {
-		attempts = append(attempts, inBackground(func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), wait, wait/2) }))
+		attempts = append(
+			attempts,
+			inBackground(
+				func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), wait, wait/2) }),
+		)
 	}
 	keys := []string{"redisson_lock_queue:{fair}", "holdfast_rwlock_writer:{read}"}
 	for _, key := range keys {
@@ -62,8 +66,10 @@ func TestReadersAreWokenWhenAWriterGivesUpWhoseReplyIsDue(t *testing.T) {
 			p.HoldReplies()
 			ctx, cancel := context.WithCancel(t.Context())
 			writer := lockInBackground(ctx, newWriteLock(c, "order"), longLease)
-			eventually(t, func() bool { return exists(s, "holdfast_rwlock_writer:{order}") }, "the writer does not wait")
-			reader := parkedWaiterFor(t, s, kindNamed("read"), newReadLock(newClient(t, s, rlock.Options{}), "order"))
+			eventually(t, func() bool { return exists(s, "holdfast_rwlock_writer:{order}") },
+				"the writer does not wait")
+			reader := parkedWaiterFor(t, s, kindNamed("read"),
+				newReadLock(newClient(t, s, rlock.Options{}), "order"))
 			require.Empty(t, reader, "it does not step back for the writer")
 
 			cancel()
@@ -92,7 +98,9 @@ func parkedWaiterFor(t *testing.T, s *redistest.Server, k kind, lock *rlock.Lock
 }
 
 // writing returns a read-write lock behind a proxy, with the write lock held.
-func writing(t *testing.T, s *redistest.Server, options rlock.Options) (*writerOfOrder, func(file string, n int)) {
+func writing(
+	t *testing.T, s *redistest.Server, options rlock.Options,
+) (*writerOfOrder, func(file string, n int)) {
 	t.Helper()
 	c, p := proxied(t, s, options)
 	w := &writerOfOrder{pair: c.NewReadWriteLock("order"), ctx: rlock.WithOwner(t.Context())}
@@ -170,7 +178,8 @@ func TestLostReplyOfADowngradeIsADowngrade(t *testing.T) {
 			s := redistest.Start(t)
 			w, cut := writing(t, s, rlock.Options{CommandTimeout: time.Second})
 			reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
-			parked := parkedWaiterFor(t, s, kindNamed("read"), newReadLock(newClient(t, s, rlock.Options{}), "order"))
+			parked := parkedWaiterFor(t, s, kindNamed("read"),
+				newReadLock(newClient(t, s, rlock.Options{}), "order"))
 			cut("write_release.lua", lost)
 			err := w.hold.Unlock(t.Context())
 			if lost > 100 {
@@ -184,7 +193,8 @@ func TestLostReplyOfADowngradeIsADowngrade(t *testing.T) {
 			// Now the others are readers, too.
 			unlock(t, acquired(t, parked))
 			require.Equal(t, w.hash("read", ""), counts(t, s))
-			_, err = newWriteLock(newClient(t, s, rlock.Options{}), "order").TryLock(t.Context(), rlock.NoWait, time.Second)
+			_, err = newWriteLock(newClient(t, s, rlock.Options{}),
+				"order").TryLock(t.Context(), rlock.NoWait, time.Second)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			unlock(t, reading)
 			waitUntilFree(t, s, "order")

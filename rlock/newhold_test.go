@@ -104,7 +104,11 @@ func TestErrorsOfAnAcquisitionNameTheLock(t *testing.T) {
 	t.Parallel()
 	hold, f := newFake(t.Context())
 	f.failure = errors.New("paper jam")
-	require.EqualError(t, hold.Extend(t.Context(), time.Second), `holdfast: lock "printer": paper jam`)
+	require.EqualError(
+		t,
+		hold.Extend(t.Context(), time.Second),
+		`holdfast: lock "printer": paper jam`,
+	)
 	require.EqualError(t, hold.Unlock(t.Context()), `holdfast: lock "printer": paper jam`)
 }
 

@@ -18,7 +18,8 @@ func TestReadersQueuedBehindOneOfTheirClientHaveTheirTurnToo(t *testing.T) {
 	t.Parallel()
 	const readers = 5
 	s := redistest.Start(t)
-	writer := take(t, newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
+	writer := take(t, newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(),
+		time.Minute)
 	c := newClient(t, s, rlock.Options{})
 	join := func() <-chan outcome {
 		return lockInBackground(t.Context(), c.NewReadWriteLock("page").Read(), time.Minute)
@@ -29,7 +30,9 @@ func TestReadersQueuedBehindOneOfTheirClientHaveTheirTurnToo(t *testing.T) {
 	for range readers - 1 {
 		waiting = append(waiting, join())
 	}
-	eventually(t, func() bool { return rlock.Waiting(c.NewReadWriteLock("page").Read()) == readers }, "all stand in line")
+	eventually(t,
+		func() bool { return rlock.Waiting(c.NewReadWriteLock("page").Read()) == readers },
+		"all stand in line")
 
 	// Another writer began to wait when there were readers.
 	since := strconv.FormatInt(time.Now().UnixMilli(), 10)

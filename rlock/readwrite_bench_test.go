@@ -35,7 +35,8 @@ func BenchmarkReadWrite(b *testing.B) {
 
 // BenchmarkReadersOfOneLock has all readers under one name: each release looks through all readers.
 func BenchmarkReadersOfOneLock(b *testing.B) {
-	lock := newClientOn(b, redistest.Start(b).Client(b), rlock.Options{}).NewReadWriteLock("lock").Read()
+	lock := newClientOn(b, redistest.Start(b).Client(b), rlock.Options{}).NewReadWriteLock("lock").
+		Read()
 	b.SetParallelism(32) // times GOMAXPROCS
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -47,7 +48,9 @@ func BenchmarkReadersOfOneLock(b *testing.B) {
 // BenchmarkWriterAmongReaders measures how long a writer waits among fifty readers that loop, by
 // preference. An operation is a second of that.
 func BenchmarkWriterAmongReaders(b *testing.B) {
-	preferences := map[string]rlock.WriterPreference{"writers": rlock.PreferWriters, "nobody": rlock.PreferNobody}
+	preferences := map[string]rlock.WriterPreference{
+		"writers": rlock.PreferWriters, "nobody": rlock.PreferNobody,
+	}
 	for name, preference := range preferences {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -55,7 +58,8 @@ func BenchmarkWriterAmongReaders(b *testing.B) {
 					options: rlock.Options{WriterPreference: preference}}.run(b, time.Second)
 				b.ReportMetric(float64(len(got.reads)), "reads")
 				b.ReportMetric(float64(len(got.writes)), "writes")
-				b.ReportMetric(float64(got.writes[len(got.writes)-1].Milliseconds()), "ms-longest-write-wait")
+				b.ReportMetric(float64(got.writes[len(got.writes)-1].Milliseconds()),
+					"ms-longest-write-wait")
 			}
 		})
 	}

@@ -23,7 +23,9 @@ import (
 var distributions = map[string]int{"of one client": 1, "of four clients": 4}
 
 // pairsOn returns a read-write lock of each of as many new clients.
-func pairsOn(t testing.TB, s *redistest.Server, clients int, options rlock.Options) []*rlock.ReadWriteLock {
+func pairsOn(
+	t testing.TB, s *redistest.Server, clients int, options rlock.Options,
+) []*rlock.ReadWriteLock {
 	t.Helper()
 	pairs := make([]*rlock.ReadWriteLock, clients)
 	for i := range pairs {
@@ -44,14 +46,17 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	writer := take(t, elsewhere.Write(), time.Minute)
 	var waiting []<-chan outcome
 	for i := range readers {
-		waiting = append(waiting, lockInBackground(t.Context(), pairs[i%clients].Read(), time.Minute))
+		waiting = append(waiting,
+			lockInBackground(t.Context(), pairs[i%clients].Read(), time.Minute))
 	}
 	for _, pair := range pairs {
-		eventually(t, func() bool { return rlock.Waiting(pair.Read()) == readers/clients }, "all wait")
+		eventually(t, func() bool { return rlock.Waiting(pair.Read()) == readers/clients },
+			"all wait")
 	}
 	parked, second := clients, (<-chan outcome)(nil)
 	if secondWriter {
-		second = lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
+		second = lockInBackground(t.Context(),
+			newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
 		parked++
 	}
 	waitForParked(t, s, parked)
@@ -163,7 +168,8 @@ func (m mix) run(t testing.TB, length time.Duration) waits {
 	all.Wait()
 	slices.Sort(result.reads)
 	slices.Sort(result.writes)
-	t.Logf("%d readers: %s; %d writers: %s", m.readers, summary(result.reads), m.writers, summary(result.writes))
+	t.Logf("%d readers: %s; %d writers: %s", m.readers, summary(result.reads), m.writers,
+		summary(result.writes))
 	return result
 }
 
@@ -186,7 +192,12 @@ func TestWriterGetsInAmongFiftyReadersThatLoop(t *testing.T) {
 	for name, clients := range distributions {
 		t.Run(name, func(t *testing.T) {
 			bestOf(t, time.Second, func() time.Duration {
-				got := mix{readers: 50, writers: 1, clients: clients, reading: 20 * time.Millisecond}.run(t, mixTime(t))
+				got := mix{
+					readers: 50,
+					writers: 1,
+					clients: clients,
+					reading: 20 * time.Millisecond,
+				}.run(t, mixTime(t))
 				require.NotEmpty(t, got.writes)
 				require.Greater(t, len(got.reads), 50, "readers starve")
 				return slices.Max(got.writes)
@@ -199,7 +210,12 @@ func TestReadersProgressAmongFourWritersThatLoop(t *testing.T) {
 	for name, clients := range distributions {
 		t.Run(name, func(t *testing.T) {
 			bestOf(t, time.Second, func() time.Duration {
-				got := mix{readers: 20, writers: 4, clients: clients, reading: 2 * time.Millisecond}.run(t, mixTime(t))
+				got := mix{
+					readers: 20,
+					writers: 4,
+					clients: clients,
+					reading: 2 * time.Millisecond,
+				}.run(t, mixTime(t))
 				require.Greater(t, len(got.reads), 40)
 				require.Greater(t, len(got.writes), 4)
 				return slices.Max(got.reads) // writers have no order among themselves

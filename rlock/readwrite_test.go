@@ -36,16 +36,28 @@ func TestReadersOfAllClientsShareTheLock(t *testing.T) {
 	second := take(t, c.NewReadWriteLock("page").Read(), rlock.Watchdog)
 	third := take(t, d.NewReadWriteLock("page").Read(), 2*time.Minute)
 	nested := takeWith(third.Context(), t, d.NewReadWriteLock("page").Read(), time.Minute)
-	require.Equal(t, map[string]string{"mode": "read", first.Owner(): "1", second.Owner(): "1", third.Owner(): "2"},
-		s.DoMap(t, "HGETALL", "page"))
-	require.ElementsMatch(t, []string{"page", readKey("page", first.Owner(), 1), readKey("page", second.Owner(), 1),
-		readKey("page", third.Owner(), 1), readKey("page", third.Owner(), 2)}, s.DoStrings(t, "KEYS", "*"))
+	require.Equal(
+		t,
+		map[string]string{
+			"mode": "read", first.Owner(): "1", second.Owner(): "1", third.Owner(): "2",
+		},
+		s.DoMap(t, "HGETALL", "page"),
+	)
+	require.ElementsMatch(
+		t,
+		[]string{"page", readKey("page", first.Owner(), 1), readKey("page", second.Owner(), 1),
+			readKey("page", third.Owner(), 1), readKey("page", third.Owner(), 2)},
+		s.DoStrings(t, "KEYS", "*"),
+	)
 
 	info, err := c.NewReadWriteLock("page").Read().Info(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{first.Owner(): 1, second.Owner(): 1, third.Owner(): 2}, info.Readers)
+	require.Equal(t, map[string]int{first.Owner(): 1, second.Owner(): 1, third.Owner(): 2},
+		info.Readers)
 	for _, client := range []*rlock.Client{c, d} {
-		_, err := client.NewReadWriteLock("page").Write().TryLock(t.Context(), rlock.NoWait, time.Minute)
+		_, err := client.NewReadWriteLock("page").
+			Write().
+			TryLock(t.Context(), rlock.NoWait, time.Minute)
 		var held *rlock.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Contains(t, info.Readers, held.Owner)
@@ -92,10 +104,16 @@ func TestWritersReleaseLetsAllReadersInWhereverTheyWait(t *testing.T) {
 	writer := take(t, clients[0].NewReadWriteLock("page").Write(), time.Minute)
 	var readers []<-chan outcome
 	for i := range 12 {
-		readers = append(readers, lockInBackground(t.Context(), clients[i%3].NewReadWriteLock("page").Read(), time.Minute))
+		readers = append(
+			readers,
+			lockInBackground(t.Context(), clients[i%3].NewReadWriteLock("page").Read(),
+				time.Minute),
+		)
 	}
 	for i := range clients {
-		eventually(t, func() bool { return rlock.Waiting(clients[i].NewReadWriteLock("page").Read()) == 4 }, "all wait")
+		eventually(t,
+			func() bool { return rlock.Waiting(clients[i].NewReadWriteLock("page").Read()) == 4 },
+			"all wait")
 	}
 	waitForParked(t, s, 3)
 	released := time.Now()
@@ -125,9 +143,17 @@ func TestLastReadersReleaseLetsAWriterInAtOnce(t *testing.T) {
 				first, last := take(t, lock.Read(), time.Minute), take(t, lock.Read(), time.Minute)
 				writers := []<-chan outcome{}
 				for range 2 {
-					writers = append(writers, lockInBackground(t.Context(), waiting.NewReadWriteLock("page").Write(), time.Minute))
+					writers = append(
+						writers,
+						lockInBackground(t.Context(), waiting.NewReadWriteLock("page").Write(),
+							time.Minute),
+					)
 				}
-				eventually(t, func() bool { return rlock.Waiting(waiting.NewReadWriteLock("page").Write()) == 2 }, "both wait")
+				eventually(
+					t,
+					func() bool { return rlock.Waiting(waiting.NewReadWriteLock("page").Write()) == 2 },
+					"both wait",
+				)
 				waitForParked(t, s, 1)
 				unlock(t, first)
 				<-time.After(50 * time.Millisecond)
@@ -135,7 +161,8 @@ func TestLastReadersReleaseLetsAWriterInAtOnce(t *testing.T) {
 				require.Empty(t, writers[1])
 				released := time.Now()
 				unlock(t, last)
-				eventually(t, func() bool { return len(writers[0])+len(writers[1]) == 1 }, "no writer was woken")
+				eventually(t, func() bool { return len(writers[0])+len(writers[1]) == 1 },
+					"no writer was woken")
 				took := time.Since(released)
 				for range writers { // the second follows the first
 					select {
@@ -162,7 +189,8 @@ func TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			c := newClient(t, s, rlock.Options{WriterPreference: rlock.PreferNobody, WatchdogLease: watchdogLease})
+			c := newClient(t, s,
+				rlock.Options{WriterPreference: rlock.PreferNobody, WatchdogLease: watchdogLease})
 			lock := c.NewReadWriteLock("page")
 			died := time.Now()
 			plantReader(t, s, "page", "dead:1", lease)
@@ -205,7 +233,8 @@ func TestReleasedReadLevelNeverShortensTheOther(t *testing.T) {
 			unlock(t, leaves)
 			require.True(t, stays.Valid())
 			require.Greater(t, time.Until(stays.Deadline()), 50*time.Minute)
-			require.Greater(t, s.DoInt(t, "PTTL", readKey("page", stays.Owner(), 1)), (50 * time.Minute).Milliseconds(),
+			require.Greater(t, s.DoInt(t, "PTTL", readKey("page", stays.Owner(), 1)),
+				(50 * time.Minute).Milliseconds(),
 				"Redis must keep it as long as this client trusts it")
 			require.Greater(t, s.DoInt(t, "PTTL", "page"), (50 * time.Minute).Milliseconds())
 			unlock(t, stays)
@@ -216,7 +245,9 @@ func TestReleasedReadLevelNeverShortensTheOther(t *testing.T) {
 
 func TestReadersAndWritersNeverHoldTheLockTogether(t *testing.T) {
 	t.Parallel()
-	preferences := map[string]rlock.WriterPreference{"writers first": rlock.PreferWriters, "nobody first": rlock.PreferNobody}
+	preferences := map[string]rlock.WriterPreference{
+		"writers first": rlock.PreferWriters, "nobody first": rlock.PreferNobody,
+	}
 	for name, preference := range preferences {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

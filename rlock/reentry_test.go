@@ -197,7 +197,8 @@ func TestNestedLongerLeaseExtendsTheTTL(t *testing.T) {
 		outer := take(t, lock, 5*time.Second)
 		takeWith(outer.Context(), t, lock, time.Minute)
 		require.Greater(t, k.lasts(t, s, k.name, outer.Owner()), int64(50_000))
-		require.LessOrEqual(t, k.lasts(t, s, k.name, outer.Owner()), int64(60_000), "the longer one, not their sum")
+		require.LessOrEqual(t, k.lasts(t, s, k.name, outer.Owner()), int64(60_000),
+			"the longer one, not their sum")
 		require.Greater(t, time.Until(outer.Deadline()), 50*time.Second)
 	})
 }

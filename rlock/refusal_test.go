@@ -39,7 +39,8 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	s := redistest.Start(t)
-	c, other := newClient(t, s, rlock.Options{WatchdogLease: lease}), newClient(t, s, rlock.Options{})
+	c := newClient(t, s, rlock.Options{WatchdogLease: lease})
+	other := newClient(t, s, rlock.Options{})
 	outer, inner := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
 	for _, k := range contests() {
 		outer[k.name] = take(t, k.contender(c, k.name), rlock.Watchdog)
@@ -93,7 +94,8 @@ func TestServerOutOfMemoryStillExtends(t *testing.T) {
 		require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
 		require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000))
 		require.NoError(t, inner[k.name].Extend(t.Context(), time.Second))
-		require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000), "what lasts longer is not shortened")
+		require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000),
+			"what lasts longer is not shortened")
 		require.Equal(t, k.hash(hold.Owner(), 2), s.DoMap(t, "HGETALL", k.name), "it adds no level")
 		_, err := k.lock(c, k.name).Lock(hold.Context(), rlock.Watchdog)
 		requireRefusal(t, err, "OOM")
@@ -170,7 +172,8 @@ func TestReplicaRefusesALockAtOnce(t *testing.T) {
 func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 	t.Parallel()
 	const lease = 4 * time.Second // all waiters listen in a fraction of that
-	s, master := redistest.Start(t, redistest.WithHostNetwork()), redistest.Start(t, redistest.WithHostNetwork())
+	s := redistest.Start(t, redistest.WithHostNetwork())
+	master := redistest.Start(t, redistest.WithHostNetwork())
 	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)
 	for _, k := range contests() {
@@ -242,7 +245,8 @@ func TestLockThatWasOverwrittenIsReportedAndLeftAlone(t *testing.T) {
 		requireRefusal(t, explicit[k.name].Unlock(t.Context()), "WRONGTYPE")
 		receive(t, renewed[k.name].Done(), "a lock that was overwritten was not lost")
 		require.ErrorIs(t, renewed[k.name].Err(), rlock.ErrLost)
-		require.Equal(t, []string{"precious", "precious"}, s.DoStrings(t, "MGET", "explicit "+k.name, "renewed "+k.name))
+		require.Equal(t, []string{"precious", "precious"},
+			s.DoStrings(t, "MGET", "explicit "+k.name, "renewed "+k.name))
 	}
 	for _, hold := range neighbours {
 		unlock(t, hold)

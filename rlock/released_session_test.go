@@ -19,7 +19,8 @@ func (p endedPart) Renewed()    {}
 // release. It must not use the name in Redis that is being released.
 func TestReleasedAcquisitionIsNotInItsSessionAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newModelAcquisition(func() (lua.Released, error) { return lua.Released{Held: true}, nil })
+		m := newModelAcquisition(
+			func() (lua.Released, error) { return lua.Released{Held: true}, nil })
 		defer m.close()
 		var name string
 		seen := false
@@ -36,7 +37,8 @@ func TestReleasedAcquisitionIsNotInItsSessionAnyMore(t *testing.T) {
 // The last level is removed before the acquisition ends.
 func TestNoLevelIsAddedWhileTheLastOneIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newModelAcquisition(func() (lua.Released, error) { return lua.Released{Held: true}, nil })
+		m := newModelAcquisition(
+			func() (lua.Released, error) { return lua.Released{Held: true}, nil })
 		defer m.close()
 		require.True(t, m.holds[0].beginRelease())
 		require.Zero(t, m.a.remove(m.holds[0]))

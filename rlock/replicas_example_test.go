@@ -28,7 +28,8 @@ func ExampleReplicationError() {
 		panic(err)
 	}
 	defer redis.Close()
-	client, err := rlock.New(redis, rlock.Options{SyncReplicas: 1, SyncTimeout: 200 * time.Millisecond})
+	client, err := rlock.New(redis,
+		rlock.Options{SyncReplicas: 1, SyncTimeout: 200 * time.Millisecond})
 	if err != nil {
 		panic(err)
 	}

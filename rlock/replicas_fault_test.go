@@ -126,10 +126,13 @@ func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 	replicas[0].Pause(t)
 	for _, closing := range []bool{false, true} {
 		// rueidis soon gives up all commands by itself but a WAIT.
-		c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Second, CommandTimeout: timeout},
+		c := newClient(t, master,
+			rlock.Options{SyncReplicas: 1, SyncTimeout: time.Second, CommandTimeout: timeout},
 			func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout })
 		start := time.Now()
-		attempt := inBackground(func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), wait, longLease) })
+		attempt := inBackground(
+			func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), wait, longLease) },
+		)
 		waitForBlocked(t, master, "1")
 		master.Pause(t)
 		o := result(t, attempt)

@@ -49,7 +49,8 @@ func TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition(t *testing.T) {
 	t.Parallel()
 	const timeout = 500 * time.Millisecond
 	master, replicas := startReplicated(t, 1)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}, redistest.OneConnection)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout},
+		redistest.OneConnection)
 	for range 3 {
 		unlock(t, take(t, c.NewLock("order"), longLease))
 	}
@@ -64,7 +65,9 @@ func TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition(t *testing.T) {
 func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
 	t.Parallel()
 	master, _ := startReplicated(t, 1)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: time.Second}, redistest.OneConnection)
+	c := newClient(t, master,
+		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: time.Second},
+		redistest.OneConnection)
 	warm(t, c, "order")
 	connections := func() int { return len(strings.Split(master.DoString(t, "CLIENT", "LIST", "TYPE", "normal"), "\n")) }
 	before := connections()
@@ -144,8 +147,12 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			master, _ := startReplicated(t, c.replicas)
-			client := newClient(t, master, rlock.Options{SyncReplicas: c.want, SyncTimeout: c.timeout,
-				WatchdogLease: 600 * time.Millisecond})
+			client := newClient(
+				t,
+				master,
+				rlock.Options{SyncReplicas: c.want, SyncTimeout: c.timeout,
+					WatchdogLease: 600 * time.Millisecond},
+			)
 			for _, wait := range []time.Duration{rlock.NoWait, 2 * longWait} {
 				start := time.Now()
 				_, err := client.NewLock("order").TryLock(t.Context(), wait, c.lease)
@@ -168,7 +175,8 @@ func TestReplicaThatWasKilledIsMissedAtOnceAndCountsAgainWhenItIsBack(t *testing
 	t.Parallel()
 	const timeout = time.Second
 	master, replicas := startReplicated(t, 1)
-	lock := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}).NewFencedLock("order")
+	lock := newClient(t, master,
+		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}).NewFencedLock("order")
 	unlock(t, take(t, lock, longLease))
 	replicas[0].Kill(t)
 	_, err := lock.TryLock(t.Context(), longWait, longLease)
@@ -186,9 +194,14 @@ func TestWaitingForALockOfAnotherKeepsNoConnection(t *testing.T) {
 	holder := newClient(t, master, rlock.Options{})
 	// With two such connections, one of them for subscriptions, waiters that kept one would be in
 	// each other's way.
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough}, func(o *rueidis.ClientOption) {
-		o.BlockingPoolSize = 2
-	})
+	c := newClient(
+		t,
+		master,
+		rlock.Options{SyncReplicas: 1, SyncTimeout: enough},
+		func(o *rueidis.ClientOption) {
+			o.BlockingPoolSize = 2
+		},
+	)
 	var holds []*rlock.Hold
 	var waiters []<-chan outcome
 	for _, name := range []string{"a", "b", "c", "d"} {

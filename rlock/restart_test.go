@@ -60,7 +60,8 @@ func TestServerThatKeepsItsDataKeepsTheHoldThroughARestart(t *testing.T) {
 		inner := takeWith(hold.Context(), t, lock, rlock.Watchdog)
 		s.Restart(t)
 		before := hold.Deadline()
-		eventually(t, func() bool { return hold.Deadline().After(before.Add(time.Second)) }, "not renewed after the restart")
+		eventually(t, func() bool { return hold.Deadline().After(before.Add(time.Second)) },
+			"not renewed after the restart")
 		require.True(t, hold.Valid())
 		require.Equal(t, k.hash(hold.Owner(), 2), s.DoMap(t, "HGETALL", k.name))
 		unlock(t, inner)
@@ -111,15 +112,21 @@ func TestWaiterWaitsForAServerThatIsDown(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)
 		refused := make(chan struct{}, 1000)
-		c := newClient(t, s, rlock.Options{}, redistest.OneConnection, func(o *rueidis.ClientOption) {
-			o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				connection, err := dialer.DialContext(ctx, "tcp", address)
-				if err != nil {
-					refused <- struct{}{}
+		c := newClient(
+			t,
+			s,
+			rlock.Options{},
+			redistest.OneConnection,
+			func(o *rueidis.ClientOption) {
+				o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+					connection, err := dialer.DialContext(ctx, "tcp", address)
+					if err != nil {
+						refused <- struct{}{}
+					}
+					return connection, err
 				}
-				return connection, err
-			}
-		})
+			},
+		)
 		lock := k.lock(c, k.name)
 		unlock(t, take(t, lock, longLease)) // connects it
 		s.Kill(t)

@@ -56,7 +56,8 @@ func TestLocksSurviveAFailover(t *testing.T) {
 	master := failOver(t, group)
 	for _, k := range kinds {
 		require.True(t, renewed[k.name].Valid(), k.name)
-		require.Equal(t, k.hash(renewed[k.name].Owner(), 1), master.DoMap(t, "HGETALL", "renewed "+k.name))
+		require.Equal(t, k.hash(renewed[k.name].Owner(), 1),
+			master.DoMap(t, "HGETALL", "renewed "+k.name))
 		contender := k.contender(waiting, "renewed "+k.name)
 		_, err := contender.TryLock(t.Context(), 200*time.Millisecond, time.Minute)
 		require.Error(t, err, "%s: taken from its holder", k.name)

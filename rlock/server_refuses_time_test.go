@@ -31,7 +31,8 @@ func TestServerThatRefusesTimeToScriptsHasNoHandOversAndTheLogSaysSoOnce(t *test
 			t.Parallel()
 			s := startClockless(t)
 			var log logtest.Lines
-			c, other := newClient(t, s, rlock.Options{Logger: log.Logger()}), newClient(t, s, rlock.Options{})
+			c := newClient(t, s, rlock.Options{Logger: log.Logger()})
+			other := newClient(t, s, rlock.Options{})
 			for name, from := range map[string]*rlock.Client{"a": c, "b": other} {
 				hold := take(t, k.lock(from, name), rlock.Watchdog)
 				waiter := k.parked(t, s, k.lock(c, name)) // which may be woken by either
@@ -44,7 +45,8 @@ func TestServerThatRefusesTimeToScriptsHasNoHandOversAndTheLogSaysSoOnce(t *test
 				requireFree(t, s, name)
 			}
 			require.Len(t, log.With("level=WARN"), 1)
-			require.Contains(t, log.With("level=WARN")[0], "this server refuses scripts a command that hand-overs need")
+			require.Contains(t, log.With("level=WARN")[0],
+				"this server refuses scripts a command that hand-overs need")
 			require.Contains(t, log.With("level=WARN")[0], "command called from")
 		})
 	}
@@ -98,7 +100,8 @@ func TestLocksThatNeedTheClockOfTheServerSaySoWhereItIsRefused(t *testing.T) {
 	without := newClient(t, s, rlock.Options{WriterPreference: rlock.PreferNobody})
 	reading = take(t, newReadLock(without, "nobody"), longLease)
 	writer := lockInBackground(t.Context(), newWriteLock(without, "nobody"), longLease)
-	eventually(t, func() bool { return subscribed(s, "NUMSUB", "redisson_rwlock:{nobody}") == 1 }, "the writer waits")
+	eventually(t, func() bool { return subscribed(s, "NUMSUB", "redisson_rwlock:{nobody}") == 1 },
+		"the writer waits")
 	unlock(t, reading)
 	unlock(t, acquired(t, writer))
 	requireFree(t, s, "nobody")

@@ -11,7 +11,8 @@ import (
 	"holdfast/rlock"
 )
 
-// names are lock names with the channel that Redisson derives from each, and whether key and channel share a slot.
+// names are lock names with the channel that Redisson derives from each, and whether key and
+// channel share a slot.
 var names = []struct {
 	name, channel string
 	oneSlot       bool
@@ -27,7 +28,10 @@ var names = []struct {
 
 // requireName requires that a lock is kept on s under its very name, and its release announced on
 // the given channel, which has a listener on one of the nodes.
-func requireName(t *testing.T, s *redistest.Server, c *rlock.Client, name, channel string, nodes []*redistest.Server, numsub string) {
+func requireName(
+	t *testing.T, s *redistest.Server, c *rlock.Client, name, channel string,
+	nodes []*redistest.Server, numsub string,
+) {
 	t.Helper()
 	lock := c.NewLock(name)
 	hold := take(t, lock, time.Minute)
@@ -112,7 +116,9 @@ func TestLockIsNotGrantedToAWaiterForTheOneThatSharesTheChannel(t *testing.T) {
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
 		plain, tagged := k.name, "{"+k.name+"}"
-		holder, waiting, releasing := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+		holder := newClient(t, s, rlock.Options{})
+		waiting := newClient(t, s, rlock.Options{})
+		releasing := newClient(t, s, rlock.Options{})
 		held := take(t, k.lock(holder, plain), longLease)
 		waiter := registers(t, s, 1, k.lock(waiting, plain), longLease)
 		unlock(t, take(t, k.lock(releasing, tagged), longLease))
@@ -131,21 +137,25 @@ func TestReleaseWakesTheWaiterForThisOneOfTwoThatShareTheChannel(t *testing.T) {
 			t.Parallel()
 			onEach(t, passing(), func(t *testing.T, k kind) {
 				s := redistest.Start(t)
-				holder, waiting := newClient(t, s, rlock.Options{HandOver: mode}), newClient(t, s, rlock.Options{HandOver: mode})
+				holder := newClient(t, s, rlock.Options{HandOver: mode})
+				waiting := newClient(t, s, rlock.Options{HandOver: mode})
 				names := []string{k.name, "{" + k.name + "}"}
 				var holds []*rlock.Hold
 				var waiters []<-chan outcome
 				for _, name := range names {
 					holds = append(holds, take(t, k.lock(holder, name), longLease))
-					waiters = append(waiters, lockInBackground(t.Context(), k.lock(waiting, name), longLease))
-					eventually(t, func() bool { return rlock.Refusals(k.lock(waiting, name)) >= 2 }, "the look after it listens")
+					waiters = append(waiters,
+						lockInBackground(t.Context(), k.lock(waiting, name), longLease))
+					eventually(t, func() bool { return rlock.Refusals(k.lock(waiting, name)) >= 2 },
+						"the look after it listens")
 				}
 				start := time.Now()
 				for i := len(names) - 1; i >= 0; i-- {
 					unlock(t, holds[i])
 					unlock(t, acquired(t, waiters[i]))
 				}
-				require.Less(t, time.Since(start), 3*time.Second, "only the cap on sleeping woke it")
+				require.Less(t, time.Since(start), 3*time.Second,
+					"only the cap on sleeping woke it")
 			})
 		})
 	}

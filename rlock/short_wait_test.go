@@ -57,7 +57,8 @@ func TestWaiterWithoutAReplySaysSoHoweverShortItsTime(t *testing.T) {
 				b.reply(k.acquire, func([]string) any { time.Sleep(2 * time.Second); return nil })
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				next := inBackground(func() (*rlock.Hold, error) { return b.lock.Lock(ctx, rlock.Watchdog) })
+				next := inBackground(
+					func() (*rlock.Hold, error) { return b.lock.Lock(ctx, rlock.Watchdog) })
 				require.ErrorIs(t, result(t, head).Err, rlock.ErrNotAcquired)
 				time.Sleep(left)
 				cancel()

@@ -75,7 +75,8 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
-	lock := c.newLock("order", traits{family: "lock"}, scripted{newExclusive(c, "order", "lock", false), reply})
+	lock := c.newLock("order", traits{family: "lock"},
+		scripted{newExclusive(c, "order", "lock", false), reply})
 	m := &modelAcquisition{client: c}
 	m.a = &acquisition{client: c, lock: lock, owner: "client:1",
 		session: c.sessions.Open(lock.key(1))}
@@ -119,7 +120,8 @@ func (m *modelAcquisition) check(t require.TestingT) {
 // The last level has ended as released when the deadline passes, and nothing was sent yet.
 func TestLockLostWhileItsLastLevelEndsIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newModelAcquisition(func() (lua.Released, error) { return lua.Released{Held: true}, nil })
+		m := newModelAcquisition(
+			func() (lua.Released, error) { return lua.Released{Held: true}, nil })
 		defer m.close()
 		m.a.registered = true
 		m.holds[0].onEnd(func(error) { m.a.lose(watchdog.ErrExpired) })

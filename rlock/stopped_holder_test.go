@@ -33,7 +33,8 @@ func holdBusily(args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := rlock.New(redis, rlock.Options{WatchdogLease: lease, Logger: slog.New(slog.DiscardHandler)})
+	c, err := rlock.New(redis,
+		rlock.Options{WatchdogLease: lease, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,9 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range clients {
 		proxy := faultproxy.Start(t, s.Addr())
-		c := newClient(t, s, rlock.Options{WatchdogLease: stressLease, CommandTimeout: stressTimeout}, through(proxy))
+		c := newClient(t, s,
+			rlock.Options{WatchdogLease: stressLease, CommandTimeout: stressTimeout},
+			through(proxy))
 		clients[i] = c
 		running.Go(func() { st.disturb(ctx, proxy, dice(seed, i, 0)) })
 		for j := range workers {
@@ -77,9 +79,10 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	for late := time.Now().Add(stressLease + stressSlack); !free() && time.Now().Before(late); {
 		pause(nil, time.Millisecond)
 	}
-	require.True(t, free(), "one lease later a lock is not free, or somebody is still queued: %q", keys)
-	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(), st.nested.Load(),
-		st.lost.Load(), st.unconfirmed.Load(), st.faults.Load())
+	require.True(t, free(), "one lease later a lock is not free, or somebody is still queued: %q",
+		keys)
+	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(),
+		st.nested.Load(), st.lost.Load(), st.unconfirmed.Load(), st.faults.Load())
 	require.Greater(t, st.acquired.Load(), int64(enough))
 	require.Greater(t, st.faults.Load(), int64(enough))
 	waitForNothingLeft(t, s)
@@ -213,7 +216,9 @@ func (st *stress) section(ctx context.Context, c *rlock.Client, k kind, d *rand.
 }
 
 // acquire makes an attempt, which must end in time and with an expected error.
-func (st *stress) acquire(ctx context.Context, lock *rlock.Lock, lease time.Duration, d *rand.Rand) (hold *rlock.Hold) {
+func (st *stress) acquire(
+	ctx context.Context, lock *rlock.Lock, lease time.Duration, d *rand.Rand,
+) (hold *rlock.Hold) {
 	limit := upTo(d, 300*time.Millisecond)
 	start := time.Now()
 	var err error
@@ -232,7 +237,8 @@ func (st *stress) acquire(ctx context.Context, lock *rlock.Lock, lease time.Dura
 		st.t.Errorf("an attempt for %v took %v: %v", limit, took, err)
 	}
 	// An owner may read what it has not released yet.
-	st.explain(err, rlock.ErrNotAcquired, rlock.ErrOutcomeUnknown, rlock.ErrLost, rlock.ErrUpgrade, context.DeadlineExceeded)
+	st.explain(err, rlock.ErrNotAcquired, rlock.ErrOutcomeUnknown, rlock.ErrLost, rlock.ErrUpgrade,
+		context.DeadlineExceeded)
 	return hold
 }
 
@@ -249,7 +255,9 @@ func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
 	if took := time.Since(start); took > stressTimeout+stressSlack {
 		st.t.Errorf("Unlock took %v: %v", took, err)
 	}
-	if gone || errors.Is(err, watchdog.ErrGone) && start.Before(hold.Deadline()) && time.Now().Before(hold.Deadline()) {
+	if gone ||
+		errors.Is(err, watchdog.ErrGone) && start.Before(hold.Deadline()) &&
+			time.Now().Before(hold.Deadline()) {
 		st.t.Errorf("%s lost the lock before its deadline: %v", hold.Owner(), err)
 	}
 	if hold.Valid() {

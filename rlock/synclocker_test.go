@@ -67,8 +67,10 @@ func TestSyncLockerPanicsWhenTheLockCannotBeAcquired(t *testing.T) {
 func TestSyncLockerPanicsWhenUnlockedTwice(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	locker := rlock.AsSyncLocker(t.Context(), newClient(t, s, rlock.Options{}).NewLock("lock"), rlock.Watchdog)
-	require.PanicsWithValue(t, "holdfast: Unlock of an unlocked sync.Locker for \"lock\"", locker.Unlock)
+	locker := rlock.AsSyncLocker(t.Context(), newClient(t, s, rlock.Options{}).NewLock("lock"),
+		rlock.Watchdog)
+	require.PanicsWithValue(t, "holdfast: Unlock of an unlocked sync.Locker for \"lock\"",
+		locker.Unlock)
 	locker.Lock()
 	require.EqualValues(t, 1, s.DoInt(t, "EXISTS", "lock"))
 	locker.Unlock()

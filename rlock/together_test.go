@@ -24,7 +24,9 @@ func three(c *rlock.Client) []*rlock.Lock {
 }
 
 // takeThree acquires them, for the owner in ctx.
-func takeThree(ctx context.Context, t *testing.T, c *rlock.Client, lease time.Duration) []*rlock.Hold {
+func takeThree(
+	ctx context.Context, t *testing.T, c *rlock.Client, lease time.Duration,
+) []*rlock.Hold {
 	t.Helper()
 	holds, err := hook.TryBatch(ctx, lease, three(c))
 	require.NoError(t, err)
@@ -134,7 +136,8 @@ func TestBatchThatIsGivenUpIsUndone(t *testing.T) {
 	t.Run("by the command time-out", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)
-		_, g, attempt := keptAttempt(t.Context(), t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
+		_, g, attempt := keptAttempt(t.Context(), t, s,
+			rlock.Options{CommandTimeout: 100 * time.Millisecond})
 		requireNoReply(t, result(t, attempt).Err)
 		g.open()
 		waitForNothingLeft(t, s)

@@ -19,7 +19,8 @@ import (
 // waitForOnly waits until only one level of a hold is left of the lock "order".
 func waitForOnly(t *testing.T, s *redistest.Server, k kind, hold *rlock.Hold) {
 	t.Helper()
-	eventually(t, func() bool { return maps.Equal(k.hash(hold.Owner(), 1), counts(t, s)) }, "something else is left")
+	eventually(t, func() bool { return maps.Equal(k.hash(hold.Owner(), 1), counts(t, s)) },
+		"something else is left")
 }
 
 func TestOwnerWhoseAcquireIsBeingUndoneAcquiresAgainAndKeepsTheLock(t *testing.T) {
@@ -75,7 +76,9 @@ func TestOwnerWhoseReleaseIsUnconfirmedAcquiresAgainAndKeepsTheLock(t *testing.T
 }
 
 // heldWhileRenewing returns a hold with a renewal in flight that has not reached the server.
-func heldWhileRenewing(t *testing.T, s *redistest.Server, k kind, lease time.Duration) (*rlock.Hold, *gated) {
+func heldWhileRenewing(
+	t *testing.T, s *redistest.Server, k kind, lease time.Duration,
+) (*rlock.Hold, *gated) {
 	t.Helper()
 	gate := keepCommands(s.Client(t), loaded(t, s, k.renew))
 	c := newClientOn(t, gate, rlock.Options{WatchdogLease: lease})
@@ -200,7 +203,8 @@ func TestReadHoldAfterAnExpiredOneOfTheSameWriterIsKept(t *testing.T) {
 	s := redistest.Start(t)
 	gate := keepCommands(s.Client(t), loaded(t, s, "read_release.lua"))
 	t.Cleanup(gate.open)
-	pair := newClientOn(t, gate, rlock.Options{CommandTimeout: 500 * time.Millisecond}).NewReadWriteLock("order")
+	pair := newClientOn(t, gate,
+		rlock.Options{CommandTimeout: 500 * time.Millisecond}).NewReadWriteLock("order")
 	writing := take(t, pair.Write(), longLease)
 	expired := takeWith(writing.Context(), t, pair.Read(), lease)
 	<-time.After(time.Until(expired.Deadline()))

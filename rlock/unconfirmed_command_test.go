@@ -103,7 +103,8 @@ func TestUnconfirmedCommandsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const limit = 300 * time.Millisecond
-	c, other := newClient(t, s, rlock.Options{CommandTimeout: limit}), newClient(t, s, rlock.Options{})
+	c := newClient(t, s, rlock.Options{CommandTimeout: limit})
+	other := newClient(t, s, rlock.Options{})
 	var busy sync.WaitGroup
 	end := make(chan struct{})
 	for i := range 48 {

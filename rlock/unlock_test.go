@@ -23,7 +23,8 @@ func TestUnlockByAnotherOwnerIsRefused(t *testing.T) {
 		require.ErrorIs(t, lock.Unlock(rlock.WithOwner(t.Context())), rlock.ErrNotHeld)
 		require.ErrorIs(t, lock.Unlock(t.Context()), rlock.ErrNotHeld, "no owner at all")
 		elsewhere := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		require.ErrorIs(t, elsewhere.Unlock(hold.Context()), rlock.ErrNotHeld, "the same token of another client")
+		require.ErrorIs(t, elsewhere.Unlock(hold.Context()), rlock.ErrNotHeld,
+			"the same token of another client")
 		require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 		require.True(t, hold.Valid())
 	})
@@ -38,7 +39,8 @@ func TestUnlockOfALockOfAnotherKindIsRefused(t *testing.T) {
 		hold := take(t, k.lock(client, k.name), rlock.Watchdog)
 		for _, other := range kinds {
 			if other.name != k.name {
-				require.ErrorIs(t, other.lock(client, k.name).Unlock(hold.Context()), rlock.ErrNotHeld, other.name)
+				require.ErrorIs(t, other.lock(client, k.name).Unlock(hold.Context()),
+					rlock.ErrNotHeld, other.name)
 			}
 		}
 		require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
@@ -202,7 +204,8 @@ func TestUnlockWithoutAHoldOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing
 		require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 
 		lose(ctx, 2)
-		require.ErrorIs(t, lock.Unlock(rlock.WithOwner(t.Context())), rlock.ErrNotHeld, "another owner")
+		require.ErrorIs(t, lock.Unlock(rlock.WithOwner(t.Context())), rlock.ErrNotHeld,
+			"another owner")
 		require.ErrorIs(t, k.lock(client, "another").Unlock(ctx), rlock.ErrNotHeld, "another lock")
 		takeWith(ctx, t, lock, longLease)
 		require.NoError(t, lock.Unlock(ctx), "releases what was acquired since")

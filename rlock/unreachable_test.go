@@ -21,7 +21,9 @@ const dialTimeout = 5 * time.Second
 
 // newForcedClient returns a client even if its server is out of reach: rueidis returns one with an
 // error then.
-func newForcedClient(t testing.TB, option rueidis.ClientOption, options rlock.Options) *rlock.Client {
+func newForcedClient(
+	t testing.TB, option rueidis.ClientOption, options rlock.Options,
+) *rlock.Client {
 	t.Helper()
 	option.ForceSingleClient = true
 	redis, err := rueidis.NewClient(option)
@@ -132,7 +134,8 @@ func TestClientOfAServerThatComesUpLaterWorksThen(t *testing.T) {
 	s.Kill(t)
 	c := newForcedClient(t, s.ClientOption(), rlock.Options{})
 	waiter := lockInBackground(t.Context(), c.NewLock("job"), time.Minute)
-	require.Never(t, func() bool { return len(waiter) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+	require.Never(t, func() bool { return len(waiter) > 0 }, 200*time.Millisecond,
+		10*time.Millisecond)
 	s.Restart(t)
 	unlock(t, acquired(t, waiter))
 }
@@ -148,14 +151,16 @@ func TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack(t *testing.T) 
 	changePassword(t, s, "right", "changed")
 	requireRefusedEventually(t, c.NewLock("other"), "WRONGPASS")
 	requireRefusal(t, released.Unlock(t.Context()), "WRONGPASS")
-	eventually(t, func() bool { return len(log.With("leases not renewed")) > 0 }, "the failed renewal was not logged")
+	eventually(t, func() bool { return len(log.With("leases not renewed")) > 0 },
+		"the failed renewal was not logged")
 	changePassword(t, s, "changed", "right")
 	requireKept(t, []*rlock.Hold{hold}, 7*time.Second, "lost, though the trouble was short")
 	unlock(t, take(t, c.NewLock("other"), time.Second))
 	unlock(t, hold)
 }
 
-// The first lock on a cluster asks it how it is made up. What it is refused then is told like any other refusal.
+// The first lock on a cluster asks it how it is made up. What it is refused then is told like any
+// other refusal.
 func TestPasswordChangedBeforeTheFirstLockOnAClusterIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
@@ -166,7 +171,8 @@ func TestPasswordChangedBeforeTheFirstLockOnAClusterIsRefusedAtOnce(t *testing.T
 	requireRefusedEventually(t, c.NewLock("job"), "NOAUTH")
 }
 
-// changePassword changes the password of a server and ends the connections that were made with the old one.
+// changePassword changes the password of a server and ends the connections that were made with the
+// old one.
 func changePassword(t testing.TB, s *redistest.Server, from, to string) {
 	t.Helper()
 	option := s.ClientOption()
@@ -176,12 +182,17 @@ func changePassword(t testing.TB, s *redistest.Server, from, to string) {
 	require.NoError(t, err)
 	defer admin.Close()
 	b := admin.B()
-	require.NoError(t, admin.Do(t.Context(), b.Arbitrary("CONFIG", "SET", "requirepass", to).Build()).Error())
-	require.NoError(t, admin.Do(t.Context(), b.Arbitrary("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Build()).Error())
+	require.NoError(t,
+		admin.Do(t.Context(), b.Arbitrary("CONFIG", "SET", "requirepass", to).Build()).Error())
+	require.NoError(
+		t,
+		admin.Do(t.Context(), b.Arbitrary("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Build()).
+			Error(),
+	)
 }
 
-// requireRefusedEventually is requireRefusedAtOnce for a connection that was just killed: the first command on it may have
-// an unknown outcome.
+// requireRefusedEventually is requireRefusedAtOnce for a connection that was just killed: the first
+// command on it may have an unknown outcome.
 func requireRefusedEventually(t testing.TB, l *rlock.Lock, code string) {
 	t.Helper()
 	var err error

@@ -34,7 +34,8 @@ func (k kind) parked(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan
 	before := s.CommandStats(t)["evalsha"]
 	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
 	k.waitForListeners(t, s, lock.Name(), 1)
-	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] >= before+2 }, "the second look")
+	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] >= before+2 },
+		"the second look")
 	return waiter
 }
 
@@ -110,7 +111,8 @@ func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 			lockInBackground(t.Context(), lock, rlock.Watchdog)
 			// a caller that comes with the first does not know yet that the lock is held
 			if i == 0 {
-				eventually(t, func() bool { return rlock.Waiting(lock) == 1 }, "the first is in line")
+				eventually(t, func() bool { return rlock.Waiting(lock) == 1 },
+					"the first is in line")
 			}
 		}
 		eventually(t, func() bool { return rlock.Waiting(lock) == waiters }, "all wait")

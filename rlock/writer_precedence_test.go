@@ -49,14 +49,17 @@ func waitForWriter(t testing.TB, s *redistest.Server) {
 
 // readersBehindAWriter returns a lock that one reads, another waits to write, and two more, of two
 // clients, wait to read.
-func readersBehindAWriter(t *testing.T, s *redistest.Server, wait func()) (reader *rlock.Hold, behind []<-chan outcome) {
+func readersBehindAWriter(
+	t *testing.T, s *redistest.Server, wait func(),
+) (reader *rlock.Hold, behind []<-chan outcome) {
 	t.Helper()
 	c, d := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	reader = take(t, c.NewReadWriteLock("page").Read(), 10*time.Minute)
 	wait()
 	waitForWriter(t, s)
 	for _, client := range []*rlock.Client{c, d} {
-		behind = append(behind, lockInBackground(t.Context(), client.NewReadWriteLock("page").Read(), time.Minute))
+		behind = append(behind,
+			lockInBackground(t.Context(), client.NewReadWriteLock("page").Read(), time.Minute))
 	}
 	waitForParked(t, s, 3)
 	require.Empty(t, behind[0])
@@ -70,7 +73,8 @@ func TestNewReadersComeAfterAWriterThatWaits(t *testing.T) {
 	c := newClient(t, s, rlock.Options{})
 	lock := c.NewReadWriteLock("page")
 	var writer <-chan outcome
-	reader, behind := readersBehindAWriter(t, s, func() { writer = lockInBackground(t.Context(), lock.Write(), time.Minute) })
+	reader, behind := readersBehindAWriter(t, s,
+		func() { writer = lockInBackground(t.Context(), lock.Write(), time.Minute) })
 
 	_, err := lock.Read().TryLock(t.Context(), rlock.NoWait, time.Minute)
 	var held *rlock.HeldError
@@ -96,7 +100,8 @@ func TestNestedReadIsNotHeldBackByAWaitingWriter(t *testing.T) {
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
 	outer := take(t, lock.Read(), time.Minute)
-	writer := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
+	writer := lockInBackground(t.Context(),
+		newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
 	waitForWriter(t, s)
 	within(t, longWait/2, func() {
 		nested, err := lock.Read().Lock(outer.Context(), time.Minute)
@@ -138,7 +143,9 @@ func TestWriterThatLeavesLetsReadersInAtOnce(t *testing.T) {
 			c := newClient(t, s, rlock.Options{})
 			var writer <-chan outcome
 			reader, behind := readersBehindAWriter(t, s, func() {
-				writer = inBackground(func() (*rlock.Hold, error) { return way.wait(c.NewReadWriteLock("page").Write()) })
+				writer = inBackground(
+					func() (*rlock.Hold, error) { return way.wait(c.NewReadWriteLock("page").Write()) },
+				)
 			})
 			way.leave(t, c)
 			o := result(t, writer)
@@ -180,7 +187,8 @@ func TestReadersPassAWriterThatHasHeldThemBackForLong(t *testing.T) {
 	lock := newClient(t, s, options).NewReadWriteLock("page")
 	reader := take(t, lock.Read(), 10*time.Minute)
 	began := time.Now()
-	writer := lockInBackground(t.Context(), newClient(t, s, options).NewReadWriteLock("page").Write(), time.Minute)
+	writer := lockInBackground(t.Context(),
+		newClient(t, s, options).NewReadWriteLock("page").Write(), time.Minute)
 	waitForWriter(t, s)
 	o := result(t, lockInBackground(t.Context(), lock.Read(), time.Minute))
 	require.NoError(t, o.Err)
@@ -197,7 +205,8 @@ func TestNothingIsWrittenBesideTheLockWithoutPreference(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	options := rlock.Options{WriterPreference: rlock.PreferNobody}
-	lock, far := newClient(t, s, options).NewReadWriteLock("page"), newClient(t, s, options).NewReadWriteLock("page")
+	lock := newClient(t, s, options).NewReadWriteLock("page")
+	far := newClient(t, s, options).NewReadWriteLock("page")
 	reader := take(t, lock.Read(), time.Minute)
 	writer := lockInBackground(t.Context(), far.Write(), time.Minute)
 	waitForParked(t, s, 1)

@@ -18,7 +18,13 @@ func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
 			ended = context.Cause(ctx)
 			return nil, ended
 		}}
-		w := New(Options{Lease: lease, Renew: s.renew, OnFailure: func(string, int, error) { failures++ }})
+		w := New(
+			Options{
+				Lease:     lease,
+				Renew:     s.renew,
+				OnFailure: func(string, int, error) { failures++ },
+			},
+		)
 		_, lost := addNew(w, "node", true)
 		_, explicitLost := addNew(w, "node", false)
 		sleep(lease / 3)

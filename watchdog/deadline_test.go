@@ -131,7 +131,9 @@ func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
 
 func TestLeasesWithoutCallbackEndSilently(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) { return all(c.leases, false), nil }}
+		s := &store{
+			reply: func(_ context.Context, c call) ([]Outcome, error) { return all(c.leases, false), nil },
+		}
 		w := watch(t, Options{Renew: s.renew})
 		expires, goes := &Lease{}, &Lease{}
 		w.Add(expires, time.Now().Add(time.Second), false)

@@ -49,7 +49,8 @@ func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outco
 	}
 	m.busy[group] = true
 	for _, l := range leases {
-		if ml := l.Value.(*modelLease); ml.over || !ml.renew || l.Group != group || !start.Before(ml.deadline) {
+		if ml := l.Value.(*modelLease); ml.over || !ml.renew || l.Group != group ||
+			!start.Before(ml.deadline) {
 			m.t.Errorf("renewed for no reason: %+v", ml)
 		}
 	}
@@ -88,10 +89,7 @@ func (ml *modelLease) extend(deadline time.Time) {
 }
 
 func (m *model) add(w *Watchdog) {
-	ml := &modelLease{
-		deadline: time.Now().Add(m.upTo(2 * lease)),
-		renew:    m.random.IntN(3) > 0,
-	}
+	ml := &modelLease{deadline: time.Now().Add(m.upTo(2 * lease)), renew: m.random.IntN(3) > 0}
 	ml.lease = &Lease{Group: fmt.Sprint(m.random.IntN(3)), Value: ml, OnLost: func(reason error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -26,11 +26,14 @@ func TestLeaseIsRenewedEveryThird(t *testing.T) {
 		last := added
 		for _, c := range calls {
 			require.Equal(t, []*Lease{l}, c.leases)
-			require.GreaterOrEqual(t, c.at.Sub(last), lease*30/100, "interval shorter than the jitter allows")
-			require.LessOrEqual(t, c.at.Sub(last), lease/3, "a lease waited for longer than a third")
+			require.GreaterOrEqual(t, c.at.Sub(last), lease*30/100,
+				"interval shorter than the jitter allows")
+			require.LessOrEqual(t, c.at.Sub(last), lease/3,
+				"a lease waited for longer than a third")
 			last = c.at
 		}
-		require.True(t, l.Deadline().Equal(Deadline(last, lease)), "the deadline counts from the last renewal")
+		require.True(t, l.Deadline().Equal(Deadline(last, lease)),
+			"the deadline counts from the last renewal")
 		require.Empty(t, lost.seen())
 	})
 }

@@ -13,12 +13,19 @@ func TestFailedBatchIsRetriedAtOnceAndDelaysNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{}
 		failures := 0
-		w := watch(t, Options{Renew: s.renew, BatchSize: 1, OnFailure: func(group string, batch int, err error) {
-			require.Equal(t, "node", group)
-			require.Equal(t, 1, batch)
-			require.ErrorIs(t, err, errNode)
-			failures++ // one group: one goroutine at a time
-		}})
+		w := watch(
+			t,
+			Options{
+				Renew:     s.renew,
+				BatchSize: 1,
+				OnFailure: func(group string, batch int, err error) {
+					require.Equal(t, "node", group)
+					require.Equal(t, 1, batch)
+					require.ErrorIs(t, err, errNode)
+					failures++ // one group: one goroutine at a time
+				},
+			},
+		)
 		bad, badLost := addNew(w, "node", true)
 		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			if c.leases[0] == bad && len(s.of(bad)) <= 3 {
@@ -77,7 +84,8 @@ func TestLeaseWithoutAnOutcomeIsAFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{reply: func(context.Context, call) ([]Outcome, error) { return nil, nil }}
 		var failure error
-		w := watch(t, Options{Renew: s.renew, OnFailure: func(_ string, _ int, err error) { failure = err }})
+		w := watch(t,
+			Options{Renew: s.renew, OnFailure: func(_ string, _ int, err error) { failure = err }})
 		_, lost := addNew(w, "node", true)
 
 		sleep(lease / 3)
@@ -129,12 +137,18 @@ func TestOnlyLeasesWithUnknownOutcomeAreRetried(t *testing.T) {
 func TestCallEndsAfterItsTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var took time.Duration
-		w := watch(t, Options{CallTimeout: time.Second, Renew: func(ctx context.Context, _ string, leases []*Lease) ([]Outcome, error) {
-			start := time.Now()
-			<-ctx.Done()
-			took = time.Since(start)
-			return all(leases, true), nil // late, but a reply
-		}})
+		w := watch(
+			t,
+			Options{
+				CallTimeout: time.Second,
+				Renew: func(ctx context.Context, _ string, leases []*Lease) ([]Outcome, error) {
+					start := time.Now()
+					<-ctx.Done()
+					took = time.Since(start)
+					return all(leases, true), nil // late, but a reply
+				},
+			},
+		)
 		l, _ := addNew(w, "node", true)
 		before := l.Deadline()
 

@@ -23,7 +23,8 @@ func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
 
 		calls := s.seen()
 		require.Len(t, calls, 1)
-		require.ElementsMatch(t, []*Lease{short, later}, calls[0].leases, "one call for all that are short")
+		require.ElementsMatch(t, []*Lease{short, later}, calls[0].leases,
+			"one call for all that are short")
 		require.Equal(t, lease/30, calls[0].at.Sub(added))
 		require.True(t, short.Deadline().Equal(Deadline(calls[0].at, lease)))
 		sleep(lease / 5)
@@ -41,6 +42,7 @@ func TestShortLeasesThatComeAndGoCostFewCalls(t *testing.T) {
 			sleep(lease / 10_000)
 			require.True(t, w.Remove(l))
 		}
-		require.LessOrEqual(t, len(s.seen()), 30+4, "one each thirtieth of the lease, and the ticks")
+		require.LessOrEqual(t, len(s.seen()), 30+4,
+			"one each thirtieth of the lease, and the ticks")
 	})
 }

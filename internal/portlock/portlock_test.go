@@ -26,7 +26,8 @@ func TestPortIsReservedUntilItIsReleased(t *testing.T) {
 	require.Error(t, again())
 	p.Release()
 	// Another process may take the port for a moment.
-	require.Eventually(t, func() bool { return again() == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return again() == nil }, 10*time.Second,
+		10*time.Millisecond)
 }
 
 // A process that is being forked has a copy of the listener.

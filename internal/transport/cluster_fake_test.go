@@ -43,7 +43,9 @@ func startFake(t *testing.T, reply any) (*fake, *cluster) {
 		write(p, *f.reply.Load())
 	}))
 	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{s.Addr().String()}, AlwaysRESP2: true, DisableCache: true, ForceSingleClient: true,
+		InitAddress: []string{
+			s.Addr().String(),
+		}, AlwaysRESP2: true, DisableCache: true, ForceSingleClient: true,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -113,7 +113,8 @@ func TestCallersThatNoticeTheSameChangeShareARequest(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return f.asked.Load() == 1 && calling.Load() == 50 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.asked.Load() == 1 && calling.Load() == 50 },
+		5*time.Second, time.Millisecond)
 	start := time.Now()
 	resume()
 	callers.Wait()
@@ -141,7 +142,8 @@ func TestRequestEndsWithItsContext(t *testing.T) {
 		_, err := c.master(ctx, 7, false)
 		failed <- err
 	}()
-	require.Eventually(t, func() bool { return f.asked.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.asked.Load() == 1 }, 5*time.Second,
+		time.Millisecond)
 	cancel()
 	select {
 	case err := <-failed:

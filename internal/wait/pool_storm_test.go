@@ -58,7 +58,8 @@ func storm(t *testing.T, g *goroutines, at func(call int64)) (accepted int64) {
 	}
 	require.LessOrEqual(t, busiest.Load(), int64(wait.Workers))
 	require.Zero(t, w.Stalled(), "nothing is in flight")
-	t.Logf("%d accepted, at most %d under way, %d goroutines", accepted, busiest.Load(), g.started.Load())
+	t.Logf("%d accepted, at most %d under way, %d goroutines", accepted, busiest.Load(),
+		g.started.Load())
 	return accepted
 }
 

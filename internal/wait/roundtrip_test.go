@@ -35,7 +35,8 @@ func TestTimeoutIsThreeTimesWhatNearlyAllRepliesTook(t *testing.T) {
 		{time.Hour, tenth},
 	} {
 		for _, times := range []int{1, 2, 19, 20, 32, 1000} {
-			require.Equal(t, c.timeout, taught(times, c.took).Timeout(least, tenth), "after %d replies that took %v", times, c.took)
+			require.Equal(t, c.timeout, taught(times, c.took).Timeout(least, tenth),
+				"after %d replies that took %v", times, c.took)
 		}
 	}
 }
@@ -46,7 +47,8 @@ func TestTimeoutIsTheLimitBeforeTheFirstReply(t *testing.T) {
 
 func TestTimeoutIsNeverLessThanTheLeast(t *testing.T) {
 	for _, times := range []int{0, 1, 100} {
-		require.Equal(t, 5*time.Millisecond, taught(times, time.Second).Timeout(least, time.Millisecond))
+		require.Equal(t, 5*time.Millisecond,
+			taught(times, time.Second).Timeout(least, time.Millisecond))
 	}
 }
 

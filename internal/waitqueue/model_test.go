@@ -445,7 +445,8 @@ func TestModelMissesEachTransitionThatIsLeftOut(t *testing.T) {
 func fails(programs int) (failed bool) {
 	run := rapid.Custom(func(t *rapid.T) int {
 		defer func() {
-			if text, ok := recover().(string); ok && strings.HasPrefix(text, "waitqueue.State: no ") {
+			if text, ok := recover().(string); ok &&
+				strings.HasPrefix(text, "waitqueue.State: no ") {
 				failed = true
 			}
 		}()
