@@ -39,8 +39,11 @@ func Example() {
 
 	fmt.Println(<-lost)
 	fmt.Println("still watched:", w.Remove(l))
-	// Output: renewing order:42 on node 1 renewing order:42 on node 1 it is no longer this owner's
-	// in Redis: it was force-unlocked, deleted, evicted, or lost in a failover still watched: false
+	// Output:
+	// renewing order:42 on node 1
+	// renewing order:42 on node 1
+	// it is no longer this owner's in Redis: it was force-unlocked, deleted, evicted, or lost in a failover
+	// still watched: false
 }
 
 func ExampleDrift() {
