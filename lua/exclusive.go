@@ -21,9 +21,11 @@ type Exclusive struct {
 	name, channel, present string
 	fenced                 bool
 	acquire                *script
-	acquires               []string                  // the keys of acquire; the last one only with a registration
-	releases               []string                  // the keys of release; releaseOnly has only the first
-	last                   atomic.Pointer[leaseText] // the lease that was asked for last
+
+	acquires []string // the keys of acquire; the last one only with a registration
+	releases []string // the keys of release; releaseOnly has only the first
+
+	last atomic.Pointer[leaseText] // the lease that was asked for last
 }
 
 // leaseText is a lease and its text.
