@@ -17,13 +17,14 @@ type BatchPart struct {
 	Nested  bool // the owner has the lock and adds a level, as by [Reenter]
 }
 
-// AcquireBatch takes several reentrant locks, or adds levels to them, all or none, in one command.
-// It returns -1 and no holder if it did. Otherwise nothing has changed, and the index is that of a
-// lock that could not be taken: one that the holder has or, if it is nil, a nested one that its
-// owner does not hold any more. The locks must differ, and on a cluster be in one slot.
+// AcquireBatch takes several reentrant locks with the given lease, or adds levels to those that are
+// nested: all or none, in one command. It returns -1 and no holder if it succeeds. Otherwise
+// nothing has changed, and index is that of a lock that could not be taken: one that holder has or,
+// if holder is nil, a nested one that its owner does not hold any more. The locks must differ, and
+// on a cluster they must be in one slot.
 func AcquireBatch(
 	ctx context.Context, c Redis, lease time.Duration, parts []BatchPart,
-) (int, *Holder, error) {
+) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
 	args := append(make([]string, 0, 1+3*len(parts)), milliseconds(lease))
 	for i, p := range parts {
@@ -43,11 +44,10 @@ func AcquireBatch(
 	if i < 0 || i >= int64(len(parts)) {
 		rp.keep(unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
 	}
-	holder, err := acquired(rp.part())
-	if err != nil {
-		i = -1
+	if holder, err = acquired(rp.part()); err != nil {
+		return -1, nil, err
 	}
-	return int(i), holder, err
+	return int(i), holder, nil
 }
 
 // BatchReleased is the outcome of the release of one of several locks.
@@ -57,9 +57,10 @@ type BatchReleased struct {
 }
 
 // ReleaseBatch releases several locks in one command, each as [Exclusive.Release] does without a
-// hand-over; sharded selects sharded channels. If the server refuses one, the others are released
-// all the same. After an error of the whole command, which a user gets whose ACL forbids one of the
-// keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
+// hand-over; sharded selects sharded channels. If the server refuses one, its Err says why, and the
+// others are released all the same. After an error of the whole command the outcome of each is
+// unknown; a user whose ACL forbids one of the keys gets such an error. On a cluster all locks must
+// be in one slot.
 func ReleaseBatch(
 	ctx context.Context, c Redis, sharded bool, parts []BatchPart,
 ) ([]BatchReleased, error) {
@@ -88,8 +89,8 @@ type Held struct {
 }
 
 // Renew gives every lock that its owner still holds a TTL of at least lease, in one command. It
-// returns for each whether the owner holds it. All of them are read locks, or none is. On a cluster
-// all locks must be in one slot. After an error some may have been renewed.
+// returns for each lock whether its owner holds it. All of them are read locks, or none is. On a
+// cluster all locks must be in one slot. An error concerns all, but some may have been renewed.
 func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) ([]bool, error) {
 	file := "renew.lua"
 	keys := make([]string, 0, 2*len(renewals))

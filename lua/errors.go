@@ -177,7 +177,7 @@ var advice = map[string]string{
 // Codes of our own for errors that the server gives the general code ERR.
 const (
 	HalfMoved = "HALFMOVED" // the script was aborted at a key that another node has already
-	NoCommand = "NOCOMMAND" // it called a command that the server lacks or refuses to scripts
+	NoCommand = "NOCOMMAND" // the script called a command that the server lacks or forbids
 )
 
 // codes has the patterns of error messages with their codes, where that is not the last group of
@@ -214,6 +214,15 @@ func codeOf(message string) string {
 		}
 	}
 	return "ERR"
+}
+
+// withCode returns an error message that begins with its code.
+func withCode(message string) string {
+	code := codeOf(message)
+	if code == "ERR" || strings.HasPrefix(message, code) {
+		return message
+	}
+	return code + " " + strings.TrimPrefix(message, "ERR ")
 }
 
 // untracked classifies the error of a new connection whose CLIENT TRACKING failed. rueidis opens

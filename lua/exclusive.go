@@ -15,17 +15,20 @@ import (
 var release, releaseOnly = scripts["release.lua"], scripts["release_only.lua"]
 
 // Exclusive sends the commands of a plain or fenced lock. One owner holds the lock at a time. A
-// waiter may be registered; the owner that releases the lock then grants it to the waiter.
+// waiter may be registered; the owner that releases the lock then grants it to the waiter. The keys
+// of the commands are built once. It is safe for concurrent use.
 type Exclusive struct {
 	name, channel, present string
 	fenced                 bool
 	acquire                *script
-	acquires               []string // the keys of acquire; the last is for a registration
-	releases               []string // the keys of release; releaseOnly has only the first
-	last                   atomic.Pointer[leaseText]
+
+	acquires []string // the keys of acquire; the last one only with a registration
+	releases []string // the keys of release; releaseOnly has only the first
+
+	last atomic.Pointer[leaseText] // the lease that was asked for last
 }
 
-// leaseText is the text of the lease that was asked for last.
+// leaseText is a lease and its text.
 type leaseText struct {
 	lease time.Duration
 	text  string
@@ -68,7 +71,8 @@ var waiterChannel = regexp.MustCompile(
 // for the lock unregistered, but registers for others. While it listens, releases are announced.
 func AnnouncementChannel(name string) string { return presentChannel(name) + ":announce" }
 
-// Registration returns the text that registers an owner as a waiter. A grant lasts for lease.
+// Registration returns the text that registers an owner as a waiter. If the owner is granted the
+// lock, it is for lease.
 func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	kind := " p"
 	if x.fenced {

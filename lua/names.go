@@ -31,7 +31,8 @@ func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
 // presentChannel returns the channel on which the clients listen that may register for the lock n.
 func presentChannel(n string) string { return Prefix("holdfast_lock_present", n) }
 
-// FairChannel returns the channel on which an owner that waits for the fair lock n gets its turn.
+// FairChannel returns the channel on which an owner that waits for the fair lock n is told that its
+// turn has come.
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
 // Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others
@@ -101,7 +102,11 @@ func Slot(key string) uint16 {
 	for i := range len(key) {
 		crc ^= uint16(key[i]) << 8
 		for range 8 {
-			crc = crc<<1 ^ crc>>15*0x1021 // the highest bit decides
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
 		}
 	}
 	return crc % 16384

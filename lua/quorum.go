@@ -12,9 +12,12 @@ import (
 // server; it never expires.
 const EpochKey = "holdfast_redlock_epoch"
 
-// Delay says for how long a node that may have forgotten locks is not counted; zero is not at all.
+// Delay says for how long a node that may have forgotten locks is not counted. With the zero Delay
+// every node is counted at once.
 type Delay struct {
-	For time.Duration // the longest lease that the node may have known; from its start by its clock
+	// For is the longest lease that the node may have known. It counts from the node's start, by
+	// the clock of the node.
+	For time.Duration
 	// Epoch makes For count also from the moment when a node without [EpochKey] is first asked: a
 	// node whose data was dropped, as by FLUSHALL, or a new one.
 	Epoch   bool
@@ -31,10 +34,10 @@ type Vote struct {
 }
 
 // AcquireVote takes a reentrant lock with count 1 on one node of a RedLock, unless another owner
-// has it or the node is not counted yet. It then refuses an owner that has the lock too, because it
-// may have restored a hold that was released since. A lock that was not granted has not changed.
-// With [Delay.Epoch] the node must not be part of a cluster, where the epoch would be in another
-// slot than the lock.
+// has it or the node is not counted yet. A node that is not counted refuses even an owner that has
+// the lock, because it may have restored a hold that was released since. A lock that was not
+// granted has not changed. With [Delay.Epoch] the node must not be part of a cluster, where the
+// epoch would be in another slot than the lock.
 func AcquireVote(
 	ctx context.Context, c Redis, lock, owner string, lease time.Duration, d Delay,
 ) (Vote, error) {

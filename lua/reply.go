@@ -129,7 +129,9 @@ func acquired(rp reply) (*Holder, error) {
 
 // Released is the outcome of a release.
 type Released struct {
-	Held bool // the owner held the lock, or any owner did: there was something to release
+	// Held reports whether there was something to release: the owner held the lock or, if the
+	// release was for any owner, some owner did.
+	Held bool
 	// Refusal is the server's reason for not announcing that the lock was released; "" if it was
 	// announced. It begins with the error code, such as NOPERM, on every version of the server.
 	Refusal string
@@ -165,12 +167,7 @@ func released(rp reply) (Released, error) {
 		rp.keep(unexpected(fmt.Errorf("status %d in %d values", status, size)))
 	}
 	if size > 1 {
-		out.Refusal = rp.text()
-	}
-	if r := out.Refusal; r != "" {
-		if code := codeOf(r); code != "ERR" && !strings.HasPrefix(r, code) {
-			out.Refusal = code + " " + strings.TrimPrefix(r, "ERR ")
-		}
+		out.Refusal = withCode(rp.text())
 	}
 	switch {
 	case size > 2 && out.To == Successor:

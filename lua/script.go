@@ -26,6 +26,7 @@ type script struct{ source, sha1 string }
 // scripts holds all scripts by file.
 var scripts = load()
 
+// load reads all .lua files; it panics if one names a fragment that does not exist.
 func load() map[string]*script {
 	loaded := map[string]*script{}
 	for file, source := range fragments.Read(sources) {
@@ -63,7 +64,7 @@ func Acknowledged(ctx context.Context, c Redis, replicas int, timeout time.Durat
 	return int(n), Classify(err)
 }
 
-// milliseconds formats a lease. Fractions are cut off: in Redis it is never longer than asked for.
+// milliseconds formats a lease. Fractions are cut off: no lease in Redis is longer than asked for.
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // The messages on a lock's channel.
@@ -77,7 +78,8 @@ var publish = map[bool]string{false: "PUBLISH", true: "SPUBLISH"}
 
 var flag = map[bool]string{false: "0", true: "1"}
 
-// NoExpiry is the TTL of a lock that is held but never expires: another client may take one so.
+// NoExpiry is the TTL of a lock that is held but never expires. This library never takes a lock
+// that way; another client might.
 const NoExpiry time.Duration = -1
 
 // free is the PTTL of a key that does not exist.
@@ -87,8 +89,10 @@ const free = -2
 func ttl(milliseconds int64) time.Duration {
 	if milliseconds == free {
 		return 0
-	} else if milliseconds < 0 {
+	}
+	if milliseconds < 0 {
 		return NoExpiry
 	}
-	return time.Duration(min(milliseconds, math.MaxInt64/1_000_000)) * time.Millisecond
+	milliseconds = min(milliseconds, math.MaxInt64/int64(time.Millisecond))
+	return time.Duration(milliseconds) * time.Millisecond
 }

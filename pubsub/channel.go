@@ -23,13 +23,16 @@ const (
 
 // channel is one channel of a Hub, with the subscribers that share it. Hub.mu guards it.
 type channel struct {
-	name   string
-	phase  phase
-	paired []string // that its commands name too, set with link; replaced, never modified
+	name  string
+	phase phase
 
-	// unpaired reports, once, that paired is empty because the server refused the paired channels;
-	// else nil. Called with mu held when the server has accepted the channel: before that, the
-	// refusal may have been of the channel itself.
+	// paired are the paired channels that its commands name too. Set when the channel gets a link;
+	// replaced, never modified.
+	paired []string
+
+	// unpaired reports that paired is empty because the server refused the paired channels; nil
+	// unless it did. To be called with mu held when the server has accepted the channel: before
+	// that, the refusal may have been of the channel itself.
 	unpaired func()
 
 	subscribers []*Subscription // the next one to be woken first
@@ -105,8 +108,8 @@ func (h *Hub) pair(c *channel, paired []string) {
 	c.paired, c.unpaired = paired, nil
 }
 
-// abandon drops a channel without subscribers, or lets it linger. unsubscribe drops one that is
-// leaving. Called with mu held.
+// abandon drops a channel without subscribers, or lets it linger. One that is leaving is dropped by
+// unsubscribe. Called with mu held.
 func (h *Hub) abandon(c *channel) {
 	switch c.phase {
 	case routing, wanted:
@@ -125,8 +128,8 @@ func (h *Hub) abandon(c *channel) {
 	}
 }
 
-// requeue takes a channel off its link and has the router assign it again after a delay. It drops a
-// channel without subscribers, or of a closed hub. Called with mu held.
+// requeue takes a channel off its link and has the router assign it again after a delay. A channel
+// without subscribers, or of a closed hub, is dropped instead. Called with mu held.
 func (h *Hub) requeue(c *channel, refresh bool, delay time.Duration) {
 	if len(c.subscribers) == 0 || c.phase == dropped {
 		h.drop(c)

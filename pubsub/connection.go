@@ -26,9 +26,12 @@ type connection interface {
 }
 
 const (
-	// replyTimeout is for a server that does not reply. rueidis notices that only by its pings.
-	replyTimeout    = 10 * time.Second
-	farewellTimeout = 500 * time.Millisecond // for UNSUBSCRIBE before the connection is closed
+	// replyTimeout bounds the wait for a server that accepts commands and does not reply, which
+	// rueidis does not detect if its pings are turned off.
+	replyTimeout = 10 * time.Second
+
+	// farewellTimeout bounds the UNSUBSCRIBE before the connection is closed.
+	farewellTimeout = 500 * time.Millisecond
 )
 
 // redisConnection is a dedicated connection of rueidis. At the end it is closed and not returned to
@@ -41,9 +44,9 @@ type redisConnection struct {
 	broken  bool
 }
 
-// dialRedis blocks for at most twice the dial timeout of the client (the connection, and the
-// greeting on it), four times with RESP2. The hooks run on the reader of the connection, possibly
-// before dialRedis returns and after close.
+// dialRedis dials with a client. It blocks for at most twice the dial timeout of the client (the
+// connection, and the greeting on it), four times with RESP2. The hooks run on the reader of the
+// connection, possibly before dialRedis returns and after close.
 func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error) {
 	if client == nil {
 		return nil, errors.New("pubsub: the Route named a node without a client")
@@ -76,9 +79,9 @@ func (rc *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]
 // PINGs that rueidis sends. An empty group stands for all channels.
 //
 // It returns an error if the server must not be sent an UNSUBSCRIBE. rueidis sends a PING after
-// each, to tell where its replies end, and panics, in a goroutine of its own, when that is refused
-// for a reason that it does not know: MISCONF on a server that cannot save, MASTERDOWN on a
-// replica. Closing the connection ends the subscriptions instead.
+// each UNSUBSCRIBE, to tell where its replies end. If that PING is refused for a reason that
+// rueidis does not know, it panics, in a goroutine of its own: MISCONF on a server that cannot
+// save, MASTERDOWN on a replica. Closing the connection ends the subscriptions instead.
 func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
 	pong, err := rc.do(ctx, [][]string{nil}, func([]string) rueidis.Completed {
 		return rc.client.B().Ping().Build()

@@ -11,10 +11,11 @@ import (
 	"holdfast/internal/wait"
 )
 
-// batch is the channels of one exchange with the server.
+// batch is the channels of one exchange with the server. names are those for the command of each
+// channel: its own first, because the push for the first name is the reply to a SUBSCRIBE.
 type batch struct {
 	channels []*channel
-	names    [][]string // of each channel its own first: the push for that replies to a SUBSCRIBE
+	names    [][]string
 }
 
 // add adds a channel, which is in phase p from now on. Called with hub.mu held.
@@ -48,7 +49,8 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
-// subscribe asks the server for channels. When it replies, the hook has confirmed the accepted.
+// subscribe asks the server for channels. The hook has confirmed those that it accepts by the time
+// the replies are here.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.subscribe(h.running, b.names)
@@ -89,17 +91,7 @@ func (l *link) denied(c *channel, reply error) {
 	case len(c.paired) > 0: // the channel itself may be allowed
 		paired := c.paired
 		h.pair(c, nil)
-		c.unpaired = func() {
-			switch {
-			case !h.warned.first(paired[0]):
-			case h.options.OnUnpaired != nil:
-				h.reports = append(h.reports, func() { h.options.OnUnpaired(c.name, reply) })
-			default:
-				h.log(slog.LevelWarn, "holdfast: the server refuses the paired channels of the "+
-					"channel; it is subscribed without them", "channel", c.name, "paired", paired,
-					"error", reply, "remedy", advice(reply, paired, h.options.Sharded))
-			}
-		}
+		c.unpaired = func() { h.reportUnpaired(c.name, paired, reply) }
 		l.add(c)
 	default:
 		if h.warned.first(c.name) {
@@ -112,7 +104,21 @@ func (l *link) denied(c *channel, reply error) {
 	}
 }
 
-// unsubscribe unsubscribes channels, and subscribes again those that got a subscriber.
+// reportUnpaired reports, once, that the paired channels are refused. Called with mu held.
+func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
+	switch {
+	case !h.warned.first(paired[0]):
+	case h.options.OnUnpaired != nil:
+		h.reports = append(h.reports, func() { h.options.OnUnpaired(channel, reply) })
+	default:
+		h.log(slog.LevelWarn, "holdfast: the server refuses the paired channels of the channel; "+
+			"it is subscribed without them", "channel", channel, "paired", paired, "error", reply,
+			"remedy", advice(reply, paired, h.options.Sharded))
+	}
+}
+
+// unsubscribe unsubscribes from channels. A channel that has got a subscriber meanwhile is
+// subscribed again.
 func (l *link) unsubscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.unsubscribe(h.running, b.names)

@@ -11,12 +11,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-const DefaultLinger = time.Second // of [Options].Linger
+// DefaultLinger is the default of [Options].Linger.
+const DefaultLinger = time.Second
 
 // Options configure a [Hub]. Route is required.
 type Options struct {
-	Route   Route // finds the node of a channel
-	Sharded bool  // SSUBSCRIBE instead of SUBSCRIBE: they do not reach each other's channels
+	Route Route // finds the node of a channel; required
+
+	// Sharded selects SSUBSCRIBE instead of SUBSCRIBE. The two kinds of channel do not reach each
+	// other.
+	Sharded bool
 
 	// Linger is how long a channel stays subscribed after its last subscriber left, for one that
 	// comes back soon. A negative value unsubscribes at once. Defaults to [DefaultLinger].
@@ -24,7 +28,8 @@ type Options struct {
 
 	// Paired returns the paired channels of a channel, which are subscribed and unsubscribed
 	// together with it. A paired channel belongs to one channel, is not subscribed to by itself,
-	// and must be in the slot of its channel if channels are sharded.
+	// and must be in the slot of its channel if channels are sharded. Its messages give no permits;
+	// see OnDirect.
 	//
 	// If the server refuses the command, for instance because no ACL rule matches the paired
 	// channels, the channel is asked for again at once without them. It stays without them until
@@ -37,8 +42,8 @@ type Options struct {
 	// OnDirect, unless nil, is called with every message on a paired channel, and with the name of
 	// that channel. It runs on the reader of a connection, concurrently with those of others, and
 	// must not block. It may use the Hub, except for Close, and Subscriptions. It may take a mutex
-	// under which they are used, if Hub.Close is never called with that held. It is still called
-	// while Hub.Close waits, but not after that has returned.
+	// under which they are used; Hub.Close must not be called with such a mutex held. It is still
+	// called while Hub.Close waits, but not after that has returned.
 	OnDirect func(channel, message string)
 
 	// OnUnpaired is called, instead of a warning in the log, when a channel is subscribed without
@@ -176,6 +181,7 @@ func (h *Hub) Close() {
 	h.known.Store(0)
 	h.stop()
 	h.mu.Unlock()
+
 	h.work.Wait()
 
 	h.mu.Lock()
@@ -198,6 +204,7 @@ func (h *Hub) deliver(m rueidis.PubSubMessage) {
 		h.calls.Add(1)
 	}
 	h.mu.Unlock()
+
 	if direct {
 		defer h.calls.Done()
 		h.options.OnDirect(m.Channel, m.Message)

@@ -33,7 +33,8 @@ func advice(reply error, channels []string, sharded bool) string {
 // warnings is the set of channels whose refusal was logged. Hub.mu guards it.
 type warnings map[string]struct{}
 
-const mostWarnings = 1000 // because there may be any number of channels
+// mostWarnings bounds the set, because there may be any number of channels.
+const mostWarnings = 1000
 
 // first adds the channel to the set and reports whether it was new. A full set is cleared first: a
 // warning that repeats is better than memory that grows.

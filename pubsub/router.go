@@ -24,7 +24,8 @@ import (
 // growing delays of up to a second.
 type Route func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error)
 
-const routeTimeout = 5 * time.Second // of one call of Route
+// routeTimeout bounds one call of Route.
+const routeTimeout = 5 * time.Second
 
 // router assigns channels to links. All delays between attempts are spent here, so a link never has
 // to hold back a channel. Its goroutine exists only while there are channels to assign. Hub.mu
@@ -53,23 +54,26 @@ func (h *Hub) enqueue(c *channel, delay time.Duration) {
 func (h *Hub) route() {
 	for {
 		due, next := h.dueChannels()
-		if len(due) == 0 && next.IsZero() {
+		switch {
+		case len(due) > 0:
+			refreshed := false
+			for _, c := range due {
+				refreshed = h.assign(c, !refreshed) || refreshed
+			}
+		case next.IsZero():
 			return
-		}
-		refreshed := false
-		for _, c := range due {
-			refreshed = h.assign(c, !refreshed) || refreshed
-		}
-		select {
-		case <-time.After(time.Until(next)):
-		case <-h.router.wake:
-		case <-h.running.Done():
+		default:
+			select {
+			case <-time.After(time.Until(next)):
+			case <-h.router.wake:
+			case <-h.running.Done():
+			}
 		}
 	}
 }
 
 // dueChannels takes the channels that are due off the queue. next is when the first of the others
-// is due, or zero. When there are no channels at all, the router has stopped.
+// is due; it is zero if there are none. When the queue was empty, the router has stopped.
 func (h *Hub) dueChannels() (due []*channel, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

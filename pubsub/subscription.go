@@ -15,7 +15,7 @@ type Subscription struct {
 	permits chan struct{} // sent to under hub.mu only
 	advice  atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
 
-	// channels are those that it listens to, first the one that it was made for. Nil once the
+	// channels are those that it listens to, first the one that it was made for. It is nil once the
 	// Subscription is closed, and from the start when the hub was closed. Guarded by hub.mu.
 	channels []*channel
 }
@@ -56,7 +56,7 @@ func (s *Subscription) Close() {
 
 // Paired reports whether the channel is confirmed at present with its paired channels. It is false
 // for a channel that has none or whose paired channels the server refuses, and once the
-// Subscription or the Hub is closed. Topic.Also does not count.
+// Subscription or the Hub is closed. Of several channels only Topic.Channel counts.
 func (s *Subscription) Paired() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -64,7 +64,8 @@ func (s *Subscription) Paired() bool {
 }
 
 // permit adds a permit, and returns false if there was one to ask already. A number above 0 is no
-// reason to ask. Called with hub.mu held, or a Subscription that closes could swallow the permit.
+// reason to ask. Called with hub.mu held, so that a Subscription that is closing cannot swallow the
+// permit.
 func (s *Subscription) permit(number int64) bool {
 	// In this order: a number that is received in between leaves no permit to ask behind.
 	if s.advice.Load() == 0 && len(s.permits) > 0 {

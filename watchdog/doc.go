@@ -2,7 +2,8 @@
 //
 // A lease is a right that ends by itself unless it is renewed in time. The watchdog renews leases
 // in batches, every third of the lease time, and reports one as lost at the instant from which its
-// holder must no longer trust it. It knows no store that grants leases, only a [RenewFunc].
+// holder must no longer trust it. It knows nothing of the store that grants leases: it is given a
+// [RenewFunc].
 //
 // # What a lease may be trusted for
 //
@@ -23,7 +24,7 @@
 // The deadline is reported on time whatever a renewal is doing then: waiting for a dead node or for
 // a retry, or not running at all. A process that was stopped reports it when it continues; a caller
 // that must know at once compares [Lease.Deadline] with the clock. On systems where Go's monotonic
-// clock stands still while the machine sleeps, such as Linux, no client-side deadline sees that.
+// clock stands still while the machine sleeps, such as Linux, no client-side deadline sees a sleep.
 //
 // # The life of a lease
 //
@@ -46,10 +47,11 @@
 // a third of the lease time, so that processes that started together drift apart. A lease that is
 // held only briefly costs no call unless a tick comes meanwhile, and the number of calls does not
 // grow with the number of acquisitions. A lease that is added with less than half of the lease time
-// left, because less was asked for, is renewed early: after a third of that, with all short ones.
+// left, because less was asked for at first, is renewed early: after a third of what it has left,
+// together with all others that are short then.
 //
 // The leases are split by [Lease.Group] and cut into batches. Groups are renewed concurrently, the
 // batches of a group one after the other, by a goroutine that lives as long as there are calls to
-// make. A batch that failed is retried after a short pause, behind what was due by then, while it
-// has a lease whose deadline has not come.
+// make. A batch that failed goes to the end of the queue and is retried after a short pause, as
+// long as it has a lease whose deadline has not come. What becomes due meanwhile joins the queue.
 package watchdog

@@ -76,9 +76,11 @@ func (d *deadlines) Push(x any) {
 }
 
 func (d *deadlines) Pop() any {
-	clear((*d)[len(*d)-1:]) // else the array would keep the lease alive
-	*d = (*d)[:len(*d)-1]
-	return nil // nobody uses the result of heap.Remove
+	last := len(*d) - 1
+	l := (*d)[last]
+	(*d)[last] = nil // else the array would keep it alive
+	*d = (*d)[:last]
+	return l
 }
 
 // epoch is the instant that deadlines are counted from: a Duration can be read atomically, and
@@ -95,7 +97,7 @@ func now() time.Duration { return time.Since(epoch) }
 // in whole milliseconds. A lease of 2 ms or less is all drift.
 func Drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
-// Deadline returns the instant from which a lease must not be trusted any more that was taken or
+// Deadline returns the instant from which a lease must not be trusted any more if it was taken or
 // renewed by a request sent at start: start + lease - [Drift](lease).
 //
 // Take start from time.Now immediately before the request is sent, never after its reply. The

@@ -32,7 +32,7 @@ type Options struct {
 	// Lease is how long a lease lasts after a renewal, at least 1 ms. It is renewed every Lease/3.
 	Lease time.Duration
 
-	Renew       RenewFunc     // renews a batch of leases
+	Renew       RenewFunc     // renews a batch of leases; required
 	BatchSize   int           // the largest number of leases in one call; defaults to 100
 	CallTimeout time.Duration // bounds one call; defaults to Lease/6, which leaves time for a retry
 

@@ -28,7 +28,8 @@ type batch struct {
 var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 
 // add queues b by its due time, behind batches that are due at the same time. A batch that failed
-// then is behind all of this tick and before those of later ticks: neither starves the other.
+// is then behind all batches of this tick and before those of later ticks, and neither starves the
+// other.
 func (r *round) add(b *batch) {
 	i := len(r.queue)
 	for i > 0 && r.queue[i-1].due > b.due {
@@ -86,7 +87,7 @@ func (w *Watchdog) take(r *round) *batch {
 // retry. The number of retries is not limited: b ends when the last of its leases was renewed,
 // removed or lost.
 func (w *Watchdog) call(r *round, b *batch) {
-	start := now() // before the request, see the package comment
+	start := now() // a lease is counted from before the request, see the package comment
 	ctx, cancel := context.WithTimeout(w.ctx, w.options.CallTimeout)
 	outcomes, err := w.options.Renew(ctx, r.group, b.leases)
 	cancel()
@@ -105,7 +106,8 @@ func (w *Watchdog) call(r *round, b *batch) {
 		case l.live(t):
 			w.extend(l, deadline)
 			// If it was in flight while a tick queued the others, the next tick could be too late.
-			if l.queued = l.renew && start < w.lastTick; l.queued {
+			l.queued = l.renew && start < w.lastTick
+			if l.queued {
 				missed = append(missed, l)
 			}
 		}

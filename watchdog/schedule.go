@@ -8,7 +8,8 @@ import (
 	"holdfast/internal/wait"
 )
 
-// schedule reports deadlines and starts the rounds, whose work may block, until w closes.
+// schedule watches the clock until the watchdog closes. It reports deadlines and starts the rounds,
+// which do the work that may block.
 func (w *Watchdog) schedule() {
 	for w.ctx.Err() == nil {
 		for l := w.expired(); l != nil; l = w.expired() {
@@ -85,8 +86,8 @@ func (w *Watchdog) plan() time.Duration {
 	return next
 }
 
-// enqueue queues the renewable leases with less than limit left, unless they are in the queue.
-// Called with mu held.
+// enqueue queues the renewable leases that have less than limit left and are not queued yet. Called
+// with mu held.
 func (w *Watchdog) enqueue(t, limit time.Duration) {
 	w.nextEarly = never
 	due := make(map[string][]*Lease)

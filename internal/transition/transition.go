@@ -1,4 +1,4 @@
-// Package transition changes states by tables. What a table does not have is a bug.
+// Package transition changes states by tables. A transition that a table does not have is a bug.
 package transition
 
 import (

@@ -32,12 +32,13 @@ var ErrNoReply = &lua.Error{Class: lua.ClassUnknown, Message: "no reply from Red
 
 // Calls sends the commands of a client. All methods are safe for concurrent use.
 //
-// A caller sends its command itself, with a [Call] as its context, which ends when the budget of
-// the caller ends or the command has taken its timeout. rueidis then returns at once and keeps the
-// connection. A command allocates nothing: calls are recycled, and they share one timer.
+// A caller sends its command itself, with a [Call] as its context. That context ends when the
+// budget of the caller ends or the command has taken its timeout. rueidis then returns at once and
+// keeps the connection. A command allocates nothing: calls are recycled, and they share one timer.
 //
 // Only two things could block a caller for longer: a dial, which rueidis shares between callers,
-// and a connection with a full queue. The caller waits for a worker that sends the command, if
+// and a connection with a full queue. A worker sends the command instead, and the caller waits for
+// the worker, in these cases:
 //   - no reply came within the last moments, or the connection turns out to be lost;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
@@ -65,15 +66,18 @@ const (
 	proven = 100 * time.Millisecond
 	// minBudget is the time that a caller must have left to send a command itself.
 	minBudget = 100 * time.Millisecond
-	// mostUnderway of 1024 places in rueidis's queue are for callers, mostOfWorkers for workers,
-	// the rest for cleanups and renewals: a caller that sends must never find the queue full.
+	// mostUnderway limits the commands that callers send themselves at a time, and mostOfWorkers
+	// those of workers. rueidis's queue has 1024 places. The rest of them is for cleanups and
+	// renewals: a caller that has begun to send must never find the queue full.
 	mostUnderway, mostOfWorkers = 512, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
-	// Calls under way are checked once a tick while one takes longer than slow, and otherwise at
-	// firstTick: a thread that waits for the network with a short timer costs more than all else.
+	// Calls under way are checked every tick while one of them takes longer than slow, and
+	// otherwise firstTick after the first of them began: a thread that waits for the network with a
+	// short timer pending costs more than all else here.
 	tick, firstTick, slow = 2 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
-	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
+	// grace is the extra time for a reply once a caller should return: a healthy server sends it in
+	// that time, and the outcome is known.
 	grace = 10 * time.Millisecond
 )
 
@@ -118,7 +122,8 @@ const (
 	dialing        // rueidis has none
 )
 
-// Err is not nil once the caller should return. rueidis calls it first if it has a connection.
+// Err returns context.DeadlineExceeded once the caller should return. rueidis calls it before Done
+// if it has a connection.
 func (k *Call) Err() error {
 	k.phase.CompareAndSwap(begun, sending)
 	switch {
@@ -131,7 +136,8 @@ func (k *Call) Err() error {
 }
 
 // Done returns a channel that is closed when the caller should return. A dial calls it before Err,
-// and ends at once: other callers share it, and would fail when this one leaves. A worker dials.
+// and is ended at once: other callers share that dial, and would fail when this caller leaves. A
+// worker dials instead.
 func (k *Call) Done() <-chan struct{} {
 	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
 		return k.calls.closed
@@ -142,11 +148,13 @@ func (k *Call) Done() <-chan struct{} {
 // Value returns nil.
 func (k *Call) Value(any) any { return nil }
 
-// Deadline returns the timeout of a caller that nothing else ends: rueidis may read from the socket
-// itself then, if no other command is under way, but it closes the connection at a deadline.
+// Deadline returns the timeout for a caller that nothing else ends. rueidis may then read from the
+// socket itself, as long as no other command is under way. Other callers have none, because rueidis
+// closes the connection at a deadline.
 func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 
-// Begin returns a context for the caller to send with, and then End; nil if a worker must send.
+// Begin returns the context for a command that the caller sends itself, and then ends with
+// [Call.End]. It returns nil if a worker must send the command; see [Detach].
 func (c *Calls) Begin(b *wait.Budget) *Call {
 	now := time.Now()
 	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) || !c.direct(now) {
@@ -203,12 +211,14 @@ func (k *Call) End(err error) (State, error) {
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
 	if c.count--; c.count == 0 {
-		// To wake up once after each command was a tenth of the work of 64 processes on two cores.
+		// Else the timer would wake the process once after each command, while it waits for its
+		// lock. That was a tenth of the work of 64 processes on two cores.
 		c.armed = !c.timer.Stop()
 	}
 	c.mu.Unlock()
 	k.budget = wait.Budget{}
-	// Not if sweep has ended it, even a moment ago. A dial may keep a derived context for longer.
+	// A call that sweep has ended, even a moment ago, is not used again, nor one that began a dial:
+	// that may keep a derived context for longer.
 	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
@@ -218,7 +228,8 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// sweep ends calls: at their limit, or a moment after their context has ended or the client closes.
+// sweep ends the calls whose callers should return: at their limit, or a moment after their context
+// has ended or their client closes.
 func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()
@@ -266,7 +277,8 @@ func StateOf(err error) State {
 }
 
 // Detach sends a command from a worker, and waits for its outcome. If b ends first it returns
-// [Detached] at once, and late is called with the outcome when it is known, and otherwise not.
+// [Detached] at once, and late is called with the outcome when that is known. Otherwise late is not
+// called.
 func Detach[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
@@ -302,14 +314,16 @@ func Detach[T any](
 		outcome.value, outcome.err = command(context.Background())
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
-		return outcome.value, Detached, ErrNoReply // never set: the reply came too late
+		var none T
+		return none, Detached, ErrNoReply
 	default:
 		<-decided
 	}
 	return outcome.value, StateOf(outcome.err), outcome.err
 }
 
-// Unexplained replaces an error about a deadline that another command on the connection had.
+// Unexplained returns err for a command that had no deadline. It replaces a deadline error, which
+// belongs to another command on the same lost connection, with [ErrNoReply].
 func Unexplained(err error) error {
 	if StateOf(err) == Unconfirmed && errors.Is(err, context.DeadlineExceeded) {
 		return ErrNoReply

@@ -44,7 +44,7 @@ type Transport struct {
 	options Options
 	cluster *cluster // nil without a cluster
 	server  string   // the name of the only node, without a cluster
-	name    string   // the name in all processes; "" without one if the address may change
+	name    string   // the name in all processes; "" if it has none and its address may change
 
 	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
 	clocks    sync.Map    // of *Clock, by node
@@ -83,7 +83,7 @@ func (t *Transport) open(sharded bool) {
 	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
 	if t.GivesAway() {
 		options.OnDirect = t.options.OnGrant
-		options.Paired = func(channel string) []string { // one for announcements to all
+		options.Paired = func(channel string) []string {
 			if t.forbidden.Load() {
 				return nil
 			}
@@ -97,7 +97,8 @@ func (t *Transport) open(sharded bool) {
 	}
 }
 
-// Ready makes sure that slots and channels are known: until it has, it asks a cluster and blocks.
+// Ready makes sure that the topology and the kind of channels are known. It asks a cluster until
+// that has replied once, and blocks for that. Elsewhere there is nothing to ask.
 func (t *Transport) Ready(ctx context.Context) error {
 	if t.cluster == nil || t.asked.Load() {
 		return nil
@@ -128,7 +129,8 @@ func (t *Transport) Ready(ctx context.Context) error {
 // Clustered reports whether the Redis is a cluster.
 func (t *Transport) Clustered() bool { return t.cluster != nil }
 
-// Name returns the name of the Redis in all processes; "" if there is none.
+// Name returns the name of the Redis in all processes; "" if it has none and its address may
+// change.
 func (t *Transport) Name() string { return t.name }
 
 // Slot returns the slot of a lock on a cluster, 0 elsewhere.
@@ -139,8 +141,9 @@ func (t *Transport) Slot(lock string) uint16 {
 	return lua.Slot(lock)
 }
 
-// Node returns the node that serves a lock. It does not ask: the caller's lease runs. Leases with
-// one node are renewed together; if that is unknown or outdated, still well, in smaller batches.
+// Node returns the node that serves a lock. Leases with one node are renewed together. If the node
+// is unknown or outdated, renewals still reach the right one, in smaller batches. Node does not ask
+// the cluster: the caller holds the lock already, and its lease runs.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
@@ -170,7 +173,8 @@ func (t *Transport) Permanent(err error) bool {
 	return permanent && (!errors.As(err, &refusal) || refusal.Code != "READONLY")
 }
 
-// Subscribe starts listening; nil while the kind of channels is not known, silent after Close.
+// Subscribe starts listening. It returns nil while the kind of channels is not known. After Close
+// there are no messages.
 func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	if hub := t.hub.Load(); hub != nil {
 		return hub.Subscribe(to)
@@ -223,8 +227,9 @@ func (t *Transport) Sharded() bool { return t.sharded.Load() }
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
 func (t *Transport) HandsOver() bool { return t.options.HandsOver && !t.forbidden.Load() }
 
-// GivesAway reports whether a release may give a lock to waiters of other clients. A cluster with
-// classic channels forwards messages between its nodes, and does not say who received them.
+// GivesAway reports whether a release may give a lock to waiters of other clients. On a cluster
+// with classic channels it may not: the cluster forwards messages between its nodes, and does not
+// say who received them.
 func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }

@@ -1,7 +1,8 @@
 // Package waitqueue has the local queues of callers that wait for a lock in this process, and the
 // hand-over of a lock from its holder to one of them. It knows neither Redis nor kinds of locks.
 //
-// Only the head of a queue asks the server. What it learns is for all, also after it has left.
+// Only the head of a queue asks the server; the others would get the same reply. What the head
+// learns stays with the queue, so a new head need not ask again.
 //
 // # States
 //
@@ -26,13 +27,15 @@
 //
 //   - Within a process the release names the head of the local queue as its successor ([Offer]),
 //     and the reply to the release is the acquisition.
-//   - Between processes the head of each local queue is registered on the server, and a release
-//     grants the lock to the oldest registration: a [Message] to its client is the acquisition.
+//   - Between processes the head of each local queue is registered on the server, and a release in
+//     another process grants the lock to the oldest registration: a [Message] to its client is the
+//     acquisition.
 //
 // # Why that is safe
 //
-// Each acquisition has an owner's name of its own, and what gives it the lock makes it the only
-// owner. One that did not ask must not trust its lease for longer than the server keeps it:
+// The name of an owner belongs to one acquisition, and every command that gives it the lock makes
+// it the only owner. At any time one owner has the lock on the server. What remains is that an
+// owner that did not ask must not trust its lease for longer than the server keeps it:
 //
 //   - A successor learns of its lock from the reply to the release, and counts its lease from
 //     before that command was sent.
@@ -48,8 +51,8 @@
 //   - When a waiter leaves that may be registered or may have the lock, both are given up in the
 //     background: see [Waiter.Leave]. If a release that names it is under way, the cleanup waits
 //     for its outcome, since the release may be repeated until then: see [Offer.Settle].
-//   - A message for an owner that neither waits nor holds, because the request that registered it
-//     was executed late: the lock is then released.
+//   - A message may arrive for an owner that neither waits nor holds, because the request that
+//     registered it was executed late. The lock is then released.
 //   - A client that is gone hears no message: the server tells the release, which tries the next
 //     one. A client that is connected but stopped has the lock for its lease, which in watchdog
 //     mode is short until the first renewal.

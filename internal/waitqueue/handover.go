@@ -42,8 +42,9 @@ type Offer[Name comparable, Data any] struct {
 	First     bool                // it comes before waiters in other processes
 }
 
-// Offer picks the head of a queue as the successor of a release that is about to be sent, or that
-// may register it instead if registers is set. If it finds one, the caller calls Settle.
+// Offer picks the head of a queue as the successor of a release that is about to be sent. registers
+// says that the release may register it instead. If the offer has a successor, the caller calls
+// Settle.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
 	o := Offer[Name, Data]{Streak: s}
 	if qs.slot(name).queues.Load() == 0 {
@@ -66,8 +67,9 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	return o
 }
 
-// After returns the successor's streak, by a release that was sent at the given time. began is its
-// Streak.Began if noted. What comes first within the process has other bounds, and is not in Count.
+// After returns the streak once the successor holds the lock, by a release that was sent at the
+// given time. began is Streak.Began if the release has noted it. An offer that is First does not
+// count towards Count: it has bounds of its own.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.Streak
 	if !o.First {
@@ -134,7 +136,8 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	return false
 }
 
-// readMessages handles messages once the ticket of the waiter is certain. qs.mu must be held.
+// readMessages handles the messages that arrived while the ticket of the waiter was not certain,
+// once it is. qs.mu must be held.
 func (w *Waiter[Name, Data]) readMessages() {
 	if w.state.asking() || w.state == Offered {
 		return
@@ -152,7 +155,8 @@ func (w *Waiter[Name, Data]) readMessages() {
 	w.unread = nil
 }
 
-// Deliver passes a message to its waiter, if the waiter's queue matches; false if there is none.
+// Deliver passes a message to its waiter, if the waiter's queue matches. It returns false if nobody
+// in this process waits for the message.
 func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -165,8 +169,9 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	return true
 }
 
-// Ask notes that the waiter sends a request, and reports whether that may register it: registers is
-// set, and the waiter hears grants or may be registered, which the request ends if it succeeds.
+// Ask notes that the waiter is about to send a request, and reports whether the request may
+// register it. It may if registers is set, and if the waiter can hear grants or may be registered
+// already: in that case the request removes the registration when it acquires the lock.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Queues has a client's local queues, by what is waited for. It is safe for concurrent use.
+// Queues has the local queues of a client, by the name of what is waited for. Data is what a queue
+// knows about that. All methods are safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
 	seed       maphash.Seed
 	slots      [8192]slot
@@ -28,7 +29,7 @@ type Queue[Name comparable, Data any] struct {
 	all     *Queues[Name, Data]
 	name    Name
 	waiters *list.List // of *Waiter; the front is the head
-	data    Data       // what is known about what is waited for
+	data    Data
 
 	refusals int  // how often a request was refused
 	refused  bool // the last reply was a refusal, which also applies to waiters that join now
@@ -44,7 +45,8 @@ func (qs *Queues[Name, Data]) slot(name Name) *slot {
 	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
 }
 
-// Try reports whether no other caller waits or tries: this one may ask, and then calls EndTry.
+// Try reports whether the caller may ask for the lock without joining the queue: no other caller
+// waits or tries. If it returns true, the caller calls EndTry afterwards.
 func (qs *Queues[Name, Data]) Try(name Name) bool {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
@@ -84,7 +86,7 @@ func (qs *Queues[Name, Data]) Join(
 	return w
 }
 
-// head returns the first waiter; nil if there is no queue or no waiter.
+// head returns the first waiter of a queue; nil if there is no queue or no waiter.
 func (q *Queue[Name, Data]) head() *Waiter[Name, Data] {
 	if q == nil || q.waiters.Len() == 0 {
 		return nil
@@ -99,7 +101,8 @@ func (q *Queue[Name, Data]) Do(f func(*Data)) {
 	f(&q.data)
 }
 
-// Answered records whether the head was refused last; false also if a waiter acquired the lock.
+// Answered records whether the last request of the head was refused. It is called with false also
+// when a waiter of this process has acquired the lock.
 func (q *Queue[Name, Data]) Answered(refused bool) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -109,7 +112,8 @@ func (q *Queue[Name, Data]) Answered(refused bool) {
 	}
 }
 
-// Waiter is one caller in a queue. Others only read the exported fields, which do not change.
+// Waiter is one caller in a queue. Only the goroutine of that caller uses it; releases read the
+// exported fields, which do not change.
 type Waiter[Name comparable, Data any] struct {
 	Owner string
 	Lease time.Duration // of the lock that it is given
@@ -144,8 +148,8 @@ const (
 // Queue returns the queue of the waiter.
 func (w *Waiter[Name, Data]) Queue() *Queue[Name, Data] { return w.queue }
 
-// Waited reports whether the waiter had to wait: a request, its own or of a head before it, was
-// refused since it joined, or the last one before it joined was.
+// Waited reports whether the waiter had to wait: since it joined, a request was refused, its own or
+// that of a head before it. It also had to if the last request before it joined was refused.
 func (w *Waiter[Name, Data]) Waited() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
