@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
 	"holdfast/internal/transport"
-	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -105,11 +103,11 @@ func (bt *batch) ask() error {
 	if state == transport.Unconfirmed || state == transport.Abandoned {
 		bt.undo(state == transport.Abandoned)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		bt.failure = err
 		return bt.ended()
-	case got.index < 0:
+	}
+	if got.index < 0 {
 		return nil
 	}
 	p, holder := bt.parts[got.index], got.holder
@@ -143,6 +141,7 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 			"%w: the locks were taken, but the reply took longer than the lease of %v",
 			ErrOutcomeUnknown, bt.request.lease)
 	}
+	holds = make([]*Hold, 0, len(bt.parts))
 	for i, p := range bt.parts {
 		if p.held == nil {
 			a := bt.fresh
@@ -153,7 +152,8 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 			holds = append(holds, a.begin(bt.budget.Ctx, deadline, bt.renew))
 		} else if hold, err := p.held.push(bt.budget.Ctx, deadline, bt.renew); err == nil {
 			holds = append(holds, hold)
-		} else { // it was lost, or released by another goroutine of the owner, before the reply
+		} else {
+			// It was lost, or released by another goroutine of the owner, before the reply arrived.
 			failure = err
 		}
 	}
@@ -172,92 +172,4 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 		}
 	}
 	return nil, failure
-}
-
-// partRelease is the release of one lock of a batch, to a number of levels.
-type partRelease struct {
-	*acquisition
-	left int
-	err  *error
-}
-
-// releaseBatch releases holds of several plain locks of one client and slot, with one script. It
-// returns one error for each.
-func releaseBatch(holds []*Hold) []error {
-	errs := make([]error, len(holds))
-	c := holds[0].acquisition.(*acquisition).client
-	b := wait.NewBudget(context.Background(), nil, c.options.CommandTimeout)
-	defer b.Stop()
-	releases := make([]partRelease, 0, len(holds))
-	// Another call of the owner has locked the session of these, perhaps for long. No session stays
-	// locked while this call is blocked on another.
-	var busy []int
-	for i, h := range holds {
-		a := h.acquisition.(*acquisition)
-		if !h.beginRelease() {
-			errs[i] = ofEnded(ErrReleased)
-		} else if !a.session.TryLock() {
-			busy = append(busy, i)
-		} else if left, err := a.releaseLevel(h); err == nil {
-			releases = append(releases, partRelease{a, left, &errs[i]})
-		} else {
-			errs[i] = err
-			a.session.Unlock()
-		}
-	}
-	if len(releases) > 0 {
-		c.sendBatch(b, releases)
-	}
-	for _, p := range releases {
-		if p.left == 0 {
-			p.cleanUpLate()
-		}
-		p.session.Unlock()
-	}
-	var blocked sync.WaitGroup
-	for _, i := range busy {
-		blocked.Go(func() { errs[i] = holds[i].acquisition.Release(holds[i]) })
-	}
-	blocked.Wait()
-	for i, h := range holds {
-		wrap(&errs[i], h.Name())
-	}
-	return errs
-}
-
-// sendBatch sends the releases, whose sessions are locked. Those without a reply or refused are
-// sent again one by one: one lock may be the reason, such as a key that the ACL forbids, and while
-// a slot moves, keys may be reached one by one but not together.
-func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
-	commands := make([]lua.BatchPart, len(releases))
-	for i, p := range releases {
-		commands[i] = lua.BatchPart{Lock: p.lock.name, Channel: p.lock.waiting.topic.Channel,
-			Owner: p.owner, Count: p.left}
-	}
-	type replies = []lua.BatchReleased
-	got, state, err := transport.Do(c.calls, b, func(ctx context.Context) (replies, error) {
-		return lua.ReleaseBatch(ctx, c.redis, c.transport.Sharded(), commands)
-	}, func(got replies, err error) {
-		for i, p := range releases {
-			if err == nil {
-				p.sentDetached(p.left, got[i].Err)
-			} else {
-				p.sentDetached(p.left, err)
-			}
-		}
-	})
-	for i, p := range releases {
-		switch {
-		case state == transport.Detached:
-			*p.err = c.noReply()
-			if p.left == 0 {
-				p.step(giveUp)
-			}
-		case err == nil && got[i].Err == nil:
-			*p.err = p.sent(got[i].Released, p.left, false)
-		default:
-			unknown := state == transport.Unconfirmed || state == transport.Abandoned
-			*p.err = p.send(b, p.left, unknown)
-		}
-	}
 }

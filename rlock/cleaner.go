@@ -49,14 +49,29 @@ type lane struct {
 	tries wait.Backoff // between failed commands
 }
 
-// add schedules a cleanup, without blocking. Once the client is closed it does nothing.
+// lane returns the key of the lane of a cleanup: its session, which sends one command at a time, or
+// its lock if one command removes many. It returns nil if the cleanup has a lane of its own.
+func (cu cleanup) lane() any {
+	switch {
+	case cu.session != nil:
+		return cu.session
+	case cu.lock.cleanups > 1:
+		return queueName{cu.lock.family, cu.lock.name}
+	default:
+		return nil
+	}
+}
+
+// add schedules a cleanup, without blocking. Once the client is closed it does nothing: the lease
+// runs out.
 func (cl *cleaner) add(cu cleanup) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.join(cu)
 }
 
-// close ends all pauses. The client has begun to close: each cleanup gets one more try.
+// close ends all pauses. Cleanups that fail from now on are not tried again, so each gets one more
+// try. The client has begun to close.
 func (cl *cleaner) close() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -72,12 +87,7 @@ func (cl *cleaner) join(cu cleanup) {
 	if cl.over {
 		return
 	}
-	var key any // nil for a lane of its own
-	if cu.session != nil {
-		key = cu.session // it sends one command at a time
-	} else if cu.lock.cleanups > 1 {
-		key = queueName{cu.lock.family, cu.lock.name}
-	}
+	key := cu.lane()
 	if ln := cl.lanes[key]; ln != nil {
 		ln.items = append(ln.items, cu)
 		return
@@ -90,7 +100,8 @@ func (cl *cleaner) join(cu cleanup) {
 }
 
 // mostAtOnce limits the cleanup commands of a client at a time. Callers may leave at any rate,
-// however slow the replies are, and what they left blocks others until it is removed.
+// however slow the replies are. One command at a time would be too slow, because what they left
+// blocks others until it is removed.
 const mostAtOnce = 64
 
 // schedule has a lane served as soon as a worker can. cl.mu must be held.
@@ -101,10 +112,13 @@ func (cl *cleaner) schedule(ln *lane) {
 	case cl.client.tasks.Go(cl.work):
 		cl.workers++
 	default:
-		// No task of the client is under way any more, and none can begin.
-		cl.over, cl.ready, cl.lanes = true, nil, nil
+		cl.stop() // no task of the client is under way any more, and none can begin
 	}
 }
+
+// stop forgets everything: the client is closed, or the server hung while it closed. cl.mu must be
+// held.
+func (cl *cleaner) stop() { cl.over, cl.ready, cl.lanes = true, nil, nil }
 
 // pause calls then after d, or as soon as the client closes. cl.mu must be held, and is held when
 // then is called.
@@ -141,12 +155,13 @@ func (cl *cleaner) work() {
 }
 
 // longestDelay is the longest pause between failed commands of a lane: others wait for its lock.
-// With more than 1,250 pauses, as of a server that is down, it grows with their number, up to 1 s.
+// With more than 1,250 pauses it grows with their number, up to one second, so that fewer commands
+// go to a server that is down.
 const longestDelay = 250 * time.Millisecond
 
 // serve sends one command for the first cleanups of a lane, and schedules the lane again unless it
-// is empty. While the client closes, it gives up all once the server has hung. cl.mu must be held;
-// it is unlocked meanwhile.
+// is empty. When the client closes, each cleanup gets one more try, and none once the server has
+// hung. cl.mu must be held; it is unlocked meanwhile.
 func (cl *cleaner) serve(ln *lane) {
 	n := min(len(ln.items), max(1, ln.items[0].lock.cleanups))
 	batch := ln.items[:n:n]
@@ -161,7 +176,7 @@ func (cl *cleaner) serve(ln *lane) {
 
 	switch {
 	case closing && !done && time.Since(began) > cl.client.options.CommandTimeout:
-		cl.over, cl.ready, cl.lanes = true, nil, nil
+		cl.stop()
 	case closing:
 	case done:
 		ln.tries = wait.Backoff{}
@@ -183,8 +198,8 @@ func (cl *cleaner) serve(ln *lane) {
 	}
 }
 
-// repeat schedules a cleanup once more. The more there are and the older it is, the longer the
-// pause. cl.mu must be held.
+// repeat schedules a cleanup once more. Repetitions are spaced out: the more pauses there are, and
+// the older the cleanup is, the longer the pause. cl.mu must be held.
 func (cl *cleaner) repeat(cu cleanup) {
 	if cu.since.IsZero() {
 		cu.since = time.Now()

@@ -19,10 +19,10 @@ import (
 	"holdfast/watchdog"
 )
 
-// Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It never closes
-// the rueidis client it is given. One Client per process and Redis is enough; it is safe for
-// concurrent use. Holds of different clients never mix, even within a process: in Redis each client
-// has a random UUID.
+// Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It uses the
+// rueidis client it is given and never closes it. One Client per process and Redis is enough; it is
+// safe for concurrent use. Holds of different clients never mix, even within a process: in Redis a
+// client is identified by a random UUID.
 type Client struct {
 	id      string
 	redis   rueidis.Client
@@ -41,8 +41,9 @@ type Client struct {
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
 
-	close           sync.Once
-	closing, closed chan struct{} // closed when Close begins, and when everything has ended
+	closing chan struct{} // closed when Close begins
+	close   sync.Once
+	closed  chan struct{} // closed when everything has ended
 
 	publishRefused  atomic.Bool               // already reported
 	renewalReported atomic.Pointer[time.Time] // when a failed renewal was last reported
@@ -95,12 +96,12 @@ func (c *Client) ID() string { return c.id }
 // Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end
 // with the cause ErrClosed. Waits end at once, except one whose context cannot end and whose
 // request is under way: that ends with the reply, at the latest after Options.CommandTimeout. Close
-// and any further call block until all background work has ended. If ctx ends first, they return
-// its error, and the closing continues.
+// blocks until all background work has ended. If ctx ends first, it returns ctx's error, and the
+// closing continues. A further call blocks in the same way.
 //
-// Locks stay held until their leases run out or their holds are released. Unlock still works, but
-// nothing may continue in the background: on a server that does not reply it takes until rueidis
-// gives up. With Options.ReleaseOnClose the locks are released first.
+// Locks that are held stay held until their leases run out, or until their holds are released.
+// Unlock still works, but nothing may continue in the background: on a server that does not reply
+// it takes until rueidis gives up. With Options.ReleaseOnClose the locks are released first.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {
 		close(c.closing)
@@ -114,24 +115,15 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 }
 
+// isClosing reports whether Close has begun.
 func (c *Client) isClosing() bool { return wait.Fired(c.closing) }
 
 // shutdown ends the background work. Each step ends what gives work to the next.
 func (c *Client) shutdown() {
 	defer close(c.closed)
 	c.cleaner.close()
-	hung := make(map[string]bool) // nodes whose other locks would time out as well
-	for _, a := range c.acquisitions() {
-		node := c.transport.Node(a.lock.name)
-		if !c.options.ReleaseOnClose || hung[node] {
-			continue
-		}
-		err := a.releaseWhole()
-		if err != nil && !errors.Is(err, ErrLost) {
-			c.warn("holdfast: lock not released on close; it is free when its lease ends",
-				"lock", a.lock.name, "owner", a.owner, "error", err)
-		}
-		hung[node] = errors.Is(err, ErrOutcomeUnknown)
+	if c.options.ReleaseOnClose {
+		c.releaseAll()
 	}
 	c.watchdog.Close()
 	for _, a := range c.acquisitions() {
@@ -141,7 +133,25 @@ func (c *Client) shutdown() {
 	c.transport.Close()
 }
 
-// warn logs in the background: a log handler may block, for example on a full pipe.
+// releaseAll releases every hold of this client.
+func (c *Client) releaseAll() {
+	hung := make(map[string]bool) // nodes whose other locks would time out as well
+	for _, a := range c.acquisitions() {
+		node := c.transport.Node(a.lock.name)
+		if hung[node] {
+			continue
+		}
+		err := a.releaseWhole()
+		if err != nil && !errors.Is(err, ErrLost) {
+			c.warn("holdfast: lock not released on close; it is free when its lease ends",
+				"lock", a.lock.name, "owner", a.owner, "error", err)
+		}
+		hung[node] = errors.Is(err, ErrOutcomeUnknown)
+	}
+}
+
+// warn logs in the background. A log handler may block, for example on a full pipe, and callers
+// have deadlines to meet.
 func (c *Client) warn(message string, details ...any) {
 	log := func() { c.options.Logger.Warn(message, details...) }
 	if !c.tasks.Go(log) {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Do acquires lock with TryLock(ctx, wait, lease), and only then calls fn, with the hold's context.
-// It releases the hold when fn returns or panics.
+// Do runs fn under the lock: it acquires lock with TryLock(ctx, wait, lease), calls fn with the
+// hold's context, and releases the hold when fn returns or panics. fn is not called if the lock was
+// not acquired.
 //
 // It returns fn's error joined with the release's. A loss of the lock while fn ran is thus reported
 // ([ErrLost]) even if fn did not notice: then fn's work may have overlapped with another holder's.

@@ -18,17 +18,18 @@
 // without an owner gets a new one for each acquisition. Goroutines that share an owner do not
 // exclude each other.
 //
-// In Redis an owner is "<client id>:<token>", with a new token for each acquisition of a free lock,
-// where Redisson reuses the id of the thread: a release that was given up, and is delivered late by
-// a connection thought dead, must not find a later acquisition of the same owner.
+// In Redis an owner is "<client id>:<token>", with a new token for each acquisition of a free lock.
+// (Redisson reuses the id of the thread.) A release that was given up, and is delivered late by a
+// connection thought dead, must not find a later acquisition of the same owner.
 //
 // # Kinds of locks
 //
-// All kinds are a [Lock], and their holds are a [Hold].
+// All kinds are used in the same way, through [Lock], and their holds are a [Hold].
 //
 //   - A plain lock ([Client.NewLock]) goes to the caller that has waited longest, or, if clients of
 //     other libraries wait as well, to whichever is quickest after a release. It costs least.
-//   - A fair lock ([Client.NewFairLock]) goes to waiters of all processes in the order of arrival.
+//   - A fair lock ([Client.NewFairLock]) goes to waiters in the order of their arrival, across all
+//     processes.
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
 //   - A fenced lock ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses
 //     writes of earlier ones.
@@ -38,8 +39,8 @@
 // on several servers. Both implement [Locker], and their holds are a Hold, too.
 //
 // Use a name for one kind only. Locks of different kinds with the same name exclude each other,
-// even for one owner, but do not always wake each other: waiters then ask again after 5 s at the
-// latest.
+// even for one owner, which does not re-enter across kinds. They do not always wake each other;
+// waiters then ask again after 5 s at the latest.
 //
 // # What a hold promises, and for how long
 //
@@ -58,9 +59,11 @@
 //	                         ▼
 //	                   held, deeper ── Unlock ──▶ held
 //
-// A release is also lost if Redis says that the lock was gone before it. A hold ends with
-// [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its client is closed
-// it ends with [ErrClosed]: the lock stays until its lease runs out, and is not renewed.
+// A release is also lost if Redis says that the lock was gone before it.
+//
+// A hold ends with [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its
+// client is closed it ends with [ErrClosed]: the lock stays until its lease runs out, and is not
+// renewed.
 //
 // It does not promise that a process notices in time. A process that is stopped past its deadline
 // notices only when it runs again, and a write it sent before may arrive afterwards. [Hold.Valid]
@@ -70,13 +73,14 @@
 // # Waiting
 //
 // Waiters do not poll. Of the waiters for a lock in one process only the first asks Redis. It
-// sleeps until a message on the lock's channel wakes it, the subscription was interrupted or the
-// holder's lease should be over, and never longer than 5 s.
+// listens on the lock's channel and sleeps until an unlock message wakes it or the holder's lease
+// should be over, and never longer than 5 s. After an interruption of the subscription it asks
+// again.
 //
 // A release gives a plain, fenced or write lock to that waiter by the same command if it can, or a
-// plain or fenced one to the first waiter in another process; see [HandOver]. Other waiters are
-// told only if its lease is shorter than 5 s, by a number on the channel: when to ask again, in
-// case the new owner dies.
+// plain or fenced one to the first waiter in another process; see [HandOver]. Other waiters are not
+// told of a hand-over, unless its lease is shorter than 5 s: then a number on the channel tells
+// them when to ask again, in case the new owner dies.
 //
 // Waiters for a fair lock queue in Redis instead. Each listens on a channel of its own and asks at
 // least every 5 s to stay in the queue; Redis removes it when its wait is over.
@@ -84,10 +88,11 @@
 // # Failures
 //
 // Each command may be repeated without harm, because it carries the hold count that it is to leave
-// behind. A command whose outcome is unknown is repeated while its caller waits, and then undone in
-// the background.
+// behind. A command whose outcome is unknown is repeated while its caller waits, and undone in the
+// background once the caller has left.
 //
-// One case remains open. A writer that reads needs one name for both locks. A release of its read
-// lock that was given up, and arrives after it has acquired the read lock again, releases that one.
-// Nobody else gets in while the owner writes, and the hold ends with [ErrLost] when it stops.
+// One case remains open. A writer that reads has one name for both locks, because it could not read
+// otherwise. A release of its read lock that was given up, and arrives after the same writer has
+// acquired the read lock again, releases that one. Nobody else gets in while the owner writes, and
+// the hold ends with [ErrLost] when it stops writing.
 package rlock

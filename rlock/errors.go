@@ -11,17 +11,21 @@ import (
 	"holdfast/watchdog"
 )
 
-// Errors that callers decide by. Test for them with [errors.Is]: returned errors say more.
+// Errors that callers decide by. Test for them with [errors.Is]; the errors of this package carry
+// more detail.
 var (
 	// ErrNotAcquired reports that another owner held the lock until the wait was over. The error is
-	// a *[HeldError] or [ErrUpgrade], and also matches the error of a context that ended the wait.
+	// a *[HeldError], unless it is [ErrUpgrade], and also matches the error of a context that ended
+	// the wait.
 	ErrNotAcquired = errors.New("lock not acquired")
 
-	// ErrNotHeld reports that this Hold was released before, or that the context's owner has none.
+	// ErrNotHeld reports that there is nothing to release: this Hold was released before, or the
+	// context's owner has no hold.
 	ErrNotHeld = errors.New("lock not held")
 
-	// ErrLost reports that a lock that was held can no longer be trusted: its lease ran out, it was
-	// force-unlocked, or its key is gone. The error, and the context's cause, is a *[LostError].
+	// ErrLost reports that the lock was held and can no longer be trusted: its lease ran out, or it
+	// was force-unlocked, or its key is gone. The error, and the cause of the hold's context, is a
+	// *[LostError].
 	ErrLost = errors.New("lock lost")
 
 	// ErrReleased reports that the hold was released. It is the cause of the hold's context, and
@@ -36,8 +40,9 @@ var (
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
 	// ErrUpgrade reports that the context's owner holds the read lock and asked for the write lock
-	// of the same name: it would wait for itself. A writer may read, however. The error also
-	// matches [ErrNotAcquired]; test for ErrUpgrade first, because waiting does not help.
+	// of the same name: it would wait for itself. Release the read lock first, or begin with the
+	// write lock: a writer may read. The error also matches [ErrNotAcquired]; test for ErrUpgrade
+	// first, because waiting does not help.
 	ErrUpgrade = errors.New(
 		"a read lock cannot become a write lock: release it first, or begin with the write lock")
 
@@ -49,6 +54,7 @@ var (
 	ErrInvalid = errors.New("invalid argument")
 )
 
+// invalid returns an ErrInvalid.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
@@ -64,8 +70,8 @@ var (
 	ErrGone = watchdog.ErrGone
 )
 
-// ServerError describes a command that Redis refused or did not reply to. Class says whether that
-// passes by itself, and Advice what to do if not. Find it with [errors.As].
+// ServerError describes a command that Redis refused or did not reply to. Its Class says whether
+// that passes by itself, and its Advice what to do if not. Find it in an error with [errors.As].
 type ServerError = lua.Error
 
 // Class classifies a [ServerError] for a caller that wants a lock.
@@ -73,7 +79,8 @@ type Class = lua.Class
 
 // The classes of errors.
 const (
-	// ClassUnknown means that the command may have been sent, and executed.
+	// ClassUnknown means that the command was sent, or may have been. Whether it was executed is
+	// not known.
 	ClassUnknown = lua.ClassUnknown
 	// ClassTemporary means that it was not executed, for a reason that should pass.
 	ClassTemporary = lua.ClassTemporary
@@ -81,15 +88,17 @@ const (
 	ClassPermanent = lua.ClassPermanent
 )
 
-// HeldError tells who holds the lock, and for how much longer. It matches [ErrNotAcquired].
+// HeldError tells who holds the lock that could not be acquired, and for how much longer. It
+// matches [ErrNotAcquired].
 type HeldError struct {
 	Lock  string
 	Owner string // "<client id>:<token>"; "" if nothing was heard while waiting
 	// TTL is what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it
 	// never ends.
 	TTL time.Duration
-	// Next reports that Owner waits and comes first: as the head of a fair lock's queue, or a
-	// writer that readers step back for; with Owner "" readers that waited for a writer.
+	// Next reports that Owner waits for the lock and comes first: as the head of a fair lock's
+	// queue, or a writer that readers step back for. With Owner "" readers that waited for a writer
+	// come first.
 	Next  bool
 	busy  bool  // another call of this owner was still under way
 	cause error // why the wait ended; nil if its time was over
@@ -120,12 +129,11 @@ func (e *HeldError) Error() string {
 	switch {
 	case e.cause != nil:
 		return fmt.Sprintf("not acquired, %s: %s", withoutPrefix(e.cause), held)
-	case !e.Next && e.Owner != "":
-		held += "; wait longer or shorten its lease"
+	case e.Next, e.Owner == "":
+		return "not acquired: " + held + "; wait longer"
 	default:
-		held += "; wait longer"
+		return "not acquired: " + held + "; wait longer or shorten its lease"
 	}
-	return "not acquired: " + held
 }
 
 // Unwrap returns [ErrNotAcquired], and the context's error if a context ended the wait.
@@ -136,7 +144,8 @@ func (e *HeldError) Unwrap() []error {
 	return []error{ErrNotAcquired, e.cause}
 }
 
-// ReplicationError reports how many replicas acknowledged in time. It matches [ErrNotReplicated].
+// ReplicationError reports how many replicas acknowledged an acquisition in time. It matches
+// [ErrNotReplicated].
 type ReplicationError struct {
 	Lock      string
 	Want, Got int
@@ -155,8 +164,10 @@ func (re *ReplicationError) Unwrap() error { return ErrNotReplicated }
 
 // LostError reports why a lock was lost. It matches [ErrLost].
 type LostError struct {
-	Lock   string
-	Reason error // ErrExpired, ErrGone, a ForceUnlock of this client, or an unconfirmed release
+	Lock string
+	// Reason is ErrExpired, ErrGone, a ForceUnlock of this client, or an earlier release that is
+	// unconfirmed.
+	Reason error
 }
 
 // Error returns the lock and the reason.
@@ -172,15 +183,20 @@ func withoutPrefix(err error) string {
 // Unwrap returns [ErrLost] and the reason.
 func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 
-// errBusy reports that another call has locked the owner's session for too long. The command was
-// not sent; a release is sent in the background.
+// errBusy reports that another call has locked the owner's session for too long, so that the
+// command was not sent by its caller. A release is sent in the background instead.
 var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
 	ErrOutcomeUnknown)
 
-// wrap adds the lock to an error, once per exported function, unless the error names it already.
+// wrap adds the lock to an error that leaves the package. It is deferred once per exported
+// function.
 func wrap(err *error, lock string) {
-	lost, ok := (*err).(*LostError) //nolint:errorlint // one inside may be that of a context
-	if *err != nil && (!ok || lost.Lock != lock) {
-		*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)
+	if *err == nil {
+		return
 	}
+	lost, ok := (*err).(*LostError) //nolint:errorlint // one inside may be that of a context
+	if ok && lost.Lock == lock {
+		return // it names its lock already
+	}
+	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)
 }

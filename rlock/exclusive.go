@@ -61,16 +61,16 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// send releases the lock: once more without the hand-over, if it was refused because of that.
+// send sends a release. If it was refused because of the hand-over, send repeats it once without.
 func (k exclusive) send(
 	ctx context.Context, owner string, count int, h lua.HandOver,
 ) (lua.Released, error) {
 	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
 	if needsNoHandOver(err) {
-		refusal := err
-		h = lua.HandOver{Sharded: h.Sharded}
+		refusal, t := err, k.client.transport
+		h = lua.HandOver{Sharded: t.Sharded()}
 		released, err = k.scripts.Release(ctx, k.client.redis, owner, count, h)
-		k.client.transport.Forbid(refusal, err)
+		t.Forbid(refusal, err)
 	}
 	return released, err
 }

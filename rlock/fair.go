@@ -44,7 +44,8 @@ func (c *Client) NewFairLock(name string) *Lock {
 type fair struct{ exclusive }
 
 func (k fair) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
-	if k.client.fairNames.use(k.name) { // not refused: the names may be shared with Redisson
+	// Only warn: the lock is not refused, because the names may be shared with Redisson.
+	if k.client.fairNames.use(k.name) {
 		k.client.warn("holdfast: two fair locks share one queue, since their names differ in "+
 			"braces only: who waits for one keeps the other from everybody else; use one of the "+
 			"two names", "lock", k.name, "queue", lua.QueueKey(k.name))
@@ -94,7 +95,8 @@ func (k fair) script() lua.Fair {
 // mostNames bounds the number of names kept. When it is exceeded, all are forgotten.
 const mostNames = 1024
 
-// namesakes finds fair locks that share a queue.
+// namesakes finds fair locks that share a queue: by Redisson's rule "x" and "{x}" have the same
+// key.
 type namesakes struct {
 	mu   sync.Mutex
 	used map[string]bool // guarded by mu

@@ -6,6 +6,7 @@ import "holdfast/internal/hooks"
 func init() {
 	hooks.Set(hooks.Hooks[*Lock, *Hold]{
 		OnEnd: (*Hold).onEnd,
+		// The closing of its client may be why a hold has ended.
 		IsClosing: func(h *Hold) bool {
 			a, ours := h.acquisition.(*acquisition)
 			return ours && a.client.isClosing()

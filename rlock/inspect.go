@@ -18,19 +18,24 @@ const NoExpiry = lua.NoExpiry
 // Info is the state of a lock in Redis at the time of the call. It may be outdated when it is read:
 // decide by acquiring, not by inspecting.
 type Info struct {
-	Name   string // of the lock
-	Locked bool   // the lock is held
-	Owner  string // "<client id>:<token>", of any one of several readers; "" if the lock is free
-	Count  int    // the number of levels that Owner holds
+	Name   string // the name of the lock
+	Locked bool   // whether the lock is held
+	// Owner is the owner, as "<client id>:<token>"; "" if the lock is free. If there are several
+	// readers it is one of them.
+	Owner string
+	Count int // the number of levels that Owner holds
 	// Readers has the owners that hold the read lock, with their levels; nil for other locks, and
 	// if there are no readers.
 	Readers map[string]int
 	Mode    string // "read" or "write" if the name is in use as a read-write lock, else ""
-	// TTL is what is left of the lease, for a read-write lock of its longest hold: 0 if the lock is
-	// free, [NoExpiry] if it never expires.
-	TTL   time.Duration
-	Queue []string // the owners that wait for a fair lock, the next one first; nil for others
-	Token int64    // the last that a fenced lock has given out; 0 for others and before the first
+	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. For
+	// a read-write lock it is that of its longest hold.
+	TTL time.Duration
+	// Queue has the owners that wait for a fair lock, the next one first; nil for other locks.
+	Queue []string
+	// Token is the last one that a fenced lock has given out; 0 for other locks, and before the
+	// first.
+	Token int64
 }
 
 // Info asks Redis for the state of the lock. Like the other methods that inspect, it blocks until
@@ -94,7 +99,8 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	return count > 0, err
 }
 
-// inspect returns the state of the lock, without holds of the other mode.
+// inspect returns the state of the lock. It leaves out holds that Redis has under the same name in
+// the other mode of a read-write lock.
 func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 	state, err := exchange(ctx, l, func(ctx context.Context) (lua.State, error) {
 		return l.traits.inspect(ctx, l.client.redis, l.name)

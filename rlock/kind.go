@@ -21,7 +21,8 @@ import (
 type kind interface {
 	// acquire tries once to acquire the lock for an owner that does not hold it.
 	acquire(ctx context.Context, redis lua.Redis, r request) (reply, error)
-	// release leaves count levels. With 0 it gives the lock to a waiter, or announces the release.
+	// release leaves the owner with count levels. With 0 it gives the lock to a waiter, or
+	// announces the release to all.
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
 	forceUnlock(ctx context.Context) (lua.Released, error)
@@ -126,8 +127,8 @@ type (
 // owned is the state of a session: what its owner holds.
 type owned struct {
 	held [modes]*acquisition // nil while the owner does not hold that mode
-	// unconfirmed counts, by the owner's name in Redis, releases of the read lock that may be under
-	// way without a caller; nil until there is one.
+	// unconfirmed counts, by the owner's name in Redis, releases of the read lock that may still be
+	// under way without a caller; see unconfirmed.go. nil until there is one.
 	unconfirmed map[string]int
 }
 
@@ -137,8 +138,9 @@ func held(s *lockSession, m mode) (a *acquisition) {
 	return a
 }
 
-// holder returns the owner's name in Redis; "" if it holds nothing. It holds both modes of a
-// read-write lock under one name, because a writer could not read otherwise.
+// holder returns the name in Redis of the owner that holds anything in a session; "" if nothing is
+// held. An owner has one name for both modes of a read-write lock, because a writer could not read
+// otherwise.
 func (ow *owned) holder() (name string) {
 	for _, a := range ow.held {
 		if a != nil {
@@ -156,10 +158,13 @@ func addTo(s *lockSession, a *acquisition) {
 
 // removeFrom removes an acquisition from its session. It may be called more than once.
 func removeFrom(s *lockSession, a *acquisition) {
+	mine := false
 	s.Do(func(ow *owned) {
 		if h := &ow.held[a.lock.mode]; *h == a {
-			*h = nil
-			s.Close()
+			mine, *h = true, nil
 		}
 	})
+	if mine {
+		s.Close() // not within Do: it locks the mutex of all sessions
+	}
 }

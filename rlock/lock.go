@@ -1,7 +1,6 @@
 package rlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,8 @@ import (
 )
 
 // Locker is the interface of all kinds of locks, so that code and locks compose. Every kind keeps
-// the promises of [Lock]: when it blocks, its errors, and that it is safe for concurrent use.
+// the promises of [Lock]: when its methods block, which errors they return, and that they are safe
+// for concurrent use.
 type Locker interface {
 	// Name returns the name of the lock.
 	Name() string
@@ -26,8 +26,9 @@ type Locker interface {
 	Unlock(ctx context.Context) error
 }
 
-// Lock is a lock of some kind. It excludes all clients, of this library and of Redisson, that use
-// its name. It has no state: any number may be made for one name. It is safe for concurrent use.
+// Lock is a lock of some kind: reentrant ([Client.NewLock]), non-reentrant, fair, fenced, or one
+// side of a read-write lock. It excludes all clients, of this library and of Redisson, that use its
+// name. It has no state: any number may be made for one name. It is safe for concurrent use.
 type Lock struct {
 	client *Client
 	name   string
@@ -51,6 +52,7 @@ func (c *Client) newLock(name string, t traits, k kind) *Lock {
 	return l
 }
 
+// key returns the key of an owner's session with the lock.
 func (l *Lock) key(t owner.Token) sessionKey { return sessionKey{l.family, l.name, t} }
 
 // heldBy returns the acquisition of an owner; nil if it holds nothing.
@@ -64,8 +66,8 @@ func (l *Lock) heldBy(token owner.Token) *acquisition {
 // Name returns the name of the lock, which is also its key in Redis.
 func (l *Lock) Name() string { return l.name }
 
-// Server returns the name of the lock's Redis: Options.Server, or its address; "" for Sentinel and
-// Cluster without Options.Server, whose addresses change.
+// Server returns the name of the Redis of the lock: Options.Server, or its address. It is "" for
+// Sentinel and Cluster without Options.Server, because their addresses change.
 func (l *Lock) Server() string { return l.client.transport.Name() }
 
 // Lock acquires the lock. It blocks until the lock is acquired, ctx ends or the client is closed.
@@ -85,7 +87,8 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
 //     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
 //     then undone in the background;
-//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and a lease under 3 ms.
+//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than
+//     3 ms or a negative one.
 //
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
@@ -95,8 +98,10 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 
 // TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
 // one attempt, which takes at most Options.CommandTimeout. A wait shorter than 10 ms counts as 10
-// ms, and a negative one is [ErrInvalid]. If another owner still holds the lock then, the error is
-// a *[HeldError], which matches [ErrNotAcquired].
+// ms, and a negative one is [ErrInvalid].
+//
+// If another owner still holds the lock then, the error is a *[HeldError], which matches
+// [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
 	if wait < 0 {
@@ -106,9 +111,11 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Ho
 }
 
 // wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too
-// short to be used.
+// short to be used. For [Watchdog] it returns the watchdog's lease.
 func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {
-	lease = cmp.Or(lease, c.options.WatchdogLease) // for [Watchdog]
+	if lease == Watchdog {
+		lease = c.options.WatchdogLease
+	}
 	whole := lease.Truncate(time.Millisecond)
 	if whole <= watchdog.Drift(whole) {
 		return 0, invalid("a lease of %v is over before it can be used: "+
@@ -118,9 +125,10 @@ func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {
 }
 
 // Unlock releases the innermost level that ctx's owner holds, for code without the [Hold]. See
-// [Hold.Unlock], which needs no owner. It returns [ErrNotHeld] if ctx has no owner, or one that
-// does not hold this lock through this client. If the owner lost the lock, it returns [ErrLost]
-// once for each level, until the owner acquires it again; a client remembers the last 1024 losses.
+// [Hold.Unlock], which also works for a lock that was acquired without an owner. It returns
+// [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this client. If the
+// owner lost the lock, it returns [ErrLost] once for each level, until the owner acquires the lock
+// again; a client remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)
@@ -140,16 +148,19 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 }
 
 // ForceUnlock frees the lock, whichever owner holds it, wakes a waiter, and returns whether the
-// lock was held. It blocks until ctx ends, and at most Options.CommandTimeout. On a read-write lock
-// the read side ends its readers, if there is no writer; the write side ends its writer and that
-// writer's reads.
+// lock was held. It blocks until ctx ends, and at most Options.CommandTimeout.
 //
 // Holds of this client end at once with [ErrLost]. Those of other clients end at their next renewal
-// or nested lock, and so does one that is being acquired or handed over at this very moment. The
-// former holder may still be at work. Use ForceUnlock to repair, not to hurry.
+// or nested lock, and so does one that is being acquired or handed over at this very moment.
+//
+// On a read-write lock the read side ends its readers, if there is no writer. The write side ends
+// its writer and that writer's reads.
+//
+// The former holder may still be at work. Use ForceUnlock to repair, not to hurry.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
-	// Before the command: a waiter may acquire the lock before the reply, and keeps it.
+	// This comes before the command: a waiter of this client may acquire the lock before the reply,
+	// and keeps it.
 	acquisitions := l.client.acquisitions()
 	r, err := exchange(ctx, l, l.kind.forceUnlock)
 	if err != nil {
@@ -157,12 +168,25 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	}
 	l.client.refused(l, r.Refusal)
 	for _, a := range acquisitions {
-		// A read-write lock and others do not know each other's entries. The write side also ends
-		// its writer's reads.
-		if a.lock.name == l.name && a.lock.sharesKey == l.sharesKey && (!l.sharesKey ||
-			r.Held && (l.mode == exclusiveMode || a.lock.mode == sharedMode)) {
-			a.lose(errors.New("force-unlocked"))
+		if a.lock.name == l.name && l.frees(a.lock, r.Held) {
+			a.lose(errForced)
 		}
 	}
 	return r.Held, nil
+}
+
+// errForced is the reason of a loss by this client's own ForceUnlock.
+var errForced = errors.New("force-unlocked")
+
+// frees reports whether a ForceUnlock that found the lock held or not has freed another lock of the
+// same name as well. A read-write lock and others do not know each other's entries.
+func (l *Lock) frees(other *Lock, held bool) bool {
+	switch {
+	case l.sharesKey != other.sharesKey:
+		return false
+	case !l.sharesKey:
+		return true
+	default: // the write side ends its writer's reads as well
+		return held && (l.mode == exclusiveMode || other.mode == sharedMode)
+	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // node is a plain lock as a part of a RedLock, which acquires and releases it. What it acquires is
-// an acquisition of its client like any other: renewed with them, and ended by ForceUnlock and
-// Close.
+// an acquisition of its client like any other: renewed with the others, and ended by ForceUnlock
+// and Close.
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
@@ -44,6 +44,7 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	})
 }
 
+// Extend asks Redis for a new lease. It also sets the number of levels, unless levels is 0.
 func (n node) Extend(owner string, levels int, lease time.Duration) (bool, error) {
 	return timed(n, func(ctx context.Context) (bool, error) {
 		if levels > 0 {
@@ -64,7 +65,8 @@ func (n node) Release(owner string) (lua.Released, error) {
 	return released, err
 }
 
-// timed sends a command, and records how long a reply took; an error may be local, and quick.
+// timed sends a command, and records how long the reply took. Errors are not recorded: they may be
+// local, and quick.
 func timed[T any](n node, command func(context.Context) (T, error)) (T, error) {
 	sent := time.Now()
 	reply, err := command(context.Background())
@@ -101,5 +103,6 @@ func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part
 	return a
 }
 
-// Extended notes that Redis has extended the lock of a part.
+// Extended notes that the RedLock has extended the lock in Redis, and that it is valid until
+// deadline.
 func (a *acquisition) Extended(deadline time.Time) { a.client.watchdog.Extend(&a.lease, deadline) }

@@ -15,12 +15,13 @@ var ErrReentry = errors.New("the owner holds this lock, which is not re-entrant"
 // Redisson's non-reentrant lock, and excludes the other locks under its name. For impossible names
 // see [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
-	// It uses the script of the plain lock: a second attempt of an owner is detected in this
+	// The script is that of the plain lock: a second attempt of an owner is detected in this
 	// process, and a repeated request must find what it has acquired.
 	return c.newLock(name, traits{family: "nonreentrant", handsOver: true, inspect: lua.Inspect,
 		reentry: errReentry}, newExclusive(c, name, "nonreentrant", false))
 }
 
+// errReentry makes an attempt fail at once with ErrReentry, and says what to do.
 var errReentry = &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
 	Message: ErrReentry.Error(), Err: ErrReentry,
 	Advice: "pass a context without this owner, or use Client.NewLock"}

@@ -69,14 +69,17 @@ type Options struct {
 	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
 	RenewBatch int
 
-	// PubSub defaults to PubSubAuto. Clients that share a lock must agree, to wake each other.
+	// PubSub selects the channels on a cluster. Clients that share a lock must agree, or they do
+	// not wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking; a
-	// wait with a limit keeps it for that. At least 10 s. Defaults to 5 min, as in Redisson.
+	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking.
+	// If its wait has a limit, that is used instead. At least 10 s. Defaults to 5 min, as in
+	// Redisson.
 	FairWindow time.Duration
 
-	// WriterPreference defaults to PreferWriters, which uses three more keys beside the lock.
+	// WriterPreference orders the readers and writers of read-write locks. Defaults to
+	// PreferWriters, which uses three additional keys of this library beside the lock.
 	WriterPreference WriterPreference
 
 	// SyncReplicas is the number of replicas that must acknowledge an acquisition, so that a
@@ -89,7 +92,8 @@ type Options struct {
 	// [ErrNotReplicated]. Defaults to 1 s, as in Redisson.
 	SyncTimeout time.Duration
 
-	// HandOver defaults to HandOverAnywhere; with SyncReplicas it is HandOverNone.
+	// HandOver selects how a lock gets from a release to a waiter. With SyncReplicas it is
+	// HandOverNone. Defaults to HandOverAnywhere.
 	HandOver HandOver
 
 	// Server names this Redis in errors, and in the order in which a MultiLock acquires its parts:
@@ -115,7 +119,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.SyncTimeout = cmp.Or(o.SyncTimeout, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	switch {
-	case o.WatchdogLease < 10*time.Millisecond: // a third is too short for a busy network
+	case o.WatchdogLease < 10*time.Millisecond: // a third of it must do for a renewal
 		return o, invalid("WatchdogLease %v: want at least 10ms", o.WatchdogLease)
 	case o.CommandTimeout < time.Millisecond:
 		return o, invalid("CommandTimeout %v: want at least 1ms", o.CommandTimeout)
@@ -143,8 +147,9 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // grantLease returns the lease of a lock granted to a waiter in watchdog mode, until its first
-// renewal. It is short, because others wait for it if the new owner's process is stopped. One that
-// ends just before waiters ask by themselves is made as long, which saves a message to each.
+// renewal. It is short, because others wait for it if the new owner's process is stopped. A lease
+// that ends before waiters ask by themselves costs a message to each of their processes, so one
+// that is only a little shorter is extended to that time.
 func (o Options) grantLease() time.Duration {
 	lease := min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
 	if lease >= 3*time.Second {

@@ -9,15 +9,17 @@ import (
 
 // WithOwner returns a context with a new owner. A caller that acquires a lock with it, or with a
 // context derived from it, may acquire that lock again while holding it. A hold's own context
-// carries its owner already; WithOwner is for where that does not reach, as in code ported from
-// Java.
+// carries its owner already; WithOwner is needed only where the context of the hold does not reach,
+// as in code ported from Java.
 //
-// Goroutines that share an owner do not exclude each other. Give each its own, or none: then each
-// acquisition gets a new one, nested calls do not re-enter, and exclusion always holds.
+// Goroutines that share an owner do not exclude each other. Give each its own, or none: a context
+// without an owner gets a new one for each acquisition. Without an owner nested calls do not
+// re-enter, but exclusion always holds.
 func WithOwner(ctx context.Context) context.Context { return owner.With(ctx, owner.New()) }
 
-// newOwner returns a new name for an acquisition in Redis, even for the same owner: a release that
-// was given up, and is delivered late by a connection thought dead, must find nothing to free.
+// newOwner returns a new name for an acquisition in Redis, even for the same owner. A release that
+// was given up may still be delivered later, by a connection thought dead. It must then find
+// nothing, or it would free the lock under a later holder.
 func (c *Client) newOwner() string {
 	return c.id + ":" + strconv.FormatUint(uint64(owner.New()), 10)
 }

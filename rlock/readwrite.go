@@ -27,10 +27,11 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	if c.options.WriterPreference == PreferWriters {
 		pair.bound = c.options.WatchdogLease
 	}
-	t := traits{family: "readwrite", mode: sharedMode, sharesKey: true, inspect: lua.Inspect}
-	readers := c.newLock(name, t, read{pair})
-	t.mode, t.handsOver, t.beside = exclusiveMode, true, errUpgrade
-	return &ReadWriteLock{readers, c.newLock(name, t, write{pair})}
+	readers := traits{family: "readwrite", mode: sharedMode, sharesKey: true, inspect: lua.Inspect}
+	writers := readers
+	writers.mode, writers.handsOver, writers.beside = exclusiveMode, true, errUpgrade
+	return &ReadWriteLock{c.newLock(name, readers, read{pair}),
+		c.newLock(name, writers, write{pair})}
 }
 
 // Name returns the name of the lock.

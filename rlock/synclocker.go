@@ -12,8 +12,9 @@ import (
 // waits until ctx ends and acquires the lock for lease; Unlock releases it.
 //
 // The interface has no room for errors, so this is a last resort. Lock panics if the lock cannot be
-// acquired, and Unlock if nothing is locked; a loss of the lock is only logged. Like a sync.Mutex,
-// the adapter does not re-enter, and may be unlocked by any goroutine.
+// acquired, because continuing without it would be worse. Unlock panics if nothing is locked. A
+// loss of the lock is only logged. Like a sync.Mutex, the adapter does not re-enter, and may be
+// unlocked by another goroutine than the one that locked it.
 func AsSyncLocker(ctx context.Context, lock Locker, lease time.Duration) sync.Locker {
 	return &syncLocker{ctx: ctx, lock: lock, lease: lease}
 }
@@ -39,5 +40,6 @@ func (sl *syncLocker) Unlock() {
 	if hold == nil {
 		panic(fmt.Sprintf("holdfast: Unlock of an unlocked sync.Locker for %q", sl.lock.Name()))
 	}
-	_ = hold.Unlock(sl.ctx) // the hold is over either way, and a loss has been logged
+	// The error has nowhere to go: the hold is over either way, and a loss has been logged.
+	_ = hold.Unlock(sl.ctx)
 }

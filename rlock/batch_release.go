@@ -1,0 +1,98 @@
+package rlock
+
+import (
+	"context"
+	"sync"
+
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/lua"
+)
+
+// partRelease is the release of one lock of a batch, to a number of levels.
+type partRelease struct {
+	*acquisition
+	left int
+	err  *error
+}
+
+// releaseBatch releases holds of several plain locks of one client and slot, with one script. It
+// returns one error for each.
+func releaseBatch(holds []*Hold) []error {
+	errs := make([]error, len(holds))
+	c := holds[0].acquisition.(*acquisition).client
+	b := wait.NewBudget(context.Background(), nil, c.options.CommandTimeout)
+	defer b.Stop()
+	releases := make([]partRelease, 0, len(holds))
+	// busy has the holds whose session another call of the owner has locked, perhaps for long. They
+	// come last: no session stays locked while this call is blocked on another.
+	var busy []int
+	for i, h := range holds {
+		a := h.acquisition.(*acquisition)
+		if !h.beginRelease() {
+			errs[i] = ofEnded(ErrReleased)
+		} else if !a.session.TryLock() {
+			busy = append(busy, i)
+		} else if left, err := a.releaseLevel(h); err == nil {
+			releases = append(releases, partRelease{a, left, &errs[i]})
+		} else {
+			errs[i] = err
+			a.session.Unlock()
+		}
+	}
+	if len(releases) > 0 {
+		c.sendBatch(b, releases)
+	}
+	for _, p := range releases {
+		if p.left == 0 {
+			p.cleanUpLate()
+		}
+		p.session.Unlock()
+	}
+	var blocked sync.WaitGroup
+	for _, i := range busy {
+		blocked.Go(func() { errs[i] = holds[i].acquisition.Release(holds[i]) })
+	}
+	blocked.Wait()
+	for i, h := range holds {
+		wrap(&errs[i], h.Name())
+	}
+	return errs
+}
+
+// sendBatch sends the releases. The caller has their sessions locked. Those that get no reply or
+// are refused are sent again one by one: one lock may be the reason, such as a key that the ACL
+// forbids, and while a slot moves, keys may be reached one by one but not together.
+func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
+	commands := make([]lua.BatchPart, len(releases))
+	for i, p := range releases {
+		commands[i] = lua.BatchPart{Lock: p.lock.name, Channel: p.lock.waiting.topic.Channel,
+			Owner: p.owner, Count: p.left}
+	}
+	type replies = []lua.BatchReleased
+	got, state, err := transport.Do(c.calls, b, func(ctx context.Context) (replies, error) {
+		return lua.ReleaseBatch(ctx, c.redis, c.transport.Sharded(), commands)
+	}, func(got replies, err error) {
+		for i, p := range releases {
+			if err == nil {
+				p.sentDetached(p.left, got[i].Err)
+			} else {
+				p.sentDetached(p.left, err)
+			}
+		}
+	})
+	for i, p := range releases {
+		switch {
+		case state == transport.Detached:
+			*p.err = c.noReply()
+			if p.left == 0 {
+				p.step(giveUp)
+			}
+		case err == nil && got[i].Err == nil:
+			*p.err = p.sent(got[i].Released, p.left, false)
+		default:
+			unknown := state == transport.Unconfirmed || state == transport.Abandoned
+			*p.err = p.send(b, p.left, unknown)
+		}
+	}
+}
