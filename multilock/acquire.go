@@ -154,7 +154,7 @@ func (at *attempt) keepExtending(ctx context.Context) {
 // not acquired just now are still held.
 func (at *attempt) confirm(ctx context.Context) error {
 	const recent = 100 * time.Millisecond
-	// A part that the owner held before may have a longer lease, which is no measure for the others.
+	// A part that the owner held before may have a longer lease, which is no measure for others.
 	wanted := watchdog.Deadline(time.Now(), at.lease)
 	if last := earliest(at.acquired[at.lastStep:]); last.Before(wanted) {
 		wanted = last

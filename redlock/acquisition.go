@@ -125,8 +125,8 @@ func (a *acquisition) report(err error) {
 	}
 }
 
-// await blocks until done returns true, no time is left, or b ends. It reports whether done returned
-// true, or another call of await came, which ends this one: an Unlock ends the wait of an Extend.
+// await blocks until done returns true, no time is left, or b ends. It reports whether done
+// returned true, or another call of await ended this one: an Unlock ends the wait of an Extend.
 // Both functions are called with mu held; the argument of left is true for its first call.
 func (a *acquisition) await(b *wait.Budget, left func(bool) time.Duration, done func() bool) bool {
 	a.mu.Lock()
