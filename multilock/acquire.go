@@ -27,7 +27,8 @@ type attempt struct {
 }
 
 // acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
-// the batch is held, it waits for its first part alone, and the next step tries the rest again.
+// the batch is held, the step waits for its first part alone, and the next step tries the rest
+// again.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
 	if l.invalid != nil {
 		return nil, l.wrap(l.invalid)
@@ -77,47 +78,65 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 		batch = append(batch, p.plain)
 	}
 	if len(batch) > 1 {
-		// If the wait ends first, the first part is tried alone, whose error names the holder.
-		batchCtx := ctx
-		if !at.until.IsZero() {
-			// Even the shortest wait leaves time for a reply, as it does for a single lock.
-			left := max(time.Until(at.until), 10*time.Millisecond)
-			bounded, cancel := context.WithTimeout(ctx, left)
-			defer cancel()
-			batchCtx = bounded
-		}
-		holds, err := hook.TryBatch(batchCtx, at.lease, batch)
-		var refusal *rlock.ServerError
-		switch {
-		case err == nil, errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed),
-			errors.Is(err, rlock.ErrInvalid):
+		holds, err := at.tryBatch(ctx, batch)
+		if err == nil || !at.mayTryAlone(err) {
 			return holds, err
-		case errors.Is(err, rlock.ErrReleased):
-			// Another goroutine of the owner released one of them: no level to add to.
-		case errors.As(err, &refusal) && refusal.Class == rlock.ClassTemporary:
-			// While a cluster moves the slot, a script with one key still works.
-		case at.limit == rlock.NoWait:
-			return nil, err // otherwise an error that an operator has to fix occurs again
 		}
 	}
-	first, left := rest[0].locker, at.limit
-	if left == wait.Unlimited {
-		hold, err := first.Lock(ctx, at.lease)
-		return []*rlock.Hold{hold}, err
-	}
-	if left != rlock.NoWait {
-		// A wait that is over still tries once, as for a single lock: a free lock is not refused.
+	hold, err := at.acquirePart(ctx, rest[0].locker)
+	return []*rlock.Hold{hold}, err
+}
+
+// acquirePart acquires one part, within the caller's wait.
+func (at *attempt) acquirePart(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
+	left := at.limit
+	switch left {
+	case wait.Unlimited:
+		return part.Lock(ctx, at.lease)
+	case rlock.NoWait:
+	default:
+		// A wait that is over still tries once, as it does for a single lock: a free lock is not
+		// refused for lack of time.
 		left = max(time.Until(at.until), time.Nanosecond)
 	}
-	hold, err := first.TryLock(ctx, left, at.lease)
-	return []*rlock.Hold{hold}, err
+	return part.TryLock(ctx, left, at.lease)
+}
+
+// tryBatch tries the batch once, within the caller's wait. If the wait ends first, the caller of
+// tryBatch tries the first part alone, whose error names the holder.
+func (at *attempt) tryBatch(ctx context.Context, batch []*rlock.Lock) ([]*rlock.Hold, error) {
+	if !at.until.IsZero() {
+		// Even the shortest wait leaves time for a reply, as it does for a single lock.
+		left := max(time.Until(at.until), 10*time.Millisecond)
+		bounded, cancel := context.WithTimeout(ctx, left)
+		defer cancel()
+		ctx = bounded
+	}
+	return hook.TryBatch(ctx, at.lease, batch)
+}
+
+// mayTryAlone reports whether the first part may be tried alone after its batch failed with err.
+func (at *attempt) mayTryAlone(err error) bool {
+	var refusal *rlock.ServerError
+	switch {
+	case errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed),
+		errors.Is(err, rlock.ErrInvalid):
+		return false
+	case errors.Is(err, rlock.ErrReleased):
+		return true // another goroutine of the owner released one of them: no level to add to
+	case errors.As(err, &refusal) && refusal.Class == rlock.ClassTemporary:
+		return true // while a cluster moves the slot, a script with one key still works
+	}
+	// A caller that waits waits for the part. An error that an operator has to fix occurs again.
+	return at.limit != rlock.NoWait
 }
 
 // keepExtending extends the leases of the parts acquired so far until ctx ends. No lease is ever
 // longer than requested: a process that dies here blocks others no longer than that.
 func (at *attempt) keepExtending(ctx context.Context) {
 	for {
-		// Until a part has used a third of its lease; never zero, in case the server refuses.
+		// Wait until a part has used a third of its lease. The pause is never zero: a server that
+		// refuses must not be asked in a busy loop.
 		pause := time.Until(earliest(at.acquired)) - at.lease/3*2
 		select {
 		case <-time.After(max(pause, at.lease/30, time.Millisecond)):
@@ -129,10 +148,13 @@ func (at *attempt) keepExtending(ctx context.Context) {
 }
 
 // confirm extends each part that expires earlier than the last step's parts by more than the drift
-// margin of a lease. With a watchdog none need that, and the same command checks that the parts
-// acquired some time ago are still held. It fails if a part is not held any more.
+// margin of a lease. It fails if a part is not held any more.
+//
+// With a watchdog no part needs an extension. The same command then checks that the parts that were
+// not acquired just now are still held.
 func (at *attempt) confirm(ctx context.Context) error {
-	// A part that the owner held before may have a longer lease, no measure for the others.
+	const recent = 100 * time.Millisecond
+	// A part that the owner held before may have a longer lease, which is no measure for others.
 	wanted := watchdog.Deadline(time.Now(), at.lease)
 	if last := earliest(at.acquired[at.lastStep:]); last.Before(wanted) {
 		wanted = last
@@ -140,7 +162,7 @@ func (at *attempt) confirm(ctx context.Context) error {
 	wanted = wanted.Add(-watchdog.Drift(at.lease))
 	var late []*rlock.Hold
 	for i, h := range at.acquired[:at.lastStep] {
-		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > 100*time.Millisecond ||
+		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > recent ||
 			at.lease != rlock.Watchdog && h.Deadline().Before(wanted) {
 			late = append(late, h)
 		}
@@ -178,10 +200,11 @@ var errReleased = errors.New("it was released meanwhile")
 
 // fail releases what was acquired, and returns the error of the attempt.
 func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
-	// Another part has ended the wait, unless it only ended because its client was closed.
+	// The end of another part has ended the wait, unless that part only ended because its client
+	// was closed.
 	cause := context.Cause(acquireCtx)
-	if ctx.Err() == nil && cause != nil &&
-		(!errors.Is(err, rlock.ErrClosed) || !errors.Is(cause, errReleased)) {
+	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
+	if ctx.Err() == nil && cause != nil && !byClose {
 		err = fmt.Errorf("while another part was waited for: %w", cause)
 	}
 	for _, failure := range release(at.lock.parts, at.acquired) {

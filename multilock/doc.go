@@ -24,8 +24,9 @@
 // # Batches
 //
 // Plain locks of one client (on a cluster: of one slot) that follow each other in the order form a
-// batch: one script tries them all, and one releases them. If one is held, the MultiLock waits for
-// the first part alone, and then tries the rest: callers of single locks cannot starve it.
+// batch: one script tries them all, and one releases them. If one of them is held, the MultiLock
+// waits for the first part alone, and then tries the rest again: callers that want a single lock
+// cannot starve one that wants many.
 //
 // # Leases
 //
@@ -37,8 +38,9 @@
 //
 // # The hold
 //
-// Deadline is the earliest of the parts, Owner that of the first part in the order, and Token that
-// of the fenced part, if there is exactly one. If Extend fails for some, the others are extended.
+// Deadline is the earliest deadline of the parts, and Owner is the owner of the first part in the
+// order. Token is the token of the fenced part if there is exactly one, else 0. Extend extends each
+// part; if some fail, the others keep their new lease.
 //
 // The hold lasts as long as all of its parts. When one is lost, the hold ends with an error that
 // names the part. The others stay held until Unlock, so always call it. A part that is released

@@ -15,6 +15,7 @@ import (
 	"holdfast/rlock"
 )
 
+// sessionKey identifies what one owner has with one MultiLock.
 type sessionKey struct {
 	token owner.Token
 	lock  string // the identity of the lock
@@ -23,7 +24,8 @@ type sessionKey struct {
 // sessions has the holds of each owner in this process, innermost first, for Unlock without a hold.
 var sessions = session.New[sessionKey, []*rlock.Hold]()
 
-// lostHolds has the holds that ended with ErrLost until they are unlocked, also for Unlock.
+// lostHolds has the holds that ended with ErrLost until they are unlocked, for Unlock without a
+// hold.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
 // acquisition implements the hold of all parts, as an [rlock.Acquisition].
@@ -58,7 +60,8 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	return a.hold
 }
 
-// partEnded ends the hold because a part has ended. Its session has it until the last has ended.
+// partEnded ends the hold because one of its parts has ended. The hold stays in its session, where
+// Unlock without a hold finds it, until the last part has ended.
 func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.IsClosing(part) {
 		reason = partReleased(part) // no effect if this hold released it: the hold has ended
@@ -76,6 +79,7 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	a.detach()
 }
 
+// Name returns the name of the lock.
 func (a *acquisition) Name() string { return a.lock.name }
 
 // Owner returns the owner of the first part. Each part has its own.
@@ -92,8 +96,10 @@ func (a *acquisition) Token() (token int64) {
 	return token
 }
 
+// Deadline returns the earliest deadline of the parts.
 func (a *acquisition) Deadline() time.Time { return earliest(a.parts) }
 
+// Extend extends all parts.
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return extend(ctx, lease, a.parts)
 }
@@ -115,13 +121,14 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	return nil
 }
 
-// releaseError marks the error of a release that was tried: the hold was not released before.
+// releaseError marks the error of a release that was tried. Without the mark, [rlock.ErrNotHeld]
+// means that the hold was released before; with it, that a part was not held any more.
 type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }
 
-// release releases the holds of the first parts, concurrently: a batch by one script. It returns
-// one error for each hold.
+// release releases the holds of the first len(holds) parts, with one script for each batch. All
+// scripts run concurrently. It returns one error for each hold.
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup

@@ -19,12 +19,12 @@ import (
 // hook gives access to the unexported parts of package rlock.
 var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
-// Lock acquires all of several locks, or none. It has no state: any number may have the same parts.
-// It is safe for concurrent use.
+// Lock acquires all of several locks, or none. It has no state: any number may be made of the same
+// parts. It is safe for concurrent use.
 type Lock struct {
 	name     string
 	parts    []part // in the order of acquisition, which is the same in all processes
-	identity string // the same for locks of the same parts
+	identity string // the same for locks of the same parts; "" if they can never be locked
 	invalid  error  // why this can never be locked; nil if it can
 }
 
@@ -58,7 +58,9 @@ func New(locks ...rlock.Locker) *Lock {
 	l.name = strings.Join(names, "+")
 	slices.SortStableFunc(l.parts, compareParts)
 	l.parts = slices.CompactFunc(l.parts, sameLock)
-	l.invalid = cmp.Or(l.invalid, check(l.parts))
+	if l.invalid = cmp.Or(l.invalid, check(l.parts)); l.invalid != nil {
+		return l // without an identity: some of the parts may be missing
+	}
 	var identity []byte
 	for _, p := range l.parts {
 		identity = fmt.Appendf(identity, "%#v", p.Identity)
@@ -112,7 +114,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	}
 	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)
-		// Skip a hold that another goroutine is releasing. A releaseError is about a part only.
+		// Skip a hold that another goroutine is releasing. In a releaseError, ErrNotHeld is only
+		// about a part, and is returned.
 		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, new(releaseError)) {
 			return err
 		}

@@ -64,7 +64,12 @@ func check(parts []part) error {
 	if len(parts) == 0 {
 		return invalid("no locks")
 	}
-	// Without a name, other processes might order the servers differently: a deadlock is possible.
+	return cmp.Or(checkServers(parts), checkNames(parts), checkQueues(parts))
+}
+
+// checkServers refuses locks on several Redis servers of which one has no name. Other processes
+// might order the servers differently, and a deadlock would be possible.
+func checkServers(parts []part) error {
 	clients, unnamed := make(map[string]bool), ""
 	for _, p := range parts {
 		if p.Client == "" {
@@ -80,32 +85,42 @@ func check(parts []part) error {
 			"and the server of %q has none: set rlock.Options.Server, in all processes alike",
 			unnamed)
 	}
-	var a part // the one before b
-	type queue struct{ client, key string }
-	fair := make(map[queue]string)
-	for _, b := range parts {
-		// Locks of one name that exclude each other even for one owner are neighbours.
-		if a.plain != nil && b.plain != nil && a.Server == b.Server && a.Name == b.Name {
-			if a.Client != b.Client {
-				return invalid("lock %q on %s through two clients, which keep each other out",
-					a.Name, a.Server)
-			}
-			if a.Kind != b.Kind {
-				return invalid("lock %q as two kinds, which keep each other out", a.Name)
-			}
+	return nil
+}
+
+// checkNames refuses two locks of one name that exclude each other even for one owner. They are
+// neighbours in the order.
+func checkNames(parts []part) error {
+	for i, b := range parts[1:] {
+		a := parts[i]
+		switch {
+		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
+		case a.Client != b.Client:
+			return invalid("lock %q on %s through two clients, which keep each other out", a.Name,
+				a.Server)
+		case a.Kind != b.Kind:
+			return invalid("lock %q as two kinds, which keep each other out", a.Name)
 		}
-		a = b
-		if b.plain == nil || b.Kind != "fair" {
+	}
+	return nil
+}
+
+// checkQueues refuses fair locks that share a queue: Redisson's key names give one queue to "x" and
+// "{x}". An owner that holds one of them and waits for the other might queue behind a waiter for
+// the first.
+func checkQueues(parts []part) error {
+	type queue struct{ client, key string }
+	names := make(map[queue]string)
+	for _, p := range parts {
+		if p.plain == nil || p.Kind != "fair" {
 			continue
 		}
-		// Redisson's key names give one queue to "x" and "{x}". An owner that holds one of these
-		// fair locks and waits for the other might queue behind a waiter for the first.
-		q := queue{b.Client, lua.QueueKey(b.Name)}
-		if other, taken := fair[q]; taken {
+		q := queue{p.Client, lua.QueueKey(p.Name)}
+		if other, taken := names[q]; taken {
 			return invalid("fair locks %q and %q share a queue by their names: use another name "+
-				"for one of them", other, b.Name)
+				"for one of them", other, p.Name)
 		}
-		fair[q] = b.Name
+		names[q] = p.Name
 	}
 	return nil
 }

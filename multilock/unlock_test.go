@@ -36,6 +36,18 @@ func TestUnlockByOwnerReleasesTheInnermostLevel(t *testing.T) {
 	}
 }
 
+func TestUnlockOfALockThatCanNeverBeLockedReleasesNothing(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	locks := shapes(p)["one by one"]
+	hold := take(t, of(locks), longLease)
+	err := multilock.New(locks[0], nil, locks[1], locks[2]).Unlock(hold.Context())
+	require.ErrorIs(t, err, rlock.ErrNotHeld)
+	require.True(t, hold.Valid())
+	unlock(t, hold)
+	requireFree(t, p.first, p.second)
+}
+
 func TestUnlockByAnotherOwnerReturnsErrNotHeld(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})

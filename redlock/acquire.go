@@ -26,7 +26,8 @@ type attempt struct {
 	last    *result // of the last round; nil before the first
 }
 
-// acquire acquires the lock, or adds a level to what the owner in ctx holds.
+// acquire acquires the lock, or adds a level to what the owner in ctx holds. With a limit of 0 it
+// does not wait.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rlock.Hold, err error) {
 	defer func() { err = l.wrap(err) }()
 	if l.invalid != nil {
@@ -74,7 +75,8 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rloc
 	return h, err
 }
 
-// round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time.
+// round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
+// nil. Parts granted later are kept if the round succeeded, and released if it failed.
 func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
 	a := &acquisition{lock: l, session: at.session, owner: l.nodes[0].NewOwner(), state: asking,
@@ -91,45 +93,52 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		if yes+open >= l.quorum {
 			return yes >= l.quorum
 		}
-		// The round has failed. A caller that waits needs more replies while they may show that
-		// another owner has a quorum, or that waiting is no use: too many nodes refuse for good.
+		// The round has failed. A caller that waits still needs more replies, as long as they may
+		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
+		// many nodes that refuse for good, which makes waiting pointless.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
-		return !at.waits || refused > a.lock.spare ||
-			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.lock.spare
+		return !at.waits || refused > l.spare ||
+			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= l.spare
 	})
 	a.do(func() {
-		if a.count(granted) < l.quorum || !time.Now().Before(a.trustedUntil()) {
-			// A round that was cut short says less than the one before.
-			if decided || at.last == nil || !at.budget.Over() {
-				at.last = a.result(at.budget, decided, time.Since(start))
-			}
-			a.end(failed, rlock.ErrReleased, time.Time{})
+		if a.count(granted) >= l.quorum && time.Now().Before(a.trustedUntil()) {
+			hold = at.succeed(a)
 			return
 		}
-		a.state.enter(held)
-		for _, p := range a.parts {
-			// Withdraw a request that still waits in the pool of a stalled or closed node. Other
-			// nodes are about to send theirs: a quorum was just quicker.
-			if p.state == asked {
-				if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
-					p.state.enter(missing)
-					p.err = err
-				}
-			}
+		// A round that was cut short says less than the one before.
+		if decided || at.last == nil || !at.budget.Over() {
+			at.last = a.result(at.budget, decided, time.Since(start))
 		}
-		lostAcquisitions.Forget(at.session.Key())
-		at.session.Use() // until end
-		at.session.Do(func(state **acquisition) { *state = a })
-		hold = a.addLevel(at.budget.Ctx, at.renew)
+		a.end(failed, rlock.ErrReleased, time.Time{})
 	})
 	return hold
 }
 
+// succeed makes an acquisition with a quorum the owner's. It is called with mu held.
+func (at *attempt) succeed(a *acquisition) *rlock.Hold {
+	a.state.enter(held)
+	for _, p := range a.parts {
+		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
+		// are about to send theirs: a quorum was just quicker.
+		if p.state == asked {
+			if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
+				p.state.enter(missing)
+				p.err = err
+			}
+		}
+	}
+	lostAcquisitions.Forget(at.session.Key())
+	at.session.Use() // until end
+	at.session.Do(func(state **acquisition) { *state = a })
+	return a.addLevel(at.budget.Ctx, at.renew)
+}
+
 // remaining returns for how much longer a quorum may still reply in time, of which some nodes have
 // agreed, and others were asked; 0 if too few are left for a quorum. With anyReply it then returns
-// for how much longer any node may. A node's time counts from when its request was sent, not
-// queued: else the last of a thousand locks acquired at once would fail, however fast nodes reply.
-// It is called with mu held.
+// for how much longer any node may. It is called with mu held.
+//
+// The time of a node counts from when its request was sent. That it was queued before is not the
+// node's fault: of a thousand locks acquired at once the last would fail, however fast nodes reply.
 func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {
@@ -143,7 +152,8 @@ func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) t
 	if anyReply {
 		needed = min(needed, len(left))
 	}
-	return nthLast(left, needed, cmp.Compare) // a longer timeout of one node delays no quorum
+	// A single node with a longer timeout does not delay a result that needs others.
+	return nthLast(left, needed, cmp.Compare)
 }
 
 // failure returns the error of an attempt that ended without the lock.

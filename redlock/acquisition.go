@@ -17,7 +17,8 @@ import (
 )
 
 // acquisition is one owner's lock, from the first request to the nodes until nothing is held any
-// more. It can be trusted as long as a quorum of its parts can: nobody else can get a quorum.
+// more. It can be trusted as long as a quorum of its parts can: each of those nodes keeps every
+// other owner out, and nobody else can get a quorum.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
@@ -25,7 +26,7 @@ type acquisition struct {
 
 	mu         sync.Mutex // guards everything below
 	state      phase
-	parts      []*part       // by node; like the holds in them not changed once it is over
+	parts      []*part       // by node; neither the list nor a part's hold changes once it is over
 	levels     []level       // those not released, outermost first; not changed once it is over
 	unlocked   int           // how many levels were released since the loss
 	longest    time.Duration // the longest lease that any node was asked for
@@ -65,20 +66,24 @@ func heldIn(s *lockSession) (a *acquisition) {
 	return a
 }
 
-// These implement [rlock.Acquisition], together with Extend and Release.
+// Name returns the name of the lock.
+func (a *acquisition) Name() string { return a.lock.name }
 
-func (a *acquisition) Name() string  { return a.lock.name }
+// Owner returns the owner that the first round acquired for.
 func (a *acquisition) Owner() string { return a.owner }
-func (a *acquisition) Token() int64  { return 0 } // see the package documentation
+
+// Token returns 0, because a quorum has no fencing token: see the package documentation.
+func (a *acquisition) Token() int64 { return 0 }
+
+// Deadline returns the time until which a quorum of parts can be trusted.
 func (a *acquisition) Deadline() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.trustedUntil()
 }
 
-// do calls f with mu held. Before that the acquisition is lost if its deadline has passed, which no
-// watchdog may have reported yet. If it is over after f, do ends its levels, without mu, and then
-// releases its parts.
+// do calls f with mu held. If the deadline has passed and no watchdog has reported that yet, the
+// acquisition is lost before. If it is over then, do finishes it, without mu.
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
@@ -87,19 +92,24 @@ func (a *acquisition) do(f func()) {
 	a.notify()
 	ended := !before.over() && a.state.over()
 	a.mu.Unlock()
-	if !ended {
-		return
+	if ended {
+		a.finish()
 	}
+}
+
+// finish ends the levels of an acquisition that is over, and then releases its parts.
+func (a *acquisition) finish() {
 	a.report(a.endLevels())
 	a.do(a.sendReleases)
+	// Releases need not wait for this: a renewal that comes after one finds another owner or none.
 	for _, p := range a.parts {
 		if p.hold != nil {
-			p.hold.Drop() // a renewal that comes after the release finds another owner or none
+			p.hold.Drop()
 		}
 	}
 }
 
-// endLevels ends the levels of an acquisition that is over, if do has not yet, and returns why.
+// endLevels ends the levels of an acquisition that is over, if finish has not, and returns why.
 func (a *acquisition) endLevels() error {
 	// Innermost first: ending an outer context would end a context inside it before its hold.
 	for _, l := range slices.Backward(a.levels) {
@@ -115,9 +125,9 @@ func (a *acquisition) report(err error) {
 	}
 }
 
-// await blocks until done returns true, which it reports, while there is time left and b lasts.
-// Another call of await ends it, too, as done: Unlock beside Extend decides both. Both functions
-// are called with mu held, and left with true if it is the first time.
+// await blocks until done returns true, no time is left, or b ends. It reports whether done
+// returned true, or another call of await ended this one: an Unlock ends the wait of an Extend.
+// Both functions are called with mu held; the argument of left is true for its first call.
 func (a *acquisition) await(b *wait.Budget, left func(bool) time.Duration, done func() bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,7 +151,7 @@ func (a *acquisition) await(b *wait.Budget, left func(bool) time.Duration, done 
 
 // The methods below are called with mu held.
 
-// notify ends await once decided returns true.
+// notify ends await if decided returns true.
 func (a *acquisition) notify() {
 	if a.decision != nil && a.decided() {
 		close(a.decision)
@@ -172,8 +182,8 @@ func nthLast[T any](times []T, n int, compare func(a, b T) int) (nth T) {
 	return nth
 }
 
-// check ends the acquisition, within do, if a quorum does not hold it any more. Until the last part
-// was lost, for the given reason, it could be trusted until before.
+// check ends the acquisition, within do, if a quorum does not hold it any more. reason is why its
+// last part was lost, and before is the time until which it could be trusted with that part.
 func (a *acquisition) check(reason error, before time.Time) {
 	now := time.Now()
 	if a.state != held || now.Before(a.trustedUntil()) {
@@ -219,7 +229,9 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 		case p.state == asked:
 			p.state.enter(unwanted) // acquire releases what the node grants
 			if time.Since(p.askedAt) >= p.request.Timeout {
-				p.cleanUp() // after its connection was closed, nobody gets the reply
+				// The node may carry out the request after its connection was closed, and then
+				// nobody gets the reply.
+				p.cleanUp()
 			}
 		default:
 			if errors.Is(p.err, watchdog.ErrExpired) {

@@ -22,22 +22,25 @@
 // as a quorum of parts is: its deadline is the quorum-th latest of theirs. Two quorums have a node
 // in common, which would have to grant the lock to two owners at once. It does not.
 //
-// With the lease [rlock.Watchdog] each part is renewed by its client's watchdog, after which nodes
-// without a part, because they were down or have restarted, are asked again. A part is never
-// requested twice for the same owner: a release that was given up, and arrives late, must not
-// release what was granted afterwards.
+// With the lease [rlock.Watchdog] each part is renewed by the watchdog of its node's client. After
+// each renewal, nodes without a part, because they were down or have restarted, are asked again. A
+// part is never requested twice for the same owner: a release that was given up, and arrives late,
+// must not release what was granted afterwards.
 //
-// Parts granted late are kept if the lock was acquired, else released. A failed attempt is released
-// on all nodes that may have granted it, even without a reply. After a split vote each contender
-// waits for a random time, longer than a round and doubled each time, to avoid the next collision.
+// Parts that are granted late are kept if the lock was acquired, and released if not. A failed
+// attempt is released on all nodes that may have granted it, including those that did not reply.
+// After a split vote each contender waits for a random time, longer than a round and twice as long
+// each time, to avoid the next collision.
 //
-// A node that does not reply within [Options].NodeTimeout gets no requests until it has replied to
-// the earlier ones, or its connection was given up. One that hangs for an hour costs no time, and a
-// constant number of goroutines, however many locks are acquired (see wait.Pool in internal/wait).
+// A node that does not reply within [Options].NodeTimeout gets no new requests until it has replied
+// to the earlier ones, or its connection has been given up. A node that hangs for an hour therefore
+// costs no time, and a constant number of goroutines, whatever the number of locks acquired
+// meanwhile (wait.Pool in internal/wait has the argument).
 //
 // # States
 //
-// An acquisition, and its part on each node (see states.go):
+// An acquisition, and its part on each node (states.go lists the transitions). When the acquisition
+// is over, the release of a part is due, or the part is unwanted while its request is under way:
 //
 //	asking ─▶ held ─▶ releasing ─▶ released    missing ◀─▶ asked ─▶ granted ─▶ missing
 //	   │       ├─▶ lost                                      │         └─▶ release due
@@ -51,19 +54,21 @@
 // that a node hangs. Without [Options].NodeTimeout it is three times the round trip, which is what
 // 95 % of the last 32 replies to the node's client took (all of them, while there are fewer than
 // 20). Locks that are made for one call each share it. Before the first reply it is the upper
-// bound, so that the first attempt acquires a free lock, however far away the nodes are.
+// bound, so that the first attempt acquires a free lock, however far away the nodes are. A late
+// reply counts with the time that it took, and a request without a reply does not count.
 //
-// No timeout makes a hold unsafe: a part's deadline counts from its request, and a reply after it
-// grants nothing. When a quorum has replied in time, at most a tenth of the lease (or 5 ms, for a
-// lease under 50 ms) is gone, unless the requests were queued before.
+// No timeout makes a hold unsafe: the deadline of a part counts from its request, and a reply after
+// that deadline grants nothing. When a quorum has replied in time, at most a tenth of the lease (or
+// 5 ms, for a lease under 50 ms) is gone, unless the requests were queued before.
 //
 // # The hold
 //
 // An Extend or a nested Lock counts if and only if a quorum of nodes has carried it out. A partial
 // Unlock sends nothing. The last Unlock returns when a quorum of nodes has released the lock, and
 // leaves the rest to the background. If too few nodes reply within the CommandTimeout of the first
-// client, it returns a *[QuorumError] that matches [rlock.ErrOutcomeUnknown]. Owner is that of the
-// first parts on their nodes. To force it free, use [rlock.Lock.ForceUnlock] on each node.
+// client, it returns a *[QuorumError] that matches [rlock.ErrOutcomeUnknown]. Owner is the owner
+// of the first parts on their nodes. To free a RedLock by force, use [rlock.Lock.ForceUnlock] on
+// each node.
 //
 // # Servers that restart
 //
@@ -74,9 +79,12 @@
 // step, for how long the server has been up (in whole seconds, therefore a second is added). If
 // that is less than [Options].MaxLease, the node is not counted. What it has forgotten was granted
 // before the crash, for MaxLease at most, and is past its deadline when the node is counted again:
-// no quorum relies on it. Releases and renewals are never delayed: they only concern what the node
-// still knows. While too many nodes have just been started, as in a new deployment, there is no
-// quorum for MaxLease: [DelayedError] says for how long.
+// no quorum relies on it. Longer leases than MaxLease are refused, and all processes that share a
+// lock must agree on it.
+//
+// Releases and renewals are never delayed: they only concern what the node still knows. While too
+// many nodes have just been started, as in a new deployment, there is no quorum for MaxLease:
+// [DelayedError] says for how long.
 //
 // A node that keeps its data is delayed, too. With appendfsync everysec, the default of an
 // append-only file, a crash may lose the last second of grants; with snapshots, minutes. Only
@@ -84,10 +92,12 @@
 // FLUSHALL forgets without a restart: [Options].Epoch covers that.
 //
 // Not covered:
-//   - A master with replicas as a node. A promoted replica may lack the last grants, and has been
-//     up for long. With Sentinel or Cluster, use one lock with rlock.Options.SyncReplicas.
-//   - A server whose clock jumps forward: leases end early, and the uptime looks longer than it is,
-//     because Redis counts them by the wall clock. A jump on a minority harms no hold on all nodes.
+//   - A node that is a master with replicas. A promoted replica may lack the last grants, and has
+//     been up for long. Use masters without replicas; with Sentinel or Cluster, use one lock with
+//     rlock.Options.SyncReplicas.
+//   - A server whose clock jumps forward. Redis counts leases by the wall clock: they then end
+//     early, and the uptime looks longer than it is. A jump on a minority of the nodes does no harm
+//     to a hold on all of them.
 //   - A server that forgets without a restart: one that evicts keys (see "Memory" in the README),
 //     is emptied without Epoch, or is a virtual machine restored from a snapshot.
 //   - Processes with another MaxLease, plain locks of the same name with longer leases, and
@@ -96,13 +106,13 @@
 // # What it does not guarantee
 //
 // Martin Kleppmann ("How to do distributed locking", 2016) showed that no lock with leases protects
-// a resource by itself. Between checking its lease and its write, a client may be stopped until the
-// lease has ended, by a garbage collection, a slow disk or a suspended machine, or its message may
-// be late. And Redlock, unlike consensus protocols, relies on clocks: on servers that measure a
-// lease at about the right speed. Salvatore Sanfilippo answered ("Is Redlock safe?", 2016) that the
-// first is true of every such lock, that the time between request and reply cannot harm it, since
-// the validity is checked after the acquisition, and that processes with bounded drift are a
-// reasonable requirement.
+// a resource by itself. A client may be stopped between checking its lease and its write, by a
+// garbage collection, a slow disk or a suspended machine, and write after the lease has ended. A
+// message may arrive late with the same effect. And Redlock, unlike consensus protocols, relies on
+// clocks: on servers that measure a lease at about the right speed. Salvatore Sanfilippo answered
+// ("Is Redlock safe?", 2016) that the first is true of every such lock, that the time between
+// request and reply cannot harm it, since the validity is checked after the acquisition, and that
+// processes with bounded drift are a reasonable requirement.
 //
 // The hold's context, which ends at its deadline, and [rlock.Hold.Valid], which reads the clock,
 // narrow the gap. Only a resource that refuses writes with an old fencing token closes it.
@@ -112,12 +122,15 @@
 // Hold.Token is 0. The largest of one counter per node looks like a fencing token, but is none: two
 // quorums need not share the node whose counter is ahead, and a node that restarts empty begins
 // anew (TestLargestCounterOfAQuorumIsNoFencingToken). A counter that grows whatever fails needs
-// consensus. Choose by what an overlap costs:
-//   - correctness: use [rlock.Client.NewFencedLock] on one master with appendfsync always, and have
-//     the resource check the token. That lock is not available while its server is down, and never
-//     has two holders;
-//   - work done twice, and the lock must be available while a server is down: use a RedLock;
-//   - little: one plain lock on one server is simplest and fastest.
+// consensus.
+//
+// Choose by what an overlap costs:
+//   - If it costs correctness, use [rlock.Client.NewFencedLock] on one master with appendfsync
+//     always, and have the resource check the token. That lock is not available while its server is
+//     down, and never has two holders.
+//   - If it costs work done twice, and the lock must be available while a server is down, use a
+//     RedLock.
+//   - If neither matters much, one plain lock on one server is simplest and fastest.
 //
 // # Redisson
 //

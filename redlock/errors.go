@@ -10,7 +10,8 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrNoQuorum means that too few nodes could be counted, held or not. A *[QuorumError] wraps it.
+// ErrNoQuorum means that too few nodes could be counted, whether or not the lock is held. It is
+// wrapped by a *[QuorumError], which says what is wrong with each node.
 var ErrNoQuorum = errors.New("no quorum")
 
 // QuorumError reports what each node replied when there was no quorum.
@@ -25,7 +26,7 @@ type QuorumError struct {
 
 // NodeError reports why a node does not count.
 type NodeError struct {
-	Server string // its name
+	Server string // the name of the node's server
 	// Err is a *[rlock.HeldError] if another owner holds the lock there, a *[DelayedError] if the
 	// node has restarted, else the reason why there was no reply.
 	Err error
@@ -34,7 +35,8 @@ type NodeError struct {
 // Error lists the nodes.
 func (e *QuorumError) Error() string {
 	text := ""
-	if e.cause != nil { // which may name a lock, too, after the prefix that stands in front already
+	if e.cause != nil {
+		// The cause may begin with the prefix, too, which stands in front of the text already.
 		text = strings.ReplaceAll(e.cause.Error(), "holdfast: ", "") + ": "
 	}
 	switch {
@@ -105,9 +107,10 @@ func heldError(err error) (h *rlock.HeldError) {
 	return h
 }
 
-// DelayedError reports that a node may have forgotten who holds the lock, and is not counted.
+// DelayedError reports that a node is not counted, because it may have forgotten who holds the
+// lock.
 type DelayedError struct {
-	For     time.Duration // for how much longer
+	For     time.Duration // for how much longer the node is not counted
 	Emptied bool          // the node was emptied, or is new; else it has restarted
 }
 
@@ -132,7 +135,8 @@ var (
 	errNoPart     = errors.New("not acquired there")
 )
 
-// list formats how many nodes agreed, and the others by error, in order of the nodes.
+// list formats how many nodes agreed, and the error of each other node, in order of the nodes.
+// Nodes with the same error share an entry.
 func (e *QuorumError) list(agreed string) string {
 	var texts []string
 	servers := make(map[string][]string)

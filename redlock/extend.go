@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -51,6 +52,8 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 	var failure *QuorumError
 	for {
 		start, ex := time.Now(), &extension{lease: lease}
+		// kept reports whether the node of a part has carried out the extension, and open whether
+		// it may still do so.
 		kept := func(p *part) bool { return slices.Contains(ex.done, p) }
 		open := func(p *part) bool { return slices.Contains(ex.open, p) && p.state == granted }
 		a.do(func() {
@@ -97,34 +100,37 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 	}
 }
 
-// extend asks the node to extend the part, and handles the reply. It is called with mu held.
+// extend asks the node to extend the part. It is called with mu held.
 func (p *part) extend(ex *extension) {
 	hold := p.hold
-	call := func() {
-		hold.MayLast(ex.lease)
-		sent := time.Now()
-		yes, err := p.node.Extend(p.owner, ex.levels, ex.lease)
-		deadline := watchdog.Deadline(sent, ex.lease)
-		p.acquisition.do(func() {
-			ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })
-			switch {
-			case p.state != granted:
-			case err != nil:
-				p.err = err
-			case !yes:
-				p.lost(watchdog.ErrGone)
-			default:
-				hold.Extended(deadline)
-				if !hold.Deadline().Before(deadline) { // else the part had expired before
-					ex.done = append(ex.done, p)
-				}
-			}
-		})
-		if err == nil && !yes {
-			hold.Drop()
-		}
-	}
-	if p.err = p.send(new(wait.Job), wait.Func(call), ex.lease); p.err == nil {
+	p.err = p.send(new(wait.Job), wait.Func(func() { p.keep(hold, ex) }), ex.lease)
+	if p.err == nil {
 		ex.open = append(ex.open, p)
+	}
+}
+
+// keep sends the request to extend the part, and handles the reply, for which it blocks.
+func (p *part) keep(hold hooks.NodeHold, ex *extension) {
+	hold.MayLast(ex.lease)
+	sent := time.Now()
+	yes, err := p.node.Extend(p.owner, ex.levels, ex.lease)
+	deadline := watchdog.Deadline(sent, ex.lease)
+	p.acquisition.do(func() {
+		ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })
+		switch {
+		case p.state != granted:
+		case err != nil:
+			p.err = err
+		case !yes:
+			p.lost(watchdog.ErrGone)
+		default:
+			hold.Extended(deadline)
+			if !hold.Deadline().Before(deadline) { // else the part had expired before
+				ex.done = append(ex.done, p)
+			}
+		}
+	})
+	if err == nil && !yes {
+		hold.Drop()
 	}
 }

@@ -16,24 +16,27 @@ import (
 // must agree on MaxLease, FsyncAlways and Epoch.
 type Options struct {
 	// NodeTimeout limits the wait for the reply of a node. It should be long compared to a round
-	// trip and short compared to the lease. Defaults, for each node, to three times its recent
-	// round trips (see the package documentation), at least lease/200 (but 5 to 50 ms), and at most
-	// a tenth of the lease and the CommandTimeout of the node's client, whichever is less.
+	// trip and short compared to the lease. Defaults to three times the recent round trips to the
+	// node, at least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the
+	// CommandTimeout of the node's client, whichever is less. Before the first reply it is that
+	// upper bound. Each node has its own; the package documentation explains the rule.
 	NodeTimeout time.Duration
 
 	// MaxLease is the longest lease that any process uses. A longer one is refused with
 	// [rlock.ErrInvalid]. A node that has restarted is not counted for acquisitions until it has
-	// been up for MaxLease (plus a second). Defaults to the WatchdogLease of the clients.
+	// been up for MaxLease (plus a second, because Redis counts the uptime in whole seconds).
+	// Defaults to the WatchdogLease of the clients.
 	MaxLease time.Duration
 
-	// FsyncAlways states that every node runs with appendonly yes and appendfsync always (not
-	// everysec), so that a restart forgets nothing. A node is then counted at once after a restart,
-	// and leases may be longer than MaxLease, unless Epoch is set. Defaults to false.
+	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, which
+	// means that a restart forgets nothing. A node is then counted at once after a restart, and
+	// leases may be longer than MaxLease, unless Epoch is set. Do not set it with appendfsync
+	// everysec, which forgets the last second. Defaults to false.
 	FsyncAlways bool
 
-	// Epoch keeps a key, holdfast_redlock_epoch, on each node. From the acquisition on that first
-	// misses the key, because the node was emptied (FLUSHALL, or a restart that lost everything) or
-	// is new, the node is not counted for MaxLease. Defaults to false.
+	// Epoch keeps a key, holdfast_redlock_epoch, on each node. The acquisition that first misses
+	// the key shows that the node was emptied (FLUSHALL, or a restart that lost everything) or is
+	// new. From then on the node is not counted for MaxLease. Defaults to false.
 	Epoch bool
 }
 
@@ -61,7 +64,8 @@ func (l *Lock) WithOptions(o Options) *Lock {
 	return &with
 }
 
-// checkLease returns the lease in whole milliseconds, as Redis counts it; an error if it is no use.
+// checkLease returns the lease in whole milliseconds, as Redis counts it, or an error if it cannot
+// be used.
 func (l *Lock) checkLease(lease time.Duration) (time.Duration, error) {
 	if lease == rlock.Watchdog {
 		lease = l.nodes[0].WatchdogLease()

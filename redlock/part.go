@@ -52,6 +52,7 @@ func (p *part) now() state {
 	return p.state
 }
 
+// acquire asks the node for the part, and handles the reply.
 func (p *part) acquire() {
 	a, sent := p.acquisition, time.Now()
 	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.delay)
@@ -61,7 +62,8 @@ func (p *part) acquire() {
 	switch h := vote.Holder; {
 	case err != nil:
 	case vote.Already:
-		// Another node was asked for this owner: it is the same server, and must not count twice.
+		// Only other nodes were asked for this owner before. This node is one of their servers
+		// under another name, and must not count twice.
 		mayBeHeld, err = false, errSameServer
 	case h != nil:
 		err = &rlock.HeldError{Lock: p.node.Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
@@ -106,12 +108,12 @@ func (p *part) acquire() {
 // part was dropped, which has no effect.
 func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) }) }
 
-// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin, once for the
-// renewals of all parts.
+// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
 func (p *part) Renewed() {
 	a := p.acquisition
 	a.do(func() {
 		for i, node := range a.lock.nodes {
+			// Every part reports its renewal. Ask a missing node only once for all of them.
 			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
 			if a.state == held && a.renews() && a.parts[i].state == missing && !soon {
 				a.parts[i] = a.ask(node, node.NewOwner(), node.WatchdogLease())
@@ -123,8 +125,8 @@ func (p *part) Renewed() {
 // The methods below are called with mu held.
 
 // ask requests a new part of a node, for an owner that the node has not been asked for before.
-func (a *acquisition) ask(node hooks.Node, as string, lease time.Duration) *part {
-	p := &part{acquisition: a, node: node, owner: as, lease: lease, askedAt: time.Now(),
+func (a *acquisition) ask(node hooks.Node, owner string, lease time.Duration) *part {
+	p := &part{acquisition: a, node: node, owner: owner, lease: lease, askedAt: time.Now(),
 		state: missing}
 	if p.err = p.send(&p.request, p, lease); p.err == nil {
 		a.longest = max(a.longest, lease)
@@ -138,19 +140,24 @@ func (p *part) send(call *wait.Job, task wait.Task, lease time.Duration) error {
 	if err := unavailable(p.node); err != nil {
 		return err
 	}
-	call.Task, call.Timeout = task, p.acquisition.lock.options.NodeTimeout
-	if call.Timeout == 0 {
-		// Leave at least nine tenths of a lease of 50 ms or more for the caller. In a burst of
-		// locks, or after a pause of this process, round trips take many times as long as the
-		// measured ones in quiet times: allow at least a small part of the lease.
-		least := min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
-		call.Timeout = p.node.Pool().Timeout(least, min(lease/10, p.node.CommandTimeout()))
-	}
+	call.Task, call.Timeout = task, p.acquisition.lock.nodeTimeout(p.node, lease)
 	if !p.node.Pool().Do(call) {
 		return rlock.ErrClosed
 	}
 	p.call = call
 	return nil
+}
+
+// nodeTimeout returns how long to wait for a reply of a node. By default at least nine tenths of a
+// lease of 50 ms or more are left for the caller. Measured round trips never take it below a small
+// part of the lease: in a burst of locks, or after a pause of this process, they take many times as
+// long as in quiet times.
+func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
+	if l.options.NodeTimeout > 0 {
+		return l.options.NodeTimeout
+	}
+	least := min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
+	return node.Pool().Timeout(least, min(lease/10, node.CommandTimeout()))
 }
 
 // unavailable returns why a node must not be asked; nil if it may be.
@@ -191,7 +198,8 @@ func (p *part) lost(reason error) {
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
-		// Close does not release what is held. This is not held yet, and cannot be released later.
+		// Close does not release what is held, but this part is not held yet. After the attempt has
+		// failed, the closed client could not release it any more.
 		p.cleanUp()
 	}
 	a.check(reason, deadline)

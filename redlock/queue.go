@@ -19,7 +19,8 @@ var queues = waitqueue.New[identity, known]()
 
 // known holds what the heads of a queue have learned. The queue guards it.
 type known struct {
-	// subs is by nodeID, because the order of the nodes may differ. It is empty until a head waits.
+	// subs has the subscriptions by nodeID, for waiters whose nodes are in another order. It is
+	// empty until a head had to wait.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
 	freeAt time.Time // when the lease of the last head that acquired it ends
@@ -50,8 +51,8 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	for delay := (wait.Backoff{}); ; ask = true {
 		if ask {
 			if hold := at.round(); hold != nil {
-				// The last result concerns an earlier holder. The next head does not ask the nodes,
-				// and no message announces the end of our lease: it needs freeAt.
+				// The last result concerns an earlier holder. The next head has not asked the
+				// nodes, and no message announces the end of our lease: it needs freeAt.
 				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(at.lease), nil })
 				nextAsks = false // it waits for our release
 				return hold, nil
@@ -70,31 +71,43 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	}
 }
 
-// roundBackoff returns a delay before the next round: longer than a round, and doubled each time.
+// pause waits until another round may succeed. It returns false if the budget ended first.
+//
+// If one owner has the lock, that is when enough nodes announce a release, or when leases should
+// have ended. Otherwise the vote was split or nodes are missing, and pause sleeps for a random
+// time. It ignores messages then: a contender that followed them would collide with others again.
+func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
+	// longestPause is how long the head of a queue sleeps when a message never arrives.
+	const longestPause = 5 * time.Second
+	// maxSplitVotes is how many rounds without a quorum for any owner count as bad luck. After that
+	// an owner probably has another name on each node, as in Redisson: listen for its release.
+	const maxSplitVotes = 5
+	r := at.last
+	if r.held {
+		*delay = wait.Backoff{}
+		return at.listen(q, min(longestPause, cmp.Or(r.freeAfter, longestPause)))
+	}
+	after := roundBackoff(delay, r.took)
+	if delay.Failures < maxSplitVotes {
+		return at.budget.Sleep(after, nil, nil)
+	}
+	return at.listen(q, after)
+}
+
+// roundBackoff returns the delay before the next round when no release is awaited: longer than a
+// round, and twice as long each time.
 func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// pause waits until another round may succeed. It returns false if the budget ended first.
+// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
+// After the first announcement it waits for the others for about two rounds at most. A client that
+// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
 //
-// If one owner has the lock, that is when leases should have ended, or enough of the refusing nodes
-// for a quorum have announced a release: after the first announcement it waits for about two rounds
-// at most. A client that closes ends the wait as well. Otherwise the vote was split or nodes are
-// missing, and pause sleeps for a random time. It ignores messages then: a contender that followed
-// them would collide with others again. After more such rounds than bad luck explains, an owner
-// probably has another name on each node, as in Redisson: it listens for that one's release.
-//
-// The first call of a queue that listens subscribes. The confirmation of a subscription counts as a
-// message, which makes the head ask for what was announced before.
-func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
-	const longestPause = 5 * time.Second // when a message never arrives
-	const maxSplitVotes = 5              // rounds without a quorum for any owner that are bad luck
-	r, d := at.last, longestPause
-	if r.held {
-		*delay, d = wait.Backoff{}, min(d, cmp.Or(r.freeAfter, d))
-	} else if d = roundBackoff(delay, r.took); delay.Failures < maxSplitVotes {
-		return at.budget.Sleep(d, nil, nil)
-	}
+// The first call of a queue subscribes. The confirmation of a subscription counts as a message,
+// which makes the head ask for what was announced before.
+func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) bool {
+	r := at.last
 	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
 	defer timer.Stop()
 	cases := receiveAny(receiveAny(nil, timer.C), at.budget.Ctx.Done())

@@ -17,26 +17,33 @@ import (
 	"holdfast/rlock"
 )
 
-// identity is the same for locks of the same nodes and names. A handle spares hashing many bytes.
+// identity is the same for locks of the same nodes and names. A handle avoids hashing and comparing
+// many bytes for every acquisition.
 type identity = unique.Handle[string]
 
-// Lock is a lock over N independent masters, held while its owner holds it on a quorum, N/2+1, of
-// them. It has no state: any number may be made of the same nodes. It is safe for concurrent use.
+// Lock is a lock over N independent masters. An owner holds it while it holds it on a quorum,
+// N/2+1, of them. It has no state of its own; any number of them may be made of the same nodes. It
+// is safe for concurrent use.
 type Lock struct {
 	name, server  string
 	nodes         []hooks.Node
 	quorum, spare int // how many nodes it needs, and how many it does without
 	options       Options
-	delay         lua.Delay // of nodes that may have forgotten locks
+	delay         lua.Delay // how long a node that may have forgotten locks is not counted
 	identity      identity
 	invalid       error // why this can never be locked: what is wrong with the nodes or the options
 }
 
-// New returns a lock, with the default [Options], over the given nodes: a plain lock
-// ([rlock.Client.NewLock]) on each of N independent masters, usually all of one name. New sends
-// nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no locks at all,
-// a lock that is not a plain one, two locks with the same [rlock.Lock.Server], and clients whose
-// WatchdogLease differ. A server under two names counts once. The clients' SyncReplicas is unused.
+var _ rlock.Locker = (*Lock)(nil)
+
+// New returns a lock over the given nodes: a plain lock ([rlock.Client.NewLock]) on each of N
+// independent masters, usually all of one name. It has the default [Options]; see
+// [Lock.WithOptions].
+//
+// New sends nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no
+// locks at all, a lock that is not a plain one, two locks with the same [rlock.Lock.Server], and
+// clients whose WatchdogLease differ. A server given under two names counts once. The clients'
+// SyncReplicas is not used.
 func New(locks ...*rlock.Lock) *Lock {
 	var names []string
 	for _, lock := range locks {
@@ -59,7 +66,7 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 		}
 	}
 	l := New(locks...).WithOptions(o)
-	l.name = name
+	l.name = name // also without a client
 	return l
 }
 
@@ -112,18 +119,22 @@ func (l *Lock) Name() string { return l.name }
 func (l *Lock) Server() string { return l.server }
 
 // Lock acquires the lock. It blocks until the lock is free on a quorum of nodes or ctx ends. While
-// too few nodes can be asked it keeps trying: give ctx a deadline to bound that. The lock is held
-// for lease at most, or with [rlock.Watchdog] until it is released. If ctx carries an owner that
-// holds the lock already, Lock adds a level to it, which needs a quorum as well. It returns
+// too few nodes can be asked it keeps trying: give ctx a deadline to bound that.
+//
+// The lock is held for lease at most, or with [rlock.Watchdog] until it is released. If ctx carries
+// an owner that holds the lock already, Lock adds a level to it, which needs a quorum as well.
+//
+// Lock returns
 //   - a *[QuorumError], which says what each node replied. It matches [rlock.ErrNotAcquired] if
-//     others held the lock, [ErrNoQuorum] if too few nodes could be counted, and ctx's error if ctx
-//     ended the wait. It comes at once if waiting would not help, because too many nodes refuse for
-//     good, or stay uncounted for longer than the wait;
+//     others held the lock, and [ErrNoQuorum] if too few nodes could be counted; also ctx's error
+//     if ctx ended the wait. Lock returns it at once if waiting would not help, because too many
+//     nodes refuse for good, or stay uncounted for longer than the wait;
 //   - [rlock.ErrLost] if ctx's owner held the lock, and a quorum does not hold it any more;
 //   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if ctx's owner holds the lock, and
 //     too few nodes confirmed the new level in time;
 //   - [rlock.ErrClosed] if the clients of too many nodes are closed;
-//   - [rlock.ErrInvalid] for a lease of less than 3 ms, and one longer than [Options].MaxLease.
+//   - [rlock.ErrInvalid] for a lease of less than 3 ms or a negative one, and for one longer than
+//     [Options].MaxLease.
 //
 // After an error this call holds nothing: what a node may have granted is released in the
 // background.
@@ -132,19 +143,21 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 }
 
 // TryLock is like [Lock.Lock] but waits at most wait. A wait shorter than 10 ms counts as 10 ms,
-// and a negative one is [rlock.ErrInvalid]. With [rlock.NoWait] it asks all nodes once, which takes
-// Options.NodeTimeout at most, counted from when the requests are sent. While very many others of
-// this process are under way, the requests are queued before that, for the CommandTimeout of the
-// first client at most. Right after an attempt that failed, or an Unlock, TryLock may fail because
-// some nodes have not released the lock yet.
+// and a negative one is [rlock.ErrInvalid].
+//
+// With [rlock.NoWait] it asks all nodes once, which takes Options.NodeTimeout at most, counted from
+// when the requests are sent. While very many others of this process are under way, the requests
+// are queued before that, for the CommandTimeout of the first client at most. Right after an
+// attempt that failed, or an Unlock, TryLock may fail because some nodes have not released the lock
+// yet.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }
 
-// Unlock releases the innermost level that ctx's owner holds, like [rlock.Hold.Unlock], for code
-// without the hold. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
-// this lock, and [rlock.ErrLost] once for each level that the owner had when it lost the lock,
-// until the owner acquires it again; this process remembers its latest 1024 losses.
+// Unlock releases the innermost level that ctx's owner holds, for code without the hold. See
+// [rlock.Hold.Unlock]. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
+// this lock. It returns [rlock.ErrLost] once for each level that the owner had when it lost the
+// lock, until the owner acquires it again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, named := owner.From(ctx)
 	if !named {
@@ -163,8 +176,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		levels := slices.Clone(a.levels)
 		a.mu.Unlock()
 		for _, level := range slices.Backward(levels) {
+			// Skip a hold that another goroutine is releasing.
 			if err := level.hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
-				return err // else another goroutine is releasing it
+				return err
 			}
 		}
 	}

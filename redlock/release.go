@@ -12,7 +12,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level, and with the last one the lock: see awaitRelease.
+// Release releases a level. With the last one it blocks until a quorum of nodes has released the
+// lock, or there is another outcome; see awaitRelease.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	var l level
 	var after phase
@@ -41,7 +42,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	case releasing:
 		return a.awaitRelease()
 	default:
-		return a.endLevels() // do may not have reached this level yet
+		return a.endLevels() // finish may not have reached this level yet
 	}
 }
 
@@ -62,26 +63,31 @@ func (p *part) free() {
 }
 
 // awaitRelease retries releases that fail. It blocks until it is known whether a quorum held the
-// lock until now, for at most the CommandTimeout of the first node's client, and leaves the rest to
-// the background. It returns nil if a quorum has released the lock, an [rlock.LostError] if no
-// quorum held it any more, and else an unknown outcome.
-func (a *acquisition) awaitRelease() (err error) {
+// lock until now, for at most the CommandTimeout of the first node's client.
+func (a *acquisition) awaitRelease() error {
 	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
 	defer b.Stop()
 	conclusive := func() bool { // more replies make no difference
 		yes, open := a.count(freed), a.count(releaseSent, unwanted, releaseDue)
 		return yes >= a.lock.quorum || yes+open < a.lock.quorum
 	}
-	const resendAfter = 50 * time.Millisecond // before that, failed releases wait for other replies
-	for delay := (wait.Backoff{}); ; a.do(a.sendReleases) {
+	const resendAfter = 50 * time.Millisecond // how long failed releases wait for other replies
+	var delay wait.Backoff
+	for {
 		start, over, failing := time.Now(), false, false
 		a.await(b, func(bool) time.Duration { return time.Until(start.Add(resendAfter)) },
 			func() bool { return conclusive() || a.count(releaseSent, unwanted) == 0 })
 		a.do(func() { over, failing = conclusive() || b.Over(), a.count(releaseDue) > 0 })
 		if over || failing && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
-			break
+			return a.outcome()
 		}
+		a.do(a.sendReleases)
 	}
+}
+
+// outcome leaves the remaining releases to the background. It returns nil if a quorum has released
+// the lock, an [rlock.LostError] if no quorum held it any more, and else an unknown outcome.
+func (a *acquisition) outcome() (err error) {
 	a.do(func() {
 		a.state.enter(released)
 		switch {

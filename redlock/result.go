@@ -72,8 +72,8 @@ func (a *acquisition) permanentRefusals() int {
 	})
 }
 
-// quorumError returns an error with the nodes that did not do what was asked, and why; agrees
-// reports which did, and silent is the error of those without a reply.
+// quorumError returns an error with the nodes that did not do what was asked, and why. agrees
+// reports which did. silent is the error of nodes without a reply.
 func (a *acquisition) quorumError(did string, silent error, agrees func(*part) bool) *QuorumError {
 	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, did: did}
 	for i, p := range a.parts {
@@ -82,12 +82,15 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 			continue
 		}
 		err := cmp.Or(p.err, silent)
-		if p.state == gone {
-			err = watchdog.ErrGone
-		} else if in(asked, unwanted, releaseSent)(p) {
+		switch p.state {
+		case asked, unwanted, releaseSent:
 			err = silent
+		case gone:
+			err = watchdog.ErrGone
+		default:
 		}
-		e.Nodes = append(e.Nodes, NodeError{cmp.Or(p.node.Server(), fmt.Sprint("node ", i+1)), err})
+		server := cmp.Or(p.node.Server(), fmt.Sprint("node ", i+1))
+		e.Nodes = append(e.Nodes, NodeError{Server: server, Err: err})
 	}
 	return e
 }

@@ -12,18 +12,21 @@ import (
 	"holdfast/pubsub"
 )
 
-// Hooks holds functions of package rlock and its types. They are safe for concurrent use.
+// Hooks holds functions of package rlock, for its types of a lock and of a hold. They are safe for
+// concurrent use.
 type Hooks[Lock, Hold any] struct {
 	// OnEnd calls f with the reason when a hold ends, before its context ends; at once if it has
 	// ended. f must not block.
 	OnEnd func(h Hold, f func(reason error))
-	// IsClosing reports whether a hold's client is being closed; false for those of other packages.
+	// IsClosing reports whether the client of a hold is being closed; false for a hold of another
+	// package.
 	IsClosing func(h Hold) bool
 	// TryBatch tries once to acquire several locks of one batch, for the owner in ctx: all or none.
 	TryBatch func(ctx context.Context, lease time.Duration, locks []Lock) ([]Hold, error)
 	// ReleaseBatch unlocks holds of several locks of one batch. It returns one error for each.
 	ReleaseBatch func(holds []Hold) []error
-	Identity     func(Lock) Identity
+	// Identity returns what tells a lock from others.
+	Identity func(Lock) Identity
 	// Node returns a plain lock as part of a lock over several servers; an error for other kinds.
 	Node func(Lock) (Node, error)
 }
@@ -57,34 +60,43 @@ type Node interface {
 	Warn(message string, details ...any)
 	Pool() *wait.Pool
 	Closing() <-chan struct{}
+
 	Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error)
-	Extend(owner string, levels int, lease time.Duration) (bool, error) // levels 0: as they are
+	// Extend extends the lease, and reports whether the owner holds the lock. It also sets the
+	// number of levels, unless levels is 0.
+	Extend(owner string, levels int, lease time.Duration) (bool, error)
 	Release(owner string) (lua.Released, error)
-	Permanent(err error) bool // whether err stays, however long the caller waits
+	// Permanent reports whether err stays, however long the caller waits.
+	Permanent(err error) bool
 	// CleanUp calls Release in the background until it succeeds, but not after until.
 	CleanUp(owner string, until time.Time)
 	// Hold keeps what Acquire acquired until its deadline, or until it is dropped if it is renewed.
 	// It returns nil if the client is closed.
 	Hold(owner string, as owner.Token, deadline time.Time, p Part) NodeHold
-	Subscribe() *pubsub.Subscription // to releases
+	// Subscribe listens for releases.
+	Subscribe() *pubsub.Subscription
 }
 
 // Part is notified about the acquisition on one node. Its methods must not block.
 type Part interface {
-	Ended(reason error) // the acquisition has ended
-	Renewed()           // after a renewal
+	Ended(reason error) // called when the acquisition has ended
+	Renewed()           // called after each renewal
 }
 
 // NodeHold is the acquisition on one node.
 type NodeHold interface {
 	Deadline() time.Time
-	Extended(deadline time.Time) // Redis has extended the lock
+	// Extended notes that Redis has extended the lock, which can be trusted until deadline.
+	Extended(deadline time.Time)
 	SetRenew(renew bool)
-	MayLast(lease time.Duration) // to be called before Redis is asked to keep the lock for lease
-	Drop()                       // ends it in this process, without a command
+	// MayLast notes that Redis is about to be asked to keep the lock for lease. Call it before the
+	// command.
+	MayLast(lease time.Duration)
+	// Drop ends the acquisition in this process, without a command.
+	Drop()
 }
 
-var set any // a Hooks
+var set any // the registered Hooks
 
 // Set registers the hooks. Package rlock calls it.
 func Set[Lock, Hold any](h Hooks[Lock, Hold]) { set = h }

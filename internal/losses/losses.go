@@ -8,13 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// Most is how many values a Memory keeps, whatever callers do that never unlock a lost lock.
+// Most is the largest number of values that a Memory keeps. Without a limit, callers that never
+// unlock a lost lock would pile them up.
 const Most = 1024
 
 // Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use.
 // It is safe for concurrent use.
 type Memory[K, V comparable] struct {
-	size atomic.Int32 // of entries, read without mu by every acquisition: losses are rare
+	// size is the number of entries. It is read without mu, because every acquisition checks it,
+	// and losses are rare.
+	size atomic.Int32
 
 	mu      sync.Mutex
 	entries []entry[K, V] // oldest first; guarded by mu
@@ -38,6 +41,9 @@ func (m *Memory[K, V]) Add(key K, value V) {
 
 // Of returns the values of a key, oldest first; nil if there are none.
 func (m *Memory[K, V]) Of(key K) (values []V) {
+	if m.size.Load() == 0 {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.entries {

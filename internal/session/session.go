@@ -48,7 +48,8 @@ func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 	return s
 }
 
-// OpenNew makes s the locked session with a new key. The caller unlocks and closes it.
+// OpenNew makes s the session with a key that nobody else knows yet. The session is locked; the
+// caller unlocks and closes it.
 func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
 	s.all, s.key, s.users, s.locked = ss, key, 1, true
 	ss.mu.Lock()
@@ -107,7 +108,8 @@ func (s *Session[Key, State]) TryLock() bool {
 	return true
 }
 
-// Lock locks the session once the callers before it have unlocked it; false if b ended first.
+// Lock locks the session. It blocks until the callers before it have unlocked the session, and
+// returns false if b ended first.
 func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	s.mu.Lock()
 	if !s.locked {
@@ -123,9 +125,12 @@ func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := len(s.queue)
-	s.queue = slices.DeleteFunc(s.queue, func(c chan struct{}) bool { return c == ready })
-	return len(s.queue) == waiting // it was handed over just now
+	i := slices.Index(s.queue, ready)
+	if i < 0 {
+		return true // it was handed over just now
+	}
+	s.queue = slices.Delete(s.queue, i, i+1)
+	return false
 }
 
 // Unlock unlocks the session, or hands it over to the next caller of Lock.
@@ -154,7 +159,7 @@ func LockAll[Key comparable, State any](b *wait.Budget, sessions []*Session[Key,
 			return -1
 		}
 		for i, s := range sessions {
-			if i < taken || i == first {
+			if i < taken || i == first { // the ones locked so far
 				s.Unlock()
 			}
 		}

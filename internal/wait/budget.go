@@ -38,7 +38,8 @@ func Fired(signal <-chan struct{}) bool {
 var ErrClosed = errors.New("lock client closed")
 
 // Budget limits how long a caller waits: until its context ends, its time is over, or its client
-// closes. One goroutine at a time may use it.
+// closes. It makes a timer for the first wait, which Stop releases. One goroutine at a time may use
+// it.
 type Budget struct {
 	Ctx   context.Context
 	Until time.Time // the earlier of its own end and the context's deadline; zero without either
@@ -54,7 +55,7 @@ func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration
 	return new(Budget).Begin(ctx, closing, limit)
 }
 
-// Begin does what [NewBudget] does, for a Budget that is part of another value.
+// Begin does what [NewBudget] does, for a Budget that is part of another value. It returns b.
 func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
 	b.Ctx, b.closing = ctx, closing
 	b.Until, _ = ctx.Deadline()
@@ -67,7 +68,7 @@ func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.
 	return b
 }
 
-// Stop releases the timer, which only a wait makes. The budget can still be used.
+// Stop releases the timer. The budget can still be used.
 func (b *Budget) Stop() {
 	if b.timer != nil {
 		b.timer.Stop()

@@ -67,8 +67,8 @@ func (g *Group) work(f func()) {
 	}
 }
 
-// Enter adds a user's call as a task until Leave. As soon as Wait has begun it returns false, and
-// yields the processor: callers that come back at once would keep Wait from returning.
+// Enter adds a user's call as a task until Leave. As soon as Wait has begun, it returns false and
+// yields the processor: callers that try again at once would keep Wait from returning.
 func (g *Group) Enter() bool {
 	if !g.closing.Load() {
 		return g.Join()

@@ -9,9 +9,9 @@ import (
 // Workers limits the jobs of a [Pool] that run at a time.
 const Workers = 64
 
-// Task is the work of a [Job]: an interface, so that a call needs no closure. Run makes the call
-// and handles its outcome. It may block for as long as the server does not reply, and may use the
-// pool. It must return: nobody recovers a panic or runtime.Goexit.
+// Task is the work of a [Job]. It is an interface, so that a call needs no closure. Run makes the
+// call and handles its outcome. It may block for as long as the server does not reply, and may use
+// the pool. It must return: nobody recovers a panic or runtime.Goexit.
 type Task interface{ Run() }
 
 // Func is a function that is a [Task].
@@ -85,7 +85,8 @@ func (p *Pool) Do(j *Job) bool {
 	if j.state != unused {
 		panic("wait: Do called twice with the same Job")
 	}
-	// Under the mutex, so that no job is queued for a worker that is counted but was not started.
+	// A worker is started under the mutex, which keeps the count exact: no job is ever queued for a
+	// worker that was counted but could not be started.
 	if p.workers < Workers && p.start(p.work) {
 		p.workers++
 	}
@@ -144,9 +145,10 @@ func (p *Pool) Stalled() time.Duration {
 	return 0
 }
 
-// Remaining returns for how long it is worth waiting for j before asking again: the rest of its
-// Timeout while it runs, and of the oldest running job's while it is queued, when its own has not
-// begun. It is 0 when that time is over, and for a job that is done, withdrawn or not given to Do.
+// Remaining returns for how long it is worth waiting for j before asking again. For a running job
+// that is the rest of its Timeout. For a queued job, whose own Timeout has not begun, it is the
+// rest of the Timeout of the oldest running job. It is 0 when that time is over, and for a job that
+// is done, withdrawn, or was not given to Do.
 func (p *Pool) Remaining(j *Job) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +185,7 @@ func (p *Pool) Timeout(least, limit time.Duration) time.Duration {
 	if replies > 0 {
 		slices.Sort(trips[:])
 		longest := trips[len(trips)-1]
-		if replies >= 20 { // the longest does not count, such as of a node that hung
+		if replies >= 20 { // enough to leave out the longest, for example of a node that hung
 			longest = trips[len(trips)-2]
 		}
 		limit = min(limit, 3*longest)
