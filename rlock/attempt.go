@@ -147,7 +147,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	}
 	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
 	switch {
-	case at.left && at.replied:
+	case at.left && at.replied: // an earlier reply has said who holds the lock
 	case at.left && (at.failure == nil || errors.Is(at.failure, transport.ErrNoReply)):
 		at.failure = transport.ErrNoReply
 	case at.left: // the error before is more helpful
