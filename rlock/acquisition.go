@@ -13,8 +13,9 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's lock from the first level to the last release. The watchdog has it
-// until the last release is about to be sent. Each command is sent with its session locked.
+// acquisition is one owner's lock from the first level to the last release. It registers with the
+// watchdog when it begins, unregisters before it sends the last release, and sends each command
+// with its session locked.
 type acquisition struct {
 	client  *Client
 	lock    *Lock
@@ -25,17 +26,23 @@ type acquisition struct {
 	streak  waitqueue.Streak
 	lease   watchdog.Lease
 
-	late       *request   // of this owner, may still be executed at any time; nil if there is none
-	registered bool       // a grant message may still arrive, although it was acquired by asking
-	part       hooks.Part // if it is one of a RedLock, which its loss does not end; else nil
+	// late is a request of this owner that may still be executed at any time; nil if there is none.
+	late *request
+	// registered says that a grant message may still arrive, although the lock was already acquired
+	// by asking.
+	registered bool
+	// part is set if this is the part of a RedLock on one node. Its loss is not the loss of the
+	// RedLock.
+	part hooks.Part
 
 	mu sync.Mutex
 	// longestLease is the longest lease that Redis may give without our knowing: by a renewal or a
 	// nested lock whose reply is missing. Guarded by mu; 0 if there is none.
 	longestLease time.Duration
-	levels       []*Hold // guarded by mu; not released yet, outermost first
-	state        state   // guarded by mu
-	reason       error   // guarded by mu; why the acquisition ended; nil if it has not
+
+	levels []*Hold // guarded by mu; not released yet, outermost first
+	state  state   // guarded by mu
+	reason error   // guarded by mu; why the acquisition ended; nil if it has not
 
 	// Preallocated for the usual case, so that an acquisition is one allocation.
 	outermost Hold
@@ -44,6 +51,7 @@ type acquisition struct {
 }
 
 // These implement [Acquisition], together with Extend and Release.
+
 func (a *acquisition) Name() string        { return a.lock.name }
 func (a *acquisition) Owner() string       { return a.owner }
 func (a *acquisition) Token() int64        { return a.fence }
@@ -110,7 +118,8 @@ func (a *acquisition) beginInnermost() *Hold {
 	return nil
 }
 
-// end ends the acquisition, and returns when all levels have ended: false if it had ended before.
+// end ends the acquisition with all its levels. It returns false if another reason came first, but
+// not before all levels have ended.
 func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Lock()
 	first := a.state == active
@@ -129,7 +138,8 @@ func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Unlock()
 	reason = a.conclude()
 	if first && a.part != nil {
-		if errors.Is(reason, ErrReleased) { // by ReleaseOnClose, or by the part, which knows better
+		// Options.ReleaseOnClose has released it, or the part itself, which knows better.
+		if errors.Is(reason, ErrReleased) {
 			reason = ErrClosed
 		}
 		a.part.Ended(reason)
@@ -137,8 +147,9 @@ func (a *acquisition) end(e event, reason error) bool {
 	return first
 }
 
-// conclude ends all levels of an acquisition that has ended, and returns why; nil if it lasts.
-// Inner ones are first: their contexts may derive from outer ones, and must not end before them.
+// conclude ends all levels of an acquisition that has ended, and returns the reason; nil if the
+// lock is still held. The innermost level ends first: its context usually derives from the outer
+// ones, and must not end before its hold.
 func (a *acquisition) conclude() error {
 	a.mu.Lock()
 	reason := a.reason
@@ -169,7 +180,8 @@ func (a *acquisition) SetRenew(renew bool) {
 	a.client.watchdog.SetRenew(&a.lease, renew)
 }
 
-// MayLast notes, before the command, that Redis will be asked to keep the lock for lease.
+// MayLast notes that Redis is about to be asked to keep the lock for lease. It comes before the
+// command.
 func (a *acquisition) MayLast(lease time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

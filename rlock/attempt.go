@@ -14,7 +14,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// registrationKept is how long Redis keeps a registration whose owner does not ask again, at most.
+// registrationKept is the longest time that Redis keeps a registration whose owner does not ask
+// again.
 const registrationKept = 3 * lua.MaxNap
 
 // attempt is one call that wants a lock. One goroutine uses it.
@@ -30,7 +31,7 @@ type attempt struct {
 	// The results of the tries so far.
 	sent    time.Time         // when the last try was sent
 	ticket  waitqueue.Ticket  // of the registration, by the last reply; 0 if none
-	holder  lua.Holder        // by the last reply
+	holder  lua.Holder        // the holder by the last reply
 	replied bool              // a try got a reply
 	left    bool              // the budget ended before the reply to the last try
 	failure error             // why the last try got no reply; nil if it did
@@ -38,7 +39,8 @@ type attempt struct {
 	remains waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
 
-// newAttempt begins a call, until over, unless an argument, the context or the client forbids it.
+// newAttempt begins a call, unless its arguments are invalid, its context has ended or the client
+// is closed. The caller calls over.
 func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
 	if l.invalid != nil {
 		return nil, l.invalid
@@ -79,7 +81,8 @@ func (at *attempt) over() {
 	at.client.tasks.Leave()
 }
 
-// acquire acquires the lock, or returns why not. It locks the session: an owner's calls take turns.
+// acquire acquires the lock, or returns why not. It locks the owner's session first: calls of one
+// owner talk to Redis about a lock one at a time.
 func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, error) {
 	at, err := l.newAttempt(ctx, delay, lease)
 	if err != nil {
@@ -106,7 +109,8 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 			if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
 				return hold, err
 			}
-			// Another goroutine of the owner has just released it, without locking the session.
+			// Another goroutine of this owner has just released the lock without locking the
+			// session. This caller starts afresh.
 			at.failure, at.delay = nil, wait.Backoff{}
 		}
 		at.session.Do(func(ow *owned) { at.request.owner = ow.holder() }) // in the other mode
@@ -122,8 +126,9 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 	return at.finish(at.try())
 }
 
-// try sends one request. Without a hold and an error it may be tried again, unless at.left is set:
-// then the worker that sent the request cleans up, or the caller does if at.remains says so.
+// try sends one request. Without a hold and an error it may be tried again, unless at.left is set;
+// at.failure says whether there was a reply. With at.left set the budget has ended, and the worker
+// that sent the request cleans up, or the caller does if at.remains says so.
 func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
@@ -142,7 +147,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	}
 	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
 	switch {
-	case at.left && at.replied:
+	case at.left && at.replied: // an earlier reply has said who holds the lock
 	case at.left && (at.failure == nil || errors.Is(at.failure, transport.ErrNoReply)):
 		at.failure = transport.ErrNoReply
 	case at.left: // the error before is more helpful
@@ -181,7 +186,8 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 	return waitqueue.Nothing
 }
 
-// detach sends the request from a worker, which cleans up after it if the caller leaves.
+// detach sends the request from a worker, so that the caller can leave at any time. The worker then
+// cleans up what the request may have left.
 func (at *attempt) detach() (reply, transport.State, error) {
 	c, lock, r, holds := at.client, at.lock, at.request, at.holder.TTL
 	before, ifRefused := at.remains, at.refusedRemains()
@@ -218,7 +224,8 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 	}
 	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
 	a.endUntrusted()
-	if at.budget.Closing() { // Close may have missed it: nobody would renew it or end its context
+	if at.budget.Closing() {
+		// Close may have missed this acquisition: nobody would renew it or end its context.
 		a.Drop()
 		at.remains = max(at.remains, waitqueue.Something)
 		return nil, ErrClosed
@@ -226,7 +233,8 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 	return hold, nil
 }
 
-// accept uses a grant. Without a hold and an error too little is left of the lease to use it.
+// accept uses a grant. Without a hold and an error too little is left of the lease, and the caller
+// asks for the lock again.
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	lease := at.request.grantLease
 	most := lease / 10 // the caller gets about the lease it asked for
@@ -255,9 +263,10 @@ func (at *attempt) finish(hold *Hold, err error) (*Hold, error) {
 	return hold, err
 }
 
-// cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
-// what is in its buffers when it goes on. holds is for how long another owner has the lock. Both
-// are arguments because the attempt may have gone on when a late reply arrives.
+// cleanup returns the cleanup of a request. Its time counts from now, not from when the request was
+// sent: a server that hung executes what is in its buffers when it goes on. holds is for how long
+// another owner has the lock: a queue entry lasts as long. Neither argument is read from the
+// attempt, which may have gone on when a late reply arrives.
 func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, holds))}
 	if r.beside {
@@ -266,12 +275,13 @@ func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 	return cu
 }
 
-// lasts returns for how long Redis keeps what a request creates; holds as for cleanup.
+// lasts returns for how long Redis keeps what a request creates, if another owner has the lock for
+// holds.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
 	if of.waiting.queued {
 		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
-		// Either may be the longest Duration, so both are bounded.
+		// Each may be the longest Duration, so it is bounded: the sum must not overflow.
 		const ever = 100 * 365 * 24 * time.Hour
 		lasts = max(lasts, min(max(holds, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
 	}

@@ -7,8 +7,9 @@ import (
 )
 
 // backlog counts, for each fair lock, the requests under way whose callers have left. Redis may
-// still execute them, and queue owners that are gone. So that callers with short waits do not pile
-// them up on a slow server, new callers wait until few are left. It is safe for concurrent use.
+// still execute them, and queue owners that are gone. When a server is too slow, callers with short
+// waits would pile up such requests. New callers therefore wait until few are left. It is safe for
+// concurrent use.
 type backlog struct {
 	mu     sync.Mutex
 	byLock map[string]debt // guarded by mu; only locks that have any
@@ -17,7 +18,7 @@ type backlog struct {
 // debt is the number of replies that a server owes to callers of one lock that have left.
 type debt struct {
 	owed int           // briefly below 0 if a reply is noted before its caller has left
-	few  chan struct{} // closed when at most mostOwed are left, and nil then
+	few  chan struct{} // nil while at most mostOwed are left; closed when that is so again
 }
 
 // mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
@@ -29,13 +30,17 @@ func (b *backlog) await(lock string, budget *wait.Budget) bool {
 		b.mu.Lock()
 		few := b.byLock[lock].few
 		b.mu.Unlock()
-		if few == nil || !budget.Wait(few) {
-			return few == nil
+		if few == nil {
+			return true
+		}
+		if !budget.Wait(few) {
+			return false
 		}
 	}
 }
 
-// add notes that callers have left without a reply, or with a negative number that replies came.
+// add notes that callers have left without a reply, or with a negative number that such replies
+// have arrived.
 func (b *backlog) add(lock string, owed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,9 +49,10 @@ func (b *backlog) add(lock string, owed int) {
 	}
 	d := b.byLock[lock]
 	d.owed += owed
-	if many := d.owed > mostOwed; many && d.few == nil {
+	switch many := d.owed > mostOwed; {
+	case many && d.few == nil:
 		d.few = make(chan struct{})
-	} else if !many && d.few != nil {
+	case !many && d.few != nil:
 		close(d.few)
 		d.few = nil
 	}

@@ -25,7 +25,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	defer at.over()
 	if reason := at.budget.Err(); reason != nil { // nothing was sent
-		if errors.Is(reason, ErrLost) { // the context belongs to another hold
+		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
 			return fmt.Errorf("%w: %s", ctx.Err(), withoutPrefix(context.Cause(ctx)))
 		}
 		return reason
@@ -42,7 +42,8 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 		return ofEnded(err)
 	}
 	c.watchdog.Extend(&a.lease, deadline)
-	if !time.Now().Before(a.Deadline()) { // the reply came too late, or nobody noticed the loss yet
+	// The reply may have come too late. A lost lock stays lost, even if nobody has noticed yet.
+	if !time.Now().Before(a.Deadline()) {
 		a.lose(watchdog.ErrExpired)
 	}
 	return ofEnded(a.conclude())
@@ -60,19 +61,20 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	return a.push(at.budget.Ctx, deadline, at.renew)
 }
 
-// prolong makes Redis keep an acquisition for the lease of the attempt, with this number of levels,
-// or with 0 those that it has. It returns the new deadline.
+// prolong makes Redis keep an acquisition for the lease of the attempt, and returns the new
+// deadline. It also sets the number of levels in Redis, unless levels is 0.
 func (at *attempt) prolong(a *acquisition, levels int) (deadline time.Time, err error) {
 	c, lease, key := at.client, at.request.lease, a.lock.held(a.owner)
 	command := func(ctx context.Context) (bool, error) {
 		if levels > 0 {
 			return lua.Reenter(ctx, c.redis, key, levels, lease)
 		}
-		// A nested lock writes, which a server that is out of memory refuses.
+		// It is a renewal: to set the count is a write, which a server without memory refuses.
 		held, err := lua.Renew(ctx, c.redis, lease, []lua.Held{key})
 		return err == nil && held[0], err
 	}
-	// A count that is too high does no harm: the last release ignores it. An unwanted lease does.
+	// A count that is too high does no harm, because the last release ignores it. A lease that is
+	// no longer wanted does.
 	settle := func(held bool, err error) {
 		if (held || err != nil) && a.lostError() != nil {
 			c.cleaner.add(a.cleanup())

@@ -9,10 +9,12 @@ import (
 	"holdfast/lua"
 )
 
-// longestGrant is for how long a grant to an unknown waiter, with an unknown lease, is cleaned up.
+// longestGrant is for how long a lock is cleaned up that was granted to an unknown waiter of this
+// client: its lease is unknown as well.
 const longestGrant = time.Hour
 
-// granted handles a grant message. It ignores those for other clients or on another lock's channel.
+// granted handles a grant message to a waiter of this client. It ignores messages for other
+// clients, and those on the channel of another lock, which nobody has reason to send.
 func (c *Client) granted(channel, message string) {
 	g, ok := lua.ParseGrant(message)
 	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||
@@ -25,7 +27,7 @@ func (c *Client) granted(channel, message string) {
 	ours := func(a *acquisition) bool { return a.owner == g.Owner }
 	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) ||
 		slices.ContainsFunc(c.acquisitions(), ours) {
-		return // it waits for the message, or has acquired the lock by asking
+		return // the waiter has the message now, or had acquired the lock by asking
 	}
 	// Checked after the acquisitions, because releasing is noted before an acquisition ends.
 	if _, releases := c.releasing.Load(g.Owner); releases {

@@ -34,20 +34,27 @@ type Hold struct {
 // Implement it for a [Locker] of your own, such as one made of other locks, or a fake for tests,
 // and make its holds with [NewHold]. Its methods must be safe for concurrent use.
 type Acquisition interface {
-	Name() string        // returns the name of the lock
-	Owner() string       // returns the owner, as others see it
-	Token() int64        // returns the fencing token; 0 if the lock is not fenced
-	Deadline() time.Time // returns until when to trust the lock, on this process's monotonic clock
+	// Name returns the name of the lock.
+	Name() string
+	// Owner returns the owner, as others see it.
+	Owner() string
+	// Token returns the fencing token; 0 if the lock is not fenced.
+	Token() int64
+	// Deadline returns the instant until which the lock can be trusted, on the monotonic clock of
+	// this process.
+	Deadline() time.Time
 	// Extend makes the lock last for lease from now, as described at [Hold.Extend].
 	Extend(ctx context.Context, lease time.Duration) error
 	// Release releases the level that h stands for, and ends h. It is called once for each hold,
-	// even if h has ended: it returns the loss of a lost lock, h.Err(), for the caller of Unlock.
+	// even if h has ended before: if the lock was lost it returns that loss, h.Err(), so that the
+	// caller of Unlock hears of it.
 	Release(h *Hold) error
 }
 
 // NewHold returns a hold of a lock that is not of this package, and a function that ends it for a
 // reason: [ErrReleased], or an error that matches [ErrLost] or [ErrClosed]; nil counts as
-// ErrReleased. Only the first call has an effect. ctx is the caller's; it may carry an owner.
+// ErrReleased. Only the first call has an effect. ctx is the caller's; the hold takes its owner
+// from it if there is one.
 func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason error)) {
 	token, named := owner.From(ctx)
 	if !named {
@@ -69,8 +76,9 @@ func (h *Hold) Owner() string { return h.acquisition.Owner() }
 // as long as Redis keeps its data. All levels of an acquisition have the same token. A MultiLock
 // has the token of its fenced part, if it has just one. RedLocks and locks of other kinds have 0.
 //
-// Pass it with each write to the resource that the lock guards, which refuses tokens smaller than
-// the largest it has seen. Then a holder that was stopped past its lease does no harm.
+// Pass it to the resource that the lock guards with each write, and have the resource refuse a
+// token that is smaller than the largest it has seen. Then a holder that was stopped and does not
+// know yet that its lease is over does no harm.
 func (h *Hold) Token() int64 { return h.acquisition.Token() }
 
 // Context returns the context for the work under the lock. It derives from the context given to
@@ -103,15 +111,16 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.done
 }
 
-// Err returns why the hold ended: [ErrLost], [ErrReleased] or [ErrClosed]; nil if it has not.
+// Err returns nil while the lock is held, and afterwards why the hold ended: [ErrLost],
+// [ErrReleased] or [ErrClosed].
 func (h *Hold) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ended
 }
 
-// Deadline returns until when the lock can be trusted, on the monotonic clock of this process. Each
-// renewal by the watchdog moves it. Package watchdog documents how it is computed.
+// Deadline returns the instant until which the lock can be trusted, on the monotonic clock of this
+// process. Each renewal by the watchdog moves it. Package watchdog documents how it is computed.
 func (h *Hold) Deadline() time.Time { return h.acquisition.Deadline() }
 
 // Valid reports whether the lock can be trusted at this instant. It reads the clock itself. Code
@@ -121,11 +130,13 @@ func (h *Hold) Deadline() time.Time { return h.acquisition.Deadline() }
 func (h *Hold) Valid() bool { return h.Err() == nil && time.Now().Before(h.Deadline()) }
 
 // Extend makes the lock last for lease from now, unless it lasts longer already. It is for work
-// under an explicit lease that takes longer than expected; the lease [Watchdog] does not need it,
-// and as an argument extends once by Options.WatchdogLease. Deadline has moved when it returns nil.
+// under an explicit lease that takes longer than expected. Deadline has moved when it returns nil.
+// Holds with the lease [Watchdog] don't need Extend; Watchdog as an argument extends once, by
+// Options.WatchdogLease.
 //
 // All levels of an acquisition last as long. Extend costs one command, for a MultiLock or RedLock
-// one for each part; if some fail, others are extended. A server that is out of memory allows it.
+// one for each part. If some of those fail, the others have been extended already. It works on a
+// server that is out of memory.
 //
 // It blocks until ctx ends, and at most Options.CommandTimeout (for a RedLock, that of its first
 // client), and returns
@@ -163,7 +174,8 @@ func ofEnded(reason error) error {
 //     gone, it counts as released, because the two cases cannot be told apart;
 //   - [ErrOutcomeUnknown] if Redis did not reply in time: the hold has ended in this process, and
 //     the release is repeated in the background until the lease ends;
-//   - a *[ServerError] if Redis refuses: the hold has ended here, the lock is free after its lease.
+//   - a *[ServerError] if Redis refuses: the hold has ended in this process, and the lock is free
+//     when its lease ends.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
 	if !h.beginRelease() {
@@ -177,7 +189,7 @@ func (h *Hold) beginRelease() bool { return h.unlocked.CompareAndSwap(false, tru
 
 // end ends the hold for a reason, unless it has ended. When it returns, the hold and its context
 // have ended, even if another call is ending them: a caller that is told of a loss must find it
-// everywhere. No mutex may be held: it runs callers' code, on contexts that they derived.
+// everywhere. The caller must hold no mutex: end runs callers' code, on contexts that they derived.
 func (h *Hold) end(reason error) {
 	if reason == nil {
 		reason = ErrReleased
@@ -193,9 +205,10 @@ func (h *Hold) end(reason error) {
 	if h.done != nil {
 		close(h.done)
 	}
-	cancel := h.cancel
+	cancel, callbacks := h.cancel, h.afterEnd
+	h.afterEnd = nil
 	h.mu.Unlock()
-	for _, f := range h.afterEnd { // nobody adds to it any more
+	for _, f := range callbacks {
 		f(reason)
 	}
 	if cancel != nil {
@@ -203,7 +216,8 @@ func (h *Hold) end(reason error) {
 	}
 }
 
-// onEnd calls f when the hold ends, before its context does; at once if it has. f must not block.
+// onEnd calls f when the hold ends, for any reason, before its context does; at once if it has
+// ended. f must not block.
 func (h *Hold) onEnd(f func(reason error)) {
 	h.mu.Lock()
 	ended := h.ended

@@ -26,7 +26,8 @@ func (a *acquisition) lose(reason error) {
 	kept := a.longestLease > 0 || a.lock.sharesKey
 	a.mu.Unlock()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
-		// A command without a reply may have kept the lock, unless Redis has said that it is gone.
+		// A command without a reply may have kept the lock for an owner that has given it up. This
+		// is impossible if Redis has said that the lock is gone.
 		a.client.cleaner.add(a.cleanup())
 	}
 }
@@ -48,13 +49,14 @@ func (a *acquisition) lostError() error {
 	return nil
 }
 
-// lossKey identifies what an owner lost.
+// lossKey identifies what an owner lost, by its session with a lock and the mode.
 type lossKey struct {
 	session sessionKey
 	mode    mode
 }
 
-// unlockLost unlocks the innermost level of a lost acquisition and returns the loss; nil if none.
+// unlockLost unlocks the innermost level of a lost acquisition, and returns the loss; nil if there
+// is no level left to unlock.
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.beginInnermost(); level != nil {

@@ -14,7 +14,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level, whose release the caller has begun. The level ends even with an error.
+// Release releases one level, whose release the caller has begun. The level has ended even if
+// Release returns an error.
 func (a *acquisition) Release(level *Hold) error {
 	b := wait.NewBudget(context.Background(), nil, a.client.options.CommandTimeout)
 	defer b.Stop()
@@ -54,7 +55,8 @@ func (a *acquisition) releaseWhole() error {
 	return a.Release(level)
 }
 
-// releaseLevel ends a level in this process, and returns how many are left, or how it was lost.
+// releaseLevel ends a level in this process, and returns how many are left, for the command to
+// Redis. With an error no command is needed: the lock was lost by now.
 func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 	c := a.client
 	err = a.lostError()
@@ -79,7 +81,8 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
-		// The lease in Redis is not over yet: one of a day lasts for another 14 minutes.
+		// The deadline has passed, but not yet the lease in Redis: with a lease of a day others
+		// would wait for another 14 minutes.
 		cu := a.cleanup()
 		cu.until = time.Now().Add(max(time.Until(cu.until), c.options.CommandTimeout))
 		c.cleaner.add(cu)
@@ -104,31 +107,26 @@ func (a *acquisition) remove(level *Hold) (left int) {
 // Drop ends an acquisition without levels: the watchdog must not renew what is being released.
 func (a *acquisition) Drop() {
 	a.client.watchdog.Remove(&a.lease)
-	// This comes first: who learns of the release must not find the name that is being released.
+	// This comes before the release is visible: a call that learns of it must not find this
+	// acquisition, whose name in Redis is about to be released.
 	removeFrom(a.session, a)
 	a.end(release, ErrReleased)
 	a.endUntrusted()
 }
 
-// send sends the count that is left, or repeats that if unknown is set. The session is locked.
+// send sends the count that is left. The caller has the session locked. With unknown set an earlier
+// command may have been executed.
 func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
-	c, l, last := a.client, a.lock, left == 0
+	c, last := a.client, left == 0
 	var delay wait.Backoff
 	var reply lua.Released
 	var err error
 	for first := !unknown; ; first = false {
-		// After an unconfirmed release the successor asks instead. When the client closes, its
-		// waiters are about to leave. Join keeps Close from finishing before the release is sent.
-		o := offer{Streak: a.streak}
-		joined := last && first && l.handsOver && c.transport.HandsOver() && !c.isClosing() &&
-			c.tasks.Join()
-		if joined {
-			registers := l.waiting.registers && c.transport.GivesAway()
-			o = c.queues.Offer(l.waiting.queue, a.streak, registers)
-		}
+		// After an unconfirmed release the successor asks instead.
+		o, joined := a.offer(last && first)
 		sent, state := time.Now(), transport.NotSent
 		if call := c.calls.Begin(b); call != nil {
-			reply, err = l.kind.release(call, a.owner, left, o)
+			reply, err = a.lock.kind.release(call, a.owner, left, o)
 			if state, err = call.End(err); state != transport.NotSent {
 				a.settle(o, sent, reply, state)
 			}
@@ -144,8 +142,8 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		}
 		if state != transport.Refused {
 			unknown = true
-			if last && l.mode == sharedMode {
-				a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
+			if last {
+				a.releaseUnconfirmed()
 			}
 		}
 		switch {
@@ -175,18 +173,14 @@ func (c *Client) noReply() error {
 
 // sent handles the reply to a release.
 func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
-	// Redis may find nothing because an earlier command, whose reply was lost, was the release. One
-	// that leaves levels behind does not remove the lock.
+	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
+	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Now().Before(a.lease.Deadline())
 	if r.Held || earlier {
 		a.client.refused(a.lock, r.Refusal)
 		if left == 0 {
 			a.step(confirm)
-			if a.lock.sharesKey && a.lock.mode == exclusiveMode && r.Held && !r.Reading {
-				if reading := held(a.session, sharedMode); reading != nil { // gone with it
-					reading.lose(watchdog.ErrGone)
-				}
-			}
+			a.endReads(r)
 		}
 		return nil
 	}
@@ -229,7 +223,19 @@ func (a *acquisition) sentDetached(left int, err error) {
 	}
 }
 
-// settle tells the successor of a release what became of it.
+// offer picks a successor for a release, if it may have one. With joined set the caller leaves the
+// client's tasks once it has sent the release; until then Close cannot finish.
+func (a *acquisition) offer(may bool) (o offer, joined bool) {
+	c, l := a.client, a.lock
+	// When the client closes, its waiters are about to leave.
+	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.tasks.Join() {
+		return offer{Streak: a.streak}, false
+	}
+	registers := l.waiting.registers && c.transport.GivesAway()
+	return c.queues.Offer(l.waiting.queue, a.streak, registers), true
+}
+
+// settle tells the successor of a release, if there is one, what became of it.
 func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
 	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Fence: r.Fence,
 		Ticket: waitqueue.Ticket(r.Ticket), Began: r.Began, Late: state == transport.Abandoned}
@@ -243,7 +249,8 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 	case r.Ticket != 0:
 		outcome.Outcome = waitqueue.SuccessorRegistered
 	}
-	if next := o.Successor; o.Settle(outcome) {
+	next := o.Successor
+	if o.Settle(outcome) { // the successor has left
 		a.client.cleaner.add(cleanup{lock: a.lock, retry: outcome.Late,
 			until: time.Now().Add(max(next.Lease, registrationKept)),
 			request: request{owner: next.Owner, grantLease: next.Lease, registers: true,

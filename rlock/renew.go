@@ -15,7 +15,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// renewal is one lease to be renewed, and its outcome: unknown without a reply.
+// renewal is one lease of a batch. Its outcome stays unknown without a reply to the command for its
+// part of the batch, whatever the replies to others say.
 type renewal struct {
 	*acquisition
 	outcome *watchdog.Outcome
@@ -41,6 +42,9 @@ func (c *Client) renew(
 
 // renewAll sends one command for each part, all at the same time.
 func (c *Client) renewAll(ctx context.Context, parts [][]renewal) error {
+	if len(parts) == 1 {
+		return c.renewPart(ctx, parts[0])
+	}
 	var calls sync.WaitGroup
 	failures := make([]error, len(parts))
 	for n, part := range parts {
@@ -63,7 +67,9 @@ func (c *Client) renewPart(ctx context.Context, part []renewal) error {
 	var refusal *ServerError
 	if len(part) > 1 && errors.As(err, &refusal) &&
 		(refusal.Code == "TRYAGAIN" || refusal.Code == lua.HalfMoved) {
-		// The locks are on both sides of a slot that moves, perhaps for long: find them one by one.
+		// The slot is moving, and the locks are on both sides. No command reaches all of them until
+		// the move has ended, which may take longer than the leases. A single lock is found
+		// wherever it is.
 		return c.renewAll(ctx, slices.Collect(slices.Chunk(part, 1)))
 	}
 	if err != nil {
@@ -81,7 +87,8 @@ func (c *Client) renewPart(ctx context.Context, part []renewal) error {
 	return nil
 }
 
-// renewalFailed logs a failed renewal, once per third of the lease: a node may fail very often.
+// renewalFailed logs a failed renewal, at most once per third of the lease: the watchdog keeps
+// trying, and a node that is down fails many times a second.
 func (c *Client) renewalFailed(node string, leases int, err error) {
 	now, last := time.Now(), c.renewalReported.Load()
 	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 ||

@@ -9,7 +9,8 @@ import (
 	"holdfast/lua"
 )
 
-// ask sends a request. With Options.SyncReplicas, enough replicas must know of an acquisition.
+// ask sends a request. With Options.SyncReplicas it makes sure that enough replicas know of an
+// acquisition.
 func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	c := at.client
 	if err := c.transport.Ready(context.Background()); err != nil {
@@ -23,8 +24,9 @@ func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	if !redirected || got.taken {
 		return got, err
 	}
-	// Shared connections follow the redirection, and load the script there. What they acquire is
-	// acquired once more, on a connection that can wait for the replicas of that node.
+	// Shared connections follow the redirection, and load the script where it leads. What they
+	// acquire is then acquired once more, on a connection that can wait for the replicas of that
+	// node.
 	if got, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || got.holder != nil {
 		return got, err
 	}
@@ -38,11 +40,10 @@ func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	return got, err
 }
 
-// askServer sends the request to a server, and undoes an acquisition that too few replicas know of
-// in time. WAIT counts what was written through the same connection, so all commands go through one
-// that is not shared. asking says that the slot moves.
+// askServer sends the request to a server, and waits for its replicas if the lock is acquired. WAIT
+// counts what was written through the same connection, so all commands go through one that is not
+// shared. asking says that the slot moves to this server.
 func (at *attempt) askServer(server rueidis.Client, r request, asking bool) (got reply, err error) {
-	c := at.client
 	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if asking {
 			if err = lua.Ask(context.Background(), connection); err != nil {
@@ -54,23 +55,29 @@ func (at *attempt) askServer(server rueidis.Client, r request, asking bool) (got
 			return err
 		}
 		got.taken = true
-		timeout := min(c.options.SyncTimeout, r.lease/2)
-		if !r.until.IsZero() {
-			timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
-		}
-		timeout = max(timeout, time.Millisecond)
-		// A server that hangs may cost the connection.
-		ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
-		defer cancel()
-		replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
-		if err != nil || replicas >= c.options.SyncReplicas {
-			return err
-		}
-		if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
-			c.cleaner.add(undo)
-		}
-		return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
-			Waited: timeout}
+		return at.replicated(connection, r)
 	})
 	return got, err
+}
+
+// replicated makes sure that enough replicas know of an acquisition, and otherwise undoes it.
+func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) error {
+	c := at.client
+	timeout := min(c.options.SyncTimeout, r.lease/2)
+	if !r.until.IsZero() {
+		timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
+	}
+	timeout = max(timeout, time.Millisecond)
+	// The connection is not shared: a server that hangs may cost it.
+	ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
+	defer cancel()
+	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
+	if err != nil || replicas >= c.options.SyncReplicas {
+		return err
+	}
+	if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
+		c.cleaner.add(undo)
+	}
+	return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
+		Waited: timeout}
 }

@@ -27,7 +27,8 @@ const (
 	events
 )
 
-// transitions has the next state by state and event. What it lacks is a bug; none leads to active.
+// transitions lists the next state for each state and event. A missing transition is a bug; none
+// leads to active, the zero value.
 var transitions = [states][events]state{
 	active:      {release: releasing, lose: lost, shut: closed},
 	releasing:   {confirm: released, giveUp: unconfirmed, lose: lost},

@@ -8,9 +8,11 @@ import (
 	"holdfast/watchdog"
 )
 
-// errUnconfirmed is why a read hold is lost if the release of an earlier one of the same writer got
-// no reply: that may be under way, and would release this one, because both have the name of the
-// write hold in Redis. While the owner writes, it lets nobody else in; then the read hold ends.
+// errUnconfirmed is why a read hold is lost when the release of an earlier one of the same writer
+// is unconfirmed. All read holds of a writer have one name in Redis, that of its write hold. A
+// release of one that got no reply may still be under way, and would release the next one. While
+// the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and ends.
+// If it is found gone before, this is the reason.
 var errUnconfirmed = errors.New(
 	"an earlier release by the same owner, which got no reply, has taken it or may still do so")
 
@@ -24,20 +26,31 @@ func (ow *owned) count(owner string, more int) {
 	}
 }
 
-// confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
-// have removed a read hold, also one that is being acquired or released.
-func confirmRelease(s *lockSession, owner string) {
-	if s.TryLock() {
-		defer s.Unlock()
-		s.Do(func(ow *owned) {
-			if ow.held[sharedMode] == nil {
-				ow.count(owner, -1)
-			}
-		})
+// releaseUnconfirmed notes that the last release of a read hold may be under way while nobody waits
+// for its reply.
+func (a *acquisition) releaseUnconfirmed() {
+	if a.lock.mode == sharedMode {
+		a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
 	}
 }
 
-// loss returns the error of a loss. An unconfirmed release may be why a read hold is gone.
+// confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
+// have removed the present read hold, or one that is being acquired or released: the session is
+// locked then.
+func confirmRelease(s *lockSession, owner string) {
+	if !s.TryLock() {
+		return
+	}
+	defer s.Unlock()
+	s.Do(func(ow *owned) {
+		if ow.held[sharedMode] == nil {
+			ow.count(owner, -1)
+		}
+	})
+}
+
+// loss returns the error of a loss for this reason. If Redis no longer has a read hold, an
+// unconfirmed release may have removed it, which is the reason then.
 func (a *acquisition) loss(reason error) *LostError {
 	a.session.Do(func(ow *owned) {
 		if a.lock.mode == sharedMode && ow.unconfirmed[a.owner] > 0 &&
@@ -46,6 +59,17 @@ func (a *acquisition) loss(reason error) *LostError {
 		}
 	})
 	return &LostError{Lock: a.lock.name, Reason: reason}
+}
+
+// endReads ends the read hold of an owner that has released its write hold, if Redis has nothing
+// left of it.
+func (a *acquisition) endReads(r lua.Released) {
+	if !a.lock.sharesKey || a.lock.mode == sharedMode || !r.Held || r.Reading {
+		return
+	}
+	if reading := held(a.session, sharedMode); reading != nil {
+		reading.lose(watchdog.ErrGone)
+	}
 }
 
 // endUntrusted ends the owner's read hold if an unconfirmed release may remove it and no write hold
@@ -66,7 +90,8 @@ func (a *acquisition) endUntrusted() {
 	}
 }
 
-// kept reports whether Redis may keep it beyond its time: the writer field of one that still reads.
+// kept reports whether Redis may keep what a cleanup removes although its time is over: the writer
+// field of an owner that still reads.
 func (cu cleanup) kept() bool {
 	if cu.session == nil || cu.lock.mode == sharedMode {
 		return false
@@ -75,19 +100,12 @@ func (cu cleanup) kept() bool {
 	return reading != nil && reading.owner == cu.request.owner
 }
 
-// cleanUp removes what an owner has in one mode, unless its session holds that under the same name.
+// cleanUp removes what an owner has in one mode. Both modes have one name in Redis, so the session
+// is asked whether the owner holds the lock now.
 func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	cu := batch[0]
 	s, m, owner := cu.session, cu.lock.mode, cu.request.owner
-	untaken := false // the owner holds nothing under this name
-	if s != nil {
-		s.Do(func(ow *owned) {
-			// Not that of a write hold: an owner that reads cannot write again under its name.
-			if untaken = ow.holder() != owner; untaken && m == sharedMode {
-				ow.count(owner, 1)
-			}
-		})
-	}
+	untaken := s != nil && countUntaken(s, owner, m)
 	if s != nil && !untaken {
 		if !s.TryLock() {
 			return released, &lua.Error{Class: lua.ClassTemporary, Message: "the session is locked"}
@@ -107,4 +125,17 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 		}
 	}
 	return released, err
+}
+
+// countUntaken reports whether a session holds nothing under the owner's name. If so, it counts the
+// release of a read lock that its caller is about to send as unconfirmed. The release of a write
+// hold never is: an owner that reads cannot write again under its name.
+func countUntaken(s *lockSession, owner string, m mode) bool {
+	untaken := false
+	s.Do(func(ow *owned) {
+		if untaken = ow.holder() != owner; untaken && m == sharedMode {
+			ow.count(owner, 1)
+		}
+	})
+	return untaken
 }

@@ -9,7 +9,8 @@ import (
 	"holdfast/pubsub"
 )
 
-// shortestWait is the least time for a reply. With less, nearly every outcome would be unknown.
+// shortestWait is the least time that an attempt gives a reply. With less, nearly every outcome
+// would be unknown.
 const shortestWait = 10 * time.Millisecond
 
 // wait acquires the lock, and queues for it if it is not free.
@@ -27,7 +28,7 @@ func (at *attempt) wait() (*Hold, error) {
 	if w == nil {
 		hold, err := at.try()
 		if hold != nil || err != nil || at.left {
-			c.queues.EndTry(how.queue)
+			defer c.queues.EndTry(how.queue)
 			return at.finish(hold, err)
 		}
 		if w, resumed = at.join(how, true); w.First {
@@ -40,9 +41,9 @@ func (at *attempt) wait() (*Hold, error) {
 	return at.queue(how, w, w.First && (at.sent.IsZero() || resumed))
 }
 
-// join adds the attempt to the end of its queue. Without always it returns nil if nobody here has
-// waited for the lock just now. resumed says that the queue is new and has an older listener, which
-// does not report what was missed since the first try.
+// join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
+// process has waited for the lock just now. resumed says that the queue is new and has an older
+// listener, which does not report what was missed since the first try.
 func (at *attempt) join(how waiting, always bool) (w *waiter, resumed bool) {
 	w = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
@@ -55,7 +56,8 @@ func (at *attempt) join(how waiting, always bool) (w *waiter, resumed bool) {
 	return w, resumed
 }
 
-// learn shares the last try with the queue: its failure, or whether another owner has the lock.
+// learn shares the result of the last try with the queue. refused says that another owner has the
+// lock.
 func (at *attempt) learn(q *lockQueue, refused bool) {
 	if at.failure == nil {
 		q.Answered(refused)
@@ -67,7 +69,8 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	})
 }
 
-// queue waits until it is granted the lock, or is the head of the queue and has a reason to ask.
+// queue waits until this attempt is the head of its queue, and then asks whenever there is a reason
+// to; or until it is granted the lock.
 func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	var grant waitqueue.Grant
 	q, head, reason := w.Queue(), w.First, waitqueue.Paused
@@ -105,14 +108,8 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			reason, grant = at.park(w, how.topic)
 		} else {
 			reason, grant = w.Wait(&at.budget)
-			if until := at.budget.Until; reason == waitqueue.Retry && at.sent.IsZero() &&
-				!until.IsZero() && time.Until(until) < shortestWait {
-				// It waits for a message only, and the next head asks instead.
-				q.Do(func(kn *known) {
-					if kn.lastError() == nil {
-						reason = waitqueue.BecameHead
-					}
-				})
+			if reason == waitqueue.Retry && at.tooLate(q) {
+				reason = waitqueue.BecameHead
 			}
 			head = true
 		}
@@ -122,7 +119,8 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	}
 }
 
-// leave removes an attempt that is over from its queue, and finishes it.
+// leave removes an attempt that is over from its queue, and finishes it. Without a hold it returns
+// err, or why the attempt ended.
 func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	q := w.Queue()
 	if hold != nil {
@@ -130,11 +128,14 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	} else {
 		q.Do(func(kn *known) {
 			if at.holder = kn.lastHolder(); at.sent.IsZero() {
-				at.failure = kn.lastError() // only the head has asked: its error applies to all
+				// Only the head has asked. Its error applies to all, and does not mean that another
+				// owner has the lock.
+				at.failure = kn.lastError()
 			}
 		})
 	}
-	// Another asks at once: a wake-up may just have come, and after a reader others can read, too.
+	// The next waiter asks at once: a wake-up may have arrived for this attempt while it left, and
+	// after a reader others can read as well.
 	remains, over := w.Leave(hold != nil, hold == nil || at.lock.mode == sharedMode)
 	if over != nil && over.listener != nil {
 		over.listener.Close()
@@ -152,7 +153,8 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 	var pause time.Duration
 	var sub *pubsub.Subscription
 	q.Do(func(kn *known) {
-		if kn.listener == nil { // also if the kind of a cluster's channels was not known yet
+		if kn.listener == nil {
+			// Subscribe returns nil until the kind of a cluster's channels is known.
 			kn.listener = at.client.transport.Subscribe(topic)
 		}
 		sub, pause = kn.listener, kn.pause()
@@ -166,7 +168,8 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 	}
 	reason, grant := w.Park(&at.budget, pause, wake)
 	if reason == waitqueue.Paused && sub != nil {
-		if left := sub.Advice(); left > 0 { // after a hand-over that only the new owner was told of
+		if left := sub.Advice(); left > 0 {
+			// A lease began by a hand-over that only its owner was told of.
 			over := time.Now().Add(time.Duration(left) * time.Millisecond)
 			q.Do(func(kn *known) {
 				if over.Before(kn.askAt) {
@@ -180,4 +183,16 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 		reason = waitqueue.Retry
 	}
 	return reason, grant
+}
+
+// tooLate reports whether an attempt that became head has too little time left for a reply: the
+// outcome of a request would be unknown. It then waits for a message only, and the next head asks
+// instead.
+func (at *attempt) tooLate(q *lockQueue) (late bool) {
+	until := at.budget.Until
+	if !at.sent.IsZero() || until.IsZero() || time.Until(until) >= shortestWait {
+		return false
+	}
+	q.Do(func(kn *known) { late = kn.lastError() == nil })
+	return late
 }
