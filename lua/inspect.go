@@ -25,8 +25,7 @@ type Hold struct {
 	Write bool // of a read-write lock
 }
 
-// Inspect reads a lock of any kind, and changes nothing. [InspectFair] and [InspectFenced] return
-// more.
+// Inspect reads a lock of any kind, changing nothing; [InspectFair] and [InspectFenced] tell more.
 func Inspect(ctx context.Context, c Redis, lock string) (State, error) {
 	rp := scripts["inspect.lua"].run(ctx, c, []string{lock})
 	s := rp.state(2, lock)

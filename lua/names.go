@@ -31,8 +31,7 @@ func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
 // presentChannel returns the channel on which the clients listen that may register for the lock n.
 func presentChannel(n string) string { return Prefix("holdfast_lock_present", n) }
 
-// FairChannel returns the channel on which an owner that waits for the fair lock n is told that its
-// turn has come.
+// FairChannel returns the channel on which an owner that waits for the fair lock n gets its turn.
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
 // Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others

@@ -27,8 +27,7 @@ type attempt struct {
 }
 
 // acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
-// the batch is held, the step waits for its first part alone, and the next step tries the rest
-// again.
+// the batch is held, it waits for its first part alone, and the next step tries the rest again.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
 	if l.invalid != nil {
 		return nil, l.wrap(l.invalid)
@@ -200,8 +199,7 @@ var errReleased = errors.New("it was released meanwhile")
 
 // fail releases what was acquired, and returns the error of the attempt.
 func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
-	// The end of another part has ended the wait, unless that part only ended because its client
-	// was closed.
+	// Another part has ended the wait, unless it only ended because its client was closed.
 	cause := context.Cause(acquireCtx)
 	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
 	if ctx.Err() == nil && cause != nil && !byClose {

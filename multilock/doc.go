@@ -24,9 +24,8 @@
 // # Batches
 //
 // Plain locks of one client (on a cluster: of one slot) that follow each other in the order form a
-// batch: one script tries them all, and one releases them. If one of them is held, the MultiLock
-// waits for the first part alone, and then tries the rest again: callers that want a single lock
-// cannot starve one that wants many.
+// batch: one script tries them all, and one releases them. If one is held, the MultiLock waits for
+// the first part alone, and then tries the rest: callers of single locks cannot starve it.
 //
 // # Leases
 //

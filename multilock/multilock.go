@@ -114,8 +114,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	}
 	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)
-		// Skip a hold that another goroutine is releasing. In a releaseError, ErrNotHeld is only
-		// about a part, and is returned.
+		// Skip a hold that another goroutine is releasing. A releaseError is about a part only.
 		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, new(releaseError)) {
 			return err
 		}

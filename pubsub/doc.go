@@ -46,6 +46,5 @@
 //	           wanted <----- subscriber joined ------ reply --- leaving
 //	          dropped <--- no subscriber -------------/         (UNSUBSCRIBE)
 //
-// A channel that is refused together with its paired channels goes back from asking to wanted once,
-// and is then asked for without them.
+// A channel that is refused with its paired channels goes back to wanted once, without them.
 package pubsub

@@ -111,8 +111,7 @@ func (l *link) next() func() error {
 	}
 }
 
-// giveBack returns all channels to the router, because the connection was lost or could not be
-// made. dialErr is why it could not, or nil.
+// giveBack returns all channels to the router. dialErr is why no connection could be made, if so.
 func (l *link) giveBack(dialErr error) {
 	h := l.hub
 	h.mu.Lock()

@@ -64,8 +64,7 @@ func (s *Subscription) Paired() bool {
 }
 
 // permit adds a permit, and returns false if there was one to ask already. A number above 0 is no
-// reason to ask. Called with hub.mu held, so that a Subscription that is closing cannot swallow the
-// permit.
+// reason to ask. Called with hub.mu held, or a Subscription that closes could swallow the permit.
 func (s *Subscription) permit(number int64) bool {
 	// In this order: a number that is received in between leaves no permit to ask behind.
 	if s.advice.Load() == 0 && len(s.permits) > 0 {

@@ -93,9 +93,8 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		if yes+open >= l.quorum {
 			return yes >= l.quorum
 		}
-		// The round has failed. A caller that waits still needs more replies, as long as they may
-		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
-		// many nodes that refuse for good, which makes waiting pointless.
+		// The round has failed. A caller that waits needs more replies while they may show that
+		// another owner has a quorum, or that waiting is no use: too many nodes refuse for good.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
 		return !at.waits || refused > l.spare ||
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= l.spare

@@ -17,8 +17,7 @@ import (
 )
 
 // acquisition is one owner's lock, from the first request to the nodes until nothing is held any
-// more. It can be trusted as long as a quorum of its parts can: each of those nodes keeps every
-// other owner out, and nobody else can get a quorum.
+// more. It can be trusted as long as a quorum of its parts can: nobody else can get a quorum.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession

@@ -27,15 +27,13 @@
 // part is never requested twice for the same owner: a release that was given up, and arrives late,
 // must not release what was granted afterwards.
 //
-// Parts that are granted late are kept if the lock was acquired, and released if not. A failed
-// attempt is released on all nodes that may have granted it, including those that did not reply.
-// After a split vote each contender waits for a random time, longer than a round and twice as long
-// each time, to avoid the next collision.
+// Parts granted late are kept if the lock was acquired, else released. A failed attempt is released
+// on all nodes that may have granted it, even without a reply. After a split vote each contender
+// waits for a random time, longer than a round and doubled each time, to avoid the next collision.
 //
-// A node that does not reply within [Options].NodeTimeout gets no new requests until it has replied
-// to the earlier ones, or its connection has been given up. A node that hangs for an hour therefore
-// costs no time, and a constant number of goroutines, whatever the number of locks acquired
-// meanwhile (wait.Pool in internal/wait has the argument).
+// A node that does not reply within [Options].NodeTimeout gets no requests until it has replied to
+// the earlier ones, or its connection was given up. One that hangs for an hour costs no time, and a
+// constant number of goroutines, however many locks are acquired (see wait.Pool in internal/wait).
 //
 // # States
 //
@@ -66,9 +64,8 @@
 // An Extend or a nested Lock counts if and only if a quorum of nodes has carried it out. A partial
 // Unlock sends nothing. The last Unlock returns when a quorum of nodes has released the lock, and
 // leaves the rest to the background. If too few nodes reply within the CommandTimeout of the first
-// client, it returns a *[QuorumError] that matches [rlock.ErrOutcomeUnknown]. Owner is the owner
-// of the first parts on their nodes. To free a RedLock by force, use [rlock.Lock.ForceUnlock] on
-// each node.
+// client, it returns a *[QuorumError] that matches [rlock.ErrOutcomeUnknown]. Owner is that of the
+// first parts on their nodes. To force it free, use [rlock.Lock.ForceUnlock] on each node.
 //
 // # Servers that restart
 //
@@ -92,12 +89,10 @@
 // FLUSHALL forgets without a restart: [Options].Epoch covers that.
 //
 // Not covered:
-//   - A node that is a master with replicas. A promoted replica may lack the last grants, and has
-//     been up for long. Use masters without replicas; with Sentinel or Cluster, use one lock with
-//     rlock.Options.SyncReplicas.
-//   - A server whose clock jumps forward. Redis counts leases by the wall clock: they then end
-//     early, and the uptime looks longer than it is. A jump on a minority of the nodes does no harm
-//     to a hold on all of them.
+//   - A master with replicas as a node. A promoted replica may lack the last grants, and has been
+//     up for long. With Sentinel or Cluster, use one lock with rlock.Options.SyncReplicas.
+//   - A server whose clock jumps forward: leases end early, and the uptime looks longer than it is,
+//     because Redis counts them by the wall clock. A jump on a minority harms no hold on all nodes.
 //   - A server that forgets without a restart: one that evicts keys (see "Memory" in the README),
 //     is emptied without Epoch, or is a virtual machine restored from a snapshot.
 //   - Processes with another MaxLease, plain locks of the same name with longer leases, and
@@ -122,15 +117,12 @@
 // Hold.Token is 0. The largest of one counter per node looks like a fencing token, but is none: two
 // quorums need not share the node whose counter is ahead, and a node that restarts empty begins
 // anew (TestLargestCounterOfAQuorumIsNoFencingToken). A counter that grows whatever fails needs
-// consensus.
-//
-// Choose by what an overlap costs:
-//   - If it costs correctness, use [rlock.Client.NewFencedLock] on one master with appendfsync
-//     always, and have the resource check the token. That lock is not available while its server is
-//     down, and never has two holders.
-//   - If it costs work done twice, and the lock must be available while a server is down, use a
-//     RedLock.
-//   - If neither matters much, one plain lock on one server is simplest and fastest.
+// consensus. Choose by what an overlap costs:
+//   - correctness: use [rlock.Client.NewFencedLock] on one master with appendfsync always, and have
+//     the resource check the token. That lock is not available while its server is down, and never
+//     has two holders;
+//   - work done twice, and the lock must be available while a server is down: use a RedLock;
+//   - little: one plain lock on one server is simplest and fastest.
 //
 // # Redisson
 //

@@ -10,8 +10,7 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrNoQuorum means that too few nodes could be counted, whether or not the lock is held. It is
-// wrapped by a *[QuorumError], which says what is wrong with each node.
+// ErrNoQuorum means that too few nodes could be counted, held or not. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
 // QuorumError reports what each node replied when there was no quorum.
@@ -107,8 +106,7 @@ func heldError(err error) (h *rlock.HeldError) {
 	return h
 }
 
-// DelayedError reports that a node is not counted, because it may have forgotten who holds the
-// lock.
+// DelayedError reports that a node may have forgotten who holds the lock, and is not counted.
 type DelayedError struct {
 	For     time.Duration // for how much longer the node is not counted
 	Emptied bool          // the node was emptied, or is new; else it has restarted

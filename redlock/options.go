@@ -16,16 +16,14 @@ import (
 // must agree on MaxLease, FsyncAlways and Epoch.
 type Options struct {
 	// NodeTimeout limits the wait for the reply of a node. It should be long compared to a round
-	// trip and short compared to the lease. Defaults to three times the recent round trips to the
-	// node, at least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the
-	// CommandTimeout of the node's client, whichever is less. Before the first reply it is that
-	// upper bound. Each node has its own; the package documentation explains the rule.
+	// trip and short compared to the lease. Defaults, for each node, to three times its recent
+	// round trips (see the package documentation), at least lease/200 (but 5 to 50 ms), and at most
+	// a tenth of the lease and the CommandTimeout of the node's client, whichever is less.
 	NodeTimeout time.Duration
 
 	// MaxLease is the longest lease that any process uses. A longer one is refused with
 	// [rlock.ErrInvalid]. A node that has restarted is not counted for acquisitions until it has
-	// been up for MaxLease (plus a second, because Redis counts the uptime in whole seconds).
-	// Defaults to the WatchdogLease of the clients.
+	// been up for MaxLease (plus a second). Defaults to the WatchdogLease of the clients.
 	MaxLease time.Duration
 
 	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, which
@@ -64,8 +62,7 @@ func (l *Lock) WithOptions(o Options) *Lock {
 	return &with
 }
 
-// checkLease returns the lease in whole milliseconds, as Redis counts it, or an error if it cannot
-// be used.
+// checkLease returns the lease in whole milliseconds, as Redis counts it; an error if it is no use.
 func (l *Lock) checkLease(lease time.Duration) (time.Duration, error) {
 	if lease == rlock.Watchdog {
 		lease = l.nodes[0].WatchdogLease()

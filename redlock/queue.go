@@ -19,8 +19,7 @@ var queues = waitqueue.New[identity, known]()
 
 // known holds what the heads of a queue have learned. The queue guards it.
 type known struct {
-	// subs has the subscriptions by nodeID, for waiters whose nodes are in another order. It is
-	// empty until a head had to wait.
+	// subs is by nodeID, because the order of the nodes may differ. It is empty until a head waits.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
 	freeAt time.Time // when the lease of the last head that acquired it ends

@@ -17,13 +17,11 @@ import (
 	"holdfast/rlock"
 )
 
-// identity is the same for locks of the same nodes and names. A handle avoids hashing and comparing
-// many bytes for every acquisition.
+// identity is the same for locks of the same nodes and names. A handle spares hashing many bytes.
 type identity = unique.Handle[string]
 
-// Lock is a lock over N independent masters. An owner holds it while it holds it on a quorum,
-// N/2+1, of them. It has no state of its own; any number of them may be made of the same nodes. It
-// is safe for concurrent use.
+// Lock is a lock over N independent masters, held while its owner holds it on a quorum, N/2+1, of
+// them. It has no state: any number may be made of the same nodes. It is safe for concurrent use.
 type Lock struct {
 	name, server  string
 	nodes         []hooks.Node
@@ -133,8 +131,7 @@ func (l *Lock) Server() string { return l.server }
 //   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if ctx's owner holds the lock, and
 //     too few nodes confirmed the new level in time;
 //   - [rlock.ErrClosed] if the clients of too many nodes are closed;
-//   - [rlock.ErrInvalid] for a lease of less than 3 ms or a negative one, and for one longer than
-//     [Options].MaxLease.
+//   - [rlock.ErrInvalid] for a lease of less than 3 ms, and one longer than [Options].MaxLease.
 //
 // After an error this call holds nothing: what a node may have granted is released in the
 // background.

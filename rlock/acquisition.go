@@ -13,9 +13,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's lock from the first level to the last release. It registers with the
-// watchdog when it begins, unregisters before it sends the last release, and sends each command
-// with its session locked.
+// acquisition is one owner's lock from the first level to the last release. The watchdog has it
+// until the last release is about to be sent. Each command is sent with its session locked.
 type acquisition struct {
 	client  *Client
 	lock    *Lock
@@ -180,8 +179,7 @@ func (a *acquisition) SetRenew(renew bool) {
 	a.client.watchdog.SetRenew(&a.lease, renew)
 }
 
-// MayLast notes that Redis is about to be asked to keep the lock for lease. It comes before the
-// command.
+// MayLast notes, before the command, that Redis will be asked to keep the lock for lease.
 func (a *acquisition) MayLast(lease time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// registrationKept is the longest time that Redis keeps a registration whose owner does not ask
-// again.
+// registrationKept is how long Redis keeps a registration whose owner does not ask again, at most.
 const registrationKept = 3 * lua.MaxNap
 
 // attempt is one call that wants a lock. One goroutine uses it.
@@ -109,8 +108,7 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 			if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
 				return hold, err
 			}
-			// Another goroutine of this owner has just released the lock without locking the
-			// session. This caller starts afresh.
+			// Another goroutine of the owner has just released it, without locking the session.
 			at.failure, at.delay = nil, wait.Backoff{}
 		}
 		at.session.Do(func(ow *owned) { at.request.owner = ow.holder() }) // in the other mode
@@ -186,8 +184,7 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 	return waitqueue.Nothing
 }
 
-// detach sends the request from a worker, so that the caller can leave at any time. The worker then
-// cleans up what the request may have left.
+// detach sends the request from a worker, which cleans up after it if the caller leaves.
 func (at *attempt) detach() (reply, transport.State, error) {
 	c, lock, r, holds := at.client, at.lock, at.request, at.holder.TTL
 	before, ifRefused := at.remains, at.refusedRemains()

@@ -7,9 +7,8 @@ import (
 )
 
 // backlog counts, for each fair lock, the requests under way whose callers have left. Redis may
-// still execute them, and queue owners that are gone. When a server is too slow, callers with short
-// waits would pile up such requests. New callers therefore wait until few are left. It is safe for
-// concurrent use.
+// still execute them, and queue owners that are gone. So that callers with short waits do not pile
+// them up on a slow server, new callers wait until few are left. It is safe for concurrent use.
 type backlog struct {
 	mu     sync.Mutex
 	byLock map[string]debt // guarded by mu; only locks that have any
@@ -39,8 +38,7 @@ func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	}
 }
 
-// add notes that callers have left without a reply, or with a negative number that such replies
-// have arrived.
+// add notes that callers have left without a reply, or with a negative number that replies came.
 func (b *backlog) add(lock string, owed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

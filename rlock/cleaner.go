@@ -70,8 +70,7 @@ func (cl *cleaner) add(cu cleanup) {
 	cl.join(cu)
 }
 
-// close ends all pauses. Cleanups that fail from now on are not tried again, so each gets one more
-// try. The client has begun to close.
+// close ends all pauses. The client has begun to close: each cleanup gets one more try.
 func (cl *cleaner) close() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -100,8 +99,7 @@ func (cl *cleaner) join(cu cleanup) {
 }
 
 // mostAtOnce limits the cleanup commands of a client at a time. Callers may leave at any rate,
-// however slow the replies are. One command at a time would be too slow, because what they left
-// blocks others until it is removed.
+// however slow the replies are, and what they left blocks others until it is removed.
 const mostAtOnce = 64
 
 // schedule has a lane served as soon as a worker can. cl.mu must be held.
@@ -155,8 +153,7 @@ func (cl *cleaner) work() {
 }
 
 // longestDelay is the longest pause between failed commands of a lane: others wait for its lock.
-// With more than 1,250 pauses it grows with their number, up to one second, so that fewer commands
-// go to a server that is down.
+// With more than 1,250 pauses, as of a server that is down, it grows with their number, up to 1 s.
 const longestDelay = 250 * time.Millisecond
 
 // serve sends one command for the first cleanups of a lane, and schedules the lane again unless it

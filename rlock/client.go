@@ -150,8 +150,7 @@ func (c *Client) releaseAll() {
 	}
 }
 
-// warn logs in the background. A log handler may block, for example on a full pipe, and callers
-// have deadlines to meet.
+// warn logs in the background: a log handler may block, for example on a full pipe.
 func (c *Client) warn(message string, details ...any) {
 	log := func() { c.options.Logger.Warn(message, details...) }
 	if !c.tasks.Go(log) {

@@ -28,8 +28,7 @@
 //
 //   - A plain lock ([Client.NewLock]) goes to the caller that has waited longest, or, if clients of
 //     other libraries wait as well, to whichever is quickest after a release. It costs least.
-//   - A fair lock ([Client.NewFairLock]) goes to waiters in the order of their arrival, across all
-//     processes.
+//   - A fair lock ([Client.NewFairLock]) goes to waiters of all processes in the order of arrival.
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
 //   - A fenced lock ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses
 //     writes of earlier ones.
@@ -59,11 +58,9 @@
 //	                         ▼
 //	                   held, deeper ── Unlock ──▶ held
 //
-// A release is also lost if Redis says that the lock was gone before it.
-//
-// A hold ends with [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its
-// client is closed it ends with [ErrClosed]: the lock stays until its lease runs out, and is not
-// renewed.
+// A release is also lost if Redis says that the lock was gone before it. A hold ends with
+// [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its client is closed
+// it ends with [ErrClosed]: the lock stays until its lease runs out, and is not renewed.
 //
 // It does not promise that a process notices in time. A process that is stopped past its deadline
 // notices only when it runs again, and a write it sent before may arrive afterwards. [Hold.Valid]

@@ -11,21 +11,17 @@ import (
 	"holdfast/watchdog"
 )
 
-// Errors that callers decide by. Test for them with [errors.Is]; the errors of this package carry
-// more detail.
+// Errors that callers decide by. Test for them with [errors.Is]: returned errors say more.
 var (
 	// ErrNotAcquired reports that another owner held the lock until the wait was over. The error is
-	// a *[HeldError], unless it is [ErrUpgrade], and also matches the error of a context that ended
-	// the wait.
+	// a *[HeldError] or [ErrUpgrade], and also matches the error of a context that ended the wait.
 	ErrNotAcquired = errors.New("lock not acquired")
 
-	// ErrNotHeld reports that there is nothing to release: this Hold was released before, or the
-	// context's owner has no hold.
+	// ErrNotHeld reports that this Hold was released before, or that the context's owner has none.
 	ErrNotHeld = errors.New("lock not held")
 
-	// ErrLost reports that the lock was held and can no longer be trusted: its lease ran out, or it
-	// was force-unlocked, or its key is gone. The error, and the cause of the hold's context, is a
-	// *[LostError].
+	// ErrLost reports that a lock that was held can no longer be trusted: its lease ran out, it was
+	// force-unlocked, or its key is gone. The error, and the context's cause, is a *[LostError].
 	ErrLost = errors.New("lock lost")
 
 	// ErrReleased reports that the hold was released. It is the cause of the hold's context, and
@@ -88,8 +84,7 @@ const (
 	ClassPermanent = lua.ClassPermanent
 )
 
-// HeldError tells who holds the lock that could not be acquired, and for how much longer. It
-// matches [ErrNotAcquired].
+// HeldError tells who holds the lock, and for how much longer. It matches [ErrNotAcquired].
 type HeldError struct {
 	Lock  string
 	Owner string // "<client id>:<token>"; "" if nothing was heard while waiting
@@ -144,8 +139,7 @@ func (e *HeldError) Unwrap() []error {
 	return []error{ErrNotAcquired, e.cause}
 }
 
-// ReplicationError reports how many replicas acknowledged an acquisition in time. It matches
-// [ErrNotReplicated].
+// ReplicationError reports how many replicas acknowledged in time. It matches [ErrNotReplicated].
 type ReplicationError struct {
 	Lock      string
 	Want, Got int

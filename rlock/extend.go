@@ -73,8 +73,7 @@ func (at *attempt) prolong(a *acquisition, levels int) (deadline time.Time, err 
 		held, err := lua.Renew(ctx, c.redis, lease, []lua.Held{key})
 		return err == nil && held[0], err
 	}
-	// A count that is too high does no harm, because the last release ignores it. A lease that is
-	// no longer wanted does.
+	// A count that is too high does no harm: the last release ignores it. An unwanted lease does.
 	settle := func(held bool, err error) {
 		if (held || err != nil) && a.lostError() != nil {
 			c.cleaner.add(a.cleanup())

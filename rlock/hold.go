@@ -111,8 +111,7 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.done
 }
 
-// Err returns nil while the lock is held, and afterwards why the hold ended: [ErrLost],
-// [ErrReleased] or [ErrClosed].
+// Err returns why the hold ended: [ErrLost], [ErrReleased] or [ErrClosed]; nil if it has not.
 func (h *Hold) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,8 +215,7 @@ func (h *Hold) end(reason error) {
 	}
 }
 
-// onEnd calls f when the hold ends, for any reason, before its context does; at once if it has
-// ended. f must not block.
+// onEnd calls f when the hold ends, before its context does; at once if it has. f must not block.
 func (h *Hold) onEnd(f func(reason error)) {
 	h.mu.Lock()
 	ended := h.ended

@@ -21,8 +21,7 @@ import (
 type kind interface {
 	// acquire tries once to acquire the lock for an owner that does not hold it.
 	acquire(ctx context.Context, redis lua.Redis, r request) (reply, error)
-	// release leaves the owner with count levels. With 0 it gives the lock to a waiter, or
-	// announces the release to all.
+	// release leaves count levels. With 0 it gives the lock to a waiter, or announces the release.
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
 	forceUnlock(ctx context.Context) (lua.Released, error)

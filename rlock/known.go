@@ -48,8 +48,7 @@ func (kn *known) update(h lua.Holder) {
 	}
 }
 
-// pause returns how long the head sleeps unless it is woken: until asking is useful, at most
-// longestPause, and never 0.
+// pause returns how long the head sleeps unless it is woken: until asking is useful, never 0.
 func (kn *known) pause() time.Duration {
 	return min(max(time.Until(kn.askAt), time.Millisecond), longestPause)
 }

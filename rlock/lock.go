@@ -13,8 +13,7 @@ import (
 )
 
 // Locker is the interface of all kinds of locks, so that code and locks compose. Every kind keeps
-// the promises of [Lock]: when its methods block, which errors they return, and that they are safe
-// for concurrent use.
+// the promises of [Lock]: when it blocks, its errors, and that it is safe for concurrent use.
 type Locker interface {
 	// Name returns the name of the lock.
 	Name() string
@@ -87,8 +86,7 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
 //     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
 //     then undone in the background;
-//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than
-//     3 ms or a negative one.
+//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and a lease under 3 ms.
 //
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
@@ -159,8 +157,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // The former holder may still be at work. Use ForceUnlock to repair, not to hurry.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
-	// This comes before the command: a waiter of this client may acquire the lock before the reply,
-	// and keeps it.
+	// Before the command: a waiter may acquire the lock before the reply, and keeps it.
 	acquisitions := l.client.acquisitions()
 	r, err := exchange(ctx, l, l.kind.forceUnlock)
 	if err != nil {

@@ -55,8 +55,7 @@ type lossKey struct {
 	mode    mode
 }
 
-// unlockLost unlocks the innermost level of a lost acquisition, and returns the loss; nil if there
-// is no level left to unlock.
+// unlockLost unlocks the innermost level of a lost acquisition and returns the loss; nil if none.
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.beginInnermost(); level != nil {

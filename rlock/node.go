@@ -65,8 +65,7 @@ func (n node) Release(owner string) (lua.Released, error) {
 	return released, err
 }
 
-// timed sends a command, and records how long the reply took. Errors are not recorded: they may be
-// local, and quick.
+// timed sends a command, and records how long a reply took; an error may be local, and quick.
 func timed[T any](n node, command func(context.Context) (T, error)) (T, error) {
 	sent := time.Now()
 	reply, err := command(context.Background())

@@ -12,9 +12,8 @@ import (
 // carries its owner already; WithOwner is needed only where the context of the hold does not reach,
 // as in code ported from Java.
 //
-// Goroutines that share an owner do not exclude each other. Give each its own, or none: a context
-// without an owner gets a new one for each acquisition. Without an owner nested calls do not
-// re-enter, but exclusion always holds.
+// Goroutines that share an owner do not exclude each other. Give each its own, or none: then each
+// acquisition gets a new one, nested calls do not re-enter, and exclusion always holds.
 func WithOwner(ctx context.Context) context.Context { return owner.With(ctx, owner.New()) }
 
 // newOwner returns a new name for an acquisition in Redis, even for the same owner. A release that

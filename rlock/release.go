@@ -81,8 +81,7 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
-		// The deadline has passed, but not yet the lease in Redis: with a lease of a day others
-		// would wait for another 14 minutes.
+		// The lease in Redis is not over yet: one of a day lasts for another 14 minutes.
 		cu := a.cleanup()
 		cu.until = time.Now().Add(max(time.Until(cu.until), c.options.CommandTimeout))
 		c.cleaner.add(cu)

@@ -87,8 +87,7 @@ func (c *Client) renewPart(ctx context.Context, part []renewal) error {
 	return nil
 }
 
-// renewalFailed logs a failed renewal, at most once per third of the lease: the watchdog keeps
-// trying, and a node that is down fails many times a second.
+// renewalFailed logs a failed renewal, once per third of the lease: a node may fail very often.
 func (c *Client) renewalFailed(node string, leases int, err error) {
 	now, last := time.Now(), c.renewalReported.Load()
 	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 ||

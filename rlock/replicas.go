@@ -9,8 +9,7 @@ import (
 	"holdfast/lua"
 )
 
-// ask sends a request. With Options.SyncReplicas it makes sure that enough replicas know of an
-// acquisition.
+// ask sends a request. With Options.SyncReplicas, enough replicas must know of an acquisition.
 func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	c := at.client
 	if err := c.transport.Ready(context.Background()); err != nil {
@@ -24,9 +23,8 @@ func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	if !redirected || got.taken {
 		return got, err
 	}
-	// Shared connections follow the redirection, and load the script where it leads. What they
-	// acquire is then acquired once more, on a connection that can wait for the replicas of that
-	// node.
+	// Shared connections follow the redirection, and load the script there. What they acquire is
+	// acquired once more, on a connection that can wait for the replicas of that node.
 	if got, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || got.holder != nil {
 		return got, err
 	}

@@ -9,8 +9,7 @@ import (
 	"holdfast/pubsub"
 )
 
-// shortestWait is the least time that an attempt gives a reply. With less, nearly every outcome
-// would be unknown.
+// shortestWait is the least time for a reply. With less, nearly every outcome would be unknown.
 const shortestWait = 10 * time.Millisecond
 
 // wait acquires the lock, and queues for it if it is not free.
@@ -56,8 +55,7 @@ func (at *attempt) join(how waiting, always bool) (w *waiter, resumed bool) {
 	return w, resumed
 }
 
-// learn shares the result of the last try with the queue. refused says that another owner has the
-// lock.
+// learn shares the last try with the queue: its failure, or whether another owner has the lock.
 func (at *attempt) learn(q *lockQueue, refused bool) {
 	if at.failure == nil {
 		q.Answered(refused)
@@ -119,8 +117,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	}
 }
 
-// leave removes an attempt that is over from its queue, and finishes it. Without a hold it returns
-// err, or why the attempt ended.
+// leave removes an attempt that is over from its queue, and finishes it.
 func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	q := w.Queue()
 	if hold != nil {

@@ -47,8 +47,7 @@
 // a third of the lease time, so that processes that started together drift apart. A lease that is
 // held only briefly costs no call unless a tick comes meanwhile, and the number of calls does not
 // grow with the number of acquisitions. A lease that is added with less than half of the lease time
-// left, because less was asked for at first, is renewed early: after a third of what it has left,
-// together with all others that are short then.
+// left, because less was asked for, is renewed early: after a third of that, with all short ones.
 //
 // The leases are split by [Lease.Group] and cut into batches. Groups are renewed concurrently, the
 // batches of a group one after the other, by a goroutine that lives as long as there are calls to

@@ -28,8 +28,7 @@ type batch struct {
 var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 
 // add queues b by its due time, behind batches that are due at the same time. A batch that failed
-// is then behind all batches of this tick and before those of later ticks, and neither starves the
-// other.
+// then is behind all of this tick and before those of later ticks: neither starves the other.
 func (r *round) add(b *batch) {
 	i := len(r.queue)
 	for i > 0 && r.queue[i-1].due > b.due {

@@ -8,8 +8,7 @@ import (
 	"holdfast/internal/wait"
 )
 
-// schedule watches the clock until the watchdog closes. It reports deadlines and starts the rounds,
-// which do the work that may block.
+// schedule reports deadlines and starts the rounds, whose work may block, until w closes.
 func (w *Watchdog) schedule() {
 	for w.ctx.Err() == nil {
 		for l := w.expired(); l != nil; l = w.expired() {

@@ -12,14 +12,12 @@ import (
 	"holdfast/pubsub"
 )
 
-// Hooks holds functions of package rlock, for its types of a lock and of a hold. They are safe for
-// concurrent use.
+// Hooks holds functions of package rlock and its types. They are safe for concurrent use.
 type Hooks[Lock, Hold any] struct {
 	// OnEnd calls f with the reason when a hold ends, before its context ends; at once if it has
 	// ended. f must not block.
 	OnEnd func(h Hold, f func(reason error))
-	// IsClosing reports whether the client of a hold is being closed; false for a hold of another
-	// package.
+	// IsClosing reports whether a hold's client is being closed; false for those of other packages.
 	IsClosing func(h Hold) bool
 	// TryBatch tries once to acquire several locks of one batch, for the owner in ctx: all or none.
 	TryBatch func(ctx context.Context, lease time.Duration, locks []Lock) ([]Hold, error)

@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Most is the largest number of values that a Memory keeps. Without a limit, callers that never
-// unlock a lost lock would pile them up.
+// Most is how many values a Memory keeps, whatever callers do that never unlock a lost lock.
 const Most = 1024
 
 // Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use.

@@ -48,8 +48,7 @@ func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 	return s
 }
 
-// OpenNew makes s the session with a key that nobody else knows yet. The session is locked; the
-// caller unlocks and closes it.
+// OpenNew makes s the locked session with a new key. The caller unlocks and closes it.
 func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
 	s.all, s.key, s.users, s.locked = ss, key, 1, true
 	ss.mu.Lock()
@@ -108,8 +107,7 @@ func (s *Session[Key, State]) TryLock() bool {
 	return true
 }
 
-// Lock locks the session. It blocks until the callers before it have unlocked the session, and
-// returns false if b ended first.
+// Lock locks the session once the callers before it have unlocked it; false if b ended first.
 func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	s.mu.Lock()
 	if !s.locked {

@@ -37,8 +37,7 @@ var ErrNoReply = &lua.Error{Class: lua.ClassUnknown, Message: "no reply from Red
 // keeps the connection. A command allocates nothing: calls are recycled, and they share one timer.
 //
 // Only two things could block a caller for longer: a dial, which rueidis shares between callers,
-// and a connection with a full queue. A worker sends the command instead, and the caller waits for
-// the worker, in these cases:
+// and a connection with a full queue. The caller waits for a worker that sends the command, if
 //   - no reply came within the last moments, or the connection turns out to be lost;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
@@ -72,9 +71,8 @@ const (
 	mostUnderway, mostOfWorkers = 512, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
-	// Calls under way are checked every tick while one of them takes longer than slow, and
-	// otherwise firstTick after the first of them began: a thread that waits for the network with a
-	// short timer pending costs more than all else here.
+	// Calls under way are checked once a tick while one takes longer than slow, and otherwise at
+	// firstTick: a thread that waits for the network with a short timer costs more than all else.
 	tick, firstTick, slow = 2 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
 	// grace is the extra time for a reply once a caller should return: a healthy server sends it in
 	// that time, and the outcome is known.
@@ -136,8 +134,7 @@ func (k *Call) Err() error {
 }
 
 // Done returns a channel that is closed when the caller should return. A dial calls it before Err,
-// and is ended at once: other callers share that dial, and would fail when this caller leaves. A
-// worker dials instead.
+// and ends at once: other callers share it, and would fail when this one leaves. A worker dials.
 func (k *Call) Done() <-chan struct{} {
 	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
 		return k.calls.closed
@@ -228,8 +225,7 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// sweep ends the calls whose callers should return: at their limit, or a moment after their context
-// has ended or their client closes.
+// sweep ends calls: at their limit, or a moment after their context has ended or the client closes.
 func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()
@@ -277,8 +273,7 @@ func StateOf(err error) State {
 }
 
 // Detach sends a command from a worker, and waits for its outcome. If b ends first it returns
-// [Detached] at once, and late is called with the outcome when that is known. Otherwise late is not
-// called.
+// [Detached] at once, and late is called with the outcome when it is known, and otherwise not.
 func Detach[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {

@@ -18,10 +18,9 @@ var errUnassigned = errors.New("no node of the cluster serves the slot")
 // minimumAge keeps callers that notice the same change from asking once each.
 const minimumAge = 100 * time.Millisecond
 
-// cluster knows which node of a cluster serves which slot. rueidis routes commands by itself but
-// does not say to which node. Renewals and subscriptions are sent per node and need to know. What
-// it knows may be out of date, as in every client of a cluster: a caller that notices asks again.
-// It is safe for concurrent use.
+// cluster knows which node of a cluster serves which slot: rueidis routes commands but does not say
+// to which node. Renewals and subscriptions are sent per node. What it knows may be out of date, as
+// in every client: a caller that notices asks again. It is safe for concurrent use.
 type cluster struct {
 	client   rueidis.Client
 	ranges   atomic.Value // []slotRange, by the last reply
@@ -76,8 +75,7 @@ func (cs *cluster) remembered(slot uint16) string {
 	return ""
 }
 
-// parse reads one entry of CLUSTER SLOTS: first slot, last slot, the master as {host, port, id, …}
-// and its replicas.
+// parse reads an entry of CLUSTER SLOTS: first and last slot, master as {host, port, …}, replicas.
 func (cs *cluster) parse(entry rueidis.RedisMessage) (r slotRange, ok bool) {
 	fields, _ := entry.ToArray() // nil if it is none
 	if len(fields) < 3 {

@@ -129,8 +129,7 @@ func (t *Transport) Ready(ctx context.Context) error {
 // Clustered reports whether the Redis is a cluster.
 func (t *Transport) Clustered() bool { return t.cluster != nil }
 
-// Name returns the name of the Redis in all processes; "" if it has none and its address may
-// change.
+// Name returns the name of the Redis in all processes; "" if there is none.
 func (t *Transport) Name() string { return t.name }
 
 // Slot returns the slot of a lock on a cluster, 0 elsewhere.
@@ -173,8 +172,7 @@ func (t *Transport) Permanent(err error) bool {
 	return permanent && (!errors.As(err, &refusal) || refusal.Code != "READONLY")
 }
 
-// Subscribe starts listening. It returns nil while the kind of channels is not known. After Close
-// there are no messages.
+// Subscribe starts listening; nil while the kind of channels is not known, silent after Close.
 func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	if hub := t.hub.Load(); hub != nil {
 		return hub.Subscribe(to)

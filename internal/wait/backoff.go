@@ -6,8 +6,7 @@ import (
 )
 
 // Backoff draws the delays between failing tries. The delay doubles and is drawn from its upper
-// half, so that callers that failed together do not try again together. The zero value is ready for
-// use.
+// half, so that callers that failed together do not try again together. Its zero value is ready.
 type Backoff struct {
 	delay    time.Duration
 	Failures int // delays drawn so far

@@ -27,9 +27,8 @@
 //
 //   - Within a process the release names the head of the local queue as its successor ([Offer]),
 //     and the reply to the release is the acquisition.
-//   - Between processes the head of each local queue is registered on the server, and a release in
-//     another process grants the lock to the oldest registration: a [Message] to its client is the
-//     acquisition.
+//   - Between processes the head of each local queue is registered on the server, and a release
+//     grants the lock to the oldest registration: a [Message] to its client is the acquisition.
 //
 // # Why that is safe
 //

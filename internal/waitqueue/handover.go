@@ -155,8 +155,7 @@ func (w *Waiter[Name, Data]) readMessages() {
 	w.unread = nil
 }
 
-// Deliver passes a message to its waiter, if the waiter's queue matches. It returns false if nobody
-// in this process waits for the message.
+// Deliver passes a message to its waiter, if the waiter's queue matches; false if there is none.
 func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Queues has the local queues of a client, by the name of what is waited for. Data is what a queue
-// knows about that. All methods are safe for concurrent use.
+// Queues has a client's local queues, by what is waited for. It is safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
 	seed       maphash.Seed
 	slots      [8192]slot
