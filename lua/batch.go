@@ -22,8 +22,7 @@ type BatchPart struct {
 // nothing has changed, and index is that of a lock that could not be taken: one that holder has or,
 // if holder is nil, a nested one that its owner does not hold any more. The locks must differ, and
 // on a cluster they must be in one slot.
-func AcquireBatch(
-	ctx context.Context, c Redis, lease time.Duration, parts []BatchPart,
+func AcquireBatch(ctx context.Context, c Redis, lease time.Duration, parts []BatchPart,
 ) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
 	args := append(make([]string, 0, 1+3*len(parts)), milliseconds(lease))
@@ -57,12 +56,10 @@ type BatchReleased struct {
 }
 
 // ReleaseBatch releases several locks in one command, each as [Exclusive.Release] does without a
-// hand-over; sharded selects sharded channels. If the server refuses one, its Err says why, and the
-// others are released all the same. After an error of the whole command the outcome of each is
-// unknown; a user whose ACL forbids one of the keys gets such an error. On a cluster all locks must
-// be in one slot.
-func ReleaseBatch(
-	ctx context.Context, c Redis, sharded bool, parts []BatchPart,
+// hand-over; sharded selects sharded channels. If the server refuses one, the others are released
+// all the same. After an error of the whole command, which a user gets whose ACL forbids one of the
+// keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
+func ReleaseBatch(ctx context.Context, c Redis, sharded bool, parts []BatchPart,
 ) ([]BatchReleased, error) {
 	keys := make([]string, len(parts))
 	args := make([]string, 0, 5*len(parts))

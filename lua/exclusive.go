@@ -71,8 +71,7 @@ var waiterChannel = regexp.MustCompile(
 // for the lock unregistered, but registers for others. While it listens, releases are announced.
 func AnnouncementChannel(name string) string { return presentChannel(name) + ":announce" }
 
-// Registration returns the text that registers an owner as a waiter. If the owner is granted the
-// lock, it is for lease.
+// Registration returns the text that registers an owner as a waiter. A grant lasts for lease.
 func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	kind := " p"
 	if x.fenced {
@@ -150,8 +149,7 @@ const (
 
 // Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever
 // count it had, and the lock is handed over or its release is announced. h is used only then.
-func (x *Exclusive) Release(
-	ctx context.Context, c Redis, owner string, count int, h HandOver,
+func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count int, h HandOver,
 ) (Released, error) {
 	verb := publish[h.Sharded]
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {

@@ -12,8 +12,7 @@ import (
 // server; it never expires.
 const EpochKey = "holdfast_redlock_epoch"
 
-// Delay says for how long a node that may have forgotten locks is not counted. With the zero Delay
-// every node is counted at once.
+// Delay says for how long a node that may have forgotten locks is not counted; zero is not at all.
 type Delay struct {
 	// For is the longest lease that the node may have known. It counts from the node's start, by
 	// the clock of the node.
@@ -38,8 +37,7 @@ type Vote struct {
 // the lock, because it may have restored a hold that was released since. A lock that was not
 // granted has not changed. With [Delay.Epoch] the node must not be part of a cluster, where the
 // epoch would be in another slot than the lock.
-func AcquireVote(
-	ctx context.Context, c Redis, lock, owner string, lease time.Duration, d Delay,
+func AcquireVote(ctx context.Context, c Redis, lock, owner string, lease time.Duration, d Delay,
 ) (Vote, error) {
 	keys := []string{lock}
 	if d.Epoch {

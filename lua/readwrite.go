@@ -42,8 +42,7 @@ func (r ReadWrite) AcquireRead(
 
 // ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
 // those it had.
-func (r ReadWrite) ReleaseRead(
-	ctx context.Context, c Redis, owner string, number int,
+func (r ReadWrite) ReleaseRead(ctx context.Context, c Redis, owner string, number int,
 ) (Released, error) {
 	keys := []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)}
 	return released(scripts["read_release.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),

@@ -78,8 +78,7 @@ var publish = map[bool]string{false: "PUBLISH", true: "SPUBLISH"}
 
 var flag = map[bool]string{false: "0", true: "1"}
 
-// NoExpiry is the TTL of a lock that is held but never expires. This library never takes a lock
-// that way; another client might.
+// NoExpiry is the TTL of a lock that is held but never expires: another client may take one so.
 const NoExpiry time.Duration = -1
 
 // free is the PTTL of a key that does not exist.

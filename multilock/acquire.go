@@ -134,8 +134,7 @@ func (at *attempt) mayTryAlone(err error) bool {
 // longer than requested: a process that dies here blocks others no longer than that.
 func (at *attempt) keepExtending(ctx context.Context) {
 	for {
-		// Wait until a part has used a third of its lease. The pause is never zero: a server that
-		// refuses must not be asked in a busy loop.
+		// Until a part has used a third of its lease; never zero, in case the server refuses.
 		pause := time.Until(earliest(at.acquired)) - at.lease/3*2
 		select {
 		case <-time.After(max(pause, at.lease/30, time.Millisecond)):
@@ -147,10 +146,8 @@ func (at *attempt) keepExtending(ctx context.Context) {
 }
 
 // confirm extends each part that expires earlier than the last step's parts by more than the drift
-// margin of a lease. It fails if a part is not held any more.
-//
-// With a watchdog no part needs an extension. The same command then checks that the parts that were
-// not acquired just now are still held.
+// margin of a lease. With a watchdog none need that, and the same command checks that the parts
+// acquired some time ago are still held. It fails if a part is not held any more.
 func (at *attempt) confirm(ctx context.Context) error {
 	const recent = 100 * time.Millisecond
 	// A part that the owner held before may have a longer lease, which is no measure for others.

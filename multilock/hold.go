@@ -60,8 +60,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	return a.hold
 }
 
-// partEnded ends the hold because one of its parts has ended. The hold stays in its session, where
-// Unlock without a hold finds it, until the last part has ended.
+// partEnded ends the hold because a part has ended. Its session has it until the last has ended.
 func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.IsClosing(part) {
 		reason = partReleased(part) // no effect if this hold released it: the hold has ended
@@ -79,7 +78,6 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	a.detach()
 }
 
-// Name returns the name of the lock.
 func (a *acquisition) Name() string { return a.lock.name }
 
 // Owner returns the owner of the first part. Each part has its own.
@@ -96,10 +94,8 @@ func (a *acquisition) Token() (token int64) {
 	return token
 }
 
-// Deadline returns the earliest deadline of the parts.
 func (a *acquisition) Deadline() time.Time { return earliest(a.parts) }
 
-// Extend extends all parts.
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return extend(ctx, lease, a.parts)
 }

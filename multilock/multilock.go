@@ -45,7 +45,7 @@ func New(locks ...rlock.Locker) *Lock {
 	var names []string
 	for _, lock := range locks {
 		if v := reflect.ValueOf(lock); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			l.invalid = cmp.Or(l.invalid, invalid("one of the locks is nil"))
+			l.invalid = cmp.Or(l.invalid, hooks.Invalid("one of the locks is nil"))
 			continue
 		}
 		names = append(names, lock.Name())
@@ -92,7 +92,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // release of what was acquired each take up to Options.CommandTimeout.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.wrap(invalid("the wait %v is negative: use Lock to wait without limit", wait))
+		return nil, l.wrap(hooks.Invalid("the wait %v is negative: use Lock to wait without limit", wait))
 	}
 	return l.acquire(ctx, wait, lease)
 }

@@ -55,14 +55,10 @@ func compareParts(a, b part) int {
 	)
 }
 
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{rlock.ErrInvalid}, args...)...)
-}
-
 // check returns why the parts, in their order, can never be held together; nil if they can.
 func check(parts []part) error {
 	if len(parts) == 0 {
-		return invalid("no locks")
+		return hooks.Invalid("no locks")
 	}
 	return cmp.Or(checkServers(parts), checkNames(parts), checkQueues(parts))
 }
@@ -81,7 +77,7 @@ func checkServers(parts []part) error {
 		}
 	}
 	if len(clients) > 1 && unnamed != "" {
-		return invalid("locks on several Redises are taken in the order of their servers' names, "+
+		return hooks.Invalid("locks on several Redises are taken in the order of their servers' names, "+
 			"and the server of %q has none: set rlock.Options.Server, in all processes alike",
 			unnamed)
 	}
@@ -96,10 +92,10 @@ func checkNames(parts []part) error {
 		switch {
 		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
 		case a.Client != b.Client:
-			return invalid("lock %q on %s through two clients, which keep each other out", a.Name,
+			return hooks.Invalid("lock %q on %s through two clients, which keep each other out", a.Name,
 				a.Server)
 		case a.Kind != b.Kind:
-			return invalid("lock %q as two kinds, which keep each other out", a.Name)
+			return hooks.Invalid("lock %q as two kinds, which keep each other out", a.Name)
 		}
 	}
 	return nil
@@ -117,7 +113,7 @@ func checkQueues(parts []part) error {
 		}
 		q := queue{p.Client, lua.QueueKey(p.Name)}
 		if other, taken := names[q]; taken {
-			return invalid("fair locks %q and %q share a queue by their names: use another name "+
+			return hooks.Invalid("fair locks %q and %q share a queue by their names: use another name "+
 				"for one of them", other, p.Name)
 		}
 		names[q] = p.Name

@@ -27,13 +27,11 @@
 //
 // # Paired channels
 //
-// A channel may have paired channels; see [Options].Paired. The server executes a command for a
-// channel and its paired channels as a whole. Whoever counts the listeners of both on the server
-// (PUBSUB NUMSUB) therefore finds this package on both, or on neither. If the channel has more
-// listeners than a paired channel, the rest are others. That holds at any instant: also while the
-// channel lingers, when the connection is lost or the Hub is closed. A paired channel that only
-// this process listens on can also bring it messages that are not for all. Messages on paired
-// channels go to [Options].OnDirect and give no permits.
+// A channel may have paired channels; see [Options].Paired. The server executes a command for all
+// of them as a whole, so a count of its listeners (PUBSUB NUMSUB) includes this package on both, or
+// on neither. The surplus of the channel is the other listeners, at any instant: also while it
+// lingers, when the connection is lost or the Hub is closed. Messages on a paired channel, which
+// may be for this process alone, go to [Options].OnDirect and give no permits.
 //
 // # The life of a channel
 //

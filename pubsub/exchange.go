@@ -49,8 +49,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
-// subscribe asks the server for channels. The hook has confirmed those that it accepts by the time
-// the replies are here.
+// subscribe asks the server for channels. When it replies, the hook has confirmed the accepted.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.subscribe(h.running, b.names)

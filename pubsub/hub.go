@@ -28,8 +28,7 @@ type Options struct {
 
 	// Paired returns the paired channels of a channel, which are subscribed and unsubscribed
 	// together with it. A paired channel belongs to one channel, is not subscribed to by itself,
-	// and must be in the slot of its channel if channels are sharded. Its messages give no permits;
-	// see OnDirect.
+	// and must be in the slot of its channel if channels are sharded.
 	//
 	// If the server refuses the command, for instance because no ACL rule matches the paired
 	// channels, the channel is asked for again at once without them. It stays without them until

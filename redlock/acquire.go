@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
@@ -26,8 +26,7 @@ type attempt struct {
 	last    *result // of the last round; nil before the first
 }
 
-// acquire acquires the lock, or adds a level to what the owner in ctx holds. With a limit of 0 it
-// does not wait.
+// acquire acquires the lock, or adds a level to what the owner in ctx holds.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rlock.Hold, err error) {
 	defer func() { err = l.wrap(err) }()
 	if l.invalid != nil {
@@ -44,8 +43,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rloc
 	}
 	switch {
 	case limit < 0:
-		return nil, fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
-			rlock.ErrInvalid, limit)
+		return nil, hooks.Invalid("the wait %v is negative: use Lock to wait without limit", limit)
 	case !at.waits:
 		limit = l.nodes[0].CommandTimeout()
 	case limit != wait.Unlimited:
@@ -134,10 +132,9 @@ func (at *attempt) succeed(a *acquisition) *rlock.Hold {
 
 // remaining returns for how much longer a quorum may still reply in time, of which some nodes have
 // agreed, and others were asked; 0 if too few are left for a quorum. With anyReply it then returns
-// for how much longer any node may. It is called with mu held.
-//
-// The time of a node counts from when its request was sent. That it was queued before is not the
-// node's fault: of a thousand locks acquired at once the last would fail, however fast nodes reply.
+// for how much longer any node may. A node's time counts from when its request was sent, not
+// queued: else the last of a thousand locks acquired at once would fail, however fast nodes reply.
+// It is called with mu held.
 func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {

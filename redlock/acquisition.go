@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
@@ -25,7 +26,7 @@ type acquisition struct {
 
 	mu         sync.Mutex // guards everything below
 	state      phase
-	parts      []*part       // by node; neither the list nor a part's hold changes once it is over
+	parts      []*part       // by node; not changed once it is over
 	levels     []level       // those not released, outermost first; not changed once it is over
 	unlocked   int           // how many levels were released since the loss
 	longest    time.Duration // the longest lease that any node was asked for
@@ -65,16 +66,11 @@ func heldIn(s *lockSession) (a *acquisition) {
 	return a
 }
 
-// Name returns the name of the lock.
-func (a *acquisition) Name() string { return a.lock.name }
+// These implement [rlock.Acquisition], together with Extend and Release.
 
-// Owner returns the owner that the first round acquired for.
+func (a *acquisition) Name() string  { return a.lock.name }
 func (a *acquisition) Owner() string { return a.owner }
-
-// Token returns 0, because a quorum has no fencing token: see the package documentation.
-func (a *acquisition) Token() int64 { return 0 }
-
-// Deadline returns the time until which a quorum of parts can be trusted.
+func (a *acquisition) Token() int64  { return 0 } // see the package documentation
 func (a *acquisition) Deadline() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,12 +95,18 @@ func (a *acquisition) do(f func()) {
 // finish ends the levels of an acquisition that is over, and then releases its parts.
 func (a *acquisition) finish() {
 	a.report(a.endLevels())
-	a.do(a.sendReleases)
-	// Releases need not wait for this: a renewal that comes after one finds another owner or none.
-	for _, p := range a.parts {
-		if p.hold != nil {
-			p.hold.Drop()
+	holds := make([]hooks.NodeHold, 0, 8)
+	a.do(func() {
+		a.sendReleases()
+		for _, p := range a.parts {
+			if p.hold != nil {
+				holds = append(holds, p.hold)
+			}
 		}
+	})
+	// Releases need not wait for this: a renewal that comes after one finds another owner or none.
+	for _, hold := range holds {
+		hold.Drop()
 	}
 }
 

@@ -76,12 +76,9 @@
 // step, for how long the server has been up (in whole seconds, therefore a second is added). If
 // that is less than [Options].MaxLease, the node is not counted. What it has forgotten was granted
 // before the crash, for MaxLease at most, and is past its deadline when the node is counted again:
-// no quorum relies on it. Longer leases than MaxLease are refused, and all processes that share a
-// lock must agree on it.
-//
-// Releases and renewals are never delayed: they only concern what the node still knows. While too
-// many nodes have just been started, as in a new deployment, there is no quorum for MaxLease:
-// [DelayedError] says for how long.
+// no quorum relies on it. Releases and renewals are never delayed: they only concern what the node
+// still knows. While too many nodes have just been started, as in a new deployment, there is no
+// quorum for MaxLease: [DelayedError] says for how long.
 //
 // A node that keeps its data is delayed, too. With appendfsync everysec, the default of an
 // append-only file, a crash may lose the last second of grants; with snapshots, minutes. Only

@@ -133,8 +133,7 @@ var (
 	errNoPart     = errors.New("not acquired there")
 )
 
-// list formats how many nodes agreed, and the error of each other node, in order of the nodes.
-// Nodes with the same error share an entry.
+// list formats how many nodes agreed, and the others by error, in order of the nodes.
 func (e *QuorumError) list(agreed string) string {
 	var texts []string
 	servers := make(map[string][]string)

@@ -198,8 +198,7 @@ func (p *part) lost(reason error) {
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
-		// Close does not release what is held, but this part is not held yet. After the attempt has
-		// failed, the closed client could not release it any more.
+		// Close does not release what is held. This is not held yet, and cannot be released later.
 		p.cleanUp()
 	}
 	a.check(reason, deadline)

@@ -71,13 +71,13 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 // setNodes makes the locks the nodes of l, or returns why they cannot be.
 func (l *Lock) setNodes(locks []*rlock.Lock) error {
 	if len(locks) == 0 {
-		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
+		return hooks.Invalid("no nodes")
 	}
 	var nodes []hooks.Node
 	var servers, ids []string
 	for i, lock := range locks {
 		if lock == nil {
-			return fmt.Errorf("%w: node %d of %d is nil", rlock.ErrInvalid, i+1, len(locks))
+			return hooks.Invalid("node %d of %d is nil", i+1, len(locks))
 		}
 		node, err := hooks.Get[*rlock.Lock, *rlock.Hold]().Node(lock)
 		if err != nil {
@@ -88,14 +88,14 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 			return n.Client() == node.Client() || server != "" && n.Server() == server
 		})
 		if twin >= 0 {
-			return fmt.Errorf("%w: nodes %d and %d are on one server (%s), so they are not "+
-				"independent", rlock.ErrInvalid, twin+1, i+1, cmp.Or(server, "the same client"))
+			return hooks.Invalid("nodes %d and %d are on one server (%s), so they are not independent",
+				twin+1, i+1, cmp.Or(server, "the same client"))
 		}
 		nodes, servers = append(nodes, node), append(servers, server)
 		ids = append(ids, nodeID(node))
 		if lease, first := node.WatchdogLease(), nodes[0].WatchdogLease(); lease != first {
-			return fmt.Errorf("%w: the clients of the nodes have different "+
-				"rlock.Options.WatchdogLease: %v and %v", rlock.ErrInvalid, first, lease)
+			return hooks.Invalid("the clients of the nodes have different rlock.Options.WatchdogLease: "+
+				"%v and %v", first, lease)
 		}
 	}
 	slices.Sort(ids) // the order of the arguments does not matter

@@ -12,8 +12,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level. With the last one it blocks until a quorum of nodes has released the
-// lock, or there is another outcome; see awaitRelease.
+// Release releases a level, and with the last one the lock: see awaitRelease.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	var l level
 	var after phase

@@ -25,14 +25,9 @@ type acquisition struct {
 	streak  waitqueue.Streak
 	lease   watchdog.Lease
 
-	// late is a request of this owner that may still be executed at any time; nil if there is none.
-	late *request
-	// registered says that a grant message may still arrive, although the lock was already acquired
-	// by asking.
-	registered bool
-	// part is set if this is the part of a RedLock on one node. Its loss is not the loss of the
-	// RedLock.
-	part hooks.Part
+	late       *request   // of this owner, may still be executed at any time; nil if there is none
+	registered bool       // a grant message may still arrive, although it was acquired by asking
+	part       hooks.Part // of a RedLock, which a loss here does not end; nil for other locks
 
 	mu sync.Mutex
 	// longestLease is the longest lease that Redis may give without our knowing: by a renewal or a
@@ -117,8 +112,7 @@ func (a *acquisition) beginInnermost() *Hold {
 	return nil
 }
 
-// end ends the acquisition with all its levels. It returns false if another reason came first, but
-// not before all levels have ended.
+// end ends the acquisition, and returns when all levels have ended: false if it had ended before.
 func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Lock()
 	first := a.state == active
@@ -146,9 +140,8 @@ func (a *acquisition) end(e event, reason error) bool {
 	return first
 }
 
-// conclude ends all levels of an acquisition that has ended, and returns the reason; nil if the
-// lock is still held. The innermost level ends first: its context usually derives from the outer
-// ones, and must not end before its hold.
+// conclude ends all levels of an acquisition that has ended, and returns why; nil if it lasts.
+// Inner ones are first: their contexts may derive from outer ones, and must not end before them.
 func (a *acquisition) conclude() error {
 	a.mu.Lock()
 	reason := a.reason

@@ -80,8 +80,7 @@ func (at *attempt) over() {
 	at.client.tasks.Leave()
 }
 
-// acquire acquires the lock, or returns why not. It locks the owner's session first: calls of one
-// owner talk to Redis about a lock one at a time.
+// acquire acquires the lock, or returns why not. It locks the session: an owner's calls take turns.
 func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, error) {
 	at, err := l.newAttempt(ctx, delay, lease)
 	if err != nil {
@@ -230,8 +229,7 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 	return hold, nil
 }
 
-// accept uses a grant. Without a hold and an error too little is left of the lease, and the caller
-// asks for the lock again.
+// accept uses a grant. Without a hold and an error too little is left of the lease to use it.
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	lease := at.request.grantLease
 	most := lease / 10 // the caller gets about the lease it asked for
@@ -260,10 +258,9 @@ func (at *attempt) finish(hold *Hold, err error) (*Hold, error) {
 	return hold, err
 }
 
-// cleanup returns the cleanup of a request. Its time counts from now, not from when the request was
-// sent: a server that hung executes what is in its buffers when it goes on. holds is for how long
-// another owner has the lock: a queue entry lasts as long. Neither argument is read from the
-// attempt, which may have gone on when a late reply arrives.
+// cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
+// what is in its buffers when it goes on. holds is for how long another owner has the lock. Both
+// are arguments because the attempt may have gone on when a late reply arrives.
 func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, holds))}
 	if r.beside {
@@ -272,8 +269,7 @@ func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 	return cu
 }
 
-// lasts returns for how long Redis keeps what a request creates, if another owner has the lock for
-// holds.
+// lasts returns for how long Redis keeps what a request creates; holds as for cleanup.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
 	if of.waiting.queued {

@@ -12,8 +12,7 @@ import (
 //
 // It returns fn's error joined with the release's. A loss of the lock while fn ran is thus reported
 // ([ErrLost]) even if fn did not notice: then fn's work may have overlapped with another holder's.
-func Do(
-	ctx context.Context, lock Locker, wait, lease time.Duration, fn func(context.Context) error,
+func Do(ctx context.Context, lock Locker, wait, lease time.Duration, fn func(context.Context) error,
 ) (err error) {
 	hold, err := lock.TryLock(ctx, wait, lease)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
@@ -47,13 +48,10 @@ var (
 	ErrNotReplicated = errors.New("not replicated")
 
 	// ErrInvalid reports an argument that can never work. Nothing was sent.
-	ErrInvalid = errors.New("invalid argument")
+	ErrInvalid = hooks.ErrInvalid
 )
 
-// invalid returns an ErrInvalid.
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
-}
+var invalid = hooks.Invalid
 
 // errUpgrade makes ErrUpgrade match ErrNotAcquired.
 var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
@@ -182,8 +180,7 @@ func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
 	ErrOutcomeUnknown)
 
-// wrap adds the lock to an error that leaves the package. It is deferred once per exported
-// function.
+// wrap adds the lock to an error, once per exported function, unless the error names it already.
 func wrap(err *error, lock string) {
 	if *err == nil {
 		return

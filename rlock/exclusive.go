@@ -44,8 +44,7 @@ func (k exclusive) acquire(ctx context.Context, redis lua.Redis, r request) (rep
 	return reply{holder: holder, ticket: waitqueue.Ticket(ticket), fence: fence}, err
 }
 
-func (k exclusive) release(
-	ctx context.Context, owner string, count int, o offer,
+func (k exclusive) release(ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
 	h := k.handOver(o.Streak)
 	if next := o.Successor; next != nil {
@@ -62,8 +61,7 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 }
 
 // send sends a release. If it was refused because of the hand-over, send repeats it once without.
-func (k exclusive) send(
-	ctx context.Context, owner string, count int, h lua.HandOver,
+func (k exclusive) send(ctx context.Context, owner string, count int, h lua.HandOver,
 ) (lua.Released, error) {
 	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
 	if needsNoHandOver(err) {

@@ -95,8 +95,7 @@ func (k fair) script() lua.Fair {
 // mostNames bounds the number of names kept. When it is exceeded, all are forgotten.
 const mostNames = 1024
 
-// namesakes finds fair locks that share a queue: by Redisson's rule "x" and "{x}" have the same
-// key.
+// namesakes finds fair locks that share a queue.
 type namesakes struct {
 	mu   sync.Mutex
 	used map[string]bool // guarded by mu

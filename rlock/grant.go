@@ -9,12 +9,10 @@ import (
 	"holdfast/lua"
 )
 
-// longestGrant is for how long a lock is cleaned up that was granted to an unknown waiter of this
-// client: its lease is unknown as well.
+// longestGrant is for how long a grant to an unknown waiter, with an unknown lease, is cleaned up.
 const longestGrant = time.Hour
 
-// granted handles a grant message to a waiter of this client. It ignores messages for other
-// clients, and those on the channel of another lock, which nobody has reason to send.
+// granted handles a grant message. It ignores those for other clients or on another lock's channel.
 func (c *Client) granted(channel, message string) {
 	g, ok := lua.ParseGrant(message)
 	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||

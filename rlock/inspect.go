@@ -99,8 +99,7 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	return count > 0, err
 }
 
-// inspect returns the state of the lock. It leaves out holds that Redis has under the same name in
-// the other mode of a read-write lock.
+// inspect returns the state of the lock, without holds of the other mode.
 func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 	state, err := exchange(ctx, l, func(ctx context.Context) (lua.State, error) {
 		return l.traits.inspect(ctx, l.client.redis, l.name)
@@ -112,8 +111,7 @@ func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 }
 
 // exchange runs a command that leaves nothing to clean up.
-func exchange[T any](
-	ctx context.Context, l *Lock, command func(context.Context) (T, error),
+func exchange[T any](ctx context.Context, l *Lock, command func(context.Context) (T, error),
 ) (value T, err error) {
 	if l.invalid != nil {
 		return value, l.invalid

@@ -137,9 +137,8 @@ func held(s *lockSession, m mode) (a *acquisition) {
 	return a
 }
 
-// holder returns the name in Redis of the owner that holds anything in a session; "" if nothing is
-// held. An owner has one name for both modes of a read-write lock, because a writer could not read
-// otherwise.
+// holder returns the owner's name in Redis; "" if it holds nothing. It holds both modes of a
+// read-write lock under one name, because a writer could not read otherwise.
 func (ow *owned) holder() (name string) {
 	for _, a := range ow.held {
 		if a != nil {

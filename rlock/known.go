@@ -14,8 +14,7 @@ import (
 // wake-up that never arrives: an ACL forbids the channel, or a failover loses a message.
 const longestPause = lua.MaxNap
 
-// known keeps what the heads of a queue have learned. It stays with the queue, so a new head need
-// not ask again. The queue guards it.
+// known keeps what heads of a queue have learned; the next need not ask again. The queue guards it.
 type known struct {
 	listener *pubsub.Subscription // nil until a head had to wait
 	holder   lua.Holder           // the holder by the last reply
@@ -39,8 +38,7 @@ func (kn *known) update(h lua.Holder) {
 	case kn.overdue == nil:
 		kn.overdue = &wait.Backoff{} // the lease ends within the millisecond
 	default:
-		// A replica before Redis 7 that has lost its master shows its scripts expired keys for
-		// ever, with nothing left of their time.
+		// A replica before Redis 7 without its master shows scripts expired keys for ever.
 		kn.askAt = now.Add(kn.overdue.Next())
 	}
 	if h.Nap > 0 {

@@ -26,8 +26,7 @@ func (a *acquisition) lose(reason error) {
 	kept := a.longestLease > 0 || a.lock.sharesKey
 	a.mu.Unlock()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
-		// A command without a reply may have kept the lock for an owner that has given it up. This
-		// is impossible if Redis has said that the lock is gone.
+		// A command without a reply may have kept the lock, unless Redis has said that it is gone.
 		a.client.cleaner.add(a.cleanup())
 	}
 }

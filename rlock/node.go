@@ -102,6 +102,5 @@ func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part
 	return a
 }
 
-// Extended notes that the RedLock has extended the lock in Redis, and that it is valid until
-// deadline.
+// Extended notes that Redis has extended the lock of a part.
 func (a *acquisition) Extended(deadline time.Time) { a.client.watchdog.Extend(&a.lease, deadline) }

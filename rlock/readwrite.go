@@ -87,14 +87,12 @@ func (k write) acquire(ctx context.Context, redis lua.Redis, r request) (reply, 
 	return reply{holder: holder}, err
 }
 
-func (k write) release(
-	ctx context.Context, owner string, count int, o offer,
-) (lua.Released, error) {
+func (k write) release(ctx context.Context, owner string, n int, o offer) (lua.Released, error) {
 	next, lease := "", time.Duration(0)
 	if o.Successor != nil && o.First { // nobody knows whether others wait elsewhere
 		next, lease = lua.WriteField(o.Successor.Owner), o.Successor.Lease
 	}
-	return k.script().ReleaseWrite(ctx, k.client.redis, owner, count, next, lease)
+	return k.script().ReleaseWrite(ctx, k.client.redis, owner, n, next, lease)
 }
 
 func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {

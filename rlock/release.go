@@ -14,8 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases one level, whose release the caller has begun. The level has ended even if
-// Release returns an error.
+// Release releases a level, whose release the caller has begun. The level ends even with an error.
 func (a *acquisition) Release(level *Hold) error {
 	b := wait.NewBudget(context.Background(), nil, a.client.options.CommandTimeout)
 	defer b.Stop()
@@ -55,8 +54,7 @@ func (a *acquisition) releaseWhole() error {
 	return a.Release(level)
 }
 
-// releaseLevel ends a level in this process, and returns how many are left, for the command to
-// Redis. With an error no command is needed: the lock was lost by now.
+// releaseLevel ends a level in this process, and returns how many are left, or how it was lost.
 func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 	c := a.client
 	err = a.lostError()
@@ -106,8 +104,7 @@ func (a *acquisition) remove(level *Hold) (left int) {
 // Drop ends an acquisition without levels: the watchdog must not renew what is being released.
 func (a *acquisition) Drop() {
 	a.client.watchdog.Remove(&a.lease)
-	// This comes before the release is visible: a call that learns of it must not find this
-	// acquisition, whose name in Redis is about to be released.
+	// This comes first: who learns of the release must not find the name that is being released.
 	removeFrom(a.session, a)
 	a.end(release, ErrReleased)
 	a.endUntrusted()
@@ -197,8 +194,7 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 }
 
 // detach sends the release from a worker, so that the caller can leave at any time.
-func (a *acquisition) detach(
-	b *wait.Budget, left int, o offer,
+func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 ) (lua.Released, transport.State, error) {
 	return transport.Detach(a.client.calls, b, func(ctx context.Context) (lua.Released, error) {
 		sent := time.Now()

@@ -15,8 +15,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// renewal is one lease of a batch. Its outcome stays unknown without a reply to the command for its
-// part of the batch, whatever the replies to others say.
+// renewal is one lease to be renewed, and its outcome: unknown without a reply.
 type renewal struct {
 	*acquisition
 	outcome *watchdog.Outcome
@@ -24,8 +23,7 @@ type renewal struct {
 
 // renew renews a batch of leases on one node, all at the same time: with one command for all kinds
 // that are held in the same mode, and on a cluster with one for each slot.
-func (c *Client) renew(
-	ctx context.Context, _ string, leases []*watchdog.Lease,
+func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
 	type command struct {
 		slot uint16
@@ -67,9 +65,7 @@ func (c *Client) renewPart(ctx context.Context, part []renewal) error {
 	var refusal *ServerError
 	if len(part) > 1 && errors.As(err, &refusal) &&
 		(refusal.Code == "TRYAGAIN" || refusal.Code == lua.HalfMoved) {
-		// The slot is moving, and the locks are on both sides. No command reaches all of them until
-		// the move has ended, which may take longer than the leases. A single lock is found
-		// wherever it is.
+		// The locks are on both sides of a slot that moves, perhaps for long: find them one by one.
 		return c.renewAll(ctx, slices.Collect(slices.Chunk(part, 1)))
 	}
 	if err != nil {

@@ -8,11 +8,9 @@ import (
 	"holdfast/watchdog"
 )
 
-// errUnconfirmed is why a read hold is lost when the release of an earlier one of the same writer
-// is unconfirmed. All read holds of a writer have one name in Redis, that of its write hold. A
-// release of one that got no reply may still be under way, and would release the next one. While
-// the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and ends.
-// If it is found gone before, this is the reason.
+// errUnconfirmed is why a read hold is lost if the release of an earlier one of the same writer got
+// no reply: that may be under way, and would release this one, because both have the name of the
+// write hold in Redis. While the owner writes, it lets nobody else in; then the read hold ends.
 var errUnconfirmed = errors.New(
 	"an earlier release by the same owner, which got no reply, has taken it or may still do so")
 
@@ -35,22 +33,19 @@ func (a *acquisition) releaseUnconfirmed() {
 }
 
 // confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
-// have removed the present read hold, or one that is being acquired or released: the session is
-// locked then.
+// have removed a read hold, also one that is being acquired or released.
 func confirmRelease(s *lockSession, owner string) {
-	if !s.TryLock() {
-		return
+	if s.TryLock() {
+		defer s.Unlock()
+		s.Do(func(ow *owned) {
+			if ow.held[sharedMode] == nil {
+				ow.count(owner, -1)
+			}
+		})
 	}
-	defer s.Unlock()
-	s.Do(func(ow *owned) {
-		if ow.held[sharedMode] == nil {
-			ow.count(owner, -1)
-		}
-	})
 }
 
-// loss returns the error of a loss for this reason. If Redis no longer has a read hold, an
-// unconfirmed release may have removed it, which is the reason then.
+// loss returns the error of a loss. An unconfirmed release may be why a read hold is gone.
 func (a *acquisition) loss(reason error) *LostError {
 	a.session.Do(func(ow *owned) {
 		if a.lock.mode == sharedMode && ow.unconfirmed[a.owner] > 0 &&
@@ -90,8 +85,7 @@ func (a *acquisition) endUntrusted() {
 	}
 }
 
-// kept reports whether Redis may keep what a cleanup removes although its time is over: the writer
-// field of an owner that still reads.
+// kept reports whether Redis may keep it beyond its time: the writer field of one that still reads.
 func (cu cleanup) kept() bool {
 	if cu.session == nil || cu.lock.mode == sharedMode {
 		return false
@@ -100,8 +94,7 @@ func (cu cleanup) kept() bool {
 	return reading != nil && reading.owner == cu.request.owner
 }
 
-// cleanUp removes what an owner has in one mode. Both modes have one name in Redis, so the session
-// is asked whether the owner holds the lock now.
+// cleanUp removes what an owner has in one mode, unless its session holds that under the same name.
 func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	cu := batch[0]
 	s, m, owner := cu.session, cu.lock.mode, cu.request.owner

@@ -67,8 +67,7 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	})
 }
 
-// queue waits until this attempt is the head of its queue, and then asks whenever there is a reason
-// to; or until it is granted the lock.
+// queue waits until it is granted the lock, or is the head of the queue and has a reason to ask.
 func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	var grant waitqueue.Grant
 	q, head, reason := w.Queue(), w.First, waitqueue.Paused
@@ -131,8 +130,7 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 			}
 		})
 	}
-	// The next waiter asks at once: a wake-up may have arrived for this attempt while it left, and
-	// after a reader others can read as well.
+	// Another asks at once: a wake-up may just have come, and after a reader others can read, too.
 	remains, over := w.Leave(hold != nil, hold == nil || at.lock.mode == sharedMode)
 	if over != nil && over.listener != nil {
 		over.listener.Close()

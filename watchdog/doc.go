@@ -2,8 +2,7 @@
 //
 // A lease is a right that ends by itself unless it is renewed in time. The watchdog renews leases
 // in batches, every third of the lease time, and reports one as lost at the instant from which its
-// holder must no longer trust it. It knows nothing of the store that grants leases: it is given a
-// [RenewFunc].
+// holder must no longer trust it. It knows no store that grants leases, only a [RenewFunc].
 //
 // # What a lease may be trusted for
 //

@@ -4,6 +4,8 @@ package hooks
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"holdfast/internal/owner"
@@ -27,6 +29,14 @@ type Hooks[Lock, Hold any] struct {
 	Identity func(Lock) Identity
 	// Node returns a plain lock as part of a lock over several servers; an error for other kinds.
 	Node func(Lock) (Node, error)
+}
+
+// ErrInvalid is ErrInvalid of package rlock.
+var ErrInvalid = errors.New("invalid argument")
+
+// Invalid returns an [ErrInvalid] that says what is wrong.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
 // Identity tells locks apart. Locks with equal identities are one lock.
@@ -64,15 +74,13 @@ type Node interface {
 	// number of levels, unless levels is 0.
 	Extend(owner string, levels int, lease time.Duration) (bool, error)
 	Release(owner string) (lua.Released, error)
-	// Permanent reports whether err stays, however long the caller waits.
-	Permanent(err error) bool
+	Permanent(err error) bool // whether err stays, however long the caller waits
 	// CleanUp calls Release in the background until it succeeds, but not after until.
 	CleanUp(owner string, until time.Time)
 	// Hold keeps what Acquire acquired until its deadline, or until it is dropped if it is renewed.
 	// It returns nil if the client is closed.
 	Hold(owner string, as owner.Token, deadline time.Time, p Part) NodeHold
-	// Subscribe listens for releases.
-	Subscribe() *pubsub.Subscription
+	Subscribe() *pubsub.Subscription // to releases
 }
 
 // Part is notified about the acquisition on one node. Its methods must not block.
@@ -87,11 +95,8 @@ type NodeHold interface {
 	// Extended notes that Redis has extended the lock, which can be trusted until deadline.
 	Extended(deadline time.Time)
 	SetRenew(renew bool)
-	// MayLast notes that Redis is about to be asked to keep the lock for lease. Call it before the
-	// command.
-	MayLast(lease time.Duration)
-	// Drop ends the acquisition in this process, without a command.
-	Drop()
+	MayLast(lease time.Duration) // called before Redis is asked to keep the lock for lease
+	Drop()                       // ends the acquisition in this process, without a command
 }
 
 var set any // the registered Hooks

@@ -74,8 +74,7 @@ const (
 	// Calls under way are checked once a tick while one takes longer than slow, and otherwise at
 	// firstTick: a thread that waits for the network with a short timer costs more than all else.
 	tick, firstTick, slow = 2 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
-	// grace is the extra time for a reply once a caller should return: a healthy server sends it in
-	// that time, and the outcome is known.
+	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
 	grace = 10 * time.Millisecond
 )
 
@@ -120,8 +119,7 @@ const (
 	dialing        // rueidis has none
 )
 
-// Err returns context.DeadlineExceeded once the caller should return. rueidis calls it before Done
-// if it has a connection.
+// Err is not nil once the caller should return. rueidis calls it first if it has a connection.
 func (k *Call) Err() error {
 	k.phase.CompareAndSwap(begun, sending)
 	switch {
@@ -145,9 +143,8 @@ func (k *Call) Done() <-chan struct{} {
 // Value returns nil.
 func (k *Call) Value(any) any { return nil }
 
-// Deadline returns the timeout for a caller that nothing else ends. rueidis may then read from the
-// socket itself, as long as no other command is under way. Other callers have none, because rueidis
-// closes the connection at a deadline.
+// Deadline returns the timeout of a caller that nothing else ends: rueidis may read from the socket
+// itself then, if no other command is under way, but it closes the connection at a deadline.
 func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 
 // Begin returns the context for a command that the caller sends itself, and then ends with
@@ -208,14 +205,12 @@ func (k *Call) End(err error) (State, error) {
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
 	if c.count--; c.count == 0 {
-		// Else the timer would wake the process once after each command, while it waits for its
-		// lock. That was a tenth of the work of 64 processes on two cores.
+		// To wake up once after each command was a tenth of the work of 64 processes on two cores.
 		c.armed = !c.timer.Stop()
 	}
 	c.mu.Unlock()
 	k.budget = wait.Budget{}
-	// A call that sweep has ended, even a moment ago, is not used again, nor one that began a dial:
-	// that may keep a derived context for longer.
+	// Not if sweep has ended it, even a moment ago. A dial may keep a derived context for longer.
 	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
@@ -317,8 +312,7 @@ func Detach[T any](
 	return outcome.value, StateOf(outcome.err), outcome.err
 }
 
-// Unexplained returns err for a command that had no deadline. It replaces a deadline error, which
-// belongs to another command on the same lost connection, with [ErrNoReply].
+// Unexplained replaces an error about a deadline that another command on the connection had.
 func Unexplained(err error) error {
 	if StateOf(err) == Unconfirmed && errors.Is(err, context.DeadlineExceeded) {
 		return ErrNoReply

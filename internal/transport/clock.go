@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Clock estimates the clock of a server from the times in its replies. The estimate is never behind
-// the server's clock, and ahead of it by at most one round trip: what is due at a local time does
-// not happen earlier on the server. It is safe for concurrent use.
+// Clock estimates a server's clock by its replies: never behind it, and at most one round trip
+// ahead, so what is due at a local time is not earlier there. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
 	start time.Time // on the local clock, which is monotonic from there; guarded by mu

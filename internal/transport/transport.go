@@ -140,9 +140,8 @@ func (t *Transport) Slot(lock string) uint16 {
 	return lua.Slot(lock)
 }
 
-// Node returns the node that serves a lock. Leases with one node are renewed together. If the node
-// is unknown or outdated, renewals still reach the right one, in smaller batches. Node does not ask
-// the cluster: the caller holds the lock already, and its lease runs.
+// Node returns the node that serves a lock. It does not ask: the caller's lease runs. Leases with
+// one node are renewed together; if that is unknown or outdated, still well, in smaller batches.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
@@ -195,8 +194,7 @@ func (t *Transport) Listens() bool {
 }
 
 // route returns the node that serves a channel.
-func (t *Transport) route(
-	ctx context.Context, channel string, wrong bool,
+func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 ) (string, rueidis.Client, error) {
 	if t.cluster == nil {
 		return t.server, t.redis, nil
@@ -225,9 +223,8 @@ func (t *Transport) Sharded() bool { return t.sharded.Load() }
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
 func (t *Transport) HandsOver() bool { return t.options.HandsOver && !t.forbidden.Load() }
 
-// GivesAway reports whether a release may give a lock to waiters of other clients. On a cluster
-// with classic channels it may not: the cluster forwards messages between its nodes, and does not
-// say who received them.
+// GivesAway reports whether a release may give a lock to waiters of other clients. A cluster with
+// classic channels forwards messages between its nodes, and does not say who received them.
 func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }

@@ -85,8 +85,7 @@ func (p *Pool) Do(j *Job) bool {
 	if j.state != unused {
 		panic("wait: Do called twice with the same Job")
 	}
-	// A worker is started under the mutex, which keeps the count exact: no job is ever queued for a
-	// worker that was counted but could not be started.
+	// Under the mutex, so that no job is queued for a worker that is counted but was not started.
 	if p.workers < Workers && p.start(p.work) {
 		p.workers++
 	}
@@ -145,10 +144,9 @@ func (p *Pool) Stalled() time.Duration {
 	return 0
 }
 
-// Remaining returns for how long it is worth waiting for j before asking again. For a running job
-// that is the rest of its Timeout. For a queued job, whose own Timeout has not begun, it is the
-// rest of the Timeout of the oldest running job. It is 0 when that time is over, and for a job that
-// is done, withdrawn, or was not given to Do.
+// Remaining returns for how long it is worth waiting for j before asking again: the rest of its
+// Timeout while it runs, and of the oldest running job's while it is queued, when its own has not
+// begun. It is 0 when that time is over, and for a job that is done, withdrawn or not given to Do.
 func (p *Pool) Remaining(j *Job) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,9 +32,8 @@
 //
 // # Why that is safe
 //
-// The name of an owner belongs to one acquisition, and every command that gives it the lock makes
-// it the only owner. At any time one owner has the lock on the server. What remains is that an
-// owner that did not ask must not trust its lease for longer than the server keeps it:
+// Each acquisition has an owner's name of its own, and what gives it the lock makes it the only
+// owner. One that did not ask must not trust its lease for longer than the server keeps it:
 //
 //   - A successor learns of its lock from the reply to the release, and counts its lease from
 //     before that command was sent.

@@ -42,9 +42,8 @@ type Offer[Name comparable, Data any] struct {
 	First     bool                // it comes before waiters in other processes
 }
 
-// Offer picks the head of a queue as the successor of a release that is about to be sent. registers
-// says that the release may register it instead. If the offer has a successor, the caller calls
-// Settle.
+// Offer picks the head of a queue as the successor of a release that is about to be sent, or that
+// may register it instead if registers is set. If it finds one, the caller calls Settle.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
 	o := Offer[Name, Data]{Streak: s}
 	if qs.slot(name).queues.Load() == 0 {
@@ -67,9 +66,8 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	return o
 }
 
-// After returns the streak once the successor holds the lock, by a release that was sent at the
-// given time. began is Streak.Began if the release has noted it. An offer that is First does not
-// count towards Count: it has bounds of its own.
+// After returns the successor's streak, by a release that was sent at the given time. began is its
+// Streak.Began if noted. What comes first within the process has other bounds, and is not in Count.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.Streak
 	if !o.First {
@@ -136,8 +134,7 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	return false
 }
 
-// readMessages handles the messages that arrived while the ticket of the waiter was not certain,
-// once it is. qs.mu must be held.
+// readMessages handles messages once the ticket of the waiter is certain. qs.mu must be held.
 func (w *Waiter[Name, Data]) readMessages() {
 	if w.state.asking() || w.state == Offered {
 		return
@@ -168,9 +165,8 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	return true
 }
 
-// Ask notes that the waiter is about to send a request, and reports whether the request may
-// register it. It may if registers is set, and if the waiter can hear grants or may be registered
-// already: in that case the request removes the registration when it acquires the lock.
+// Ask notes that the waiter sends a request, and reports whether that may register it: registers is
+// set, and the waiter hears grants or may be registered, which the request ends if it succeeds.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()

@@ -44,8 +44,7 @@ func (qs *Queues[Name, Data]) slot(name Name) *slot {
 	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
 }
 
-// Try reports whether the caller may ask for the lock without joining the queue: no other caller
-// waits or tries. If it returns true, the caller calls EndTry afterwards.
+// Try reports whether no other caller waits or tries: this one may ask, and then calls EndTry.
 func (qs *Queues[Name, Data]) Try(name Name) bool {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
@@ -100,8 +99,7 @@ func (q *Queue[Name, Data]) Do(f func(*Data)) {
 	f(&q.data)
 }
 
-// Answered records whether the last request of the head was refused. It is called with false also
-// when a waiter of this process has acquired the lock.
+// Answered records whether the head was refused last; false also if a waiter acquired the lock.
 func (q *Queue[Name, Data]) Answered(refused bool) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -111,8 +109,7 @@ func (q *Queue[Name, Data]) Answered(refused bool) {
 	}
 }
 
-// Waiter is one caller in a queue. Only the goroutine of that caller uses it; releases read the
-// exported fields, which do not change.
+// Waiter is one caller in a queue. Others only read the exported fields, which do not change.
 type Waiter[Name comparable, Data any] struct {
 	Owner string
 	Lease time.Duration // of the lock that it is given

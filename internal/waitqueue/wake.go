@@ -25,8 +25,7 @@ func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
 }
 
 // Park blocks like Wait, for the head. It also returns after pause, or when also fires.
-func (w *Waiter[Name, Data]) Park(
-	b *wait.Budget, pause time.Duration, also <-chan struct{},
+func (w *Waiter[Name, Data]) Park(b *wait.Budget, pause time.Duration, also <-chan struct{},
 ) (Reason, Grant) {
 	if !b.Sleep(pause, w.wake, also) {
 		return Ended, Grant{}
