@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"cmp"
 	"container/list"
 	"log/slog"
 	"maps"
@@ -102,8 +103,8 @@ func (l *link) next() func() error {
 		select {
 		case <-l.wake:
 		case <-expired:
-		case <-l.conn.lost():
-			return net.ErrClosed
+		case err := <-l.conn.lost():
+			return cmp.Or(err, net.ErrClosed)
 		case <-h.running.Done():
 			return h.running.Err()
 		}

@@ -150,11 +150,11 @@ func (e *QuorumError) list(agreed string) string {
 		}
 		servers[text] = append(servers[text], n.Server)
 	}
-	list := fmt.Sprintf(agreed, e.Granted, e.Granted+len(e.Nodes), e.Want)
+	list := []string{fmt.Sprintf(agreed, e.Granted, e.Granted+len(e.Nodes), e.Want)}
 	for _, text := range texts {
-		list += fmt.Sprintf("; %s: %s", strings.Join(servers[text], ", "), text)
+		list = append(list, strings.Join(servers[text], ", ")+": "+text)
 	}
-	return list
+	return strings.Join(list, "; ")
 }
 
 // lossError says why a lock was lost. Its text lists the nodes that do not hold it any more.
