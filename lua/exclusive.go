@@ -127,7 +127,7 @@ type HandOver struct {
 	Successor      string
 	SuccessorFirst bool   // Successor comes before all others
 	Streak         Streak // of the lock until now: of the [Grant], or of the owner before
-	Withdrawn      string // a registration that its owner does not want any more; "" if none
+	Withdrawn      string // a registration that its owner no longer wants; "" if none
 }
 
 // Streak says how often a lock was handed over since it was free. It is limited, so that the lock

@@ -1,5 +1,5 @@
--- Gives back a whole lock: to a successor in the owner's process, to a waiter, or to be announced.
--- It is the usual script of an Unlock of the last level; release_only.lua is for the others.
+-- Releases a whole lock: hands it over, or announces that it is free. Exclusive.Release in
+-- exclusive.go chooses this script for the last level, or release_only.lua without a hand-over.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  waiters: sorted set of registration -> ticket
 -- KEYS[3]  token: the number of the last acquisition; left out for a plain lock

@@ -69,7 +69,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	return level
 }
 
-// push adds a level that Redis has already.
+// push adds a level that Redis already has.
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
 	level := &Hold{acquisition: a, parent: ctx, owner: a.token, renew: renew}
 	a.mu.Lock()
@@ -112,7 +112,8 @@ func (a *acquisition) beginInnermost() *Hold {
 	return nil
 }
 
-// end ends the acquisition, and returns when all levels have ended: false if it had ended before.
+// end ends the acquisition with its levels. It returns false if another reason came first, but only
+// once all levels have ended.
 func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Lock()
 	first := a.state == active

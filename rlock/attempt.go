@@ -259,7 +259,7 @@ func (at *attempt) finish(hold *Hold, err error) (*Hold, error) {
 }
 
 // cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
-// what is in its buffers when it goes on. holds is for how long another owner has the lock. Both
+// what is in its buffers when it goes on. holds is how long another owner has the lock. Both
 // are arguments because the attempt may have gone on when a late reply arrives.
 func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, holds))}
@@ -269,7 +269,7 @@ func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 	return cu
 }
 
-// lasts returns for how long Redis keeps what a request creates; holds as for cleanup.
+// lasts returns how long Redis keeps what a request creates; holds is that of cleanup.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
 	if of.waiting.queued {

@@ -75,9 +75,9 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 	}, func(got replies, err error) {
 		for i, p := range releases {
 			if err == nil {
-				p.sentDetached(p.left, got[i].Err)
+				p.handleLateReply(p.left, got[i].Err)
 			} else {
-				p.sentDetached(p.left, err)
+				p.handleLateReply(p.left, err)
 			}
 		}
 	})
@@ -89,7 +89,7 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 				p.step(giveUp)
 			}
 		case err == nil && got[i].Err == nil:
-			*p.err = p.sent(got[i].Released, p.left, false)
+			*p.err = p.handleReply(got[i].Released, p.left, false)
 		default:
 			unknown := state == transport.Unconfirmed || state == transport.Abandoned
 			*p.err = p.send(b, p.left, unknown)

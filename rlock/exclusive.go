@@ -53,14 +53,14 @@ func (k exclusive) release(ctx context.Context, owner string, count int, o offer
 	return k.send(ctx, owner, count, h)
 }
 
-// handOver returns to whom a release may give the lock.
+// handOver returns which owners a release may give the lock to.
 func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 	t := k.client.transport
 	return lua.HandOver{Sharded: t.Sharded(), Others: t.GivesAway(),
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// send sends a release. If it was refused because of the hand-over, send repeats it once without.
+// send sends a release. If the hand-over was why it was refused, send repeats it without that.
 func (k exclusive) send(ctx context.Context, owner string, count int, h lua.HandOver,
 ) (lua.Released, error) {
 	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)

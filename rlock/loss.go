@@ -8,11 +8,13 @@ import (
 
 // lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other
 // holds end on the same goroutine. These call it:
-//   - the watchdog, when the deadline passes or a renewal finds the lock gone;
-//   - Extend and a nested lock that find it gone or get their reply too late (extend.go, batch.go);
+//   - the watchdog, when the deadline passes or a renewal finds the lock gone (package watchdog:
+//     schedule.go, renew.go);
+//   - Extend and a nested lock that find it gone, and Extend if the reply is too late (extend.go,
+//     batch.go);
 //   - a release after the deadline, or one that finds the lock gone (release.go);
 //   - ForceUnlock of this client (lock.go);
-//   - an unconfirmed release of the same writer (unconfirmed.go).
+//   - for a read hold, a release of the same writer (unconfirmed.go).
 func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
 	err := a.loss(reason)

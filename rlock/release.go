@@ -14,7 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level, whose release the caller has begun. The level ends even with an error.
+// Release releases a level whose release the caller has begun. The level ends even with an error.
 func (a *acquisition) Release(level *Hold) error {
 	b := wait.NewBudget(context.Background(), nil, a.client.options.CommandTimeout)
 	defer b.Stop()
@@ -79,7 +79,7 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
-		// The lease in Redis is not over yet: one of a day lasts for another 14 minutes.
+		// The lease in Redis is not over yet: a lease of a day lasts for another 14 minutes.
 		cu := a.cleanup()
 		cu.until = time.Now().Add(max(time.Until(cu.until), c.options.CommandTimeout))
 		c.cleaner.add(cu)
@@ -104,14 +104,15 @@ func (a *acquisition) remove(level *Hold) (left int) {
 // Drop ends an acquisition without levels: the watchdog must not renew what is being released.
 func (a *acquisition) Drop() {
 	a.client.watchdog.Remove(&a.lease)
-	// This comes first: who learns of the release must not find the name that is being released.
+	// This comes first: a call that learns of the release must not find the name being released.
 	removeFrom(a.session, a)
 	a.end(release, ErrReleased)
 	a.endUntrusted()
 }
 
-// send sends the count that is left. The caller has the session locked. With unknown set an earlier
-// command may have been executed.
+// send sends the count that is left: for a plain lock with a script that Exclusive.Release chooses
+// (lua/exclusive.go). The caller has the session locked. With unknown set an earlier command may
+// have been executed.
 func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 	c, last := a.client, left == 0
 	var delay wait.Backoff
@@ -134,7 +135,7 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 			c.tasks.Leave() // a worker is a task of its own
 		}
 		if state == transport.Executed {
-			return a.sent(reply, left, unknown)
+			return a.handleReply(reply, left, unknown)
 		}
 		if state != transport.Refused {
 			unknown = true
@@ -167,8 +168,8 @@ func (c *Client) noReply() error {
 		c.options.CommandTimeout)
 }
 
-// sent handles the reply to a release.
-func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
+// handleReply handles the reply to a release.
+func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error {
 	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
 	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Now().Before(a.lease.Deadline())
@@ -201,11 +202,11 @@ func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 		r, err := a.lock.kind.release(ctx, a.owner, left, o)
 		a.settle(o, sent, r, transport.StateOf(err))
 		return r, err
-	}, func(_ lua.Released, err error) { a.sentDetached(left, err) })
+	}, func(_ lua.Released, err error) { a.handleLateReply(left, err) })
 }
 
-// sentDetached handles the reply to a release whose caller has left.
-func (a *acquisition) sentDetached(left int, err error) {
+// handleLateReply handles the reply to a release whose caller has left.
+func (a *acquisition) handleLateReply(left int, err error) {
 	switch {
 	case left > 0:
 	case err != nil:

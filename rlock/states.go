@@ -33,7 +33,7 @@ var transitions = [states][events]state{
 	active:      {release: releasing, lose: lost, shut: closed},
 	releasing:   {confirm: released, giveUp: unconfirmed, lose: lost},
 	unconfirmed: {confirm: released},
-	released:    {giveUp: released}, // the reply came just when its caller left
+	released:    {giveUp: released}, // the reply came just as its caller left
 	closed:      {confirm: released, giveUp: unconfirmed, lose: lost},
 }
 

@@ -67,7 +67,7 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	})
 }
 
-// queue waits until it is granted the lock, or is the head of the queue and has a reason to ask.
+// queue waits until it is granted the lock. As the head it asks whenever there is a reason to.
 func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	var grant waitqueue.Grant
 	q, head, reason := w.Queue(), w.First, waitqueue.Paused

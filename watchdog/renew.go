@@ -60,7 +60,7 @@ func (w *Watchdog) run(r *round) {
 	}
 }
 
-// take takes the next batch that is due off the queue. If there is none, the round stops running
+// take takes the next due batch off the queue. If there is none, the round stops running
 // and take returns nil. Both happen under one lock, so that no batch is queued unseen.
 func (w *Watchdog) take(r *round) *batch {
 	w.mu.Lock()

@@ -23,7 +23,7 @@ func (w *Watchdog) schedule() {
 }
 
 // period returns the time from one tick to the next: 90 to 100 % of a third of the lease. Jitter
-// only shortens, so that no lease waits for its renewal for longer than that third.
+// only shortens, so that no lease waits longer than that third for its renewal.
 func period(lease time.Duration) time.Duration {
 	third := lease / 3
 	return third - rand.N(third/10+1)
@@ -47,7 +47,8 @@ func (w *Watchdog) wakeBy(t time.Duration) {
 	}
 }
 
-// plan ticks if it is time, starts the rounds with a batch due, and returns when to call it again.
+// plan ticks if it is time, starts the rounds that have a batch due, and returns when to call it
+// again.
 func (w *Watchdog) plan() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -99,7 +99,7 @@ func (q *Queue[Name, Data]) Do(f func(*Data)) {
 	f(&q.data)
 }
 
-// Answered records whether the head was refused last; false also if a waiter acquired the lock.
+// Answered records whether the head was refused last; also false if a waiter acquired the lock.
 func (q *Queue[Name, Data]) Answered(refused bool) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
