@@ -32,9 +32,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-# Without the race detector tests need half the processor, so more of them run at once; but only one
-# package at a time, because they share it.
-light = -p 1 -timeout 20m -parallel 8
+# Without the race detector, for a profile or a quick run: one package at a time, which has the
+# processor to itself.
+light = -p 1 -timeout 20m -parallel $(PARALLEL)
 
 # Makes a test run write a profile of the statements that it covered.
 profile = -coverprofile $(1) -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
