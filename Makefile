@@ -32,6 +32,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
+# Leaves out what make lint checks, and what only debuggers need: a minute of the processor's time.
+quick = -vet=off -ldflags=-w
+
 # Without the race detector, for a profile or a quick run: one package at a time, which has the
 # processor to itself.
 light = -p 1 -timeout 20m -parallel $(PARALLEL)
@@ -79,7 +82,7 @@ demo: ## see locks at work; needs nothing but Go
 
 test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
-	run() { $(GO) test -race $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
+	run() { $(GO) test -race $(quick) $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
 	failed=0; \
 	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $${tags:+./integration/redisson} $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
 	(cd bench && run ./...) || failed=1; \
