@@ -50,7 +50,8 @@ func (k exclusive) release(ctx context.Context, owner string, count int, o offer
 	if next := o.Successor; next != nil {
 		h.Successor, h.SuccessorFirst = k.scripts.Registration(next.Owner, next.Lease), o.First
 	}
-	return k.send(ctx, owner, count, h)
+	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
+	return k.orAnnounced(ctx, owner, count, released, err)
 }
 
 // handOver returns which owners a release may give the lock to.
@@ -60,13 +61,14 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// send sends a release. If the hand-over was why it was refused, send repeats it without that.
-func (k exclusive) send(ctx context.Context, owner string, count int, h lua.HandOver,
+// orAnnounced returns the outcome of a release. If the hand-over was why it was refused, the release
+// is repeated without one.
+func (k exclusive) orAnnounced(
+	ctx context.Context, owner string, count int, released lua.Released, err error,
 ) (lua.Released, error) {
-	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
 	if needsNoHandOver(err) {
 		refusal, t := err, k.client.transport
-		h = lua.HandOver{Sharded: t.Sharded()}
+		h := lua.HandOver{Sharded: t.Sharded()}
 		released, err = k.scripts.Release(ctx, k.client.redis, owner, count, h)
 		t.Forbid(refusal, err)
 	}
@@ -97,7 +99,9 @@ func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	if r.registers {
 		h.Withdrawn = k.scripts.Registration(r.owner, r.grantLease)
 	}
-	return k.send(context.Background(), r.owner, 0, h)
+	ctx := context.Background()
+	released, err := k.scripts.Release(ctx, k.client.redis, r.owner, 0, h)
+	return k.orAnnounced(ctx, r.owner, 0, released, err)
 }
 
 func (k exclusive) waiting(request) waiting {
