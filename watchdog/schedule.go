@@ -10,12 +10,15 @@ import (
 
 // schedule reports deadlines and starts the rounds, whose work may block, until w closes.
 func (w *Watchdog) schedule() {
+	timer := time.NewTimer(never) // one for all: a loop that locks and unlocks wakes it each time
+	defer timer.Stop()
 	for w.ctx.Err() == nil {
 		for l := w.expired(); l != nil; l = w.expired() {
 			w.lose(l, ErrExpired)
 		}
+		timer.Reset(time.Until(epoch.Add(w.plan())))
 		select {
-		case <-time.After(time.Until(epoch.Add(w.plan()))):
+		case <-timer.C:
 		case <-w.wake:
 		case <-w.ctx.Done():
 		}
