@@ -77,9 +77,9 @@ func checkServers(parts []part) error {
 		}
 	}
 	if len(clients) > 1 && unnamed != "" {
-		return hooks.Invalid("locks on several Redises are taken in the order of their servers' names, "+
-			"and the server of %q has none: set rlock.Options.Server, in all processes alike",
-			unnamed)
+		return hooks.Invalid("locks on several Redises are taken in the order of their servers' "+
+			"names, and the server of %q has none: set rlock.Options.Server, in all processes "+
+			"alike", unnamed)
 	}
 	return nil
 }
@@ -92,8 +92,8 @@ func checkNames(parts []part) error {
 		switch {
 		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
 		case a.Client != b.Client:
-			return hooks.Invalid("lock %q on %s through two clients, which keep each other out", a.Name,
-				a.Server)
+			return hooks.Invalid("lock %q on %s through two clients, which keep each other out",
+				a.Name, a.Server)
 		case a.Kind != b.Kind:
 			return hooks.Invalid("lock %q as two kinds, which keep each other out", a.Name)
 		}
@@ -113,8 +113,8 @@ func checkQueues(parts []part) error {
 		}
 		q := queue{p.Client, lua.QueueKey(p.Name)}
 		if other, taken := names[q]; taken {
-			return hooks.Invalid("fair locks %q and %q share a queue by their names: use another name "+
-				"for one of them", other, p.Name)
+			return hooks.Invalid("fair locks %q and %q share a queue by their names: use another "+
+				"name for one of them", other, p.Name)
 		}
 		names[q] = p.Name
 	}

@@ -49,7 +49,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
-// subscribe asks the server for channels. When it replies, the hook has confirmed the accepted.
+// subscribe asks the server for channels. By its replies the hook has confirmed those it accepts.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.subscribe(h.running, b.names)

@@ -112,7 +112,7 @@ func (l *link) next() func() error {
 	}
 }
 
-// giveBack returns all channels to the router. dialErr is why no connection could be made, if so.
+// giveBack returns all channels to the router. dialErr is why there was no connection, or nil.
 func (l *link) giveBack(dialErr error) {
 	h := l.hub
 	h.mu.Lock()

@@ -53,8 +53,8 @@ func (l *Lock) WithOptions(o Options) *Lock {
 	case o.NodeTimeout < 0:
 		with.invalid = hooks.Invalid("NodeTimeout %v is negative", o.NodeTimeout)
 	case o.Epoch && slices.ContainsFunc(l.nodes, hooks.Node.Clustered):
-		with.invalid = hooks.Invalid("Epoch needs a key beside the locks, which a cluster does not have: " +
-			"leave it out, or use single servers")
+		with.invalid = hooks.Invalid("Epoch needs a key beside the locks, which a cluster does " +
+			"not have: leave it out, or use single servers")
 	case o.MaxLease < 0:
 		with.invalid = hooks.Invalid("MaxLease %v is negative", o.MaxLease)
 	}
@@ -69,12 +69,12 @@ func (l *Lock) checkLease(lease time.Duration) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	switch {
 	case whole <= watchdog.Drift(whole):
-		return 0, hooks.Invalid("a lease of %v is over before it can be used: want at least 3ms, or "+
-			"rlock.Watchdog", lease)
+		return 0, hooks.Invalid("a lease of %v is over before it can be used: want at least "+
+			"3ms, or rlock.Watchdog", lease)
 	case whole > l.options.MaxLease && l.delay.For > 0:
-		return 0, hooks.Invalid("a lease of %v is longer than MaxLease, %v, after which a node that may "+
-			"have forgotten it is counted again: raise redlock.Options.MaxLease in all processes",
-			lease, l.options.MaxLease)
+		return 0, hooks.Invalid("a lease of %v is longer than MaxLease, %v, after which a node "+
+			"that may have forgotten it is counted again: raise redlock.Options.MaxLease in all "+
+			"processes", lease, l.options.MaxLease)
 	}
 	return whole, nil
 }

@@ -88,14 +88,14 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 			return n.Client() == node.Client() || server != "" && n.Server() == server
 		})
 		if twin >= 0 {
-			return hooks.Invalid("nodes %d and %d are on one server (%s), so they are not independent",
-				twin+1, i+1, cmp.Or(server, "the same client"))
+			return hooks.Invalid("nodes %d and %d are on one server (%s), so they are not "+
+				"independent", twin+1, i+1, cmp.Or(server, "the same client"))
 		}
 		nodes, servers = append(nodes, node), append(servers, server)
 		ids = append(ids, nodeID(node))
 		if lease, first := node.WatchdogLease(), nodes[0].WatchdogLease(); lease != first {
-			return hooks.Invalid("the clients of the nodes have different rlock.Options.WatchdogLease: "+
-				"%v and %v", first, lease)
+			return hooks.Invalid("the clients of the nodes have different "+
+				"rlock.Options.WatchdogLease: %v and %v", first, lease)
 		}
 	}
 	slices.Sort(ids) // the order of the arguments does not matter

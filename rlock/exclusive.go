@@ -61,8 +61,8 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// orAnnounced returns the outcome of a release. If the hand-over was why it was refused, the release
-// is repeated without one.
+// orAnnounced returns the outcome of a release. If that was refused because of the hand-over, the
+// outcome is that of one without.
 func (k exclusive) orAnnounced(
 	ctx context.Context, owner string, count int, released lua.Released, err error,
 ) (lua.Released, error) {

@@ -205,12 +205,12 @@ func (k *Call) End(err error) (State, error) {
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
 	if c.count--; c.count == 0 {
-		// To wake up once after each command was a tenth of the work of 64 processes on two cores.
+		// Waking up after each command would be a tenth of the work of 64 processes on two cores.
 		c.armed = !c.timer.Stop()
 	}
 	c.mu.Unlock()
 	k.budget = wait.Budget{}
-	// Not if sweep has ended it, even a moment ago. A dial may keep a derived context for longer.
+	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context.
 	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
@@ -268,7 +268,7 @@ func StateOf(err error) State {
 }
 
 // Detach sends a command from a worker, and waits for its outcome. If b ends first it returns
-// [Detached] at once, and late is called with the outcome when it is known, and otherwise not.
+// [Detached] at once, and late is called with the outcome when it is known; else it is not called.
 func Detach[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {

@@ -140,8 +140,8 @@ func (t *Transport) Slot(lock string) uint16 {
 	return lua.Slot(lock)
 }
 
-// Node returns the node that serves a lock. It does not ask: the caller's lease runs. Leases with
-// one node are renewed together; if that is unknown or outdated, still well, in smaller batches.
+// Node returns the node that serves a lock, without asking: the caller's lease runs. Leases with
+// one node are renewed together. If it is outdated, renewals still arrive, in smaller batches.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
@@ -171,7 +171,7 @@ func (t *Transport) Permanent(err error) bool {
 	return permanent && (!errors.As(err, &refusal) || refusal.Code != "READONLY")
 }
 
-// Subscribe starts listening; nil while the kind of channels is not known, silent after Close.
+// Subscribe starts listening. It returns nil while the kind of channels is not known.
 func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	if hub := t.hub.Load(); hub != nil {
 		return hub.Subscribe(to)
@@ -223,8 +223,8 @@ func (t *Transport) Sharded() bool { return t.sharded.Load() }
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
 func (t *Transport) HandsOver() bool { return t.options.HandsOver && !t.forbidden.Load() }
 
-// GivesAway reports whether a release may give a lock to waiters of other clients. A cluster with
-// classic channels forwards messages between its nodes, and does not say who received them.
+// GivesAway reports whether a release may give a lock to waiters of other clients. It may not on a
+// cluster with classic channels, which does not say who received a message.
 func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }
