@@ -24,8 +24,7 @@ type sessionKey struct {
 // sessions has the holds of each owner in this process, innermost first, for Unlock without a hold.
 var sessions = session.New[sessionKey, []*rlock.Hold]()
 
-// lostHolds has the holds that ended with ErrLost until they are unlocked, for Unlock without a
-// hold.
+// lostHolds has holds that ended with ErrLost until they are unlocked, for Unlock without a hold.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
 // acquisition implements the hold of all parts, as an [rlock.Acquisition].

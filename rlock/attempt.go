@@ -145,10 +145,8 @@ func (at *attempt) try() (hold *Hold, err error) {
 	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
 	switch {
 	case at.left && at.replied: // an earlier reply has said who holds the lock
-	case at.left && (at.failure == nil || errors.Is(at.failure, transport.ErrNoReply)):
-		at.failure = transport.ErrNoReply
-	case at.left: // the error before is more helpful
-		at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoReply, at.failure)
+	case at.left:
+		at.failure = transport.NoReply(at.failure)
 	case errors.Is(err, ErrNotReplicated): // it was undone
 		return nil, err
 	case err != nil:

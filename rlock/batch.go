@@ -13,8 +13,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// batch acquires several plain locks of one client and slot, for one owner, with one script: all or
-// none.
+// batch acquires several plain locks of one client and slot for an owner, all or none, by a script.
 type batch struct {
 	*attempt
 	parts []part

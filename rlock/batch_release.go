@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"holdfast/internal/transport"
@@ -82,17 +83,20 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 		}
 	})
 	for i, p := range releases {
+		refusal := err
+		if err == nil {
+			refusal = got[i].Err
+		}
 		switch {
 		case state == transport.Detached:
-			*p.err = c.noReply()
+			*p.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 			if p.left == 0 {
 				p.step(giveUp)
 			}
-		case err == nil && got[i].Err == nil:
+		case refusal == nil:
 			*p.err = p.handleReply(got[i].Released, p.left, false)
 		default:
-			unknown := state == transport.Unconfirmed || state == transport.Abandoned
-			*p.err = p.send(b, p.left, unknown)
+			*p.err = p.send(b, p.left, refusal)
 		}
 	}
 }

@@ -62,8 +62,7 @@ func (cu cleanup) lane() any {
 	}
 }
 
-// add schedules a cleanup, without blocking. Once the client is closed it does nothing: the lease
-// runs out.
+// add schedules a cleanup, without blocking; none on a closed client, where the lease runs out.
 func (cl *cleaner) add(cu cleanup) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -205,8 +204,7 @@ func (cl *cleaner) repeat(cu cleanup) {
 	cl.pause(max(cu.delay.Next(), time.Since(cu.since)/4, spaced), func() { cl.join(cu) })
 }
 
-// cleanUp removes a batch of cleanups of one lock from Redis, and returns false if it should be
-// tried again.
+// cleanUp sends a batch of cleanups of one lock, and returns false if it should be tried again.
 func (c *Client) cleanUp(batch ...cleanup) bool {
 	l := batch[0].lock
 	released, err := l.kind.cleanUp(batch)

@@ -6,8 +6,7 @@ import (
 	"holdfast/lua"
 )
 
-// ErrReentry reports that the context's owner holds the lock already, and that the lock is not
-// reentrant.
+// ErrReentry reports that the context's owner already holds the lock, which is not reentrant.
 var ErrReentry = errors.New("the owner holds this lock, which is not re-entrant")
 
 // NewNonReentrantLock returns the lock called name that an owner can hold only once: if the owner

@@ -27,7 +27,7 @@ func (a *acquisition) Release(level *Hold) error {
 	case err != nil:
 		return err
 	case locked:
-		err = a.send(b, left, false)
+		err = a.send(b, left, nil)
 	default:
 		err = errBusy
 		if left == 0 {
@@ -111,10 +111,10 @@ func (a *acquisition) Drop() {
 }
 
 // send sends the count that is left: for a plain lock with a script that Exclusive.Release chooses
-// (lua/exclusive.go). The caller has the session locked. With unknown set an earlier command may
-// have been executed.
-func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
-	c, last := a.client, left == 0
+// (lua/exclusive.go). The caller has the session locked. before is the error of an earlier command,
+// which may have been executed, or nil.
+func (a *acquisition) send(b *wait.Budget, left int, before error) error {
+	c, last, unknown := a.client, left == 0, transport.StateOf(before) == transport.Unconfirmed
 	var delay wait.Backoff
 	var reply lua.Released
 	var err error
@@ -145,9 +145,10 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		}
 		switch {
 		case state == transport.Detached:
-			err = c.noReply()
+			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, transport.NoReply(before))
 		case c.transport.Permanent(err):
 		case b.Sleep(delay.Next(), nil, nil):
+			before = err
 			continue
 		default:
 			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
@@ -160,12 +161,6 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		}
 		return err
 	}
-}
-
-// noReply returns the error of a release whose caller left before the reply.
-func (c *Client) noReply() error {
-	return fmt.Errorf("%w: no reply to the release within %v", ErrOutcomeUnknown,
-		c.options.CommandTimeout)
 }
 
 // handleReply handles the reply to a release.

@@ -89,8 +89,7 @@ func (w *Watchdog) plan() time.Duration {
 	return next
 }
 
-// enqueue queues the renewable leases that have less than limit left and are not queued yet. Called
-// with mu held.
+// enqueue queues renewable leases with less than limit left, unless queued. Called with mu held.
 func (w *Watchdog) enqueue(t, limit time.Duration) {
 	w.nextEarly = never
 	due := make(map[string][]*Lease)

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"sync"
@@ -29,6 +30,14 @@ const (
 // ErrNoReply is the error of a command whose caller left before the reply.
 var ErrNoReply = &lua.Error{Class: lua.ClassUnknown, Message: "no reply from Redis in time",
 	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
+
+// NoReply returns [ErrNoReply], with the error of the try before, which says more, if there is one.
+func NoReply(before error) error {
+	if before == nil || errors.Is(before, ErrNoReply) {
+		return ErrNoReply
+	}
+	return fmt.Errorf("%w; before that: %w", ErrNoReply, before)
+}
 
 // Calls sends the commands of a client. All methods are safe for concurrent use.
 //
