@@ -131,7 +131,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	at.sent, at.ticket = time.Now(), 0
 	got, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
-		if call := c.calls.Begin(&at.budget); call != nil {
+		if call := c.calls.Begin(&at.budget, at.sent); call != nil {
 			got, err = at.lock.kind.acquire(call, c.redis, at.request)
 			state, err = call.End(err)
 		}

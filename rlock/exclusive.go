@@ -22,12 +22,15 @@ func (c *Client) NewLock(name string) *Lock {
 type exclusive struct {
 	client  *Client
 	name    string
-	queue   string // the kind of the local queue
+	how     waiting
 	scripts *lua.Exclusive
 }
 
 func newExclusive(c *Client, name, queue string, fenced bool) exclusive {
-	return exclusive{client: c, name: name, queue: queue, scripts: lua.NewExclusive(name, fenced)}
+	scripts := lua.NewExclusive(name, fenced)
+	how := queueName{queue, name}.waiting(scripts.Channel())
+	how.registers = true
+	return exclusive{client: c, name: name, how: how, scripts: scripts}
 }
 
 func (k exclusive) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
@@ -104,8 +107,4 @@ func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	return k.orAnnounced(ctx, r.owner, 0, released, err)
 }
 
-func (k exclusive) waiting(request) waiting {
-	how := queueName{k.queue, k.name}.waiting(k.scripts.Channel())
-	how.registers = true
-	return how
-}
+func (k exclusive) waiting(request) waiting { return k.how }

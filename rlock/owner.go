@@ -20,5 +20,6 @@ func WithOwner(ctx context.Context) context.Context { return owner.With(ctx, own
 // was given up may still be delivered later, by a connection thought dead. It must then find
 // nothing, or it would free the lock under a later holder.
 func (c *Client) newOwner() string {
-	return c.id + ":" + strconv.FormatUint(uint64(owner.New()), 10)
+	name := append(append(make([]byte, 0, 64), c.id...), ':')
+	return string(strconv.AppendUint(name, uint64(owner.New()), 10))
 }

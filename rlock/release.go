@@ -122,7 +122,7 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 		// After an unconfirmed release the successor asks instead.
 		o, joined := a.offer(last && first)
 		sent, state := time.Now(), transport.NotSent
-		if call := c.calls.Begin(b); call != nil {
+		if call := c.calls.Begin(b, sent); call != nil {
 			reply, err = a.lock.kind.release(call, a.owner, left, o)
 			if state, err = call.End(err); state != transport.NotSent {
 				a.settle(o, sent, reply, state)

@@ -156,10 +156,9 @@ func (k *Call) Value(any) any { return nil }
 // itself then, if no other command is under way, but it closes the connection at a deadline.
 func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 
-// Begin returns the context for a command that the caller sends itself, and then ends with
+// Begin returns the context for a command that the caller sends itself now, and then ends with
 // [Call.End]. It returns nil if a worker must send the command; see [Detach].
-func (c *Calls) Begin(b *wait.Budget) *Call {
-	now := time.Now()
+func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) || !c.direct(now) {
 		return nil
 	}
@@ -333,7 +332,7 @@ func Unexplained(err error) error {
 func Do[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
-	if call := c.Begin(b); call != nil {
+	if call := c.Begin(b, time.Now()); call != nil {
 		value, err := command(call)
 		if state, err := call.End(err); state != NotSent {
 			return value, state, err

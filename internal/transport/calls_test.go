@@ -45,7 +45,7 @@ func hang(k *Call) error {
 func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		direct := func() bool {
-			k := c.Begin(endless(t))
+			k := c.Begin(endless(t), time.Now())
 			if k != nil {
 				_, _ = k.End(errLost)
 				c.heard(time.Now(), Executed)
@@ -75,10 +75,10 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 func TestNoCallerSendsBeforeTheFirstReplyOrOnACluster(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *Calls) {
 		c := NewCalls(wait.NewGroup(), timeout, false)
-		require.Nil(t, c.Begin(endless(t)))
+		require.Nil(t, c.Begin(endless(t), time.Now()))
 		c = NewCalls(wait.NewGroup(), timeout, true)
 		c.heard(time.Now(), Executed)
-		require.Nil(t, c.Begin(endless(t)))
+		require.Nil(t, c.Begin(endless(t), time.Now()))
 	})
 }
 
@@ -92,12 +92,12 @@ func TestCallersThatLeaveSoonUseAWorker(t *testing.T) {
 			wait.NewBudget(soon, nil, wait.Unlimited),
 			wait.NewBudget(t.Context(), nil, minBudget-1),
 		} {
-			require.Nil(t, c.Begin(b))
+			require.Nil(t, c.Begin(b, time.Now()))
 		}
 		for _, b := range []*wait.Budget{
 			wait.NewBudget(late, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, minBudget),
 		} {
-			k := c.Begin(b)
+			k := c.Begin(b, time.Now())
 			require.NotNil(t, k)
 			_, _ = k.End(nil)
 		}
@@ -107,12 +107,12 @@ func TestCallersThatLeaveSoonUseAWorker(t *testing.T) {
 func TestCommandsInFlightAreBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		var calls []*Call
-		for k := c.Begin(endless(t)); k != nil; k = c.Begin(endless(t)) {
+		for k := c.Begin(endless(t), time.Now()); k != nil; k = c.Begin(endless(t), time.Now()) {
 			calls = append(calls, k)
 		}
 		require.Len(t, calls, mostUnderway)
 		_, _ = calls[7].End(nil)
-		calls[7] = c.Begin(endless(t))
+		calls[7] = c.Begin(endless(t), time.Now())
 		require.NotNil(t, calls[7])
 		for _, k := range calls {
 			_, _ = k.End(nil)
@@ -158,7 +158,7 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *Calls) {
 				b, least, most := begin(t)
 				began := time.Now()
-				k := c.Begin(b)
+				k := c.Begin(b, time.Now())
 				state, err := k.End(hang(k))
 				took := time.Since(began)
 				require.GreaterOrEqual(t, took, least)
@@ -175,7 +175,7 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 func TestReplyWithinTheGraceCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		ctx, cancel := context.WithCancel(t.Context())
-		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited))
+		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
 		cancel()
 		time.Sleep(grace - 1)
 		require.NoError(t, k.Err())
@@ -194,23 +194,23 @@ func TestReplyWithinTheGraceCounts(t *testing.T) {
 // when it ends.
 func TestCallerDoesNotDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(endless(t))
+		k := c.Begin(endless(t), time.Now())
 		_, err := (&net.Dialer{Timeout: time.Second}).DialContext(k, "tcp", "127.0.0.1:1")
 		require.Error(t, err)
 		<-k.Done()
 		require.ErrorIs(t, k.Err(), context.Canceled)
 		state, _ := k.End(lua.Classify(err))
 		require.Equal(t, NotSent, state)
-		require.Nil(t, c.Begin(endless(t)), "a worker must dial")
+		require.Nil(t, c.Begin(endless(t), time.Now()), "a worker must dial")
 
 		c.heard(time.Now(), Executed)
-		k = c.Begin(endless(t))
+		k = c.Begin(endless(t), time.Now())
 		require.NoError(t, k.Err())
 		state, _ = k.End(lua.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
 		c.heard(time.Now(), Executed)
-		k = c.Begin(endless(t))
+		k = c.Begin(endless(t), time.Now())
 		require.NoError(t, k.Err())
 		select {
 		case <-k.Done():
@@ -269,15 +269,15 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		b := endless(t)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			k := c.Begin(b)
+			k := c.Begin(b, time.Now())
 			_ = k.Err() // as rueidis does first
 			_, _ = k.End(nil)
 		}))
-		k := c.Begin(b)
+		k := c.Begin(b, time.Now())
 		_, _ = k.End(hang(k))
 		c.heard(time.Now(), Executed)
 		for range 10 {
-			again := c.Begin(b)
+			again := c.Begin(b, time.Now())
 			require.NotSame(t, k, again)
 			require.NoError(t, again.Err())
 			_, _ = again.End(nil)
@@ -288,12 +288,12 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 // What a dial derives from its context may use that later.
 func TestCallThatADialHasSeenIsNotReused(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(endless(t))
+		k := c.Begin(endless(t), time.Now())
 		<-k.Done()
 		_, _ = k.End(lua.Classify(k.Err()))
 		for range 10 {
 			c.heard(time.Now(), Executed)
-			another := c.Begin(endless(t))
+			another := c.Begin(endless(t), time.Now())
 			require.NotSame(t, k, another)
 			_ = another.Err()
 			_, _ = another.End(nil)
@@ -314,7 +314,7 @@ func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
 			{wait.NewBudget(context.Background(), nil, timeout-grace), false},
 			{wait.NewBudget(t.Context(), nil, wait.Unlimited), false},
 		} {
-			k := c.Begin(of.b)
+			k := c.Begin(of.b, time.Now())
 			deadline, has := k.Deadline()
 			require.Equal(t, of.has, has)
 			if has {
@@ -340,7 +340,7 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 			{lua.Classify(os.ErrDeadlineExceeded), Abandoned}, // rueidis did not wait
 		} {
 			c.heard(time.Now(), Executed)
-			state, _ := c.Begin(endless(t)).End(of.err)
+			state, _ := c.Begin(endless(t), time.Now()).End(of.err)
 			require.Equal(t, of.state, state, "%v", of.err)
 		}
 	})
@@ -349,7 +349,7 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, c *Calls) {
-			k := c.Begin(endless(t))
+			k := c.Begin(endless(t), time.Now())
 			time.Sleep(timeout)
 			if late {
 				time.Sleep(timeout/4 + 1)
@@ -357,7 +357,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			_, _ = k.End(nil)
 			direct := func() bool {
 				c.heard(time.Now(), Executed)
-				k := c.Begin(endless(t))
+				k := c.Begin(endless(t), time.Now())
 				if k != nil {
 					_, _ = k.End(nil)
 				}
@@ -386,7 +386,7 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 		}, nil)
 		require.Equal(t, Unconfirmed, state)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "the deadline of another command")
-		require.Nil(t, c.Begin(endless(t)), "no reply has come")
+		require.Nil(t, c.Begin(endless(t), time.Now()), "no reply has come")
 	})
 }
 
@@ -446,7 +446,7 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 		budget := wait.NewBudget(b.Context(), nil, wait.Unlimited)
 		for pb.Next() {
 			c.heard(time.Now(), Executed)
-			k := c.Begin(budget)
+			k := c.Begin(budget, time.Now())
 			if k == nil {
 				b.Error("a worker must send it")
 				return
@@ -461,7 +461,7 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 func TestTimerStopsWithTheLastCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		b := endless(t)
-		first, second := c.Begin(b), c.Begin(b)
+		first, second := c.Begin(b, time.Now()), c.Begin(b, time.Now())
 		_, err := first.End(nil)
 		require.NoError(t, err)
 		require.True(t, c.armed)
