@@ -93,7 +93,7 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 		require.Equal(t, Misconf, said(t, s, "SET", "k", "v"))
 	})
 	t.Run("CLUSTERDOWN", func(t *testing.T) {
-		s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
+		s := redistest.Start(t, redistest.AsClusterNode())
 		slot := strconv.FormatInt(s.DoInt(t, "CLUSTER", "KEYSLOT", "k"), 10)
 		s.Do(t, "CLUSTER", "ADDSLOTS", slot) // all other slots are unassigned
 		require.Equal(t, ClusterDown, said(t, s, "GET", "k"))

@@ -32,7 +32,7 @@ type Cluster struct {
 // of this machine.
 func StartCluster(tb testing.TB, masters int, opts ...Option) *Cluster {
 	tb.Helper()
-	c := &Cluster{opts: with(opts, asClusterNode(), WithFastReplicas())}
+	c := &Cluster{opts: with(opts, AsClusterNode(), WithFastReplicas())}
 	replicas := max(0, collect(tb, opts).replicas)
 	all := StartAll(tb, masters*(1+replicas), c.opts...)
 	c.Nodes, c.Replicas = all[:masters:masters], all[masters:]

@@ -131,8 +131,9 @@ func asSentinel(watched *settings) Option {
 	return func(_ testing.TB, s *settings) { s.sentinel, s.tls = true, watched.tls }
 }
 
-// asClusterNode makes the server a node of a cluster.
-func asClusterNode() Option {
+// AsClusterNode makes the server a node of a cluster that serves no slots yet. WithArgs cannot: the
+// port of its bus has to be below those of outgoing connections, one of which may have it.
+func AsClusterNode() Option {
 	return func(_ testing.TB, s *settings) { s.clusterNode, s.hostNetwork = true, true }
 }
 
