@@ -293,7 +293,7 @@ func TestSuccessorThatComesFirstGetsTheLock(t *testing.T) {
 	}
 }
 
-func TestSuccessorThatComesFirstGetsTheLockWhoeverListens(t *testing.T) {
+func TestSuccessorThatComesFirstGetsTheLockEvenIfOthersListen(t *testing.T) {
 	s, c := startHeld(t)
 	foreign := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	require.Equal(t, lua.Successor, release(t, c, plain, toNext(true)).To)

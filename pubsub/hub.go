@@ -104,6 +104,9 @@ func New(o Options) *Hub {
 	return h
 }
 
+// Sharded reports whether the channels are sharded.
+func (h *Hub) Sharded() bool { return h.options.Sharded }
+
 // Topic identifies what a [Subscription] listens to.
 type Topic struct {
 	Channel string

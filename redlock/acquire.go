@@ -84,7 +84,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 			a.parts = append(a.parts, a.ask(node, a.owner, at.lease))
 		}
 	})
-	decided := a.await(at.budget, func(first bool) time.Duration {
+	decided := a.waitUntil(at.budget, func(first bool) time.Duration {
 		return a.remaining(in(granted), in(asked), first && at.waits)
 	}, func() bool {
 		yes, open := a.count(granted), a.count(asked)

@@ -33,7 +33,7 @@ type acquisition struct {
 	extendedTo time.Time     // the latest deadline that an extension wanted; zero if none
 	reason     error         // why it is over
 	deadline   time.Time     // once over, until when it could be trusted
-	decided    func() bool   // what the last call to await waits for
+	decided    func() bool   // what the last call to waitUntil waits for
 	decision   chan struct{} // closed, and nil, once it returned true or another call followed
 }
 
@@ -126,10 +126,12 @@ func (a *acquisition) report(err error) {
 	}
 }
 
-// await blocks until done returns true, no time is left, or b ends. It reports whether done
-// returned true, or another call of await ended this one: an Unlock ends the wait of an Extend.
+// waitUntil blocks until done returns true, no time is left, or b ends. It reports whether done
+// returned true, or another call of waitUntil ended this one: an Unlock ends the wait of an Extend.
 // Both functions are called with mu held; the argument of left is true for its first call.
-func (a *acquisition) await(b *wait.Budget, left func(bool) time.Duration, done func() bool) bool {
+func (a *acquisition) waitUntil(
+	b *wait.Budget, left func(bool) time.Duration, done func() bool,
+) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.decision != nil {
@@ -152,7 +154,7 @@ func (a *acquisition) await(b *wait.Budget, left func(bool) time.Duration, done 
 
 // The methods below are called with mu held.
 
-// notify ends await if decided returns true.
+// notify ends waitUntil if decided returns true.
 func (a *acquisition) notify() {
 	if a.decision != nil && a.decided() {
 		close(a.decision)
@@ -207,7 +209,7 @@ func (a *acquisition) check(reason error, before time.Time) {
 	}), before)
 }
 
-// end ends the acquisition, within do, and settles what becomes of its parts. Nothing else ends
+// end ends the acquisition, within do, and decides what becomes of its parts. Nothing else ends
 // them after that.
 func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	if a.state == held {

@@ -71,7 +71,7 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 			}
 		})
 		remaining := func(first bool) time.Duration { return a.remaining(kept, open, first) }
-		a.await(b, remaining, func() bool {
+		a.waitUntil(b, remaining, func() bool {
 			return a.state.over() || a.countIf(kept) >= a.lock.quorum || a.countIf(open) == 0
 		})
 		over, done := false, false

@@ -12,7 +12,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level, and with the last one the lock: see awaitRelease.
+// Release releases a level, and with the last one the lock: see waitForRelease.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	var l level
 	var after phase
@@ -39,7 +39,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 		l.end(rlock.ErrReleased)
 		return nil
 	case releasing:
-		return a.awaitRelease()
+		return a.waitForRelease()
 	default:
 		return a.endLevels() // finish may not have reached this level yet
 	}
@@ -61,9 +61,9 @@ func (p *part) free() {
 	})
 }
 
-// awaitRelease retries releases that fail. It blocks until it is known whether a quorum held the
+// waitForRelease retries releases that fail. It blocks until it is known whether a quorum held the
 // lock until now, for at most the CommandTimeout of the first node's client.
-func (a *acquisition) awaitRelease() error {
+func (a *acquisition) waitForRelease() error {
 	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
 	defer b.Stop()
 	conclusive := func() bool { // more replies make no difference
@@ -74,7 +74,7 @@ func (a *acquisition) awaitRelease() error {
 	var delay wait.Backoff
 	for {
 		start, over, failing := time.Now(), false, false
-		a.await(b, func(bool) time.Duration { return time.Until(start.Add(resendAfter)) },
+		a.waitUntil(b, func(bool) time.Duration { return time.Until(start.Add(resendAfter)) },
 			func() bool { return conclusive() || a.count(releaseSent, unwanted) == 0 })
 		a.do(func() { over, failing = conclusive() || b.Over(), a.count(releaseDue) > 0 })
 		if over || failing && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {

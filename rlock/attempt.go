@@ -64,7 +64,7 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 		lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
 	at.budget.Begin(ctx, c.closing, limit) // before Enter, because a nil context panics here
 	at.request.until = at.budget.Until
-	if !c.tasks.Enter() {
+	if !c.group.Enter() {
 		return nil, ErrClosed
 	}
 	if at.budget.Err() != nil {
@@ -77,7 +77,7 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 // over ends a call.
 func (at *attempt) over() {
 	at.budget.Stop()
-	at.client.tasks.Leave()
+	at.client.group.Leave()
 }
 
 // acquire acquires the lock, or returns why not. It locks the session: an owner's calls take turns.

@@ -23,8 +23,8 @@ type debt struct {
 // mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
 const mostOwed = 16
 
-// await blocks until at most mostOwed replies are owed. It returns false if the budget ended first.
-func (b *backlog) await(lock string, budget *wait.Budget) bool {
+// waitForRoom blocks until at most mostOwed replies are owed, or returns false if the budget ends.
+func (b *backlog) waitForRoom(lock string, budget *wait.Budget) bool {
 	for {
 		b.mu.Lock()
 		few := b.byLock[lock].few

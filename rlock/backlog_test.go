@@ -17,7 +17,7 @@ func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 			began := time.Now()
 			budget := wait.NewBudget(t.Context(), nil, limit)
 			defer budget.Stop()
-			return b.await(lock, budget), time.Since(began)
+			return b.waitForRoom(lock, budget), time.Since(began)
 		}
 		for range mostOwed {
 			b.add("job", 1)

@@ -106,7 +106,7 @@ func (cl *cleaner) schedule(ln *lane) {
 	cl.ready = append(cl.ready, ln)
 	switch {
 	case cl.workers == mostAtOnce:
-	case cl.client.tasks.Go(cl.work):
+	case cl.client.group.Go(cl.work):
 		cl.workers++
 	default:
 		cl.stop() // no task of the client is under way any more, and none can begin
@@ -178,7 +178,7 @@ func (cl *cleaner) serve(ln *lane) {
 		ln.tries = wait.Backoff{}
 		for _, cu := range batch {
 			if cu.retry && time.Now().Before(cu.until) {
-				cl.repeat(cu)
+				cl.retryLater(cu)
 			}
 		}
 	default:
@@ -194,9 +194,9 @@ func (cl *cleaner) serve(ln *lane) {
 	}
 }
 
-// repeat schedules a cleanup once more. Repetitions are spaced out: the more pauses there are, and
-// the older the cleanup is, the longer the pause. cl.mu must be held.
-func (cl *cleaner) repeat(cu cleanup) {
+// retryLater schedules a cleanup once more, after a pause that grows with the number of pauses and
+// the age of the cleanup. cl.mu must be held.
+func (cl *cleaner) retryLater(cu cleanup) {
 	if cu.since.IsZero() {
 		cu.since = time.Now()
 	}

@@ -20,13 +20,13 @@ import (
 // withCleaner returns a client with only a cleaner, and a function that closes it.
 func withCleaner(t *testing.T) (c *Client, shut func()) {
 	t.Helper()
-	c = &Client{redis: goneRedis{}, tasks: wait.NewGroup(), closing: make(chan struct{})}
+	c = &Client{redis: goneRedis{}, group: wait.NewGroup(), closing: make(chan struct{})}
 	c.transport = transport.New(idleRedis{}, transport.Options{})
 	c.cleaner = newCleaner(c)
 	shut = sync.OnceFunc(func() {
 		close(c.closing)
 		c.cleaner.close()
-		c.tasks.Wait()
+		c.group.Wait()
 	})
 	t.Cleanup(shut)
 	return c, shut

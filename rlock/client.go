@@ -34,7 +34,7 @@ type Client struct {
 	queues    *lockQueues
 	watchdog  *watchdog.Watchdog
 	cleaner   *cleaner
-	tasks     *wait.Group
+	group     *wait.Group
 	pool      *wait.Pool // runs the commands of RedLocks, which may hang
 	backlog   backlog
 	releasing sync.Map // the owners that release a lock, and may be granted one by a late message
@@ -67,11 +67,11 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		options:  options,
 		sessions: session.New[sessionKey, owned](),
 		queues:   waitqueue.New[queueName, known](),
-		tasks:    wait.NewGroup(),
+		group:    wait.NewGroup(),
 		closing:  make(chan struct{}),
 		closed:   make(chan struct{}),
 	}
-	c.pool = wait.NewPool(c.tasks.Go)
+	c.pool = wait.NewPool(c.group.Go)
 	c.transport = transport.New(redis, transport.Options{
 		Client:    c.id,
 		Server:    options.Server,
@@ -83,7 +83,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		OnGrant:   c.granted,
 		Warn:      c.warn,
 	})
-	c.calls = transport.NewCalls(c.tasks, options.CommandTimeout, c.transport.Clustered())
+	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: options.WatchdogLease,
 		BatchSize: options.RenewBatch, Renew: c.renew, OnFailure: c.renewalFailed})
@@ -129,7 +129,7 @@ func (c *Client) shutdown() {
 	for _, a := range c.acquisitions() {
 		a.end(shut, ErrClosed)
 	}
-	c.tasks.Wait()
+	c.group.Wait()
 	c.transport.Close()
 }
 
@@ -153,7 +153,7 @@ func (c *Client) releaseAll() {
 // warn logs in the background: a log handler may block, for example on a full pipe.
 func (c *Client) warn(message string, details ...any) {
 	log := func() { c.options.Logger.Warn(message, details...) }
-	if !c.tasks.Go(log) {
+	if !c.group.Go(log) {
 		log()
 	}
 }

@@ -16,7 +16,7 @@ func Waiting(l *Lock) int {
 }
 
 // Detach has all commands of a client sent by workers.
-func Detach(c *Client) { c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true) }
+func Detach(c *Client) { c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, true) }
 
 // Refusals returns how often those who wait for the lock have been told that it is held.
 func Refusals(l *Lock) int {

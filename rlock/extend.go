@@ -20,7 +20,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	at := attempt{client: c, lock: a.lock, request: request{lease: lease, waits: true}}
 	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout) // a nil context panics here
-	if !c.tasks.Enter() {
+	if !c.group.Enter() {
 		return ErrClosed
 	}
 	defer at.over()
@@ -74,7 +74,7 @@ func (at *attempt) prolong(a *acquisition, levels int) (deadline time.Time, err 
 		return err == nil && held[0], err
 	}
 	// A count that is too high does no harm: the last release ignores it. An unwanted lease does.
-	settle := func(held bool, err error) {
+	cleanUp := func(held bool, err error) {
 		if (held || err != nil) && a.lostError() != nil {
 			c.cleaner.add(a.cleanup())
 		}
@@ -82,9 +82,9 @@ func (at *attempt) prolong(a *acquisition, levels int) (deadline time.Time, err 
 	for {
 		a.MayLast(lease)
 		sent := time.Now()
-		held, state, err := transport.Do(c.calls, &at.budget, command, settle)
+		held, state, err := transport.Do(c.calls, &at.budget, command, cleanUp)
 		if state != transport.Detached {
-			settle(held, err)
+			cleanUp(held, err)
 		}
 		switch {
 		case err == nil && !held:

@@ -14,8 +14,8 @@ import (
 // kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
 // kind, write its methods and a constructor with its traits in a file of its own; embed exclusive
 // for what it shares with a plain lock. Its scripts go into package lua, their keys beside the lock
-// into lua.Related, and what its tests need into the table kinds. Renewals and nested locks depend
-// on the mode only.
+// into lua.Related (names.go), and what its tests need into kinds (harness_kinds_test.go). Renewals
+// and nested locks depend on the mode only.
 //
 // Each command may be repeated. The end of a context ends only the waiting for a reply.
 type kind interface {

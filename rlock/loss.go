@@ -14,7 +14,9 @@ import (
 //     batch.go);
 //   - a release after the deadline, or one that finds the lock gone (release.go);
 //   - ForceUnlock of this client (lock.go);
-//   - for a read hold, a release of the same writer (unconfirmed.go).
+//   - for a read hold, an unconfirmed release of the same writer (unconfirmed.go).
+//
+// For a RedLock see check and outcome in package redlock, for a MultiLock partEnded.
 func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
 	err := a.loss(reason)

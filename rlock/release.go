@@ -110,9 +110,9 @@ func (a *acquisition) Drop() {
 	a.endUntrusted()
 }
 
-// send sends the count that is left: for a plain lock with a script that Exclusive.Release chooses
-// (lua/exclusive.go). The caller has the session locked. before is the error of an earlier command,
-// which may have been executed, or nil.
+// send sends the count that is left. The script of a plain lock is chosen in lua/exclusive.go, that
+// of others in lua/fair.go and lua/readwrite.go. The caller has the session locked. before is the
+// error of an earlier command, which may have been executed, or nil.
 func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 	c, last, unknown := a.client, left == 0, transport.StateOf(before) == transport.Unconfirmed
 	var delay wait.Backoff
@@ -132,7 +132,7 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 			reply, state, err = a.detach(b, left, o)
 		}
 		if joined {
-			c.tasks.Leave() // a worker is a task of its own
+			c.group.Leave() // a worker is a task of its own
 		}
 		if state == transport.Executed {
 			return a.handleReply(reply, left, unknown)
@@ -219,7 +219,7 @@ func (a *acquisition) handleLateReply(left int, err error) {
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, l := a.client, a.lock
 	// When the client closes, its waiters are about to leave.
-	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.tasks.Join() {
+	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.group.Join() {
 		return offer{Streak: a.streak}, false
 	}
 	registers := l.waiting.registers && c.transport.GivesAway()

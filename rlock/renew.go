@@ -22,7 +22,8 @@ type renewal struct {
 }
 
 // renew renews a batch of leases on one node, all at the same time: with one command for all kinds
-// that are held in the same mode, and on a cluster with one for each slot.
+// that are held in the same mode, and on a cluster with one for each slot. The watchdog calls it
+// when watchdog/schedule.go says so.
 func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
 	type command struct {

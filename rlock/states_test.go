@@ -64,7 +64,7 @@ type modelAcquisition struct {
 func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 	c := &Client{
 		redis:    idleRedis{},
-		tasks:    wait.NewGroup(),
+		group:    wait.NewGroup(),
 		closing:  make(chan struct{}),
 		sessions: session.New[sessionKey, owned](),
 		queues:   waitqueue.New[queueName, known](),
@@ -72,7 +72,7 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 	c.options, _ = Options{CommandTimeout: time.Second,
 		Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	c.transport = transport.New(idleRedis{}, transport.Options{})
-	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true)
+	c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, true)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
 	lock := c.newLock("order", traits{family: "lock"},
@@ -87,7 +87,7 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 func (m *modelAcquisition) close() {
 	m.client.watchdog.Close()
 	close(m.client.closing)
-	m.client.tasks.Wait()
+	m.client.group.Wait()
 }
 
 // state returns the state of the acquisition, when nothing is in flight any more.

@@ -15,7 +15,7 @@ const shortestWait = 10 * time.Millisecond
 // wait acquires the lock, and queues for it if it is not free.
 func (at *attempt) wait() (*Hold, error) {
 	c, how := at.client, at.lock.kind.waiting(at.request)
-	if how.ownQueue && !c.backlog.await(at.lock.name, &at.budget) {
+	if how.ownQueue && !c.backlog.waitForRoom(at.lock.name, &at.budget) {
 		at.failure = unsent(*transport.ErrNoReply)
 		return nil, at.ended()
 	}

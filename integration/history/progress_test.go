@@ -21,7 +21,7 @@ func impatient(process string, lock Lock, from, to int, what What) []Event {
 	return events
 }
 
-func TestFreeLockThatIsNotGrantedDuringALongWaitIsABreachWhoeverLeaves(t *testing.T) {
+func TestFreeLockThatIsNotGrantedDuringALongWaitIsABreachEvenIfOthersLeave(t *testing.T) {
 	for _, lock := range []Lock{plain, fair, fenced, read, write} {
 		for _, what := range []What{Refused, Unknown} {
 			leaving := impatient("c", lock, 0, 3000, what)

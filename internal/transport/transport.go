@@ -49,12 +49,9 @@ type Transport struct {
 	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
 	clocks    sync.Map    // of *Clock, by node
 
-	asking sync.Mutex  // held while the cluster is asked
-	asked  atomic.Bool // the cluster has replied
-
-	sharded atomic.Bool
-	hub     atomic.Pointer[pubsub.Hub] // nil before open
-	closed  atomic.Bool
+	asking sync.Mutex                 // held while the cluster is asked
+	hub    atomic.Pointer[pubsub.Hub] // nil while the kind of channels is not known
+	closed atomic.Bool
 }
 
 // New returns a transport on a rueidis client. It sends nothing yet.
@@ -79,19 +76,15 @@ func New(redis rueidis.Client, o Options) *Transport {
 
 // open starts the hub for classic or for sharded channels.
 func (t *Transport) open(sharded bool) {
-	t.sharded.Store(sharded)
-	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
-	if t.GivesAway() {
-		options.OnDirect = t.options.OnGrant
-		options.Paired = func(channel string) []string {
-			if t.forbidden.Load() {
-				return nil
-			}
-			return lua.PairedChannels(channel, t.options.Client)
+	paired := func(channel string) []string {
+		if !t.GivesAway() {
+			return nil
 		}
-		options.OnUnpaired = func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
+		return lua.PairedChannels(channel, t.options.Client)
 	}
-	t.hub.Store(pubsub.New(options))
+	unpaired := func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
+	t.hub.Store(pubsub.New(pubsub.Options{Route: t.route, Sharded: sharded, Paired: paired,
+		OnDirect: t.options.OnGrant, OnUnpaired: unpaired, Logger: t.options.Logger}))
 	if t.closed.Load() {
 		t.Close() // which may have missed the hub
 	}
@@ -100,18 +93,18 @@ func (t *Transport) open(sharded bool) {
 // Ready makes sure that the topology and the kind of channels are known. It asks a cluster until
 // that has replied once, and blocks for that. Elsewhere there is nothing to ask.
 func (t *Transport) Ready(ctx context.Context) error {
-	if t.cluster == nil || t.asked.Load() {
+	if t.isReady() {
 		return nil
 	}
 	t.asking.Lock()
 	defer t.asking.Unlock()
-	if t.asked.Load() {
+	if t.isReady() {
 		return nil
 	}
 	if _, err := t.cluster.master(ctx, 0, false); err != nil && !errors.Is(err, errUnassigned) {
 		return lua.Classify(err)
 	}
-	if !t.options.Classic && !t.options.Sharded {
+	if t.hub.Load() == nil {
 		// Redisson's AUTO mode decides by the same question.
 		err := t.redis.Do(ctx, t.redis.B().PubsubShardnumsub().Build()).Error()
 		refusal, refused := rueidis.IsRedisErr(err)
@@ -122,8 +115,11 @@ func (t *Transport) Ready(ctx context.Context) error {
 		}
 		t.open(!unknown)
 	}
-	t.asked.Store(true)
 	return nil
+}
+
+func (t *Transport) isReady() bool {
+	return t.cluster == nil || t.hub.Load() != nil && t.cluster.ranges.Load() != nil
 }
 
 // Clustered reports whether the Redis is a cluster.
@@ -218,7 +214,10 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 }
 
 // Sharded reports whether channels are sharded.
-func (t *Transport) Sharded() bool { return t.sharded.Load() }
+func (t *Transport) Sharded() bool {
+	hub := t.hub.Load()
+	return hub != nil && hub.Sharded()
+}
 
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
 func (t *Transport) HandsOver() bool { return t.options.HandsOver && !t.forbidden.Load() }

@@ -37,11 +37,10 @@ func (w *Waiter[Name, Data]) Park(b *wait.Budget, pause time.Duration, also <-ch
 
 // wakeFor makes Wait and Park return, for a reason. These wake a waiter:
 //   - Leave, if it becomes the head (queue.go);
-//   - the outcome of a release that names it, and a grant message for it, by giveGrant
-//     (handover.go).
+//   - the outcome of a release that names it, or a grant message for it (handover.go).
 //
-// A message on the lock's channel fires the other channel of Park (package pubsub, channel.go).
-// Queues.mu must be held.
+// A message on the lock's channel fires the other channel of Park (pubsub: channel.go, then permit
+// in subscription.go). Queues.mu must be held.
 func (w *Waiter[Name, Data]) wakeFor(r Reason) {
 	w.reason = max(w.reason, r)
 	wait.Fire(w.wake)

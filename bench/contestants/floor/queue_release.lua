@@ -4,11 +4,11 @@ if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return 0
 end
 redis.call('del', KEYS[1])
-local heir = redis.call('lpop', KEYS[2])
-if heir then
-  redis.call('hset', KEYS[1], heir, 1)
+local successor = redis.call('lpop', KEYS[2])
+if successor then
+  redis.call('hset', KEYS[1], successor, 1)
   redis.call('pexpire', KEYS[1], ARGV[2])
-  local client, number = string.match(heir, '^(.*):(%d+)$')
+  local client, number = string.match(successor, '^(.*):(%d+)$')
   redis.call('publish', client, number)
 end
 return 1
