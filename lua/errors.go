@@ -157,7 +157,7 @@ var advice = map[string]string{
 	"MISCONF": "the server cannot save to disk and refuses writes: see its log and " +
 		"stop-writes-on-bgsave-error",
 	"NOAUTH":    "the server wants a password: set rueidis.ClientOption.Password",
-	"WRONGPASS": "user name or password are wrong: see rueidis.ClientOption.Username and Password",
+	"WRONGPASS": "user name or password is wrong: see rueidis.ClientOption.Username and Password",
 	"NOPERM":    "the ACL of this user forbids it: see \"Permissions\" in the README",
 	"WRONGTYPE": "a key of this name, or one that goes with it, is not a lock's: choose another " +
 		"name",

@@ -93,9 +93,9 @@ func (x *Exclusive) text(lease time.Duration) string {
 // Acquire takes the lock for owner with a count of 1, or returns who holds it; nil means that the
 // owner has it. Its TTL is then at least lease. The fence of a fenced lock is the fencing token of
 // the acquisition: larger than that of any earlier one under the same name, and the same when a
-// command that took the lock is retried. On failure the lock has not changed, and the owner is
-// registered if registration is not "". The ticket distinguishes its successive registrations; 0 is
-// none. An owner keeps an earlier registration, and loses it when it gets the lock.
+// command that took the lock is retried. A refused owner is registered if registration is not "";
+// nothing else has changed. The ticket distinguishes its successive registrations; 0 is none. An
+// owner keeps an earlier registration, and loses it when it gets the lock.
 func (x *Exclusive) Acquire(
 	ctx context.Context, c Redis, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {

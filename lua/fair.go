@@ -55,8 +55,8 @@ func (f Fair) run(ctx context.Context, c Redis, file string, more ...string) rep
 	return scripts[file].run(ctx, c, keys, append(args, more...)...)
 }
 
-// Acquire takes the lock for an owner, if it is free and no other owner is queued before. If not,
-// an owner that waits is put at the end of the queue, where it stays until its budget is over.
+// Acquire takes the lock for an owner, if it is free and no other owner is ahead in the queue. If
+// not, an owner that waits is put at the end, where it stays until its budget is over.
 // Without a limit it stays for at least its window and, as long as it asks every [MaxNap], for
 // ever. Acquire returns who holds the lock or comes first; nil means that the owner has it.
 func (f Fair) Acquire(ctx context.Context, c Redis, r FairRequest) (*Holder, error) {

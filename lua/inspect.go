@@ -18,7 +18,7 @@ type State struct {
 	Token int64         // the last token that a fenced lock has given; 0 if none
 }
 
-// Hold is the hold of one owner. A writer that reads has two.
+// Hold is the entry of one owner in a lock, with its hold count. A writer that reads has two.
 type Hold struct {
 	Owner string
 	Count int

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// EpochKey is the key for the time since when a server of a RedLock has its data. There is one per
+// EpochKey is the key that says since when a server of a RedLock has had its data. There is one per
 // server; it never expires.
 const EpochKey = "holdfast_redlock_epoch"
 
-// Delay says for how long a node that may have forgotten locks is not counted; zero is not at all.
+// Delay says how long a node that may have forgotten locks is not counted; zero counts all nodes.
 type Delay struct {
 	// For is the longest lease that the node may have known. It counts from the node's start, by
 	// the clock of the node.

@@ -96,7 +96,7 @@ func unexpected(cause error) *Error {
 
 // Holder describes the owner that is in the way of an acquisition.
 type Holder struct {
-	Owner string        // "<client id>:<token>"; "" when readers that waited have their turn
+	Owner string        // "<client id>:<number>"; "" when readers that waited have their turn
 	TTL   time.Duration // the rest of its lease, or [NoExpiry]
 	Next  bool          // it does not hold the lock, but comes before the one that asked
 	Nap   time.Duration // how long to wait at most before asking again, if that is not the TTL

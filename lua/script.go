@@ -78,7 +78,7 @@ var publish = map[bool]string{false: "PUBLISH", true: "SPUBLISH"}
 
 var flag = map[bool]string{false: "0", true: "1"}
 
-// NoExpiry is the TTL of a lock that is held but never expires: another client may take one so.
+// NoExpiry is the TTL of a held lock that never expires, as other clients may take one.
 const NoExpiry time.Duration = -1
 
 // free is the PTTL of a key that does not exist.

@@ -59,7 +59,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	return a.hold
 }
 
-// partEnded ends the hold because a part has ended. Its session has it until the last has ended.
+// partEnded ends the hold because a part has ended. The session keeps it until the last has ended.
 func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.IsClosing(part) {
 		reason = partReleased(part) // no effect if this hold released it: the hold has ended

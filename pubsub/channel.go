@@ -79,7 +79,7 @@ func (c *channel) hear(message string) {
 	}
 }
 
-// wakeOne gives a permit to the first subscriber of a topic without one to ask, and moves it to the
+// wakeOne wakes the first subscriber of a topic that has no permit to ask yet, and moves it to the
 // back. When all have one there is nothing to do: each of them will ask after this moment.
 func (c *channel) wakeOne(topic string) {
 	for i, s := range c.subscribers {

@@ -49,7 +49,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
-// subscribe asks the server for channels. By its replies the hook has confirmed those it accepts.
+// subscribe asks the server for channels. The hook confirms those it accepts, before it returns.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.subscribe(h.running, b.names)

@@ -130,11 +130,10 @@ func (at *attempt) succeed(a *acquisition) *rlock.Hold {
 	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
-// remaining returns for how much longer a quorum may still reply in time, of which some nodes have
-// agreed, and others were asked; 0 if too few are left for a quorum. With anyReply it then returns
-// for how much longer any node may. A node's time counts from when its request was sent, not
-// queued: else the last of a thousand locks acquired at once would fail, however fast nodes reply.
-// It is called with mu held.
+// remaining returns how much longer enough nodes for a quorum may reply in time, counting those
+// that agreed; 0 if too few are left. With anyReply it then returns how much longer all that were
+// asked may. A node's time counts from when its request was sent, not queued: else the last of a
+// thousand locks acquired at once would fail, however fast nodes reply. Called with mu held.
 func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {

@@ -77,8 +77,8 @@ func (a *acquisition) Deadline() time.Time {
 	return a.trustedUntil()
 }
 
-// do calls f with mu held. If the deadline has passed and no watchdog has reported that yet, the
-// acquisition is lost before. If it is over then, do finishes it, without mu.
+// do calls f with mu held. If the deadline has passed and no watchdog has reported that yet, do
+// first ends the acquisition as lost. If the acquisition ends in do, it is finished without mu.
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
@@ -95,7 +95,7 @@ func (a *acquisition) do(f func()) {
 // finish ends the levels of an acquisition that is over, and then releases its parts.
 func (a *acquisition) finish() {
 	a.report(a.endLevels())
-	holds := make([]hooks.NodeHold, 0, 8)
+	holds := make([]hooks.NodeAcquisition, 0, 8)
 	a.do(func() {
 		a.sendReleases()
 		for _, p := range a.parts {
@@ -129,8 +129,7 @@ func (a *acquisition) report(err error) {
 // waitUntil blocks until done returns true, no time is left, or b ends. It reports whether done
 // returned true, or another call of waitUntil ended this one: an Unlock ends the wait of an Extend.
 // Both functions are called with mu held; the argument of left is true for its first call.
-func (a *acquisition) waitUntil(
-	b *wait.Budget, left func(bool) time.Duration, done func() bool,
+func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, done func() bool,
 ) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrNoQuorum means that too few nodes could be counted, held or not. A *[QuorumError] wraps it.
+// ErrNoQuorum reports that too few nodes replied, or could be counted. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
 // QuorumError reports what each node replied when there was no quorum.

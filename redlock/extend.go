@@ -82,7 +82,7 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 			case !done:
 				retry = retry && a.permanentRefusals() <= a.lock.spare
 				if failure == nil || !b.Over() { // one cut short says less than the one before
-					failure = a.quorumError("kept", errNoReply, kept)
+					failure = a.quorumError("extended", errNoReply, kept)
 				}
 			case nest != nil:
 				nest()
@@ -110,7 +110,7 @@ func (p *part) extend(ex *extension) {
 }
 
 // keep sends the request to extend the part, and handles the reply, for which it blocks.
-func (p *part) keep(hold hooks.NodeHold, ex *extension) {
+func (p *part) keep(hold hooks.NodeAcquisition, ex *extension) {
 	hold.MayLast(ex.lease)
 	sent := time.Now()
 	yes, err := p.node.Extend(p.owner, ex.levels, ex.lease)

@@ -53,8 +53,8 @@ func (l *Lock) WithOptions(o Options) *Lock {
 	case o.NodeTimeout < 0:
 		with.invalid = hooks.Invalid("NodeTimeout %v is negative", o.NodeTimeout)
 	case o.Epoch && slices.ContainsFunc(l.nodes, hooks.Node.Clustered):
-		with.invalid = hooks.Invalid("Epoch needs a key beside the locks, which a cluster does " +
-			"not have: leave it out, or use single servers")
+		with.invalid = hooks.Invalid("Epoch keeps one key for all locks of a node, which is " +
+			"impossible on a cluster: leave it out, or use single servers")
 	case o.MaxLease < 0:
 		with.invalid = hooks.Invalid("MaxLease %v is negative", o.MaxLease)
 	}

@@ -26,16 +26,16 @@ type part struct {
 
 	// Guarded by the acquisition's mutex.
 	state       state
-	hold        hooks.NodeHold // in the watchdog of the node's client; nil before it is granted
-	call        *wait.Job      // the last one that was sent
-	unconfirmed bool           // a release without a reply may have been carried out
-	err         error          // why the node does not count, or has not extended or released it
+	hold        hooks.NodeAcquisition // renewed by its client; nil until granted
+	call        *wait.Job             // the last one that was sent
+	unconfirmed bool                  // a release without a reply may have been carried out
+	err         error                 // why the node does not count, or has not extended or released it
 }
 
 // Run asks the node for the part, or to release it, and handles the reply, for which it blocks. The
 // acquisition may be over by then.
 func (p *part) Run() {
-	switch p.now() {
+	switch p.current() {
 	case asked:
 		p.acquire()
 	case unwanted: // before it was sent
@@ -45,8 +45,8 @@ func (p *part) Run() {
 	}
 }
 
-// now returns the state.
-func (p *part) now() state {
+// current returns the state.
+func (p *part) current() state {
 	p.acquisition.mu.Lock()
 	defer p.acquisition.mu.Unlock()
 	return p.state
@@ -58,7 +58,7 @@ func (p *part) acquire() {
 	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.delay)
 	deadline := watchdog.Deadline(sent, p.lease)
 	mayBeHeld := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
-	var hold hooks.NodeHold
+	var hold hooks.NodeAcquisition
 	switch h := vote.Holder; {
 	case err != nil:
 	case vote.Already:
@@ -71,7 +71,7 @@ func (p *part) acquire() {
 		err = &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
 	case !time.Now().Before(deadline):
 		err = fmt.Errorf("granted, but the reply took longer than the lease of %v", p.lease)
-	case p.now() == asked:
+	case p.current() == asked:
 		if hold = p.node.Hold(p.owner, a.session.Key().token, deadline, p); hold == nil {
 			err = rlock.ErrClosed
 		}
@@ -136,11 +136,11 @@ func (a *acquisition) ask(node hooks.Node, owner string, lease time.Duration) *p
 }
 
 // send gives a call to the node's pool, and returns an error if it could not.
-func (p *part) send(call *wait.Job, task wait.Task, lease time.Duration) error {
+func (p *part) send(call *wait.Job, run wait.Runner, lease time.Duration) error {
 	if err := unavailable(p.node); err != nil {
 		return err
 	}
-	call.Task, call.Timeout = task, p.acquisition.lock.nodeTimeout(p.node, lease)
+	call.Runner, call.Timeout = run, p.acquisition.lock.nodeTimeout(p.node, lease)
 	if !p.node.Pool().Do(call) {
 		return rlock.ErrClosed
 	}
@@ -171,7 +171,7 @@ func unavailable(node hooks.Node) error {
 	return nil
 }
 
-// rejoin has a part that was granted after the others renewed and extended like them.
+// rejoin renews and extends a part that was granted after the others as they were.
 func (p *part) rejoin() {
 	a := p.acquisition
 	if a.state == held && a.renews() {

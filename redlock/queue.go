@@ -39,7 +39,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 		}
 	}()
 	q, ask := w.Queue(), true
-	if !w.First {
+	if !w.JoinedAsHead {
 		reason, _ := w.Wait(at.budget)
 		if reason == waitqueue.Ended {
 			q.Do(func(k *known) { at.last = k.result })

@@ -117,7 +117,7 @@ func (a *acquisition) sendReleases() {
 			continue
 		}
 		call := &p.release
-		if call.Task != nil {
+		if call.Runner != nil {
 			call = new(wait.Job)
 		}
 		if err := p.send(call, p, a.longest); err != nil {

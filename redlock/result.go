@@ -25,11 +25,11 @@ type result struct {
 // result returns the result of a round that has just failed. Nodes without a reply are not blamed
 // if others decided the round, or the wait was too short for any reply. It is called with mu held.
 func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *result {
-	silent := errNoReply
+	noReply := errNoReply
 	if decided || b.Over() && took < shortestWait {
-		silent = errNotAwaited
+		noReply = errNotAwaited
 	}
-	r := &result{err: a.quorumError("", silent, in(granted)), took: took,
+	r := &result{err: a.quorumError("", noReply, in(granted)), took: took,
 		held: a.contenderNodes() >= a.lock.quorum}
 	delayed := 0 // beyond the end of the wait
 	var leases []time.Duration
@@ -73,18 +73,18 @@ func (a *acquisition) permanentRefusals() int {
 }
 
 // quorumError returns an error with the nodes that did not do what was asked, and why. agrees
-// reports which did. silent is the error of nodes without a reply.
-func (a *acquisition) quorumError(did string, silent error, agrees func(*part) bool) *QuorumError {
+// reports which did. noReply is the error of nodes without a reply.
+func (a *acquisition) quorumError(did string, noReply error, agrees func(*part) bool) *QuorumError {
 	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, did: did}
 	for i, p := range a.parts {
 		if agrees(p) {
 			e.Granted++
 			continue
 		}
-		err := cmp.Or(p.err, silent)
+		err := cmp.Or(p.err, noReply)
 		switch p.state {
 		case asked, unwanted, releaseSent:
-			err = silent
+			err = noReply
 		case gone:
 			err = watchdog.ErrGone
 		default:

@@ -30,8 +30,8 @@ type acquisition struct {
 	part       hooks.Part // of a RedLock, which a loss here does not end; nil for other locks
 
 	mu sync.Mutex
-	// longestLease is the longest lease that Redis may give without our knowing: by a renewal or a
-	// nested lock whose reply is missing. Guarded by mu; 0 if there is none.
+	// longestLease is the longest lease that a renewal, an Extend or a nested lock has asked for,
+	// and that Redis may have given without a reply. Guarded by mu; 0 if there is none.
 	longestLease time.Duration
 
 	levels []*Hold // guarded by mu; not released yet, outermost first
@@ -132,7 +132,7 @@ func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Unlock()
 	reason = a.conclude()
 	if first && a.part != nil {
-		// Options.ReleaseOnClose has released it, or the part itself, which knows better.
+		// Options.ReleaseOnClose has released it; or the part itself has, and ignores this call.
 		if errors.Is(reason, ErrReleased) {
 			reason = ErrClosed
 		}

@@ -39,8 +39,8 @@ type attempt struct {
 }
 
 // newAttempt begins a call, unless its arguments are invalid, its context has ended or the client
-// is closed. The caller calls over.
-func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
+// is closed. The caller calls stop.
+func (l *Lock) newAttempt(ctx context.Context, limit, lease time.Duration) (*attempt, error) {
 	if l.invalid != nil {
 		return nil, l.invalid
 	}
@@ -49,44 +49,44 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 	if err != nil {
 		return nil, err
 	}
-	grantLease, limit, window := lease, delay, c.options.FairWindow
+	grantLease, budget, window := lease, limit, c.options.FairWindow
 	if renew {
 		grantLease = c.options.grantLease()
 	}
 	switch {
-	case delay == NoWait:
-		limit = c.options.CommandTimeout
-	case delay != wait.Unlimited:
-		limit = max(delay, shortestWait)
-		window = limit
+	case limit == NoWait:
+		budget = c.options.CommandTimeout
+	case limit != wait.Unlimited:
+		budget = max(limit, shortestWait)
+		window = budget
 	}
 	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
-		lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
-	at.budget.Begin(ctx, c.closing, limit) // before Enter, because a nil context panics here
+		lease: lease, grantLease: grantLease, waits: limit != NoWait, window: window}}
+	at.budget.Begin(ctx, c.closing, budget) // before Enter, because a nil context panics here
 	at.request.until = at.budget.Until
 	if !c.group.Enter() {
 		return nil, ErrClosed
 	}
 	if at.budget.Err() != nil {
-		defer at.over()
+		defer at.stop()
 		return nil, at.ended()
 	}
 	return at, nil
 }
 
-// over ends a call.
-func (at *attempt) over() {
+// stop ends a call.
+func (at *attempt) stop() {
 	at.budget.Stop()
 	at.client.group.Leave()
 }
 
 // acquire acquires the lock, or returns why not. It locks the session: an owner's calls take turns.
-func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, error) {
-	at, err := l.newAttempt(ctx, delay, lease)
+func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, error) {
+	at, err := l.newAttempt(ctx, limit, lease)
 	if err != nil {
 		return nil, err
 	}
-	defer at.over()
+	defer at.stop()
 	c := l.client
 	token, named := owner.From(ctx)
 	if !named {
@@ -123,9 +123,9 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 	return at.finish(at.try())
 }
 
-// try sends one request. Without a hold and an error it may be tried again, unless at.left is set;
-// at.failure says whether there was a reply. With at.left set the budget has ended, and the worker
-// that sent the request cleans up, or the caller does if at.remains says so.
+// try sends one request. If it returns neither a hold nor an error, it may be called again, unless
+// at.left is set; at.failure says whether there was a reply. With at.left set the budget has ended,
+// and the worker that sent the request cleans up, or the caller does if at.remains says so.
 func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
@@ -183,7 +183,7 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 
 // detach sends the request from a worker, which cleans up after it if the caller leaves.
 func (at *attempt) detach() (reply, transport.State, error) {
-	c, lock, r, holds := at.client, at.lock, at.request, at.holder.TTL
+	c, lock, r, heldFor := at.client, at.lock, at.request, at.holder.TTL
 	before, ifRefused := at.remains, at.refusedRemains()
 	got, state, err := transport.Detach(c.calls, &at.budget,
 		func(ctx context.Context) (reply, error) { return at.ask(ctx, r) },
@@ -194,10 +194,10 @@ func (at *attempt) detach() (reply, transport.State, error) {
 			clean := err != nil && !got.taken && lua.ClassOf(err) != lua.ClassUnknown &&
 				before == waitqueue.Nothing
 			if err == nil && got.holder != nil {
-				clean, holds = ifRefused == waitqueue.Nothing, got.holder.TTL
+				clean, heldFor = ifRefused == waitqueue.Nothing, got.holder.TTL
 			}
 			if !clean {
-				c.cleaner.add(at.cleanup(r, holds))
+				c.cleaner.add(at.cleanup(r, heldFor))
 			}
 		})
 	if state == transport.Detached && lock.waiting.ownQueue {
@@ -227,7 +227,7 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 	return hold, nil
 }
 
-// accept uses a grant. Without a hold and an error too little is left of the lease to use it.
+// accept uses a grant. It returns neither a hold nor an error if too little of its lease is left.
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	lease := at.request.grantLease
 	most := lease / 10 // the caller gets about the lease it asked for
@@ -257,24 +257,24 @@ func (at *attempt) finish(hold *Hold, err error) (*Hold, error) {
 }
 
 // cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
-// what is in its buffers when it goes on. holds is how long another owner has the lock. Both
+// what is in its buffers when it goes on. heldFor is how long another owner has the lock. Both
 // are arguments because the attempt may have gone on when a late reply arrives.
-func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
-	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, holds))}
+func (at *attempt) cleanup(r request, heldFor time.Duration) cleanup {
+	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, heldFor))}
 	if r.beside {
 		cu.session = at.session
 	}
 	return cu
 }
 
-// lasts returns how long Redis keeps what a request creates; holds is that of cleanup.
-func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
+// lasts returns how long Redis keeps what a request creates; heldFor is that of cleanup.
+func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
 	lasts := r.lease
 	if of.waiting.queued {
 		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
 		// Each may be the longest Duration, so it is bounded: the sum must not overflow.
 		const ever = 100 * 365 * 24 * time.Hour
-		lasts = max(lasts, min(max(holds, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
+		lasts = max(lasts, min(max(heldFor, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
 	}
 	if r.registers {
 		lasts = max(lasts, registrationKept)

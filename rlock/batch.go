@@ -42,7 +42,7 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 	if err != nil {
 		return nil, err
 	}
-	defer at.over()
+	defer at.stop()
 	c := at.client
 	token, named := owner.From(ctx)
 	if !named {

@@ -49,9 +49,9 @@ type lane struct {
 	tries wait.Backoff // between failed commands
 }
 
-// lane returns the key of the lane of a cleanup: its session, which sends one command at a time, or
-// its lock if one command removes many. It returns nil if the cleanup has a lane of its own.
-func (cu cleanup) lane() any {
+// laneKey returns the key of the lane of a cleanup: its session, which sends one command at a time,
+// or its lock if one command removes many; nil if the cleanup has a lane of its own.
+func (cu cleanup) laneKey() any {
 	switch {
 	case cu.session != nil:
 		return cu.session
@@ -85,7 +85,7 @@ func (cl *cleaner) join(cu cleanup) {
 	if cl.over {
 		return
 	}
-	key := cu.lane()
+	key := cu.laneKey()
 	if ln := cl.lanes[key]; ln != nil {
 		ln.items = append(ln.items, cu)
 		return
@@ -208,6 +208,6 @@ func (cl *cleaner) retryLater(cu cleanup) {
 func (c *Client) cleanUp(batch ...cleanup) bool {
 	l := batch[0].lock
 	released, err := l.kind.cleanUp(batch)
-	c.refused(l, released.Refusal)
+	c.reportRefusal(l, released.Refusal)
 	return err == nil || c.transport.Permanent(err)
 }

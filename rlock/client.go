@@ -37,7 +37,7 @@ type Client struct {
 	group     *wait.Group
 	pool      *wait.Pool // runs the commands of RedLocks, which may hang
 	backlog   backlog
-	releasing sync.Map // the owners that release a lock, and may be granted one by a late message
+	releasing sync.Map // owners with a release under way: a late grant message for one is ignored
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
 

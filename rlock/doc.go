@@ -13,12 +13,12 @@
 //
 // # Who holds a lock
 //
-// A lock is held by an owner: a token, unique within its client, that travels in the context. The
+// A lock is held by an owner: an identity, unique in this process, that travels in the context. The
 // context of a hold carries its owner, so acquiring the lock with it again re-enters. A context
 // without an owner gets a new one for each acquisition. Goroutines that share an owner do not
 // exclude each other.
 //
-// In Redis an owner is "<client id>:<token>", with a new token for each acquisition of a free lock.
+// In Redis an owner is "<client id>:<number>", with a new number whenever it acquires a free lock.
 // (Redisson reuses the id of the thread.) A release that was given up, and is delivered late by a
 // connection thought dead, must not find a later acquisition of the same owner.
 //
@@ -58,11 +58,11 @@
 //	                         ▼
 //	                   held, deeper ── Unlock ──▶ held
 //
-// A release is also lost if Redis says that the lock was gone before it. A hold ends with
+// A lock is also lost if Redis says that it was gone before its release. A hold ends with
 // [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its client is closed
 // it ends with [ErrClosed]: the lock stays until its lease runs out, and is not renewed.
 //
-// It does not promise that a process notices in time. A process that is stopped past its deadline
+// A hold cannot make a process notice in time. A process that is stopped past its deadline
 // notices only when it runs again, and a write it sent before may arrive afterwards. [Hold.Valid]
 // narrows that gap; only a resource that checks fencing tokens closes it. A lock on one Redis is as
 // durable as that Redis: a failover to a replica that had not received the lock loses it.
@@ -74,10 +74,10 @@
 // should be over, and never longer than 5 s. After an interruption of the subscription it asks
 // again.
 //
-// A release gives a plain, fenced or write lock to that waiter by the same command if it can, or a
-// plain or fenced one to the first waiter in another process; see [HandOver]. Other waiters are not
-// told of a hand-over, unless its lease is shorter than 5 s: then a number on the channel tells
-// them when to ask again, in case the new owner dies.
+// A release of any lock but a read or fair one gives it to that waiter by the same command if it
+// can or, except for a write lock, to the first waiter in another process; see [HandOver]. Other
+// waiters are not told, unless the lease of the hand-over is shorter than 5 s: then a number on the
+// channel tells them when to ask again, in case the new owner dies.
 //
 // Waiters for a fair lock queue in Redis instead. Each listens on a channel of its own and asks at
 // least every 5 s to stay in the queue; Redis removes it when its wait is over.

@@ -18,7 +18,7 @@ var (
 	// a *[HeldError] or [ErrUpgrade], and also matches the error of a context that ended the wait.
 	ErrNotAcquired = errors.New("lock not acquired")
 
-	// ErrNotHeld reports that this Hold was released before, or that the context's owner has none.
+	// ErrNotHeld reports that this Hold was released before, or that the owner holds nothing.
 	ErrNotHeld = errors.New("lock not held")
 
 	// ErrLost reports that a lock that was held can no longer be trusted: its lease ran out, it was
@@ -82,10 +82,10 @@ const (
 	ClassPermanent = lua.ClassPermanent
 )
 
-// HeldError tells who holds the lock, and for how much longer. It matches [ErrNotAcquired].
+// HeldError reports who holds the lock, and for how much longer. It matches [ErrNotAcquired].
 type HeldError struct {
 	Lock  string
-	Owner string // "<client id>:<token>"; "" if nothing was heard while waiting
+	Owner string // "<client id>:<number>"; "" if nothing was heard while waiting
 	// TTL is what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it
 	// never ends.
 	TTL time.Duration

@@ -39,7 +39,7 @@ func (k exclusive) acquire(ctx context.Context, redis lua.Redis, r request) (rep
 		registration = k.scripts.Registration(r.owner, r.grantLease)
 	}
 	fence, ticket, holder, err := k.scripts.Acquire(ctx, redis, r.owner, r.lease, registration)
-	if registration != "" && needsNoHandOver(err) {
+	if registration != "" && refusesHandOver(err) {
 		refusal := err
 		fence, ticket, holder, err = k.scripts.Acquire(ctx, redis, r.owner, r.lease, "")
 		k.client.transport.Forbid(refusal, err)
@@ -54,7 +54,7 @@ func (k exclusive) release(ctx context.Context, owner string, count int, o offer
 		h.Successor, h.SuccessorFirst = k.scripts.Registration(next.Owner, next.Lease), o.First
 	}
 	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
-	return k.orAnnounced(ctx, owner, count, released, err)
+	return k.retryAnnounced(ctx, owner, count, released, err)
 }
 
 // handOver returns which owners a release may give the lock to.
@@ -64,12 +64,12 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// orAnnounced returns the outcome of a release. If that was refused because of the hand-over, the
-// outcome is that of one without.
-func (k exclusive) orAnnounced(
+// retryAnnounced returns the outcome of a release. If that was refused because of the hand-over,
+// retryAnnounced sends it again without one, and returns the outcome of that.
+func (k exclusive) retryAnnounced(
 	ctx context.Context, owner string, count int, released lua.Released, err error,
 ) (lua.Released, error) {
-	if needsNoHandOver(err) {
+	if refusesHandOver(err) {
 		refusal, t := err, k.client.transport
 		h := lua.HandOver{Sharded: t.Sharded()}
 		released, err = k.scripts.Release(ctx, k.client.redis, owner, count, h)
@@ -78,11 +78,11 @@ func (k exclusive) orAnnounced(
 	return released, err
 }
 
-// needsNoHandOver reports whether a command may have been refused only because of what a hand-over
+// refusesHandOver reports whether a command may have been refused only because of what a hand-over
 // needs. That is the server's clock, which some servers refuse to scripts, and keys of its own: an
 // ACL may forbid them, they are elsewhere while a slot moves, and they are written even if nothing
 // else is.
-func needsNoHandOver(err error) bool {
+func refusesHandOver(err error) bool {
 	if err == nil {
 		return false // before anything is allocated
 	}
@@ -104,7 +104,7 @@ func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	}
 	ctx := context.Background()
 	released, err := k.scripts.Release(ctx, k.client.redis, r.owner, 0, h)
-	return k.orAnnounced(ctx, r.owner, 0, released, err)
+	return k.retryAnnounced(ctx, r.owner, 0, released, err)
 }
 
 func (k exclusive) waiting(request) waiting { return k.how }

@@ -23,7 +23,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if !c.group.Enter() {
 		return ErrClosed
 	}
-	defer at.over()
+	defer at.stop()
 	if reason := at.budget.Err(); reason != nil { // nothing was sent
 		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
 			return fmt.Errorf("%w: %s", ctx.Err(), withoutPrefix(context.Cause(ctx)))
@@ -37,7 +37,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if a.depth() == 0 {
 		return ofEnded(a.conclude())
 	}
-	deadline, err := at.prolong(a, 0)
+	deadline, err := at.extend(a, 0)
 	if err != nil {
 		return ofEnded(err)
 	}
@@ -54,16 +54,16 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	if err := a.lock.reentry; err != nil {
 		return nil, err
 	}
-	deadline, err := at.prolong(a, a.depth()+1)
+	deadline, err := at.extend(a, a.depth()+1)
 	if err != nil {
 		return nil, err
 	}
 	return a.push(at.budget.Ctx, deadline, at.renew)
 }
 
-// prolong makes Redis keep an acquisition for the lease of the attempt, and returns the new
+// extend makes Redis keep an acquisition for the lease of the attempt, and returns the new
 // deadline. It also sets the number of levels in Redis, unless levels is 0.
-func (at *attempt) prolong(a *acquisition, levels int) (deadline time.Time, err error) {
+func (at *attempt) extend(a *acquisition, levels int) (deadline time.Time, err error) {
 	c, lease, key := at.client, at.request.lease, a.lock.held(a.owner)
 	command := func(ctx context.Context) (bool, error) {
 		if levels > 0 {

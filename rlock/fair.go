@@ -17,11 +17,11 @@ import (
 // the queue at once. A queue entry never outlives the caller's wait or the deadline of its context,
 // even if the process died.
 //
-// A waiter without either whose process died is skipped half a second after it became head, with
-// those of its process right behind it. One whose process hangs is skipped after ten seconds, and
-// those of its client right behind it after less than that each. Other waiters notice by a message,
-// or when they ask again, at most five seconds later. A waiter that becomes head without a
-// connection, and has none half a second later, moves to the end of the queue.
+// A waiter without a limit whose process died is skipped half a second after it became head, with
+// those of its process right behind it. If the process hangs, or died on a cluster with classic
+// channels, that takes ten seconds, and less for each waiter of its client right behind. Others
+// notice by a message, or when they ask again, at most five seconds later. A waiter that becomes
+// head without a connection, and has none half a second later, moves to the end of the queue.
 //
 // If waits are shorter than the server's replies, this process limits the number of requests for a
 // lock whose callers may have left; further callers wait for those first.
@@ -47,7 +47,7 @@ func (k fair) acquire(ctx context.Context, redis lua.Redis, r request) (reply, e
 	// Only warn: the lock is not refused, because the names may be shared with Redisson.
 	if k.client.fairNames.use(k.name) {
 		k.client.warn("holdfast: two fair locks share one queue, since their names differ in "+
-			"braces only: who waits for one keeps the other from everybody else; use one of the "+
+			"braces only: a waiter for one keeps all others from the other; use one of the "+
 			"two names", "lock", k.name, "queue", lua.QueueKey(k.name))
 	}
 	q := lua.FairRequest{Owner: r.owner, Count: 1, Lease: r.lease, Waits: r.waits, Window: r.window}

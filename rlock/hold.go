@@ -22,12 +22,12 @@ type Hold struct {
 	ending   sync.Mutex  // held while the hold ends, so that a second end waits for the first
 
 	// The channel and the context are made on demand.
-	mu       sync.Mutex
-	ended    error                   // guarded by mu
-	done     chan struct{}           // guarded by mu
-	ctx      context.Context         // guarded by mu
-	cancel   context.CancelCauseFunc // guarded by mu
-	afterEnd []func(error)           // guarded by mu
+	mu        sync.Mutex
+	ended     error                   // guarded by mu
+	done      chan struct{}           // guarded by mu
+	ctx       context.Context         // guarded by mu
+	cancel    context.CancelCauseFunc // guarded by mu
+	callbacks []func(error)           // guarded by mu
 }
 
 // Acquisition is one owner's lock from the first level to the last, behind its [Hold] values.
@@ -67,8 +67,8 @@ func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason erro
 // Name returns the name of the lock.
 func (h *Hold) Name() string { return h.acquisition.Name() }
 
-// Owner returns the owner of the lock, as Redis and other clients see it: "<client id>:<token>".
-// All levels of an acquisition have the same owner; the next acquisition has another.
+// Owner returns the owner's name in Redis, as other clients see it: "<client id>:<number>". All
+// levels of an acquisition have the same one; the owner's next acquisition has another.
 func (h *Hold) Owner() string { return h.acquisition.Owner() }
 
 // Token returns the fencing token: the number of this acquisition of a fenced lock
@@ -133,9 +133,9 @@ func (h *Hold) Valid() bool { return h.Err() == nil && time.Now().Before(h.Deadl
 // Holds with the lease [Watchdog] don't need Extend; Watchdog as an argument extends once, by
 // Options.WatchdogLease.
 //
-// All levels of an acquisition last as long. Extend costs one command, for a MultiLock or RedLock
-// one for each part. If some of those fail, the others have been extended already. It works on a
-// server that is out of memory.
+// All levels of an acquisition share one lease. Extend costs one command, for a MultiLock or
+// RedLock one for each part. If some of those fail, the others have been extended already. It works
+// on a server that is out of memory.
 //
 // It blocks until ctx ends, and at most Options.CommandTimeout (for a RedLock, that of its first
 // client), and returns
@@ -204,8 +204,8 @@ func (h *Hold) end(reason error) {
 	if h.done != nil {
 		close(h.done)
 	}
-	cancel, callbacks := h.cancel, h.afterEnd
-	h.afterEnd = nil
+	cancel, callbacks := h.cancel, h.callbacks
+	h.callbacks = nil
 	h.mu.Unlock()
 	for _, f := range callbacks {
 		f(reason)
@@ -220,7 +220,7 @@ func (h *Hold) onEnd(f func(reason error)) {
 	h.mu.Lock()
 	ended := h.ended
 	if ended == nil {
-		h.afterEnd = append(h.afterEnd, f)
+		h.callbacks = append(h.callbacks, f)
 	}
 	h.mu.Unlock()
 	if ended != nil {

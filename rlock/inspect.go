@@ -20,7 +20,7 @@ const NoExpiry = lua.NoExpiry
 type Info struct {
 	Name   string // the name of the lock
 	Locked bool   // whether the lock is held
-	// Owner is the owner, as "<client id>:<token>"; "" if the lock is free. If there are several
+	// Owner is the owner, as "<client id>:<number>"; "" if the lock is free. If there are several
 	// readers it is one of them.
 	Owner string
 	Count int // the number of levels that Owner holds
@@ -33,8 +33,7 @@ type Info struct {
 	TTL time.Duration
 	// Queue has the owners that wait for a fair lock, the next one first; nil for other locks.
 	Queue []string
-	// Token is the last one that a fenced lock has given out; 0 for other locks, and before the
-	// first.
+	// Token is the last one that a fenced lock has given out; 0 for other locks, and before the first.
 	Token int64
 }
 

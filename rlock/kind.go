@@ -94,13 +94,13 @@ type waiting struct {
 	registers bool // waiters may be granted the lock
 }
 
-// queueName names a local queue. Locks of different kinds with one name have different queues.
-type queueName struct{ kind, lock string }
+// queueName names a local queue: which waiters, for which lock. Kinds do not share queues.
+type queueName struct{ waiters, lock string }
 
 // topic returns what waiters of the queue listen to. By Redisson's rule "order" and "{order}" share
 // a channel, so the queue has to be named.
 func (qn queueName) topic(channel string) pubsub.Topic {
-	return pubsub.Topic{Channel: channel, Name: qn.kind + " " + qn.lock}
+	return pubsub.Topic{Channel: channel, Name: qn.waiters + " " + qn.lock}
 }
 
 // waiting returns how callers wait in the queue.

@@ -11,8 +11,8 @@ import (
 	"holdfast/rlock"
 )
 
-// line is a lock whose contender is held, with a queue of waiters.
-type line struct {
+// localQueue is a lock whose contender is held, with a queue of waiters.
+type localQueue struct {
 	kind    kind
 	server  *redistest.Server
 	lock    *rlock.Lock
@@ -24,26 +24,26 @@ type line struct {
 
 // inLine runs a test with such a queue for each kind that has one: waiters of a fair lock are
 // queued in Redis. All waiters have come to rest: the head listens and has asked twice.
-func inLine(t *testing.T, waiters int, test func(*testing.T, *line)) {
+func inLine(t *testing.T, waiters int, test func(*testing.T, *localQueue)) {
 	t.Helper()
 	for _, k := range contests() {
 		if !k.lonely {
 			t.Run(k.name, func(t *testing.T) {
 				t.Parallel()
-				test(t, newLine(t, k, waiters))
+				test(t, newLocalQueue(t, k, waiters))
 			})
 		}
 	}
 }
 
-func newLine(t *testing.T, k kind, waiters int) *line {
+func newLocalQueue(t *testing.T, k kind, waiters int) *localQueue {
 	t.Helper()
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
 	lock, contender := k.lock(client, k.name), k.contender(client, k.name)
 	unlock(t, take(t, lock, rlock.Watchdog)) // loads the scripts
 	unlock(t, take(t, contender, rlock.Watchdog))
-	q := &line{kind: k, server: s, lock: lock, hold: take(t, contender, 30*time.Second),
+	q := &localQueue{kind: k, server: s, lock: lock, hold: take(t, contender, 30*time.Second),
 		monitor: s.Monitor(t)}
 	for i := range waiters {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -61,7 +61,7 @@ func newLine(t *testing.T, k kind, waiters int) *line {
 
 func TestOnlyTheHeadOfTheQueueAsksRedis(t *testing.T) {
 	t.Parallel()
-	inLine(t, 20, func(t *testing.T, q *line) { // newLine requires it
+	inLine(t, 20, func(t *testing.T, q *localQueue) { // newLocalQueue requires it
 		require.Empty(t, q.monitor.Commands(t))
 		q.kind.waitForListeners(t, q.server, q.kind.name, 1)
 	})
@@ -72,7 +72,7 @@ func TestOnlyTheHeadOfTheQueueAsksRedis(t *testing.T) {
 func TestContendedAcquisitionInOneProcessCostsOneCommand(t *testing.T) {
 	t.Parallel()
 	const waiters = 20
-	inLine(t, waiters, func(t *testing.T, q *line) {
+	inLine(t, waiters, func(t *testing.T, q *localQueue) {
 		start := time.Now()
 		unlock(t, q.hold)
 		for _, waiter := range q.waiters {
@@ -105,7 +105,7 @@ func TestContendedAcquisitionInOneProcessCostsOneCommand(t *testing.T) {
 
 func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
 	t.Parallel()
-	inLine(t, 10, func(t *testing.T, q *line) {
+	inLine(t, 10, func(t *testing.T, q *localQueue) {
 		unlock(t, q.hold)
 		for i, waiter := range q.waiters {
 			hold := acquired(t, waiter)
@@ -119,7 +119,7 @@ func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
 
 func TestHeadThatLeavesPromotesTheNext(t *testing.T) {
 	t.Parallel()
-	inLine(t, 3, func(t *testing.T, q *line) {
+	inLine(t, 3, func(t *testing.T, q *localQueue) {
 		q.leave[0]()
 		require.ErrorIs(t, result(t, q.waiters[0]).Err, context.Canceled)
 		// The next one asks at once: a wake-up may have come for the head while it left. The head
@@ -138,7 +138,7 @@ func TestHeadThatLeavesPromotesTheNext(t *testing.T) {
 
 func TestWaiterThatLeavesFromTheMiddleCostsNothing(t *testing.T) {
 	t.Parallel()
-	inLine(t, 3, func(t *testing.T, q *line) {
+	inLine(t, 3, func(t *testing.T, q *localQueue) {
 		q.leave[1]()
 		err := result(t, q.waiters[1]).Err
 		require.ErrorIs(t, err, context.Canceled)
@@ -152,7 +152,7 @@ func TestWaiterThatLeavesFromTheMiddleCostsNothing(t *testing.T) {
 
 func TestNothingIsSubscribedSoonAfterTheLastWaiterLeft(t *testing.T) {
 	t.Parallel()
-	inLine(t, 3, func(t *testing.T, q *line) {
+	inLine(t, 3, func(t *testing.T, q *localQueue) {
 		for _, leave := range q.leave {
 			leave()
 		}

@@ -81,7 +81,7 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 //   - [ErrNotAcquired] and ctx's error, in one, if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
 //   - [ErrLost] if ctx's owner held the lock and Redis says that it no longer does;
-//   - [ErrUpgrade] if this is a write lock, and ctx's owner holds the read lock and not this one;
+//   - [ErrUpgrade] if ctx's owner only reads and asks to write; [ErrReentry] if it cannot nest;
 //   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
 //     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
@@ -163,7 +163,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.client.refused(l, r.Refusal)
+	l.client.reportRefusal(l, r.Refusal)
 	for _, a := range acquisitions {
 		if a.lock.name == l.name && l.frees(a.lock, r.Held) {
 			a.lose(errForced)
@@ -175,8 +175,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 // errForced is the reason of a loss by this client's own ForceUnlock.
 var errForced = errors.New("force-unlocked")
 
-// frees reports whether a ForceUnlock that found the lock held or not has freed another lock of the
-// same name as well. A read-write lock and others do not know each other's entries.
+// frees reports whether a ForceUnlock of l, which found it held or not, has freed other as well, a
+// lock of the same name. A read-write lock and others do not know each other's entries.
 func (l *Lock) frees(other *Lock, held bool) bool {
 	switch {
 	case l.sharesKey != other.sharesKey:

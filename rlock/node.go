@@ -19,8 +19,8 @@ type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
 	if !l.batched {
-		return nil, invalid("lock %q is not a plain one: a queue, read holds and tokens mean "+
-			"nothing on a quorum: use Client.NewLock", l.name)
+		return nil, invalid("lock %q is not a plain one, and no other kind works on a quorum: "+
+			"use Client.NewLock", l.name)
 	}
 	return node{l}, l.invalid
 }
@@ -60,12 +60,12 @@ func (n node) Release(owner string) (lua.Released, error) {
 		return n.kind.release(ctx, owner, 0, offer{})
 	})
 	if err == nil {
-		n.client.refused(n.Lock, released.Refusal)
+		n.client.reportRefusal(n.Lock, released.Refusal)
 	}
 	return released, err
 }
 
-// timed sends a command, and records how long a reply took; an error may be local, and quick.
+// timed sends a command and records how long the reply took; not for an error, which may be local.
 func timed[T any](n node, command func(context.Context) (T, error)) (T, error) {
 	sent := time.Now()
 	reply, err := command(context.Background())
@@ -88,7 +88,8 @@ func (n node) Subscribe() *pubsub.Subscription {
 	return n.client.transport.Subscribe(to)
 }
 
-func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part) hooks.NodeHold {
+func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part,
+) hooks.NodeAcquisition {
 	c := n.client
 	// A separate session: no other call ever uses it.
 	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})

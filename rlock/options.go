@@ -41,11 +41,11 @@ const (
 type HandOver int
 
 const (
-	// HandOverAnywhere gives the lock to the next waiter of this process, for at most 16 times and
-	// 100 ms if others wait elsewhere, or to the one that has waited longest in any process of this
-	// library. When others listen, such as clients of Redisson, and in any case after 16 hand-overs
-	// and 100 ms, or 4 and a second, it is announced to all instead, as by Redisson. On a cluster
-	// this needs sharded channels.
+	// HandOverAnywhere gives the lock to the next waiter of this process or, if others wait
+	// elsewhere and it was handed over here 16 times or for 100 ms, to the one that has waited
+	// longest in any process of this library. The release is announced to all instead, as by
+	// Redisson, if others listen, such as clients of Redisson, and once after 16 hand-overs and
+	// 100 ms, or 4 and a second. On a cluster this needs sharded channels.
 	HandOverAnywhere HandOver = iota
 	// HandOverLocal gives the lock to waiters of this process only.
 	HandOverLocal
@@ -73,9 +73,8 @@ type Options struct {
 	// not wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking.
-	// If its wait has a limit, that is used instead. At least 10 s. Defaults to 5 min, as in
-	// Redisson.
+	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking. If
+	// its wait has a limit, that is used instead. At least 10 s. Defaults to 5 min, as in Redisson.
 	FairWindow time.Duration
 
 	// WriterPreference orders the readers and writers of read-write locks. Defaults to

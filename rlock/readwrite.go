@@ -74,7 +74,7 @@ func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
 func (k read) waiting(r request) waiting {
 	queue := queueName{"read", k.name}
 	if r.beside {
-		queue.kind = r.owner // the other readers wait for this owner
+		queue.waiters = r.owner // the other readers wait for this owner
 	}
 	return queue.waiting(lua.RWChannel(k.name))
 }

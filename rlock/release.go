@@ -169,7 +169,7 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Now().Before(a.lease.Deadline())
 	if r.Held || earlier {
-		a.client.refused(a.lock, r.Refusal)
+		a.client.reportRefusal(a.lock, r.Refusal)
 		if left == 0 {
 			a.step(confirm)
 			a.endReads(r)
@@ -249,8 +249,8 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 	}
 }
 
-// refused logs, once per client, that a release was not announced.
-func (c *Client) refused(l *Lock, refusal string) {
+// reportRefusal logs, once per client, that a release was not announced.
+func (c *Client) reportRefusal(l *Lock, refusal string) {
 	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
 		c.warn("holdfast: a lock was released, but Redis refused to announce it: waiters notice "+
 			"when its lease would have ended, or within 5 s; allow the channel in the ACL",

@@ -39,24 +39,24 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	return outcomes, c.renewAll(ctx, slices.Collect(maps.Values(commands)))
 }
 
-// renewAll sends one command for each part, all at the same time.
-func (c *Client) renewAll(ctx context.Context, parts [][]renewal) error {
-	if len(parts) == 1 {
-		return c.renewPart(ctx, parts[0])
+// renewAll sends one command for each chunk, all at the same time.
+func (c *Client) renewAll(ctx context.Context, chunks [][]renewal) error {
+	if len(chunks) == 1 {
+		return c.renewChunk(ctx, chunks[0])
 	}
 	var calls sync.WaitGroup
-	failures := make([]error, len(parts))
-	for n, part := range parts {
-		calls.Go(func() { failures[n] = c.renewPart(ctx, part) })
+	failures := make([]error, len(chunks))
+	for n, chunk := range chunks {
+		calls.Go(func() { failures[n] = c.renewChunk(ctx, chunk) })
 	}
 	calls.Wait()
 	return cmp.Or(failures...)
 }
 
-// renewPart renews leases that share a slot and a mode, with one command.
-func (c *Client) renewPart(ctx context.Context, part []renewal) error {
-	renewals := make([]lua.Held, len(part))
-	for i, r := range part {
+// renewChunk renews leases that share a slot and a mode, with one command.
+func (c *Client) renewChunk(ctx context.Context, chunk []renewal) error {
+	renewals := make([]lua.Held, len(chunk))
+	for i, r := range chunk {
 		renewals[i] = r.lock.held(r.owner)
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
@@ -64,15 +64,15 @@ func (c *Client) renewPart(ctx context.Context, part []renewal) error {
 		return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
 	}, func([]bool, error) {})
 	var refusal *ServerError
-	if len(part) > 1 && errors.As(err, &refusal) &&
+	if len(chunk) > 1 && errors.As(err, &refusal) &&
 		(refusal.Code == "TRYAGAIN" || refusal.Code == lua.HalfMoved) {
 		// The locks are on both sides of a slot that moves, perhaps for long: find them one by one.
-		return c.renewAll(ctx, slices.Collect(slices.Chunk(part, 1)))
+		return c.renewAll(ctx, slices.Collect(slices.Chunk(chunk, 1)))
 	}
 	if err != nil {
 		return err
 	}
-	for i, r := range part {
+	for i, r := range chunk {
 		*r.outcome = watchdog.Gone
 		if held[i] {
 			*r.outcome = watchdog.Held

@@ -12,7 +12,7 @@ import (
 // no reply: that may be under way, and would release this one, because both have the name of the
 // write hold in Redis. While the owner writes, it lets nobody else in; then the read hold ends.
 var errUnconfirmed = errors.New(
-	"an earlier release by the same owner, which got no reply, has taken it or may still do so")
+	"an earlier release by the same owner, which got no reply, has removed it or may still do so")
 
 // count adds more to the unconfirmed releases of an owner's read holds.
 func (ow *owned) count(owner string, more int) {
@@ -85,7 +85,7 @@ func (a *acquisition) endUntrusted() {
 	}
 }
 
-// kept reports whether Redis may keep it beyond its time: the writer field of one that still reads.
+// kept reports whether Redis may keep it for longer: the write field of an owner that still reads.
 func (cu cleanup) kept() bool {
 	if cu.session == nil || cu.lock.mode == sharedMode {
 		return false

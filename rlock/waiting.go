@@ -30,14 +30,14 @@ func (at *attempt) wait() (*Hold, error) {
 			defer c.queues.EndTry(how.queue)
 			return at.finish(hold, err)
 		}
-		if w, resumed = at.join(how, true); w.First {
+		if w, resumed = at.join(how, true); w.JoinedAsHead {
 			at.learn(w.Queue(), true)
 		}
 	}
 	if first {
 		c.queues.EndTry(how.queue)
 	}
-	return at.queue(how, w, w.First && (at.sent.IsZero() || resumed))
+	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
 }
 
 // join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
@@ -67,10 +67,10 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	})
 }
 
-// queue waits until it is granted the lock. As the head it asks whenever there is a reason to.
+// queue waits for the lock in its local queue. As the head it asks whenever there is a reason to.
 func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	var grant waitqueue.Grant
-	q, head, reason := w.Queue(), w.First, waitqueue.Paused
+	q, head, reason := w.Queue(), w.JoinedAsHead, waitqueue.Paused
 	if ask {
 		reason = waitqueue.Retry
 	}
@@ -164,7 +164,7 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 	reason, grant := w.Park(&at.budget, pause, wake)
 	if reason == waitqueue.Paused && sub != nil {
 		if left := sub.Advice(); left > 0 {
-			// A lease began by a hand-over that only its owner was told of.
+			// A hand-over began a lease. Other waiters are told only when to ask again.
 			over := time.Now().Add(time.Duration(left) * time.Millisecond)
 			q.Do(func(kn *known) {
 				if over.Before(kn.askAt) {

@@ -27,8 +27,8 @@ type batch struct {
 // errNoOutcome is the error of a call that left leases unknown and returned no error.
 var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 
-// add queues b by its due time, behind batches that are due at the same time. A batch that failed
-// then is behind all of this tick and before those of later ticks: neither starves the other.
+// add queues b by its due time, behind batches that are due at the same time. A failed batch is
+// then behind all of this tick and before those of later ticks: neither starves the other.
 func (r *round) add(b *batch) {
 	i := len(r.queue)
 	for i > 0 && r.queue[i-1].due > b.due {
@@ -47,7 +47,7 @@ func (b *batch) prune(t time.Duration) (empty bool) {
 	return len(b.leases) == 0
 }
 
-// delay returns how long b waits after a failure: from lease/300 to lease/30, but at least 5 ms.
+// delay draws b's pause after a failure: below lease/300, later lease/30, or 5 ms if that is more.
 func (b *batch) delay(lease time.Duration) time.Duration {
 	const shortest = 5 * time.Millisecond
 	return b.tries.Within(max(shortest, lease/300), max(shortest, lease/30))

@@ -79,7 +79,7 @@ type Node interface {
 	CleanUp(owner string, until time.Time)
 	// Hold keeps what Acquire acquired until its deadline, or until it is dropped if it is renewed.
 	// It returns nil if the client is closed.
-	Hold(owner string, as owner.Token, deadline time.Time, p Part) NodeHold
+	Hold(owner string, as owner.Token, deadline time.Time, p Part) NodeAcquisition
 	Subscribe() *pubsub.Subscription // to releases
 }
 
@@ -89,8 +89,8 @@ type Part interface {
 	Renewed()           // called after each renewal
 }
 
-// NodeHold is the acquisition on one node.
-type NodeHold interface {
+// NodeAcquisition is the acquisition on one node.
+type NodeAcquisition interface {
 	Deadline() time.Time
 	// Extended notes that Redis has extended the lock, which can be trusted until deadline.
 	Extended(deadline time.Time)

@@ -93,14 +93,11 @@ func (t *Transport) open(sharded bool) {
 // Ready makes sure that the topology and the kind of channels are known. It asks a cluster until
 // that has replied once, and blocks for that. Elsewhere there is nothing to ask.
 func (t *Transport) Ready(ctx context.Context) error {
-	if t.isReady() {
+	if t.cluster == nil || t.hub.Load() != nil && t.cluster.ranges.Load() != nil {
 		return nil
 	}
 	t.asking.Lock()
 	defer t.asking.Unlock()
-	if t.isReady() {
-		return nil
-	}
 	if _, err := t.cluster.master(ctx, 0, false); err != nil && !errors.Is(err, errUnassigned) {
 		return lua.Classify(err)
 	}
@@ -116,10 +113,6 @@ func (t *Transport) Ready(ctx context.Context) error {
 		t.open(!unknown)
 	}
 	return nil
-}
-
-func (t *Transport) isReady() bool {
-	return t.cluster == nil || t.hub.Load() != nil && t.cluster.ranges.Load() != nil
 }
 
 // Clustered reports whether the Redis is a cluster.
@@ -175,7 +168,7 @@ func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	return nil
 }
 
-// Resume continues a subscription that ended a moment ago; it returns nil if there is none.
+// Resume subscribes to a channel that is listened to with its paired channels; else it returns nil.
 func (t *Transport) Resume(to pubsub.Topic) *pubsub.Subscription {
 	if hub := t.hub.Load(); hub != nil {
 		return hub.Resume(to)
@@ -240,7 +233,7 @@ func (t *Transport) Forbid(refusal, outcome error) {
 		lua.NoCommand: "this server refuses scripts a command that hand-overs need, such as TIME",
 	}[of.Code]
 	if why != "" && t.forbidden.CompareAndSwap(false, true) {
-		t.options.Warn("holdfast: "+why+", so locks are announced to all who wait; "+
+		t.options.Warn("holdfast: "+why+", so releases are announced to all waiters; "+
 			"see \"Permissions\" in the README, or set Options.HandOver to HandOverNone",
 			"refusal", of.Message)
 	}

@@ -12,10 +12,10 @@ type Backoff struct {
 	Failures int // delays drawn so far
 }
 
-// Next returns a delay from 10 ms up to 1 s.
+// Next returns a delay whose upper bound grows from 10 ms to 1 s.
 func (bo *Backoff) Next() time.Duration { return bo.Within(10*time.Millisecond, time.Second) }
 
-// Within returns a delay that starts at first and grows up to longest.
+// Within returns a delay whose upper bound starts at first and grows up to longest.
 func (bo *Backoff) Within(first, longest time.Duration) time.Duration {
 	bo.delay = min(max(2*bo.delay, first), longest)
 	bo.Failures++

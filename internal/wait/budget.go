@@ -119,7 +119,7 @@ func (b *Budget) Left(d time.Duration) time.Duration {
 func (b *Budget) Wait(wake <-chan struct{}) bool { return b.Sleep(Unlimited, wake, nil) }
 
 // Sleep blocks for d, or until one of the channels fires; either may be nil. It returns false if
-// the budget ended first, and true if wake has fired as well.
+// the budget ended first. If wake has fired before the call, it returns true at once.
 func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	if Fired(wake) {
 		return true

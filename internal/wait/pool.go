@@ -9,12 +9,12 @@ import (
 // Workers limits the jobs of a [Pool] that run at a time.
 const Workers = 64
 
-// Task is the work of a [Job]. It is an interface, so that a call needs no closure. Run makes the
+// Runner is the work of a [Job]. It is an interface, so that a call needs no closure. Run makes the
 // call and handles its outcome. It may block for as long as the server does not reply, and may use
 // the pool. It must return: nobody recovers a panic or runtime.Goexit.
-type Task interface{ Run() }
+type Runner interface{ Run() }
 
-// Func is a function that is a [Task].
+// Func is a function that is a [Runner].
 type Func func()
 
 // Run calls f.
@@ -23,7 +23,7 @@ func (f Func) Run() { f() }
 // Job is one call to the server. Give it to one pool, once, and neither change nor reuse it after
 // that: the pool still reads it for a moment after its task has returned.
 type Job struct {
-	Task    Task
+	Runner  Runner
 	Timeout time.Duration // how long it may run before the server counts as stalled
 
 	// Guarded by the mutex of the pool.
@@ -121,7 +121,7 @@ func (p *Pool) run() {
 		p.running = append(p.running, j)
 		j.state, j.started = running, time.Now()
 		p.mu.Unlock()
-		j.Task.Run()
+		j.Runner.Run()
 		p.mu.Lock()
 		i := slices.Index(p.running, j)
 		p.running = slices.Delete(p.running, i, i+1)

@@ -21,7 +21,7 @@ func BenchmarkAnsweredCall(b *testing.B) {
 		w := wait.NewPool(goroutine)
 		b.ReportAllocs()
 		for b.Loop() {
-			w.Do(&wait.Job{Task: wait.Func(run), Timeout: time.Second})
+			w.Do(&wait.Job{Runner: wait.Func(run), Timeout: time.Second})
 			<-answered
 		}
 	})
@@ -41,7 +41,7 @@ func BenchmarkParallelDo(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			w.Do(&wait.Job{Task: wait.Func(run), Timeout: time.Second})
+			w.Do(&wait.Job{Runner: wait.Func(run), Timeout: time.Second})
 		}
 	})
 }
@@ -54,11 +54,11 @@ func BenchmarkWithdrawnCall(b *testing.B) {
 	b.Cleanup(func() { close(answer) })
 	hang := func() { <-answer }
 	for range 10 * wait.Workers {
-		w.Do(&wait.Job{Task: wait.Func(hang), Timeout: time.Second})
+		w.Do(&wait.Job{Runner: wait.Func(hang), Timeout: time.Second})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		c := &wait.Job{Task: wait.Func(hang), Timeout: time.Second}
+		c := &wait.Job{Runner: wait.Func(hang), Timeout: time.Second}
 		w.Do(c)
 		w.Stalled()
 		w.Withdraw(c)

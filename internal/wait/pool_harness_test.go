@@ -55,7 +55,7 @@ type request struct {
 func (s *server) newRequest(timeout time.Duration, begun func()) *request {
 	r := &request{reply: make(chan struct{})}
 	r.Timeout = timeout
-	r.Task = wait.Func(func() {
+	r.Runner = wait.Func(func() {
 		s.busy.Add(1)
 		defer s.busy.Add(-1)
 		r.runs.Add(1)

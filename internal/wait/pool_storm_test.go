@@ -28,7 +28,7 @@ func storm(t *testing.T, g *goroutines, at func(call int64)) (accepted int64) {
 		all.Go(func() {
 			for j := range each {
 				at(made.Add(1))
-				c := &wait.Job{Timeout: time.Second, Task: wait.Func(func() {
+				c := &wait.Job{Timeout: time.Second, Runner: wait.Func(func() {
 					now := busy.Add(1)
 					defer busy.Add(-1)
 					for most := busiest.Load(); now > most && !busiest.CompareAndSwap(most, now); most = busiest.Load() {

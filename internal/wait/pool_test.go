@@ -38,7 +38,7 @@ func TestServerThatHangsKeepsNothingOfAWithdrawnCall(t *testing.T) {
 		calls := make([]*wait.Job, 100)
 		withdrawn := make([]weak.Pointer[wait.Job], len(calls))
 		for i := range calls {
-			calls[i] = &wait.Job{Task: wait.Func(func() {}), Timeout: time.Second}
+			calls[i] = &wait.Job{Runner: wait.Func(func() {}), Timeout: time.Second}
 			withdrawn[i] = weak.Make(calls[i])
 			require.True(t, s.pool.Do(calls[i]))
 		}

@@ -51,7 +51,7 @@ func TestEitherRunOrWithdrawWins(t *testing.T) {
 	for i := range calls {
 		// without a lock: the race detector checks that the loser comes after the winner
 		ran := false
-		c := &wait.Job{Task: wait.Func(func() { ran = true }), Timeout: time.Second}
+		c := &wait.Job{Runner: wait.Func(func() { ran = true }), Timeout: time.Second}
 		require.True(t, w.Do(c))
 		var all sync.WaitGroup
 		var withdrawn [withdrawers]bool

@@ -11,7 +11,7 @@ const longestStreak, longestStreakTime = 16, 100 * time.Millisecond
 // Streak counts how often and for how long a lock was handed over: within this process, and in all.
 // It belongs to the lock and not to the queue, which may be empty for a moment.
 type Streak struct {
-	Count     int       // hand-overs since the lock was free, without those that count as Here
+	Count     int       // hand-overs since the lock was free, but not to a First successor
 	Began     int64     // the first one, by the server's clock in milliseconds; 0 if not noted
 	Here      int       // hand-overs within this process since the lock came to it
 	HereSince time.Time // zero if there was none
@@ -27,7 +27,7 @@ type Grant struct {
 	Streak Streak
 }
 
-// Message says that a release in another process has granted the lock to a registration.
+// Message says that a release, perhaps in another process, has granted the lock to a registration.
 type Message struct {
 	Owner  string
 	Ticket Ticket
@@ -35,7 +35,7 @@ type Message struct {
 	Streak Streak
 }
 
-// Offer is a release under way.
+// Offer names the successor of a release that is under way.
 type Offer[Name comparable, Data any] struct {
 	Streak    Streak              // of the lock, until now
 	Successor *Waiter[Name, Data] // whom to give the lock to; nil if there is none
@@ -66,8 +66,8 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	return o
 }
 
-// After returns the successor's streak, by a release that was sent at the given time. began is its
-// Streak.Began if noted. What comes first within the process has other bounds, and is not in Count.
+// After returns the streak once the successor holds the lock, by a release sent at the given time.
+// began is Streak.Began if noted. Count leaves out hand-overs to a First successor.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.Streak
 	if !o.First {
@@ -75,13 +75,13 @@ func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 		s.Began = cmp.Or(s.Began, began)
 	}
 	if !o.First || s.HereSince.IsZero() {
-		s.Here, s.HereSince = 0, sent // not first means that nobody waits elsewhere
+		s.Here, s.HereSince = 0, sent // nobody waits elsewhere, or the successor would not be next
 	}
 	s.Here++
 	return s
 }
 
-// Release is the result of a release with an offer.
+// Release says how a release with an offer ended.
 type Release struct {
 	Outcome Outcome
 	Sent    time.Time
@@ -134,7 +134,7 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	return false
 }
 
-// readMessages handles messages once the ticket of the waiter is certain. qs.mu must be held.
+// readMessages handles messages once the ticket of the waiter is certain. Queues.mu must be held.
 func (w *Waiter[Name, Data]) readMessages() {
 	if w.state.asking() || w.state == Offered {
 		return
@@ -166,7 +166,7 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 }
 
 // Ask notes that the waiter sends a request, and reports whether that may register it: registers is
-// set, and the waiter hears grants or may be registered, which the request ends if it succeeds.
+// set, and the waiter hears grants, or may be registered, which only such a request can end.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()

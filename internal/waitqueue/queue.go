@@ -75,7 +75,7 @@ func (qs *Queues[Name, Data]) Join(
 		qs.byName[name] = q
 		qs.slot(name).queues.Add(1)
 	}
-	w := &Waiter[Name, Data]{Owner: owner, Lease: lease, First: q.waiters.Len() == 0, queue: q,
+	w := &Waiter[Name, Data]{Owner: owner, Lease: lease, JoinedAsHead: q.waiters.Len() == 0, queue: q,
 		refusals: q.refusals, wake: make(chan struct{}, 1), state: Waiting}
 	if q.refused {
 		w.refusals--
@@ -111,9 +111,9 @@ func (q *Queue[Name, Data]) Answered(refused bool) {
 
 // Waiter is one caller in a queue. Others only read the exported fields, which do not change.
 type Waiter[Name comparable, Data any] struct {
-	Owner string
-	Lease time.Duration // of the lock that it is given
-	First bool          // it was at the head from the start
+	Owner        string
+	Lease        time.Duration // of the lock that it is given
+	JoinedAsHead bool
 
 	queue    *Queue[Name, Data]
 	element  *list.Element
@@ -131,14 +131,14 @@ type Waiter[Name comparable, Data any] struct {
 	late       bool      // a release that names it may still be executed at any time
 }
 
-// Remains tells what a departing waiter may leave on the server: the lock, or a registration.
+// Remains says what a caller may have left on the server: the lock, a registration, a queue entry.
 type Remains uint8
 
 // In ascending order.
 const (
 	Nothing Remains = iota
 	Something
-	Late // also by a release that may still be executed at any time
+	Late // also by a command that may still be executed at any time
 )
 
 // Queue returns the queue of the waiter.

@@ -54,7 +54,7 @@ func (w *Waiter[Name, Data]) woken() Reason {
 	return reason
 }
 
-// giveGrant gives the waiter the lock: at once, or when its request is over. qs.mu must be held.
+// giveGrant gives the waiter the lock: at once, or after its request. Queues.mu must be held.
 func (w *Waiter[Name, Data]) giveGrant(g Grant) {
 	if w.state == Granted {
 		return
