@@ -14,7 +14,9 @@ func ExampleAcquireBatch() {
 	defer disconnect()
 	ctx := context.Background()
 
-	for _, transfer := range [][3]string{{"client:1", "account:7", "account:8"}, {"client:2", "account:9", "account:8"}} {
+	for _, transfer := range [][3]string{
+		{"client:1", "account:7", "account:8"}, {"client:2", "account:9", "account:8"},
+	} {
 		owner, accounts := transfer[0], transfer[1:]
 		var requests []lua.BatchPart
 		for _, account := range accounts {

@@ -80,8 +80,10 @@ func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 		"no expiry":                {user("-pexpire"), "NOPERM"},
 		"no expiry, no DEL":        {user("-pexpire", "-del"), "NOPERM"},
 		"no read":                  {user("-hgetall"), "NOPERM"},
-		"no replicas":              {command("CONFIG", "SET", "min-replicas-to-write", "1"), "NOREPLICAS"},
-		"no master":                {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
+		"no replicas": {
+			command("CONFIG", "SET", "min-replicas-to-write", "1"), "NOREPLICAS",
+		},
+		"no master": {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
 	}
 	if rulesPerKey(t, redistest.Start(t)) {
 		maps.Copy(refusals, map[string]refusal{
@@ -98,7 +100,9 @@ func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, order := range [][]string{{north, middle, south}, {south, middle, north}, {middle, south, north}} {
+			for _, order := range [][]string{
+				{north, middle, south}, {south, middle, north}, {middle, south, north},
+			} {
 				s, c := startAs(t)
 				// The lease is longer than wanted: a refusal after this lock's count is not about
 				// its own lease.

@@ -12,8 +12,10 @@ import (
 func TestUnexpectedReplyToABatchAcquireIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	for _, reply := range []string{
-		"+OK\r\n", ":1\r\n", "*0\r\n", "*1\r\n:0\r\n", "*3\r\n:0\r\n:1\r\n:1\r\n", "*2\r\n+a\r\n$-1\r\n", "*2\r\n:-1\r\n$-1\r\n",
-		"*2\r\n:2\r\n$-1\r\n", "*2\r\n:0\r\n:1\r\n", "*2\r\n:0\r\n*2\r\n:1\r\n+a\r\n", "*2\r\n:0\r\n*3\r\n+a\r\n+a\r\n:1\r\n",
+		"+OK\r\n", ":1\r\n", "*0\r\n", "*1\r\n:0\r\n", "*3\r\n:0\r\n:1\r\n:1\r\n",
+		"*2\r\n+a\r\n$-1\r\n", "*2\r\n:-1\r\n$-1\r\n",
+		"*2\r\n:2\r\n$-1\r\n", "*2\r\n:0\r\n:1\r\n", "*2\r\n:0\r\n*2\r\n:1\r\n+a\r\n",
+		"*2\r\n:0\r\n*3\r\n+a\r\n+a\r\n:1\r\n",
 	} {
 		f.says(reply)
 		index, holder, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))
@@ -34,7 +36,9 @@ func TestUnexpectedReplyToABatchReleaseIsAnUnknownOutcome(t *testing.T) {
 			"%q", reply)
 		require.Nil(t, parts)
 	}
-	for _, part := range []string{":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "*2\r\n+a\r\n+\r\n", "*2\r\n:1\r\n*0\r\n"} {
+	for _, part := range []string{
+		":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "*2\r\n+a\r\n+\r\n", "*2\r\n:1\r\n*0\r\n",
+	} {
 		f.says("*2\r\n" + part + "*2\r\n:1\r\n+\r\n")
 		parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(south, me, 0))
 		require.Contains(t, requireError(t, parts[0].Err, lua.ClassUnknown, "").Message,
@@ -47,13 +51,15 @@ func TestUnexpectedReplyToABatchReleaseIsAnUnknownOutcome(t *testing.T) {
 func TestRefusalOfEachReleaseIsClassifiedOnEveryVersion(t *testing.T) {
 	f, c := startFake(t)
 	for message, code := range map[string]string{
-		"@user_script: 18: -READONLY You can't write against a read only replica.":                         "READONLY",
-		"READONLY You can't write against a read only replica.":                                            "READONLY",
-		"@user_script: 18: The user executing the script can't run this command or subcommand":             "NOPERM",
-		"NOPERM ACL failure in script: User app has no permissions to run the 'hdel' command":              "NOPERM",
-		"WRONGTYPE Operation against a key holding the wrong kind of value":                                "WRONGTYPE",
-		"ERR The user executing the script can't access at least one of the keys mentioned in the command": "NOPERM",
-		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.": "MISCONF",
+		"@user_script: 18: -READONLY You can't write against a read only replica.": "READONLY",
+		"READONLY You can't write against a read only replica.":                    "READONLY",
+		"WRONGTYPE Operation against a key holding the wrong kind of value":        "WRONGTYPE",
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable " +
+			"to persist to disk.": "MISCONF",
+		"@user_script: 18: The user executing the script can't run this command or subcommand": "NOPERM",
+		"NOPERM ACL failure in script: User app has no permissions to run the 'hdel' command":  "NOPERM",
+		"ERR The user executing the script can't access at least one of the keys " +
+			"mentioned in the command": "NOPERM",
 	} {
 		f.says("*2\r\n-" + message + "\r\n*2\r\n:1\r\n+NOPERM no channel\r\n")
 		parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(south, me, 0))

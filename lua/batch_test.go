@@ -46,7 +46,9 @@ func TestEmptyBatchTakesNothing(t *testing.T) {
 }
 
 func TestBatchTakesNothingWhenOneLockIsHeld(t *testing.T) {
-	for name, left := range map[string]time.Duration{"with a lease": lease, "without expiry": lua.NoExpiry} {
+	for name, left := range map[string]time.Duration{
+		"with a lease": lease, "without expiry": lua.NoExpiry,
+	} {
 		for index := range 3 {
 			t.Run(name, func(t *testing.T) {
 				s, c := start(t)

@@ -147,7 +147,8 @@ func ExampleClassify() {
 	defer disconnect()
 	ctx := context.Background()
 
-	if err := client.Do(ctx, client.B().Set().Key("order:42").Value("a string").Build()).Error(); err != nil {
+	set := client.B().Set().Key("order:42").Value("a string").Build()
+	if err := client.Do(ctx, set).Error(); err != nil {
 		panic(err)
 	}
 	err := lua.Classify(client.Do(ctx, client.B().Hlen().Key("order:42").Build()).Error())

@@ -145,7 +145,9 @@ func TestRegistrationsMoveWithTheSlot(t *testing.T) {
 }
 
 func TestKeysAndChannelsOfAHandOverShareTheSlotOfTheLock(t *testing.T) {
-	for _, key := range []string{waiters, present, lua.AnnouncementChannel(lock), present + ":" + far} {
+	for _, key := range []string{
+		waiters, present, lua.AnnouncementChannel(lock), present + ":" + far,
+	} {
 		require.Equal(t, lua.Slot(lock), lua.Slot(key), key)
 	}
 	require.Subset(t, lua.Related(lock), []string{waiters, present})

@@ -21,10 +21,11 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 		waiting  []string
 		commands []string
 	}{
-		"to nobody":           {plain, lua.HandOver{}, nil, []string{"hdel", "publish"}},
-		"nobody waits":        {plain, toAll, nil, []string{"hdel", "zpopmin", "publish"}},
-		"to the next":         {plain, toNext(true), nil, []string{"hdel", "zrem", "hset", "pexpire"}},
-		"to the next, fenced": {fenced, nextFenced, nil, []string{"hdel", "zrem", "incr", "get", "hset", "pexpire"}},
+		"to nobody":    {plain, lua.HandOver{}, nil, []string{"hdel", "publish"}},
+		"nobody waits": {plain, toAll, nil, []string{"hdel", "zpopmin", "publish"}},
+		"to the next":  {plain, toNext(true), nil, []string{"hdel", "zrem", "hset", "pexpire"}},
+		"to the next, fenced": {fenced, nextFenced, nil,
+			[]string{"hdel", "zrem", "incr", "get", "hset", "pexpire"}},
 		"to the next, after others": {plain, toNext(false), nil,
 			[]string{"hdel", "zpopmin", "time", "pubsub", "zrem", "hset", "pexpire"}},
 		"to another": {plain, toAll, []string{older},
@@ -32,10 +33,12 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 		"to another, fenced": {fenced, toAll, []string{older},
 			[]string{"hdel", "zpopmin", "time", "pubsub", "incr", "get", "hset", "pexpire", "publish"}},
 		"to another, before the next": {plain, toNext(false), []string{older},
-			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish", "pexpire", "time", "zadd", "pexpire"}},
+			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish",
+				"pexpire", "time", "zadd", "pexpire"}},
 		"to another, before the next with its registration": {
 			plain, toNext(false), []string{older, next},
-			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish", "pexpire", "zscore"}},
+			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish",
+				"pexpire", "zscore"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)

@@ -46,7 +46,8 @@ func ExampleParseGrant() {
 	defer stop()
 	listener.SetPubSubHooks(
 		rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { messages <- m.Message }})
-	if err := listener.Do(ctx, listener.B().Subscribe().Channel(channels...).Build()).Error(); err != nil {
+	subscribe := listener.B().Subscribe().Channel(channels...).Build()
+	if err := listener.Do(ctx, subscribe).Error(); err != nil {
 		panic(err)
 	}
 

@@ -118,7 +118,9 @@ func TestRefusedReleaseLeavesTheLockAndTheRegistrations(t *testing.T) {
 }
 
 func TestWaiterWithoutPermissionForItsRegistrationIsRefused(t *testing.T) {
-	for _, rules := range [][]string{{"-zadd"}, {"-zscore"}, {"-pexpire"}, {"-time"}, {"resetkeys", "~" + lock}} {
+	for _, rules := range [][]string{
+		{"-zadd"}, {"-zscore"}, {"-pexpire"}, {"-time"}, {"resetkeys", "~" + lock},
+	} {
 		t.Run(rules[0], func(t *testing.T) {
 			s, c := startAs(t, rules...)
 			hold(t, s, lock, me, "1", lease)

@@ -103,7 +103,9 @@ func TestFencedReleaseThatMeetsAPlainRegistrationDoesNotCount(t *testing.T) {
 
 func TestFencedLockWhoseCounterIsBrokenIsReleasedAndAnnounced(t *testing.T) {
 	for name, write := range map[string][]string{
-		"a text": {"SET", counter, "a page"}, "at its end": {"SET", counter, "9223372036854775807"}, "a list": {"RPUSH", counter, "a"},
+		"a text":     {"SET", counter, "a page"},
+		"at its end": {"SET", counter, "9223372036854775807"},
+		"a list":     {"RPUSH", counter, "a"},
 	} {
 		for to, p := range map[string]lua.HandOver{
 			"others": toAll,

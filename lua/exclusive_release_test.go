@@ -244,7 +244,11 @@ func TestLockIsHandedOverUntilTheStreakIsLongInCountAndTime(t *testing.T) {
 	for name, of := range map[string]struct {
 		streak int
 		since  time.Duration
-	}{"often": {19, 200 * time.Millisecond}, "for long": {14, time.Minute}, "seldom": {3, 200 * time.Millisecond}} {
+	}{
+		"often":    {19, 200 * time.Millisecond},
+		"for long": {14, time.Minute},
+		"seldom":   {3, 200 * time.Millisecond},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
@@ -276,7 +280,9 @@ func TestSuccessorThatComesFirstGetsTheLockHoweverLongTheStreak(t *testing.T) {
 }
 
 func TestSuccessorThatComesFirstGetsTheLock(t *testing.T) {
-	for name, others := range map[string]bool{"before others": true, "whether others wait or not": false} {
+	for name, others := range map[string]bool{
+		"before others": true, "whether others wait or not": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			there, here := attend(t, s, far), attend(t, s, near)

@@ -63,7 +63,10 @@ func ExampleFair_Release() {
 	fair := lua.Fair{Lock: "order:42", Counted: true}
 
 	for _, owner := range []string{"client:1", "client:2", "client:3"} {
-		if _, err := fair.Acquire(ctx, client, lua.FairRequest{Owner: owner, Count: 1, Lease: 30 * time.Second, Waits: true, Window: time.Minute}); err != nil {
+		request := lua.FairRequest{
+			Owner: owner, Count: 1, Lease: 30 * time.Second, Waits: true, Window: time.Minute,
+		}
+		if _, err := fair.Acquire(ctx, client, request); err != nil {
 			panic(err)
 		}
 	}
@@ -82,7 +85,10 @@ func ExampleFair_ForceUnlock() {
 	ctx := context.Background()
 	fair := lua.Fair{Lock: "order:42", Counted: true}
 
-	if _, err := fair.Acquire(ctx, client, lua.FairRequest{Owner: "client:1", Count: 1, Lease: 30 * time.Second, Waits: false, Window: 0}); err != nil {
+	request := lua.FairRequest{
+		Owner: "client:1", Count: 1, Lease: 30 * time.Second, Waits: false, Window: 0,
+	}
+	if _, err := fair.Acquire(ctx, client, request); err != nil {
 		panic(err)
 	}
 	for range 2 {
@@ -101,7 +107,10 @@ func ExampleInspectFair() {
 	fair := lua.Fair{Lock: "order:42", Counted: true}
 
 	for _, owner := range []string{"client:1", "client:2", "client:3"} {
-		if _, err := fair.Acquire(ctx, client, lua.FairRequest{Owner: owner, Count: 1, Lease: 30 * time.Second, Waits: true, Window: time.Minute}); err != nil {
+		request := lua.FairRequest{
+			Owner: owner, Count: 1, Lease: 30 * time.Second, Waits: true, Window: time.Minute,
+		}
+		if _, err := fair.Acquire(ctx, client, request); err != nil {
 			panic(err)
 		}
 	}

@@ -23,7 +23,8 @@ func serverTime(t *testing.T, s *redistest.Server) int64 {
 func leaseEnd(t *testing.T, s *redistest.Server, key string) int64 {
 	t.Helper()
 	return s.DoInt(t, "EVAL", `local time = redis.call('TIME')
-		return time[1] * 1000 + math.floor(time[2] / 1000) + math.max(0, redis.call('PTTL', KEYS[1]))`, "1", key)
+		local now = time[1] * 1000 + math.floor(time[2] / 1000)
+		return now + math.max(0, redis.call('PTTL', KEYS[1]))`, "1", key)
 }
 
 // busy is by how many milliseconds the server's notion of a time may differ from the requested one:

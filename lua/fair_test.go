@@ -81,7 +81,9 @@ func requireHolder(t *testing.T, s *redistest.Server, owner string) {
 }
 
 func TestFreeFairLockIsTakenAndLeavesOnlyItsKey(t *testing.T) {
-	for name, take := range map[string]func(*testing.T, rueidis.Client, string) *lua.Holder{"waiting": ask, "once": askOnce} {
+	for name, take := range map[string]func(*testing.T, rueidis.Client, string) *lua.Holder{
+		"waiting": ask, "once": askOnce,
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := start(t)
 			require.Nil(t, take(t, c, me))

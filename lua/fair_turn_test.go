@@ -227,7 +227,9 @@ func TestTurnOfAnEarlierRoundDropsNobody(t *testing.T) {
 			enqueue(t, s, first, serverTime(t, s)+300_000)
 			enqueue(t, s, second, serverTime(t, s)+600_000)
 		},
-		"taken, released and queued again by Redisson": func(t *testing.T, s *redistest.Server, _ rueidis.Client) {
+		"taken, released and queued again by Redisson": func(
+			t *testing.T, s *redistest.Server, _ rueidis.Client,
+		) {
 			s.Do(t, "DEL", fairQueue, fairScores)
 			enqueue(t, s, first, serverTime(t, s)+300_000)
 			enqueue(t, s, second, serverTime(t, s)+600_000)

@@ -145,17 +145,22 @@ func TestFencedAcquireWithoutItsCounterTakesNothingAndGivesAdvice(t *testing.T) 
 		code    string
 		advice  string
 	}{
-		"a text": {func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", counter, "a page") }, "ERR", counter},
-		"at its end": {func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", counter, "9223372036854775807") },
+		"a text": {func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", counter, "a page") },
 			"ERR", counter},
-		"another type": {func(t *testing.T, s *redistest.Server) { s.Do(t, "RPUSH", counter, "a") }, "WRONGTYPE", counter},
-		"out of memory": {func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
-			"OOM", "maxmemory"},
+		"at its end": {func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "SET", counter, "9223372036854775807")
+		}, "ERR", counter},
+		"another type": {func(t *testing.T, s *redistest.Server) { s.Do(t, "RPUSH", counter, "a") },
+			"WRONGTYPE", counter},
+		"out of memory": {func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+		}, "OOM", "maxmemory"},
 		"forbidden": {func(t *testing.T, s *redistest.Server) {
 			s.Do(t, "ACL", "SETUSER", "app", "resetkeys", "~"+lock)
 		}, "NOPERM", "ACL"},
-		"forbidden to count": {func(t *testing.T, s *redistest.Server) { s.Do(t, "ACL", "SETUSER", "app", "-incr") },
-			"NOPERM", "ACL"},
+		"forbidden to count": {func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "ACL", "SETUSER", "app", "-incr")
+		}, "NOPERM", "ACL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, client := startAs(t)

@@ -31,14 +31,22 @@ func TestReadWriteLockWithoutPrecedenceAgreesWithItsModel(t *testing.T) {
 
 func (m *readWriteModel) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"":                   m.requireExclusion,
-		"read":               func(t *rapid.T) { m.read(t, ours.Draw(t, "owner"), rapid.Bool().Draw(t, "waits")) },
-		"read too":           func(t *rapid.T) { m.read(t, ours.Draw(t, "owner"), rapid.Bool().Draw(t, "waits")) },
-		"read again":         m.readAgain,
-		"stop reading":       m.stopReading,
-		"write":              func(t *rapid.T) { m.write(t, ours.Draw(t, "owner"), rapid.Bool().Draw(t, "waits")) },
-		"write again":        m.writeAgain,
-		"stop writing":       func(t *rapid.T) { m.stopWriting(t, ours.Draw(t, "owner"), evenly(0, 1).Draw(t, "number")) },
+		"": m.requireExclusion,
+		"read": func(t *rapid.T) {
+			m.read(t, ours.Draw(t, "owner"), rapid.Bool().Draw(t, "waits"))
+		},
+		"read too": func(t *rapid.T) {
+			m.read(t, ours.Draw(t, "owner"), rapid.Bool().Draw(t, "waits"))
+		},
+		"read again":   m.readAgain,
+		"stop reading": m.stopReading,
+		"write": func(t *rapid.T) {
+			m.write(t, ours.Draw(t, "owner"), rapid.Bool().Draw(t, "waits"))
+		},
+		"write again": m.writeAgain,
+		"stop writing": func(t *rapid.T) {
+			m.stopWriting(t, ours.Draw(t, "owner"), evenly(0, 1).Draw(t, "number"))
+		},
 		"force out":          m.forceOut,
 		"change over":        m.changeOver,
 		"wait for readers":   m.waitForReaders,
@@ -111,7 +119,9 @@ func (m *readWriteModel) read(t *rapid.T, owner string, waits bool) {
 		var err error
 		holder, err = m.lock.AcquireRead(t.Context(), m, owner, number, lease, waits, waited)
 		require.NoError(t, err)
-	}, func() { m.requireHolder(t, m.asksToRead(owner, number, lease, waits, waits && waited), holder) })
+	}, func() {
+		m.requireHolder(t, m.asksToRead(owner, number, lease, waits, waits && waited), holder)
+	})
 }
 
 func (m *readWriteModel) readAgain(t *rapid.T) {

@@ -113,7 +113,10 @@ end
 const snapshotScript = endsScript + `
 local time = redis.call('TIME')
 local found = {time[1] * 1000 + math.floor(time[2] / 1000)}
-local read = {string = {'GET'}, hash = {'HGETALL'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
+local read = {
+  string = {'GET'}, hash = {'HGETALL'}, list = {'LRANGE', 0, -1},
+  zset = {'ZRANGE', 0, -1, 'WITHSCORES'},
+}
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = redis.call('TYPE', key).ok
   local command = read[kind]

@@ -33,7 +33,9 @@ func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 			return plain.ForceUnlock(t.Context(), c, false)
 		},
 	} {
-		for rule, rules := range map[string][]string{"channel": {"resetchannels"}, "command": {"-publish"}} {
+		for rule, rules := range map[string][]string{
+			"channel": {"resetchannels"}, "command": {"-publish"},
+		} {
 			t.Run(name+" without the "+rule, func(t *testing.T) {
 				s, c := startAs(t, rules...)
 				hold(t, s, lock, me, "1", lease)

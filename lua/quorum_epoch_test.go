@@ -92,7 +92,9 @@ func TestEpochOfTheFutureBeginsAnew(t *testing.T) {
 
 func TestEpochOfAnotherProgramIsAnErrorAndStays(t *testing.T) {
 	s, c := start(t)
-	for _, garbage := range []string{"a page", "", "-5", "1e3", "0x10", "inf", "nan", "1790000000000 ", "1790000000000\n"} {
+	for _, garbage := range []string{
+		"a page", "", "-5", "1e3", "0x10", "inf", "nan", "1790000000000 ", "1790000000000\n",
+	} {
 		s.Do(t, "SET", lua.EpochKey, garbage)
 		_, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: 1, Epoch: true})
 		e := requireError(t, err, lua.ClassPermanent, "NOEPOCH")

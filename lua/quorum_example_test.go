@@ -13,7 +13,9 @@ import (
 func ExampleAcquireVote() {
 	ctx := context.Background()
 	votes := map[string]int{}
-	for _, order := range [][]string{{"client:1", "client:2"}, {"client:1", "client:2"}, {"client:2", "client:1"}} {
+	for _, order := range [][]string{
+		{"client:1", "client:2"}, {"client:1", "client:2"}, {"client:2", "client:1"},
+	} {
 		node, disconnect := connect()
 		defer disconnect()
 		for _, owner := range order {

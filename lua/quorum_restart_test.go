@@ -111,7 +111,9 @@ func TestHoldThatARestartBroughtBackIsNotAVoteForItsOwner(t *testing.T) {
 }
 
 func TestNodeThatHidesItsUptimeIsAnErrorWithAdvice(t *testing.T) {
-	for name, rules := range map[string][]string{"INFO": {"-info"}, "the dangerous": {"-@dangerous", "+client"}} {
+	for name, rules := range map[string][]string{
+		"INFO": {"-info"}, "the dangerous": {"-@dangerous", "+client"},
+	} {
 		t.Run("without "+name, func(t *testing.T) {
 			s, c := startAs(t, rules...)
 			for _, d := range []lua.Delay{{For: 1}, {For: time.Hour, Epoch: true}} {

@@ -33,8 +33,12 @@ func TestVoteForAFreeLockLeavesACountOfOneHoweverOften(t *testing.T) {
 }
 
 func TestVoteOfAnotherOwnersLockNamesTheHolder(t *testing.T) {
-	for name, left := range map[string]time.Duration{"with a lease": lease, "without expiry": lua.NoExpiry} {
-		for how, d := range map[string]lua.Delay{"counted": undelayed, "not counted yet": {For: time.Hour, Epoch: true}} {
+	for name, left := range map[string]time.Duration{
+		"with a lease": lease, "without expiry": lua.NoExpiry,
+	} {
+		for how, d := range map[string]lua.Delay{
+			"counted": undelayed, "not counted yet": {For: time.Hour, Epoch: true},
+		} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				s, c := start(t)
 				hold(t, s, lock, other, "3", left)
@@ -106,7 +110,9 @@ func TestRefusedVoteLeavesTheNodeAsItWas(t *testing.T) {
 		"no expiry":            {user("-pexpire"), undelayed, "NOPERM"},
 		"no clock":             {user("-time"), lua.Delay{For: time.Hour, Epoch: true}, "NOPERM"},
 		"no read of the epoch": {user("-get"), lua.Delay{For: time.Hour, Epoch: true}, "NOPERM"},
-		"no epoch":             {user("resetkeys", "~"+lock), lua.Delay{For: time.Hour, Epoch: true}, "NOPERM"},
+		"no epoch": {
+			user("resetkeys", "~"+lock), lua.Delay{For: time.Hour, Epoch: true}, "NOPERM",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startAs(t)

@@ -15,7 +15,8 @@ func ExampleReadWrite_AcquireWrite() {
 	ctx := context.Background()
 
 	lock := lua.ReadWrite{Lock: "page:1", Bound: 30 * time.Second}
-	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true, false); err != nil {
+	_, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true, false)
+	if err != nil {
 		panic(err)
 	}
 	holder, err := lock.AcquireWrite(ctx, client, "client:2", 1, 30*time.Second, true)
@@ -43,7 +44,8 @@ func ExampleReadWrite_ReleaseWrite() {
 	if _, err := lock.AcquireWrite(ctx, client, "client:1", 1, 30*time.Second, true); err != nil {
 		panic(err)
 	}
-	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true, false); err != nil {
+	_, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true, false)
+	if err != nil {
 		panic(err)
 	}
 	released, err := lock.ReleaseWrite(ctx, client, "client:1", 0, "", 0)
@@ -62,10 +64,12 @@ func ExampleReadWrite_ReleaseRead() {
 	ctx := context.Background()
 
 	lock := lua.ReadWrite{Lock: "page:1"}
-	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 10*time.Second, true, false); err != nil {
+	_, err := lock.AcquireRead(ctx, client, "client:1", 1, 10*time.Second, true, false)
+	if err != nil {
 		panic(err)
 	}
-	if _, err := lua.Reenter(ctx, client, lua.Held{Lock: lock.Lock, Owner: "client:1", Read: true}, 2, 30*time.Second); err != nil {
+	held := lua.Held{Lock: lock.Lock, Owner: "client:1", Read: true}
+	if _, err := lua.Reenter(ctx, client, held, 2, 30*time.Second); err != nil {
 		panic(err)
 	}
 	released, err := lock.ReleaseRead(ctx, client, "client:1", 1)
@@ -99,7 +103,8 @@ func ExampleRenew_reads() {
 	defer disconnect()
 	ctx := context.Background()
 
-	if _, err := (lua.ReadWrite{Lock: "page:1"}).AcquireRead(ctx, client, "client:1", 1, time.Second, false, false); err != nil {
+	lock := lua.ReadWrite{Lock: "page:1"}
+	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, time.Second, false, false); err != nil {
 		panic(err)
 	}
 	held, err := lua.Renew(ctx, client, 30*time.Second, []lua.Held{
@@ -117,7 +122,8 @@ func ExampleReadWrite_ForceUnlock() {
 	ctx := context.Background()
 
 	lock := lua.ReadWrite{Lock: "page:1"}
-	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, false, false); err != nil {
+	_, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, false, false)
+	if err != nil {
 		panic(err)
 	}
 	released, err := lock.ForceUnlock(ctx, client, "write")

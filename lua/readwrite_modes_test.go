@@ -163,8 +163,12 @@ func TestHashWithoutExpiryIsHeld(t *testing.T) {
 
 func TestForceUnlockFreesOnlyTheModeThatHolds(t *testing.T) {
 	modes := map[string]func(*testing.T, client) (lua.Released, error){
-		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "read") },
-		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "write") },
+		"read": func(t *testing.T, c client) (lua.Released, error) {
+			return pair.ForceUnlock(t.Context(), c, "read")
+		},
+		"write": func(t *testing.T, c client) (lua.Released, error) {
+			return pair.ForceUnlock(t.Context(), c, "write")
+		},
 	}
 	for held := range modes {
 		for mode, force := range modes {

@@ -24,7 +24,8 @@ func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 				return err
 			},
 			"a nested read": func(t *testing.T, c client) error {
-				_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: other, Read: true}, 2, 3*lease)
+				held := lua.Held{Lock: pair.Lock, Owner: other, Read: true}
+				_, err := lua.Reenter(t.Context(), c, held, 2, 3*lease)
 				return err
 			},
 		} {
@@ -66,11 +67,15 @@ func TestRefusedWriteLeavesTheLockFree(t *testing.T) {
 
 func TestReleaseInEitherModeSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 	for name, release := range map[string]func(*testing.T, client) (lua.Released, error){
-		"read": func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseRead(t.Context(), c, me, 0) },
+		"read": func(t *testing.T, c client) (lua.Released, error) {
+			return pair.ReleaseRead(t.Context(), c, me, 0)
+		},
 		"write": func(t *testing.T, c client) (lua.Released, error) {
 			return pair.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 		},
-		"force": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "write") },
+		"force": func(t *testing.T, c client) (lua.Released, error) {
+			return pair.ForceUnlock(t.Context(), c, "write")
+		},
 	} {
 		for _, rule := range []string{"-publish", "resetchannels"} {
 			t.Run(name+" "+rule, func(t *testing.T) {

@@ -103,8 +103,12 @@ func TestWriterHasTheLockForItself(t *testing.T) {
 	s, c := start(t)
 	write(t, c, other, lease)
 	for name, acquire := range map[string]func() (*lua.Holder, error){
-		"reader": func() (*lua.Holder, error) { return pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true, false) },
-		"writer": func() (*lua.Holder, error) { return pair.AcquireWrite(t.Context(), c, me, 1, 3*lease, true) },
+		"reader": func() (*lua.Holder, error) {
+			return pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true, false)
+		},
+		"writer": func() (*lua.Holder, error) {
+			return pair.AcquireWrite(t.Context(), c, me, 1, 3*lease, true)
+		},
 	} {
 		holder, err := acquire()
 		require.NoError(t, err, name)

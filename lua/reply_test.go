@@ -73,17 +73,24 @@ func TestErrorReplyInsideAListIsReturned(t *testing.T) {
 
 func TestRefusalBeginsWithItsCodeOnEveryVersion(t *testing.T) {
 	f, c := startFake(t)
-	for text, refusal := range map[string]string{
-		"": "",
-		"@user_script: 38: The user executing the script can't publish to the channel mentioned in the command": "NOPERM @user_script: 38: The user executing the script can't publish to the channel mentioned in the command",
-		"ERR The user executing the script can't run this command or subcommand":                                "NOPERM The user executing the script can't run this command or subcommand",
-		"ERR ACL failure in script: User app has no permissions to access the 'c' channel":                      "NOPERM ACL failure in script: User app has no permissions to access the 'c' channel",
-		"NOPERM ACL failure in script: User app has no permissions to access the 'c' channel":                   "NOPERM ACL failure in script: User app has no permissions to access the 'c' channel",
-		"ERR Unknown Redis command called from script":                                                          "NOCOMMAND Unknown Redis command called from script",
+	for _, test := range []struct{ text, refusal string }{
+		{"", ""},
+		{"@user_script: 38: The user executing the script can't publish to the channel " +
+			"mentioned in the command",
+			"NOPERM @user_script: 38: The user executing the script can't publish to the channel " +
+				"mentioned in the command"},
+		{"ERR The user executing the script can't run this command or subcommand",
+			"NOPERM The user executing the script can't run this command or subcommand"},
+		{"ERR ACL failure in script: User app has no permissions to access the 'c' channel",
+			"NOPERM ACL failure in script: User app has no permissions to access the 'c' channel"},
+		{"NOPERM ACL failure in script: User app has no permissions to access the 'c' channel",
+			"NOPERM ACL failure in script: User app has no permissions to access the 'c' channel"},
+		{"ERR Unknown Redis command called from script",
+			"NOCOMMAND Unknown Redis command called from script"},
 	} {
-		f.says("*2\r\n:1\r\n+" + text + "\r\n")
+		f.says("*2\r\n:1\r\n+" + test.text + "\r\n")
 		out, err := unlock(t.Context(), c, lock, me, 0)
 		require.NoError(t, err)
-		require.Equal(t, lua.Released{Held: true, Refusal: refusal}, out)
+		require.Equal(t, lua.Released{Held: true, Refusal: test.refusal}, out)
 	}
 }

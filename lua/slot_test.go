@@ -13,7 +13,8 @@ import (
 // keys has the cases of the hash tag rule.
 var keys = []string{
 	"", "a", "123456789", "order:42", "über", "\x00\xff",
-	"{tag}rest", "pre{tag}post", "{user1000}.following", "foo{}{bar}", "foo{{bar}}zap", "foo{bar}{zap}",
+	"{tag}rest", "pre{tag}post", "{user1000}.following",
+	"foo{}{bar}", "foo{{bar}}zap", "foo{bar}{zap}",
 	"a{b", "foo}bar", "x{}y", "}{", "{", "}", "{}", "{}a", "a{}", "{a", "a}",
 }
 

@@ -37,13 +37,17 @@ type acquire func(context.Context, client, string, int, time.Duration, bool) (*l
 
 // asReader acquires as a new reader, and asThatWaited as one that was refused before.
 func asReader(pair lua.ReadWrite) acquire {
-	return func(ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool) (*lua.Holder, error) {
+	return func(
+		ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool,
+	) (*lua.Holder, error) {
 		return pair.AcquireRead(ctx, c, owner, number, lease, waits, false)
 	}
 }
 
 func asThatWaited(pair lua.ReadWrite) acquire {
-	return func(ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool) (*lua.Holder, error) {
+	return func(
+		ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool,
+	) (*lua.Holder, error) {
 		return pair.AcquireRead(ctx, c, owner, number, lease, waits, true)
 	}
 }

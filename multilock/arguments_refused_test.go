@@ -40,24 +40,32 @@ func TestPartsThatCanNeverBeHeldTogetherAreRefused(t *testing.T) {
 	}{
 		"none":              {nil, []string{"no locks"}},
 		"only an empty one": {[]rlock.Locker{multilock.New()}, []string{"no locks"}},
-		"nil":               {[]rlock.Locker{p.client.NewLock("a"), nil}, []string{"nil", `multilock "a"`}},
-		"a nil pointer":     {[]rlock.Locker{p.client.NewLock("a"), (*rlock.Lock)(nil)}, []string{"nil"}},
+		"nil": {[]rlock.Locker{p.client.NewLock("a"), nil},
+			[]string{"nil", `multilock "a"`}},
+		"a nil pointer": {[]rlock.Locker{p.client.NewLock("a"), (*rlock.Lock)(nil)}, []string{"nil"}},
 		"two clients": {[]rlock.Locker{p.client.NewLock("a"), again.NewLock("a")},
 			[]string{`"a" on first`, "two clients"}},
-		"two clients nested": {[]rlock.Locker{multilock.New(p.client.NewLock("a")), multilock.New(again.NewLock("a"))},
+		"two clients nested": {
+			[]rlock.Locker{multilock.New(p.client.NewLock("a")), multilock.New(again.NewLock("a"))},
 			[]string{"two clients"}},
-		"two clients, one in between": {[]rlock.Locker{p.client.NewLock("b"), p.client.NewLock("a"), again.NewLock("b")},
+		"two clients, one in between": {
+			[]rlock.Locker{p.client.NewLock("b"), p.client.NewLock("a"), again.NewLock("b")},
 			[]string{`"b" on first`, "two clients"}},
-		"fair and fair of one queue": {[]rlock.Locker{p.client.NewFairLock("a"), p.client.NewFairLock("b"), p.client.NewFairLock("{a}")},
+		"fair and fair of one queue": {[]rlock.Locker{p.client.NewFairLock("a"),
+			p.client.NewFairLock("b"), p.client.NewFairLock("{a}")},
 			[]string{`"a" and "{a}" share a queue`}},
-		"plain and fair":   {[]rlock.Locker{p.client.NewLock("a"), p.client.NewFairLock("a")}, []string{`"a" as two kinds`}},
-		"plain and fenced": {[]rlock.Locker{p.client.NewLock("a"), p.client.NewFencedLock("a")}, []string{`"a" as two kinds`}},
+		"plain and fair": {[]rlock.Locker{p.client.NewLock("a"), p.client.NewFairLock("a")},
+			[]string{`"a" as two kinds`}},
+		"plain and fenced": {[]rlock.Locker{p.client.NewLock("a"), p.client.NewFencedLock("a")},
+			[]string{`"a" as two kinds`}},
 		"plain and read": {[]rlock.Locker{p.client.NewLock("a"), p.client.NewReadWriteLock("a").Read()},
 			[]string{`"a" as two kinds`}},
-		"read and fair": {[]rlock.Locker{p.client.NewReadWriteLock("a").Read(), p.client.NewFairLock("a")},
+		"read and fair": {
+			[]rlock.Locker{p.client.NewReadWriteLock("a").Read(), p.client.NewFairLock("a")},
 			[]string{`"a" as two kinds`}},
 		"write, read and fenced": {[]rlock.Locker{p.client.NewReadWriteLock("a").Write(),
-			p.client.NewFencedLock("a"), p.client.NewReadWriteLock("a").Read()}, []string{`"a" as two kinds`}},
+			p.client.NewFencedLock("a"), p.client.NewReadWriteLock("a").Read()},
+			[]string{`"a" as two kinds`}},
 	} {
 		t.Run(name, func(t *testing.T) { requireInvalid(t, multilock.New(c.locks...), c.texts...) })
 	}

@@ -28,7 +28,9 @@ func TestPlainLocksOfOneClientAreTwoCommands(t *testing.T) {
 			return lock.TryLock(t.Context(), longWait, longLease)
 		},
 		"with watchdog": func() (*rlock.Hold, error) { return lock.Lock(t.Context(), rlock.Watchdog) },
-		"short lease":   func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), rlock.NoWait, 5*time.Second) },
+		"short lease": func() (*rlock.Hold, error) {
+			return lock.TryLock(t.Context(), rlock.NoWait, 5*time.Second)
+		},
 	} {
 		hold, err := acquire()
 		require.NoError(t, err)

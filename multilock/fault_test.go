@@ -20,7 +20,9 @@ import (
 func requireRefused(t *testing.T, p *pair, lock *multilock.Lock, code, part string) {
 	t.Helper()
 	for name, acquire := range map[string]func() (*rlock.Hold, error){
-		"no wait": func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), rlock.NoWait, longLease) },
+		"no wait": func() (*rlock.Hold, error) {
+			return lock.TryLock(t.Context(), rlock.NoWait, longLease)
+		},
 		"wait": func() (*rlock.Hold, error) {
 			return lock.TryLock(t.Context(), longWait, longLease)
 		},
@@ -81,7 +83,8 @@ func TestPartWhoseServerIsDownFailsTheWholeWhenTheWaitIsOver(t *testing.T) {
 	p.another = newClient(t, p.second, rlock.Options{Server: "second"}, redistest.OneConnection)
 	for _, lock := range []*multilock.Lock{
 		multilock.New(p.client.NewLock("a"), p.another.NewLock("c")),
-		multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.another.NewLock("c"), p.another.NewLock("d")),
+		multilock.New(p.client.NewLock("a"), p.client.NewLock("b"),
+			p.another.NewLock("c"), p.another.NewLock("d")),
 	} {
 		unlock(t, take(t, lock, longLease))
 		p.second.Kill(t)

@@ -207,7 +207,8 @@ func TestTokenIsThatOfTheOnlyFencedPart(t *testing.T) {
 		lock *multilock.Lock
 		want int64
 	}{
-		"one":  {multilock.New(p.client.NewLock("a"), p.client.NewFencedLock("f"), p.another.NewLock("a")), 42},
+		"one": {multilock.New(
+			p.client.NewLock("a"), p.client.NewFencedLock("f"), p.another.NewLock("a")), 42},
 		"none": {multilock.New(p.client.NewLock("a"), p.another.NewLock("a")), 0},
 		"two":  {multilock.New(p.client.NewFencedLock("g"), p.another.NewFencedLock("f")), 0},
 	} {

@@ -73,7 +73,9 @@ func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
-		for late, part := range map[string]*rlock.Lock{"the second part": locks[1], "the last part": locks[2]} {
+		for late, part := range map[string]*rlock.Lock{
+			"the second part": locks[1], "the last part": locks[2],
+		} {
 			t.Run(name+", "+late, func(t *testing.T) {
 				const lease = 10 * time.Second
 				theirs := take(t, part, longLease)
@@ -100,7 +102,9 @@ func TestWaitAndLeaseMayBeAsLongAsADurationCanBe(t *testing.T) {
 	for name, locks := range shapes(p) {
 		theirs := take(t, locks[1], longLease)
 		waiter := inBackground(
-			func() (*rlock.Hold, error) { return of(locks).TryLock(t.Context(), math.MaxInt64, math.MaxInt64) },
+			func() (*rlock.Hold, error) {
+				return of(locks).TryLock(t.Context(), math.MaxInt64, math.MaxInt64)
+			},
 		)
 		waitForWaiter(t, p.first)
 		unlock(t, theirs)
@@ -188,7 +192,9 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testi
 	p := startPair(t, rlock.Options{WatchdogLease: 3 * time.Second})
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
-			for how, lease := range map[string]time.Duration{"renewed": rlock.Watchdog, "kept": 3 * time.Second} {
+			for how, lease := range map[string]time.Duration{
+				"renewed": rlock.Watchdog, "kept": 3 * time.Second,
+			} {
 				t.Run(how, func(t *testing.T) {
 					requireLostWhileWaiting(t, p, locks, lease, func() { forceUnlock(t, locks[0]) })
 					// Only Redis knows of this loss; the next renewal finds out.

@@ -126,7 +126,9 @@ func TestReleaseWithoutReplyIsFinishedInTheBackground(t *testing.T) {
 
 func TestAcquireWhoseCallerLeftIsReleased(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]bool{"when its reply comes late": false, "when its reply is lost": true} {
+	for name, lose := range map[string]bool{
+		"when its reply comes late": false, "when its reply is lost": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, lock, p := proxied(t, rlock.Options{})

@@ -193,7 +193,9 @@ func TestNestedAcquisitionAddsALevelToEachPart(t *testing.T) {
 	outer := take(t, lock, longLease)
 	requireLevels("1")
 	for _, wait := range []func(context.Context) (*rlock.Hold, error){
-		func(ctx context.Context) (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, longLease) },
+		func(ctx context.Context) (*rlock.Hold, error) {
+			return lock.TryLock(ctx, rlock.NoWait, longLease)
+		},
 		func(ctx context.Context) (*rlock.Hold, error) {
 			return lock.TryLock(ctx, longWait, longLease)
 		},

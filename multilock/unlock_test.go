@@ -81,7 +81,9 @@ func TestUnlockByOwnerOfALevelThatLostAPartReleasesNoOtherLevel(t *testing.T) {
 			inner := takeWith(outer.Context(), t, of(locks), longLease)
 			require.NoError(t, locks[1].Unlock(outer.Context()))
 			require.True(t, outer.Valid())
-			for _, err := range []error{inner.Err(), context.Cause(inner.Context()), of(locks).Unlock(outer.Context())} {
+			for _, err := range []error{
+				inner.Err(), context.Cause(inner.Context()), of(locks).Unlock(outer.Context()),
+			} {
 				require.ErrorIs(t, err, rlock.ErrLost, "one of its parts was released")
 				require.NotErrorIs(t, err, rlock.ErrReleased)
 				require.NotErrorIs(t, err, rlock.ErrNotHeld)

@@ -36,7 +36,8 @@ func BenchmarkFanOut(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := client.Do(b.Context(), client.B().Publish().Channel("c").Message("1").Build()).Error(); err != nil {
+				publish := client.B().Publish().Channel("c").Message("1").Build()
+				if err := client.Do(b.Context(), publish).Error(); err != nil {
 					b.Fatal(err)
 				}
 				for _, s := range subscriptions {

@@ -193,11 +193,18 @@ func TestLeaverBeforeTheSubscribeSendsNothing(t *testing.T) {
 func TestCloseEndsEverythingInAnyPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phases := map[string]func(*Hub, *fakeServer){
-			"routing":   func(h *Hub, f *fakeServer) { f.down = true; h.Subscribe(Topic{Channel: "c"}) },
-			"asking":    func(h *Hub, f *fakeServer) { h.Subscribe(Topic{Channel: "c"}); f.next(t, "subscribe") },
+			"routing": func(h *Hub, f *fakeServer) { f.down = true; h.Subscribe(Topic{Channel: "c"}) },
+			"asking": func(h *Hub, f *fakeServer) {
+				h.Subscribe(Topic{Channel: "c"})
+				f.next(t, "subscribe")
+			},
 			"confirmed": func(h *Hub, f *fakeServer) { started(t, h, f) },
 			"lingering": func(h *Hub, f *fakeServer) { s, _ := started(t, h, f); s.Close() },
-			"leaving":   func(h *Hub, f *fakeServer) { s, _ := started(t, h, f); s.Close(); f.next(t, "unsubscribe") },
+			"leaving": func(h *Hub, f *fakeServer) {
+				s, _ := started(t, h, f)
+				s.Close()
+				f.next(t, "unsubscribe")
+			},
 		}
 		for name, reach := range phases {
 			h, f, lines := newFake(t, Options{})

@@ -174,8 +174,8 @@ func TestChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 			}, names, func(round int) {
 				for _, name := range names {
 					for _, channel := range group(name) {
-						_ = publisher.Do(context.Background(), publisher.B().Publish().Channel(channel).Message("0").Build()).
-							Error()
+						publish := publisher.B().Publish().Channel(channel).Message("0").Build()
+						_ = publisher.Do(context.Background(), publish).Error()
 					}
 				}
 				if round%3 == 0 {
@@ -259,7 +259,8 @@ func TestSlotThatMovesTakesThePairedChannelsAlongOnAServer(t *testing.T) {
 	require.True(t, s.Paired())
 
 	from := cluster.Owner(t, r.slot(name))
-	to := cluster.Nodes[slices.IndexFunc(cluster.Nodes, func(node *redistest.Server) bool { return node != from })]
+	to := cluster.Nodes[slices.IndexFunc(cluster.Nodes,
+		func(node *redistest.Server) bool { return node != from })]
 	require.Equal(t, []int64{1, 1, 1}, listeners(t, from, "SHARDNUMSUB", group(name)...))
 	monitor := to.Monitor(t)
 	cluster.MoveSlot(t, r.slot(name), from, to)

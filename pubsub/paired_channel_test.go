@@ -225,7 +225,9 @@ func TestTemporaryRefusalOrRedirectionKeepsThePairedChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newPaired(t, Options{Sharded: true})
 		s := h.Subscribe(Topic{Channel: "c"})
-		for _, reply := range []string{"MOVED 42 10.0.0.1:6379", "LOADING", "CLUSTERDOWN The cluster is down", "TRYAGAIN"} {
+		for _, reply := range []string{
+			"MOVED 42 10.0.0.1:6379", "LOADING", "CLUSTERDOWN The cluster is down", "TRYAGAIN",
+		} {
 			r := f.next(t, "subscribe")
 			require.Equal(t, [][]string{group("c")}, r.groups)
 			r.refuse(reply)

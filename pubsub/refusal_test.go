@@ -34,7 +34,9 @@ func TestTemporaryRefusalIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newFake(t, Options{})
 		s := h.Subscribe(Topic{Channel: "c"})
-		for _, reply := range []string{"CLUSTERDOWN The cluster is down", "LOADING", "TRYAGAIN", "BUSY", "MASTERDOWN"} {
+		for _, reply := range []string{
+			"CLUSTERDOWN The cluster is down", "LOADING", "TRYAGAIN", "BUSY", "MASTERDOWN",
+		} {
 			f.next(t, "subscribe").refuse(reply)
 		}
 		f.next(t, "subscribe").accept()
@@ -62,7 +64,8 @@ func TestUnsubscribeThatIsRefusedEndsTheConnection(t *testing.T) {
 
 func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const denied = "NOPERM this user has no permissions to access one of the channels used as arguments"
+		const denied = "NOPERM this user has no permissions to access one of the channels " +
+			"used as arguments"
 		h, f, lines := newFake(t, Options{})
 		s := h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").refuse(denied)

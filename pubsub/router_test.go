@@ -33,7 +33,9 @@ func TestRouteThatHangsIsGivenUpAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		hangs := true
-		h.options.Route = func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error) {
+		h.options.Route = func(
+			ctx context.Context, channel string, refresh bool,
+		) (string, rueidis.Client, error) {
 			if hangs {
 				hangs = false
 				<-ctx.Done()
@@ -53,7 +55,9 @@ func TestLeaverWhileItsChannelIsRoutedLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		asked, proceed := make(chan struct{}), make(chan struct{})
-		h.options.Route = func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error) {
+		h.options.Route = func(
+			ctx context.Context, channel string, refresh bool,
+		) (string, rueidis.Client, error) {
 			asked <- struct{}{}
 			<-proceed
 			return f.route(ctx, channel, refresh)

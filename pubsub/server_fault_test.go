@@ -52,7 +52,9 @@ func TestConnectionLostWithASubscribeInFlightIsNoticedAtOnce(t *testing.T) {
 		var mu sync.Mutex
 		var latest net.Conn
 		h := newHub(t, server, mutate, func(o *rueidis.ClientOption) {
-			o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			o.DialCtxFn = func(
+				ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config,
+			) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, "tcp", address)
 				mu.Lock()
 				defer mu.Unlock()

@@ -39,7 +39,11 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 		options redlock.Options
 		needs   string // what is missing without the last row
 	}{
-		"delayed restart": {[]string{"every lock", "plain locks", "a RedLock"}, redlock.Options{MaxLease: time.Second}, "+info"},
+		"delayed restart": {
+			[]string{"every lock", "plain locks", "a RedLock"},
+			redlock.Options{MaxLease: time.Second},
+			"+info",
+		},
 		"epoch": {
 			[]string{"every lock", "plain locks", "a RedLock", "its `Options.Epoch`"},
 			redlock.Options{MaxLease: time.Second, Epoch: true}, "NOPERM",

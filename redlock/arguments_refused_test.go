@@ -73,24 +73,30 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 		{"no locks", redlock.New(), 0, time.Second, "no nodes"},
 		{"no clients", redlock.NewOn(name, redlock.Options{}), 0, time.Second, "no nodes"},
 		{"a nil lock", with(nil), 0, time.Second, "node 3 of 3 is nil"},
-		{"a nil client", redlock.NewOn(name, redlock.Options{}, nil, clients[1]), 0, time.Second, "node 1 of 2 is nil"},
+		{"a nil client", redlock.NewOn(name, redlock.Options{}, nil, clients[1]),
+			0, time.Second, "node 1 of 2 is nil"},
 		{"a fair lock", with(clients[0].NewFairLock(name)), 0, time.Second, "not a plain one"},
-		{"a read lock", with(clients[0].NewReadWriteLock(name).Read()), 0, time.Second, "not a plain one"},
-		{"a write lock", with(clients[0].NewReadWriteLock(name).Write()), 0, time.Second, "not a plain one"},
+		{"a read lock", with(clients[0].NewReadWriteLock(name).Read()),
+			0, time.Second, "not a plain one"},
+		{"a write lock", with(clients[0].NewReadWriteLock(name).Write()),
+			0, time.Second, "not a plain one"},
 		{"a fenced lock", with(clients[0].NewFencedLock(name)), 0, time.Second, "not a plain one"},
 		{"an empty name", redlock.NewOn("", redlock.Options{}, clients...), 0, time.Second, "name"},
 		{"one client twice", with(clients[1].NewLock("another")), 0, time.Second, "on one server"},
-		{"one address twice", redlock.NewOn(name, redlock.Options{}, sameAddress, unnamed()), 0, time.Second, "on one server (" + servers[1].Addr()},
+		{"one address twice", redlock.NewOn(name, redlock.Options{}, sameAddress, unnamed()),
+			0, time.Second, "on one server (" + servers[1].Addr()},
 		{"one server's name twice", with(plain(sameName)), 0, time.Second, "on one server (b)"},
 		{"different watchdogs", with(plain(otherLease)), 0, time.Second, "WatchdogLease"},
-		{"a negative NodeTimeout", options(redlock.Options{NodeTimeout: -1}), 0, time.Second, "NodeTimeout"},
+		{"a negative NodeTimeout", options(redlock.Options{NodeTimeout: -1}),
+			0, time.Second, "NodeTimeout"},
 		{"a negative MaxLease", options(redlock.Options{MaxLease: -1}), 0, time.Second, "MaxLease"},
 		{"a negative wait", good, -1, time.Second, "use Lock"},
 		{"a negative lease", good, 0, -time.Second, "at least 3ms"},
 		{"a lease that is over at once", good, 0, 2 * time.Millisecond, "at least 3ms"},
 		{"a lease of less than a millisecond", good, 0, time.Microsecond, "at least 3ms"},
 		{"a lease longer than MaxLease", good, 0, time.Minute + time.Millisecond, "MaxLease"},
-		{"a watchdog longer than MaxLease", options(redlock.Options{MaxLease: time.Second}), 0, rlock.Watchdog, "MaxLease"},
+		{"a watchdog longer than MaxLease", options(redlock.Options{MaxLease: time.Second}),
+			0, rlock.Watchdog, "MaxLease"},
 	} {
 		_, err := c.lock.TryLock(t.Context(), c.wait, c.lease)
 		require.ErrorIs(t, err, rlock.ErrInvalid, c.what)
@@ -121,8 +127,9 @@ func TestNamesAreThoseOfTheNodes(t *testing.T) {
 	l := redlock.NewOn(name, redlock.Options{}, clients...)
 	require.Equal(t, name, l.Name())
 	require.Equal(t, "a,b,c", l.Server())
-	differently := redlock.New(clients[0].NewLock("x"), clients[1].NewLock("y"), clients[2].NewLock("z")).
-		WithOptions(atOnce)
+	differently := redlock.New(
+		clients[0].NewLock("x"), clients[1].NewLock("y"), clients[2].NewLock("z"),
+	).WithOptions(atOnce)
 	require.Equal(t, "x,y,z", differently.Name())
 	hold := take(t, differently, longLease)
 	require.Equal(t, "x,y,z", hold.Name())

@@ -44,7 +44,9 @@ func TestUnlockDuringACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) 
 	const aMoment = 10 * time.Millisecond
 	options := redlock.Options{FsyncAlways: true, NodeTimeout: 2 * time.Second}
 	for what, call := range map[string]func(l *redlock.Lock, h *rlock.Hold) error{
-		"extend": func(_ *redlock.Lock, h *rlock.Hold) error { return h.Extend(context.Background(), longLease) },
+		"extend": func(_ *redlock.Lock, h *rlock.Hold) error {
+			return h.Extend(context.Background(), longLease)
+		},
 		"nested": func(l *redlock.Lock, h *rlock.Hold) error {
 			_, err := l.TryLock(h.Context(), rlock.NoWait, longLease)
 			return err

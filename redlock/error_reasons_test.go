@@ -107,7 +107,9 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceWhateverTheOthersReply(t *test
 				s.Do(t, "HSET", name, "somebody:"+called(i), "1")
 			}
 		}},
-		"not counted yet": {redlock.Options{NodeTimeout: time.Second}, func(testing.TB, []*redistest.Server) {}},
+		"not counted yet": {
+			redlock.Options{NodeTimeout: time.Second}, func(testing.TB, []*redistest.Server) {},
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()

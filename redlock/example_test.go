@@ -14,8 +14,9 @@ func ExampleNew() {
 	clients, disconnect := masters(3)
 	defer disconnect()
 
-	lock := redlock.New(clients[0].NewLock("order:42"), clients[1].NewLock("order:42"), clients[2].NewLock("order:42")).
-		WithOptions(durable)
+	lock := redlock.New(
+		clients[0].NewLock("order:42"), clients[1].NewLock("order:42"), clients[2].NewLock("order:42"),
+	).WithOptions(durable)
 	hold, err := lock.Lock(context.Background(), rlock.Watchdog)
 	if err != nil {
 		panic(err)

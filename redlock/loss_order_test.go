@@ -39,7 +39,9 @@ func requireLost(t testing.TB, h *rlock.Hold) {
 func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 	const lease = 10 * time.Second
 	calls := map[string]func(b *bubble, outer *rlock.Hold) error{
-		"Extend": func(_ *bubble, outer *rlock.Hold) error { return outer.Extend(context.Background(), lease) },
+		"Extend": func(_ *bubble, outer *rlock.Hold) error {
+			return outer.Extend(context.Background(), lease)
+		},
 		"TryLock": func(b *bubble, outer *rlock.Hold) error {
 			_, err := b.lock.TryLock(context.WithoutCancel(outer.Context()), rlock.NoWait, lease)
 			return err
@@ -52,7 +54,9 @@ func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 	}
 	losses := map[string]func(b *bubble, outer *rlock.Hold){
 		"the nodes say so": func(b *bubble, _ *rlock.Hold) { goneFrom(b.nodes[:3]) },
-		"the lease ends":   func(_ *bubble, outer *rlock.Hold) { time.Sleep(time.Until(outer.Deadline())) },
+		"the lease ends": func(_ *bubble, outer *rlock.Hold) {
+			time.Sleep(time.Until(outer.Deadline()))
+		},
 	}
 	for _, c := range []struct{ loss, call string }{
 		{"the nodes say so", "Extend"},

@@ -258,8 +258,8 @@ func TestUnlockByContextReleasesTheInnermostLevelAlsoThroughAnotherLockOfTheSame
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
 	lock := redlock.NewOn(name, atOnce, clients...)
-	same := redlock.New(clients[4].NewLock(name), clients[2].NewLock(name), clients[0].NewLock(name), clients[1].NewLock(name),
-		clients[3].NewLock(name)).
+	same := redlock.New(clients[4].NewLock(name), clients[2].NewLock(name), clients[0].NewLock(name),
+		clients[1].NewLock(name), clients[3].NewLock(name)).
 		WithOptions(atOnce)
 	outer := take(t, lock, longLease)
 	inner := takeWith(outer.Context(), t, same, longLease)

@@ -45,7 +45,9 @@ func (b *bubble) learn(t *testing.T) {
 
 func TestFreeLockIsAcquiredAtOnceHoweverFarTheNodesAre(t *testing.T) {
 	t.Parallel()
-	for _, roundTrip := range []time.Duration{100 * time.Microsecond, 30 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond} {
+	for _, roundTrip := range []time.Duration{
+		100 * time.Microsecond, 30 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond,
+	} {
 		for _, lease := range []time.Duration{3 * time.Second, rlock.Watchdog} {
 			for _, hangs := range []string{"none hangs", "one hangs", "one hangs later"} {
 				t.Run(fmt.Sprint(roundTrip, " ", lease, " ", hangs), func(t *testing.T) {

@@ -48,7 +48,8 @@ func racer(args []string) error {
 		start := time.Now()
 		err := rlock.Do(ctx, l, time.Minute, rlock.Watchdog, func(ctx context.Context) error {
 			longest = max(longest, time.Since(start))
-			if err := guard.Do(ctx, guard.B().Set().Key("inside").Value("1").Nx().Build()).Error(); err != nil {
+			enter := guard.B().Set().Key("inside").Value("1").Nx().Build()
+			if err := guard.Do(ctx, enter).Error(); err != nil {
 				return fmt.Errorf("another process is inside: %w", err)
 			}
 			return guard.Do(ctx, guard.B().Del().Key("inside").Build()).Error()

@@ -87,7 +87,8 @@ func contenders(
 				start := time.Now()
 				hold, err := l.Lock(t.Context(), longLease)
 				took := int64(time.Since(start))
-				for most := waited.Load(); took > most && !waited.CompareAndSwap(most, took); most = waited.Load() {
+				for most := waited.Load(); took > most && !waited.CompareAndSwap(most, took); {
+					most = waited.Load()
 				}
 				if err != nil {
 					failures[i] = err

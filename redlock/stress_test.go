@@ -38,11 +38,13 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	for _, run := range []struct {
 		name    string
 		options redlock.Options
-		forget  func(t *testing.T, s *redistest.Server, d *rand.Rand) // what is done to a node now and then
+		// forget is what is done to a node now and then.
+		forget func(t *testing.T, s *redistest.Server, d *rand.Rand)
 	}{
 		{"nodes remember", redlock.Options{FsyncAlways: true, NodeTimeout: stressTimeout / 3}, nil},
 		{
-			"nodes forget", redlock.Options{MaxLease: stressLease, Epoch: true, NodeTimeout: stressTimeout / 3},
+			"nodes forget",
+			redlock.Options{MaxLease: stressLease, Epoch: true, NodeTimeout: stressTimeout / 3},
 			func(t *testing.T, s *redistest.Server, d *rand.Rand) {
 				if d.IntN(3) == 0 {
 					s.Restart(t)

@@ -31,7 +31,9 @@ func TestUnlockWakesAWaiterOfThisAndOfAnotherProcess(t *testing.T) {
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
 	mine := redlock.NewOn(name, atOnce, clients...)
-	for _, other := range []*redlock.Lock{mine, redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)} {
+	for _, other := range []*redlock.Lock{
+		mine, redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...),
+	} {
 		bestOf(t, soon, func() time.Duration {
 			hold := take(t, mine, longLease)
 			done := queueUp(t.Context(), t, other, longLease)

@@ -67,7 +67,8 @@ func TestRefusedLeaseIsShownAsGiven(t *testing.T) {
 	require.EqualError(
 		t,
 		err,
-		`holdfast: lock "lock": invalid argument: a lease of 700µs is over before it can be used: want at least 3ms, or rlock.Watchdog`,
+		`holdfast: lock "lock": invalid argument: a lease of 700µs is over before it can be used: `+
+			`want at least 3ms, or rlock.Watchdog`,
 	)
 }
 

@@ -73,7 +73,9 @@ func (s *scene) lonely() (n int) {
 func (s *scene) registrations(t *testing.T) []string {
 	t.Helper()
 	var keys []string
-	for _, pattern := range []string{"redisson_lock_queue:*", "redisson_lock_timeout:*", "holdfast_rwlock_writer:*"} {
+	for _, pattern := range []string{
+		"redisson_lock_queue:*", "redisson_lock_timeout:*", "holdfast_rwlock_writer:*",
+	} {
 		keys = append(keys, s.server.DoStrings(t, "KEYS", pattern)...)
 	}
 	return keys

@@ -81,7 +81,9 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 	for _, k := range kinds {
 		inner := acquired(t, nested[k.name])
 		require.Equal(t, k.hash(inner.Owner(), 2), m.to.DoMap(t, "HGETALL", "{job}"+k.name))
-		for _, hold := range []*rlock.Hold{inner, holds[k.name], explicit[k.name], acquired(t, fresh[k.name])} {
+		for _, hold := range []*rlock.Hold{
+			inner, holds[k.name], explicit[k.name], acquired(t, fresh[k.name]),
+		} {
 			unlock(t, hold)
 		}
 	}
@@ -123,9 +125,13 @@ func TestReadLockIsKeptWhilePartOfItHasMoved(t *testing.T) {
 	t.Parallel()
 	const lease = 6 * time.Second
 	for name, moves := range map[string]func(owner string) string{
-		"the lock":        func(string) string { return "{job}half" },
-		"the first hold":  func(owner string) string { return "{job}half:" + owner + ":rwlock_timeout:1" },
-		"the second hold": func(owner string) string { return "{job}half:" + owner + ":rwlock_timeout:2" },
+		"the lock": func(string) string { return "{job}half" },
+		"the first hold": func(owner string) string {
+			return "{job}half:" + owner + ":rwlock_timeout:1"
+		},
+		"the second hold": func(owner string) string {
+			return "{job}half:" + owner + ":rwlock_timeout:2"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +157,9 @@ func TestReadLockIsKeptWhilePartOfItHasMoved(t *testing.T) {
 
 func TestWaiterIsWokenOnTheNodeThatItsSlotMovedTo(t *testing.T) {
 	t.Parallel()
-	for name, mode := range map[string]rlock.PubSubMode{"sharded": rlock.PubSubAuto, "classic": rlock.PubSubClassic} {
+	for name, mode := range map[string]rlock.PubSubMode{
+		"sharded": rlock.PubSubAuto, "classic": rlock.PubSubClassic,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := redistest.StartCluster(t, 2)

@@ -199,7 +199,10 @@ func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 				const waiters = 50
-				for _, file := range []string{"acquire.lua", "fair_acquire.lua", "read_acquire.lua", "write_acquire.lua", "fenced_acquire.lua"} {
+				for _, file := range []string{
+					"acquire.lua", "fair_acquire.lua", "read_acquire.lua", "write_acquire.lua",
+					"fenced_acquire.lua",
+				} {
 					b.reply(file, heldFor(30000))
 				}
 				lock := k.lock(b.client, "lock")

@@ -173,7 +173,9 @@ func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	for name, lose := range map[string]func(*testing.T, *rlock.Hold){
-		"its deadline ended it": func(t *testing.T, read *rlock.Hold) { receive(t, read.Done(), "the read lease does not end") },
+		"its deadline ended it": func(t *testing.T, read *rlock.Hold) {
+			receive(t, read.Done(), "the read lease does not end")
+		},
 		"it was released after its deadline": func(t *testing.T, read *rlock.Hold) {
 			<-time.After(time.Until(read.Deadline()))
 			require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrLost)

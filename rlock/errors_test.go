@@ -27,14 +27,16 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	_, err = lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 	require.Regexp(
 		t,
-		`^holdfast: lock "order:42": not acquired: held by another:7 for another [23]\d(\.\d+)?s; wait longer or shorten its lease$`,
+		`^holdfast: lock "order:42": not acquired: held by another:7 for another [23]\d(\.\d+)?s; `+
+			`wait longer or shorten its lease$`,
 		err.Error(),
 	)
 
 	require.EqualError(
 		t,
 		lock.Unlock(t.Context()),
-		`holdfast: lock "order:42": lock not held: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold`,
+		`holdfast: lock "order:42": lock not held: the context has no owner: `+
+			`pass the hold's context or one of WithOwner, or call Unlock on the hold`,
 	)
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -83,6 +85,7 @@ func TestLostErrorIsNotWrappedTwice(t *testing.T) {
 	require.EqualError(
 		t,
 		hold.Unlock(t.Context()),
-		`holdfast: lock "lock" lost: it is no longer this owner's in Redis: it was force-unlocked, deleted, evicted, or lost in a failover`,
+		`holdfast: lock "lock" lost: it is no longer this owner's in Redis: `+
+			`it was force-unlocked, deleted, evicted, or lost in a failover`,
 	)
 }

@@ -19,7 +19,9 @@ func TestExtendNeverShortensALease(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	onEveryKind(t, func(t *testing.T, k kind) {
-		for name, lease := range map[string]time.Duration{"explicit": 10 * time.Second, "watchdog": rlock.Watchdog} {
+		for name, lease := range map[string]time.Duration{
+			"explicit": 10 * time.Second, "watchdog": rlock.Watchdog,
+		} {
 			hold := take(t, k.lock(c, k.name), lease)
 			sent := time.Now()
 			require.NoError(t, hold.Extend(t.Context(), time.Minute), name)
@@ -94,8 +96,11 @@ func TestExtendOfALockThatIsLostReturnsErrLost(t *testing.T) {
 	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	onEveryKind(t, func(t *testing.T, k kind) {
 		for name, lose := range map[string]func(){
-			"gone":           func() { s.Do(t, "FLUSHALL") },
-			"force-unlocked": func() { _, err := k.lock(other, k.name).ForceUnlock(t.Context()); require.NoError(t, err) },
+			"gone": func() { s.Do(t, "FLUSHALL") },
+			"force-unlocked": func() {
+				_, err := k.lock(other, k.name).ForceUnlock(t.Context())
+				require.NoError(t, err)
+			},
 			"another has it": func() {
 				s.Do(t, "FLUSHALL")
 				plant(t, s, k.name, k.contenderHash("another:1", 1))

@@ -101,7 +101,9 @@ func TestFairWaitersDoNotSpin(t *testing.T) {
 			s.Do(t, "PEXPIRE", "job", "60000")
 			plantHead(t, s, "java:2")
 		},
-		"free, with a head that is dead": func(t *testing.T, s *redistest.Server) { plantHead(t, s, "java:2") },
+		"free, with a head that is dead": func(t *testing.T, s *redistest.Server) {
+			plantHead(t, s, "java:2")
+		},
 		"free, with a head that listens and does nothing": func(t *testing.T, s *redistest.Server) {
 			plantHead(t, s, "java:2")
 			redis := s.Client(t)

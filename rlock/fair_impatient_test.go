@@ -227,7 +227,8 @@ func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 				storm.Go(func() {
 					l := k.lock(client, k.name)
 					for departed.Add(1) <= exits {
-						if hold, err := l.TryLock(t.Context(), 1+rand.N(15*time.Millisecond), rlock.Watchdog); err == nil {
+						hold, err := l.TryLock(t.Context(), 1+rand.N(15*time.Millisecond), rlock.Watchdog)
+						if err == nil {
 							_ = hold.Unlock(t.Context())
 						}
 					}

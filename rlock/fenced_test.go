@@ -164,16 +164,20 @@ func TestFencedLockWithoutACounterIsNotTakenAndAdvises(t *testing.T) {
 		prepare      func(*testing.T, *redistest.Server)
 		code, advice string
 	}{
-		"not a number": {func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", orderCounter, "a page") },
-			"ERR", orderCounter},
+		"not a number": {func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "SET", orderCounter, "a page")
+		}, "ERR", orderCounter},
 		"no string": {func(t *testing.T, s *redistest.Server) { s.Do(t, "SADD", orderCounter, "a") },
 			"WRONGTYPE", orderCounter},
-		"no memory": {func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
-			"OOM", "maxmemory"},
-		"no permission for the key": {func(t *testing.T, s *redistest.Server) { restrict(t, s, "resetkeys", "~order") },
-			"NOPERM", "ACL"},
-		"no permission for the command": {func(t *testing.T, s *redistest.Server) { restrict(t, s, "-incr") },
-			"NOPERM", "ACL"},
+		"no memory": {func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+		}, "OOM", "maxmemory"},
+		"no permission for the key": {func(t *testing.T, s *redistest.Server) {
+			restrict(t, s, "resetkeys", "~order")
+		}, "NOPERM", "ACL"},
+		"no permission for the command": {func(t *testing.T, s *redistest.Server) {
+			restrict(t, s, "-incr")
+		}, "NOPERM", "ACL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +220,8 @@ func TestLocksOfOtherKindsHaveNoTokenAndTouchNoCounter(t *testing.T) {
 	c := newClient(t, s, rlock.Options{})
 	fenced := c.NewFencedLock("order")
 	for _, lock := range []*rlock.Lock{
-		c.NewLock("order"), c.NewFairLock("order"), c.NewReadWriteLock("order").Read(), c.NewReadWriteLock("order").Write(),
+		c.NewLock("order"), c.NewFairLock("order"),
+		c.NewReadWriteLock("order").Read(), c.NewReadWriteLock("order").Write(),
 	} {
 		hold := take(t, lock, longLease)
 		require.Zero(t, hold.Token())

@@ -17,7 +17,9 @@ import (
 
 func TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn(t *testing.T) {
 	t.Parallel()
-	for stage, unsent := range map[string]bool{"before it is executed": true, "after it was executed": false} {
+	for stage, unsent := range map[string]bool{
+		"before it is executed": true, "after it was executed": false,
+	} {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
 			onEach(t, passing(), func(t *testing.T, k kind) {

@@ -20,7 +20,9 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 		// every waiter asks.
 		noise = 3 * time.Second
 	)
-	for name, mode := range map[string]rlock.HandOver{"to all": rlock.HandOverAnywhere, "local": rlock.HandOverLocal} {
+	for name, mode := range map[string]rlock.HandOver{
+		"to all": rlock.HandOverAnywhere, "local": rlock.HandOverLocal,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, k := range kinds {

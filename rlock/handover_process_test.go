@@ -83,7 +83,9 @@ func stop(t *testing.T, p *process) {
 // waiter is told how short the lease is.
 func TestGrantToAStoppedProcessCostsAShortLease(t *testing.T) {
 	t.Parallel()
-	for name, waits := range map[string]bool{"one that comes later": false, "one that waits already": true} {
+	for name, waits := range map[string]bool{
+		"one that comes later": false, "one that waits already": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onEach(t, givenAway(), func(t *testing.T, k kind) {

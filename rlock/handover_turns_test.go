@@ -140,7 +140,9 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 	ctx, cancel := context.WithCancel(t.Context())
 	listening := make(chan error, 1)
 	go func() {
-		listening <- redis.Receive(ctx, redis.B().Psubscribe().Pattern("redisson_lock__channel:*").Build(), func(rueidis.PubSubMessage) { heard <- struct{}{} })
+		listening <- redis.Receive(ctx,
+			redis.B().Psubscribe().Pattern("redisson_lock__channel:*").Build(),
+			func(rueidis.PubSubMessage) { heard <- struct{}{} })
 	}()
 	eventually(t, func() bool {
 		n, err := s.Call("PUBSUB", "NUMPAT")
@@ -347,7 +349,9 @@ func TestRedLockGetsItsNodesAmongHandOvers(t *testing.T) {
 		stop = append(stop,
 			contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
 	}
-	for _, c := range []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{HandOver: rlock.HandOverNone})} {
+	for _, c := range []*rlock.Client{
+		newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{HandOver: rlock.HandOverNone}),
+	} {
 		// With FsyncAlways a server that has just started counts.
 		red := redlock.New(c.NewLock("order")).
 			WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: time.Second})
@@ -407,7 +411,11 @@ func TestLockGrantedToNobodyKeepsItsStreak(t *testing.T) {
 	for name, of := range map[string]struct {
 		turns     string // and since when
 		announced bool
-	}{"a few": {"1 0", false}, "as many as it may have": {"15 200", true}, "nobody knows how many": {"0 0", true}} {
+	}{
+		"a few":                  {"1 0", false},
+		"as many as it may have": {"15 200", true},
+		"nobody knows how many":  {"0 0", true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)

@@ -20,9 +20,9 @@ func countUnder(ctx context.Context, lock *rlock.Lock, redis rueidis.Client, cou
 			return err
 		}
 		return rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, func(ctx context.Context) error {
-			set := redis.Do(ctx, redis.B().Arbitrary("SET").Keys(counter).Args(strconv.FormatInt(n+1, 10)).Build()).
-				Error()
-			return errors.Join(set, ctx.Err())
+			next := strconv.FormatInt(n+1, 10)
+			set := redis.B().Arbitrary("SET").Keys(counter).Args(next).Build()
+			return errors.Join(redis.Do(ctx, set).Error(), ctx.Err())
 		})
 	})
 }

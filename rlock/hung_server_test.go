@@ -211,7 +211,9 @@ func newDials() *dials {
 }
 
 func (d *dials) use(o *rueidis.ClientOption) {
-	o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	o.DialCtxFn = func(
+		ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config,
+	) (net.Conn, error) {
 		if d.hanging.Load() {
 			d.begun <- struct{}{}
 			select {

@@ -19,7 +19,9 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 	const lease = 3 * time.Second
 	for name, cease := range map[string]func(*testing.T, *rlock.Hold){
 		"that is released": func(t *testing.T, write *rlock.Hold) { unlock(t, write) },
-		"that runs out":    func(t *testing.T, write *rlock.Hold) { receive(t, write.Done(), "the write lease does not end") },
+		"that runs out": func(t *testing.T, write *rlock.Hold) {
+			receive(t, write.Done(), "the write lease does not end")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,7 +17,9 @@ import (
 // the inner one and the outer one.
 func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 	for name, call := range map[string]func(b *bubble, outer *rlock.Hold) error{
-		"Extend": func(_ *bubble, outer *rlock.Hold) error { return outer.Extend(context.Background(), time.Minute) },
+		"Extend": func(_ *bubble, outer *rlock.Hold) error {
+			return outer.Extend(context.Background(), time.Minute)
+		},
 		"Unlock": func(_ *bubble, outer *rlock.Hold) error { return outer.Unlock(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {

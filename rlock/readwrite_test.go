@@ -185,7 +185,9 @@ func TestLastReadersReleaseLetsAWriterInAtOnce(t *testing.T) {
 func TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly(t *testing.T) {
 	t.Parallel()
 	const lease, watchdogLease = 1500 * time.Millisecond, 6 * time.Second
-	for name, readers := range map[string]int{"alone": 0, "while live readers come, renew and go": 20} {
+	for name, readers := range map[string]int{
+		"alone": 0, "while live readers come, renew and go": 20,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)

@@ -127,7 +127,9 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 			s.Do(t, "DEL", outer.Name())
 			require.ErrorIs(t, outer.Extend(t.Context(), time.Minute), rlock.ErrLost)
 		}, rlock.ErrLost},
-		"released by Close": {func(t *testing.T, c *rlock.Client, _ *rlock.Hold) { closeClient(t, c) }, rlock.ErrReleased},
+		"released by Close": {func(t *testing.T, c *rlock.Client, _ *rlock.Hold) {
+			closeClient(t, c)
+		}, rlock.ErrReleased},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEveryKind(t, func(t *testing.T, k kind) {
@@ -209,7 +211,9 @@ func TestPartialUnlockDoesNotShortenTheTTL(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		for _, leases := range [][]time.Duration{{5 * time.Second, time.Minute}, {time.Minute, 5 * time.Second}} {
+		for _, leases := range [][]time.Duration{
+			{5 * time.Second, time.Minute}, {time.Minute, 5 * time.Second},
+		} {
 			outer := take(t, lock, leases[0])
 			inner := takeWith(outer.Context(), t, lock, leases[1])
 			unlock(t, inner)

@@ -69,7 +69,9 @@ func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
 		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: time.Second},
 		redistest.OneConnection)
 	warm(t, c, "order")
-	connections := func() int { return len(strings.Split(master.DoString(t, "CLIENT", "LIST", "TYPE", "normal"), "\n")) }
+	connections := func() int {
+		return len(strings.Split(master.DoString(t, "CLIENT", "LIST", "TYPE", "normal"), "\n"))
+	}
 	before := connections()
 	monitor := master.Monitor(t)
 	for range 20 {

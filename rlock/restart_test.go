@@ -118,7 +118,9 @@ func TestWaiterWaitsForAServerThatIsDown(t *testing.T) {
 			rlock.Options{},
 			redistest.OneConnection,
 			func(o *rueidis.ClientOption) {
-				o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				o.DialCtxFn = func(
+					ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config,
+				) (net.Conn, error) {
 					connection, err := dialer.DialContext(ctx, "tcp", address)
 					if err != nil {
 						refused <- struct{}{}

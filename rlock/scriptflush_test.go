@@ -77,7 +77,8 @@ func TestScriptFlushDuringOperationsIsNotNoticed(t *testing.T) {
 		for j, k := range excluding {
 			workers.Go(func() {
 				for flushing.Err() == nil {
-					if err := countUnder(context.WithoutCancel(flushing), k.lock(c, k.name), redis, "counter "+k.name); err != nil {
+					ctx, lock := context.WithoutCancel(flushing), k.lock(c, k.name)
+					if err := countUnder(ctx, lock, redis, "counter "+k.name); err != nil {
 						t.Errorf("%s: %v", k.name, err)
 						return
 					}

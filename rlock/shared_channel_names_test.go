@@ -132,7 +132,9 @@ func TestLockIsNotGrantedToAWaiterForTheOneThatSharesTheChannel(t *testing.T) {
 // A message is for one waiter, but does not say which of the two locks it is about.
 func TestReleaseWakesTheWaiterForThisOneOfTwoThatShareTheChannel(t *testing.T) {
 	t.Parallel()
-	for name, mode := range map[string]rlock.HandOver{"announcing": rlock.HandOverNone, "local": rlock.HandOverLocal} {
+	for name, mode := range map[string]rlock.HandOver{
+		"announcing": rlock.HandOverNone, "local": rlock.HandOverLocal,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onEach(t, passing(), func(t *testing.T, k kind) {

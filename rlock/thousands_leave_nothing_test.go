@@ -110,7 +110,8 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 		require.Less(t, o.At.Sub(cancelled), promptly)
 	}
 	for _, key := range []string{
-		"redisson_lock_queue:{fair}", "redisson_lock_timeout:{fair}", "holdfast_rwlock_writer:{write behind readers}",
+		"redisson_lock_queue:{fair}", "redisson_lock_timeout:{fair}",
+		"holdfast_rwlock_writer:{write behind readers}",
 	} {
 		eventually(t, func() bool { return absent(s, key) }, "somebody is queued")
 	}

@@ -44,7 +44,9 @@ func TestTryLockWaitIsHonouredWithin20Milliseconds(t *testing.T) {
 		client := newClient(t, s, rlock.Options{})
 		lock := k.lock(client, k.name)
 		hold := take(t, k.contender(client, k.name), 30*time.Second)
-		for _, wait := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond} {
+		for _, wait := range []time.Duration{
+			10 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond,
+		} {
 			best := time.Hour
 			for try := 0; try < 10 && best >= wait+20*time.Millisecond; try++ {
 				start := time.Now()

@@ -13,7 +13,9 @@ func Example() {
 	renewals := 0
 	w := watchdog.New(watchdog.Options{
 		Lease: 1500 * time.Millisecond,
-		Renew: func(_ context.Context, group string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+		Renew: func(
+			_ context.Context, group string, leases []*watchdog.Lease,
+		) ([]watchdog.Outcome, error) {
 			renewals++
 			outcomes := make([]watchdog.Outcome, len(leases))
 			for i, l := range leases {
@@ -98,7 +100,9 @@ func ExampleWatchdog_SetRenew() {
 	renewed := make(chan struct{}, 1)
 	w := watchdog.New(watchdog.Options{
 		Lease: lease,
-		Renew: func(ctx context.Context, group string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+		Renew: func(
+			ctx context.Context, group string, leases []*watchdog.Lease,
+		) ([]watchdog.Outcome, error) {
 			select {
 			case renewed <- struct{}{}:
 			default:

@@ -49,7 +49,9 @@ func TestFailedBatchIsRetriedAtOnceAndDelaysNoOther(t *testing.T) {
 		require.Len(t, tries, 4)
 		require.Equal(t, tries[1:], calls[10:], "the failed batch is queued last")
 		// lease/300, doubled each time
-		for i, pause := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+		for i, pause := range []time.Duration{
+			100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
+		} {
 			require.GreaterOrEqual(t, tries[i+1].at.Sub(tries[i].at), pause/2)
 			require.LessOrEqual(t, tries[i+1].at.Sub(tries[i].at), pause)
 		}

@@ -7,9 +7,13 @@ import (
 	"holdfast/cmd/holdfast/internal/demo"
 )
 
+// redisHelp is the help of --redis, which is too long for a tag.
+const redisHelp = "Redis to use: host:port, or redis://user:password@host:port/db (rediss:// for " +
+	"TLS). Keys get a random prefix and are deleted at the end. Default: an embedded server."
+
 // demoCommand is "holdfast demo".
 type demoCommand struct {
-	Redis string `placeholder:"ADDR" help:"Redis to use: host:port, or redis://user:password@host:port/db (rediss:// for TLS). Keys get a random prefix and are deleted at the end. Default: an embedded server."`
+	Redis string `placeholder:"ADDR" help:"${redis}"`
 	Plain bool   `help:"Print lines even on a terminal. NO_COLOR=1 keeps the picture, uncoloured."`
 	Break bool   `hidden:"" help:"Leave out the lock of the counter, to see the checks fail."`
 }

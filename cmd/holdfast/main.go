@@ -32,6 +32,7 @@ func main() {
 		kong.Description("Distributed locks on Redis, wire-compatible with Redisson's."),
 		kong.ShortUsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"redis": redisHelp},
 	)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal interrupts the cleanup

@@ -26,7 +26,8 @@ type edit struct {
 
 // lastOfABurst has no other worker that makes up for a missed wake-up.
 var lastOfABurst = chaos.Scenario{
-	Lease: 10 * time.Second, Peace: time.Second, Burst: 1500 * time.Millisecond, Copies: 4, Latency: 40 * time.Millisecond,
+	Lease: 10 * time.Second, Peace: time.Second,
+	Burst: 1500 * time.Millisecond, Copies: 4, Latency: 40 * time.Millisecond,
 	Processes: 6, Workers: 1, // another worker would make up for it
 	Wait: 5 * time.Second,
 	// MultiLocks keep locks while they wait for others, so nothing can be judged on a plain lock.
@@ -38,8 +39,9 @@ var lastOfABurst = chaos.Scenario{
 // lateMessages delivers grants of one second late, when others hold the locks. Workers wait longer
 // than that, or none would be left to believe them. There are no other grants.
 var lateMessages = chaos.Scenario{
-	Lease: 8 * time.Second, Wait: 8 * time.Second, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.AllMessagesLate.Within(0.5)},
-	Kinds: []history.Kind{history.Fenced}, HandOver: chaos.ToAll, Processes: 4, Workers: 3,
+	Lease: 8 * time.Second, Wait: 8 * time.Second, Peace: time.Second / 4,
+	Faults: []chaos.Fault{chaos.AllMessagesLate.Within(0.5)},
+	Kinds:  []history.Kind{history.Fenced}, HandOver: chaos.ToAll, Processes: 4, Workers: 3,
 }
 
 // broken has locks with a mistake that others have made, and what must be found.
@@ -102,7 +104,11 @@ var broken = []struct {
 	{
 		mistake: "a count that is incremented instead of set",
 		edits: []edit{
-			{"lua/reenter.lua", "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('HINCRBY', KEYS[1], ARGV[1], 1)"},
+			{
+				"lua/reenter.lua",
+				"redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])",
+				"redis.call('HINCRBY', KEYS[1], ARGV[1], 1)",
+			},
 			{
 				"lua/release_only.lua",
 				"if tonumber(ARGV[2]) > 0 then\n",
@@ -131,7 +137,10 @@ var broken = []struct {
 			{"watchdog/lease.go", "return l.stage == watched && t < l.until()", "return l.stage == watched"},
 			{"watchdog/schedule.go", "\t\tnext = min(next, w.deadlines[0].until())\n", ""},
 		},
-		in:    chaos.Scenario{Lease: time.Second / 2, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.ProcessStopped}},
+		in: chaos.Scenario{
+			Lease: time.Second / 2, Peace: time.Second / 4,
+			Faults: []chaos.Fault{chaos.ProcessStopped},
+		},
 		found: []string{history.Exclusion, history.Linearizable},
 	},
 	{
@@ -218,7 +227,8 @@ func edited(t *testing.T, edits []edit) map[string]string {
 			require.NoError(t, err)
 			sources[e.file] = string(source)
 		}
-		require.Equal(t, 1, strings.Count(sources[e.file], e.old), "%s does not contain just once:\n%s", e.file, e.old)
+		require.Equal(t, 1, strings.Count(sources[e.file], e.old),
+			"%s does not contain just once:\n%s", e.file, e.old)
 		sources[e.file] = strings.Replace(sources[e.file], e.old, e.new, 1)
 	}
 	return sources

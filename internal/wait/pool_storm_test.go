@@ -31,7 +31,8 @@ func storm(t *testing.T, g *goroutines, at func(call int64)) (accepted int64) {
 				c := &wait.Job{Timeout: time.Second, Runner: wait.Func(func() {
 					now := busy.Add(1)
 					defer busy.Add(-1)
-					for most := busiest.Load(); now > most && !busiest.CompareAndSwap(most, now); most = busiest.Load() {
+					for most := busiest.Load(); now > most && !busiest.CompareAndSwap(most, now); {
+						most = busiest.Load()
 					}
 					runtime.Gosched() // lets others come between
 					runs[i][j].Add(1)

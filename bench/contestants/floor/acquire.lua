@@ -1,5 +1,6 @@
 -- Takes the lock if it is free.
--- KEYS: lock. ARGV: owner, lease in ms. Returns -3 if taken, else what is left of the other one's lease.
+-- KEYS: lock. ARGV: owner, lease in ms.
+-- Returns -3 if taken, else what is left of the other one's lease.
 if redis.call('exists', KEYS[1]) == 0 then
   redis.call('hset', KEYS[1], ARGV[1], 1)
   redis.call('pexpire', KEYS[1], ARGV[2])

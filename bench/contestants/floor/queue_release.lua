@@ -1,5 +1,7 @@
--- Gives the lock to the head of its queue, and tells its client so; without a queue the lock is free.
--- KEYS: lock, queue. ARGV: owner, lease in ms. An owner is '<client>:<number>'. Returns whether the lock was the owner's.
+-- Gives the lock to the head of its queue, and tells its client so; without a queue the lock is
+-- free.
+-- KEYS: lock, queue. ARGV: owner, lease in ms. An owner is '<client>:<number>'.
+-- Returns whether the lock was the owner's.
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return 0
 end
