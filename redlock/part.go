@@ -29,7 +29,7 @@ type part struct {
 	hold        hooks.NodeAcquisition // renewed by its client; nil until granted
 	call        *wait.Job             // the last one that was sent
 	unconfirmed bool                  // a release without a reply may have been carried out
-	err         error                 // why the node does not count, or has not extended or released it
+	err         error                 // why the node does not count, or did not extend or release it
 }
 
 // Run asks the node for the part, or to release it, and handles the reply, for which it blocks. The
