@@ -128,3 +128,13 @@ func TestErrorsOfForeignLockersAreReturned(t *testing.T) {
 	require.ErrorContains(t, err, "and a part was not released")
 	requireFree(t, p.first)
 }
+
+// Where a lock without a server's name is, is not known, nested or not.
+func TestLocksOfUnknownServersAreRefusedAlsoIfTheyAreNested(t *testing.T) {
+	a, b := &foreign{name: "a", notes: new(notes)}, &foreign{name: "b", notes: new(notes)}
+	for _, lock := range []*multilock.Lock{multilock.New(a, b),
+		multilock.New(multilock.New(a), multilock.New(b)), multilock.New(a, multilock.New(b))} {
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.ErrorIs(t, err, rlock.ErrInvalid)
+	}
+}

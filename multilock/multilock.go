@@ -50,7 +50,10 @@ func New(locks ...rlock.Locker) *Lock {
 		}
 		names = append(names, lock.Name())
 		if inner, ok := lock.(*Lock); ok {
-			l.parts, l.invalid = append(l.parts, inner.parts...), cmp.Or(l.invalid, inner.invalid)
+			l.invalid = cmp.Or(l.invalid, inner.invalid)
+			for _, p := range inner.parts {
+				l.parts = append(l.parts, newPart(p.locker, len(l.parts)))
+			}
 		} else {
 			l.parts = append(l.parts, newPart(lock, len(l.parts)))
 		}

@@ -90,16 +90,10 @@ func New(o Options) *Hub {
 	if o.Paired == nil {
 		o.Paired = func(string) []string { return nil }
 	}
-	h := &Hub{
-		options:  o,
-		dial:     dialRedis,
-		channels: make(map[string]*channel),
-		paired:   make(map[string]struct{}),
-		links:    make(map[string]*link),
-		router:   router{wake: make(chan struct{}, 1)},
-		outages:  make(map[string]outage),
-		warned:   make(warnings),
-	}
+	h := &Hub{options: o, dial: dialRedis, channels: make(map[string]*channel),
+		paired: make(map[string]struct{}), links: make(map[string]*link),
+		router: router{wake: make(chan struct{}, 1)}, outages: make(map[string]outage),
+		warned: make(warnings)}
 	h.running, h.stop = context.WithCancel(context.Background())
 	return h
 }

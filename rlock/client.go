@@ -61,28 +61,15 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: %w", err)
 	}
-	c := &Client{
-		id:       uuid.NewString(),
-		redis:    redis,
-		options:  options,
-		sessions: session.New[sessionKey, owned](),
-		queues:   waitqueue.New[queueName, known](),
-		group:    wait.NewGroup(),
-		closing:  make(chan struct{}),
-		closed:   make(chan struct{}),
-	}
+	c := &Client{id: uuid.NewString(), redis: redis, options: options, group: wait.NewGroup(),
+		sessions: session.New[sessionKey, owned](), queues: waitqueue.New[queueName, known](),
+		closing: make(chan struct{}), closed: make(chan struct{})}
 	c.pool = wait.NewPool(c.group.Go)
 	c.transport = transport.New(redis, transport.Options{
-		Client:    c.id,
-		Server:    options.Server,
-		Logger:    options.Logger,
-		Classic:   options.PubSub == PubSubClassic,
-		Sharded:   options.PubSub == PubSubSharded,
-		HandsOver: options.HandOver != HandOverNone,
-		GivesAway: options.HandOver == HandOverAnywhere,
-		OnGrant:   c.granted,
-		Warn:      c.warn,
-	})
+		Client: c.id, Server: options.Server, Logger: options.Logger,
+		Classic: options.PubSub == PubSubClassic, Sharded: options.PubSub == PubSubSharded,
+		HandsOver: options.HandOver != HandOverNone, GivesAway: options.HandOver == HandOverAnywhere,
+		OnGrant: c.granted, Warn: c.warn})
 	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: options.WatchdogLease,

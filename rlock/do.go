@@ -20,7 +20,7 @@ func Do(ctx context.Context, lock Locker, wait, lease time.Duration, fn func(con
 	}
 	defer func() {
 		// fn may have returned the loss already, as the cause of its context.
-		if failure := hold.Unlock(ctx); !errors.Is(err, failure) {
+		if failure := hold.Unlock(ctx); failure != nil && !errors.Is(err, failure) {
 			err = errors.Join(err, failure)
 		}
 	}()

@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	defer a.session.Unlock()
 	if a.depth() == 0 {
-		return ofEnded(a.conclude())
+		return ofEnded(cmp.Or(a.conclude(), ErrReleased)) // its release may just have begun
 	}
 	deadline, err := at.extend(a, 0)
 	if err != nil {

@@ -91,13 +91,12 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 func (a *acquisition) remove(level *Hold) (left int) {
 	a.mu.Lock()
 	a.levels = slices.DeleteFunc(a.levels, func(h *Hold) bool { return h == level })
-	left = len(a.levels)
-	renew := slices.ContainsFunc(a.levels, func(h *Hold) bool { return h.renew })
+	if left = len(a.levels); left > 0 { // with mu held: a level that is added after may renew
+		renew := slices.ContainsFunc(a.levels, func(h *Hold) bool { return h.renew })
+		a.client.watchdog.SetRenew(&a.lease, renew)
+	}
 	a.mu.Unlock()
 	level.end(ErrReleased)
-	if left > 0 {
-		a.SetRenew(renew)
-	}
 	return left
 }
 
@@ -197,7 +196,12 @@ func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 		r, err := a.lock.kind.release(ctx, a.owner, left, o)
 		a.settle(o, sent, r, transport.StateOf(err))
 		return r, err
-	}, func(_ lua.Released, err error) { a.handleLateReply(left, err) })
+	}, func(r lua.Released, err error) {
+		if errors.Is(err, transport.ErrNotSent) {
+			a.settle(o, time.Now(), r, transport.Refused)
+		}
+		a.handleLateReply(left, err)
+	})
 }
 
 // handleLateReply handles the reply to a release whose caller has left.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/hooks"
 	"holdfast/rlock"
 )
 
@@ -71,6 +72,32 @@ func TestPartialUnlockThatCannotLockItsSessionLeavesTheOuterLevel(t *testing.T) 
 		hold := acquired(t, third)
 		require.True(t, outer.Valid())
 		unlock(t, hold)
+		unlock(t, outer)
+	})
+}
+
+// An Unlock that gives up waiting for a nested Lock ends its own level while that adds another.
+func TestLevelAddedWhileAnotherEndsIsRenewed(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		ctx := rlock.WithOwner(t.Context())
+		outer := takeWith(ctx, t, b.lock, 20*time.Second)
+		renewed := takeWith(ctx, t, b.lock, rlock.Watchdog)
+		proceed := make(chan struct{})
+		b.reply("reenter.lua", func([]string) any {
+			<-proceed
+			return 1
+		})
+		nested := lockInBackground(ctx, b.lock, rlock.Watchdog)
+		synctest.Wait()
+		var inner *rlock.Hold
+		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(renewed, func(error) {
+			close(proceed)
+			inner = acquired(t, nested)
+		})
+		require.Error(t, renewed.Unlock(ctx)) // another call of the owner is under way
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, inner.Err())
+		unlock(t, inner)
 		unlock(t, outer)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -23,7 +22,8 @@ type syncLocker struct {
 	ctx   context.Context
 	lock  Locker
 	lease time.Duration
-	hold  atomic.Pointer[Hold] // nil while not locked
+	mu    sync.Mutex
+	holds []*Hold // not unlocked yet, oldest first: it may be lost; guarded by mu
 }
 
 func (sl *syncLocker) Lock() {
@@ -32,14 +32,19 @@ func (sl *syncLocker) Lock() {
 	if err != nil {
 		panic(err)
 	}
-	sl.hold.Store(hold)
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.holds = append(sl.holds, hold)
 }
 
 func (sl *syncLocker) Unlock() {
-	hold := sl.hold.Swap(nil)
-	if hold == nil {
+	sl.mu.Lock()
+	holds := sl.holds
+	sl.holds = holds[min(1, len(holds)):] // a lost hold must not release the lock of the next
+	sl.mu.Unlock()
+	if len(holds) == 0 {
 		panic(fmt.Sprintf("holdfast: Unlock of an unlocked sync.Locker for %q", sl.lock.Name()))
 	}
 	// The error has nowhere to go: the hold is over either way, and a loss has been logged.
-	_ = hold.Unlock(sl.ctx)
+	_ = holds[0].Unlock(sl.ctx)
 }

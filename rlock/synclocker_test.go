@@ -88,3 +88,20 @@ func TestSyncLockerThatLostItsLockUnlocksQuietly(t *testing.T) {
 	require.NotPanics(t, locker.Unlock)
 	eventually(t, func() bool { return len(logged.With("lost")) == 1 }, "the loss was logged")
 }
+
+// Otherwise two would be inside: the lock that was lost is released after the next Lock.
+func TestSyncLockerThatLostItsLockKeepsThatOfTheNext(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
+	locker := rlock.AsSyncLocker(t.Context(), lock, rlock.Watchdog)
+	locker.Lock()
+	_, err := lock.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	locker.Lock()
+	locker.Unlock() // of the first
+	require.EqualValues(t, 1, s.DoInt(t, "EXISTS", "lock"))
+	locker.Unlock()
+	requireFree(t, s, "lock")
+	require.Panics(t, locker.Unlock)
+}

@@ -77,7 +77,7 @@ func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
 			option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
 			option.Password = "wrong"
 			return option
-		}, "user name or password are wrong"},
+		}, "user name or password is wrong"},
 		"no password": {func(t testing.TB) rueidis.ClientOption {
 			option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
 			option.Password = ""

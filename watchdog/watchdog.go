@@ -45,14 +45,9 @@ func New(o Options) *Watchdog {
 	}
 	o.BatchSize = cmp.Or(o.BatchSize, 100)
 	o.CallTimeout = cmp.Or(o.CallTimeout, o.Lease/6)
-	w := &Watchdog{
-		options:  o,
-		wake:     make(chan struct{}, 1),
-		rounds:   make(map[string]*round),
+	w := &Watchdog{options: o, wake: make(chan struct{}, 1), rounds: make(map[string]*round),
 		lastTick: now(), // a renewal that starts after this has missed no tick
-		nextTick: never, nextEarly: never, armed: never,
-		period: period(o.Lease),
-	}
+		nextTick: never, nextEarly: never, armed: never, period: period(o.Lease)}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.goroutines.Go(w.schedule)
 	return w

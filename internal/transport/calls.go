@@ -31,6 +31,9 @@ const (
 var ErrNoReply = &lua.Error{Class: lua.ClassUnknown, Message: "no reply from Redis in time",
 	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
 
+// ErrNotSent is the error of a command whose caller left before a worker could send it.
+var ErrNotSent = &lua.Error{Class: lua.ClassTemporary, Message: "not sent: too many are under way"}
+
 // NoReply returns [ErrNoReply], with the error of the try before, which says more, if there is one.
 func NoReply(before error) error {
 	if before == nil || errors.Is(before, ErrNoReply) {
@@ -290,6 +293,10 @@ func Detach[T any](
 		if c.slots != nil {
 			c.slots <- struct{}{}
 			defer func() { <-c.slots }()
+			if outcome.decided.Load() { // its caller has left
+				late(outcome.value, ErrNotSent)
+				return
+			}
 		}
 		sent := time.Now()
 		value, err := command(context.Background())

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,7 +20,7 @@ func TestWorkersLeaveRoomInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		group := wait.NewGroup()
 		c := NewCalls(group, time.Second, false)
-		var sent atomic.Int64
+		var sent, notSent atomic.Int64
 		hangs := make(chan struct{})
 		for range 2 * mostOfWorkers {
 			go func() {
@@ -29,7 +30,11 @@ func TestWorkersLeaveRoomInTheQueue(t *testing.T) {
 					sent.Add(1)
 					<-hangs
 					return 0, nil
-				}, func(int, error) {})
+				}, func(_ int, err error) {
+					if errors.Is(err, ErrNotSent) {
+						notSent.Add(1)
+					}
+				})
 				assert.Equal(t, Detached, state)
 			}()
 		}
@@ -38,6 +43,8 @@ func TestWorkersLeaveRoomInTheQueue(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		close(hangs)
 		group.Wait()
-		require.EqualValues(t, 2*mostOfWorkers, sent.Load())
+		// Those whose callers have left before are not sent: nobody wants what they would acquire.
+		require.EqualValues(t, mostOfWorkers, sent.Load())
+		require.EqualValues(t, mostOfWorkers, notSent.Load())
 	})
 }

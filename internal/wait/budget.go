@@ -4,6 +4,7 @@
 package wait
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,8 +79,8 @@ func (b *Budget) Stop() {
 // Err returns why the budget ended, unless its own time did: the context's error with its cause, or
 // [ErrClosed]; nil if it has not ended.
 func (b *Budget) Err() error {
-	if err := b.Ctx.Err(); err != nil {
-		cause := context.Cause(b.Ctx)
+	if err := b.ctxErr(); err != nil {
+		cause := cmp.Or(context.Cause(b.Ctx), err)
 		if errors.Is(cause, err) {
 			return cause
 		}
@@ -89,6 +90,14 @@ func (b *Budget) Err() error {
 		return ErrClosed
 	}
 	return nil
+}
+
+// ctxErr returns the context's error, also if its deadline has passed and its timer is late.
+func (b *Budget) ctxErr() error {
+	if at, ok := b.Ctx.Deadline(); ok && !time.Now().Before(at) {
+		return cmp.Or(b.Ctx.Err(), context.DeadlineExceeded)
+	}
+	return b.Ctx.Err()
 }
 
 // Because returns err, wrapped together with the reason why the budget ended if there is one.
@@ -101,7 +110,7 @@ func (b *Budget) Because(err error) error {
 
 // Over reports whether the budget has ended, for whatever reason.
 func (b *Budget) Over() bool {
-	return b.Ctx.Err() != nil || b.Closing() || !b.end.IsZero() && !time.Now().Before(b.end)
+	return b.ctxErr() != nil || b.Closing() || !b.end.IsZero() && !time.Now().Before(b.end)
 }
 
 // Closing reports whether the client has begun to close.

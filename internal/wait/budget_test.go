@@ -87,3 +87,15 @@ func TestBackoffDoublesFrom10MillisecondsTo1Second(t *testing.T) {
 	}
 	require.Greater(t, len(distinct), 1, "no jitter")
 }
+
+// lateTimer is a context whose deadline has passed, although its timer has not fired yet.
+type lateTimer struct{ context.Context }
+
+func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
+
+func TestBudgetEndsWithADeadlineWhoseTimerIsLate(t *testing.T) {
+	b := wait.NewBudget(lateTimer{t.Context()}, nil, time.Minute)
+	require.True(t, b.Over())
+	require.ErrorIs(t, b.Err(), context.DeadlineExceeded)
+	require.ErrorIs(t, b.Because(errors.New("no reply")), context.DeadlineExceeded)
+}
