@@ -179,7 +179,8 @@ func (n *modelNode) CleanUp(as string, _ time.Time) {
 	delete(n.held, as)
 }
 
-func (n *modelNode) Hold(_ string, _ owner.Token, deadline time.Time, p hooks.Part) hooks.NodeAcquisition {
+func (n *modelNode) Hold(_ string, _ owner.Token, deadline time.Time, p hooks.Part,
+) hooks.NodeAcquisition {
 	if n.closed() {
 		return nil
 	}

@@ -45,7 +45,7 @@ func TestDoReturnsTheErrorOfItsFunction(t *testing.T) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		err := rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog,
 			func(context.Context) error { return errWork })
-		require.True(t, err == errWork, "%#v", err) //nolint:errorlint // as it is
+		require.Equal(t, errWork, err, "not as it is")
 		requireFree(t, s, k.name)
 	})
 }

@@ -99,6 +99,7 @@ func TestSyncLockerThatLostItsLockKeepsThatOfTheNext(t *testing.T) {
 	_, err := lock.ForceUnlock(t.Context())
 	require.NoError(t, err)
 	locker.Lock()
+	require.EqualValues(t, 1, s.DoInt(t, "EXISTS", "lock"))
 	locker.Unlock() // of the first
 	require.EqualValues(t, 1, s.DoInt(t, "EXISTS", "lock"))
 	locker.Unlock()
