@@ -88,7 +88,7 @@ func (c *Client) ID() string { return c.id }
 //
 // Locks that are held stay held until their leases run out, or until their holds are released.
 // Unlock still works, but nothing may continue in the background: on a server that does not reply
-// it takes until rueidis gives up. With Options.ReleaseOnClose the locks are released first.
+// it takes until rueidis gives up. Options.ReleaseOnClose releases them first, as Unlock would.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {
 		close(c.closing)
