@@ -150,8 +150,11 @@ func TestLockIsAcquiredFromASlowMajorityWhileWaiting(t *testing.T) {
 	servers := startNodes(t, 5)
 	clients, proxies := proxied(t, servers, rlock.Options{})
 	warm(t, clients)
-	slowDown(proxies[2:])
-	options := redlock.Options{FsyncAlways: true, NodeTimeout: slowness / 2}
+	const slowness = time.Second
+	for _, p := range proxies[2:] {
+		p.Delay(slowness / 2) // each way
+	}
+	options := redlock.Options{FsyncAlways: true, NodeTimeout: slowness / 10}
 	done := lockInBackground(t.Context(), redlock.NewOn(name, options, clients...), longLease)
 	select {
 	case o := <-done:

@@ -205,21 +205,20 @@ func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 						require.FailNow(t, "the acquisition has not ended")
 					}
 				}
-				late := time.After(20 * time.Millisecond)
-				for waiting := true; waiting; {
-					select {
-					case <-gate.arrived: // one more clean-up
-						gate.step <- struct{}{}
-					case <-late:
-						waiting = false
-					}
-				}
 				require.Equal(t, "1", s.DoString(t, "HGET", "page", hold.Owner()))
 				released := make(chan error, 1)
 				go func() { released <- hold.Unlock(context.Background()) }()
-				receive(t, gate.arrived, "no release")
-				gate.step <- struct{}{}
-				require.NoError(t, receive(t, released, "the release has not ended"))
+				for ended := false; !ended; {
+					select {
+					case <-gate.arrived: // the release, or one more clean-up before it
+						gate.step <- struct{}{}
+					case err := <-released:
+						require.NoError(t, err)
+						ended = true
+					case <-time.After(longWait):
+						require.FailNow(t, "the release has not ended")
+					}
+				}
 			}
 			unlock(t, write)
 			requireFree(t, s, "page")

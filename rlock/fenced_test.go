@@ -67,7 +67,7 @@ func TestTokenIncreasesWhateverEndedTheHoldBefore(t *testing.T) {
 func TestTokenIsTheSameOnAllLevelsAndShownByInfo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: time.Second})
+	c := newClient(t, s, rlock.Options{WatchdogLease: 4 * time.Second})
 	lock := c.NewFencedLock("order")
 	info, err := lock.Info(t.Context())
 	require.NoError(t, err)

@@ -66,7 +66,7 @@ func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
 	t.Parallel()
 	master, _ := startReplicated(t, 1)
 	c := newClient(t, master,
-		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: time.Second},
+		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: 4 * time.Second},
 		redistest.OneConnection)
 	warm(t, c, "order")
 	connections := func() int {

@@ -23,7 +23,7 @@ const (
 	stressLease   = 400 * time.Millisecond
 	stressTimeout = 150 * time.Millisecond
 	// stressSlack is how late a call may return on a busy machine, with all that this test does.
-	stressSlack = time.Second
+	stressSlack = 3 * time.Second
 )
 
 // TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets many owners of several clients lock,
