@@ -205,12 +205,21 @@ func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 						require.FailNow(t, "the acquisition has not ended")
 					}
 				}
+				late := time.After(20 * time.Millisecond)
+				for waiting := true; waiting; {
+					select {
+					case <-gate.arrived: // one more clean-up
+						gate.step <- struct{}{}
+					case <-late:
+						waiting = false
+					}
+				}
 				require.Equal(t, "1", s.DoString(t, "HGET", "page", hold.Owner()))
 				released := make(chan error, 1)
 				go func() { released <- hold.Unlock(context.Background()) }()
 				for ended := false; !ended; {
 					select {
-					case <-gate.arrived: // the release, or one more clean-up before it
+					case <-gate.arrived: // the release, or a clean-up that is later still
 						gate.step <- struct{}{}
 					case err := <-released:
 						require.NoError(t, err)
