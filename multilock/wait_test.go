@@ -18,7 +18,7 @@ func TestOneWaitIsForAllParts(t *testing.T) {
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
-			const wait = 3 * time.Second
+			const wait = 6 * time.Second
 			// The first becomes free in the middle of the wait; the rest of the wait is for the
 			// second.
 			takeWith(t.Context(), t, locks[0], wait/2)

@@ -36,7 +36,7 @@ var losses = map[string]func(t testing.TB, s *redistest.Server, c *rlock.Client)
 
 func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	for how, lose := range losses {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ func nodeFaults() map[string]faults.Fault {
 // lease.
 func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	for what, f := range nodeFaults() {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -94,7 +94,7 @@ func TestExplicitLeaseDoesNotJoinNodes(t *testing.T) {
 // A node that hangs delays only its own part, and its renewals do not pile up.
 func TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, hasty, clients...)
 	hold := acquired(t, lockInBackground(t.Context(), lock, rlock.Watchdog))

@@ -124,7 +124,7 @@ func TestHolderWhoseNodeRestartedLosesTheLockBeforeAnotherGetsIt(t *testing.T) {
 
 func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 5 * time.Second
 	servers := startNodes(t, 5, redistest.WithAppendOnly())
 	o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second}
 	lock := redlock.NewOn(name, o, newClients(t, servers, rlock.Options{WatchdogLease: lease})...)
@@ -196,7 +196,7 @@ func TestExtendBeyondMaxLeaseIsRefused(t *testing.T) {
 
 func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 4 * time.Second
 	servers := startNodes(t, 5)
 	counted(t, servers, lease)
 	for _, epoch := range []bool{false, true} {

@@ -96,7 +96,7 @@ func TestForceUnlockEndsTheHoldOfAnotherClientAtItsNextRenewal(t *testing.T) {
 
 // watchedLease is short enough to wait for a renewal, and long enough not to mistake its end for
 // one.
-const watchedLease = 6 * time.Second
+const watchedLease = 9 * time.Second
 
 // Waiters learn of a force unlock before its caller does. What they acquire then must not be freed.
 func TestForceUnlockSparesTheNextHolder(t *testing.T) {

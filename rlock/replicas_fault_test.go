@@ -119,7 +119,7 @@ func TestCallerWithLittleTimeLearnsThatReplicasAreMissing(t *testing.T) {
 func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 	t.Parallel()
 	const (
-		wait    = 500 * time.Millisecond
+		wait    = 3 * time.Second
 		timeout = 300 * time.Millisecond
 	)
 	master, replicas := startReplicated(t, 1)
@@ -127,7 +127,7 @@ func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 	for _, closing := range []bool{false, true} {
 		// rueidis soon gives up all commands by itself but a WAIT.
 		c := newClient(t, master,
-			rlock.Options{SyncReplicas: 1, SyncTimeout: time.Second, CommandTimeout: timeout},
+			rlock.Options{SyncReplicas: 1, SyncTimeout: enough, CommandTimeout: timeout},
 			func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout })
 		start := time.Now()
 		attempt := inBackground(

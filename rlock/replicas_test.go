@@ -142,8 +142,8 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 	}{
 		"none at all":            {0, 1, 200 * time.Millisecond, longLease, 200 * time.Millisecond},
 		"fewer than asked for":   {1, 2, time.Second, longLease, time.Second},
-		"half the lease at most": {0, 1, time.Minute, 400 * time.Millisecond, 200 * time.Millisecond},
-		"of the watchdog too":    {0, 1, time.Minute, rlock.Watchdog, 300 * time.Millisecond},
+		"half the lease at most": {0, 1, time.Minute, 4 * time.Second, 2 * time.Second},
+		"of the watchdog too":    {0, 1, time.Minute, rlock.Watchdog, 3 * time.Second},
 		"the shortest lease":     {0, 1, time.Minute, 3 * time.Millisecond, time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 				t,
 				master,
 				rlock.Options{SyncReplicas: c.want, SyncTimeout: c.timeout,
-					WatchdogLease: 600 * time.Millisecond},
+					CommandTimeout: 2 * longWait, WatchdogLease: 6 * time.Second},
 			)
 			for _, wait := range []time.Duration{rlock.NoWait, 2 * longWait} {
 				start := time.Now()

@@ -27,6 +27,10 @@ func TestWaitOutlastsATemporaryError(t *testing.T) {
 			}
 			end := befall(t, s, what)
 
+			wait := 3 * time.Second
+			if f.Code == "LOADING" { // which is over by itself then
+				wait = 300 * time.Millisecond
+			}
 			var leaving, waiters []<-chan outcome
 			released := make(map[string]chan error)
 			for _, k := range kinds {
@@ -34,7 +38,7 @@ func TestWaitOutlastsATemporaryError(t *testing.T) {
 				_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
 				requireRefusal(t, err, f.Code)
 				leaving = append(leaving, inBackground(func() (*rlock.Hold, error) {
-					return lock.TryLock(t.Context(), 300*time.Millisecond, time.Second)
+					return lock.TryLock(t.Context(), wait, time.Second)
 				}))
 			}
 			// At the end of a wait a try may be in flight. The error still has what was known
@@ -76,7 +80,7 @@ func TestWaitOutlastsATemporaryError(t *testing.T) {
 func TestEndOfAWaitReturnsTheErrorBeforeTheLastTry(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
+	c := newClient(t, s, rlock.Options{CommandTimeout: longWait}) // the last try has no reply
 	for _, k := range kinds {
 		k.warm(t, c, k.name)
 	}
@@ -85,7 +89,7 @@ func TestEndOfAWaitReturnsTheErrorBeforeTheLastTry(t *testing.T) {
 	var waiters []<-chan outcome
 	for _, k := range kinds {
 		waiters = append(waiters, inBackground(func() (*rlock.Hold, error) {
-			return k.lock(c, k.name).TryLock(t.Context(), 2*time.Second, time.Minute)
+			return k.lock(c, k.name).TryLock(t.Context(), 8*time.Second, time.Minute)
 		}))
 	}
 	tries := make(map[string]int) // the second is sent after the reply to the first

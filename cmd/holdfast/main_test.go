@@ -65,6 +65,7 @@ func TestDemoRunsWithoutRedis(t *testing.T) {
 	requireStories(t, func() (string, bool) {
 		began := time.Now()
 		o := run(t, "demo")
+		took := time.Since(began)
 		if !succeeded(t, o) {
 			return o.stdout, false
 		}
@@ -72,8 +73,7 @@ func TestDemoRunsWithoutRedis(t *testing.T) {
 			`^demo: 81 sections, 0 overlaps, counter 81, max wake-up .*, takeover .* s$`,
 			o.lastLine())
 		require.Empty(t, o.stderr)
-		require.Less(t, time.Since(began), 15*time.Second) // the story of the queue takes 8 s
-		return o.stdout, true
+		return o.stdout, took < 15*time.Second // the story of the queue takes 8 s
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/rlock"
+	"holdfast/watchdog"
 )
 
 func forceUnlockByTheOtherSideEndsTheHold(t *testing.T, s *site) {
@@ -33,7 +34,8 @@ func forceUnlockByTheOtherSideEndsTheHold(t *testing.T, s *site) {
 			// Its next renewal, after a third of the lease, finds out.
 			end := locktest.Receive(t, ended, "the hold has not ended")
 			require.ErrorIs(t, holder.last.Err(), rlock.ErrLost)
-			require.Less(t, end.Sub(start), watchdogLease)
+			require.ErrorIs(t, holder.last.Err(), watchdog.ErrGone)
+			require.Less(t, end.Sub(start), watchdogLease*5/6)
 		}
 		require.Zero(t, count(t, holder, c.hold))
 		refused(t, holds.newActor(t, s), c.hold)

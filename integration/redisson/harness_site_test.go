@@ -18,7 +18,7 @@ import (
 
 const (
 	// watchdogLease is the lease of the watchdogs of both sides.
-	watchdogLease = 2 * time.Second
+	watchdogLease = 4 * time.Second
 	// longLease is longer than any wait in these tests: a waiter that acquires a lock earlier was
 	// woken by its release.
 	longLease = time.Minute
@@ -27,6 +27,8 @@ const (
 	// told bounds it on a machine that is busy with other tests. A waiter that missed the message
 	// sleeps longer.
 	told = 3 * time.Second
+	// asksAgain bounds the wait of one of this library without any message: it asks every 5 s.
+	asksAgain = 15 * time.Second
 )
 
 // site is a Redis with clients of both sides.

@@ -58,14 +58,15 @@ func downgradeLetsReadersOfTheOtherSideIn(t *testing.T, s *site) {
 		require.Equal(t, "write", s.hgetall(t, reading.name())["mode"])
 		require.Len(t, s.hgetall(t, reading.name()), 3)
 		refused(t, reader, reading)
-		waiting := waitInBackground(reader, reading)
+		waiting := inBackground(
+			func() error { return reader.tryLock(reading, asksAgain, longLease) })
 		s.waitForWaiters(t, reading, 1)
 		s.letSleep(t, reading)
 		start := time.Now()
 		unlock(t, owner, writing)
 		limit := told
 		if writes.name == javaSide.name {
-			limit = 6 * time.Second
+			limit = asksAgain
 		}
 		require.Less(t, acquired(t, waiting).Sub(start), limit)
 		require.Equal(t, "read", s.hgetall(t, reading.name())["mode"])
