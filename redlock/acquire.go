@@ -98,7 +98,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= l.spare
 	})
 	a.do(func() {
-		if a.count(granted) >= l.quorum && time.Now().Before(a.trustedUntil()) {
+		if a.count(granted) >= l.quorum && time.Until(a.trustedUntil()) > 0 {
 			hold = at.succeed(a)
 			return
 		}

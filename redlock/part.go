@@ -69,7 +69,7 @@ func (p *part) acquire() {
 		err = &rlock.HeldError{Lock: p.node.Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
 	case !vote.Granted:
 		err = &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
-	case !time.Now().Before(deadline):
+	case time.Until(deadline) <= 0:
 		err = fmt.Errorf("granted, but the reply took longer than the lease of %v", p.lease)
 	case p.current() == asked:
 		if hold = p.node.Hold(p.owner, a.session.Key().token, deadline, p); hold == nil {

@@ -40,14 +40,13 @@ type attempt struct {
 
 // newAttempt begins a call, unless its arguments are invalid, its context has ended or the client
 // is closed. The caller calls stop.
-func (l *Lock) newAttempt(ctx context.Context, limit, lease time.Duration) (*attempt, error) {
+func (l *Lock) newAttempt(ctx context.Context, limit, lease time.Duration) (at attempt, err error) {
 	if l.invalid != nil {
-		return nil, l.invalid
+		return at, l.invalid
 	}
 	c, renew := l.client, lease == Watchdog
-	lease, err := c.wholeLease(lease)
-	if err != nil {
-		return nil, err
+	if lease, err = c.wholeLease(lease); err != nil {
+		return at, err
 	}
 	grantLease, budget, window := lease, limit, c.options.FairWindow
 	if renew {
@@ -60,16 +59,16 @@ func (l *Lock) newAttempt(ctx context.Context, limit, lease time.Duration) (*att
 		budget = max(limit, shortestWait)
 		window = budget
 	}
-	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
+	at = attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
 		lease: lease, grantLease: grantLease, waits: limit != NoWait, window: window}}
 	at.budget.Begin(ctx, c.closing, budget) // before Enter, because a nil context panics here
 	at.request.until = at.budget.Until
 	if !c.group.Enter() {
-		return nil, ErrClosed
+		return at, ErrClosed
 	}
 	if at.budget.Err() != nil {
 		defer at.stop()
-		return nil, at.ended()
+		return at, at.ended()
 	}
 	return at, nil
 }
@@ -162,7 +161,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 		if at.remains != waitqueue.Late {
 			at.remains = at.refusedRemains()
 		}
-	case !time.Now().Before(watchdog.Deadline(at.sent, at.request.lease)):
+	case time.Until(watchdog.Deadline(at.sent, at.request.lease)) <= 0:
 		at.failure = fmt.Errorf(
 			"the lock was taken, but the reply took longer than the lease of %v", at.request.lease)
 		at.remains = max(at.remains, waitqueue.Something)
@@ -184,9 +183,10 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 // detach sends the request from a worker, which cleans up after it if the caller leaves.
 func (at *attempt) detach() (reply, transport.State, error) {
 	c, lock, r, heldFor := at.client, at.lock, at.request, at.holder.TTL
+	worker := *at // so that at itself is on the stack
 	before, ifRefused := at.remains, at.refusedRemains()
 	got, state, err := transport.Detach(c.calls, &at.budget,
-		func(ctx context.Context) (reply, error) { return at.ask(ctx, r) },
+		func(ctx context.Context) (reply, error) { return worker.ask(ctx, r) },
 		func(got reply, err error) {
 			if lock.waiting.ownQueue {
 				c.backlog.add(lock.name, -1)
@@ -197,7 +197,7 @@ func (at *attempt) detach() (reply, transport.State, error) {
 				clean, heldFor = ifRefused == waitqueue.Nothing, got.holder.TTL
 			}
 			if !clean {
-				c.cleaner.add(at.cleanup(r, heldFor))
+				c.cleaner.add(worker.cleanup(r, heldFor))
 			}
 		})
 	if state == transport.Detached && lock.waiting.ownQueue {

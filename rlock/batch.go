@@ -15,7 +15,7 @@ import (
 
 // batch acquires several plain locks of one client and slot for an owner, all or none, by a script.
 type batch struct {
-	*attempt
+	attempt
 	parts []part
 }
 
@@ -42,30 +42,31 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 	if err != nil {
 		return nil, err
 	}
-	defer at.stop()
-	c := at.client
+	bt := batch{attempt: at}
+	defer bt.stop()
+	c := bt.client
 	token, named := owner.From(ctx)
 	if !named {
 		token = owner.New()
 	}
-	at.fresh.token = token
+	bt.fresh.token = token
 	sessions := make([]*lockSession, len(locks))
 	for i, l := range locks {
 		sessions[i] = c.sessions.Open(l.key(token))
 		defer sessions[i].Close()
 	}
-	if busy := session.LockAll(&at.budget, sessions); busy >= 0 {
-		at.lock, at.failure = locks[busy], errBusy
-		return nil, at.ended()
+	if busy := session.LockAll(&bt.budget, sessions); busy >= 0 {
+		bt.lock, bt.failure = locks[busy], errBusy
+		return nil, bt.ended()
 	}
-	bt, fresh := batch{attempt: at}, c.newOwner()
+	fresh := c.newOwner()
 	for i, l := range locks {
 		s := sessions[i]
 		defer s.Unlock()
 		p := part{lock: l, session: s, owner: fresh, count: 1}
 		if a := held(s, l.mode); a != nil {
 			p.held, p.owner, p.count = a, a.owner, a.depth()+1
-			a.MayLast(at.request.lease)
+			a.MayLast(bt.request.lease)
 		}
 		bt.parts = append(bt.parts, p)
 	}
@@ -134,7 +135,7 @@ func (bt *batch) undo(retry bool) {
 // begin returns the holds of what was acquired.
 func (bt *batch) begin() (holds []*Hold, failure error) {
 	deadline := watchdog.Deadline(bt.sent, bt.request.lease)
-	if !time.Now().Before(deadline) {
+	if time.Until(deadline) <= 0 {
 		bt.undo(false)
 		return nil, fmt.Errorf(
 			"%w: the locks were taken, but the reply took longer than the lease of %v",

@@ -177,7 +177,7 @@ func (cl *cleaner) serve(ln *lane) {
 	case done:
 		ln.tries = wait.Backoff{}
 		for _, cu := range batch {
-			if cu.retry && time.Now().Before(cu.until) {
+			if cu.retry && time.Until(cu.until) > 0 {
 				cl.retryLater(cu)
 			}
 		}

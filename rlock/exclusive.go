@@ -26,14 +26,14 @@ type exclusive struct {
 	scripts *lua.Exclusive
 }
 
-func newExclusive(c *Client, name, queue string, fenced bool) exclusive {
+func newExclusive(c *Client, name, queue string, fenced bool) *exclusive {
 	scripts := lua.NewExclusive(name, fenced)
 	how := queueName{queue, name}.waiting(scripts.Channel())
 	how.registers = true
-	return exclusive{client: c, name: name, how: how, scripts: scripts}
+	return &exclusive{client: c, name: name, how: how, scripts: scripts}
 }
 
-func (k exclusive) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
+func (k *exclusive) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
 	registration := ""
 	if r.registers {
 		registration = k.scripts.Registration(r.owner, r.grantLease)
@@ -47,7 +47,7 @@ func (k exclusive) acquire(ctx context.Context, redis lua.Redis, r request) (rep
 	return reply{holder: holder, ticket: waitqueue.Ticket(ticket), fence: fence}, err
 }
 
-func (k exclusive) release(ctx context.Context, owner string, count int, o offer,
+func (k *exclusive) release(ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
 	h := k.handOver(o.Streak)
 	if next := o.Successor; next != nil {
@@ -58,7 +58,7 @@ func (k exclusive) release(ctx context.Context, owner string, count int, o offer
 }
 
 // handOver returns which owners a release may give the lock to.
-func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
+func (k *exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 	t := k.client.transport
 	return lua.HandOver{Sharded: t.Sharded(), Others: t.GivesAway(),
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
@@ -66,7 +66,7 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 
 // retryAnnounced returns the outcome of a release. If that was refused because of the hand-over,
 // retryAnnounced sends it again without one, and returns the outcome of that.
-func (k exclusive) retryAnnounced(
+func (k *exclusive) retryAnnounced(
 	ctx context.Context, owner string, count int, released lua.Released, err error,
 ) (lua.Released, error) {
 	if refusesHandOver(err) {
@@ -91,11 +91,11 @@ func refusesHandOver(err error) bool {
 		"READONLY", "NOREPLICAS", "WRONGTYPE", "OOM", lua.NoCommand}, refusal.Code)
 }
 
-func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
+func (k *exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.scripts.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
 }
 
-func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
+func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	r := batch[0].request
 	h := k.handOver(r.streak)
 	h.Others = h.Others && r.streak.Count > 0 // otherwise its number of hand-overs is unknown
@@ -107,4 +107,4 @@ func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	return k.retryAnnounced(ctx, r.owner, 0, released, err)
 }
 
-func (k exclusive) waiting(request) waiting { return k.how }
+func (k *exclusive) waiting(string, bool) waiting { return k.how }

@@ -44,7 +44,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	c.watchdog.Extend(&a.lease, deadline)
 	// The reply may have come too late. A lost lock stays lost, even if nobody has noticed yet.
-	if !time.Now().Before(a.Deadline()) {
+	if time.Until(a.Deadline()) <= 0 {
 		a.lose(watchdog.ErrExpired)
 	}
 	return ofEnded(a.conclude())

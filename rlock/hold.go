@@ -126,7 +126,7 @@ func (h *Hold) Deadline() time.Time { return h.acquisition.Deadline() }
 // that may have been stopped for long (a paused process, a long garbage collection) should ask
 // right before it writes, because its context hears of the deadline only when timers run again.
 // Even so, only a fencing token protects a write that is already on its way.
-func (h *Hold) Valid() bool { return h.Err() == nil && time.Now().Before(h.Deadline()) }
+func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) > 0 }
 
 // Extend makes the lock last for lease from now, unless it lasts longer already. It is for work
 // under an explicit lease that takes longer than expected. Deadline has moved when it returns nil.

@@ -40,7 +40,7 @@ type Lock struct {
 var _ Locker = (*Lock)(nil)
 
 func (c *Client) newLock(name string, t traits, k kind) *Lock {
-	l := &Lock{client: c, name: name, traits: t, kind: k, waiting: k.waiting(request{})}
+	l := &Lock{client: c, name: name, traits: t, kind: k, waiting: k.waiting("", false)}
 	if name == "" {
 		l.invalid = invalid("the name is empty")
 	} else if c.transport.Clustered() {

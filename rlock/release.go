@@ -58,7 +58,7 @@ func (a *acquisition) releaseWhole() error {
 func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 	c := a.client
 	err = a.lostError()
-	if err == nil && !time.Now().Before(a.lease.Deadline()) {
+	if err == nil && time.Until(a.lease.Deadline()) <= 0 {
 		err = a.loss(watchdog.ErrExpired)
 		a.lose(watchdog.ErrExpired)
 	}
@@ -166,7 +166,7 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error {
 	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
 	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
-	earlier := left == 0 && unknown && time.Now().Before(a.lease.Deadline())
+	earlier := left == 0 && unknown && time.Until(a.lease.Deadline()) > 0
 	if r.Held || earlier {
 		a.client.reportRefusal(a.lock, r.Refusal)
 		if left == 0 {

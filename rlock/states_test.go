@@ -35,7 +35,7 @@ func (ev event) String() string {
 
 // scripted is a kind of lock whose releases get the replies of a test.
 type scripted struct {
-	exclusive
+	*exclusive
 	reply func() (lua.Released, error)
 }
 

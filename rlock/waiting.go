@@ -14,28 +14,28 @@ const shortestWait = 10 * time.Millisecond
 
 // wait acquires the lock, and queues for it if it is not free.
 func (at *attempt) wait() (*Hold, error) {
-	c, how := at.client, at.lock.kind.waiting(at.request)
+	c, how := at.client, at.lock.kind.waiting(at.request.owner, at.request.beside)
 	if how.ownQueue && !c.backlog.waitForRoom(at.lock.name, &at.budget) {
 		at.failure = unsent(*transport.ErrNoReply)
 		return nil, at.ended()
 	}
 	first, resumed := c.queues.Try(how.queue), false
 	var w *waiter
-	if !first || how.registers && c.transport.Listens() {
-		w, resumed = at.join(how, !first)
+	if first == nil || how.registers && c.transport.Listens() {
+		w, resumed = at.join(how, first == nil)
 	}
 	if w == nil {
 		hold, err := at.try()
 		if hold != nil || err != nil || at.left {
-			defer c.queues.EndTry(how.queue)
+			defer first.EndTry()
 			return at.finish(hold, err)
 		}
 		if w, resumed = at.join(how, true); w.JoinedAsHead {
 			at.learn(w.Queue(), true)
 		}
 	}
-	if first {
-		c.queues.EndTry(how.queue)
+	if first != nil {
+		first.EndTry()
 	}
 	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
 }

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,23 @@ func TestLockUnlockLoopDoesNotWakeTheScheduler(t *testing.T) {
 			require.Empty(t, w.wake)
 			require.Equal(t, first, armed())
 			w.Remove(l)
+			sleep(time.Millisecond)
+		}
+	})
+}
+
+// The scheduler then finds nothing to do each time, and must not forget when it wakes anyway.
+func TestHoldsThatEndBeforeTheSchedulerRunsWakeItOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := watch(t, Options{Renew: (&store{}).renew})
+		var first time.Duration
+		for range 1000 {
+			l, _ := addNew(w, "node", true)
+			w.Remove(l)
+			synctest.Wait()
+			first = cmp.Or(first, w.armed)
+			require.Less(t, first, never)
+			require.Equal(t, first, w.armed)
 			sleep(time.Millisecond)
 		}
 	})

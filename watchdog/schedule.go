@@ -85,6 +85,9 @@ func (w *Watchdog) plan() time.Duration {
 	if len(w.deadlines) > 0 {
 		next = min(next, w.deadlines[0].until())
 	}
+	if w.armed > t {
+		next = min(next, w.armed) // or each lease of a loop that locks and unlocks would wake it
+	}
 	w.armed = next
 	return next
 }

@@ -225,8 +225,8 @@ func (k *Call) End(err error) (State, error) {
 	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
-	if now := time.Now(); now.Sub(sent) > c.timeout+c.timeout/4 {
-		c.detached.Store(int64(now.Sub(c.began) + workersOnly))
+	if time.Since(sent) > c.timeout+c.timeout/4 {
+		c.detached.Store(int64(time.Since(c.began) + workersOnly))
 	}
 	return state, err
 }

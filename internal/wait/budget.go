@@ -94,7 +94,7 @@ func (b *Budget) Err() error {
 
 // ctxErr returns the context's error, also if its deadline has passed and its timer is late.
 func (b *Budget) ctxErr() error {
-	if at, ok := b.Ctx.Deadline(); ok && !time.Now().Before(at) {
+	if at, ok := b.Ctx.Deadline(); ok && time.Until(at) <= 0 {
 		return cmp.Or(b.Ctx.Err(), context.DeadlineExceeded)
 	}
 	return b.Ctx.Err()
@@ -110,7 +110,7 @@ func (b *Budget) Because(err error) error {
 
 // Over reports whether the budget has ended, for whatever reason.
 func (b *Budget) Over() bool {
-	return b.ctxErr() != nil || b.Closing() || !b.end.IsZero() && !time.Now().Before(b.end)
+	return b.ctxErr() != nil || b.Closing() || !b.end.IsZero() && time.Until(b.end) <= 0
 }
 
 // Closing reports whether the client has begun to close.

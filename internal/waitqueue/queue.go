@@ -11,14 +11,14 @@ import (
 // Queues has a client's local queues, by what is waited for. It is safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
 	seed       maphash.Seed
-	slots      [8192]slot
+	slots      [8192]Slot
 	mu         sync.Mutex
 	byName     map[Name]*Queue[Name, Data]    // guarded by mu
 	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
 }
 
-// slot counts for all names with one hash, so that Try need not lock Queues.mu.
-type slot struct {
+// Slot counts for all names with one hash, so that Try need not lock Queues.mu.
+type Slot struct {
 	trying atomic.Int32 // callers between Try and EndTry
 	queues atomic.Int32
 }
@@ -40,22 +40,22 @@ func New[Name comparable, Data any]() *Queues[Name, Data] {
 		registered: make(map[string]*Waiter[Name, Data])}
 }
 
-func (qs *Queues[Name, Data]) slot(name Name) *slot {
+func (qs *Queues[Name, Data]) slot(name Name) *Slot {
 	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
 }
 
-// Try reports whether no other caller waits or tries: this one may ask, and then calls EndTry.
-func (qs *Queues[Name, Data]) Try(name Name) bool {
+// Try returns nil if another caller waits or tries. Else this one may ask, and then calls EndTry.
+func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
-		s.trying.Add(-1)
-		return false
+		s.EndTry()
+		return nil
 	}
-	return true
+	return s
 }
 
 // EndTry ends a successful Try.
-func (qs *Queues[Name, Data]) EndTry(name Name) { qs.slot(name).trying.Add(-1) }
+func (s *Slot) EndTry() { s.trying.Add(-1) }
 
 // Join appends a new waiter to a queue, for an owner that wants the lock for lease if it is given
 // it. If there is no queue, begin makes the data of a new one; if it returns false, Join returns
