@@ -18,9 +18,9 @@ var release, releaseOnly = scripts["release.lua"], scripts["release_only.lua"]
 // waiter may be registered; the owner that releases the lock then grants it to the waiter. The keys
 // of the commands are built once. It is safe for concurrent use.
 type Exclusive struct {
-	name, channel, present string
-	fenced                 bool
-	acquire                *script
+	name, channel string
+	fenced        bool
+	acquire       *script
 
 	acquires []string // the keys of acquire; the last one only with a registration
 	releases []string // the keys of release; releaseOnly has only the first
@@ -37,7 +37,7 @@ type leaseText struct {
 // NewExclusive returns the commands of the lock called name.
 func NewExclusive(name string, fenced bool) *Exclusive {
 	waiters, token := waitersKey(name), tokenKey(name)
-	x := &Exclusive{name: name, channel: Channel(name), present: presentChannel(name),
+	x := &Exclusive{name: name, channel: Channel(name),
 		acquire: scripts["acquire.lua"], acquires: []string{name, waiters},
 		releases: []string{name, waiters}}
 	if fenced {
@@ -156,13 +156,13 @@ func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count in
 		keys := x.releases[:1]
 		return released(releaseOnly.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel, verb))
 	}
-	args := append(make([]string, 0, 9), owner, x.channel, verb, "")
-	if h.Others {
-		args[3] = x.present
-	}
-	if h.Streak.Count > 0 || h.Successor != "" || h.Withdrawn != "" {
+	args := append(make([]string, 0, 9), owner, x.channel, verb, flag[h.Others])
+	switch usual := (HandOver{Sharded: h.Sharded, Others: true}); {
+	case h != usual:
 		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
 			h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
+	case !h.Sharded:
+		args = args[:2] // each costs the server a fiftieth of a release
 	}
 	return released(release.run(ctx, c, x.releases, args...))
 }

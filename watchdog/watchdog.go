@@ -66,7 +66,8 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	l.stage = watched
 	l.deadline.Store(int64(deadline.Sub(epoch)))
 	heap.Push(&w.deadlines, l)
-	if w.setRenew(l, renew) {
+	// One that lasts for long after the tick needs no clock.
+	if w.setRenew(l, renew) && l.until()-w.nextTick < w.options.Lease/2 {
 		t := now()
 		if left := l.until() - t; left < w.options.Lease/2 {
 			// All leases that are short by then are renewed with it, so that they share a call.

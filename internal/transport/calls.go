@@ -225,13 +225,11 @@ func (k *Call) End(err error) (State, error) {
 	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
-	if time.Since(sent) > c.timeout+c.timeout/4 {
-		c.detached.Store(int64(time.Since(c.began) + workersOnly))
-	}
 	return state, err
 }
 
 // sweep ends calls: at their limit, or a moment after their context has ended or the client closes.
+// It also notices callers that are blocked for longer.
 func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()
@@ -250,6 +248,9 @@ func (c *Calls) sweep() {
 			pause = min(pause, left)
 		} else if k.ended.CompareAndSwap(false, true) {
 			close(k.done)
+		}
+		if now.Sub(k.sent) > c.timeout+c.timeout/4 { // its caller is blocked
+			c.detached.Store(int64(now.Sub(c.began) + workersOnly))
 		}
 	}
 	c.armed = c.count > 0

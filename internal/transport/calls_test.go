@@ -352,7 +352,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			k := c.Begin(endless(t), time.Now())
 			time.Sleep(timeout)
 			if late {
-				time.Sleep(timeout/4 + 1)
+				time.Sleep(timeout/4 + 2*tick)
 			}
 			_, _ = k.End(nil)
 			direct := func() bool {
