@@ -38,39 +38,39 @@ type attempt struct {
 	remains waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
 
-// newAttempt begins a call, unless its arguments are invalid, its context has ended or the client
-// is closed. The caller calls stop.
-func (l *Lock) newAttempt(ctx context.Context, limit, lease time.Duration) (at attempt, err error) {
+// start begins a call, unless its arguments are invalid, its context has ended or the client is
+// closed. If it returns nil, the caller calls stop.
+func (at *attempt) start(ctx context.Context, l *Lock, limit, lease time.Duration) (err error) {
 	if l.invalid != nil {
-		return at, l.invalid
+		return l.invalid
 	}
-	c, renew := l.client, lease == Watchdog
-	if lease, err = c.wholeLease(lease); err != nil {
-		return at, err
+	c, r := l.client, &at.request
+	if r.lease, err = c.wholeLease(lease); err != nil {
+		return err
 	}
-	grantLease, budget, window := lease, limit, c.options.FairWindow
-	if renew {
-		grantLease = c.options.grantLease()
+	at.client, at.lock, at.renew, at.fresh = c, l, lease == Watchdog, new(acquisition)
+	r.grantLease, r.waits, r.window = r.lease, limit != NoWait, c.options.FairWindow
+	if at.renew {
+		r.grantLease = c.options.grantLease()
 	}
+	budget := limit
 	switch {
 	case limit == NoWait:
 		budget = c.options.CommandTimeout
 	case limit != wait.Unlimited:
 		budget = max(limit, shortestWait)
-		window = budget
+		r.window = budget
 	}
-	at = attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
-		lease: lease, grantLease: grantLease, waits: limit != NoWait, window: window}}
 	at.budget.Begin(ctx, c.closing, budget) // before Enter, because a nil context panics here
-	at.request.until = at.budget.Until
+	r.until = at.budget.Until
 	if !c.group.Enter() {
-		return at, ErrClosed
+		return ErrClosed
 	}
 	if at.budget.Err() != nil {
 		defer at.stop()
-		return at, at.ended()
+		return at.ended()
 	}
-	return at, nil
+	return nil
 }
 
 // stop ends a call.
@@ -81,8 +81,8 @@ func (at *attempt) stop() {
 
 // acquire acquires the lock, or returns why not. It locks the session: an owner's calls take turns.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, error) {
-	at, err := l.newAttempt(ctx, limit, lease)
-	if err != nil {
+	var at attempt
+	if err := at.start(ctx, l, limit, lease); err != nil {
 		return nil, err
 	}
 	defer at.stop()

@@ -38,11 +38,10 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 		}
 		wrap(&err, name)
 	}()
-	at, err := locks[0].newAttempt(ctx, NoWait, lease)
-	if err != nil {
+	var bt batch
+	if err := bt.start(ctx, locks[0], NoWait, lease); err != nil {
 		return nil, err
 	}
-	bt := batch{attempt: at}
 	defer bt.stop()
 	c := bt.client
 	token, named := owner.From(ctx)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"holdfast/internal/wait"
 )
@@ -27,7 +28,7 @@ func New[Key comparable, State any]() *Sessions[Key, State] {
 type Session[Key comparable, State any] struct {
 	all   *Sessions[Key, State]
 	key   Key
-	users int // guarded by all.mu
+	users atomic.Int32 // increased from 0 only with all.mu held
 
 	mu     sync.Mutex
 	locked bool            // guarded by mu
@@ -44,13 +45,14 @@ func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 		s = &Session[Key, State]{all: ss, key: key}
 		ss.open[key] = s
 	}
-	s.users++
+	s.users.Add(1)
 	return s
 }
 
 // OpenNew makes s the locked session with a new key. The caller unlocks and closes it.
 func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
-	s.all, s.key, s.users, s.locked = ss, key, 1, true
+	s.all, s.key, s.locked = ss, key, true
+	s.users.Store(1)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.open[key] = s
@@ -73,18 +75,17 @@ func (ss *Sessions[Key, State]) All() []*Session[Key, State] {
 // Key returns the key of the session.
 func (s *Session[Key, State]) Key() Key { return s.key }
 
-// Use adds a user of the session, which calls Close when it is done.
-func (s *Session[Key, State]) Use() {
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
-	s.users++
-}
+// Use adds a user of a session that is in use. The user calls Close when it is done.
+func (s *Session[Key, State]) Use() { s.users.Add(1) }
 
 // Close ends a use of the session. The last Close removes the session.
 func (s *Session[Key, State]) Close() {
+	if s.users.Add(-1) > 0 {
+		return
+	}
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
-	if s.users--; s.users == 0 {
+	if s.users.Load() == 0 && s.all.open[s.key] == s { // nobody opened or removed it just now
 		delete(s.all.open, s.key)
 	}
 }

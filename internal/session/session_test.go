@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,6 +38,24 @@ func TestSessionIsSharedByItsUsersAndForgottenAfterTheLast(t *testing.T) {
 	first.Close()
 	require.Nil(t, all.Find("order 7"))
 	require.NotSame(t, first, all.Open("order 7"))
+}
+
+func TestSessionInUseIsNeverForgotten(t *testing.T) {
+	all := session.New[string, int]()
+	var users sync.WaitGroup
+	for range 8 {
+		users.Go(func() {
+			for range 20_000 {
+				s := all.Open("order 7")
+				if found := all.Find("order 7"); found != s {
+					t.Errorf("found %p instead of %p", found, s)
+				}
+				s.Close()
+			}
+		})
+	}
+	users.Wait()
+	require.Empty(t, all.All())
 }
 
 func TestNewSessionIsLockedForItsCaller(t *testing.T) {
