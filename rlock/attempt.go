@@ -98,8 +98,10 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, 
 		return nil, at.ended()
 	}
 	at.fresh.token = token
-	defer at.session.Close()
-	defer at.session.Unlock()
+	defer func() {
+		at.session.Unlock()
+		at.session.Close()
+	}()
 	if named {
 		if a := held(at.session, l.mode); a != nil {
 			hold, err := at.reenter(a)

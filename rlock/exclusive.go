@@ -22,7 +22,7 @@ func (c *Client) NewLock(name string) *Lock {
 type exclusive struct {
 	client  *Client
 	name    string
-	how     waiting
+	how     *waiting
 	scripts *lua.Exclusive
 }
 
@@ -107,4 +107,4 @@ func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	return k.retryAnnounced(ctx, r.owner, 0, released, err)
 }
 
-func (k *exclusive) waiting(string, bool) waiting { return k.how }
+func (k *exclusive) waiting(string, bool) *waiting { return k.how }

@@ -71,7 +71,7 @@ func (k fair) forceUnlock(ctx context.Context) (lua.Released, error) {
 }
 
 // waiting returns a local queue for each waiter, because the order is kept in Redis.
-func (k fair) waiting(owner string, _ bool) waiting {
+func (k fair) waiting(owner string, _ bool) *waiting {
 	channel := lua.FairChannel(k.name, owner)
 	how := queueName{"fair", channel}.waiting(channel)
 	how.ownQueue, how.queued = true, true

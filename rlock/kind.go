@@ -29,7 +29,7 @@ type kind interface {
 	cleanUp(batch []cleanup) (lua.Released, error)
 	// waiting returns how a caller waits. beside says that the owner holds the lock in the other
 	// mode.
-	waiting(owner string, beside bool) waiting
+	waiting(owner string, beside bool) *waiting
 }
 
 // traits has the properties of a kind of lock.
@@ -105,8 +105,8 @@ func (qn queueName) topic(channel string) pubsub.Topic {
 }
 
 // waiting returns how callers wait in the queue.
-func (qn queueName) waiting(channel string) waiting {
-	return waiting{queue: qn, topic: qn.topic(channel)}
+func (qn queueName) waiting(channel string) *waiting {
+	return &waiting{queue: qn, topic: qn.topic(channel)}
 }
 
 // sessionKey identifies the session of an owner with a lock.

@@ -33,8 +33,8 @@ type Lock struct {
 	name   string
 	traits
 	kind    kind
-	waiting waiting // of a caller without an owner yet
-	invalid error   // why this name can never be locked
+	waiting *waiting // of a caller without an owner yet
+	invalid error    // why this name can never be locked
 }
 
 var _ Locker = (*Lock)(nil)

@@ -71,7 +71,7 @@ func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.script().ForceUnlock(ctx, k.client.redis, "read")
 }
 
-func (k read) waiting(owner string, beside bool) waiting {
+func (k read) waiting(owner string, beside bool) *waiting {
 	queue := queueName{"read", k.name}
 	if beside {
 		queue.waiters = owner // the other readers wait for this owner
@@ -99,7 +99,7 @@ func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.script().ForceUnlock(ctx, k.client.redis, "write")
 }
 
-func (k write) waiting(string, bool) waiting {
+func (k write) waiting(string, bool) *waiting {
 	how := queueName{"write", k.name}.waiting(lua.RWChannel(k.name))
 	how.queued = k.bound > 0 // readers step back for a waiting writer, until it is cleaned up
 	return how

@@ -43,7 +43,7 @@ func (at *attempt) wait() (*Hold, error) {
 // join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
 // process has waited for the lock just now. resumed says that the queue is new and has an older
 // listener, which does not report what was missed since the first try.
-func (at *attempt) join(how waiting, always bool) (w *waiter, resumed bool) {
+func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
 	w = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
 			if how.registers {
@@ -68,7 +68,7 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 }
 
 // queue waits for the lock in its local queue. As the head it asks whenever there is a reason to.
-func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
+func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 	var grant waitqueue.Grant
 	q, head, reason := w.Queue(), w.JoinedAsHead, waitqueue.Paused
 	if ask {

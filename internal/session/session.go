@@ -28,13 +28,16 @@ func New[Key comparable, State any]() *Sessions[Key, State] {
 type Session[Key comparable, State any] struct {
 	all   *Sessions[Key, State]
 	key   Key
-	users atomic.Int32 // increased from 0 only with all.mu held
+	users atomic.Int32 // guarded by all.mu at 0
 
 	mu     sync.Mutex
 	locked bool            // guarded by mu
 	queue  []chan struct{} // of callers of Lock; closed to hand over the mutex; guarded by mu
 	state  State           // guarded by mu
 }
+
+// removed is the number of users of a session that has been removed.
+const removed = -1
 
 // Open returns the session with a key, and creates it if necessary. The caller closes it.
 func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
@@ -85,7 +88,7 @@ func (s *Session[Key, State]) Close() {
 	}
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
-	if s.users.Load() == 0 && s.all.open[s.key] == s { // nobody opened or removed it just now
+	if s.users.CompareAndSwap(0, removed) { // unless another user has opened or removed it
 		delete(s.all.open, s.key)
 	}
 }
