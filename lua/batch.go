@@ -32,7 +32,7 @@ func AcquireBatch(ctx context.Context, c Redis, lease time.Duration, parts []Bat
 				Message: "the lock " + strconv.Quote(p.Lock) + " is named twice"}
 		}
 		keys[i] = p.Lock
-		args = append(args, p.Owner, strconv.Itoa(p.Count), flag(p.Nested))
+		args = append(args, p.Owner, strconv.Itoa(p.Count), flag[p.Nested])
 	}
 	rp := scripts["batch_acquire.lua"].run(ctx, c, keys, args...)
 	if rp.isNil() {
@@ -65,7 +65,7 @@ func ReleaseBatch(ctx context.Context, c Redis, sharded bool, parts []BatchPart,
 	args := make([]string, 0, 5*len(parts))
 	for i, p := range parts {
 		keys[i] = p.Lock
-		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish(sharded))
+		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish[sharded])
 	}
 	rp := scripts["batch_release.lua"].run(ctx, c, keys, args...)
 	if rp.list(len(parts)); rp.err != nil {

@@ -151,18 +151,20 @@ const (
 // count it had, and the lock is handed over or its release is announced. h is used only then.
 func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count int, h HandOver,
 ) (Released, error) {
-	verb := publish(h.Sharded)
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
 		keys := x.releases[:1]
-		return released(releaseOnly.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel, verb))
+		return released(releaseOnly.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel,
+			publish[h.Sharded]))
 	}
-	args := append(make([]string, 0, 9), owner, x.channel, verb, flag(h.Others))
-	switch usual := (HandOver{Sharded: h.Sharded, Others: true}); {
-	case h != usual:
+	// Without those that the script does without: each costs the server a fiftieth of a release.
+	args := append(make([]string, 0, 9), owner, x.channel)
+	usual := HandOver{Sharded: h.Sharded, Others: true}
+	if h.Sharded || h != usual {
+		args = append(args, publish[h.Sharded], flag[h.Others])
+	}
+	if h != usual {
 		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
-			h.Successor, flag(h.SuccessorFirst), h.Withdrawn)
-	case !h.Sharded:
-		args = args[:2] // each costs the server a fiftieth of a release
+			h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
 	}
 	return released(release.run(ctx, c, x.releases, args...))
 }
@@ -170,7 +172,7 @@ func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count in
 // ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
 func (x *Exclusive) ForceUnlock(ctx context.Context, c Redis, sharded bool) (Released, error) {
 	return released(scripts["force_unlock.lua"].run(ctx, c, x.releases[:1], x.channel, Unlocked,
-		publish(sharded)))
+		publish[sharded]))
 }
 
 // Reenter adds a level to a lock that its owner holds: the count becomes count, the TTL at least

@@ -50,7 +50,7 @@ func (f Fair) run(ctx context.Context, c Redis, file string, more ...string) rep
 	}
 	keys := []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock),
 		budgetsKey(f.Lock)}
-	args := []string{Channel(f.Lock), publish(f.Sharded), milliseconds(headTimeout),
+	args := []string{Channel(f.Lock), publish[f.Sharded], milliseconds(headTimeout),
 		milliseconds(deaf), milliseconds(MaxNap)}
 	return scripts[file].run(ctx, c, keys, append(args, more...)...)
 }
@@ -65,7 +65,7 @@ func (f Fair) Acquire(ctx context.Context, c Redis, r FairRequest) (*Holder, err
 		budget, until = max(1, r.Budget.Milliseconds()), max(0, r.Until.UnixMilli())
 	}
 	rp := f.run(ctx, c, "fair_acquire.lua", r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease),
-		flag(r.Waits), milliseconds(r.Window), strconv.FormatInt(budget, 10),
+		flag[r.Waits], milliseconds(r.Window), strconv.FormatInt(budget, 10),
 		strconv.FormatInt(until, 10))
 	holder, clock := rp.refusal(4)
 	if holder != nil {

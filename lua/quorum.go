@@ -48,7 +48,7 @@ func AcquireVote(ctx context.Context, c Redis, lock, owner string, lease time.Du
 		delay++ // a delay may be longer than asked for, but not shorter
 	}
 	rp := scripts["quorum_acquire.lua"].run(ctx, c, keys, owner, milliseconds(lease),
-		strconv.FormatInt(max(0, delay), 10), flag(d.Durable))
+		strconv.FormatInt(max(0, delay), 10), flag[d.Durable])
 	var v Vote
 	values, _ := rp.message.ToArray()
 	switch {

@@ -30,7 +30,7 @@ const (
 func (r ReadWrite) AcquireRead(
 	ctx context.Context, c Redis, owner string, number int, lease time.Duration, waits, waited bool,
 ) (*Holder, error) {
-	waiting := flag(waits)
+	waiting := flag[waits]
 	if waits && waited {
 		waiting = "2"
 	}
@@ -46,7 +46,7 @@ func (r ReadWrite) ReleaseRead(ctx context.Context, c Redis, owner string, numbe
 ) (Released, error) {
 	keys := []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)}
 	return released(scripts["read_release.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),
-		Suffix(r.Lock, ""), RWChannel(r.Lock), Unlocked, publish(r.Sharded), milliseconds(MaxNap)))
+		Suffix(r.Lock, ""), RWChannel(r.Lock), Unlocked, publish[r.Sharded], milliseconds(MaxNap)))
 }
 
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
@@ -56,7 +56,7 @@ func (r ReadWrite) AcquireWrite(
 ) (*Holder, error) {
 	keys := []string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)}
 	return acquired(scripts["write_acquire.lua"].run(ctx, c, keys, WriteField(owner),
-		strconv.Itoa(number), milliseconds(lease), flag(waits), milliseconds(r.Bound),
+		strconv.Itoa(number), milliseconds(lease), flag[waits], milliseconds(r.Bound),
 		milliseconds(waiterTTL)))
 }
 
@@ -74,12 +74,12 @@ func (r ReadWrite) ReleaseWrite(
 	keys := []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
 	return released(scripts["write_release.lua"].run(ctx, c, keys, WriteField(owner),
 		strconv.Itoa(number), Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll,
-		publish(r.Sharded), turn, next, milliseconds(lease)))
+		publish[r.Sharded], turn, next, milliseconds(lease)))
 }
 
 // ForceUnlock frees the lock of those that hold it in a mode, as in [State]: of all its readers, or
 // of its writer and the writer's read holds.
 func (r ReadWrite) ForceUnlock(ctx context.Context, c Redis, mode string) (Released, error) {
 	return released(scripts["readwrite_force_unlock.lua"].run(ctx, c, []string{r.Lock}, mode,
-		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish(r.Sharded)))
+		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded]))
 }

@@ -5,14 +5,13 @@
 -- KEYS[3]  token: the number of the last acquisition; left out for a plain lock
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock
--- ARGV[3]  PUBLISH or SPUBLISH
--- ARGV[4]  1 = registered waiters may be granted the lock, 0 = only the successor
--- ARGV[5]  streak: how often the lock was handed over since it was free
--- ARGV[6]  when the streak began, in milliseconds of the server's clock; 0 = unknown
--- ARGV[7]  registration of the successor, '' = there is none
--- ARGV[8]  1 = the successor comes before waiters of other processes
--- ARGV[9]  registration to withdraw, '' = none
---          Those from ARGV[3] or ARGV[5] on may be left out: PUBLISH, 1, 0, 0, '', 0, ''
+-- ARGV[3]  PUBLISH or SPUBLISH [PUBLISH]; from here or ARGV[5] on all may be left out [default]
+-- ARGV[4]  1 = registered waiters may be granted the lock, 0 = only the successor [1]
+-- ARGV[5]  streak: how often the lock was handed over since it was free [0]
+-- ARGV[6]  when the streak began, in milliseconds of the server's clock; 0 = unknown [0]
+-- ARGV[7]  registration of the successor, '' = there is none ['']
+-- ARGV[8]  1 = the successor comes before waiters of other processes [0]
+-- ARGV[9]  registration to withdraw, '' = none ['']
 -- Returns  status, or {status, refusal, number, since}: status -1 = not the owner's, 0 = levels are
 --          left, 1 = released, 3 = the successor has the lock, 4 = a waiter has. refusal is the
 --          server's error if it refused only the message, else ''. number is the token with status
@@ -39,13 +38,11 @@ if streak % 4 == 0 and began > 0 then
   local lasts = known and time - began or -1 -- a clock may be set back
   announced = lasts < 0 or lasts > (streak % 16 == 0 and 100 or 1000)
 end
-local grants = ARGV[4] ~= '0' and not first and not announced
-local popped = grants and redis.pcall('ZPOPMIN', waiters)
+local popped = ARGV[4] ~= '0' and not first and not announced and redis.pcall('ZPOPMIN', waiters)
 if first or popped and (popped[1] or successor and not popped.err) then
   -- Needs attempt, clock, waiters, advice, grant
   local token, owner = KEYS[3], nil
-  -- Clients that may be registered listen on this channel: "redisson_lock__channel" is replaced.
-  local present = 'holdfast_lock_present' .. string.sub(channel, 23)
+  local present = 'holdfast_lock_present' .. string.sub(channel, 23) -- not redisson_lock__channel
   if not first then
     if began == 0 then
       local known, time = pcall(now)

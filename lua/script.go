@@ -73,21 +73,10 @@ const (
 	UnlockedForAll = "1" // every waiter should ask for the lock
 )
 
-// publish returns the command that publishes a message on a channel.
-func publish(sharded bool) string {
-	if sharded {
-		return "SPUBLISH"
-	}
-	return "PUBLISH"
-}
+// publish has the command that publishes a message on a channel that is sharded or not.
+var publish = map[bool]string{false: "PUBLISH", true: "SPUBLISH"}
 
-// flag returns the text of an argument that is 0 or 1.
-func flag(set bool) string {
-	if set {
-		return "1"
-	}
-	return "0"
-}
+var flag = map[bool]string{false: "0", true: "1"}
 
 // NoExpiry is the TTL of a held lock that never expires, as other clients may take one.
 const NoExpiry time.Duration = -1

@@ -25,9 +25,8 @@ func advice(reply error, channels []string, sharded bool) string {
 			strings.Join(channels, " &")
 	case sharded:
 		return "add the ACL rule +ssubscribe"
-	default:
-		return "add the ACL rule +subscribe"
 	}
+	return "add the ACL rule +subscribe"
 }
 
 // warnings is the set of channels whose refusal was logged. Hub.mu guards it.

@@ -40,9 +40,8 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 		return nil
 	case releasing:
 		return a.waitForRelease()
-	default:
-		return a.endLevels() // finish may not have reached this level yet
 	}
+	return a.endLevels() // finish may not have reached this level yet
 }
 
 // free asks the node to release the part, and handles the reply, for which it blocks.

@@ -98,10 +98,8 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, 
 		return nil, at.ended()
 	}
 	at.fresh.token = token
-	defer func() {
-		at.session.Unlock()
-		at.session.Close()
-	}()
+	defer at.session.Close()
+	defer at.session.Unlock()
 	if named {
 		if a := held(at.session, l.mode); a != nil {
 			hold, err := at.reenter(a)
@@ -118,10 +116,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, 
 	} else if err := l.beside; err != nil {
 		return nil, err
 	}
-	if at.request.waits {
-		return at.wait()
-	}
-	return at.finish(at.try())
+	return at.wait()
 }
 
 // try sends one request. If it returns neither a hold nor an error, it may be called again, unless

@@ -57,9 +57,8 @@ func (cu cleanup) laneKey() any {
 		return cu.session
 	case cu.lock.cleanups > 1:
 		return queueName{cu.lock.family, cu.lock.name}
-	default:
-		return nil
 	}
+	return nil
 }
 
 // add schedules a cleanup, without blocking; none on a closed client, where the lease runs out.
@@ -113,12 +112,10 @@ func (cl *cleaner) schedule(ln *lane) {
 	}
 }
 
-// stop forgets everything: the client is closed, or the server hung while it closed. cl.mu must be
-// held.
+// stop forgets everything: the client is closed, or its server has hung. cl.mu must be held.
 func (cl *cleaner) stop() { cl.over, cl.ready, cl.lanes = true, nil, nil }
 
-// pause calls then after d, or as soon as the client closes. cl.mu must be held, and is held when
-// then is called.
+// pause calls then after d, or as soon as the client closes. cl.mu must be held, also for then.
 func (cl *cleaner) pause(d time.Duration, then func()) {
 	if cl.client.isClosing() {
 		then()

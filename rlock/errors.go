@@ -124,9 +124,8 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("not acquired, %s: %s", withoutPrefix(e.cause), held)
 	case e.Next, e.Owner == "":
 		return "not acquired: " + held + "; wait longer"
-	default:
-		return "not acquired: " + held + "; wait longer or shorten its lease"
 	}
+	return "not acquired: " + held + "; wait longer or shorten its lease"
 }
 
 // Unwrap returns [ErrNotAcquired], and the context's error if a context ended the wait.

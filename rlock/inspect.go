@@ -66,8 +66,7 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	return info.Locked, err
 }
 
-// TTL asks Redis, as [Lock.Info] does, for how long the lock is still held: 0 if it is free,
-// [NoExpiry] if it never expires.
+// TTL asks Redis, as [Lock.Info] does, what is left of the lease: see the field of [Info].
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	info, err := l.Info(ctx)
 	return info.TTL, err

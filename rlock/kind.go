@@ -27,8 +27,7 @@ type kind interface {
 	forceUnlock(ctx context.Context) (lua.Released, error)
 	// cleanUp removes a batch of cleanups from Redis.
 	cleanUp(batch []cleanup) (lua.Released, error)
-	// waiting returns how a caller waits. beside says that the owner holds the lock in the other
-	// mode.
+	// waiting returns how an owner waits. beside says that it holds the lock in the other mode.
 	waiting(owner string, beside bool) *waiting
 }
 

@@ -77,7 +77,7 @@ func (kn *known) lastError() error {
 	return failure
 }
 
-// unsent returns the error of a caller that has sent nothing. Its outcome is therefore known.
+// unsent returns the error of a caller that has sent nothing: its outcome is known.
 func unsent(e ServerError) error {
 	e.Class = lua.ClassTemporary
 	return &e

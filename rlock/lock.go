@@ -178,12 +178,8 @@ var errForced = errors.New("force-unlocked")
 // frees reports whether a ForceUnlock of l, which found it held or not, has freed other as well, a
 // lock of the same name. A read-write lock and others do not know each other's entries.
 func (l *Lock) frees(other *Lock, held bool) bool {
-	switch {
-	case l.sharesKey != other.sharesKey:
-		return false
-	case !l.sharesKey:
-		return true
-	default: // the write side ends its writer's reads as well
-		return held && (l.mode == exclusiveMode || other.mode == sharedMode)
+	if !l.sharesKey || !other.sharesKey {
+		return l.sharesKey == other.sharesKey
 	}
+	return held && (l.mode == exclusiveMode || other.mode == sharedMode)
 }

@@ -59,9 +59,7 @@ func (n node) Release(owner string) (lua.Released, error) {
 	released, err := timed(n, func(ctx context.Context) (lua.Released, error) {
 		return n.kind.release(ctx, owner, 0, offer{})
 	})
-	if err == nil {
-		n.client.reportRefusal(n.Lock, released.Refusal)
-	}
+	n.client.reportRefusal(n.Lock, released.Refusal)
 	return released, err
 }
 

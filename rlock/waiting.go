@@ -12,8 +12,11 @@ import (
 // shortestWait is the least time for a reply. With less, nearly every outcome would be unknown.
 const shortestWait = 10 * time.Millisecond
 
-// wait acquires the lock, and queues for it if it is not free.
+// wait acquires the lock. If it is not free, a caller that waits queues for it.
 func (at *attempt) wait() (*Hold, error) {
+	if !at.request.waits {
+		return at.finish(at.try())
+	}
 	c, how := at.client, at.lock.kind.waiting(at.request.owner, at.request.beside)
 	if how.ownQueue && !c.backlog.waitForRoom(at.lock.name, &at.budget) {
 		at.failure = unsent(*transport.ErrNoReply)

@@ -36,9 +36,6 @@ type Session[Key comparable, State any] struct {
 	state  State           // guarded by mu
 }
 
-// removed is the number of users of a session that has been removed.
-const removed = -1
-
 // Open returns the session with a key, and creates it if necessary. The caller closes it.
 func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 	ss.mu.Lock()
@@ -88,7 +85,7 @@ func (s *Session[Key, State]) Close() {
 	}
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
-	if s.users.CompareAndSwap(0, removed) { // unless another user has opened or removed it
+	if s.users.CompareAndSwap(0, -1) { // unless another user has opened or removed it
 		delete(s.all.open, s.key)
 	}
 }

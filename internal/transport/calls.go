@@ -238,7 +238,6 @@ func (k *Call) End(err error) (State, error) {
 }
 
 // sweep ends calls: at their limit, or a moment after their context has ended or the client closes.
-// It also notices callers that are blocked for longer.
 func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()

@@ -45,12 +45,10 @@ const (
 // Pool runs jobs for one server with a bounded number of goroutines. It measures how long the
 // server has not replied and how long its replies take.
 //
-// A lock over several servers asks all of them at once and goes on as soon as enough have replied.
-// A call to a hung server stays behind: it cannot be given up, since the server may still execute
-// it, and its outcome must be handled. With a goroutine per call, a server that hangs would cost
-// one for every lock acquired meanwhile. Here it costs at most [Workers]. Further jobs are queued.
-// Callers withdraw jobs whose reply they no longer need, or ask [Pool.Stalled] first, so the queue
-// is bounded by the number of callers that still wait.
+// A lock over several servers asks all at once, and goes on as soon as enough have replied. A call
+// to a server that hangs stays behind, because its outcome must be handled: those calls cost at
+// most [Workers] goroutines, and further jobs are queued. Callers withdraw jobs whose reply they no
+// longer need, so the queue is bounded by the number of callers that still wait.
 //
 // An idle pool has no goroutine, and need not be closed. All methods are safe for concurrent use;
 // none of them waits for the server.
@@ -67,9 +65,8 @@ type Pool struct {
 	replies int               // round trips ever recorded
 }
 
-// NewPool returns a pool without goroutines. start runs a function in a goroutine that the client's
-// Close waits for. If the client is closed it starts nothing and returns false. It is called with
-// the pool's mutex locked: it must not block, use the pool, or run the function itself.
+// NewPool returns a pool without goroutines. start runs a function in a goroutine of the client; if
+// that is closed it returns false. It must not block, use the pool, or run the function itself.
 func NewPool(start func(func()) bool) *Pool {
 	p := &Pool{start: start}
 	p.work = p.run
@@ -159,9 +156,8 @@ func (p *Pool) Remaining(j *Job) time.Duration {
 		return j.Timeout
 	case running:
 		return max(0, awaited.Timeout-time.Since(awaited.started))
-	default:
-		return 0
 	}
+	return 0
 }
 
 // Answered records how long the server took for a reply, even if its caller no longer waited. Do
