@@ -156,7 +156,7 @@ func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count in
 		return released(releaseOnly.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel,
 			publish[h.Sharded]))
 	}
-	// Without those that the script does without: each costs the server a fiftieth of a release.
+	// Arguments that equal the script's defaults are left out: each costs a fiftieth of a release.
 	args := append(make([]string, 0, 9), owner, x.channel)
 	usual := HandOver{Sharded: h.Sharded, Others: true}
 	if h.Sharded || h != usual {

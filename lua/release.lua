@@ -4,9 +4,9 @@
 -- KEYS[2]  waiters: sorted set of registration -> ticket
 -- KEYS[3]  token: the number of the last acquisition; left out for a plain lock
 -- ARGV[1]  owner
--- ARGV[2]  channel of the lock
--- ARGV[3]  PUBLISH or SPUBLISH [PUBLISH]; from here or ARGV[5] on all may be left out [default]
--- ARGV[4]  1 = registered waiters may be granted the lock, 0 = only the successor [1]
+-- ARGV[2]  channel of the lock; all from ARGV[3] or from ARGV[5] on may be left out: [default]
+-- ARGV[3]  PUBLISH or SPUBLISH [PUBLISH]
+-- ARGV[4]  1 = registered waiters may be granted the lock, 0 = only a successor by ARGV[8] [1]
 -- ARGV[5]  streak: how often the lock was handed over since it was free [0]
 -- ARGV[6]  when the streak began, in milliseconds of the server's clock; 0 = unknown [0]
 -- ARGV[7]  registration of the successor, '' = there is none ['']
@@ -42,7 +42,7 @@ local popped = ARGV[4] ~= '0' and not first and not announced and redis.pcall('Z
 if first or popped and (popped[1] or successor and not popped.err) then
   -- Needs attempt, clock, waiters, advice, grant
   local token, owner = KEYS[3], nil
-  local present = 'holdfast_lock_present' .. string.sub(channel, 23) -- not redisson_lock__channel
+  local present = 'holdfast_lock_present' .. string.sub(channel, 23) -- cuts redisson_lock__channel
   if not first then
     if began == 0 then
       local known, time = pcall(now)

@@ -180,10 +180,10 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 // detach sends the request from a worker, which cleans up after it if the caller leaves.
 func (at *attempt) detach() (reply, transport.State, error) {
 	c, lock, r, heldFor := at.client, at.lock, at.request, at.holder.TTL
-	worker := *at // so that at itself is on the stack
+	detached := *at // a copy for the closures, so that at itself does not escape to the heap
 	before, ifRefused := at.remains, at.refusedRemains()
 	got, state, err := transport.Detach(c.calls, &at.budget,
-		func(ctx context.Context) (reply, error) { return worker.ask(ctx, r) },
+		func(ctx context.Context) (reply, error) { return detached.ask(ctx, r) },
 		func(got reply, err error) {
 			if lock.waiting.ownQueue {
 				c.backlog.add(lock.name, -1)
@@ -194,7 +194,7 @@ func (at *attempt) detach() (reply, transport.State, error) {
 				clean, heldFor = ifRefused == waitqueue.Nothing, got.holder.TTL
 			}
 			if !clean {
-				c.cleaner.add(worker.cleanup(r, heldFor))
+				c.cleaner.add(detached.cleanup(r, heldFor))
 			}
 		})
 	if state == transport.Detached && lock.waiting.ownQueue {
@@ -254,8 +254,7 @@ func (at *attempt) finish(hold *Hold, err error) (*Hold, error) {
 }
 
 // cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
-// what is in its buffers when it goes on. heldFor is how long another owner has the lock. Both
-// are arguments because the attempt may have gone on when a late reply arrives.
+// what is in its buffers when it goes on. heldFor is how long another owner has the lock.
 func (at *attempt) cleanup(r request, heldFor time.Duration) cleanup {
 	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, heldFor))}
 	if r.beside {

@@ -112,10 +112,10 @@ func (cl *cleaner) schedule(ln *lane) {
 	}
 }
 
-// stop forgets everything: the client is closed, or its server has hung. cl.mu must be held.
+// stop forgets all: the client is closed, or the server hung as it closed. cl.mu must be held.
 func (cl *cleaner) stop() { cl.over, cl.ready, cl.lanes = true, nil, nil }
 
-// pause calls then after d, or as soon as the client closes. cl.mu must be held, also for then.
+// pause calls then, with cl.mu held, after d or as soon as the client closes. cl.mu must be held.
 func (cl *cleaner) pause(d time.Duration, then func()) {
 	if cl.client.isClosing() {
 		then()

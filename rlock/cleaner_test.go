@@ -53,7 +53,8 @@ func (k stub) cleanUp(batch []cleanup) (lua.Released, error) {
 
 // stubbed returns a lock of that kind.
 func stubbed(name string, most int, removes func(owners []string) error) *Lock {
-	return &Lock{name: name, traits: traits{cleanups: most}, kind: stub{removes: removes}}
+	return &Lock{name: name, waiting: new(waiting), traits: traits{cleanups: most},
+		kind: stub{removes: removes}}
 }
 
 // left returns a cleanup of an owner that lasts for an hour.
@@ -363,7 +364,7 @@ func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 		grantLease: time.Second}
 	a := &acquisition{
 		client: c,
-		lock:   &Lock{traits: traits{family: "lock"}},
+		lock:   &Lock{traits: traits{family: "lock"}, waiting: new(waiting)},
 		owner:  "client:1",
 		late:   &asked,
 	}

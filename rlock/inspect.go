@@ -66,7 +66,7 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	return info.Locked, err
 }
 
-// TTL asks Redis, as [Lock.Info] does, what is left of the lease: see the field of [Info].
+// TTL asks Redis, as [Lock.Info] does, how long the lock is still held: 0 if free, or [NoExpiry].
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	info, err := l.Info(ctx)
 	return info.TTL, err

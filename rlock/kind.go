@@ -12,7 +12,7 @@ import (
 )
 
 // kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
-// kind, write its methods and a constructor with its traits in a file of its own; embed exclusive
+// kind, write its methods and a constructor with its traits in a file of its own; embed *exclusive
 // for what it shares with a plain lock. Its scripts go into package lua, their keys beside the lock
 // into lua.Related (names.go), and what its tests need into kinds (harness_kinds_test.go). Renewals
 // and nested locks depend on the mode only.
@@ -163,6 +163,6 @@ func removeFrom(s *lockSession, a *acquisition) {
 		}
 	})
 	if mine {
-		s.Close() // not within Do: it locks the mutex of all sessions
+		s.Close() // not within Do: it may lock the mutex of all sessions
 	}
 }

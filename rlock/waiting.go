@@ -22,23 +22,23 @@ func (at *attempt) wait() (*Hold, error) {
 		at.failure = unsent(*transport.ErrNoReply)
 		return nil, at.ended()
 	}
-	first, resumed := c.queues.Try(how.queue), false
+	slot, resumed := c.queues.Try(how.queue), false
 	var w *waiter
-	if first == nil || how.registers && c.transport.Listens() {
-		w, resumed = at.join(how, first == nil)
+	if slot == nil || how.registers && c.transport.Listens() {
+		w, resumed = at.join(how, slot == nil)
 	}
 	if w == nil {
 		hold, err := at.try()
 		if hold != nil || err != nil || at.left {
-			defer first.EndTry()
+			defer slot.EndTry()
 			return at.finish(hold, err)
 		}
 		if w, resumed = at.join(how, true); w.JoinedAsHead {
 			at.learn(w.Queue(), true)
 		}
 	}
-	if first != nil {
-		first.EndTry()
+	if slot != nil {
+		slot.EndTry()
 	}
 	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
 }

@@ -68,7 +68,7 @@ func TestLockUnlockLoopDoesNotWakeTheScheduler(t *testing.T) {
 	})
 }
 
-// The scheduler then finds nothing to do each time, and must not forget when it wakes anyway.
+// Each time, the scheduler finds nothing to do. It must remember when it wakes anyway.
 func TestHoldsThatEndBeforeTheSchedulerRunsWakeItOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := watch(t, Options{Renew: (&store{}).renew})

@@ -10,7 +10,7 @@ import (
 
 // schedule reports deadlines and starts the rounds, whose work may block, until w closes.
 func (w *Watchdog) schedule() {
-	timer := time.NewTimer(never) // one for all: a loop that locks and unlocks wakes it each time
+	timer := time.NewTimer(never) // one for all passes
 	defer timer.Stop()
 	for w.ctx.Err() == nil {
 		for l := w.expired(); l != nil; l = w.expired() {
@@ -86,7 +86,7 @@ func (w *Watchdog) plan() time.Duration {
 		next = min(next, w.deadlines[0].until())
 	}
 	if w.armed > t {
-		next = min(next, w.armed) // or each lease of a loop that locks and unlocks would wake it
+		next = min(next, w.armed) // or each Add of a loop that locks and unlocks would wake it
 	}
 	w.armed = next
 	return next

@@ -66,7 +66,7 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	l.stage = watched
 	l.deadline.Store(int64(deadline.Sub(epoch)))
 	heap.Push(&w.deadlines, l)
-	// One that lasts for long after the tick needs no clock.
+	// With Lease/2 left at the next tick it is not short: no need to read the clock.
 	if w.setRenew(l, renew) && l.until()-w.nextTick < w.options.Lease/2 {
 		t := now()
 		if left := l.until() - t; left < w.options.Lease/2 {

@@ -28,7 +28,7 @@ func New[Key comparable, State any]() *Sessions[Key, State] {
 type Session[Key comparable, State any] struct {
 	all   *Sessions[Key, State]
 	key   Key
-	users atomic.Int32 // guarded by all.mu at 0
+	users atomic.Int32 // leaves 0 only with all.mu held; -1 once the session is removed
 
 	mu     sync.Mutex
 	locked bool            // guarded by mu
@@ -75,7 +75,7 @@ func (ss *Sessions[Key, State]) All() []*Session[Key, State] {
 // Key returns the key of the session.
 func (s *Session[Key, State]) Key() Key { return s.key }
 
-// Use adds a user of a session that is in use. The user calls Close when it is done.
+// Use adds a user of the session, which must be in use. The user calls Close when it is done.
 func (s *Session[Key, State]) Use() { s.users.Add(1) }
 
 // Close ends a use of the session. The last Close removes the session.

@@ -87,8 +87,8 @@ const (
 	// Calls under way are checked once a tick while one takes longer than slow, and otherwise at
 	// firstTick: a thread that waits for the network with a short timer costs more than all else.
 	tick, firstTick, slow = 2 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
-	// crowd is how many commands may be under way before a caller lets others that are ready go
-	// first: rueidis then writes their commands together. grpc-go's writer does so, too.
+	// crowd is how many commands may be under way before a caller yields to others that are ready:
+	// rueidis then writes their commands together. grpc-go's writer yields, too.
 	crowd = 32
 	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
 	grace = 10 * time.Millisecond

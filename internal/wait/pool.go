@@ -46,9 +46,9 @@ const (
 // server has not replied and how long its replies take.
 //
 // A lock over several servers asks all at once, and goes on as soon as enough have replied. A call
-// to a server that hangs stays behind, because its outcome must be handled: those calls cost at
-// most [Workers] goroutines, and further jobs are queued. Callers withdraw jobs whose reply they no
-// longer need, so the queue is bounded by the number of callers that still wait.
+// to a server that hangs keeps running, because its outcome must be handled. Such calls take at
+// most [Workers] goroutines; further jobs are queued. Callers withdraw jobs whose reply they no
+// longer need, or ask [Pool.Stalled] first, so the queue is bounded by the callers that still wait.
 //
 // An idle pool has no goroutine, and need not be closed. All methods are safe for concurrent use;
 // none of them waits for the server.
@@ -65,8 +65,8 @@ type Pool struct {
 	replies int               // round trips ever recorded
 }
 
-// NewPool returns a pool without goroutines. start runs a function in a goroutine of the client; if
-// that is closed it returns false. It must not block, use the pool, or run the function itself.
+// NewPool returns a pool without goroutines. start runs a function in a new goroutine, or returns
+// false if the client is closed. It must not block, use the pool, or run the function itself.
 func NewPool(start func(func()) bool) *Pool {
 	p := &Pool{start: start}
 	p.work = p.run

@@ -17,7 +17,7 @@ type Queues[Name comparable, Data any] struct {
 	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
 }
 
-// Slot counts for all names with one hash, so that Try need not lock Queues.mu.
+// Slot counts tries and queues, for all names with one hash, so that Try need not lock Queues.mu.
 type Slot struct {
 	trying atomic.Int32 // callers between Try and EndTry
 	queues atomic.Int32
@@ -44,7 +44,7 @@ func (qs *Queues[Name, Data]) slot(name Name) *Slot {
 	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
 }
 
-// Try returns nil if another caller waits or tries. Else this one may ask, and then calls EndTry.
+// Try returns nil if another caller may wait or try. Otherwise the caller asks, then calls EndTry.
 func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
@@ -57,7 +57,7 @@ func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 // EndTry ends a successful Try.
 func (s *Slot) EndTry() { s.trying.Add(-1) }
 
-// MayWait reports whether there may be a queue for a name: false if there is none.
+// MayWait reports whether there may be a queue for a name: false means that there is none.
 func (qs *Queues[Name, Data]) MayWait(name Name) bool { return qs.slot(name).queues.Load() > 0 }
 
 // Join appends a new waiter to a queue, for an owner that wants the lock for lease if it is given
