@@ -239,7 +239,7 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 // A client with a hook may fail like that.
 func TestWorkerGivesUpACommandThatIsAlwaysCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		tries := 0
+		tries, began := 0, time.Now()
 		_, state, err := Detach(c, endless(t), func(context.Context) (int, error) {
 			tries++
 			return 0, lua.Classify(context.Canceled)
@@ -247,6 +247,7 @@ func TestWorkerGivesUpACommandThatIsAlwaysCancelled(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, Unconfirmed, state)
 		require.Greater(t, tries, 5)
+		require.Greater(t, time.Since(began), time.Second, "a dial must have time to end")
 	})
 }
 
