@@ -42,7 +42,7 @@ local popped = ARGV[4] ~= '0' and not first and not announced and redis.pcall('Z
 if first or popped and (popped[1] or successor and not popped.err) then
   -- Needs attempt, clock, waiters, advice, grant
   local token, owner = KEYS[3], nil
-  local present = 'holdfast_lock_present' .. string.sub(channel, 23) -- cuts redisson_lock__channel
+  local present = 'holdfast_lock_present' .. string.sub(channel, #'redisson_lock__channel' + 1)
   if not first then
     if began == 0 then
       local known, time = pcall(now)

@@ -87,9 +87,8 @@ func (c *Client) ID() string { return c.id }
 // closing continues. A further call blocks in the same way.
 //
 // Locks that are held stay held until their leases run out, or until their holds are released.
-// Unlock still works, and Close does not wait for it; but nothing may continue in the background:
-// on a server that does not reply it takes until rueidis gives up. Options.ReleaseOnClose releases
-// them first, as Unlock would.
+// Unlock still works, but nothing may continue in the background: on a server that does not reply
+// it takes until rueidis gives up. Options.ReleaseOnClose releases them first, as Unlock would.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {
 		close(c.closing)

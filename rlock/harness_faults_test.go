@@ -198,7 +198,6 @@ func requireNoReply(t *testing.T, err error) {
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	server := new(rlock.ServerError)
 	require.ErrorAs(t, err, &server)
-	// The latter is rueidis's own time-out, if the wait ended between two tries.
-	require.Regexp(t, "no reply from Redis in time|did not reply in time", err.Error())
+	require.Contains(t, err.Error(), "no reply from Redis in time")
 	require.NotEmpty(t, server.Advice)
 }

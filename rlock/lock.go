@@ -181,5 +181,5 @@ func (l *Lock) frees(other *Lock, held bool) bool {
 	if !l.sharesKey || !other.sharesKey {
 		return l.sharesKey == other.sharesKey
 	}
-	return held && (l.mode == exclusiveMode || other.mode == sharedMode)
+	return held && (l.mode == exclusiveMode || other.mode == sharedMode) // a writer's reads as well
 }

@@ -223,8 +223,7 @@ func (a *acquisition) handleLateReply(left int, err error) {
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, l := a.client, a.lock
 	// When the client closes, its waiters are about to leave.
-	if !may || !l.handsOver || !c.transport.HandsOver() || !c.queues.MayWait(l.waiting.queue) ||
-		c.isClosing() || !c.group.Join() {
+	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.group.Join() {
 		return offer{Streak: a.streak}, false
 	}
 	registers := l.waiting.registers && c.transport.GivesAway()

@@ -216,7 +216,7 @@ func (k *Call) End(err error) (State, error) {
 	case err != nil && k.phase.Load() == dialing, errors.Is(err, context.Canceled):
 		state = NotSent // the dial was started by this call or by another one
 	case state != Unconfirmed:
-	case left, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case left, errors.Is(Unexplained(err), ErrNoReply):
 		// No reply before a deadline: that of the call, or rueidis's.
 		state, err = Abandoned, ErrNoReply
 	}
@@ -233,6 +233,9 @@ func (k *Call) End(err error) (State, error) {
 	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context.
 	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
+	}
+	if time.Since(sent) > c.timeout+c.timeout/4 {
+		c.detached.Store(int64(time.Since(c.began) + workersOnly))
 	}
 	return state, err
 }
@@ -256,9 +259,6 @@ func (c *Calls) sweep() {
 			pause = min(pause, left)
 		} else if k.ended.CompareAndSwap(false, true) {
 			close(k.done)
-		}
-		if now.Sub(k.sent) > c.timeout+c.timeout/4 { // its caller is blocked
-			c.detached.Store(int64(now.Sub(c.began) + workersOnly))
 		}
 	}
 	c.armed = c.count > 0
@@ -336,9 +336,10 @@ func Detach[T any](
 	return outcome.value, StateOf(outcome.err), outcome.err
 }
 
-// Unexplained replaces an error about a deadline that another command on the connection had.
+// Unexplained replaces errors about deadlines: of other commands on the connection, or rueidis's.
 func Unexplained(err error) error {
-	if StateOf(err) == Unconfirmed && errors.Is(err, context.DeadlineExceeded) {
+	if StateOf(err) == Unconfirmed && (errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, os.ErrDeadlineExceeded)) {
 		return ErrNoReply
 	}
 	return err

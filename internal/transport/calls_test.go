@@ -353,7 +353,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			k := c.Begin(endless(t), time.Now())
 			time.Sleep(timeout)
 			if late {
-				time.Sleep(timeout/4 + 2*tick)
+				time.Sleep(timeout/4 + 1)
 			}
 			_, _ = k.End(nil)
 			direct := func() bool {
@@ -382,12 +382,18 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 		require.Equal(t, Executed, state)
 		require.Equal(t, 7, value)
 
-		_, state, err = Detach(c, endless(t), func(context.Context) (int, error) {
-			return 0, lua.Classify(context.DeadlineExceeded)
-		}, nil)
-		require.Equal(t, Unconfirmed, state)
-		require.NotErrorIs(t, err, context.DeadlineExceeded, "the deadline of another command")
-		require.Nil(t, c.Begin(endless(t), time.Now()), "no reply has come")
+		for _, late := range []error{
+			context.DeadlineExceeded, // the deadline of another command
+			os.ErrDeadlineExceeded,   // rueidis did not wait for longer
+		} {
+			_, state, err = Detach(c, endless(t), func(context.Context) (int, error) {
+				return 0, lua.Classify(late)
+			}, nil)
+			require.Equal(t, Unconfirmed, state)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, ErrNoReply)
+			require.Nil(t, c.Begin(endless(t), time.Now()), "no reply has come")
+		}
 	})
 }
 

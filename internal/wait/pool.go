@@ -65,8 +65,9 @@ type Pool struct {
 	replies int               // round trips ever recorded
 }
 
-// NewPool returns a pool without goroutines. start runs a function in a new goroutine, or returns
-// false if the client is closed. It must not block, use the pool, or run the function itself.
+// NewPool returns a pool without goroutines. start runs a function in a goroutine that the client's
+// Close waits for, or returns false if the client is closed. It is called with the pool's mutex
+// locked: it must not block, use the pool, or run the function itself.
 func NewPool(start func(func()) bool) *Pool {
 	p := &Pool{start: start}
 	p.work = p.run

@@ -46,6 +46,9 @@ type Offer[Name comparable, Data any] struct {
 // may register it instead if registers is set. If it finds one, the caller calls Settle.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
 	o := Offer[Name, Data]{Streak: s}
+	if qs.slot(name).queues.Load() == 0 {
+		return o
+	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	w := qs.byName[name].head()

@@ -57,9 +57,6 @@ func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 // EndTry ends a successful Try.
 func (s *Slot) EndTry() { s.trying.Add(-1) }
 
-// MayWait reports whether there may be a queue for a name: false means that there is none.
-func (qs *Queues[Name, Data]) MayWait(name Name) bool { return qs.slot(name).queues.Load() > 0 }
-
 // Join appends a new waiter to a queue, for an owner that wants the lock for lease if it is given
 // it. If there is no queue, begin makes the data of a new one; if it returns false, Join returns
 // nil. begin is called with the queues locked, and must not block.
