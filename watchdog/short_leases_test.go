@@ -34,12 +34,11 @@ func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
 
 // It would last until the tick, but a renewal that fails needs time for more tries.
 func TestLeaseIsShortWithLessThanHalfOfItLeft(t *testing.T) {
-	for percent, early := range map[time.Duration]bool{45: true, 55: false} {
+	for left, early := range map[time.Duration]bool{lease * 9 / 20: true, lease * 11 / 20: false} {
 		inBubble(t, func(t *testing.T) {
 			s := &store{}
 			w := watch(t, Options{Renew: s.renew})
 			addNew(w, "node", true)
-			left := lease * percent / 100
 			w.Add(&Lease{Group: "node"}, time.Now().Add(left), true)
 			sleep(left / 3)
 			require.Equal(t, early, len(s.seen()) == 1)
