@@ -79,14 +79,19 @@ func (p Port) Release() {
 	}
 }
 
-// isFree reports whether a port has no listener. It dials the port: a listener of its own would
-// live on for a moment in a process that is being forked.
+// isFree reports whether a port has no listener and can be reached. It connects the port to itself:
+// a listener of its own would live on for a moment in a process that is being forked. A port that
+// merely refuses connections may be redirected, as by the rules that a Docker engine leaves behind
+// if it is killed.
 func isFree(port int) bool {
-	connection, err := net.DialTimeout("tcp", address(port), time.Second)
-	if err == nil {
-		_ = connection.Close()
+	itself := &net.TCPAddr{IP: net.ParseIP(Host), Port: port}
+	dialer := net.Dialer{LocalAddr: itself, Timeout: time.Second}
+	connection, err := dialer.Dial("tcp", itself.String())
+	if err != nil {
+		return false
 	}
-	return errors.Is(err, syscall.ECONNREFUSED)
+	// Reset it, so that the port does not stay in use for a minute.
+	return errors.Join(connection.(*net.TCPConn).SetLinger(0), connection.Close()) == nil
 }
 
 func address(port int) string { return net.JoinHostPort(Host, strconv.Itoa(port)) }
