@@ -152,9 +152,8 @@ const (
 func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count int, h HandOver,
 ) (Released, error) {
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
-		keys := x.releases[:1]
-		return released(releaseOnly.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel,
-			publish[h.Sharded]))
+		return released(releaseOnly.run(ctx, c, x.releases[:1], owner, strconv.Itoa(count),
+			x.channel, publish[h.Sharded]))
 	}
 	// Arguments that equal the script's defaults are left out: each costs a fiftieth of a release.
 	args := append(make([]string, 0, 9), owner, x.channel)

@@ -8,7 +8,7 @@
 -- ARGV[3]  PUBLISH or SPUBLISH [PUBLISH]
 -- ARGV[4]  1 = registered waiters may be granted the lock, 0 = only a successor by ARGV[8] [1]
 -- ARGV[5]  streak: how often the lock was handed over since it was free [0]
--- ARGV[6]  when the streak began, in milliseconds of the server's clock; 0 = unknown [0]
+-- ARGV[6]  when its second hand-over was, in milliseconds of the server's clock; 0 = unknown [0]
 -- ARGV[7]  registration of the successor, '' = there is none ['']
 -- ARGV[8]  1 = the successor comes before waiters of other processes [0]
 -- ARGV[9]  registration to withdraw, '' = none ['']
@@ -44,7 +44,7 @@ if first or popped and (popped[1] or successor and not popped.err) then
   local token, owner = KEYS[3], nil
   local present = 'holdfast_lock_present' .. string.sub(channel, #'redisson_lock__channel' + 1)
   if not first then
-    if began == 0 then
+    if began == 0 and streak > 1 then -- the first one does without the clock
       local known, time = pcall(now)
       began = known and time or 0
     end

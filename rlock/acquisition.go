@@ -62,7 +62,8 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	if renew {
 		a.MayLast(c.options.WatchdogLease)
 	}
-	a.lease.Group, a.lease.Value, a.lease.OnLost = c.transport.Node(a.lock.name), a, a.lose
+	a.lease.Group, a.lease.Value = c.transport.Node(a.lock.name), a
+	a.lease.OnLost = func(l *watchdog.Lease, reason error) { l.Value.(*acquisition).lose(reason) }
 	c.losses.Forget(a.key())
 	addTo(a.session, a)
 	c.watchdog.Add(&a.lease, deadline, renew)

@@ -29,11 +29,8 @@ func (b *backlog) waitForRoom(lock string, budget *wait.Budget) bool {
 		b.mu.Lock()
 		few := b.byLock[lock].few
 		b.mu.Unlock()
-		if few == nil {
-			return true
-		}
-		if !budget.Wait(few) {
-			return false
+		if few == nil || !budget.Wait(few) {
+			return few == nil
 		}
 	}
 }
@@ -42,9 +39,6 @@ func (b *backlog) waitForRoom(lock string, budget *wait.Budget) bool {
 func (b *backlog) add(lock string, owed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.byLock == nil {
-		b.byLock = make(map[string]debt)
-	}
 	d := b.byLock[lock]
 	d.owed += owed
 	switch many := d.owed > mostOwed; {

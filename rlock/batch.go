@@ -31,12 +31,9 @@ type part struct {
 // tryBatch makes one attempt. It never waits in a queue.
 func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []*Hold, err error) {
 	defer func() {
-		name := locks[0].name // unless the error is about one of the locks
-		var held *HeldError
-		if errors.As(err, &held) {
-			name = held.Lock
-		}
-		wrap(&err, name)
+		held := &HeldError{Lock: locks[0].name} // unless the error is about one of the locks
+		errors.As(err, &held)
+		wrap(&err, held.Lock)
 	}()
 	var bt batch
 	if err := bt.start(ctx, locks[0], NoWait, lease); err != nil {
@@ -48,7 +45,6 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 	if !named {
 		token = owner.New()
 	}
-	bt.fresh.token = token
 	sessions := make([]*lockSession, len(locks))
 	for i, l := range locks {
 		sessions[i] = c.sessions.Open(l.key(token))
@@ -141,13 +137,10 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 			ErrOutcomeUnknown, bt.request.lease)
 	}
 	holds = make([]*Hold, 0, len(bt.parts))
-	for i, p := range bt.parts {
+	for _, p := range bt.parts {
 		if p.held == nil {
-			a := bt.fresh
-			if i > 0 {
-				a = &acquisition{token: bt.fresh.token}
-			}
-			a.client, a.lock, a.session, a.owner = bt.client, p.lock, p.session, p.owner
+			a := &acquisition{client: bt.client, lock: p.lock, session: p.session,
+				token: p.session.Key().token, owner: p.owner}
 			holds = append(holds, a.begin(bt.budget.Ctx, deadline, bt.renew))
 		} else if hold, err := p.held.push(bt.budget.Ctx, deadline, bt.renew); err == nil {
 			holds = append(holds, hold)

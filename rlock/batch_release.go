@@ -75,11 +75,11 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 		return lua.ReleaseBatch(ctx, c.redis, c.transport.Sharded(), commands)
 	}, func(got replies, err error) {
 		for i, p := range releases {
+			refusal := err
 			if err == nil {
-				p.handleLateReply(p.left, got[i].Err)
-			} else {
-				p.handleLateReply(p.left, err)
+				refusal = got[i].Err
 			}
+			p.handleLateReply(p.left, refusal)
 		}
 	})
 	for i, p := range releases {

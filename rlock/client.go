@@ -63,7 +63,8 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	}
 	c := &Client{id: uuid.NewString(), redis: redis, options: options, group: wait.NewGroup(),
 		sessions: session.New[sessionKey, owned](), queues: waitqueue.New[queueName, known](),
-		closing: make(chan struct{}), closed: make(chan struct{})}
+		closing: make(chan struct{}), closed: make(chan struct{}),
+		backlog: backlog{byLock: make(map[string]debt)}}
 	c.pool = wait.NewPool(c.group.Go)
 	c.transport = transport.New(redis, transport.Options{
 		Client: c.id, Server: options.Server, Logger: options.Logger,
@@ -148,14 +149,8 @@ func (c *Client) warn(message string, details ...any) {
 // acquisitions returns the present acquisitions of the client.
 func (c *Client) acquisitions() []*acquisition {
 	var all []*acquisition
-	for _, s := range c.sessions.All() {
-		s.Do(func(ow *owned) {
-			for _, a := range ow.held {
-				if a != nil {
-					all = append(all, a)
-				}
-			}
-		})
+	for _, l := range c.watchdog.Leases() {
+		all = append(all, l.Value.(*acquisition))
 	}
 	return all
 }

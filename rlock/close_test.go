@@ -256,8 +256,8 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	var waiters []<-chan outcome
 	for _, k := range kinds {
 		before := rlock.Sessions(client)
-		waiters = append(waiters,
-			lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
+		waiters = append(waiters, lockInBackground(rlock.WithOwner(t.Context()),
+			k.lock(client, k.name), rlock.Watchdog))
 		eventually(t, func() bool { return rlock.Sessions(client) == before+1 },
 			"the acquisition is under way")
 	}

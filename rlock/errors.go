@@ -181,11 +181,8 @@ var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting fo
 
 // wrap adds the lock to an error, once per exported function, unless the error names it already.
 func wrap(err *error, lock string) {
-	if *err == nil {
-		return
-	}
-	lost, ok := (*err).(*LostError) //nolint:errorlint // one inside may be that of a context
-	if ok && lost.Lock == lock {
+	//nolint:errorlint // one inside may be that of a context
+	if lost, ok := (*err).(*LostError); *err == nil || ok && lost.Lock == lock {
 		return // it names its lock already
 	}
 	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)

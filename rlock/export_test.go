@@ -35,5 +35,16 @@ func FairNames(names ...string) (remembered int, shared bool) {
 	return len(n.used), shared
 }
 
-// Sessions returns how many sessions of a client are open: by holds, attempts and cleanups.
-func Sessions(c *Client) int { return len(c.sessions.All()) }
+// Sessions returns how many sessions of a client are open, by holds, attempts and cleanups, and how
+// many of its acquisitions last. An owner that nobody else may know has a session of its own.
+func Sessions(c *Client) int {
+	open := len(c.sessions.All())
+	for _, a := range c.acquisitions() {
+		a.mu.Lock()
+		if a.state == active {
+			open++
+		}
+		a.mu.Unlock()
+	}
+	return open
+}

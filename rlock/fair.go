@@ -88,8 +88,7 @@ func (k fair) cleanUp(batch []cleanup) (lua.Released, error) {
 
 func (k fair) script() lua.Fair {
 	t := k.client.transport
-	sharded := t.Sharded()
-	return lua.Fair{Lock: k.name, Sharded: sharded, Counted: sharded || !t.Clustered()}
+	return lua.Fair{Lock: k.name, Sharded: t.Sharded(), Counted: t.Sharded() || !t.Clustered()}
 }
 
 // mostNames bounds the number of names kept. When it is exceeded, all are forgotten.

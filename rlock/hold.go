@@ -89,6 +89,9 @@ func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx == nil {
+		if a, ok := h.acquisition.(*acquisition); ok {
+			a.session.Enter() // from now on callers may have its owner
+		}
 		h.ctx, h.cancel = context.WithCancelCause(owner.With(h.parent, h.owner))
 		if h.ended != nil {
 			h.cancel(h.ended)

@@ -156,13 +156,10 @@ func addTo(s *lockSession, a *acquisition) {
 
 // removeFrom removes an acquisition from its session. It may be called more than once.
 func removeFrom(s *lockSession, a *acquisition) {
-	mine := false
 	s.Do(func(ow *owned) {
 		if h := &ow.held[a.lock.mode]; *h == a {
-			mine, *h = true, nil
+			*h = nil
+			s.Close()
 		}
 	})
-	if mine {
-		s.Close() // not within Do: it may lock the mutex of all sessions
-	}
 }

@@ -73,8 +73,7 @@ func (c *Client) renewChunk(ctx context.Context, chunk []renewal) error {
 		return err
 	}
 	for i, r := range chunk {
-		*r.outcome = watchdog.Gone
-		if held[i] {
+		if *r.outcome = watchdog.Gone; held[i] {
 			*r.outcome = watchdog.Held
 			if r.part != nil {
 				r.part.Renewed()

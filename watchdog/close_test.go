@@ -48,7 +48,7 @@ func TestDeadlineThatComesDuringCloseIsNotReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := New(Options{Lease: lease, Renew: (&store{}).renew})
 		callback := make(chan struct{})
-		w.Add(&Lease{OnLost: func(error) { <-callback }}, time.Now(), false)
+		w.Add(&Lease{OnLost: func(_ *Lease, _ error) { <-callback }}, time.Now(), false)
 		_, lost := addNew(w, "node", false)
 		sleep(lease)
 

@@ -63,7 +63,7 @@ func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 		l, lost := addNew(w, "node", true)
 		deadline := l.Deadline()
 		// The callback of another lease keeps the scheduler busy past the deadline of l.
-		w.Add(&Lease{OnLost: func(error) { <-callback }}, time.Now().Add(lease/2), false)
+		w.Add(&Lease{OnLost: func(_ *Lease, _ error) { <-callback }}, time.Now().Add(lease/2), false)
 		sleep(lease)
 		require.Len(t, s.seen(), 1)
 		require.Empty(t, lost.seen())

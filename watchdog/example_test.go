@@ -35,7 +35,7 @@ func Example() {
 	l := &watchdog.Lease{
 		Group:  "node 1",
 		Value:  "order:42",
-		OnLost: func(reason error) { lost <- reason },
+		OnLost: func(_ *watchdog.Lease, reason error) { lost <- reason },
 	}
 	w.Add(l, watchdog.Deadline(start, 1500*time.Millisecond), true)
 
@@ -68,7 +68,7 @@ func ExampleWatchdog_Add() {
 	defer w.Close()
 
 	lost := make(chan error, 1)
-	l := &watchdog.Lease{OnLost: func(reason error) { lost <- reason }}
+	l := &watchdog.Lease{OnLost: func(_ *watchdog.Lease, reason error) { lost <- reason }}
 	w.Add(l, watchdog.Deadline(time.Now(), 50*time.Millisecond), false)
 	fmt.Println(<-lost)
 	// Output: its lease ended before it was extended or released
@@ -113,7 +113,7 @@ func ExampleWatchdog_SetRenew() {
 	defer w.Close()
 
 	lost := make(chan error, 1)
-	l := &watchdog.Lease{OnLost: func(reason error) { lost <- reason }}
+	l := &watchdog.Lease{OnLost: func(_ *watchdog.Lease, reason error) { lost <- reason }}
 	w.Add(l, watchdog.Deadline(time.Now(), lease), true)
 	<-renewed
 	w.SetRenew(l, false)
@@ -137,7 +137,7 @@ func ExampleWatchdog_Remove() {
 // Close neither releases nor reports the remaining leases.
 func ExampleWatchdog_Close() {
 	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
-	l := &watchdog.Lease{OnLost: func(error) { fmt.Println("never said") }}
+	l := &watchdog.Lease{OnLost: func(_ *watchdog.Lease, _ error) { fmt.Println("never said") }}
 	w.Add(l, watchdog.Deadline(time.Now(), 30*time.Second), true)
 	w.Close()
 	fmt.Println(time.Now().Before(l.Deadline()))

@@ -89,7 +89,7 @@ type losses struct {
 	all []loss
 }
 
-func (ls *losses) add(reason error) {
+func (ls *losses) add(_ *Lease, reason error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.all = append(ls.all, loss{time.Now(), reason})

@@ -23,12 +23,12 @@ var (
 // then on they are constant. A Lease is added once, to one watchdog, and must not be copied.
 type Lease struct {
 	Group string // equal for leases that may be renewed by one call, such as those on one node
-	Value any    // tells the [RenewFunc] what to renew; the watchdog does not use it
+	Value any    // tells the callbacks what is leased; the watchdog does not use it
 
-	// OnLost, unless nil, is called at most once, when the lease is lost, with [ErrExpired] or
-	// [ErrGone]. It runs without the watchdog's mutex, on a goroutine that other leases depend on.
+	// OnLost, unless nil, is called at most once, when the lease is lost, with it and [ErrExpired]
+	// or [ErrGone]. It runs without the watchdog's mutex, on a goroutine that other leases depend on.
 	// It must not block and must not call Close; the watchdog's other methods are allowed.
-	OnLost func(reason error)
+	OnLost func(l *Lease, reason error)
 
 	// Watchdog.mu guards the rest, but deadline is read without it.
 	deadline atomic.Int64 // counted from epoch

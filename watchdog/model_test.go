@@ -90,7 +90,8 @@ func (ml *modelLease) extend(deadline time.Time) {
 
 func (m *model) add(w *Watchdog) {
 	ml := &modelLease{deadline: time.Now().Add(m.upTo(2 * lease)), renew: m.random.IntN(3) > 0}
-	ml.lease = &Lease{Group: fmt.Sprint(m.random.IntN(3)), Value: ml, OnLost: func(reason error) {
+	ml.lease = &Lease{Group: fmt.Sprint(m.random.IntN(3)), Value: ml}
+	ml.lease.OnLost = func(_ *Lease, reason error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if ml.lost != nil {
@@ -103,7 +104,7 @@ func (m *model) add(w *Watchdog) {
 				m.t.Errorf("deadline reported %s late", time.Since(ml.deadline))
 			}
 		}
-	}}
+	}
 	m.leases = append(m.leases, ml)
 	w.Add(ml.lease, ml.deadline, ml.renew)
 }

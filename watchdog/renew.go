@@ -132,6 +132,6 @@ func (w *Watchdog) call(r *round, b *batch) {
 // immediately before the callback, so that a Remove before the callback is in time.
 func (w *Watchdog) lose(l *Lease, reason error) {
 	if w.ctx.Err() == nil && w.Remove(l) && l.OnLost != nil {
-		l.OnLost(reason)
+		l.OnLost(l, reason)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -120,6 +121,13 @@ func (w *Watchdog) Remove(l *Lease) bool {
 	heap.Remove(&w.deadlines, l.index)
 	l.stage = ended
 	return true
+}
+
+// Leases returns the leases under watch. After Close they are those that remain.
+func (w *Watchdog) Leases() []*Lease {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.deadlines)
 }
 
 // Close stops renewing and watching, cancels the context of calls of Renew in flight, and waits for

@@ -183,7 +183,8 @@ func TestRemoveThatReturnsTrueComesBeforeAnyReport(t *testing.T) {
 		deadline := time.Now().Add(time.Second)
 		for i := range leases {
 			l := &Lease{}
-			l.OnLost = func(error) {
+			l.OnLost = func(of *Lease, _ error) {
+				require.Same(t, l, of)
 				lost = append(lost, l)
 				require.False(t, w.Remove(l), "reported and still watched")
 				require.True(t, w.Remove(leases[1-i]))
@@ -194,6 +195,17 @@ func TestRemoveThatReturnsTrueComesBeforeAnyReport(t *testing.T) {
 		sleep(lease)
 		require.Len(t, lost, 1)
 	})
+}
+
+func TestLeasesAreThoseUnderWatchAndRemainAfterClose(t *testing.T) {
+	w := watch(t, Options{Renew: (&store{}).renew})
+	require.Empty(t, w.Leases())
+	l, _ := addNew(w, "node", true)
+	removed, _ := addNew(w, "node", false)
+	require.ElementsMatch(t, []*Lease{l, removed}, w.Leases())
+	w.Remove(removed)
+	w.Close()
+	require.Equal(t, []*Lease{l}, w.Leases())
 }
 
 func TestLeaseIsAddedOnce(t *testing.T) {

@@ -26,9 +26,10 @@ func New[Key comparable, State any]() *Sessions[Key, State] {
 // Session is one owner's session with one lock: a state that its user defines, and a mutex whose
 // Lock can be given up. It exists while somebody uses it. All methods are safe for concurrent use.
 type Session[Key comparable, State any] struct {
-	all   *Sessions[Key, State]
-	key   Key
-	users atomic.Int32 // leaves 0 only with all.mu held; -1 once the session is removed
+	all     *Sessions[Key, State]
+	key     Key
+	users   atomic.Int32 // -1 once the session is removed
+	entered atomic.Bool  // in all.open; users then leaves 0 only with all.mu held
 
 	mu     sync.Mutex
 	locked bool            // guarded by mu
@@ -43,19 +44,18 @@ func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 	s := ss.open[key]
 	if s == nil {
 		s = &Session[Key, State]{all: ss, key: key}
+		s.entered.Store(true)
 		ss.open[key] = s
 	}
 	s.users.Add(1)
 	return s
 }
 
-// OpenNew makes s the locked session with a new key. The caller unlocks and closes it.
+// OpenNew makes s the locked session with a new key, which nobody finds before [Session.Enter]. The
+// caller unlocks and closes it.
 func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
 	s.all, s.key, s.locked = ss, key, true
 	s.users.Store(1)
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	ss.open[key] = s
 }
 
 // Find returns the session with a key, or nil if nobody uses it. The caller does not close it.
@@ -78,9 +78,20 @@ func (s *Session[Key, State]) Key() Key { return s.key }
 // Use adds a user of the session, which must be in use. The user calls Close when it is done.
 func (s *Session[Key, State]) Use() { s.users.Add(1) }
 
+// Enter makes a session one that is found by its key, if it is still in use.
+func (s *Session[Key, State]) Enter() {
+	defer s.Close() // of a use of its own, for the last Close may come now
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	if s.users.Add(1) > 1 {
+		s.all.open[s.key] = s
+		s.entered.Store(true)
+	}
+}
+
 // Close ends a use of the session. The last Close removes the session.
 func (s *Session[Key, State]) Close() {
-	if s.users.Add(-1) > 0 {
+	if s.users.Add(-1) > 0 || !s.entered.Load() {
 		return
 	}
 	s.all.mu.Lock()

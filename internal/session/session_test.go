@@ -62,12 +62,43 @@ func TestNewSessionIsLockedForItsCaller(t *testing.T) {
 	all := session.New[string, int]()
 	var s session.Session[string, int]
 	all.OpenNew(&s, "order 7")
-	require.Same(t, &s, all.Find("order 7"))
 	require.False(t, s.TryLock())
 	s.Unlock()
 	require.True(t, s.TryLock())
 	s.Close()
+}
+
+func TestNewSessionIsFoundOnceItIsEnteredAndUntilItIsClosed(t *testing.T) {
+	all := session.New[string, int]()
+	var s, closed session.Session[string, int]
+	all.OpenNew(&s, "order 7")
 	require.Nil(t, all.Find("order 7"))
+	s.Enter()
+	s.Enter()
+	require.Same(t, &s, all.Open("order 7"))
+	s.Close()
+	require.Same(t, &s, all.Find("order 7"))
+	s.Close()
+	require.Nil(t, all.Find("order 7"))
+
+	all.OpenNew(&closed, "order 8")
+	closed.Close()
+	closed.Enter()
+	require.Nil(t, all.Find("order 8"))
+}
+
+func TestSessionEnteredWhileItIsClosedIsForgotten(t *testing.T) {
+	all := session.New[int, int]()
+	for i := range 20_000 {
+		var s session.Session[int, int]
+		all.OpenNew(&s, i)
+		var users sync.WaitGroup
+		users.Go(s.Enter)
+		users.Go(s.Enter)
+		s.Close()
+		users.Wait()
+		require.Nil(t, all.Find(i))
+	}
 }
 
 func TestSessionIsLockedByOneCallerAtATimeInOrder(t *testing.T) {

@@ -234,7 +234,7 @@ func (k *Call) End(err error) (State, error) {
 	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
-	if time.Since(sent) > c.timeout+c.timeout/4 {
+	if left && time.Since(sent) > c.timeout+c.timeout/4 {
 		c.detached.Store(int64(time.Since(c.began) + workersOnly))
 	}
 	return state, err
@@ -267,12 +267,15 @@ func (c *Calls) sweep() {
 	}
 }
 
-// heard records the outcome of a command sent at the given time: whether it got a reply.
+// heard records whether a command sent at the given time got a reply. It does not write after each
+// reply, which would slow down all other processors that send.
 func (c *Calls) heard(sent time.Time, outcome State) {
+	at := int64(-2 * proven)
 	if outcome == Executed || outcome == Refused {
-		c.replied.Store(int64(sent.Sub(c.began)))
-	} else {
-		c.replied.Store(int64(-2 * proven))
+		at = int64(sent.Sub(c.began))
+	}
+	if last := c.replied.Load(); at < last || at > last+int64(proven/10) {
+		c.replied.Store(at)
 	}
 }
 

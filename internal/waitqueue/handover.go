@@ -12,7 +12,7 @@ const longestStreak, longestStreakTime = 16, 100 * time.Millisecond
 // It belongs to the lock and not to the queue, which may be empty for a moment.
 type Streak struct {
 	Count     int       // hand-overs since the lock was free, but not to a First successor
-	Began     int64     // the first one, by the server's clock in milliseconds; 0 if not noted
+	Began     int64     // the second one, by the server's clock in milliseconds; 0 if not noted
 	Here      int       // hand-overs within this process since the lock came to it
 	HereSince time.Time // zero if there was none
 }
