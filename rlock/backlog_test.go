@@ -12,7 +12,7 @@ import (
 
 func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b backlog
+		b := backlog{byLock: make(map[string]debt)}
 		waitFor := func(lock string, limit time.Duration) (passed bool, after time.Duration) {
 			began := time.Now()
 			budget := wait.NewBudget(t.Context(), nil, limit)
@@ -43,7 +43,7 @@ func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 }
 
 func TestReplyThatComesBeforeItsCallerIsKnownToHaveLeftCounts(t *testing.T) {
-	var b backlog
+	b := backlog{byLock: make(map[string]debt)}
 	b.add("job", -1)
 	b.add("job", 1)
 	require.Empty(t, b.byLock)
