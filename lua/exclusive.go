@@ -134,7 +134,7 @@ type HandOver struct {
 // is free now and then. It goes from owner to owner with the lock.
 type Streak struct {
 	Count int
-	Began int64 // in milliseconds of the server's clock; 0 if unknown
+	Began int64 // the second time, in milliseconds of the server's clock; 0 if not noted
 }
 
 // To says which owner has a lock after its release.

@@ -15,7 +15,7 @@
 -- Returns  status, or {status, refusal, number, since}: status -1 = not the owner's, 0 = levels are
 --          left, 1 = released, 3 = the successor has the lock, 4 = a waiter has. refusal is the
 --          server's error if it refused only the message, else ''. number is the token with status
---          3, the successor's ticket with 4. since is when the streak began, or left out
+--          3, the successor's ticket with 4. since is ARGV[6] from now on, or left out
 -- Retry    safe: a second run returns -1
 
 local lock, waiters, channel, verb = KEYS[1], KEYS[2], ARGV[2], ARGV[3] or 'PUBLISH'

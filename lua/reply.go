@@ -138,8 +138,8 @@ type Released struct {
 	Reading bool  // the owner gave back a write lock and has read holds left
 	To      To    // the owner that has the lock now
 	Fence   int64 // the fencing token of the successor, if it has the lock and the lock is fenced
-	// Began is when the streak began, as in [Streak], if the successor has the lock because it
-	// could not be granted to a waiter of another process.
+	// Began is that of the [Streak], if the successor has the lock because it could not be granted
+	// to a waiter of another process.
 	Began  int64
 	Ticket int64 // of the successor, if it was registered
 }

@@ -87,6 +87,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, 
 	}
 	defer at.stop()
 	c := l.client
+	at.fresh = new(acquisition)
 	token, named := owner.From(ctx)
 	if !named {
 		token = owner.New()

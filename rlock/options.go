@@ -45,7 +45,7 @@ const (
 	// elsewhere and it was handed over here 16 times or for 100 ms, to the one that has waited
 	// longest in any process of this library. The release is announced to all instead, as by
 	// Redisson, if others listen, such as clients of Redisson, and once after 16 hand-overs and
-	// 100 ms, or 4 and a second. On a cluster this needs sharded channels.
+	// 100 ms, or 4 and a second since the second. On a cluster this needs sharded channels.
 	HandOverAnywhere HandOver = iota
 	// HandOverLocal gives the lock to waiters of this process only.
 	HandOverLocal

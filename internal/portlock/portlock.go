@@ -5,6 +5,7 @@ package portlock
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -79,19 +80,38 @@ func (p Port) Release() {
 	}
 }
 
-// isFree reports whether a port has no listener and can be reached. It connects the port to itself:
-// a listener of its own would live on for a moment in a process that is being forked. A port that
-// merely refuses connections may be redirected, as by the rules that a Docker engine leaves behind
-// if it is killed.
+// isFree reports whether a port has no listener and can be reached. It connects the port to itself,
+// because one that merely refuses connections may be redirected: a Docker engine that is killed
+// leaves such rules behind. A listener of its own would live on for a moment in a process that is
+// being forked; the connection does as well, but keeps nobody from listening.
 func isFree(port int) bool {
 	itself := &net.TCPAddr{IP: net.ParseIP(Host), Port: port}
-	dialer := net.Dialer{LocalAddr: itself, Timeout: time.Second}
+	dialer := net.Dialer{LocalAddr: itself, Timeout: time.Second, Control: reuse}
 	connection, err := dialer.Dial("tcp", itself.String())
 	if err != nil {
 		return false
 	}
-	// Reset it, so that the port does not stay in use for a minute.
-	return errors.Join(connection.(*net.TCPConn).SetLinger(0), connection.Close()) == nil
+	defer connection.Close()
+	sent, got := []byte{byte(rand.IntN(256))}, make([]byte, 1)
+	err = errors.Join(
+		connection.(*net.TCPConn).SetLinger(0), // so that the port is not in use for a minute
+		connection.SetDeadline(time.Now().Add(time.Second)))
+	if err == nil {
+		_, err = connection.Write(sent)
+	}
+	if err == nil {
+		_, err = io.ReadFull(connection, got)
+	}
+	return err == nil && got[0] == sent[0]
+}
+
+// reuse lets others listen on the port of a socket.
+func reuse(_, _ string, socket syscall.RawConn) error {
+	var failed error
+	err := socket.Control(func(fd uintptr) {
+		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	})
+	return errors.Join(err, failed)
 }
 
 func address(port int) string { return net.JoinHostPort(Host, strconv.Itoa(port)) }

@@ -29,7 +29,7 @@ type Session[Key comparable, State any] struct {
 	all     *Sessions[Key, State]
 	key     Key
 	users   atomic.Int32 // -1 once the session is removed
-	entered atomic.Bool  // in all.open; users then leaves 0 only with all.mu held
+	entered atomic.Bool  // it is or was in all.open; then users leaves 0 only with all.mu held
 
 	mu     sync.Mutex
 	locked bool            // guarded by mu
@@ -58,14 +58,14 @@ func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
 	s.users.Store(1)
 }
 
-// Find returns the session with a key, or nil if nobody uses it. The caller does not close it.
+// Find returns the session entered with a key; nil if nobody uses it. The caller does not close it.
 func (ss *Sessions[Key, State]) Find(key Key) *Session[Key, State] {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.open[key]
 }
 
-// All returns the sessions in use. The caller does not close them.
+// All returns the sessions in use that are entered. The caller does not close them.
 func (ss *Sessions[Key, State]) All() []*Session[Key, State] {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -78,14 +78,12 @@ func (s *Session[Key, State]) Key() Key { return s.key }
 // Use adds a user of the session, which must be in use. The user calls Close when it is done.
 func (s *Session[Key, State]) Use() { s.users.Add(1) }
 
-// Enter makes a session one that is found by its key, if it is still in use.
+// Enter makes a session that is in use one that is found by its key.
 func (s *Session[Key, State]) Enter() {
-	defer s.Close() // of a use of its own, for the last Close may come now
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
-	if s.users.Add(1) > 1 {
+	if !s.entered.Swap(true) && s.users.Load() > 0 { // the last Close locks all.mu from now on
 		s.all.open[s.key] = s
-		s.entered.Store(true)
 	}
 }
 
@@ -96,7 +94,8 @@ func (s *Session[Key, State]) Close() {
 	}
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
-	if s.users.CompareAndSwap(0, -1) { // unless another user has opened or removed it
+	// Unless another user has opened or removed it, or it was closed before it could be entered.
+	if s.users.CompareAndSwap(0, -1) && s.all.open[s.key] == s {
 		delete(s.all.open, s.key)
 	}
 }

@@ -87,6 +87,24 @@ func TestNewSessionIsFoundOnceItIsEnteredAndUntilItIsClosed(t *testing.T) {
 	require.Nil(t, all.Find("order 8"))
 }
 
+// Its owner has opened another one since.
+func TestSessionThatWasClosedIsNotEnteredAgain(t *testing.T) {
+	all := session.New[string, int]()
+	var unknown session.Session[string, int]
+	all.OpenNew(&unknown, "order 7")
+	known := all.Open("order 8")
+	for _, s := range []*session.Session[string, int]{&unknown, known} {
+		s.Close()
+		next := all.Open(s.Key())
+		var users sync.WaitGroup
+		for range 8 {
+			users.Go(s.Enter)
+		}
+		users.Wait()
+		require.Same(t, next, all.Find(s.Key()))
+	}
+}
+
 func TestSessionEnteredWhileItIsClosedIsForgotten(t *testing.T) {
 	all := session.New[int, int]()
 	for i := range 20_000 {

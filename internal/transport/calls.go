@@ -60,7 +60,7 @@ type Calls struct {
 	timeout time.Duration
 	began   time.Time
 
-	replied  atomic.Int64 // when the latest command with a reply was sent, in ns since began
+	replied  atomic.Int64 // when about the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
 	recycled sync.Pool
 	slots    chan struct{} // holds a value for each command of a worker; nil on a cluster
@@ -274,7 +274,7 @@ func (c *Calls) heard(sent time.Time, outcome State) {
 	if outcome == Executed || outcome == Refused {
 		at = int64(sent.Sub(c.began))
 	}
-	if last := c.replied.Load(); at < last || at > last+int64(proven/10) {
+	if at < 0 || at > c.replied.Load()+int64(proven/10) {
 		c.replied.Store(at)
 	}
 }
