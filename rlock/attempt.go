@@ -48,7 +48,7 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit, lease time.Duratio
 	if r.lease, err = c.wholeLease(lease); err != nil {
 		return err
 	}
-	at.client, at.lock, at.renew, at.fresh = c, l, lease == Watchdog, new(acquisition)
+	at.client, at.lock, at.renew = c, l, lease == Watchdog
 	r.grantLease, r.waits, r.window = r.lease, limit != NoWait, c.options.FairWindow
 	if at.renew {
 		r.grantLease = c.options.grantLease()
