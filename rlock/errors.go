@@ -183,7 +183,7 @@ var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting fo
 func wrap(err *error, lock string) {
 	//nolint:errorlint // one inside may be that of a context
 	if lost, ok := (*err).(*LostError); *err == nil || ok && lost.Lock == lock {
-		return // it names its lock already
+		return // nothing to add: it names its lock already
 	}
 	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)
 }

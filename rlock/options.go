@@ -44,8 +44,8 @@ const (
 	// HandOverAnywhere gives the lock to the next waiter of this process or, if others wait
 	// elsewhere and it was handed over here 16 times or for 100 ms, to the one that has waited
 	// longest in any process of this library. The release is announced to all instead, as by
-	// Redisson, if others listen, such as clients of Redisson, and once after 16 hand-overs and
-	// 100 ms, or 4 and a second since the second. On a cluster this needs sharded channels.
+	// Redisson, if others listen, such as clients of Redisson, and once after 16 hand-overs or after
+	// 4, if 100 ms or 1 s have passed since the 2nd. On a cluster this needs sharded channels.
 	HandOverAnywhere HandOver = iota
 	// HandOverLocal gives the lock to waiters of this process only.
 	HandOverLocal

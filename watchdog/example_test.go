@@ -134,6 +134,16 @@ func ExampleWatchdog_Remove() {
 	// watched until now: false
 }
 
+func ExampleWatchdog_Leases() {
+	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
+	defer w.Close()
+	w.Add(&watchdog.Lease{Value: "order:42"}, time.Now().Add(time.Minute), false)
+	for _, l := range w.Leases() {
+		fmt.Println(l.Value)
+	}
+	// Output: order:42
+}
+
 // Close neither releases nor reports the remaining leases.
 func ExampleWatchdog_Close() {
 	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})

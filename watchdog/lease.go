@@ -25,7 +25,7 @@ type Lease struct {
 	Group string // equal for leases that may be renewed by one call, such as those on one node
 	Value any    // tells the callbacks what is leased; the watchdog does not use it
 
-	// OnLost, unless nil, is called at most once, when the lease is lost, with it and [ErrExpired]
+	// OnLost, unless nil, is called at most once, when l, this lease, is lost, with [ErrExpired]
 	// or [ErrGone]. It runs without the watchdog's mutex, on a goroutine that other leases depend on.
 	// It must not block and must not call Close; the watchdog's other methods are allowed.
 	OnLost func(l *Lease, reason error)

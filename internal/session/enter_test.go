@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The last user closes a session just as it is entered. Whoever learns its key from then on gets
-// another one, which that Close must leave alone.
+// The last user closes a session just as it is entered. Open with its key returns another one from
+// then on, which that Close must leave alone.
 func TestCloseLeavesAnotherSessionOfTheKeyAlone(t *testing.T) {
 	all := New[string, int]()
 	var s Session[string, int]
