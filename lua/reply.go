@@ -42,8 +42,7 @@ func (rp *reply) list(sizes ...int) int {
 	return len(values)
 }
 
-// The readers call methods of the value directly: by way of a function value, every reply would be
-// allocated.
+// The readers call methods of the value directly: a function value would allocate every reply.
 
 func (rp *reply) integer() int64 {
 	n, err := rp.next().ToInt64()

@@ -1,4 +1,4 @@
-// Package multilock acquires all of several locks, or none.
+// Package multilock acquires several locks together: all of them or none.
 //
 //	both := multilock.New(client.NewLock("account:17"), client.NewLock("account:42"))
 //	hold, err := both.TryLock(ctx, 3*time.Second, 30*time.Second)
@@ -13,9 +13,10 @@
 //
 // # Why it cannot deadlock
 //
-// Every user of this package acquires its locks in one order, by (server, name), whatever the order
-// of the arguments. A waiter holds only locks that come before the one it waits for. In a circle of
-// waiters, one would hold the last of the locks they wait for, and wait for an earlier one.
+// Every user of this package acquires its locks in one order, by server, slot (on a cluster) and
+// name, whatever the order of the arguments. A waiter holds only locks that come before the one it
+// waits for. In a circle of waiters, one would hold the last of the locks they wait for, and wait
+// for an earlier one.
 //
 // Locks acquired one by one follow no such order, nor does Redisson's RedissonMultiLock, which
 // acquires them in the order given: use a limited wait beside those. Processes order servers alike
@@ -29,11 +30,11 @@
 //
 // # Leases
 //
-// Each part is acquired for the lease asked for and no longer. While the MultiLock waits for a
-// part, it extends the leases of those it holds. When all are held, it extends each part that is
-// older than the margin of its deadline (lease/100 + 2 ms), by a command that checks the owner: if
-// the part was lost meanwhile, the acquisition fails. With a watchdog the same command checks the
-// parts that have been held for 100 ms. (Redisson does not check the owner.)
+// Each part is acquired for the requested lease. While the MultiLock waits for a part, it extends
+// the leases of those it holds. When all are held, it extends each part whose deadline is earlier
+// than the last one's by more than the drift (lease/100 + 2 ms), with a command that checks the
+// owner: if the part was lost meanwhile, the acquisition fails. With a watchdog the same command
+// checks the parts that have been held for 100 ms. (Redisson does not check the owner.)
 //
 // # The hold
 //

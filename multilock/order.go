@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"holdfast/internal/hooks"
-	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -101,17 +100,16 @@ func checkNames(parts []part) error {
 	return nil
 }
 
-// checkQueues refuses fair locks that share a queue: Redisson's key names give one queue to "x" and
-// "{x}". An owner that holds one of them and waits for the other might queue behind a waiter for
-// the first.
+// checkQueues refuses fair locks that share a queue, as "x" and "{x}" do by Redisson's key names.
+// An owner that holds one and waits for the other might queue behind a waiter for the first.
 func checkQueues(parts []part) error {
 	type queue struct{ client, key string }
 	names := make(map[queue]string)
 	for _, p := range parts {
-		if p.plain == nil || p.Kind != "fair" {
+		if p.Queue == "" {
 			continue
 		}
-		q := queue{p.Client, lua.QueueKey(p.Name)}
+		q := queue{p.Client, p.Queue}
 		if other, taken := names[q]; taken {
 			return hooks.Invalid("fair locks %q and %q share a queue by their names: use another "+
 				"name for one of them", other, p.Name)

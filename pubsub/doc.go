@@ -29,9 +29,9 @@
 //
 // A channel may have paired channels; see [Options].Paired. The server executes a command for all
 // of them as a whole, so a count of its listeners (PUBSUB NUMSUB) includes this package on both, or
-// on neither. The surplus of the channel is the other listeners, at any instant: also while it
-// lingers, when the connection is lost or the Hub is closed. Messages on a paired channel, which
-// may be for this process alone, go to [Options].OnDirect and give no permits.
+// on neither. So what a channel has more than its paired channel are other listeners, at any time,
+// also while it lingers, when the connection is lost or the Hub is closed. Messages on a paired
+// channel, which may be for this process alone, go to [Options].OnDirect and give no permits.
 //
 // # The life of a channel
 //

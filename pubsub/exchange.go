@@ -116,8 +116,7 @@ func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
 	}
 }
 
-// unsubscribe unsubscribes from channels. A channel that has got a subscriber meanwhile is
-// subscribed again.
+// unsubscribe unsubscribes from channels. One that has a subscriber by then is subscribed again.
 func (l *link) unsubscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.unsubscribe(h.running, b.names)

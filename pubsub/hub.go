@@ -14,12 +14,11 @@ import (
 // DefaultLinger is the default of [Options].Linger.
 const DefaultLinger = time.Second
 
-// Options configure a [Hub]. Route is required.
+// Options configures a [Hub]. Route is required.
 type Options struct {
 	Route Route // finds the node of a channel; required
 
-	// Sharded selects SSUBSCRIBE instead of SUBSCRIBE. The two kinds of channel do not reach each
-	// other.
+	// Sharded selects SSUBSCRIBE instead of SUBSCRIBE. These kinds of channel do not reach each other.
 	Sharded bool
 
 	// Linger is how long a channel stays subscribed after its last subscriber left, for one that

@@ -25,9 +25,9 @@ type Subscription struct {
 // channel is never closed; after Close it stays silent.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// Advice returns the number of a permit that is no reason to ask, or 0 if there is a reason. Call
-// it after receiving from C; each number is returned once. A number that arrives while a permit to
-// ask is pending is dropped. It does not block.
+// Advice returns the number that the last permit carried, or 0 if that permit is a reason to ask.
+// Call it after receiving from C; each number is returned once. A number that arrives while a
+// permit to ask is pending is dropped. It does not block.
 func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
 // Close leaves the channel, or all of them. A permit to ask that was not received goes to another

@@ -37,8 +37,8 @@
 //
 // # States
 //
-// An acquisition, and its part on each node (states.go lists the transitions). When the acquisition
-// is over, the release of a part is due, or the part is unwanted while its request is under way:
+// An acquisition and its part on each node have states; states.go lists the transitions. When an
+// acquisition ends, the release of a granted part is due, and a part being asked for is unwanted:
 //
 //	asking ─▶ held ─▶ releasing ─▶ released    missing ◀─▶ asked ─▶ granted ─▶ missing
 //	   │       ├─▶ lost                                      │         └─▶ release due
@@ -48,24 +48,24 @@
 //
 // # How long to wait for a reply
 //
-// Time-outs only decide when to give up: a long one delays the news that there is no quorum, or
-// that a node hangs. Without [Options].NodeTimeout it is three times the round trip, which is what
-// 95 % of the last 32 replies to the node's client took (all of them, while there are fewer than
-// 20). Locks that are made for one call each share it. Before the first reply it is the upper
-// bound, so that the first attempt acquires a free lock, however far away the nodes are. A late
-// reply counts with the time that it took, and a request without a reply does not count.
+// Timeouts only decide when to give up: a long one delays the news that there is no quorum, or
+// that a node hangs. Without [Options].NodeTimeout it is three times the longest of the last 32
+// round trips of the node's client, leaving out one once there are 20. Locks that are made for one
+// call each share it. Before the first reply it is the upper bound, so that the first attempt
+// acquires a free lock, however far away the nodes are. A late reply counts with the time that it
+// took, and a request without a reply does not count.
 //
 // No timeout makes a hold unsafe: the deadline of a part counts from its request, and a reply after
 // that deadline grants nothing. When a quorum has replied in time, at most a tenth of the lease (or
-// 5 ms, for a lease under 50 ms) is gone, unless the requests were queued before.
+// 5 ms, for a lease under 50 ms) is gone, unless NodeTimeout is longer or the requests were queued.
 //
 // # The hold
 //
-// An Extend or a nested Lock counts if and only if a quorum of nodes has carried it out. A partial
-// Unlock sends nothing. The last Unlock returns when a quorum of nodes has released the lock, and
-// leaves the rest to the background. If too few nodes reply within the CommandTimeout of the first
-// client, it returns a *[QuorumError] that matches [rlock.ErrOutcomeUnknown]. Owner is that of the
-// first parts on their nodes. To force it free, use [rlock.Lock.ForceUnlock] on each node.
+// An Extend or a nested Lock counts if and only if a quorum of nodes has carried it out. An Unlock
+// that leaves levels sends nothing. The last Unlock returns when a quorum of nodes has released the
+// lock, and leaves the rest to the background. If too few nodes reply within the CommandTimeout of
+// the first client, it returns a *[QuorumError] that matches [rlock.ErrOutcomeUnknown]. Owner is
+// that of the first parts on their nodes. To free it by force: [rlock.Lock.ForceUnlock] on each.
 //
 // # Servers that restart
 //

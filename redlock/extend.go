@@ -46,7 +46,7 @@ type extension struct {
 
 // extend makes a quorum of the nodes keep the lock for lease from now. With nest they count another
 // level, which nest adds with mu held. The part of a node that does not hold the lock is lost. With
-// retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
+// retry, rounds without a quorum are retried until b ends. It is called with the session locked.
 func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, nest func()) error {
 	var delay wait.Backoff
 	var failure *QuorumError

@@ -79,7 +79,7 @@ func (at *attempt) stop() {
 	at.client.group.Leave()
 }
 
-// acquire acquires the lock, or returns why not. It locks the session: an owner's calls take turns.
+// acquire acquires the lock, or returns why not. Locking the session makes an owner's calls queue.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, error) {
 	var at attempt
 	if err := at.start(ctx, l, limit, lease); err != nil {

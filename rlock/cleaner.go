@@ -37,7 +37,7 @@ type cleanup struct {
 	until   time.Time    // when Redis removes it by itself
 	retry   bool         // repeat it: the command to clean up after may still be executed
 	since   time.Time    // when it was first removed
-	delay   wait.Backoff // between repetitions
+	delay   wait.Backoff // between retries
 	session *lockSession // set if the owner has one name for both modes
 }
 

@@ -26,8 +26,9 @@
 //
 // All kinds are used in the same way, through [Lock], and their holds are a [Hold].
 //
-//   - A plain lock ([Client.NewLock]) goes to the caller that has waited longest, or, if clients of
-//     other libraries wait as well, to whichever is quickest after a release. It costs least.
+//   - A plain lock ([Client.NewLock]) goes to the waiters of a process in the order of arrival, and
+//     between processes as [HandOver] says. If clients of other libraries wait as well, whichever
+//     is quickest after a release gets it. It costs least.
 //   - A fair lock ([Client.NewFairLock]) goes to waiters of all processes in the order of arrival.
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
 //   - A fenced lock ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses
@@ -84,8 +85,8 @@
 //
 // # Failures
 //
-// Each command may be repeated without harm, because it carries the hold count that it is to leave
-// behind. A command whose outcome is unknown is repeated while its caller waits, and undone in the
+// Each command may be retried without harm, because it carries the hold count that it is to leave
+// behind. A command whose outcome is unknown is retried while its caller waits, and undone in the
 // background once the caller has left.
 //
 // One case remains open. A writer that reads has one name for both locks, because it could not read

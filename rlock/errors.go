@@ -14,8 +14,9 @@ import (
 
 // Errors that callers decide by. Test for them with [errors.Is]: returned errors say more.
 var (
-	// ErrNotAcquired reports that another owner held the lock until the wait was over. The error is
-	// a *[HeldError] or [ErrUpgrade], and also matches the error of a context that ended the wait.
+	// ErrNotAcquired reports that another owner held the lock, or came first, until the wait was
+	// over; or, as [ErrUpgrade], that waiting is no use. The error is a *[HeldError], ErrUpgrade or
+	// a *redlock.QuorumError, and also matches the error of a context that ended the wait.
 	ErrNotAcquired = errors.New("lock not acquired")
 
 	// ErrNotHeld reports that this Hold was released before, or that the owner holds nothing.
@@ -33,7 +34,7 @@ var (
 	ErrClosed = wait.ErrClosed
 
 	// ErrOutcomeUnknown reports that the server did not confirm a command in time. It is undone or
-	// repeated in the background; if even that fails, the lock is free when its lease ends.
+	// retried in the background; if even that fails, the lock is free when its lease ends.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
 	// ErrUpgrade reports that the context's owner holds the read lock and asked for the write lock
@@ -73,8 +74,7 @@ type Class = lua.Class
 
 // The classes of errors.
 const (
-	// ClassUnknown means that the command was sent, or may have been. Whether it was executed is
-	// not known.
+	// ClassUnknown means that the command may have been sent. Whether it was executed is not known.
 	ClassUnknown = lua.ClassUnknown
 	// ClassTemporary means that it was not executed, for a reason that should pass.
 	ClassTemporary = lua.ClassTemporary
@@ -156,8 +156,7 @@ func (re *ReplicationError) Unwrap() error { return ErrNotReplicated }
 // LostError reports why a lock was lost. It matches [ErrLost].
 type LostError struct {
 	Lock string
-	// Reason is ErrExpired, ErrGone, a ForceUnlock of this client, or an earlier release that is
-	// unconfirmed.
+	// Reason is ErrExpired, ErrGone, a ForceUnlock of this client, or an unconfirmed release.
 	Reason error
 }
 

@@ -36,8 +36,8 @@ import (
 // By Redisson's rule for names, "x" and "{x}" share a queue although they are two locks: a waiter
 // for one keeps all others from the other. Use one; a client that acquires both logs a warning.
 func (c *Client) NewFairLock(name string) *Lock {
-	return c.newLock(name, traits{family: "fair", cleanups: lua.MaxFairReleases,
-		inspect: lua.InspectFair}, fair{exclusive{client: c, name: name}})
+	return c.newLock(name, traits{family: "fair", queueKey: lua.QueueKey(name),
+		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair}, fair{exclusive{client: c, name: name}})
 }
 
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.

@@ -40,8 +40,7 @@ type Acquisition interface {
 	Owner() string
 	// Token returns the fencing token; 0 if the lock is not fenced.
 	Token() int64
-	// Deadline returns the instant until which the lock can be trusted, on the monotonic clock of
-	// this process.
+	// Deadline returns until when the lock can be trusted, on the monotonic clock of this process.
 	Deadline() time.Time
 	// Extend makes the lock last for lease from now, as described at [Hold.Extend].
 	Extend(ctx context.Context, lease time.Duration) error
@@ -140,8 +139,8 @@ func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) 
 // RedLock one for each part. If some of those fail, the others have been extended already. It works
 // on a server that is out of memory.
 //
-// It blocks until ctx ends, and at most Options.CommandTimeout (for a RedLock, that of its first
-// client), and returns
+// It returns when Redis has replied, when ctx ends, or after Options.CommandTimeout (for a RedLock,
+// that of its first client), whichever is first:
 //   - [ErrLost] if the lock was lost, even if only Redis knew: the hold has ended when Extend
 //     returns, and the owner's next attempt acquires the lock afresh;
 //   - [ErrNotHeld] if this hold was released;
@@ -169,13 +168,14 @@ func ofEnded(reason error) error {
 // level is released; levels may be released in any order.
 //
 // It ignores ctx, so it also works after ctx has ended, as in a deferred call. It blocks for at
-// most Options.CommandTimeout (for a RedLock, that of its first client). It returns
+// most Options.CommandTimeout (for a RedLock, that of its first client), or, once the client is
+// closed, until rueidis gives up. It returns
 //   - [ErrNotHeld] if this hold was released before;
 //   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with
 //     another holder's work. If the reply to a first release was lost and the lock is then found
 //     gone, it counts as released, because the two cases cannot be told apart;
 //   - [ErrOutcomeUnknown] if Redis did not reply in time: the hold has ended in this process, and
-//     the release is repeated in the background until the lease ends;
+//     the release is retried in the background until the lease ends;
 //   - a *[ServerError] if Redis refuses: the hold has ended in this process, and the lock is free
 //     when its lease ends.
 func (h *Hold) Unlock(ctx context.Context) (err error) {

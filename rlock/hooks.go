@@ -16,7 +16,7 @@ func init() {
 		Identity: func(l *Lock) hooks.Identity {
 			return hooks.Identity{
 				Batch:  hooks.Batch{Client: l.client.id, Slot: l.client.transport.Slot(l.name)},
-				Server: l.Server(), Name: l.name, Kind: l.family, Mode: int(l.mode),
+				Server: l.Server(), Name: l.name, Kind: l.family, Mode: int(l.mode), Queue: l.queueKey,
 				Batched: l.batched && l.invalid == nil && l.client.options.SyncReplicas == 0,
 			}
 		},

@@ -37,9 +37,9 @@ type Info struct {
 	Token int64
 }
 
-// Info asks Redis for the state of the lock. Like the other methods that inspect, it blocks until
-// ctx ends, and at most Options.CommandTimeout. It returns a *[ServerError] if Redis refuses, and
-// [ErrOutcomeUnknown] if it does not reply.
+// Info asks Redis for the state of the lock. Like the other methods that inspect, it returns when
+// Redis has replied, when ctx ends, or after Options.CommandTimeout. The error is a *[ServerError]
+// if Redis refuses, and [ErrOutcomeUnknown] if it does not reply.
 func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)

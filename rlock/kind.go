@@ -17,7 +17,7 @@ import (
 // into lua.Related (names.go), and what its tests need into kinds (harness_kinds_test.go). Renewals
 // and nested locks depend on the mode only.
 //
-// Each command may be repeated. The end of a context ends only the waiting for a reply.
+// Each command may be retried. The end of a context ends only the waiting for a reply.
 type kind interface {
 	// acquire tries once to acquire the lock for an owner that does not hold it.
 	acquire(ctx context.Context, redis lua.Redis, r request) (reply, error)
@@ -38,6 +38,7 @@ type traits struct {
 	handsOver bool   // a release may give the lock to the next waiter in this process
 	batched   bool   // one script can acquire it with others, and it can be part of a RedLock
 	sharesKey bool   // a read-write lock: the other mode may keep the key beyond this one's lease
+	queueKey  string // of the queue in Redis, which other locks may share; "" if it has none
 	beside    error  // why an owner of the other mode cannot acquire this one; nil if it can
 	reentry   error  // why an owner cannot acquire the lock once more; nil if it can
 

@@ -19,7 +19,7 @@ type Locker interface {
 	Name() string
 	// Lock waits for the lock until ctx ends.
 	Lock(ctx context.Context, lease time.Duration) (*Hold, error)
-	// TryLock waits for the lock, at most for wait, and until ctx ends.
+	// TryLock waits for the lock until wait is over or ctx ends.
 	TryLock(ctx context.Context, wait, lease time.Duration) (*Hold, error)
 	// Unlock releases the innermost level that ctx's owner holds.
 	Unlock(ctx context.Context) error
@@ -146,7 +146,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 }
 
 // ForceUnlock frees the lock, whichever owner holds it, wakes a waiter, and returns whether the
-// lock was held. It blocks until ctx ends, and at most Options.CommandTimeout.
+// lock was held. It returns when Redis has replied, when ctx ends, or after Options.CommandTimeout.
 //
 // Holds of this client end at once with [ErrLost]. Those of other clients end at their next renewal
 // or nested lock, and so does one that is being acquired or handed over at this very moment.

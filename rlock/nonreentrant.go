@@ -15,7 +15,7 @@ var ErrReentry = errors.New("the owner holds this lock, which is not reentrant")
 // see [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
 	// The script is that of the plain lock: a second attempt of an owner is detected in this
-	// process, and a repeated request must find what it has acquired.
+	// process, and a retried request must find what it has acquired.
 	return c.newLock(name, traits{family: "nonreentrant", handsOver: true, inspect: lua.Inspect,
 		reentry: errReentry}, newExclusive(c, name, "nonreentrant", false))
 }

@@ -44,8 +44,9 @@ const (
 	// HandOverAnywhere gives the lock to the next waiter of this process or, if others wait
 	// elsewhere and it was handed over here 16 times or for 100 ms, to the one that has waited
 	// longest in any process of this library. The release is announced to all instead, as by
-	// Redisson, if others listen, such as clients of Redisson, and once after 16 hand-overs or after
-	// 4, if 100 ms or 1 s have passed since the 2nd. On a cluster this needs sharded channels.
+	// Redisson, if clients that do not register listen, such as Redisson's. So is every 16th if 0.1
+	// s have passed since the second, and every 4th after 1 s; those that stay in a process ahead of
+	// waiters elsewhere do not count. On a cluster this needs sharded channels.
 	HandOverAnywhere HandOver = iota
 	// HandOverLocal gives the lock to waiters of this process only.
 	HandOverLocal
@@ -60,7 +61,7 @@ type Options struct {
 	WatchdogLease time.Duration
 
 	// CommandTimeout bounds what neither a wait nor a context bounds: an attempt without wait, an
-	// unlock with its repetitions, an inspection. Defaults to 3 s; at least 1 ms.
+	// unlock with its retries, an inspection. Defaults to 3 s; at least 1 ms.
 	//
 	// If the caller's context cannot end, rueidis closes the connection of a command that takes
 	// longer, if it was the only one on it; commands sent on it meanwhile then fail.
@@ -105,7 +106,7 @@ type Options struct {
 	ReleaseOnClose bool
 
 	// Logger receives what an operator must know: a lost lock, a failed renewal, a message that
-	// must not be published. Defaults to slog.Default().
+	// Redis refuses to publish. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 

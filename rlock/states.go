@@ -2,7 +2,7 @@ package rlock
 
 import "holdfast/internal/transition"
 
-// state is the state of an acquisition. The package documentation shows the transitions.
+// state is the state of an acquisition. docs/architecture.md draws the transitions.
 type state uint8
 
 const (

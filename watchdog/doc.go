@@ -2,7 +2,7 @@
 //
 // A lease is a right that ends by itself unless it is renewed in time. The watchdog renews leases
 // in batches, every third of the lease time, and reports one as lost at the instant from which its
-// holder must no longer trust it. It knows no store that grants leases, only a [RenewFunc].
+// holder must no longer trust it. It reaches the store that grants leases by a [RenewFunc] only.
 //
 // # What a lease may be trusted for
 //
@@ -50,6 +50,6 @@
 //
 // The leases are split by [Lease.Group] and cut into batches. Groups are renewed concurrently, the
 // batches of a group one after the other, by a goroutine that lives as long as there are calls to
-// make. A batch that failed goes to the end of the queue and is retried after a short pause, as
-// long as it has a lease whose deadline has not come. What becomes due meanwhile joins the queue.
+// make. A batch that failed is retried after a short pause, behind the batches that are due by
+// then, as long as it has a lease whose deadline has not come. What becomes due meanwhile joins in.
 package watchdog

@@ -27,9 +27,9 @@ const (
 // retain leases.
 type RenewFunc func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
 
-// Options configure a [Watchdog]. Lease and Renew are required.
+// Options configures a [Watchdog]. Lease and Renew are required.
 type Options struct {
-	// Lease is how long a lease lasts after a renewal, at least 1 ms. It is renewed every Lease/3.
+	// Lease is how long a lease lasts after a renewal, at least 1 ms. It is renewed each Lease/3.
 	Lease time.Duration
 
 	Renew       RenewFunc     // renews a batch of leases; required

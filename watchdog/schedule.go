@@ -50,8 +50,7 @@ func (w *Watchdog) wakeBy(t time.Duration) {
 	}
 }
 
-// plan ticks if it is time, starts the rounds that have a batch due, and returns when to call it
-// again.
+// plan ticks if it is time, starts the rounds with a batch due, and returns when to call it again.
 func (w *Watchdog) plan() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -47,6 +47,7 @@ type Identity struct {
 	Name    string
 	Mode    int    // the read mode of a read-write lock comes after the write mode
 	Kind    string // locks of different kinds under one name are different locks to an owner
+	Queue   string // the key of its queue in Redis, which other locks may share; "" if it has none
 }
 
 // Batch is what locks have in common that one script can acquire.

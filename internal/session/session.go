@@ -1,6 +1,6 @@
-// Package session has the sessions of owners with locks in this process. The mutex of a [Session]
-// makes an owner send its commands about one lock one at a time, so that goroutines that share the
-// owner count their levels correctly.
+// Package session keeps what owners have with locks in this process. The mutex of a [Session] makes
+// an owner send its commands about one lock one at a time, so that goroutines that share the owner
+// count their levels correctly.
 package session
 
 import (
@@ -23,8 +23,8 @@ func New[Key comparable, State any]() *Sessions[Key, State] {
 	return &Sessions[Key, State]{open: make(map[Key]*Session[Key, State])}
 }
 
-// Session is one owner's session with one lock: a state that its user defines, and a mutex whose
-// Lock can be given up. It exists while somebody uses it. All methods are safe for concurrent use.
+// Session is what one owner has with one lock: a state, and a mutex that a caller can stop waiting
+// for. It exists while somebody uses it. All methods are safe for concurrent use.
 type Session[Key comparable, State any] struct {
 	all     *Sessions[Key, State]
 	key     Key
@@ -78,7 +78,7 @@ func (s *Session[Key, State]) Key() Key { return s.key }
 // Use adds a user of the session, which must be in use. The user calls Close when it is done.
 func (s *Session[Key, State]) Use() { s.users.Add(1) }
 
-// Enter makes a session that is in use one that is found by its key.
+// Enter makes Open and Find return the session, which must be in use, for its key.
 func (s *Session[Key, State]) Enter() {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Session[Key, State]) TryLock() bool {
 	return true
 }
 
-// Lock locks the session once the callers before it have unlocked it; false if b ended first.
+// Lock locks the session after the callers before it, and returns true; false if b ended first.
 func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	s.mu.Lock()
 	if !s.locked {

@@ -51,7 +51,8 @@ func NoReply(before error) error {
 //
 // Only two things could block a caller for longer: a dial, which rueidis shares between callers,
 // and a connection with a full queue. The caller waits for a worker that sends the command, if
-//   - no reply came within the last moments, or the connection turns out to be lost;
+//   - the server is a cluster: the reply of one node says nothing about the others;
+//   - no reply came within the last 100 ms, or the connection turns out to be lost;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
@@ -118,7 +119,7 @@ type Call struct {
 	budget  wait.Budget // a copy of the caller's
 	sent    time.Time
 	limit   time.Time // when the call ends; guarded by calls.mu once it is under way
-	endless bool      // only the time-out ends it
+	endless bool      // only the timeout ends it
 
 	deadline time.Time     // a copy of limit that rueidis may read at any time
 	done     chan struct{} // closed when the call ends before the command
@@ -292,6 +293,7 @@ func StateOf(err error) State {
 
 // Detach sends a command from a worker, and waits for its outcome. If b ends first it returns
 // [Detached] at once, and late is called with the outcome when it is known; else it is not called.
+// Once the client is closed it sends the command itself, and returns when rueidis does.
 func Detach[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Clock estimates a server's clock by its replies: never behind it, and at most one round trip
-// ahead, so what is due at a local time is not earlier there. It is safe for concurrent use.
+// ahead, so no local deadline becomes one that is too early. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
 	start time.Time // on the local clock, which is monotonic from there; guarded by mu

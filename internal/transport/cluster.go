@@ -64,7 +64,7 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 	return "", fmt.Errorf("slot %d: %w", slot, errUnassigned)
 }
 
-// remembered is master without asking. It returns "" if the last reply named no master of slot.
+// remembered returns the master of slot by the last reply, "" if that named none.
 func (cs *cluster) remembered(slot uint16) string {
 	ranges, _ := cs.ranges.Load().([]slotRange)
 	for _, r := range ranges {

@@ -19,7 +19,7 @@ import (
 	"holdfast/pubsub"
 )
 
-// Options of a [Transport].
+// Options configures a [Transport].
 type Options struct {
 	Client string // the id of the client
 	Server string // the name of the server; "" for its address
@@ -90,8 +90,8 @@ func (t *Transport) open(sharded bool) {
 	}
 }
 
-// Ready makes sure that the topology and the kind of channels are known. It asks a cluster until
-// that has replied once, and blocks for that. Elsewhere there is nothing to ask.
+// Ready asks a cluster for its topology and its kind of channels, unless they are known, and blocks
+// for the replies. It returns an error if there is none. Elsewhere it does nothing.
 func (t *Transport) Ready(ctx context.Context) error {
 	if t.cluster == nil || t.hub.Load() != nil && t.cluster.ranges.Load() != nil {
 		return nil
@@ -129,8 +129,8 @@ func (t *Transport) Slot(lock string) uint16 {
 	return lua.Slot(lock)
 }
 
-// Node returns the node that serves a lock, without asking: the caller's lease runs. Leases with
-// one node are renewed together. If it is outdated, renewals still arrive, in smaller batches.
+// Node returns the node that served a lock when the topology was last asked for. It sends nothing,
+// because the caller's lease is running. A wrong node only makes batches of renewals smaller.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
@@ -148,7 +148,7 @@ func (t *Transport) Clock(lock string) *Clock {
 	return clock.(*Clock)
 }
 
-// Permanent reports whether err stays, however long the caller waits.
+// Permanent reports whether retrying is no use after err, however long the caller waits.
 func (t *Transport) Permanent(err error) bool {
 	permanent := lua.ClassOf(err) == lua.ClassPermanent
 	if t.redis.Mode() == rueidis.ClientModeStandalone {
@@ -221,8 +221,8 @@ func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }
 
-// Forbid disables hand-overs if a command was refused for what they need, and the same command
-// without that succeeded: outcome is its error.
+// Forbid disables hand-overs after a command was refused because of them and succeeded without one.
+// outcome is the error of that second command; unless it is nil, Forbid does nothing.
 func (t *Transport) Forbid(refusal, outcome error) {
 	var of *lua.Error
 	if outcome != nil || !errors.As(refusal, &of) {

@@ -1,6 +1,6 @@
-// Package wait has the tools of callers that wait: a [Budget] of time, a [Backoff] between tries, a
-// [Group] of tasks that a closing client waits for, and a [Pool] of workers for calls that may
-// hang. Packages rlock, multilock and redlock use it; it knows neither locks nor Redis.
+// Package wait provides the tools of callers that wait: a [Budget] of time, a [Backoff] between
+// tries, a [Group] of tasks that a closing client waits for, and a [Pool] of workers for calls that
+// may hang. Packages rlock, multilock and redlock use it; it knows neither locks nor Redis.
 package wait
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Unlimited is a time without a limit: only something else ends it.
+// Unlimited means that there is no limit: of a pause, or of a wait.
 const Unlimited time.Duration = math.MaxInt64
 
 // Fire sends to a channel of capacity 1, and reports whether nothing was pending.
@@ -39,8 +39,7 @@ func Fired(signal <-chan struct{}) bool {
 var ErrClosed = errors.New("lock client closed")
 
 // Budget limits how long a caller waits: until its context ends, its time is over, or its client
-// closes. It makes a timer for the first wait, which Stop releases. One goroutine at a time may use
-// it.
+// closes. Its first wait makes a timer, which Stop releases. One goroutine at a time may use it.
 type Budget struct {
 	Ctx   context.Context
 	Until time.Time // the earlier of its own end and the context's deadline; zero without either

@@ -21,7 +21,7 @@ type Func func()
 func (f Func) Run() { f() }
 
 // Job is one call to the server. Give it to one pool, once, and neither change nor reuse it after
-// that: the pool still reads it for a moment after its task has returned.
+// that: the pool still reads it for a moment after its Runner has returned.
 type Job struct {
 	Runner  Runner
 	Timeout time.Duration // how long it may run before the server counts as stalled
@@ -38,8 +38,8 @@ const (
 	unused  jobState = iota // not given to Do yet
 	queued                  // in Pool.queue
 	running                 // in Pool.running
-	done                    // its task has returned
-	dropped                 // withdrawn or refused: its task never runs
+	done                    // its Runner has returned
+	dropped                 // withdrawn or refused: it never runs
 )
 
 // Pool runs jobs for one server with a bounded number of goroutines. It measures how long the
@@ -74,8 +74,8 @@ func NewPool(start func(func()) bool) *Pool {
 	return p
 }
 
-// Do runs j, or queues it when all Workers are busy. It returns false, and the task never runs, if
-// j needs a goroutine and the client is closed. It panics if j was given to Do before, which would
+// Do runs j, or queues it when all Workers are busy. It returns false, and j never runs, if it
+// needs a goroutine and the client is closed. It panics if j was given to Do before, which would
 // corrupt the queue.
 func (p *Pool) Do(j *Job) bool {
 	p.mu.Lock()
@@ -96,7 +96,7 @@ func (p *Pool) Do(j *Job) bool {
 	return true
 }
 
-// Withdraw removes j from the queue. It returns true if the task never runs, even if it was
+// Withdraw removes j from the queue. It returns true if it never runs, even if it was
 // withdrawn before, and false if j has begun to run, or was not given to Do yet.
 func (p *Pool) Withdraw(j *Job) bool {
 	p.mu.Lock()

@@ -1,4 +1,4 @@
-// Package waitqueue has the local queues of callers that wait for a lock in this process, and the
+// Package waitqueue provides local queues of callers that wait for a lock in this process, and the
 // hand-over of a lock from its holder to one of them. It knows neither Redis nor kinds of locks.
 //
 // Only the head of a queue asks the server; the others would get the same reply. What the head
@@ -38,17 +38,18 @@
 //   - A successor learns of its lock from the reply to the release, and counts its lease from
 //     before that command was sent.
 //   - A registration is granted once, and its ticket is never used again. A waiter trusts a message
-//     only if its last request was refused with the same ticket: the lock was granted, and the
-//     lease began, after that request was sent. This holds for one server: two masters, one of
-//     which was replaced without noticing, may each grant a lock, as they may when they are asked.
-//   - Any other message has an unknown ticket, since the reply with it did not arrive. It is a
-//     reason to ask, and grants nothing.
+//     only if it has the ticket of its latest registration, made by a refused request or by a
+//     release that named it: the lock was granted, and the lease began, after that command was
+//     sent. This holds for one server: two masters, one of which was replaced without noticing, may
+//     each grant a lock, as they may when they are asked.
+//   - A message with an older ticket is ignored. One with a newer or unknown ticket, whose reply
+//     did not arrive, is a reason to ask. Neither grants anything.
 //
 // No lock may stay with a caller that has left:
 //
 //   - When a waiter leaves that may be registered or may have the lock, both are given up in the
 //     background: see [Waiter.Leave]. If a release that names it is under way, the cleanup waits
-//     for its outcome, since the release may be repeated until then: see [Offer.Settle].
+//     for its outcome, since the release may be retried until then: see [Offer.Settle].
 //   - A message may arrive for an owner that neither waits nor holds, because the request that
 //     registered it was executed late. The lock is then released.
 //   - A client that is gone hears no message: the server tells the release, which tries the next

@@ -8,10 +8,10 @@ import (
 // These bound how long a lock stays in a process while others wait for it elsewhere.
 const longestStreak, longestStreakTime = 16, 100 * time.Millisecond
 
-// Streak counts how often and for how long a lock was handed over: within this process, and in all.
-// It belongs to the lock and not to the queue, which may be empty for a moment.
+// Streak counts the latest hand-overs of a lock: those within this process, and those that waiters
+// of any process could have had. It belongs to the lock, as its queue may be empty for a moment.
 type Streak struct {
-	Count     int       // hand-overs since the lock was free, but not to a First successor
+	Count     int       // since the lock was free, without those to a successor that came First
 	Began     int64     // the second one, by the server's clock in milliseconds; 0 if not noted
 	Here      int       // hand-overs within this process since the lock came to it
 	HereSince time.Time // zero if there was none
@@ -67,7 +67,7 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 }
 
 // After returns the streak once the successor holds the lock, by a release sent at the given time.
-// began is Streak.Began if noted. Count leaves out hand-overs to a First successor.
+// began is Streak.Began if noted.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.Streak
 	if !o.First {
@@ -152,7 +152,7 @@ func (w *Waiter[Name, Data]) readMessages() {
 	w.unread = nil
 }
 
-// Deliver passes a message to its waiter, if the waiter's queue matches; false if there is none.
+// Deliver passes a message to its waiter, and reports whether there is one in a matching queue.
 func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -165,8 +165,9 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	return true
 }
 
-// Ask notes that the waiter sends a request, and reports whether that may register it: registers is
-// set, and the waiter hears grants, or may be registered, which only such a request can end.
+// Ask notes that the waiter sends a request, and reports whether that should register it: if
+// registers is set, and it hears grants. It also should if the waiter may be registered already,
+// because only a request that registers ends a registration when it gets the lock.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()

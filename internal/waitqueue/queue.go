@@ -17,7 +17,7 @@ type Queues[Name comparable, Data any] struct {
 	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
 }
 
-// Slot counts tries and queues, for all names with one hash, so that Try need not lock Queues.mu.
+// Slot counts tries and queues of the names that share a hash, so that Try need not lock Queues.mu.
 type Slot struct {
 	trying atomic.Int32 // callers between Try and EndTry
 	queues atomic.Int32
@@ -44,7 +44,7 @@ func (qs *Queues[Name, Data]) slot(name Name) *Slot {
 	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
 }
 
-// Try returns nil if another caller may wait or try. Otherwise the caller asks, then calls EndTry.
+// Try returns nil if others might be waiting or trying. Otherwise the caller asks and calls EndTry.
 func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
@@ -134,7 +134,7 @@ type Waiter[Name comparable, Data any] struct {
 // Remains says what a caller may have left on the server: the lock, a registration, a queue entry.
 type Remains uint8
 
-// In ascending order.
+// They are ordered: the greater one includes the smaller ones.
 const (
 	Nothing Remains = iota
 	Something

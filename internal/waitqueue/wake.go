@@ -9,7 +9,7 @@ import (
 // Reason tells why Wait or Park returned.
 type Reason uint8
 
-// The reasons, in ascending order.
+// The reasons are ordered: the greatest prevails.
 const (
 	Ended      Reason = iota // the budget ended
 	Paused                   // the pause is over, or the other channel fired
