@@ -52,9 +52,9 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 	var failure *QuorumError
 	for {
 		start, ex := time.Now(), &extension{lease: lease}
-		// kept reports whether the node of a part has carried out the extension, and open whether
-		// it may still do so.
-		kept := func(p *part) bool { return slices.Contains(ex.done, p) }
+		// kept reports whether the node of a part has carried out the extension and not lost it
+		// since, and open whether it may still do so.
+		kept := func(p *part) bool { return slices.Contains(ex.done, p) && p.state == granted }
 		open := func(p *part) bool { return slices.Contains(ex.open, p) && p.state == granted }
 		a.do(func() {
 			if nest != nil {

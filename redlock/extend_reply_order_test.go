@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/rlock"
+	"holdfast/watchdog"
 )
 
 // laterNode replies to nested locks after delays.
@@ -44,5 +45,31 @@ func TestLateReplyToALevelDoesNotUncountTheNextOne(t *testing.T) {
 		for range m.holds {
 			m.unlock()
 		}
+	})
+}
+
+// A part is lost after its node has replied to Extend, and another node has not replied at all. The
+// node that is left is no quorum, so Extend must ask again.
+func TestExtendDoesNotCountAPartThatWasLostSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModelLock()
+		for i, delay := range []time.Duration{0, 600 * time.Millisecond, 700 * time.Millisecond} {
+			n := laterNode{m.nodes[i], make(chan time.Duration, 1)}
+			n.delays <- delay
+			close(n.delays) // no delay from then on
+			m.lock.nodes[i] = n
+		}
+		m.nodes[2].answers = []answer{yes, lostBefore}
+		hold, err := m.lock.TryLock(m.owner, rlock.NoWait, time.Hour)
+		require.NoError(t, err)
+		m.holds = append(m.holds, hold)
+		synctest.Wait()
+		extended := make(chan error, 1)
+		go func() { extended <- hold.Extend(m.owner, 10*time.Hour) }()
+		synctest.Wait()
+		m.nodes[0].lose(watchdog.ErrGone)
+		require.NoError(t, <-extended)
+		require.Greater(t, time.Until(hold.Deadline()), 9*time.Hour)
+		m.unlock()
 	})
 }

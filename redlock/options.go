@@ -37,8 +37,7 @@ type Options struct {
 	Epoch bool
 }
 
-// WithOptions returns the same lock with other options. If they cannot work, the first use returns
-// [rlock.ErrInvalid].
+// WithOptions returns the lock with other options. If they cannot work, its uses return ErrInvalid.
 func (l *Lock) WithOptions(o Options) *Lock {
 	with := *l
 	if len(l.nodes) == 0 {

@@ -145,8 +145,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // With [rlock.NoWait] it asks all nodes once, which takes Options.NodeTimeout at most, counted from
 // when the requests are sent. While very many others of this process are under way, the requests
 // are queued before that, for the CommandTimeout of the first client at most. Right after an
-// attempt that failed, or an Unlock, TryLock may fail because some nodes have not released the lock
-// yet.
+// attempt that failed, or an Unlock, TryLock may fail because nodes have not released the lock yet.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }

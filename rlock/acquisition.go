@@ -74,8 +74,8 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
 	level := &Hold{acquisition: a, parent: ctx, owner: a.token, renew: renew}
 	a.mu.Lock()
-	ended, empty := a.state != active, len(a.levels) == 0
-	if !ended && !empty {
+	ended, empty, closing := a.state != active, len(a.levels) == 0, a.client.isClosing()
+	if !ended && !empty && !closing {
 		a.levels = append(a.levels, level)
 	}
 	a.mu.Unlock()
@@ -85,8 +85,12 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 	case empty: // its release has begun
 		removeFrom(a.session, a)
 		return nil, ErrReleased
+	case closing: // Close may have begun to release what it found
+		return nil, ErrClosed
 	}
-	a.client.watchdog.Extend(&a.lease, deadline)
+	if err := a.extended(deadline); err != nil {
+		return nil, err
+	}
 	if renew {
 		a.SetRenew(true)
 	}

@@ -195,7 +195,9 @@ func (at *attempt) detach() (reply, transport.State, error) {
 				clean, heldFor = ifRefused == waitqueue.Nothing, got.holder.TTL
 			}
 			if !clean {
-				c.cleaner.add(detached.cleanup(r, heldFor))
+				cu := detached.cleanup(r, heldFor)
+				cu.retry = transport.StateOf(err) == transport.Abandoned
+				c.cleaner.add(cu)
 			}
 		})
 	if state == transport.Detached && lock.waiting.ownQueue {

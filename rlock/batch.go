@@ -91,8 +91,8 @@ func (bt *batch) ask() error {
 		index, holder, err := lua.AcquireBatch(ctx, c.redis, bt.request.lease, requests)
 		return result{index, holder}, err
 	}, func(got result, err error) {
-		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.ClassUnknown {
-			bt.undo(false)
+		if state := transport.StateOf(err); state > transport.Refused || err == nil && got.index < 0 {
+			bt.undo(state == transport.Abandoned)
 		}
 	})
 	if state == transport.Unconfirmed || state == transport.Abandoned {

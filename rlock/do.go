@@ -7,8 +7,7 @@ import (
 )
 
 // Do runs fn under the lock: it acquires lock with TryLock(ctx, wait, lease), calls fn with the
-// hold's context, and releases the hold when fn returns or panics. fn is not called if the lock was
-// not acquired.
+// hold's context if it has the lock, and releases the hold when fn returns or panics.
 //
 // It returns fn's error joined with the release's. A loss of the lock while fn ran is thus reported
 // ([ErrLost]) even if fn did not notice: then fn's work may have overlapped with another holder's.

@@ -9,9 +9,8 @@ import (
 	"holdfast/lua"
 )
 
-// NewLock returns the reentrant lock called name. It sends nothing. An impossible name is refused
-// by the first use: the empty one and, on a cluster, one whose keys and channel would be in
-// different slots.
+// NewLock returns the reentrant lock called name. It sends nothing. The first use refuses an
+// impossible name: the empty one and, on a cluster, one whose keys would be in different slots.
 func (c *Client) NewLock(name string) *Lock {
 	return c.newLock(name, traits{family: "lock", handsOver: true, batched: true,
 		inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
@@ -79,9 +78,8 @@ func (k *exclusive) retryAnnounced(
 }
 
 // refusesHandOver reports whether a command may have been refused only because of what a hand-over
-// needs. That is the server's clock, which some servers refuse to scripts, and keys of its own: an
-// ACL may forbid them, they are elsewhere while a slot moves, and they are written even if nothing
-// else is.
+// needs: the server's clock, which some refuse to scripts, and keys of its own, which an ACL may
+// forbid, are elsewhere while a slot moves, and are written even if nothing else is.
 func refusesHandOver(err error) bool {
 	if err == nil {
 		return false // before anything is allocated

@@ -42,12 +42,17 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if err != nil {
 		return ofEnded(err)
 	}
-	c.watchdog.Extend(&a.lease, deadline)
-	// The reply may have come too late. A lost lock stays lost, even if nobody has noticed yet.
+	return ofEnded(a.extended(deadline))
+}
+
+// extended moves the deadline, unless the reply came too late: a lost lock stays lost, even if
+// nobody has noticed yet. It returns why the acquisition has ended; nil if it lasts.
+func (a *acquisition) extended(deadline time.Time) error {
+	a.client.watchdog.Extend(&a.lease, deadline)
 	if time.Until(a.Deadline()) <= 0 {
 		a.lose(watchdog.ErrExpired)
 	}
-	return ofEnded(a.conclude())
+	return a.conclude()
 }
 
 // reenter adds a level to an acquisition.

@@ -8,10 +8,8 @@ import (
 
 // lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other
 // holds end on the same goroutine. These call it:
-//   - the watchdog, when the deadline passes or a renewal finds the lock gone (package watchdog:
-//     schedule.go, renew.go);
-//   - Extend and a nested lock that find it gone, and Extend if the reply is too late (extend.go,
-//     batch.go);
+//   - the watchdog: the deadline passes (schedule.go) or a renewal finds the lock gone (renew.go);
+//   - Extend and a nested lock: the lock is gone, or the reply is late (extend.go, batch.go);
 //   - a release after the deadline, or one that finds the lock gone (release.go);
 //   - ForceUnlock of this client (lock.go);
 //   - for a read hold, an unconfirmed release of the same writer (unconfirmed.go).

@@ -13,8 +13,7 @@ import (
 )
 
 // node is a plain lock as a part of a RedLock, which acquires and releases it. What it acquires is
-// an acquisition of its client like any other: renewed with the others, and ended by ForceUnlock
-// and Close.
+// like any other acquisition of its client: renewed, and ended by ForceUnlock and Close.
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {

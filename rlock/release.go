@@ -113,7 +113,7 @@ func (a *acquisition) Drop() {
 // of others in lua/fair.go and lua/readwrite.go. The caller has the session locked. before is the
 // error of an earlier command, which may have been executed, or nil.
 func (a *acquisition) send(b *wait.Budget, left int, before error) error {
-	c, last, unknown := a.client, left == 0, transport.StateOf(before) == transport.Unconfirmed
+	c, last, unknown := a.client, left == 0, transport.StateOf(before) > transport.Refused
 	var delay wait.Backoff
 	var reply lua.Released
 	var err error
@@ -191,17 +191,19 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 // detach sends the release from a worker, so that the caller can leave at any time.
 func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 ) (lua.Released, transport.State, error) {
-	return transport.Detach(a.client.calls, b, func(ctx context.Context) (lua.Released, error) {
-		sent := time.Now()
-		r, err := a.lock.kind.release(ctx, a.owner, left, o)
-		a.settle(o, sent, r, transport.StateOf(err))
-		return r, err
-	}, func(r lua.Released, err error) {
-		if errors.Is(err, transport.ErrNotSent) {
-			a.settle(o, time.Now(), r, transport.Refused)
-		}
-		a.handleLateReply(left, err)
-	})
+	var sent time.Time // of the last try: the worker sends it again if a dial was ended
+	r, state, err := transport.Detach(a.client.calls, b,
+		func(ctx context.Context) (lua.Released, error) {
+			sent = time.Now()
+			return a.lock.kind.release(ctx, a.owner, left, o)
+		}, func(r lua.Released, err error) {
+			a.settle(o, sent, r, transport.StateOf(err))
+			a.handleLateReply(left, err)
+		})
+	if state != transport.Detached {
+		a.settle(o, sent, r, state)
+	}
+	return r, state, err
 }
 
 // handleLateReply handles the reply to a release whose caller has left.

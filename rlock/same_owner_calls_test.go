@@ -101,3 +101,49 @@ func TestLevelAddedWhileAnotherEndsIsRenewed(t *testing.T) {
 		unlock(t, outer)
 	})
 }
+
+// The reply to a nested Lock comes after the deadline that it would move, while the goroutine that
+// reports the loss is busy with that of another lock.
+func TestNestedLockWhoseReplyIsTooLateIsLost(t *testing.T) {
+	inBubble(t, rlock.Options{CommandTimeout: time.Hour}, func(t *testing.T, b *bubble) {
+		const lease = 5 * time.Second // rueidis waits for longer
+		ctx := rlock.WithOwner(t.Context())
+		busy := take(t, b.client.NewLock("busy"), time.Second)
+		reporting := make(chan struct{})
+		defer close(reporting)
+		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { <-reporting })
+		takeWith(ctx, t, b.lock, lease)
+		b.reply("reenter.lua", func([]string) any {
+			time.Sleep(lease)
+			return 1
+		})
+		_, err := b.lock.Lock(ctx, lease)
+		require.ErrorIs(t, err, rlock.ErrLost)
+	})
+}
+
+func TestReleaseOnCloseReleasesALockThatGetsAnotherLevelMeanwhile(t *testing.T) {
+	inBubble(t, rlock.Options{ReleaseOnClose: true}, func(t *testing.T, b *bubble) {
+		ctx := rlock.WithOwner(t.Context())
+		takeWith(ctx, t, b.lock, time.Minute)
+		proceed := make(chan struct{})
+		b.reply("reenter.lua", func([]string) any {
+			<-proceed
+			return 1
+		})
+		whole := make(chan bool, 1)
+		b.reply("release.lua", func(args []string) any {
+			whole <- args[2] != "1" // the count that release_only leaves
+			return released(args)
+		})
+		nested := lockInBackground(ctx, b.lock, time.Minute)
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- b.client.Close(t.Context()) }()
+		synctest.Wait()
+		close(proceed) // before the caller has noticed that the client closes
+		require.True(t, <-whole)
+		require.ErrorIs(t, result(t, nested).Err, rlock.ErrClosed)
+		require.NoError(t, <-closed)
+	})
+}

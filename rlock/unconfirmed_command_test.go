@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,6 +94,67 @@ func TestLockTakenLateByAnAbandonedCommandIsReleased(t *testing.T) {
 				_, refused := s.Do(t, command...).([]any)
 				require.False(t, refused, "it takes the lock")
 				eventually(t, func() bool { return !exists(s, "order") }, "nobody releases it")
+			})
+		})
+	}
+}
+
+// givenUp is a rueidis client that, once, keeps a command with a given argument, and reports that
+// rueidis gave up waiting for its reply.
+type givenUp struct {
+	rueidis.Client
+	argument string
+	kept     chan []string // receives the command
+	giveUp   chan struct{} // closed when rueidis gives up
+	done     atomic.Bool
+}
+
+func (g *givenUp) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	words := slices.Clone(command.Commands())
+	if !slices.Contains(words, g.argument) || g.done.Swap(true) {
+		return g.Client.Do(ctx, command)
+	}
+	g.kept <- words
+	<-g.giveUp
+	over, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	return g.Client.Do(over, command)
+}
+
+// A worker's command is executed after rueidis has given it up, and after what undoes it.
+func TestLockTakenLateByAWorkersCommandIsReleased(t *testing.T) {
+	t.Parallel()
+	for name, leaves := range map[string]bool{
+		"by a caller that acquires it again": false, "by a caller that has left": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, givenAway(), func(t *testing.T, k kind) {
+				s := redistest.Start(t)
+				redis := &givenUp{Client: s.Client(t), argument: k.name,
+					kept: make(chan []string, 1), giveUp: make(chan struct{})}
+				c := newClientOn(t, redis, rlock.Options{})
+				rlock.Detach(c)
+				unlock(t, take(t, k.lock(c, "warm"), longLease)) // loads the scripts
+				sent := s.CommandStats(t)["evalsha"]
+				ctx, cancel := context.WithCancel(t.Context())
+				locking := lockInBackground(ctx, k.lock(c, k.name), longLease)
+				command := receive(t, redis.kept, "nothing is sent")
+				if leaves {
+					cancel()
+					require.ErrorIs(t, result(t, locking).Err, context.Canceled)
+				}
+				close(redis.giveUp)
+				if !leaves {
+					unlock(t, acquired(t, locking))
+				}
+				eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > sent },
+					"nothing is cleaned up")
+				waitUntilFree(t, s, k.name)
+				_, refused := s.Do(t, command...).([]any)
+				require.False(t, refused, "it takes the lock")
+				eventually(t, func() bool { return !exists(s, k.name) }, "nobody releases it")
+				cancel()
 			})
 		})
 	}

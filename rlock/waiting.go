@@ -183,9 +183,8 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 	return reason, grant
 }
 
-// tooLate reports whether an attempt that became head has too little time left for a reply: the
-// outcome of a request would be unknown. It then waits for a message only, and the next head asks
-// instead.
+// tooLate reports whether an attempt that became head has too little time left for a reply. Then it
+// waits for a message only, and the next head asks.
 func (at *attempt) tooLate(q *lockQueue) (late bool) {
 	until := at.budget.Until
 	if !at.sent.IsZero() || until.IsZero() || time.Until(until) >= shortestWait {

@@ -101,8 +101,7 @@ func Drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millis
 // renewed by a request sent at start: start + lease - [Drift](lease).
 //
 // Take start from time.Now immediately before the request is sent, never after its reply. The
-// deadline has a monotonic reading if start has one; without it a step of the wall clock moves the
-// deadline.
+// deadline has a monotonic reading if start has one; without it a step of the wall clock moves it.
 func Deadline(start time.Time, lease time.Duration) time.Time {
 	return start.Add(lease - Drift(lease))
 }

@@ -23,7 +23,7 @@ const (
 	Executed    State = iota // the server executed it
 	Refused                  // the server did not execute it
 	Unconfirmed              // its connection was lost: it was executed, or never will be
-	Abandoned                // its caller left: it may be executed at any time, without notice
+	Abandoned                // nobody waits for its reply: it may be executed at any time
 	Detached                 // its caller left: a callback gets the outcome
 	NotSent                  // its caller would have had to dial first
 )
@@ -216,9 +216,7 @@ func (k *Call) End(err error) (State, error) {
 	switch {
 	case err != nil && k.phase.Load() == dialing, errors.Is(err, context.Canceled):
 		state = NotSent // the dial was started by this call or by another one
-	case state != Unconfirmed:
-	case left, errors.Is(Unexplained(err), ErrNoReply):
-		// No reply before a deadline: that of the call, or rueidis's.
+	case state == Abandoned, state == Unconfirmed && left:
 		state, err = Abandoned, ErrNoReply
 	}
 	c.heard(sent, state) // before another call may begin
@@ -285,10 +283,12 @@ func StateOf(err error) State {
 	switch {
 	case err == nil:
 		return Executed
-	case lua.ClassOf(err) == lua.ClassUnknown:
-		return Unconfirmed
+	case lua.ClassOf(err) != lua.ClassUnknown:
+		return Refused
+	case errors.Is(Unexplained(err), ErrNoReply): // rueidis gave up, or the caller did
+		return Abandoned
 	}
-	return Refused
+	return Unconfirmed
 }
 
 // Detach sends a command from a worker, and waits for its outcome. If b ends first it returns
@@ -343,7 +343,7 @@ func Detach[T any](
 
 // Unexplained replaces errors about deadlines: of other commands on the connection, or rueidis's.
 func Unexplained(err error) error {
-	if StateOf(err) == Unconfirmed && (errors.Is(err, context.DeadlineExceeded) ||
+	if lua.ClassOf(err) == lua.ClassUnknown && (errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, os.ErrDeadlineExceeded)) {
 		return ErrNoReply
 	}

@@ -389,7 +389,7 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			_, state, err = Detach(c, endless(t), func(context.Context) (int, error) {
 				return 0, lua.Classify(late)
 			}, nil)
-			require.Equal(t, Unconfirmed, state)
+			require.Equal(t, Abandoned, state)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, ErrNoReply)
 			require.Nil(t, c.Begin(endless(t), time.Now()), "no reply has come")
