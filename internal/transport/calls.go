@@ -343,8 +343,8 @@ func Detach[T any](
 
 // Unexplained replaces errors about deadlines: of other commands on the connection, or rueidis's.
 func Unexplained(err error) error {
-	if lua.ClassOf(err) == lua.ClassUnknown && (errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, os.ErrDeadlineExceeded)) {
+	if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)) &&
+		lua.ClassOf(err) == lua.ClassUnknown {
 		return ErrNoReply
 	}
 	return err
