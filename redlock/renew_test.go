@@ -120,15 +120,16 @@ func TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime(t *testing.T) 
 }
 
 // The nodes' parts are lost and joined again and again, in turn and as fast as possible, while
-// another client tries to acquire the lock and the owner nests.
+// another client tries to acquire the lock and the owner nests. If a third node's lease ran out in
+// a pause of the machine, there could be two holders: nobody tells the hold of the key deleted.
 func TestHoldWhosePartsAreLostAndRejoinedAlwaysHasAQuorum(t *testing.T) {
 	t.Parallel()
-	const lease = 300 * time.Millisecond
+	const lease = 3 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	other := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
 	hold := take(t, lock, rlock.Watchdog)
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end) && hold.Err() == nil; {
+	for end := time.Now().Add(2 * lease); time.Now().Before(end) && hold.Err() == nil; {
 		eventually(
 			t,
 			func() bool { return hold.Err() != nil || lock.Parts(hold) == 5 && count(servers) == 5 },
