@@ -37,7 +37,7 @@ type Options struct {
 	Epoch bool
 }
 
-// WithOptions returns the lock with other options. If they cannot work, its uses return ErrInvalid.
+// WithOptions returns the lock with other options. Impossible ones fail as [rlock.ErrInvalid].
 func (l *Lock) WithOptions(o Options) *Lock {
 	with := *l
 	if len(l.nodes) == 0 {

@@ -86,7 +86,7 @@ const (
 type HeldError struct {
 	Lock  string
 	Owner string // "<client id>:<number>"; "" if nothing was heard while waiting
-	// TTL is what is left of its lease, which its watchdog may renew; [NoExpiry] if it never ends.
+	// TTL is what is left of Owner's lease, which a watchdog may renew; [NoExpiry] if it never ends.
 	TTL time.Duration
 	// Next reports that Owner waits for the lock and comes first: as the head of a fair lock's
 	// queue, or a writer that readers step back for; with Owner "", readers that waited for one.

@@ -191,7 +191,7 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 // detach sends the release from a worker, so that the caller can leave at any time.
 func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 ) (lua.Released, transport.State, error) {
-	var sent time.Time // of the last try: the worker sends it again if a dial was ended
+	var sent time.Time // of the last try: a worker sends it again if its dial was ended
 	r, state, err := transport.Detach(a.client.calls, b,
 		func(ctx context.Context) (lua.Released, error) {
 			sent = time.Now()

@@ -21,7 +21,7 @@ var needs = regexp.MustCompile(`(?m)^ *-- Needs ([a-z_]+(?:, [a-z_]+)*)\n`)
 // A line "-- Needs a, b" in a script is replaced by common/a.lua and common/b.lua, each after the
 // fragments that its own such lines name. A fragment that is in scope already is not included
 // again: one that a block includes is in scope until the block ends. A script can thus include what
-// it seldom needs where it needs it: creating a function costs a server as much as a command.
+// it seldom needs only there: creating a function costs a server as much as a command.
 func Read(dir fs.FS) map[string]string {
 	files, _ := fs.Glob(dir, "*.lua") // an error would mean that the pattern is bad
 	scripts := make(map[string]string, len(files))

@@ -18,7 +18,7 @@ import (
 // State is the outcome of a command.
 type State uint8
 
-// The outcomes of a command.
+// The outcomes of a command. [StateOf] returns one after Refused if it may have been executed.
 const (
 	Executed    State = iota // the server executed it
 	Refused                  // the server did not execute it

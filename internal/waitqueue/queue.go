@@ -134,7 +134,7 @@ type Waiter[Name comparable, Data any] struct {
 // Remains says what a caller may have left on the server: the lock, a registration, a queue entry.
 type Remains uint8
 
-// They are ordered: the greater one includes the smaller ones.
+// What remains, ordered: a greater value includes the smaller ones.
 const (
 	Nothing Remains = iota
 	Something
