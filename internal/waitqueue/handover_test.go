@@ -24,4 +24,9 @@ func TestSuccessorThatAReleaseRegisteredIsGrantedTheLockWithoutAsking(t *testing
 	reason, grant := w.Park(b, time.Hour, nil)
 	require.Equal(t, HasGrant, reason)
 	require.Equal(t, sent, grant.Since)
+
+	// Too little is left of it for the waiter, so it asks: only the reply counts.
+	require.True(t, w.Ask(true, true))
+	_, granted := w.Reply(0, sent)
+	require.False(t, granted, "it has the lock by the grant that it gave up")
 }
