@@ -200,6 +200,5 @@ func (w *Waiter[Name, Data]) Reply(t Ticket, asked time.Time) (Grant, bool) {
 	if w.state != Granted {
 		return Grant{}, false
 	}
-	w.woken()
 	return w.given, true
 }
