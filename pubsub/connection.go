@@ -79,9 +79,10 @@ func (rc *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]
 // PINGs that rueidis sends. An empty group stands for all channels.
 //
 // It returns an error if the server must not be sent an UNSUBSCRIBE. rueidis sends a PING after
-// each UNSUBSCRIBE, to tell where its replies end. If that PING is refused for a reason that
-// rueidis does not know, it panics, in a goroutine of its own: MISCONF on a server that cannot
-// save, MASTERDOWN on a replica. Closing the connection ends the subscriptions instead.
+// each UNSUBSCRIBE, to tell where its replies end. If the PING is refused for a reason that rueidis
+// does not know (MISCONF on a server that cannot save, MASTERDOWN on a replica), or UNSUBSCRIBE for
+// one that it knows (BUSY), it panics, in a goroutine of its own. Closing the connection ends the
+// subscriptions instead.
 func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
 	pong, err := rc.do(ctx, [][]string{nil}, func([]string) rueidis.Completed {
 		return rc.client.B().Ping().Build()
@@ -89,9 +90,8 @@ func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) (
 	if err != nil {
 		return nil, err
 	}
-	// rueidis accepts these as replies too.
-	if reply := pong[0]; reply != nil && !startsWith(reply, "LOADING", "BUSY") &&
-		!strings.Contains(reply.Error(), "'ping'") {
+	// rueidis knows a user without permission for PING.
+	if reply := pong[0]; reply != nil && !strings.Contains(reply.Error(), "'ping'") {
 		rc.broken = true
 		return nil, reply
 	}
