@@ -21,7 +21,7 @@ import (
 // atOnce is how many scenarios are played at once. They mostly wait.
 const atOnce = 2
 
-// takes is how often a scenario is played at most while Sentinels take a slow master for dead.
+// takes is how often a scenario is played at most, until no Sentinel fails over by itself.
 const takes = 3
 
 // TestLocksKeepTheirPromisesWhateverFails plays all scenarios, always with the same seed.
@@ -102,7 +102,8 @@ type tally struct {
 	counts map[string]int // guarded by mu
 }
 
-// add reports whether the run counts: a failover that was not planned excuses nearly everything.
+// add counts a run, and reports whether its judgements count, too: a failover that was not planned
+// excuses nearly everything.
 func (c *tally) add(s *chaos.Scenario, happened *history.History, verdict history.Verdict) bool {
 	scenario := s.Name
 	c.mu.Lock()
