@@ -48,3 +48,16 @@ func Sessions(c *Client) int {
 	}
 	return open
 }
+
+// Unconfirmed returns how many releases of read holds, in all sessions of the lock's client, have
+// had no reply yet.
+func Unconfirmed(l *Lock) (n int) {
+	for _, s := range l.client.sessions.All() {
+		s.Do(func(ow *owned) {
+			for _, releases := range ow.unconfirmed {
+				n += releases
+			}
+		})
+	}
+	return n
+}

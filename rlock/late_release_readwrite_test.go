@@ -105,8 +105,9 @@ func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	read := takeWith(owner, t, lock.Read(), time.Minute)
 	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 	receive(t, gate.arrived, "not sent")
+	require.Equal(t, 1, rlock.Unconfirmed(lock.Read()))
 	gate.step <- struct{}{}
-	eventually(t, func() bool { return goroutinesIn("rlock.(*acquisition).detach") == 0 },
+	eventually(t, func() bool { return rlock.Unconfirmed(lock.Read()) == 0 },
 		"the reply has not come")
 
 	again := takeWith(owner, t, lock.Read(), time.Minute)
