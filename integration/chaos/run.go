@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,42 +43,28 @@ type slot struct {
 	routes   map[string]string
 }
 
+// plays is locked for reading while a scenario is played, and for writing while one is judged. The
+// proxies are in this process, and judging may keep it busy for ten seconds.
+var plays sync.RWMutex
+
 // Run plays a scenario for about the given time, and returns what happened and the verdict. tb
-// fails if the run itself goes wrong; breaches are left to the caller.
+// fails if the run itself goes wrong; breaches are left to the caller. Several goroutines may play
+// at a time, and one judges while none plays.
 func Run(tb testing.TB, s *Scenario, seed uint64,
 	length time.Duration) (*history.History, history.Verdict) {
 	tb.Helper()
 	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{},
 		played: map[string]int{}}
-	r.world = newWorld(tb, s)
 	over := false
 	tb.Cleanup(func() {
 		if !over { // the run itself failed, so nothing reports it
 			keepEvents(tb, s, seed, length, r.log.all())
 		}
 	})
-	processes := cmp.Or(s.Processes, 3)
-	r.modes = s.HandOver.modes(seed, processes)
-	tb.Logf("hand-over: %s (%s)", cmp.Or(s.HandOver, ToAll), describe(r.modes))
-	for i := range processes {
-		r.slots = append(r.slots, r.newSlot(i))
-	}
-	for _, slot := range r.slots {
-		r.startProcess(slot)
-	}
-	begin, failovers := history.Now(), r.world.countFailovers(tb)
-	stopWatching := r.watchQueues()
-	r.waitForProcesses() // otherwise the first faults would hit nobody
-	r.nemesis(time.Now().Add(length))
-	r.world.Heal(tb)
-	r.endProcesses()
-	stopWatching()
-	if more := failovers() - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
-		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds "+
-			"all the same is judged", more)
-		r.log.add(history.Event{At: begin, What: history.Fault, Fault: Unplanned, Forgets: true})
-	}
-	r.sweep()
+	r.playFor(length)
+
+	plays.Lock()
+	defer plays.Unlock()
 	h, err := history.New(r.log.all())
 	require.NoError(tb, err)
 	over = true
@@ -89,6 +76,37 @@ func Run(tb testing.TB, s *Scenario, seed uint64,
 		}),
 		Strict: true,
 	})
+}
+
+// playFor plays the scenario and records what happens.
+func (r *run) playFor(length time.Duration) {
+	plays.RLock()
+	defer plays.RUnlock()
+	tb, s := r.tb, r.scenario
+	tb.Helper()
+	r.world = newWorld(tb, s)
+	processes := cmp.Or(s.Processes, 3)
+	r.modes = s.HandOver.modes(r.seed, processes)
+	tb.Logf("hand-over: %s (%s)", cmp.Or(s.HandOver, ToAll), describe(r.modes))
+	for i := range processes {
+		r.slots = append(r.slots, r.newSlot(i))
+	}
+	for _, slot := range r.slots {
+		r.startProcess(slot)
+	}
+	begin, failovers := history.Now(), r.world.countFailovers(tb)
+	stopWatching := r.watch()
+	r.waitForProcesses() // otherwise the first faults would hit nobody
+	r.nemesis(time.Now().Add(length))
+	r.world.Heal(tb)
+	r.endProcesses()
+	stopWatching()
+	if more := failovers() - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
+		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds "+
+			"all the same is judged", more)
+		r.log.add(history.Event{At: begin, What: history.Fault, Fault: Unplanned, Forgets: true})
+	}
+	r.sweep()
 }
 
 // requireBusy requires that locks were granted. The least ever seen is about one each second,

@@ -15,30 +15,57 @@ import (
 	"holdfast/rlock"
 )
 
-// watchQueues records the queues of fair locks until the function that it returns is called.
-func (r *run) watchQueues() (stop func()) {
+// watch records the queues of fair locks, and when this process stands still, until the function
+// that it returns is called.
+func (r *run) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(r.tb.Context())
 	var watching sync.WaitGroup
 	redis := r.world.clients[0]
 	for _, name := range r.scenario.locks()[history.Fair] {
 		queue := lua.Prefix("redisson_lock_queue", name)
 		watching.Go(func() {
-			ticker := time.NewTicker(5 * time.Millisecond)
-			defer ticker.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-ticker.C:
-				}
-				r.sampleQueue(ctx, redis, name, queue)
-			}
+			each(ctx, 5*time.Millisecond, func() { r.sampleQueue(ctx, redis, name, queue) })
 		})
 	}
+	last := history.Now()
+	watching.Go(func() {
+		each(ctx, 5*time.Millisecond, func() {
+			last = r.noteStandstill(last, history.Now())
+		})
+	})
 	return func() {
 		cancel()
 		watching.Wait()
 	}
+}
+
+// each calls f once in each interval until ctx ends.
+func each(ctx context.Context, interval time.Duration, f func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		f()
+	}
+}
+
+// Standstill is the fault of a time in which this process, and so its proxies, did not run.
+const Standstill = "standstill of the proxies"
+
+// noteStandstill records a standstill if more than half the time of a command has passed since
+// last. It returns now.
+func (r *run) noteStandstill(last, now history.Instant) history.Instant {
+	if now.Sub(last) > command/2 {
+		r.tb.Logf("the proxies did not run for %v: is the machine busy?", now.Sub(last))
+		r.log.add(history.Event{At: last, What: history.Fault, Fault: Standstill, Delays: true})
+		r.log.add(history.Event{At: now, Until: now.Add(command), What: history.Healed,
+			Fault: Standstill})
+	}
+	return now
 }
 
 // maxSampled is how many waiters of a queue are recorded, its head first. The others are seen when
