@@ -106,6 +106,9 @@ func TestLocalHandOversLeaveOtherProcessesToTheAnnouncement(t *testing.T) {
 		c := newClient(t, s, local)
 		hold := take(t, k.lock(c, k.name), longLease)
 		waiter := k.parked(t, s, k.lock(c, k.name))
+		// a waiter that asks is no successor
+		eventually(t, func() bool { return rlock.Refusals(k.lock(c, k.name)) == 2 },
+			"the waiter has its reply")
 		sent := calls(s, "evalsha")
 		published := calls(s, "publish")
 		unlock(t, hold)

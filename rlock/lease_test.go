@@ -113,7 +113,7 @@ func TestNestedExplicitLeaseDoesNotEndTheRenewals(t *testing.T) {
 
 // The deadline counts from before the command was sent, so it comes before the key expires.
 func TestHoldEndsAtItsDeadline(t *testing.T) {
-	const lease = 300 * time.Millisecond
+	const lease = time.Second
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)

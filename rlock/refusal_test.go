@@ -152,7 +152,7 @@ func TestServerThatCannotSaveRefusesALockAtOnce(t *testing.T) {
 func TestReplicaRefusesALockAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond})
+	c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second})
 	unlocked, renewed := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
 	for _, k := range kinds {
 		unlocked[k.name] = take(t, k.lock(c, "unlocked "+k.name), time.Minute)

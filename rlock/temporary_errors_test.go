@@ -29,7 +29,7 @@ func TestWaitOutlastsATemporaryError(t *testing.T) {
 
 			wait := 3 * time.Second
 			if f.Code == "LOADING" { // which is over by itself then
-				wait = 300 * time.Millisecond
+				wait = 500 * time.Millisecond
 			}
 			var leaving, waiters []<-chan outcome
 			released := make(map[string]chan error)

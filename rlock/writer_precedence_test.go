@@ -167,8 +167,9 @@ func TestWriterWhoseProcessDiedHoldsReadersBackForSeconds(t *testing.T) {
 	t.Parallel()
 	const lapse = 7 * time.Second // since its last request
 	s := redistest.Start(t)
-	writer := startProcess(t, "waiting writer", s.Addr())
-	_, behind := readersBehindAWriter(t, s, func() {})
+	var writer *process
+	_, behind := readersBehindAWriter(t, s,
+		func() { writer = startProcess(t, "waiting writer", s.Addr()) })
 	require.NoError(t, writer.Kill())
 	died := time.Now()
 	for _, reader := range behind {
@@ -219,7 +220,7 @@ func TestNothingIsWrittenBesideTheLockWithoutPreference(t *testing.T) {
 	unlock(t, reader)
 	write := acquired(t, writer)
 	behind := lockInBackground(t.Context(), lock.Read(), time.Minute)
-	waitForParked(t, s, 2)
+	eventually(t, func() bool { return rlock.Refusals(lock.Read()) > 0 }, "no reader waits")
 	unlock(t, write)
 	unlock(t, acquired(t, behind))
 	require.Zero(t, s.CommandStats(t)["get"])
@@ -254,6 +255,9 @@ func TestLockSurvivesTheLossOfItsOwnKeys(t *testing.T) {
 	reader, behind := readersBehindAWriter(t, s, func() {
 		writer = lockInBackground(t.Context(), c.NewReadWriteLock("page").Write(), time.Minute)
 	})
+	eventually(t, func() bool {
+		return rlock.Refusals(c.NewReadWriteLock("page").Write()) == 2
+	}, "the writer has its reply")
 	for _, key := range s.DoStrings(t, "KEYS", ownKeys+"*") {
 		s.Do(t, "DEL", key)
 	}
