@@ -115,7 +115,7 @@ func TestContextThatEndsWhileNodesAreSilentIsReported(t *testing.T) {
 	}
 	l := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: longWait}, clients...)
 	for _, wait := range []time.Duration{rlock.NoWait, longWait} {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		within(t, promptly, func() {
 			_, err := l.TryLock(ctx, wait, longLease)

@@ -120,7 +120,8 @@ func TestGrantsThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
 	for _, s := range servers[3:] {
 		s.Pause(t)
 	}
-	lock := redlock.NewOn(name, hasty, clients...)
+	patient := redlock.Options{FsyncAlways: true, NodeTimeout: longWait}
+	lock := redlock.NewOn(name, patient, clients...)
 	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
 	for _, s := range servers[3:] {
 		s.Resume(t)

@@ -46,7 +46,10 @@ func TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds(t *testing.T) {
 		p := startProcess(t, "holder", append([]string{lease.String()}, addressesOf(servers)...)...)
 		require.Equal(t, "held", p.Line(t))
 		start := time.Now()
-		left := time.Duration(servers[0].DoInt(t, "PTTL", name)) * time.Millisecond
+		left := time.Hour
+		for _, s := range servers {
+			left = min(left, time.Duration(s.DoInt(t, "PTTL", name))*time.Millisecond)
+		}
 		done := queueUp(t.Context(), t, redlock.NewOn(name, atOnce, clients...), longLease)
 		require.NoError(t, p.Kill())
 		next := result(t, done)
@@ -91,13 +94,15 @@ func TestEndOfTheContextEndsTheWait(t *testing.T) {
 	next := queueUp(ctx, t, l, longLease)
 	start := time.Now()
 	cancel(enough)
-	for _, done := range []<-chan outcome{head, next} {
+	for i, done := range []<-chan outcome{head, next} {
 		o := result(t, done)
 		require.ErrorIs(t, o.Err, context.Canceled)
 		require.ErrorIs(t, o.Err, enough)
 		require.ErrorIs(t, o.Err, rlock.ErrNotAcquired)
 		require.NotErrorIs(t, o.Err, redlock.ErrNoQuorum)
-		require.ErrorContains(t, o.Err, hold.Owner())
+		if i == 0 { // the next one may become head before it leaves, and knows of no holder then
+			require.ErrorContains(t, o.Err, hold.Owner())
+		}
 		require.Less(t, o.At.Sub(start), promptly)
 	}
 	_, err := l.Lock(ctx, longLease)
@@ -109,7 +114,7 @@ func TestEndOfTheContextEndsTheWait(t *testing.T) {
 
 func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
 	t.Parallel()
-	const wait = 300 * time.Millisecond
+	const wait = time.Second
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
 	hold := take(t, redlock.NewOn(name, atOnce, clients...), longLease)

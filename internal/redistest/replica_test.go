@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,7 @@ func TestReplicaIsInSyncWhenItHasStarted(t *testing.T) {
 		defer c.Close()
 		_, err = c.call("INCR", "writes")
 		require.NoError(t, err)
-		reached, err := c.call("WAIT", "9", "1000")
+		reached, err := c.call("WAIT", strconv.Itoa(replicas), "10000")
 		require.NoError(t, err)
 		require.EqualValues(t, replicas, reached)
 		require.Equal(t, master.DoString(t, "GET", "writes"), replica.DoString(t, "GET", "writes"))

@@ -44,7 +44,7 @@ func TestGroupTakesNoNewCallersOnceItsEndIsAwaited(t *testing.T) {
 		}
 		group.Leave()
 		return false
-	}, time.Second, time.Millisecond)
+	}, 10*time.Second, time.Millisecond)
 	require.True(t, group.Go(func() {}), "a task may start others")
 	group.Leave()
 	<-waited
