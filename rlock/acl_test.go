@@ -341,6 +341,7 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *tes
 						requireFree(t, s, name)
 					}
 				}
+				eventually(t, func() bool { return len(log.With("level=WARN")) > 0 }, "no warning")
 				require.Len(t, log.With("level=WARN"), 1)
 				require.Contains(t, log.With("level=WARN")[0],
 					"the ACL of this user forbids what hand-overs need")

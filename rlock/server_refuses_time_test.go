@@ -44,6 +44,7 @@ func TestServerThatRefusesTimeToScriptsHasNoHandOversAndTheLogSaysSoOnce(t *test
 				unlock(t, o.Hold)
 				requireFree(t, s, name)
 			}
+			eventually(t, func() bool { return len(log.With("level=WARN")) > 0 }, "no warning")
 			require.Len(t, log.With("level=WARN"), 1)
 			require.Contains(t, log.With("level=WARN")[0],
 				"this server refuses scripts a command that hand-overs need")
