@@ -240,7 +240,7 @@ func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 func TestWriterLearnsOfAReadHoldThatALateReleaseTookWhenItStopsWriting(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: shortTimeout})
+	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 2 * time.Second})
 	owner := rlock.WithOwner(t.Context())
 	write := takeWith(owner, t, lock.Write(), time.Minute)
 	read := takeWith(owner, t, lock.Read(), time.Minute)

@@ -16,7 +16,7 @@ import (
 // cannot be trusted.
 func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 7 * time.Second
 	for name, cease := range map[string]func(*testing.T, *rlock.Hold){
 		"that is released": func(t *testing.T, write *rlock.Hold) { unlock(t, write) },
 		"that runs out": func(t *testing.T, write *rlock.Hold) {
@@ -26,7 +26,7 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: shortTimeout})
+			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 2 * time.Second})
 			owner := rlock.WithOwner(t.Context())
 			write := takeWith(owner, t, lock.Write(), lease)
 			read := takeWith(owner, t, lock.Read(), time.Minute)
@@ -99,7 +99,7 @@ func TestReadHoldThatALateReleaseTookIsNotReportedGone(t *testing.T) {
 // A release that was executed before the next read hold was taken takes nothing from it.
 func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	s := redistest.Start(t)
-	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: shortTimeout})
+	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 2 * time.Second})
 	owner := rlock.WithOwner(t.Context())
 	write := takeWith(owner, t, lock.Write(), time.Minute)
 	read := takeWith(owner, t, lock.Read(), time.Minute)

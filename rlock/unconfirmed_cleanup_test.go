@@ -57,7 +57,7 @@ func TestOwnerWhoseReleaseIsUnconfirmedAcquiresAgainAndKeepsTheLock(t *testing.T
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c, p := proxied(t, s, rlock.Options{CommandTimeout: 500 * time.Millisecond})
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: 1500 * time.Millisecond})
 		lock := k.lock(c, "order")
 		owner := rlock.WithOwner(t.Context())
 		for range 5 {
@@ -198,12 +198,12 @@ func TestUnconfirmedNestedLockDoesNotOutliveTheHold(t *testing.T) {
 // next one.
 func TestReadHoldAfterAnExpiredOneOfTheSameWriterIsKept(t *testing.T) {
 	t.Parallel()
-	const lease = 500 * time.Millisecond
+	const lease = 2 * time.Second
 	s := redistest.Start(t)
 	gate := keepCommands(s.Client(t), loaded(t, s, "read_release.lua"))
 	t.Cleanup(gate.open)
 	pair := newClientOn(t, gate,
-		rlock.Options{CommandTimeout: 500 * time.Millisecond}).NewReadWriteLock("order")
+		rlock.Options{CommandTimeout: 2 * time.Second}).NewReadWriteLock("order")
 	writing := take(t, pair.Write(), longLease)
 	expired := takeWith(writing.Context(), t, pair.Read(), lease)
 	<-time.After(time.Until(expired.Deadline()))
