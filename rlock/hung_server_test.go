@@ -18,7 +18,7 @@ import (
 )
 
 // onTime is how late a call may return after a time limit of this library.
-const onTime = 50 * time.Millisecond
+const onTime = 20 * time.Millisecond
 
 func TestHungServerDelaysTryLockNoLongerThanItsWait(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
