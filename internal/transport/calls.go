@@ -69,9 +69,9 @@ type Calls struct {
 	closed   chan struct{} // a closed channel
 
 	mu       sync.Mutex
-	underway Call // the head of a ring of calls, oldest first; guarded by mu
-	count    int  // guarded by mu
-	armed    bool // the timer is running; guarded by mu
+	underway Call      // the head of a ring of calls, oldest first; guarded by mu
+	count    int       // guarded by mu
+	next     time.Time // when the timer runs sweep; zero if it is not set; guarded by mu
 }
 
 const (
@@ -86,8 +86,8 @@ const (
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
 	// Calls under way are checked once a tick while one takes longer than slow, and otherwise at
-	// firstTick: a thread that waits for the network with a short timer costs more than all else.
-	tick, firstTick, slow = 2 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
+	// firstTick: 64 processes on two cores that wake up often keep Redis from running.
+	tick, firstTick, slow = 2 * time.Millisecond, 200 * time.Millisecond, 20 * time.Millisecond
 	// crowd is how many commands may be under way before a caller yields to others that are ready:
 	// rueidis then writes their commands together. grpc-go's writer yields, too.
 	crowd = 32
@@ -191,9 +191,8 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	crowded := c.count > crowd
 	k.prev, k.next = c.underway.prev, &c.underway
 	k.prev.next, k.next.prev = k, k
-	if !c.armed {
-		c.armed = true
-		c.timer.Reset(min(firstTick, k.limit.Sub(now)))
+	if c.next.IsZero() || k.limit.Before(c.next) {
+		c.setTimer(now, min(firstTick, k.limit.Sub(now)))
 	}
 	c.mu.Unlock()
 	if crowded {
@@ -223,10 +222,7 @@ func (k *Call) End(err error) (State, error) {
 	c.mu.Lock()
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
-	if c.count--; c.count == 0 {
-		// Waking up after each command would be a tenth of the work of 64 processes on two cores.
-		c.armed = !c.timer.Stop()
-	}
+	c.count-- // the timer stays set: setting it for each command costs more than its wake-ups
 	c.mu.Unlock()
 	k.budget = wait.Budget{}
 	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context.
@@ -260,10 +256,15 @@ func (c *Calls) sweep() {
 			close(k.done)
 		}
 	}
-	c.armed = c.count > 0
-	if c.armed {
-		c.timer.Reset(pause)
+	if c.next = (time.Time{}); c.count > 0 {
+		c.setTimer(now, pause)
 	}
+}
+
+// setTimer makes sweep run after pause. c.mu must be held.
+func (c *Calls) setTimer(now time.Time, pause time.Duration) {
+	c.next = now.Add(pause)
+	c.timer.Reset(pause)
 }
 
 // heard records whether a command sent at the given time got a reply. It does not write after each

@@ -464,17 +464,38 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 	})
 }
 
-// A process that waits for its lock must not be woken by a timer of its last command.
-func TestTimerStopsWithTheLastCall(t *testing.T) {
+// Setting the timer wakes a thread, and so does the timer: either for each command would cost more
+// than all else in a process that waits for its lock.
+func TestOneTimerServesManyCommands(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		b := endless(t)
-		first, second := c.Begin(b, time.Now()), c.Begin(b, time.Now())
-		_, err := first.End(nil)
-		require.NoError(t, err)
-		require.True(t, c.armed)
-		_, err = second.End(nil)
-		require.NoError(t, err)
-		require.False(t, c.armed)
-		require.False(t, c.timer.Stop(), "it is not pending")
+		command := func() { _, _ = c.Begin(endless(t), time.Now()).End(nil) }
+		next := func() time.Time {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.next
+		}
+		command()
+		set := next()
+		require.Equal(t, firstTick, time.Until(set))
+		for time.Until(set) > time.Millisecond {
+			time.Sleep(time.Millisecond)
+			command()
+			require.Equal(t, set, next())
+		}
+		time.Sleep(time.Until(set))
+		synctest.Wait()
+		require.Zero(t, next(), "no command is under way")
+		require.False(t, c.timer.Stop(), "it is pending")
+	})
+}
+
+func TestCallEndsInTimeAlthoughTheTimerIsSetForLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		_, _ = c.Begin(endless(t), time.Now()).End(nil)
+		began := time.Now()
+		k := c.Begin(wait.NewBudget(t.Context(), nil, minBudget), began)
+		state, _ := k.End(hang(k))
+		require.Equal(t, Abandoned, state)
+		require.Equal(t, minBudget, time.Since(began))
 	})
 }
