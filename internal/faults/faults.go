@@ -82,12 +82,10 @@ type Victim struct {
 func (v *Victim) during(f func()) {
 	v.stop = make(chan struct{})
 	v.under.Go(func() {
-		again := time.NewTicker(5 * time.Millisecond)
-		defer again.Stop()
-		for {
+		for n := 0; ; n++ {
 			f()
 			select {
-			case <-again.C:
+			case <-time.After(5 * time.Millisecond << (n % 4)): // enough at times to connect and ask
 			case <-v.stop:
 				return
 			}
