@@ -356,21 +356,27 @@ func giveBack(t testing.TB, servers []*redistest.Server, lock string) {
 	}
 }
 
-// callsDuring returns how many scripts the servers are asked to run in d, once they have been asked
-// for nothing for a moment, or a test's time is over.
+// callsDuring returns how many scripts the servers are asked to run in d, once they are quiet.
 func callsDuring(t testing.TB, servers []*redistest.Server, d time.Duration) int {
+	t.Helper()
+	waitUntilQuiet(t, servers)
+	resetStats(t, servers)
+	<-time.After(d)
+	return scriptCalls(t, servers)
+}
+
+// waitUntilQuiet waits until the servers have been asked to run no script for a moment, or a test's
+// time is over.
+func waitUntilQuiet(t testing.TB, servers []*redistest.Server) {
 	t.Helper()
 	const moment = 200 * time.Millisecond
 	for end := time.Now().Add(longWait / 2); time.Now().Before(end); {
 		resetStats(t, servers)
 		<-time.After(moment)
 		if scriptCalls(t, servers) == 0 {
-			break
+			return
 		}
 	}
-	resetStats(t, servers)
-	<-time.After(d)
-	return scriptCalls(t, servers)
 }
 
 // pause waits for d or until done is closed.

@@ -42,7 +42,7 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 			waitForListeners(t, servers[2:], name, 1)
 			// It asks once more when it has subscribed. It must not take the lock on a node that then
 			// refuses to release it.
-			callsDuring(t, servers[2:], 0)
+			waitUntilQuiet(t, servers[2:])
 			servers[2].Do(t, "DEL", name)
 			refuse(servers[2])
 			giveBack(t, servers[3:], name)

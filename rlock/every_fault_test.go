@@ -74,10 +74,13 @@ func requireTold(t *testing.T, f faults.Fault, lock *rlock.Lock) {
 	t.Helper()
 	hold, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
 	switch f.Effect {
-	case faults.Nothing: // or the connection broke just then, or a dial
-		if err != nil {
+	case faults.Nothing: // or the connection broke just then, or a dial did
+		if err != nil && !errors.Is(err, rlock.ErrOutcomeUnknown) {
 			var e *rlock.ServerError
-			require.True(t, errors.Is(err, rlock.ErrOutcomeUnknown) || errors.As(err, &e), "%v", err)
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, rlock.ClassTemporary, e.Class)
+		}
+		if err != nil {
 			hold = acquired(t, lockInBackground(t.Context(), lock, longLease))
 		}
 		if err := hold.Unlock(t.Context()); err != nil {

@@ -71,7 +71,7 @@ type Calls struct {
 	mu       sync.Mutex
 	underway Call      // the head of a ring of calls, oldest first; guarded by mu
 	count    int       // guarded by mu
-	next     time.Time // when the timer runs sweep; zero if it is not set; guarded by mu
+	sweepAt  time.Time // when the timer fires; zero if it is not set; guarded by mu
 }
 
 const (
@@ -191,7 +191,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	crowded := c.count > crowd
 	k.prev, k.next = c.underway.prev, &c.underway
 	k.prev.next, k.next.prev = k, k
-	if c.next.IsZero() || k.limit.Before(c.next) {
+	if c.sweepAt.IsZero() || k.limit.Before(c.sweepAt) {
 		c.setTimer(now, min(firstTick, k.limit.Sub(now)))
 	}
 	c.mu.Unlock()
@@ -256,14 +256,14 @@ func (c *Calls) sweep() {
 			close(k.done)
 		}
 	}
-	if c.next = (time.Time{}); c.count > 0 {
+	if c.sweepAt = (time.Time{}); c.count > 0 {
 		c.setTimer(now, pause)
 	}
 }
 
 // setTimer makes sweep run after pause. c.mu must be held.
 func (c *Calls) setTimer(now time.Time, pause time.Duration) {
-	c.next = now.Add(pause)
+	c.sweepAt = now.Add(pause)
 	c.timer.Reset(pause)
 }
 
