@@ -82,10 +82,10 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 func (c *Client) ID() string { return c.id }
 
 // Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end
-// with the cause ErrClosed. Waits end at once, except one whose context cannot end and whose
-// request is under way: that ends with the reply, at the latest after Options.CommandTimeout. Close
-// blocks until all background work has ended. If ctx ends first, it returns ctx's error, and the
-// closing continues. A further call blocks in the same way.
+// with the cause ErrClosed. Waits end at once; one whose request is under way ends with the reply
+// or within a quarter of a second, or if its context cannot end, at the latest after
+// Options.CommandTimeout. Close blocks until all background work has ended. If ctx ends first, it
+// returns ctx's error, and the closing continues. A further call blocks in the same way.
 //
 // Locks that are held stay held until their leases run out, or until their holds are released.
 // Unlock still works, but nothing may continue in the background: on a server that does not reply

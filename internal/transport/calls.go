@@ -85,9 +85,9 @@ const (
 	mostUnderway, mostOfWorkers = 512, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
-	// Calls under way are checked once a tick while one takes longer than slow, and otherwise at
-	// firstTick: 64 processes on two cores that wake up often keep Redis from running.
-	tick, firstTick, slow = 2 * time.Millisecond, 200 * time.Millisecond, 20 * time.Millisecond
+	// Calls under way are checked every calmTick, and about every tick once a check has found one
+	// slower than slow. Processes that wake up more often take the processor from Redis.
+	tick, calmTick, slow = 2 * time.Millisecond, 200 * time.Millisecond, 20 * time.Millisecond
 	// crowd is how many commands may be under way before a caller yields to others that are ready:
 	// rueidis then writes their commands together. grpc-go's writer yields, too.
 	crowd = 32
@@ -192,7 +192,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	k.prev, k.next = c.underway.prev, &c.underway
 	k.prev.next, k.next.prev = k, k
 	if c.sweepAt.IsZero() || k.limit.Before(c.sweepAt) {
-		c.setTimer(now, min(firstTick, k.limit.Sub(now)))
+		c.setTimer(now, min(calmTick, k.limit.Sub(now)))
 	}
 	c.mu.Unlock()
 	if crowded {
@@ -235,12 +235,12 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// sweep ends calls: at their limit, or a moment after their context has ended or the client closes.
+// sweep ends calls: at their limit, or a grace after it has found that their budget ended early.
 func (c *Calls) sweep() {
-	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pause := firstTick
+	now := time.Now()
+	pause := calmTick
 	if now.Sub(c.underway.next.sent) > slow {
 		// Many slow calls mean that the server hangs, and are checked less often.
 		pause = tick + time.Duration(c.count)*time.Microsecond
@@ -261,10 +261,10 @@ func (c *Calls) sweep() {
 	}
 }
 
-// setTimer makes sweep run after pause. c.mu must be held.
+// setTimer makes sweep run a pause after now, which may be long ago. c.mu must be held.
 func (c *Calls) setTimer(now time.Time, pause time.Duration) {
 	c.sweepAt = now.Add(pause)
-	c.timer.Reset(pause)
+	c.timer.Reset(time.Until(c.sweepAt))
 }
 
 // heard records whether a command sent at the given time got a reply. It does not write after each

@@ -124,7 +124,8 @@ func TestCommandsInFlightAreBounded(t *testing.T) {
 // A call returns when its time is over. If something else ends its budget it gives the server a
 // moment to reply.
 func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
-	const soon = time.Second + grace + firstTick + time.Millisecond
+	const ends = 4*calmTick + calmTick/2 // it has been found slow by then
+	const soon = ends + grace + 2*tick
 	for name, begin := range map[string]func(
 		t *testing.T,
 	) (_ *wait.Budget, least, most time.Duration){
@@ -132,8 +133,8 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 			t *testing.T,
 		) (*wait.Budget, time.Duration, time.Duration) {
 			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, cancel)
-			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second + grace, soon
+			time.AfterFunc(ends, cancel)
+			return wait.NewBudget(ctx, nil, wait.Unlimited), ends + grace, soon
 		},
 		"the deadline of the context": func(
 			t *testing.T,
@@ -147,8 +148,8 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 		},
 		"the client closes": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
 			closing := make(chan struct{})
-			time.AfterFunc(time.Second, func() { close(closing) })
-			return wait.NewBudget(t.Context(), closing, wait.Unlimited), time.Second + grace, soon
+			time.AfterFunc(ends, func() { close(closing) })
+			return wait.NewBudget(t.Context(), closing, wait.Unlimited), ends + grace, soon
 		},
 		"the time-out": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
 			return endless(t), timeout, timeout

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,28 +11,23 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Setting the timer wakes a thread, and so does the timer: either for each command would cost more
-// than all else in a process that waits for its lock.
+// Setting the timer wakes a thread, and so does the timer: either for each command would take the
+// processor from Redis.
 func TestOneTimerServesManyCommands(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		command := func() { _, _ = c.Begin(endless(t), time.Now()).End(nil) }
-		sweepAt := func() time.Time {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return c.sweepAt
-		}
 		command()
-		set := sweepAt()
-		require.Equal(t, firstTick, time.Until(set))
+		set := sweepAt(c)
+		require.Equal(t, calmTick, time.Until(set))
 		for time.Until(set) > time.Millisecond {
 			time.Sleep(time.Millisecond)
 			command()
-			require.Equal(t, set, sweepAt())
+			require.Equal(t, set, sweepAt(c))
 		}
 		time.Sleep(time.Until(set))
 		synctest.Wait()
-		require.Zero(t, sweepAt(), "no command is under way")
-		require.False(t, c.timer.Stop(), "it is pending")
+		require.Zero(t, sweepAt(c), "no command is under way")
+		require.False(t, c.timer.Stop(), "no command is under way")
 	})
 }
 
@@ -44,4 +40,48 @@ func TestCallEndsInTimeAlthoughTheTimerIsSetForLater(t *testing.T) {
 		require.Equal(t, Abandoned, state)
 		require.Equal(t, minBudget, time.Since(began))
 	})
+}
+
+func TestTimerIsAsCalmUnderLoad(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		k := c.Begin(endless(t), time.Now())
+		for began := time.Now(); time.Since(began) < calmTick; time.Sleep(slow / 2) {
+			_, _ = k.End(nil)
+			k = c.Begin(endless(t), time.Now())
+		}
+		synctest.Wait()
+		require.Equal(t, calmTick, time.Until(sweepAt(c)))
+		_, _ = k.End(nil)
+	})
+}
+
+// A caller may be kept from running between its look at the clock and its command.
+func TestTimerOfACallThatBeganLateIsNotLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		late := time.Now()
+		time.Sleep(proven)
+		_, _ = c.Begin(endless(t), late).End(nil)
+		began := time.Now()
+		k := c.Begin(wait.NewBudget(t.Context(), nil, minBudget), began)
+		_, _ = k.End(hang(k))
+		require.Equal(t, minBudget, time.Since(began))
+	})
+}
+
+func TestYoungCallIsLeftSoonAfterItsContextEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		ctx, cancel := context.WithCancel(t.Context())
+		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
+		cancel()
+		cancelled := time.Now()
+		_, _ = k.End(hang(k))
+		require.Equal(t, calmTick+grace, time.Since(cancelled))
+	})
+}
+
+// sweepAt returns when the timer of c fires, or zero.
+func sweepAt(c *Calls) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sweepAt
 }
