@@ -229,7 +229,7 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 			p.state.enter(missing)
 			p.err = errNoPart
 		case p.state == asked:
-			p.state.enter(unwanted) // acquire releases what the node grants
+			p.state.enter(unwanted) // Run releases what the node grants
 			if time.Since(p.askedAt) >= p.request.Timeout {
 				// The node may carry out the request after its connection was closed, and then
 				// nobody gets the reply.

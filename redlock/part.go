@@ -32,28 +32,9 @@ type part struct {
 	err         error                 // why the node does not count, or did not extend or release it
 }
 
-// Run asks the node for the part, or to release it, and handles the reply, for which it blocks. The
-// acquisition may be over by then.
+// Run asks the node for the part, and handles the reply, for which it blocks. The acquisition may
+// be over by then. It does not look at the state first: round holds the mutex while it asks others.
 func (p *part) Run() {
-	switch p.current() {
-	case asked:
-		p.acquire()
-	case unwanted: // before it was sent
-		p.acquisition.do(func() { p.state.enter(gone) })
-	default:
-		p.free()
-	}
-}
-
-// current returns the state.
-func (p *part) current() state {
-	p.acquisition.mu.Lock()
-	defer p.acquisition.mu.Unlock()
-	return p.state
-}
-
-// acquire asks the node for the part, and handles the reply.
-func (p *part) acquire() {
 	a, sent := p.acquisition, time.Now()
 	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.delay)
 	deadline := watchdog.Deadline(sent, p.lease)
@@ -102,6 +83,13 @@ func (p *part) acquire() {
 		}
 		p.free()
 	}
+}
+
+// current returns the state.
+func (p *part) current() state {
+	p.acquisition.mu.Lock()
+	defer p.acquisition.mu.Unlock()
+	return p.state
 }
 
 // Ended handles the end of the part: it is lost on its node, the node's client is closed, or the
@@ -192,7 +180,7 @@ func (p *part) lost(reason error) {
 		reason = lost.Reason // a part is lost, not the lock
 	}
 	if p.err = reason; p.state == asked {
-		return // acquire is about to report that it was granted
+		return // Run is about to report that it was granted
 	}
 	a := p.acquisition
 	deadline := a.trustedUntil()

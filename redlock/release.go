@@ -119,7 +119,7 @@ func (a *acquisition) sendReleases() {
 		if call.Runner != nil {
 			call = new(wait.Job)
 		}
-		if err := p.send(call, p, a.longest); err != nil {
+		if err := p.send(call, wait.Func(p.free), a.longest); err != nil {
 			p.unreleased(err)
 		} else {
 			p.state.enter(releaseSent)

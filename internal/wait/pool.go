@@ -178,10 +178,13 @@ func (p *Pool) Timeout(least, limit time.Duration) time.Duration {
 	trips, replies := p.trips, p.replies
 	p.mu.Unlock()
 	if replies > 0 {
-		slices.Sort(trips[:])
-		longest := trips[len(trips)-1]
+		var longest, second time.Duration
+		for _, trip := range trips {
+			second = max(second, min(longest, trip))
+			longest = max(longest, trip)
+		}
 		if replies >= 20 { // enough to leave out the longest, for example of a node that hung
-			longest = trips[len(trips)-2]
+			longest = second
 		}
 		limit = min(limit, 3*longest)
 	}
