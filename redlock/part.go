@@ -33,7 +33,8 @@ type part struct {
 }
 
 // Run asks the node for the part, and handles the reply, for which it blocks. The acquisition may
-// be over by then. It does not look at the state first: round holds the mutex while it asks others.
+// be over before the request is sent: Run would have to wait for its mutex to know, which is held
+// while other nodes are asked.
 func (p *part) Run() {
 	a, sent := p.acquisition, time.Now()
 	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.delay)
