@@ -55,7 +55,9 @@ func NoReply(before error) error {
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
-//   - the caller has little time left: such callers leave often, and a worker learns the outcome.
+//   - the caller has little time left: such callers leave often, and a worker learns the outcome;
+//   - the caller's context can be cancelled, and no two commands have overlapped so far. rueidis
+//     would pipeline the connection from then on, which makes commands that are alone slower.
 type Calls struct {
 	group   *wait.Group
 	timeout time.Duration
@@ -69,9 +71,10 @@ type Calls struct {
 	closed   chan struct{} // a closed channel
 
 	mu       sync.Mutex
-	underway Call      // the head of a ring of calls, oldest first; guarded by mu
-	count    int       // guarded by mu
-	sweepAt  time.Time // when the timer fires; zero if it is not set; guarded by mu
+	underway   Call      // the head of a ring of calls, oldest first; guarded by mu
+	count      int       // guarded by mu
+	sweepAt    time.Time // when the timer fires; zero if it is not set; guarded by mu
+	overlapped bool      // a command began while another was under way; guarded by mu
 }
 
 const (
@@ -170,6 +173,13 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) || !c.direct(now) {
 		return nil
 	}
+	c.mu.Lock()
+	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0
+	// Checked again: calls that have just been abandoned still fill the queue.
+	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && b.Ctx.Done() != nil {
+		c.mu.Unlock()
+		return nil
+	}
 	k := c.recycled.Get().(*Call)
 	k.budget, k.sent, k.limit = *b, now, now.Add(c.timeout)
 	k.phase.Store(begun)
@@ -180,13 +190,6 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 		k.limit = b.Until
 	}
 	k.deadline = k.limit
-	c.mu.Lock()
-	// Checked again: calls that have just been abandoned still fill the queue.
-	if c.count == mostUnderway || !c.direct(now) {
-		c.mu.Unlock()
-		c.recycled.Put(k)
-		return nil
-	}
 	c.count++
 	crowded := c.count > crowd
 	k.prev, k.next = c.underway.prev, &c.underway
@@ -307,8 +310,8 @@ func Detach[T any](
 	started := c.group.Go(func() {
 		if c.slots != nil {
 			c.slots <- struct{}{}
-			defer func() { <-c.slots }()
 			if outcome.decided.Load() { // its caller has left
+				<-c.slots
 				late(outcome.value, ErrNotSent)
 				return
 			}
@@ -322,6 +325,9 @@ func Detach[T any](
 		}
 		c.heard(sent, StateOf(err))
 		err = Unexplained(err)
+		if c.slots != nil {
+			<-c.slots // before the caller may begin another command: the two do not overlap
+		}
 		if outcome.decided.CompareAndSwap(false, true) {
 			outcome.value, outcome.err = value, err
 			close(decided)

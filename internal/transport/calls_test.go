@@ -21,7 +21,8 @@ var errLost = lua.Classify(io.EOF)
 
 const timeout = 3 * time.Second
 
-// inBubble runs a test with calls whose last command got its reply just now.
+// inBubble runs a test with calls whose last command got its reply just now, and whose commands
+// have overlapped before.
 func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,6 +30,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 		defer group.Wait()
 		c := NewCalls(group, timeout, false)
 		c.heard(time.Now(), Executed)
+		c.overlapped = true
 		test(t, c)
 	})
 }
@@ -79,6 +81,51 @@ func TestNoCallerSendsBeforeTheFirstReplyOrOnACluster(t *testing.T) {
 		c = NewCalls(wait.NewGroup(), timeout, true)
 		c.heard(time.Now(), Executed)
 		require.Nil(t, c.Begin(endless(t), time.Now()))
+	})
+}
+
+// A connection that rueidis does not pipeline is the quickest for commands that are alone.
+func TestCallersThatCanBeCancelledUseAWorkerUntilCommandsOverlap(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		b := endless(t) // it ends with the test's context
+		forever := wait.NewBudget(context.Background(), nil, wait.Unlimited)
+		alone := func() {
+			t.Helper()
+			c.overlapped = false
+			for range 3 {
+				_, state, err := Do(c, b, func(ctx context.Context) (int, error) {
+					require.Nil(t, ctx.Done(), "a worker's context")
+					return 0, nil
+				}, nil)
+				require.Equal(t, Executed, state)
+				require.NoError(t, err)
+				k := c.Begin(forever, time.Now())
+				require.NotNil(t, k)
+				_, _ = k.End(nil)
+			}
+		}
+		sends := func() {
+			t.Helper()
+			k := c.Begin(b, time.Now())
+			require.NotNil(t, k)
+			_, _ = k.End(nil)
+		}
+		alone()
+		k := c.Begin(forever, time.Now())
+		sends() // beside a caller's command
+		_, _ = k.End(nil)
+		sends()
+
+		alone()
+		reply := make(chan struct{})
+		go func() {
+			_, _, _ = Detach(c, b, func(context.Context) (int, error) { <-reply; return 0, nil }, nil)
+		}()
+		synctest.Wait()
+		sends() // beside a worker's
+		close(reply)
+		synctest.Wait()
+		sends()
 	})
 }
 
