@@ -70,7 +70,7 @@ type Calls struct {
 	timer    *time.Timer   // runs sweep
 	closed   chan struct{} // a closed channel
 
-	mu       sync.Mutex
+	mu         sync.Mutex
 	underway   Call      // the head of a ring of calls, oldest first; guarded by mu
 	count      int       // guarded by mu
 	sweepAt    time.Time // when the timer fires; zero if it is not set; guarded by mu
@@ -170,12 +170,12 @@ func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 // Begin returns the context for a command that the caller sends itself now, and then ends with
 // [Call.End]. It returns nil if a worker must send the command; see [Detach].
 func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
-	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) || !c.direct(now) {
+	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) {
 		return nil
 	}
 	c.mu.Lock()
 	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0
-	// Checked again: calls that have just been abandoned still fill the queue.
+	// direct is asked with mu held: a call that was abandoned makes it false before count sinks.
 	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && b.Ctx.Done() != nil {
 		c.mu.Unlock()
 		return nil

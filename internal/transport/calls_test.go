@@ -117,14 +117,20 @@ func TestCallersThatCanBeCancelledUseAWorkerUntilCommandsOverlap(t *testing.T) {
 		sends()
 
 		alone()
-		reply := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		reply, places := make(chan struct{}), -1
 		go func() {
-			_, _, _ = Detach(c, b, func(context.Context) (int, error) { <-reply; return 0, nil }, nil)
+			_, _, _ = Detach(c, wait.NewBudget(ctx, nil, wait.Unlimited),
+				func(context.Context) (int, error) { <-reply; return 0, nil },
+				func(int, error) { places = len(c.slots) })
 		}()
 		synctest.Wait()
 		sends() // beside a worker's
+		cancel()
+		synctest.Wait()
 		close(reply)
 		synctest.Wait()
+		require.Zero(t, places, "a worker gives up its place before its caller may go on")
 		sends()
 	})
 }
