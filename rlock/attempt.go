@@ -180,30 +180,30 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 
 // detach sends the request from a worker, which cleans up after it if the caller leaves.
 func (at *attempt) detach() (reply, transport.State, error) {
-	c, lock, r, heldFor := at.client, at.lock, at.request, at.holder.TTL
-	detached := *at // a copy for the closures, so that at itself does not escape to the heap
-	before, ifRefused := at.remains, at.refusedRemains()
-	got, state, err := transport.Detach(c.calls, &at.budget,
-		func(ctx context.Context) (reply, error) { return detached.ask(ctx, r) },
-		func(got reply, err error) {
-			if lock.waiting.ownQueue {
-				c.backlog.add(lock.name, -1)
-			}
-			clean := err != nil && !got.taken && lua.ClassOf(err) != lua.ClassUnknown &&
-				before == waitqueue.Nothing
-			if err == nil && got.holder != nil {
-				clean, heldFor = ifRefused == waitqueue.Nothing, got.holder.TTL
-			}
-			if !clean {
-				cu := detached.cleanup(r, heldFor)
-				cu.retry = transport.StateOf(err) == transport.Abandoned
-				c.cleaner.add(cu)
-			}
-		})
-	if state == transport.Detached && lock.waiting.ownQueue {
-		c.backlog.add(lock.name, 1)
+	detached := *at // a copy for the worker, so that at itself does not escape to the heap
+	got, state, err := transport.Detach(at.client.calls, &at.budget, &detached,
+		(*attempt).ask, (*attempt).handleLateReply)
+	if state == transport.Detached && at.lock.waiting.ownQueue {
+		at.client.backlog.add(at.lock.name, 1)
 	}
 	return got, state, err
+}
+
+// handleLateReply handles the reply to a request whose caller has left.
+func (at *attempt) handleLateReply(got reply, err error) {
+	if at.lock.waiting.ownQueue {
+		at.client.backlog.add(at.lock.name, -1)
+	}
+	heldFor, clean := at.holder.TTL, err != nil && !got.taken &&
+		lua.ClassOf(err) != lua.ClassUnknown && at.remains == waitqueue.Nothing
+	if err == nil && got.holder != nil {
+		heldFor, clean = got.holder.TTL, at.refusedRemains() == waitqueue.Nothing
+	}
+	if !clean {
+		cu := at.cleanup(at.request, heldFor)
+		cu.retry = transport.StateOf(err) == transport.Abandoned
+		at.client.cleaner.add(cu)
+	}
 }
 
 // begin returns the hold of a lock that was acquired for lease.

@@ -9,9 +9,9 @@ import (
 	"holdfast/lua"
 )
 
-// ask sends a request. With Options.SyncReplicas, enough replicas must know of an acquisition.
-func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
-	c := at.client
+// ask sends the request. With Options.SyncReplicas, enough replicas must know of an acquisition.
+func (at *attempt) ask(ctx context.Context) (got reply, err error) {
+	c, r := at.client, at.request
 	if err := c.transport.Ready(context.Background()); err != nil {
 		return reply{}, err
 	}

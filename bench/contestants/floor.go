@@ -65,7 +65,7 @@ func openRaw(address string, s contest.Setup) (rueidis.Client, error) {
 }
 
 // run1 sends a script with one key, and run2 one with two. They pass the caller's own context on:
-// rueidis always pipelines a command whose context can be cancelled, and every contestant pays for
+// rueidis always pipelines a command whose context can be cancelled, and most contestants pay for
 // that.
 func run1(ctx context.Context, client rueidis.Client, sc script, key, arg1, arg2 string) (
 	int64, error,

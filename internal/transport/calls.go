@@ -47,7 +47,7 @@ func NoReply(before error) error {
 //
 // A caller sends its command itself, with a [Call] as its context. That context ends when the
 // budget of the caller ends or the command has taken its timeout. rueidis then returns at once and
-// keeps the connection. A command allocates nothing: calls are recycled, and they share one timer.
+// keeps the connection. That allocates nothing: calls are recycled, and they share one timer.
 //
 // Only two things could block a caller for longer: a dial, which rueidis shares between callers,
 // and a connection with a full queue. The caller waits for a worker that sends the command, if
@@ -55,9 +55,11 @@ func NoReply(before error) error {
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
-//   - the caller has little time left: such callers leave often, and a worker learns the outcome;
-//   - the caller's context can be cancelled, and no two commands have overlapped so far. rueidis
-//     would pipeline the connection from then on, which makes commands that are alone slower.
+//   - the caller has little time left: such callers leave often, and a worker learns the outcome.
+//
+// It also does so if anything but the timeout can end the call, until two commands of these Calls
+// overlap. Such a call makes rueidis pipeline its connection for good, which would slow down every
+// command of a process that sends one at a time.
 type Calls struct {
 	group   *wait.Group
 	timeout time.Duration
@@ -66,7 +68,7 @@ type Calls struct {
 	replied  atomic.Int64 // when about the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
 	recycled sync.Pool
-	slots    chan struct{} // holds a value for each command of a worker; nil on a cluster
+	slots    chan struct{} // holds a value for each command of a worker
 	timer    *time.Timer   // runs sweep
 	closed   chan struct{} // a closed channel
 
@@ -108,11 +110,12 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c.timer = time.AfterFunc(time.Hour, c.sweep)
 	c.timer.Stop()
 	c.heard(c.began, NotSent)
-	if cluster {
+	workers := mostOfWorkers
+	if cluster { // a node that hangs must not keep commands from the others
 		c.detached.Store(math.MaxInt64)
-	} else {
-		c.slots = make(chan struct{}, mostOfWorkers)
+		workers = math.MaxInt32
 	}
+	c.slots = make(chan struct{}, workers)
 	return c
 }
 
@@ -173,23 +176,21 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) {
 		return nil
 	}
+	limit, endless := now.Add(c.timeout), b.Ctx.Done() == nil
+	if !b.Until.IsZero() && b.Until.Before(limit) {
+		// A budget equal to the timeout began a moment ago, and ends that much earlier.
+		limit, endless = b.Until, endless && limit.Sub(b.Until) < grace
+	}
 	c.mu.Lock()
 	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0
 	// direct is asked with mu held: a call that was abandoned makes it false before count sinks.
-	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && b.Ctx.Done() != nil {
+	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
 		return nil
 	}
 	k := c.recycled.Get().(*Call)
-	k.budget, k.sent, k.limit = *b, now, now.Add(c.timeout)
+	k.budget, k.sent, k.limit, k.deadline, k.endless = *b, now, limit, limit, endless
 	k.phase.Store(begun)
-	k.endless = b.Ctx.Done() == nil
-	if !b.Until.IsZero() && b.Until.Before(k.limit) {
-		// A budget equal to the timeout began a moment ago, and ends that much earlier.
-		k.endless = k.endless && k.limit.Sub(b.Until) < grace
-		k.limit = b.Until
-	}
-	k.deadline = k.limit
 	c.count++
 	crowded := c.count > crowd
 	k.prev, k.next = c.underway.prev, &c.underway
@@ -295,11 +296,11 @@ func StateOf(err error) State {
 	return Unconfirmed
 }
 
-// Detach sends a command from a worker, and waits for its outcome. If b ends first it returns
+// Detach sends a command of s from a worker, and waits for its outcome. If b ends first it returns
 // [Detached] at once, and late is called with the outcome when it is known; else it is not called.
 // Once the client is closed it sends the command itself, and returns when rueidis does.
-func Detach[T any](
-	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
+func Detach[S, T any](c *Calls, b *wait.Budget, s S,
+	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
 	var outcome struct {
 		decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
@@ -308,36 +309,32 @@ func Detach[T any](
 	}
 	decided := make(chan struct{})
 	started := c.group.Go(func() {
-		if c.slots != nil {
-			c.slots <- struct{}{}
-			if outcome.decided.Load() { // its caller has left
-				<-c.slots
-				late(outcome.value, ErrNotSent)
-				return
-			}
+		c.slots <- struct{}{}
+		if outcome.decided.Load() { // its caller has left
+			<-c.slots
+			late(s, outcome.value, ErrNotSent)
+			return
 		}
 		sent := time.Now()
-		value, err := command(context.Background())
+		value, err := command(s, context.Background())
 		// A caller has started a dial and ended it, and perhaps others after it.
 		for tries := 1; errors.Is(err, context.Canceled) && tries < 10; tries++ {
 			time.Sleep(time.Millisecond << tries)
-			value, err = command(context.Background())
+			value, err = command(s, context.Background())
 		}
 		c.heard(sent, StateOf(err))
 		err = Unexplained(err)
-		if c.slots != nil {
-			<-c.slots // before the caller may begin another command: the two do not overlap
-		}
+		<-c.slots // before the caller may begin another command: the two do not overlap
 		if outcome.decided.CompareAndSwap(false, true) {
 			outcome.value, outcome.err = value, err
 			close(decided)
 		} else {
-			late(value, err)
+			late(s, value, err)
 		}
 	})
 	switch {
 	case !started: // the client is closed: nothing may run in the background
-		outcome.value, outcome.err = command(context.Background())
+		outcome.value, outcome.err = command(s, context.Background())
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
 		var none T
@@ -367,5 +364,7 @@ func Do[T any](
 			return value, state, err
 		}
 	}
-	return Detach(c, b, command, late)
+	return Detach(c, b, struct{}{},
+		func(_ struct{}, ctx context.Context) (T, error) { return command(ctx) },
+		func(_ struct{}, value T, err error) { late(value, err) })
 }

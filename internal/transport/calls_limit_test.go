@@ -26,7 +26,7 @@ func TestWorkersLeaveRoomInTheQueue(t *testing.T) {
 			go func() {
 				b := wait.NewBudget(t.Context(), nil, time.Second)
 				defer b.Stop()
-				_, state, _ := Detach(c, b, func(context.Context) (int, error) {
+				_, state, _ := detach(c, b, func(context.Context) (int, error) {
 					sent.Add(1)
 					<-hangs
 					return 0, nil
@@ -46,5 +46,27 @@ func TestWorkersLeaveRoomInTheQueue(t *testing.T) {
 		// Those whose callers have left before are not sent: nobody wants what they would acquire.
 		require.EqualValues(t, mostOfWorkers, sent.Load())
 		require.EqualValues(t, mostOfWorkers, notSent.Load())
+	})
+}
+
+// A node of a cluster that hangs must not keep commands from the others.
+func TestWorkersOfAClusterAreNotBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		group := wait.NewGroup()
+		c := NewCalls(group, time.Second, true)
+		hangs := make(chan struct{})
+		for range 2 * mostOfWorkers {
+			go func() {
+				_, state, _ := detach(c, endless(t), func(context.Context) (int, error) {
+					<-hangs
+					return 0, nil
+				}, nil)
+				assert.Equal(t, Executed, state)
+			}()
+		}
+		synctest.Wait()
+		require.Len(t, c.slots, 2*mostOfWorkers)
+		close(hangs)
+		group.Wait()
 	})
 }

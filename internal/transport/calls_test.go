@@ -37,6 +37,15 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 
 func endless(t *testing.T) *wait.Budget { return wait.NewBudget(t.Context(), nil, wait.Unlimited) }
 
+// detach is [Detach] of functions that capture what they need.
+func detach[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, error),
+	late func(T, error),
+) (T, State, error) {
+	return Detach(c, b, struct{}{},
+		func(_ struct{}, ctx context.Context) (T, error) { return command(ctx) },
+		func(_ struct{}, value T, err error) { late(value, err) })
+}
+
 // hang is a command that never gets a reply, and that rueidis gives up when its context ends.
 func hang(k *Call) error {
 	_ = k.Err() // as rueidis does first
@@ -85,13 +94,14 @@ func TestNoCallerSendsBeforeTheFirstReplyOrOnACluster(t *testing.T) {
 }
 
 // A connection that rueidis does not pipeline is the quickest for commands that are alone.
-func TestCallersThatCanBeCancelledUseAWorkerUntilCommandsOverlap(t *testing.T) {
+func TestCallersThatMayLeaveUseAWorkerUntilCommandsOverlap(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		b := endless(t) // it ends with the test's context
+		b := endless(t) // its context can be cancelled
 		forever := wait.NewBudget(context.Background(), nil, wait.Unlimited)
 		alone := func() {
 			t.Helper()
 			c.overlapped = false
+			require.Nil(t, c.Begin(wait.NewBudget(context.Background(), nil, timeout/2), time.Now()))
 			for range 3 {
 				_, state, err := Do(c, b, func(ctx context.Context) (int, error) {
 					require.Nil(t, ctx.Done(), "a worker's context")
@@ -120,7 +130,7 @@ func TestCallersThatCanBeCancelledUseAWorkerUntilCommandsOverlap(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		reply, places := make(chan struct{}), -1
 		go func() {
-			_, _, _ = Detach(c, wait.NewBudget(ctx, nil, wait.Unlimited),
+			_, _, _ = detach(c, wait.NewBudget(ctx, nil, wait.Unlimited),
 				func(context.Context) (int, error) { <-reply; return 0, nil },
 				func(int, error) { places = len(c.slots) })
 		}()
@@ -278,7 +288,7 @@ func TestCallerDoesNotDial(t *testing.T) {
 func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		tries := 0
-		value, state, err := Detach(c, endless(t), func(context.Context) (int, error) {
+		value, state, err := detach(c, endless(t), func(context.Context) (int, error) {
 			if tries++; tries == 1 {
 				return 0, lua.Classify(context.Canceled)
 			}
@@ -294,7 +304,7 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 func TestWorkerGivesUpACommandThatIsAlwaysCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		tries, began := 0, time.Now()
-		_, state, err := Detach(c, endless(t), func(context.Context) (int, error) {
+		_, state, err := detach(c, endless(t), func(context.Context) (int, error) {
 			tries++
 			return 0, lua.Classify(context.Canceled)
 		}, nil)
@@ -427,7 +437,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 
 func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		value, state, err := Detach(c, endless(t), func(ctx context.Context) (int, error) {
+		value, state, err := detach(c, endless(t), func(ctx context.Context) (int, error) {
 			require.Nil(t, ctx.Done())
 			time.Sleep(time.Second)
 			return 7, nil
@@ -440,7 +450,7 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			context.DeadlineExceeded, // the deadline of another command
 			os.ErrDeadlineExceeded,   // rueidis did not wait for longer
 		} {
-			_, state, err = Detach(c, endless(t), func(context.Context) (int, error) {
+			_, state, err = detach(c, endless(t), func(context.Context) (int, error) {
 				return 0, lua.Classify(late)
 			}, nil)
 			require.Equal(t, Abandoned, state)
@@ -456,7 +466,7 @@ func TestCallerThatLeavesAWorkerGetsNothingAndLateIsCalled(t *testing.T) {
 		reason := errors.New("refused")
 		var late []any
 		began := time.Now()
-		_, state, err := Detach(c, wait.NewBudget(t.Context(), nil, time.Second),
+		_, state, err := detach(c, wait.NewBudget(t.Context(), nil, time.Second),
 			func(context.Context) (int, error) {
 				time.Sleep(time.Minute)
 				return 7, reason
@@ -474,7 +484,7 @@ func TestClosedClientSendsInItsCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *Calls) {
 		group := wait.NewGroup()
 		group.Wait()
-		value, state, err := Detach(NewCalls(group, timeout, false), endless(t),
+		value, state, err := detach(NewCalls(group, timeout, false), endless(t),
 			func(context.Context) (int, error) { return 7, nil }, nil)
 		require.NoError(t, err)
 		require.Equal(t, Executed, state)
