@@ -194,8 +194,9 @@ func (at *attempt) handleLateReply(got reply, err error) {
 	if at.lock.waiting.ownQueue {
 		at.client.backlog.add(at.lock.name, -1)
 	}
-	heldFor, clean := at.holder.TTL, err != nil && !got.taken &&
-		lua.ClassOf(err) != lua.ClassUnknown && at.remains == waitqueue.Nothing
+	heldFor := at.holder.TTL
+	clean := err != nil && !got.taken && lua.ClassOf(err) != lua.ClassUnknown &&
+		at.remains == waitqueue.Nothing
 	if err == nil && got.holder != nil {
 		heldFor, clean = got.holder.TTL, at.refusedRemains() == waitqueue.Nothing
 	}

@@ -57,9 +57,9 @@ func NoReply(before error) error {
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
 //
-// It also does so if anything but the timeout can end the call, until two commands of these Calls
-// overlap. Such a call makes rueidis pipeline its connection for good, which would slow down every
-// command of a process that sends one at a time.
+// Until two commands overlap, a worker also sends each command that something other than the timeout
+// may end. If its caller sent it, rueidis would pipeline the connection from then on, which slows
+// down a process that sends one command at a time.
 type Calls struct {
 	group   *wait.Group
 	timeout time.Duration
@@ -183,7 +183,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	}
 	c.mu.Lock()
 	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0
-	// direct is asked with mu held: a call that was abandoned makes it false before count sinks.
+	// direct is asked with mu held: a call that is abandoned makes it false before it leaves count.
 	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
 		return nil
