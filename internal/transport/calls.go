@@ -183,7 +183,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	}
 	c.mu.Lock()
 	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0
-	// direct is asked with mu held: a call that is abandoned makes it false before it leaves count.
+	// With mu held: an abandoned call makes direct false before it leaves count.
 	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
 		return nil
