@@ -57,9 +57,9 @@ func NoReply(before error) error {
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
 //
-// Until two commands overlap, a worker also sends each command that something other than the timeout
-// may end. If its caller sent it, rueidis would pipeline the connection from then on, which slows
-// down a process that sends one command at a time.
+// Until two commands overlap, a worker also sends each command that may end before its timeout. If
+// its caller sent it, rueidis would pipeline the connection from then on, which slows down a
+// process that sends one command at a time.
 type Calls struct {
 	group   *wait.Group
 	timeout time.Duration
