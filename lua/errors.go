@@ -77,6 +77,8 @@ func Classify(err error) error {
 		return unexpected(err)
 	case errors.Is(err, rueidis.ErrNoCache):
 		return untracked(err)
+	case errors.Is(err, rueidis.ErrNoSlot): // the server's CLUSTERDOWN, but noticed by rueidis
+		return refused("CLUSTERDOWN "+err.Error(), err)
 
 	// From here on the error is not a reply of the server.
 	case errors.As(err, &notTLS):

@@ -222,6 +222,15 @@ func TestRefusedCachingIsClassifiedByItsReason(t *testing.T) {
 	}
 }
 
+// rueidis asks for the cluster's slots now and then, and no longer sends a command then whose slot
+// has no node: so it depends on chance who notices.
+func TestSlotWithoutNodeIsTheSameWhoeverNotices(t *testing.T) {
+	e := requireError(t, lua.Classify(fmt.Errorf("lock: %w", rueidis.ErrNoSlot)),
+		lua.ClassTemporary, "CLUSTERDOWN")
+	require.Contains(t, e.Advice, "slot of this key")
+	require.ErrorIs(t, e.Err, rueidis.ErrNoSlot)
+}
+
 func TestNoErrorStaysNoError(t *testing.T) {
 	require.NoError(t, lua.Classify(nil))
 }
