@@ -29,7 +29,7 @@ const (
 // Error is the failure of a command.
 type Error struct {
 	Class   Class
-	Code    string // the server's, such as READONLY; "" for an error that is not a reply
+	Code    string // the server's, such as READONLY, whoever noticed; "" if it has none
 	Message string
 	Advice  string // what to do about it, if anything
 	Err     error  // the cause, if any
@@ -77,7 +77,7 @@ func Classify(err error) error {
 		return unexpected(err)
 	case errors.Is(err, rueidis.ErrNoCache):
 		return untracked(err)
-	case errors.Is(err, rueidis.ErrNoSlot): // the server's CLUSTERDOWN, but noticed by rueidis
+	case errors.Is(err, rueidis.ErrNoSlot): // what the server calls CLUSTERDOWN, found by rueidis
 		return refused("CLUSTERDOWN "+err.Error(), err)
 
 	// From here on the error is not a reply of the server.

@@ -65,8 +65,8 @@ func openRaw(address string, s contest.Setup) (rueidis.Client, error) {
 }
 
 // run1 sends a script with one key, and run2 one with two. They pass the caller's own context on:
-// rueidis always pipelines a command whose context can be cancelled, and most contestants pay for
-// that.
+// rueidis pipelines a command whose context can be cancelled and has no deadline, for the other
+// contestants that pass theirs on, too.
 func run1(ctx context.Context, client rueidis.Client, sc script, key, arg1, arg2 string) (
 	int64, error,
 ) {

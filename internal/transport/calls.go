@@ -57,9 +57,9 @@ func NoReply(before error) error {
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
 //
-// Until two commands overlap, a worker also sends each command that may end before its timeout. If
-// its caller sent it, rueidis would pipeline the connection from then on, which slows down a
-// process that sends one command at a time.
+// Until two commands overlap, a worker also sends each command whose caller may leave before its
+// timeout. If the caller sent it, rueidis would start to pipeline on that connection, for good,
+// which slows down a process that sends one command at a time.
 type Calls struct {
 	group   *wait.Group
 	timeout time.Duration
@@ -76,7 +76,7 @@ type Calls struct {
 	underway   Call      // the head of a ring of calls, oldest first; guarded by mu
 	count      int       // guarded by mu
 	sweepAt    time.Time // when the timer fires; zero if it is not set; guarded by mu
-	overlapped bool      // a command began while another was under way; guarded by mu
+	overlapped bool      // Begin has seen another command under way; guarded by mu
 }
 
 const (
@@ -111,7 +111,7 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c.timer.Stop()
 	c.heard(c.began, NotSent)
 	workers := mostOfWorkers
-	if cluster { // a node that hangs must not keep commands from the others
+	if cluster { // a node that hangs must not hold up commands to others
 		c.detached.Store(math.MaxInt64)
 		workers = math.MaxInt32
 	}
@@ -183,7 +183,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	}
 	c.mu.Lock()
 	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0
-	// With mu held: an abandoned call makes direct false before it leaves count.
+	// direct is read with mu held: an abandoned call makes it false before it leaves count.
 	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
 		return nil
@@ -296,7 +296,7 @@ func StateOf(err error) State {
 	return Unconfirmed
 }
 
-// Detach sends a command of s from a worker, and waits for its outcome. If b ends first it returns
+// Detach has a worker call command with s, and waits for its outcome. If b ends first it returns
 // [Detached] at once, and late is called with the outcome when it is known; else it is not called.
 // Once the client is closed it sends the command itself, and returns when rueidis does.
 func Detach[S, T any](c *Calls, b *wait.Budget, s S,
@@ -324,7 +324,7 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 		}
 		c.heard(sent, StateOf(err))
 		err = Unexplained(err)
-		<-c.slots // before the caller may begin another command: the two do not overlap
+		<-c.slots // before its caller may begin another command, so that the two do not overlap
 		if outcome.decided.CompareAndSwap(false, true) {
 			outcome.value, outcome.err = value, err
 			close(decided)

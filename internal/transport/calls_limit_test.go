@@ -49,7 +49,7 @@ func TestWorkersLeaveRoomInTheQueue(t *testing.T) {
 	})
 }
 
-// A node of a cluster that hangs must not keep commands from the others.
+// A cluster node that hangs must not hold up commands to other nodes.
 func TestWorkersOfAClusterAreNotBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		group := wait.NewGroup()
@@ -57,7 +57,7 @@ func TestWorkersOfAClusterAreNotBounded(t *testing.T) {
 		hangs := make(chan struct{})
 		for range 2 * mostOfWorkers {
 			go func() {
-				_, state, _ := detach(c, endless(t), func(context.Context) (int, error) {
+				_, state, _ := detach(c, unlimited(t), func(context.Context) (int, error) {
 					<-hangs
 					return 0, nil
 				}, nil)

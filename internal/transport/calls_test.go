@@ -35,7 +35,9 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 	})
 }
 
-func endless(t *testing.T) *wait.Budget { return wait.NewBudget(t.Context(), nil, wait.Unlimited) }
+func unlimited(t *testing.T) *wait.Budget {
+	return wait.NewBudget(t.Context(), nil, wait.Unlimited)
+}
 
 // detach is [Detach] of functions that capture what they need.
 func detach[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, error),
@@ -56,7 +58,7 @@ func hang(k *Call) error {
 func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		direct := func() bool {
-			k := c.Begin(endless(t), time.Now())
+			k := c.Begin(unlimited(t), time.Now())
 			if k != nil {
 				_, _ = k.End(errLost)
 				c.heard(time.Now(), Executed)
@@ -86,17 +88,19 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 func TestNoCallerSendsBeforeTheFirstReplyOrOnACluster(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *Calls) {
 		c := NewCalls(wait.NewGroup(), timeout, false)
-		require.Nil(t, c.Begin(endless(t), time.Now()))
+		c.overlapped = true
+		require.Nil(t, c.Begin(unlimited(t), time.Now()))
 		c = NewCalls(wait.NewGroup(), timeout, true)
+		c.overlapped = true
 		c.heard(time.Now(), Executed)
-		require.Nil(t, c.Begin(endless(t), time.Now()))
+		require.Nil(t, c.Begin(unlimited(t), time.Now()))
 	})
 }
 
-// A connection that rueidis does not pipeline is the quickest for commands that are alone.
+// Commands sent one at a time are quickest on a connection that rueidis does not pipeline.
 func TestCallersThatMayLeaveUseAWorkerUntilCommandsOverlap(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		b := endless(t) // its context can be cancelled
+		b := unlimited(t) // its context can be cancelled
 		forever := wait.NewBudget(context.Background(), nil, wait.Unlimited)
 		alone := func() {
 			t.Helper()
@@ -140,7 +144,7 @@ func TestCallersThatMayLeaveUseAWorkerUntilCommandsOverlap(t *testing.T) {
 		synctest.Wait()
 		close(reply)
 		synctest.Wait()
-		require.Zero(t, places, "a worker gives up its place before its caller may go on")
+		require.Zero(t, places, "a worker gives up its place before it reports the outcome")
 		sends()
 	})
 }
@@ -170,12 +174,12 @@ func TestCallersThatLeaveSoonUseAWorker(t *testing.T) {
 func TestCommandsInFlightAreBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		var calls []*Call
-		for k := c.Begin(endless(t), time.Now()); k != nil; k = c.Begin(endless(t), time.Now()) {
+		for k := c.Begin(unlimited(t), time.Now()); k != nil; k = c.Begin(unlimited(t), time.Now()) {
 			calls = append(calls, k)
 		}
 		require.Len(t, calls, mostUnderway)
 		_, _ = calls[7].End(nil)
-		calls[7] = c.Begin(endless(t), time.Now())
+		calls[7] = c.Begin(unlimited(t), time.Now())
 		require.NotNil(t, calls[7])
 		for _, k := range calls {
 			_, _ = k.End(nil)
@@ -215,7 +219,7 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 			return wait.NewBudget(t.Context(), closing, wait.Unlimited), ends + grace, soon
 		},
 		"the time-out": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
-			return endless(t), timeout, timeout
+			return unlimited(t), timeout, timeout
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,23 +262,23 @@ func TestReplyWithinTheGraceCounts(t *testing.T) {
 // when it ends.
 func TestCallerDoesNotDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(endless(t), time.Now())
+		k := c.Begin(unlimited(t), time.Now())
 		_, err := (&net.Dialer{Timeout: time.Second}).DialContext(k, "tcp", "127.0.0.1:1")
 		require.Error(t, err)
 		<-k.Done()
 		require.ErrorIs(t, k.Err(), context.Canceled)
 		state, _ := k.End(lua.Classify(err))
 		require.Equal(t, NotSent, state)
-		require.Nil(t, c.Begin(endless(t), time.Now()), "a worker must dial")
+		require.Nil(t, c.Begin(unlimited(t), time.Now()), "a worker must dial")
 
 		c.heard(time.Now(), Executed)
-		k = c.Begin(endless(t), time.Now())
+		k = c.Begin(unlimited(t), time.Now())
 		require.NoError(t, k.Err())
 		state, _ = k.End(lua.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
 		c.heard(time.Now(), Executed)
-		k = c.Begin(endless(t), time.Now())
+		k = c.Begin(unlimited(t), time.Now())
 		require.NoError(t, k.Err())
 		select {
 		case <-k.Done():
@@ -288,7 +292,7 @@ func TestCallerDoesNotDial(t *testing.T) {
 func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		tries := 0
-		value, state, err := detach(c, endless(t), func(context.Context) (int, error) {
+		value, state, err := detach(c, unlimited(t), func(context.Context) (int, error) {
 			if tries++; tries == 1 {
 				return 0, lua.Classify(context.Canceled)
 			}
@@ -304,7 +308,7 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 func TestWorkerGivesUpACommandThatIsAlwaysCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		tries, began := 0, time.Now()
-		_, state, err := detach(c, endless(t), func(context.Context) (int, error) {
+		_, state, err := detach(c, unlimited(t), func(context.Context) (int, error) {
 			tries++
 			return 0, lua.Classify(context.Canceled)
 		}, nil)
@@ -317,7 +321,7 @@ func TestWorkerGivesUpACommandThatIsAlwaysCancelled(t *testing.T) {
 
 func TestDoUsesAWorkerForWhatItsCallerCouldNotSend(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		value, state, err := Do(c, endless(t), func(ctx context.Context) (int, error) {
+		value, state, err := Do(c, unlimited(t), func(ctx context.Context) (int, error) {
 			if k, direct := ctx.(*Call); direct {
 				<-k.Done() // it would dial
 				return 0, lua.Classify(k.Err())
@@ -332,7 +336,7 @@ func TestDoUsesAWorkerForWhatItsCallerCouldNotSend(t *testing.T) {
 
 func TestCallIsReusedUnlessItEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		b := endless(t)
+		b := unlimited(t)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			k := c.Begin(b, time.Now())
 			_ = k.Err() // as rueidis does first
@@ -353,12 +357,12 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 // What a dial derives from its context may use that later.
 func TestCallThatADialHasSeenIsNotReused(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(endless(t), time.Now())
+		k := c.Begin(unlimited(t), time.Now())
 		<-k.Done()
 		_, _ = k.End(lua.Classify(k.Err()))
 		for range 10 {
 			c.heard(time.Now(), Executed)
-			another := c.Begin(endless(t), time.Now())
+			another := c.Begin(unlimited(t), time.Now())
 			require.NotSame(t, k, another)
 			_ = another.Err()
 			_, _ = another.End(nil)
@@ -405,7 +409,7 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 			{lua.Classify(os.ErrDeadlineExceeded), Abandoned}, // rueidis did not wait
 		} {
 			c.heard(time.Now(), Executed)
-			state, _ := c.Begin(endless(t), time.Now()).End(of.err)
+			state, _ := c.Begin(unlimited(t), time.Now()).End(of.err)
 			require.Equal(t, of.state, state, "%v", of.err)
 		}
 	})
@@ -414,7 +418,7 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, c *Calls) {
-			k := c.Begin(endless(t), time.Now())
+			k := c.Begin(unlimited(t), time.Now())
 			time.Sleep(timeout)
 			if late {
 				time.Sleep(timeout/4 + 1)
@@ -422,7 +426,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			_, _ = k.End(nil)
 			direct := func() bool {
 				c.heard(time.Now(), Executed)
-				k := c.Begin(endless(t), time.Now())
+				k := c.Begin(unlimited(t), time.Now())
 				if k != nil {
 					_, _ = k.End(nil)
 				}
@@ -437,7 +441,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 
 func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		value, state, err := detach(c, endless(t), func(ctx context.Context) (int, error) {
+		value, state, err := detach(c, unlimited(t), func(ctx context.Context) (int, error) {
 			require.Nil(t, ctx.Done())
 			time.Sleep(time.Second)
 			return 7, nil
@@ -450,13 +454,13 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			context.DeadlineExceeded, // the deadline of another command
 			os.ErrDeadlineExceeded,   // rueidis did not wait for longer
 		} {
-			_, state, err = detach(c, endless(t), func(context.Context) (int, error) {
+			_, state, err = detach(c, unlimited(t), func(context.Context) (int, error) {
 				return 0, lua.Classify(late)
 			}, nil)
 			require.Equal(t, Abandoned, state)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, ErrNoReply)
-			require.Nil(t, c.Begin(endless(t), time.Now()), "no reply has come")
+			require.Nil(t, c.Begin(unlimited(t), time.Now()), "no reply has come")
 		}
 	})
 }
@@ -484,7 +488,7 @@ func TestClosedClientSendsInItsCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *Calls) {
 		group := wait.NewGroup()
 		group.Wait()
-		value, state, err := detach(NewCalls(group, timeout, false), endless(t),
+		value, state, err := detach(NewCalls(group, timeout, false), unlimited(t),
 			func(context.Context) (int, error) { return 7, nil }, nil)
 		require.NoError(t, err)
 		require.Equal(t, Executed, state)
@@ -495,7 +499,7 @@ func TestClosedClientSendsInItsCaller(t *testing.T) {
 func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		sent := func() (direct bool) {
-			_, state, err := Do(c, endless(t), func(ctx context.Context) (int, error) {
+			_, state, err := Do(c, unlimited(t), func(ctx context.Context) (int, error) {
 				_, direct = ctx.(*Call)
 				return 0, nil
 			}, nil)
@@ -512,6 +516,7 @@ func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
 // BenchmarkBeginAndEnd measures what a command costs beside rueidis.
 func BenchmarkBeginAndEnd(b *testing.B) {
 	c := NewCalls(wait.NewGroup(), timeout, false)
+	c.overlapped = true
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		budget := wait.NewBudget(b.Context(), nil, wait.Unlimited)

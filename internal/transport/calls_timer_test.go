@@ -15,7 +15,7 @@ import (
 // processor from Redis.
 func TestOneTimerServesManyCommands(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		command := func() { _, _ = c.Begin(endless(t), time.Now()).End(nil) }
+		command := func() { _, _ = c.Begin(unlimited(t), time.Now()).End(nil) }
 		command()
 		set := sweepAt(c)
 		require.Equal(t, calmTick, time.Until(set))
@@ -33,7 +33,7 @@ func TestOneTimerServesManyCommands(t *testing.T) {
 
 func TestCallEndsInTimeAlthoughTheTimerIsSetForLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		_, _ = c.Begin(endless(t), time.Now()).End(nil)
+		_, _ = c.Begin(unlimited(t), time.Now()).End(nil)
 		began := time.Now()
 		k := c.Begin(wait.NewBudget(t.Context(), nil, minBudget), began)
 		state, _ := k.End(hang(k))
@@ -44,10 +44,10 @@ func TestCallEndsInTimeAlthoughTheTimerIsSetForLater(t *testing.T) {
 
 func TestTimerIsAsCalmUnderLoad(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(endless(t), time.Now())
+		k := c.Begin(unlimited(t), time.Now())
 		for began := time.Now(); time.Since(began) < calmTick; time.Sleep(slow / 2) {
 			_, _ = k.End(nil)
-			k = c.Begin(endless(t), time.Now())
+			k = c.Begin(unlimited(t), time.Now())
 		}
 		synctest.Wait()
 		require.Equal(t, calmTick, time.Until(sweepAt(c)))
@@ -60,7 +60,7 @@ func TestTimerOfACallThatBeganLateIsNotLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		late := time.Now()
 		time.Sleep(proven)
-		_, _ = c.Begin(endless(t), late).End(nil)
+		_, _ = c.Begin(unlimited(t), late).End(nil)
 		began := time.Now()
 		k := c.Begin(wait.NewBudget(t.Context(), nil, minBudget), began)
 		_, _ = k.End(hang(k))
