@@ -110,12 +110,11 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c.timer = time.AfterFunc(time.Hour, c.sweep)
 	c.timer.Stop()
 	c.heard(c.began, NotSent)
-	workers := mostOfWorkers
+	c.slots = make(chan struct{}, mostOfWorkers)
 	if cluster { // a node that hangs must not hold up commands to others
 		c.detached.Store(math.MaxInt64)
-		workers = math.MaxInt32
+		c.slots = make(chan struct{}, math.MaxInt32)
 	}
-	c.slots = make(chan struct{}, workers)
 	return c
 }
 
@@ -181,16 +180,18 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 		// A budget equal to the timeout began a moment ago, and ends that much earlier.
 		limit, endless = b.Until, endless && limit.Sub(b.Until) < grace
 	}
+	k := c.recycled.Get().(*Call)
+	k.budget, k.sent, k.limit, k.deadline, k.endless = *b, now, limit, limit, endless
+	k.phase.Store(begun)
 	c.mu.Lock()
 	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0
 	// direct is read with mu held: an abandoned call makes it false before it leaves count.
 	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
+		k.budget = wait.Budget{}
+		c.recycled.Put(k)
 		return nil
 	}
-	k := c.recycled.Get().(*Call)
-	k.budget, k.sent, k.limit, k.deadline, k.endless = *b, now, limit, limit, endless
-	k.phase.Store(begun)
 	c.count++
 	crowded := c.count > crowd
 	k.prev, k.next = c.underway.prev, &c.underway
@@ -337,8 +338,7 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 		outcome.value, outcome.err = command(s, context.Background())
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
-		var none T
-		return none, Detached, ErrNoReply
+		return *new(T), Detached, ErrNoReply
 	default:
 		<-decided
 	}
