@@ -29,7 +29,7 @@ const (
 // Error is the failure of a command.
 type Error struct {
 	Class   Class
-	Code    string // the server's, such as READONLY, whoever noticed; "" if it has none
+	Code    string // the server's error code, such as READONLY; "" if there is none
 	Message string
 	Advice  string // what to do about it, if anything
 	Err     error  // the cause, if any

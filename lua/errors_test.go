@@ -224,7 +224,7 @@ func TestRefusedCachingIsClassifiedByItsReason(t *testing.T) {
 
 // Once rueidis has refreshed its map of the slots, it no longer sends a command whose slot has no
 // node: whether it notices or the server is a matter of chance.
-func TestSlotWithoutNodeIsTheSameErrorWhoeverNotices(t *testing.T) {
+func TestSlotWithoutNodeIsTheSameErrorFromRueidis(t *testing.T) {
 	e := requireError(t, lua.Classify(fmt.Errorf("lock: %w", rueidis.ErrNoSlot)),
 		lua.ClassTemporary, "CLUSTERDOWN")
 	require.Contains(t, e.Advice, "slot of this key")
