@@ -72,7 +72,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo test test-containers test-interop test-quick chaos random models compat lint fetch fmt bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo test test-costs test-containers test-interop test-quick chaos random models compat lint fetch fmt bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,12 @@ test: compiler ## run all tests under the race detector, with Redisson if there 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
 	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
 	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
+
+# The race detector allocates memory, and shuffles which goroutine runs next.
+test-costs: ## run the tests that are built without the race detector only
+	@files=$$(grep -rl '^//go:build !race' --include='*_test.go' .); \
+	names=$$(sed -n 's/^func \(Test[A-Za-z]*\)(.*/\1/p' $$files | paste -sd '|'); \
+	$(with-server) $(GO) test $(light) $(quick) $(TESTFLAGS) -run "^($$names)$$" $$(dirname $$files | sort -u)
 
 test-interop: compiler ## run the tests beside Redisson, in Java; builds it with Maven
 	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson

@@ -62,8 +62,7 @@ func PairedChannels(channel, client string) []string {
 	return []string{present, present + ":" + client}
 }
 
-// waiterChannel matches the channel of one waiter of a fair lock. No client registers for a lock
-// with such a name.
+// waiterChannel matches the channel of a fair lock's waiter. No client registers for such a name.
 var waiterChannel = regexp.MustCompile(
 	`:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:\d+$`)
 

@@ -59,9 +59,7 @@ func (m *Memory[K, V]) Remove(key K, value V) {
 }
 
 // Forget forgets all values of a key.
-func (m *Memory[K, V]) Forget(key K) {
-	m.forget(func(e entry[K, V]) bool { return e.key == key })
-}
+func (m *Memory[K, V]) Forget(key K) { m.forget(func(e entry[K, V]) bool { return e.key == key }) }
 
 func (m *Memory[K, V]) forget(matches func(entry[K, V]) bool) {
 	if m.size.Load() == 0 {

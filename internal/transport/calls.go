@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,9 +92,9 @@ const (
 	// Calls under way are checked every calmTick, and about every tick once a check has found one
 	// slower than slow. Processes that wake up more often take the processor from Redis.
 	tick, calmTick, slow = 2 * time.Millisecond, 200 * time.Millisecond, 20 * time.Millisecond
-	// crowd is how many commands may be under way before a caller yields to others that are ready:
-	// rueidis then writes their commands together. grpc-go's writer yields, too.
-	crowd = 32
+	// crowd is how many commands may be under way before rueidis is made to write several together.
+	// With fewer, Redis would be idle in between.
+	crowd = 16
 	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
 	grace = 10 * time.Millisecond
 )
@@ -129,6 +128,7 @@ type Call struct {
 	deadline time.Time     // a copy of limit that rueidis may read at any time
 	done     chan struct{} // closed when the call ends before the command
 	ended    atomic.Bool
+	crowded  atomic.Bool // it is one of more than crowd; a dial may read it at any time
 	phase    atomic.Uint32
 
 	prev, next *Call // guarded by calls.mu
@@ -158,6 +158,11 @@ func (k *Call) Err() error {
 func (k *Call) Done() <-chan struct{} {
 	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
 		return k.calls.closed
+	}
+	if k.crowded.Load() {
+		// rueidis has just woken its writer, which would be the next to run, with one command. A
+		// new goroutine takes that turn: callers that are ready to send then run before the writer.
+		go func() {}()
 	}
 	return k.done
 }
@@ -193,16 +198,13 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 		return nil
 	}
 	c.count++
-	crowded := c.count > crowd
+	k.crowded.Store(c.count > crowd)
 	k.prev, k.next = c.underway.prev, &c.underway
 	k.prev.next, k.next.prev = k, k
 	if c.sweepAt.IsZero() || k.limit.Before(c.sweepAt) {
 		c.setTimer(now, min(calmTick, k.limit.Sub(now)))
 	}
 	c.mu.Unlock()
-	if crowded {
-		runtime.Gosched()
-	}
 	return k
 }
 

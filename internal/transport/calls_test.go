@@ -38,7 +38,6 @@ func unlimited(t *testing.T) *wait.Budget {
 	return wait.NewBudget(t.Context(), nil, wait.Unlimited)
 }
 
-// detach is [Detach] of functions that capture what they need.
 // hang is a command that never gets a reply, and that rueidis gives up when its context ends.
 func hang(k *Call) error {
 	_ = k.Err() // as rueidis does first
