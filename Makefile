@@ -94,9 +94,9 @@ test-containers: compiler ## run the tests of fixtures and failovers with server
 	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 # The race detector allocates memory, and shuffles which goroutine runs next.
-test-costs: ## run the tests that are built without the race detector only
-	@files=$$(grep -rl '^//go:build !race' --include='*_test.go' .); \
-	names=$$(sed -n 's/^func \(Test[A-Za-z]*\)(.*/\1/p' $$files | paste -sd '|'); \
+test-costs: ## run only the tests that are built without the race detector
+	@files=$$(grep -rl '^//go:build.*!race' --include='*_test.go' .); \
+	names=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' $$files | paste -sd '|' -); \
 	$(with-server) $(GO) test $(light) $(quick) $(TESTFLAGS) -run "^($$names)$$" $$(dirname $$files | sort -u)
 
 test-interop: compiler ## run the tests beside Redisson, in Java; builds it with Maven

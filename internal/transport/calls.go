@@ -93,7 +93,7 @@ const (
 	// slower than slow. Processes that wake up more often take the processor from Redis.
 	tick, calmTick, slow = 2 * time.Millisecond, 200 * time.Millisecond, 20 * time.Millisecond
 	// crowd is how many commands may be under way before rueidis is made to write several together.
-	// With fewer, Redis would be idle in between.
+	// With fewer, Redis would be idle while they gather.
 	crowd = 16
 	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
 	grace = 10 * time.Millisecond
@@ -128,7 +128,7 @@ type Call struct {
 	deadline time.Time     // a copy of limit that rueidis may read at any time
 	done     chan struct{} // closed when the call ends before the command
 	ended    atomic.Bool
-	crowded  atomic.Bool // it is one of more than crowd; a dial may read it at any time
+	crowded  atomic.Bool // it began as one of more than crowd; a dial may read it later
 	phase    atomic.Uint32
 
 	prev, next *Call // guarded by calls.mu
@@ -160,8 +160,8 @@ func (k *Call) Done() <-chan struct{} {
 		return k.calls.closed
 	}
 	if k.crowded.Load() {
-		// rueidis has just woken its writer, which would be the next to run, with one command. A
-		// new goroutine takes that turn: callers that are ready to send then run before the writer.
+		// rueidis may just have woken its writer. It would run next, and write one command. A new
+		// goroutine takes that turn, so that callers that are ready to send run before the writer.
 		go func() {}()
 	}
 	return k.done

@@ -33,7 +33,7 @@ func (c countedConn) Write(b []byte) (int, error) {
 // Writing costs more than all else that a command costs here. The race detector shuffles which
 // goroutine runs next, and the commands are written together without our doing.
 func TestCommandsOfACrowdAreWrittenTogether(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a second one runs the writer early at times
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a second P runs the writer early at times
 	s := redistest.Start(t)
 	var writes atomic.Int64
 	client := s.Client(t, redistest.OneConnection, func(o *rueidis.ClientOption) {
@@ -65,9 +65,10 @@ func TestCommandsOfACrowdAreWrittenTogether(t *testing.T) {
 		return callers * cycles / float64(writes.Load()-before)
 	}
 	written() // workers send the first ones
+	const least = crowd / 2
 	best := 0.0
-	for try := 0; try < 10 && best < crowd/2; try++ {
+	for try := 0; try < 10 && best < least; try++ {
 		best = max(best, written())
 	}
-	require.Greater(t, best, crowd/2.0, "commands in a write")
+	require.GreaterOrEqual(t, best, float64(least), "commands in a write")
 }
