@@ -159,6 +159,13 @@ func (d *docker) resume() error {
 	}
 	_, err = d.provider.Client().ContainerUnpause(ctx, d.ctr.GetContainerID(),
 		client.ContainerUnpauseOptions{})
+	if err == nil {
+		return nil
+	}
+	// An engine that was slow to note a pause calls a container paused just after it was resumed.
+	if inspected, _ = d.ctr.Inspect(ctx); inspected != nil && !inspected.State.Paused {
+		return nil
+	}
 	return err
 }
 
