@@ -385,3 +385,17 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 		}
 	})
 }
+
+// A dial may derive a context from a call, whose goroutine reads the call when it is used again.
+func TestContextDerivedFromACallMayOutliveIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		for range 100 {
+			k := c.Begin(unlimited(t), time.Now())
+			_ = k.Err() // an earlier context may have made it look like a dial: a worker would send
+			_, cancel := context.WithCancel(k)
+			state, _ := k.End(nil)
+			require.Equal(t, Executed, state)
+			cancel()
+		}
+	})
+}
