@@ -1,6 +1,7 @@
 package multilock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
@@ -29,8 +31,8 @@ type attempt struct {
 // acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
 // the batch is held, it waits for its first part alone, and the next step tries the rest again.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
-	if l.invalid != nil {
-		return nil, l.wrap(l.invalid)
+	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, lease)); err != nil {
+		return nil, l.wrap(err)
 	}
 	if _, ok := owner.From(ctx); !ok {
 		ctx = rlock.WithOwner(ctx)
@@ -62,7 +64,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 
 // step acquires at least one part, and meanwhile extends the leases of the parts acquired before.
 func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
-	if len(at.acquired) > 0 && at.lease > rlock.Watchdog {
+	if len(at.acquired) > 0 && at.lease > 0 {
 		extendCtx, stop := context.WithCancel(context.Background())
 		var extending sync.WaitGroup
 		defer extending.Wait()
@@ -158,8 +160,8 @@ func (at *attempt) confirm(ctx context.Context) error {
 	wanted = wanted.Add(-watchdog.Drift(at.lease))
 	var late []*rlock.Hold
 	for i, h := range at.acquired[:at.lastStep] {
-		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > recent ||
-			at.lease != rlock.Watchdog && h.Deadline().Before(wanted) {
+		if at.lease < 0 && time.Since(at.since[i]) > recent ||
+			at.lease > 0 && h.Deadline().Before(wanted) {
 			late = append(late, h)
 		}
 	}

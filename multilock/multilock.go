@@ -94,10 +94,6 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // If the server of a lock acquired before hangs, TryLock may exceed wait: the last step and the
 // release of what was acquired each take up to Options.CommandTimeout.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
-	if wait < 0 {
-		err := hooks.Invalid("the wait %v is negative: use Lock to wait without limit", wait)
-		return nil, l.wrap(err)
-	}
 	return l.acquire(ctx, wait, lease)
 }
 

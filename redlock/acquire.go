@@ -29,10 +29,10 @@ type attempt struct {
 // acquire acquires the lock, or adds a level to what the owner in ctx holds.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rlock.Hold, err error) {
 	defer func() { err = l.wrap(err) }()
-	if l.invalid != nil {
-		return nil, l.invalid
+	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, lease)); err != nil {
+		return nil, err
 	}
-	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease == rlock.Watchdog}
+	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease < 0}
 	if at.lease, err = l.checkLease(lease); err != nil {
 		return nil, err
 	}
@@ -42,8 +42,6 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rloc
 		ctx = owner.With(ctx, token)
 	}
 	switch {
-	case limit < 0:
-		return nil, hooks.Invalid("the wait %v is negative: use Lock to wait without limit", limit)
 	case !at.waits:
 		limit = l.nodes[0].CommandTimeout()
 	case limit != wait.Unlimited:

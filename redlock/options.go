@@ -7,7 +7,6 @@ import (
 
 	"holdfast/internal/hooks"
 	"holdfast/lua"
-	"holdfast/rlock"
 	"holdfast/watchdog"
 )
 
@@ -62,7 +61,10 @@ func (l *Lock) WithOptions(o Options) *Lock {
 
 // checkLease returns the lease in whole milliseconds, as Redis counts it; an error if it is no use.
 func (l *Lock) checkLease(lease time.Duration) (time.Duration, error) {
-	if lease == rlock.Watchdog {
+	if err := hooks.CheckLease(lease); err != nil {
+		return 0, err
+	}
+	if lease < 0 {
 		lease = l.nodes[0].WatchdogLease()
 	}
 	whole := lease.Truncate(time.Millisecond)

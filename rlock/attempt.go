@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
@@ -44,11 +45,14 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit, lease time.Duratio
 	if l.invalid != nil {
 		return l.invalid
 	}
+	if err := hooks.CheckTimes(limit, lease); err != nil {
+		return err
+	}
 	c, r := l.client, &at.request
 	if r.lease, err = c.wholeLease(lease); err != nil {
 		return err
 	}
-	at.client, at.lock, at.renew = c, l, lease == Watchdog
+	at.client, at.lock, at.renew = c, l, lease < 0
 	r.grantLease, r.waits, r.window = r.lease, limit != NoWait, c.options.FairWindow
 	if at.renew {
 		r.grantLease = c.options.grantLease()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -86,7 +87,8 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
 //     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
 //     then undone in the background;
-//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and a lease under 3 ms.
+//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of 0, of
+//     [Forever] or under 3 ms.
 //
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
@@ -95,23 +97,23 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 }
 
 // TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
-// one attempt, which takes at most Options.CommandTimeout. A wait shorter than 10 ms counts as 10
-// ms, and a negative one is [ErrInvalid].
+// one attempt, which takes at most Options.CommandTimeout; with [Forever] it is Lock. A wait
+// shorter than 10 ms counts as 10 ms, and a negative one is [ErrInvalid].
 //
 // If another owner still holds the lock then, the error is a *[HeldError], which matches
 // [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
-	if wait < 0 {
-		return nil, invalid("the wait %v is negative: use Lock to wait without limit", wait)
-	}
 	return l.acquire(ctx, wait, lease)
 }
 
 // wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too
 // short to be used. For [Watchdog] it returns the watchdog's lease.
 func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {
-	if lease == Watchdog {
+	if err := hooks.CheckLease(lease); err != nil {
+		return 0, err
+	}
+	if lease < 0 {
 		lease = c.options.WatchdogLease
 	}
 	whole := lease.Truncate(time.Millisecond)

@@ -4,13 +4,18 @@ import (
 	"cmp"
 	"log/slog"
 	"time"
+
+	"holdfast/internal/wait"
 )
 
 const (
-	// NoWait makes TryLock try once, without waiting.
+	// NoWait is a wait: TryLock tries once.
 	NoWait time.Duration = 0
-	// Watchdog selects the lease Options.WatchdogLease, renewed until the hold is released.
-	Watchdog time.Duration = 0
+	// Forever is a wait: TryLock waits until its context ends, as Lock does.
+	Forever time.Duration = wait.Unlimited
+	// Watchdog is a lease: Options.WatchdogLease, renewed until the hold is released. Any negative
+	// lease means the same, as in Redisson. A lease of 0 is [ErrInvalid].
+	Watchdog time.Duration = -1
 )
 
 // PubSubMode selects how unlock messages travel on a cluster. Elsewhere PUBLISH is used.

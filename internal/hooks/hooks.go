@@ -39,6 +39,33 @@ func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
+// CheckTimes returns an [ErrInvalid] if a wait or a lease can never work. It says which argument the
+// caller probably meant: the constants of package rlock have values that make a swap visible.
+func CheckTimes(limit, lease time.Duration) error {
+	switch {
+	case limit < 0 && lease == 0:
+		return Invalid("the wait %v and the lease 0 seem to be swapped: "+
+			"want TryLock(ctx, rlock.NoWait, rlock.Watchdog)", limit)
+	case limit < 0:
+		return Invalid("the wait %v is negative: want a time, rlock.NoWait or rlock.Forever "+
+			"(rlock.Watchdog is a lease, the argument after it)", limit)
+	}
+	return CheckLease(lease)
+}
+
+// CheckLease returns an [ErrInvalid] if a lease can never work, whatever the lock.
+func CheckLease(lease time.Duration) error {
+	switch lease {
+	case 0:
+		return Invalid("the lease is 0: want a time, or rlock.Watchdog, which renews the lock until " +
+			"it is released (rlock.NoWait is a wait, the argument before it)")
+	case wait.Unlimited:
+		return Invalid("the lease is rlock.Forever, which is a wait: want a time, or " +
+			"rlock.Watchdog, which renews the lock until it is released")
+	}
+	return nil
+}
+
 // Identity tells locks apart. Locks with equal identities are one lock.
 type Identity struct {
 	Batch

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Token is an owner, unique within this process.
+// Token is an owner, unique within this process; 0 is none.
 type Token uint64
 
 var tokens atomic.Uint64
@@ -14,13 +14,45 @@ var tokens atomic.Uint64
 // New returns a new owner.
 func New() Token { return Token(tokens.Add(1)) }
 
+// Carrier is what a context carries: the owner, and how it came to the caller. It does not change
+// once a context carries it.
+type Carrier struct {
+	Token Token
+	// Root identifies a carrier that is not of a hold's context; 0 for others. What was acquired
+	// with it directly is held by everybody who has it.
+	Root uint64
+	// Outer is the carrier in the context that this one was derived from; nil if there is none.
+	Outer *Carrier
+	// Level is what the hold stands for whose context carries it; nil if it is a root.
+	Level any
+}
+
 type key struct{}
 
-// With returns a context that carries an owner.
-func With(ctx context.Context, t Token) context.Context { return context.WithValue(ctx, key{}, t) }
+// Carry returns a context with a carrier.
+func Carry(ctx context.Context, c *Carrier) context.Context {
+	return context.WithValue(ctx, key{}, c)
+}
+
+// Of returns the carrier in ctx; nil if there is none.
+func Of(ctx context.Context) *Carrier {
+	c, _ := ctx.Value(key{}).(*Carrier)
+	return c
+}
+
+// With returns a context in which t replaces the owner. With 0 it has no owner.
+func With(ctx context.Context, t Token) context.Context {
+	c := &Carrier{Token: t}
+	if t != 0 {
+		c.Root, c.Outer = uint64(New()), Of(ctx)
+	}
+	return Carry(ctx, c)
+}
 
 // From returns the owner in ctx; named is false if it has none.
 func From(ctx context.Context) (t Token, named bool) {
-	t, named = ctx.Value(key{}).(Token)
-	return t, named
+	if c := Of(ctx); c != nil {
+		t = c.Token
+	}
+	return t, t != 0
 }
