@@ -34,13 +34,13 @@ type acquisition struct {
 	// and that Redis may have given without a reply. Guarded by mu; 0 if there is none.
 	longestLease time.Duration
 
-	levels []*Hold // guarded by mu; not released yet, outermost first
-	state  state   // guarded by mu
-	reason error   // guarded by mu; why the acquisition ended; nil if it has not
+	levels []*level // guarded by mu; not released yet, outermost first
+	state  state    // guarded by mu
+	reason error    // guarded by mu; why the acquisition ended; nil if it has not
 
 	// Preallocated for the usual case, so that an acquisition is one allocation.
-	outermost Hold
-	level1    [1]*Hold
+	outermost level
+	level1    [1]*level
 	home      lockSession
 }
 
@@ -57,8 +57,8 @@ func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.mod
 // begin registers with the watchdog once Redis has given the lock, and returns the first level.
 func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
 	c, level := a.client, &a.outermost
-	level.acquisition, level.parent, level.owner, level.renew = a, ctx, a.token, renew
 	a.levels = append(a.level1[:0], level)
+	hold := a.newHold(ctx, level, renew)
 	if renew {
 		a.MayLast(c.options.WatchdogLease)
 	}
@@ -67,12 +67,20 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	c.losses.Forget(a.key())
 	addTo(a.session, a)
 	c.watchdog.Add(&a.lease, deadline, renew)
-	return level
+	return hold
+}
+
+// newHold returns the hold of a new level.
+func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
+	h := &Hold{level: l, parent: ctx}
+	l.acquisition, l.owner, l.renew = a, a.token, renew
+	return h
 }
 
 // push adds a level that Redis already has.
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
-	level := &Hold{acquisition: a, parent: ctx, owner: a.token, renew: renew}
+	level := new(level)
+	hold := a.newHold(ctx, level, renew)
 	a.mu.Lock()
 	ended, empty, closing := a.state != active, len(a.levels) == 0, a.client.isClosing()
 	if !ended && !empty && !closing {
@@ -94,7 +102,7 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 	if renew {
 		a.SetRenew(true)
 	}
-	return level, nil
+	return hold, nil
 }
 
 // depth returns the number of levels; 0 once the acquisition has ended.
@@ -106,7 +114,7 @@ func (a *acquisition) depth() int {
 
 // beginInnermost begins the release of the innermost level whose release has not begun, and returns
 // it; nil if there is none. Concurrent callers get different levels.
-func (a *acquisition) beginInnermost() *Hold {
+func (a *acquisition) beginInnermost() *level {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, level := range slices.Backward(a.levels) {
@@ -151,7 +159,7 @@ func (a *acquisition) end(e event, reason error) bool {
 func (a *acquisition) conclude() error {
 	a.mu.Lock()
 	reason := a.reason
-	var few [4]*Hold // usually enough, and on the stack
+	var few [4]*level // usually enough, and on the stack
 	levels := append(few[:0], a.levels...)
 	a.mu.Unlock()
 	if reason == nil {

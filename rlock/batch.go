@@ -156,9 +156,9 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 		return holds, nil
 	}
 	for _, h := range holds {
-		h.beginRelease()
-		a := h.acquisition.(*acquisition)
-		if a.remove(h) == 0 {
+		h.level.beginRelease()
+		a := h.level.acquisition.(*acquisition)
+		if a.remove(h.level) == 0 {
 			a.Drop()
 			bt.client.cleaner.add(a.cleanup())
 		}

@@ -21,7 +21,7 @@ type partRelease struct {
 // returns one error for each.
 func releaseBatch(holds []*Hold) []error {
 	errs := make([]error, len(holds))
-	c := holds[0].acquisition.(*acquisition).client
+	c := holds[0].level.acquisition.(*acquisition).client
 	b := wait.NewBudget(context.Background(), nil, c.options.CommandTimeout)
 	defer b.Stop()
 	releases := make([]partRelease, 0, len(holds))
@@ -29,12 +29,12 @@ func releaseBatch(holds []*Hold) []error {
 	// come last: no session stays locked while this call is blocked on another.
 	var busy []int
 	for i, h := range holds {
-		a := h.acquisition.(*acquisition)
-		if !h.beginRelease() {
+		a := h.level.acquisition.(*acquisition)
+		if !h.level.beginRelease() {
 			errs[i] = ofEnded(ErrReleased)
 		} else if !a.session.TryLock() {
 			busy = append(busy, i)
-		} else if left, err := a.releaseLevel(h); err == nil {
+		} else if left, err := a.releaseLevel(h.level); err == nil {
 			releases = append(releases, partRelease{a, left, &errs[i]})
 		} else {
 			errs[i] = err
@@ -52,7 +52,7 @@ func releaseBatch(holds []*Hold) []error {
 	}
 	var blocked sync.WaitGroup
 	for _, i := range busy {
-		blocked.Go(func() { errs[i] = holds[i].acquisition.Release(holds[i]) })
+		blocked.Go(func() { errs[i] = holds[i].level.acquisition.Release(holds[i]) })
 	}
 	blocked.Wait()
 	for i, h := range holds {

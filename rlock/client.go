@@ -40,6 +40,7 @@ type Client struct {
 	releasing sync.Map // owners with a release under way: a late grant message for one is ignored
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
+	names     sync.Pool // of *[]string: names for owners that are not used yet
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once

@@ -4,30 +4,23 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"holdfast/internal/owner"
 )
 
 // Hold is one level of one acquisition. Lock and TryLock return it, and it is to be released once.
-// All methods are safe for concurrent use. A Hold must not be copied.
+// All methods are safe for concurrent use. A Hold must not be copied. A nil *Hold, as beside an
+// error, is no hold: its methods return [ErrNotHeld] and zero values, and its context has ended.
+//
+// Never drop a Hold. If nobody can reach it or its context any more, its lock cannot be released:
+// that is logged when the garbage collector notices, and it is not renewed from then on.
 type Hold struct {
-	acquisition Acquisition
-	parent      context.Context // the caller's
-	owner       owner.Token     // carried by the context of the hold
-	renew       bool            // this level asked for the watchdog
+	level  *level
+	parent context.Context // the caller's
 
-	unlocked atomic.Bool // Unlock was called
-	ending   sync.Mutex  // held while the hold ends, so that a second end waits for the first
-
-	// The channel and the context are made on demand.
-	mu        sync.Mutex
-	ended     error                   // guarded by mu
-	done      chan struct{}           // guarded by mu
-	ctx       context.Context         // guarded by mu
-	cancel    context.CancelCauseFunc // guarded by mu
-	callbacks []func(error)           // guarded by mu
+	mu  sync.Mutex
+	ctx context.Context // made on demand; guarded by mu
 }
 
 // Acquisition is one owner's lock from the first level to the last, behind its [Hold] values.
@@ -59,16 +52,44 @@ func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason erro
 	if !named {
 		token = owner.New()
 	}
-	h = &Hold{acquisition: of, parent: ctx, owner: token}
-	return h, h.end
+	l := &level{acquisition: of, owner: token}
+	return &Hold{level: l, parent: ctx}, l.end
+}
+
+// noHold stands for a nil *Hold.
+var noHold = func() *Hold {
+	h, end := NewHold(context.Background(), nothing{})
+	end(errNilHold)
+	h.level.beginRelease()
+	return h
+}()
+
+var errNilHold = fmt.Errorf("%w: the hold is nil, because the lock was not acquired", ErrNotHeld)
+
+// nothing is the acquisition of a nil hold.
+type nothing struct{}
+
+func (nothing) Name() string                                { return "" }
+func (nothing) Owner() string                               { return "" }
+func (nothing) Token() int64                                { return 0 }
+func (nothing) Deadline() time.Time                         { return time.Time{} }
+func (nothing) Extend(context.Context, time.Duration) error { return errNilHold }
+func (nothing) Release(*Hold) error                         { return errNilHold }
+
+// of returns what the hold stands for.
+func (h *Hold) of() *level {
+	if h == nil {
+		h = noHold
+	}
+	return h.level
 }
 
 // Name returns the name of the lock.
-func (h *Hold) Name() string { return h.acquisition.Name() }
+func (h *Hold) Name() string { return h.of().acquisition.Name() }
 
 // Owner returns the owner's name in Redis, as other clients see it: "<client id>:<number>". All
 // levels of an acquisition have the same one; the owner's next acquisition has another.
-func (h *Hold) Owner() string { return h.acquisition.Owner() }
+func (h *Hold) Owner() string { return h.of().acquisition.Owner() }
 
 // Token returns the fencing token: the number of this acquisition of a fenced lock
 // ([Client.NewFencedLock]). It is larger than that of any earlier acquisition, by whatever client,
@@ -78,51 +99,47 @@ func (h *Hold) Owner() string { return h.acquisition.Owner() }
 // Pass it to the resource that the lock guards with each write, and have the resource refuse a
 // token that is smaller than the largest it has seen. Then a holder that was stopped and does not
 // know yet that its lease is over does no harm.
-func (h *Hold) Token() int64 { return h.acquisition.Token() }
+func (h *Hold) Token() int64 { return h.of().acquisition.Token() }
 
 // Context returns the context for the work under the lock. It derives from the context given to
 // Lock or TryLock, and carries the owner, so that a lock acquired with it re-enters. It ends when
 // the hold ends: with the cause [ErrLost] (a *[LostError]) at the instant from which the lock
 // cannot be trusted, [ErrReleased] after Unlock, or [ErrClosed].
 func (h *Hold) Context() context.Context {
+	if h == nil {
+		h = noHold
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx == nil {
-		if a, ok := h.acquisition.(*acquisition); ok {
-			a.session.Enter() // from now on callers may have its owner
-		}
-		h.ctx, h.cancel = context.WithCancelCause(owner.With(h.parent, h.owner))
-		if h.ended != nil {
-			h.cancel(h.ended)
-		}
+		h.ctx = h.newContext()
 	}
 	return h.ctx
 }
 
-// Done returns a channel that is closed when the hold has ended; Err then returns the reason.
-// Unlike Context it does not end with the caller's context: a lock is held until it is released.
-func (h *Hold) Done() <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.done == nil {
-		h.done = make(chan struct{})
-		if h.ended != nil {
-			close(h.done)
-		}
+// newContext makes the context of the hold. The caller's context may last long and has only the
+// inner one, so that the outer one keeps the hold from being collected just while callers have it.
+func (h *Hold) newContext() context.Context {
+	l := h.level
+	if a, ok := l.acquisition.(*acquisition); ok {
+		a.session.Enter() // from now on callers may have its owner
 	}
-	return h.done
+	inner, cancel := context.WithCancelCause(h.parent)
+	l.cancelAtEnd(cancel)
+	return owner.Carry(inner,
+		&owner.Carrier{Token: l.owner, Outer: owner.Of(h.parent), Hold: h})
 }
 
+// Done returns a channel that is closed when the hold has ended; Err then returns the reason.
+// Unlike Context it does not end with the caller's context: a lock is held until it is released.
+func (h *Hold) Done() <-chan struct{} { return h.of().doneChannel() }
+
 // Err returns why the hold ended: [ErrLost], [ErrReleased] or [ErrClosed]; nil if it has not.
-func (h *Hold) Err() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.ended
-}
+func (h *Hold) Err() error { return h.of().err() }
 
 // Deadline returns the instant until which the lock can be trusted, on the monotonic clock of this
 // process. Each renewal by the watchdog moves it. Package watchdog documents how it is computed.
-func (h *Hold) Deadline() time.Time { return h.acquisition.Deadline() }
+func (h *Hold) Deadline() time.Time { return h.of().acquisition.Deadline() }
 
 // Valid reports whether the lock can be trusted at this instant. It reads the clock itself. Code
 // that may have been stopped for long (a paused process, a long garbage collection) should ask
@@ -149,11 +166,12 @@ func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) 
 //   - [ErrInvalid] for a lease of less than 3 ms.
 func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
 	defer wrap(&err, h.Name())
-	if err := h.Err(); err != nil {
-		h.end(err) // returns when the hold has ended everywhere
+	l := h.of()
+	if err := l.err(); err != nil {
+		l.end(err) // returns when the hold has ended everywhere
 		return ofEnded(err)
 	}
-	return h.acquisition.Extend(ctx, lease)
+	return l.acquisition.Extend(ctx, lease)
 }
 
 // ofEnded returns the error of a call on a hold that has ended.
@@ -180,53 +198,12 @@ func ofEnded(reason error) error {
 //     when its lease ends.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
-	if !h.beginRelease() {
+	l := h.of()
+	if !l.beginRelease() {
+		if h == nil {
+			return errNilHold
+		}
 		return ofEnded(ErrReleased)
 	}
-	return h.acquisition.Release(h)
-}
-
-// beginRelease begins the release of the hold, and reports whether it was the first to do so.
-func (h *Hold) beginRelease() bool { return h.unlocked.CompareAndSwap(false, true) }
-
-// end ends the hold for a reason, unless it has ended. When it returns, the hold and its context
-// have ended, even if another call is ending them: a caller that is told of a loss must find it
-// everywhere. The caller must hold no mutex: end runs callers' code, on contexts that they derived.
-func (h *Hold) end(reason error) {
-	if reason == nil {
-		reason = ErrReleased
-	}
-	h.ending.Lock()
-	defer h.ending.Unlock()
-	h.mu.Lock()
-	if h.ended != nil {
-		h.mu.Unlock()
-		return
-	}
-	h.ended = reason
-	if h.done != nil {
-		close(h.done)
-	}
-	cancel, callbacks := h.cancel, h.callbacks
-	h.callbacks = nil
-	h.mu.Unlock()
-	for _, f := range callbacks {
-		f(reason)
-	}
-	if cancel != nil {
-		cancel(reason)
-	}
-}
-
-// onEnd calls f when the hold ends, before its context does; at once if it has. f must not block.
-func (h *Hold) onEnd(f func(reason error)) {
-	h.mu.Lock()
-	ended := h.ended
-	if ended == nil {
-		h.callbacks = append(h.callbacks, f)
-	}
-	h.mu.Unlock()
-	if ended != nil {
-		f(ended)
-	}
+	return l.acquisition.Release(h)
 }

@@ -5,10 +5,10 @@ import "holdfast/internal/hooks"
 // The parts of this package that multilock and redlock use.
 func init() {
 	hooks.Set(hooks.Hooks[*Lock, *Hold]{
-		OnEnd: (*Hold).onEnd,
+		OnEnd: func(h *Hold, f func(error)) { h.level.onEnd(f) },
 		// The closing of its client may be why a hold has ended.
 		IsClosing: func(h *Hold) bool {
-			a, ours := h.acquisition.(*acquisition)
+			a, ours := h.level.acquisition.(*acquisition)
 			return ours && a.client.isClosing()
 		},
 		TryBatch:     tryBatch,

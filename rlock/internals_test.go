@@ -35,8 +35,8 @@ func TestPauseIsNeverZeroAndNeverLongerThanFiveSeconds(t *testing.T) {
 }
 
 func TestConcurrentCallsForTheInnermostLevelGetOneEach(t *testing.T) {
-	outer, inner := new(Hold), new(Hold)
-	a := &acquisition{levels: []*Hold{outer, inner}}
+	outer, inner := new(level), new(level)
+	a := &acquisition{levels: []*level{outer, inner}}
 	require.Same(t, inner, a.beginInnermost())
 	require.Same(t, outer, a.beginInnermost())
 	require.Nil(t, a.beginInnermost())

@@ -138,7 +138,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	}
 	if a := l.heldBy(token); a != nil {
 		if level := a.beginInnermost(); level != nil {
-			return a.Release(level)
+			return a.release(level)
 		}
 	}
 	if err := l.client.unlockLost(lossKey{l.key(token), l.mode}); err != nil {

@@ -7,19 +7,70 @@ import (
 	"holdfast/internal/owner"
 )
 
-// WithOwner returns a context with a new owner. A caller that acquires a lock with it, or with a
-// context derived from it, may acquire that lock again while holding it. A hold's own context
+// WithOwner returns a context with a new owner, which replaces one that is there: a lock that the
+// replaced owner holds is then held by another. A caller that acquires a lock with the context, or
+// with one derived from it, may acquire that lock again while holding it. A hold's own context
 // carries its owner already; WithOwner is needed only where the context of the hold does not reach,
 // as in code ported from Java.
 //
-// Goroutines that share an owner do not exclude each other. Give each its own, or none: then each
-// acquisition gets a new one, nested calls do not re-enter, and exclusion always holds.
+// Goroutines that share an owner do not exclude each other: both get in. Give each request and each
+// goroutine its own owner, or none: then each acquisition gets a new one, nested calls do not
+// re-enter, and exclusion always holds. See [Detached].
 func WithOwner(ctx context.Context) context.Context { return owner.With(ctx, owner.New()) }
+
+// EnsureOwner returns ctx if it carries an owner, and else what [WithOwner] returns. It is for code
+// that may run inside a section of its caller, such as a middleware.
+func EnsureOwner(ctx context.Context) context.Context {
+	if HasOwner(ctx) {
+		return ctx
+	}
+	return WithOwner(ctx)
+}
+
+// HasOwner reports whether ctx carries an owner: that of a hold's context or of [WithOwner].
+func HasOwner(ctx context.Context) bool {
+	_, named := owner.From(ctx)
+	return named
+}
+
+// Detached returns ctx without its owner, with its values, deadline and cancellation. Give it to a
+// goroutine that is started inside a section and acquires locks itself: it is then kept out of what
+// others hold, as everybody is, including the locks of the caller's owner.
+func Detached(ctx context.Context) context.Context { return owner.With(ctx, 0) }
+
+// namesAtOnce is the number of owners' names that are made together, to save memory allocations.
+const namesAtOnce = 32
 
 // newOwner returns a new name for an acquisition in Redis, even for the same owner. A release that
 // was given up may still be delivered later, by a connection thought dead. It must then find
 // nothing, or it would free the lock under a later holder.
 func (c *Client) newOwner() string {
-	name := append(append(make([]byte, 0, 64), c.id...), ':')
-	return string(strconv.AppendUint(name, uint64(owner.New()), 10))
+	names, _ := c.names.Get().(*[]string)
+	if names == nil {
+		names = new([]string)
+	}
+	if len(*names) == 0 {
+		*names = c.newOwners()
+	}
+	name := (*names)[0]
+	*names = (*names)[1:]
+	c.names.Put(names)
+	return name
+}
+
+// newOwners returns new names, which share their memory.
+func (c *Client) newOwners() []string {
+	text := make([]byte, 0, namesAtOnce*64)
+	var ends [namesAtOnce]int
+	for i := range ends {
+		text = append(append(text, c.id...), ':')
+		text = strconv.AppendUint(text, uint64(owner.New()), 10)
+		ends[i] = len(text)
+	}
+	all, begin := string(text), 0
+	names := make([]string, namesAtOnce)
+	for i, end := range ends {
+		names[i], begin = all[begin:end], end
+	}
+	return names
 }

@@ -14,8 +14,11 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level whose release the caller has begun. The level ends even with an error.
-func (a *acquisition) Release(level *Hold) error {
+// Release implements [Acquisition].
+func (a *acquisition) Release(h *Hold) error { return a.release(h.level) }
+
+// release releases a level whose release the caller has begun. The level ends even with an error.
+func (a *acquisition) release(level *level) error {
 	b := wait.NewBudget(context.Background(), nil, a.client.options.CommandTimeout)
 	defer b.Stop()
 	locked := a.session.Lock(b)
@@ -51,11 +54,11 @@ func (a *acquisition) releaseWhole() error {
 		a.remove(level)
 		level = outer
 	}
-	return a.Release(level)
+	return a.release(level)
 }
 
 // releaseLevel ends a level in this process, and returns how many are left, or how it was lost.
-func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
+func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 	c := a.client
 	err = a.lostError()
 	if err == nil && time.Until(a.lease.Deadline()) <= 0 {
@@ -88,15 +91,15 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 }
 
 // remove ends a level as released, and returns how many are left.
-func (a *acquisition) remove(level *Hold) (left int) {
+func (a *acquisition) remove(l *level) (left int) {
 	a.mu.Lock()
-	a.levels = slices.DeleteFunc(a.levels, func(h *Hold) bool { return h == level })
+	a.levels = slices.DeleteFunc(a.levels, func(other *level) bool { return other == l })
 	if left = len(a.levels); left > 0 { // with mu held: a level that is added after may renew
-		renew := slices.ContainsFunc(a.levels, func(h *Hold) bool { return h.renew })
+		renew := slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
 		a.client.watchdog.SetRenew(&a.lease, renew)
 	}
 	a.mu.Unlock()
-	level.end(ErrReleased)
+	l.end(ErrReleased)
 	return left
 }
 

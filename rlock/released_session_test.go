@@ -40,8 +40,8 @@ func TestNoLevelIsAddedWhileTheLastOneIsReleased(t *testing.T) {
 		m := newModelAcquisition(
 			func() (lua.Released, error) { return lua.Released{Held: true}, nil })
 		defer m.close()
-		require.True(t, m.holds[0].beginRelease())
-		require.Zero(t, m.a.remove(m.holds[0]))
+		require.True(t, m.holds[0].level.beginRelease())
+		require.Zero(t, m.a.remove(m.holds[0].level))
 		_, err := m.a.push(t.Context(), m.a.Deadline(), false)
 		require.ErrorIs(t, err, ErrReleased)
 		require.Nil(t, held(m.a.session, m.a.lock.mode))

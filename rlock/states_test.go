@@ -124,7 +124,7 @@ func TestLockLostWhileItsLastLevelEndsIsLost(t *testing.T) {
 			func() (lua.Released, error) { return lua.Released{Held: true}, nil })
 		defer m.close()
 		m.a.registered = true
-		m.holds[0].onEnd(func(error) { m.a.lose(watchdog.ErrExpired) })
+		m.holds[0].level.onEnd(func(error) { m.a.lose(watchdog.ErrExpired) })
 		require.ErrorIs(t, m.holds[0].Unlock(t.Context()), ErrLost)
 		require.Equal(t, lost, m.state())
 		require.Empty(t, m.client.losses.Of(m.a.key()), "the loss was told")

@@ -16,7 +16,7 @@ func TestValidReadsTheClockItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watchdog.New(watchdog.Options{Lease: time.Minute, Renew: (&Client{}).renew})
 		h := &acquisition{}
-		level := &Hold{acquisition: h}
+		level := &Hold{level: &level{acquisition: h}}
 		w.Add(&h.lease, time.Now().Add(time.Second), false)
 		w.Close()
 		time.Sleep(time.Second - time.Nanosecond)

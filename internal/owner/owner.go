@@ -23,8 +23,8 @@ type Carrier struct {
 	Root uint64
 	// Outer is the carrier in the context that this one was derived from; nil if there is none.
 	Outer *Carrier
-	// Level is what the hold stands for whose context carries it; nil if it is a root.
-	Level any
+	// Hold is the hold whose context carries it; nil if it is a root.
+	Hold any
 }
 
 type key struct{}

@@ -1,0 +1,106 @@
+package rlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"holdfast/internal/owner"
+)
+
+// level is what a [Hold] stands for. It is apart from the Hold, because this package keeps it until
+// it is released: a Hold that no caller can reach any more is found in dropped.go.
+type level struct {
+	acquisition Acquisition
+	owner       owner.Token // carried by the context of the hold
+	renew       bool        // it asked for the watchdog
+
+	hold *Hold // until a renewal begins to watch it; guarded by the acquisition's mu
+
+	unlocked atomic.Bool // its release has begun
+	ending   sync.Mutex  // held while the level ends, so that a second end waits for the first
+
+	mu        sync.Mutex
+	ended     error                   // guarded by mu
+	done      chan struct{}           // made on demand; guarded by mu
+	cancel    context.CancelCauseFunc // of the hold's context; guarded by mu
+	callbacks []func(error)           // guarded by mu
+}
+
+// err returns why the level ended; nil if it has not.
+func (l *level) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+// doneChannel returns the channel that is closed when the level has ended.
+func (l *level) doneChannel() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.ended != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
+
+// cancelAtEnd calls cancel with the reason when the level ends; at once if it has.
+func (l *level) cancelAtEnd(cancel context.CancelCauseFunc) {
+	l.mu.Lock()
+	l.cancel = cancel
+	ended := l.ended
+	l.mu.Unlock()
+	if ended != nil {
+		cancel(ended)
+	}
+}
+
+// beginRelease begins the release of the level, and reports whether it was the first to do so.
+func (l *level) beginRelease() bool { return l.unlocked.CompareAndSwap(false, true) }
+
+// end ends the level for a reason, unless it has ended. When it returns, the level and the hold's
+// context have ended, even if another call is ending them: a caller that is told of a loss must
+// find it everywhere. The caller must hold no mutex: end runs callers' code, on contexts that they
+// derived.
+func (l *level) end(reason error) {
+	if reason == nil {
+		reason = ErrReleased
+	}
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	l.mu.Lock()
+	if l.ended != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.ended = reason
+	if l.done != nil {
+		close(l.done)
+	}
+	cancel, callbacks := l.cancel, l.callbacks
+	l.callbacks = nil
+	l.mu.Unlock()
+	for _, f := range callbacks {
+		f(reason)
+	}
+	if cancel != nil {
+		cancel(reason)
+	}
+}
+
+// onEnd calls f when the level ends, before the hold's context does; at once if it has. f must not
+// block.
+func (l *level) onEnd(f func(reason error)) {
+	l.mu.Lock()
+	ended := l.ended
+	if ended == nil {
+		l.callbacks = append(l.callbacks, f)
+	}
+	l.mu.Unlock()
+	if ended != nil {
+		f(ended)
+	}
+}
