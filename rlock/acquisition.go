@@ -34,6 +34,9 @@ type acquisition struct {
 	// and that Redis may have given without a reply. Guarded by mu; 0 if there is none.
 	longestLease time.Duration
 
+	began time.Time // set with Options.MaxHold only
+	age   age       // guarded by mu
+
 	levels []*level // guarded by mu; not released yet, outermost first
 	state  state    // guarded by mu
 	reason error    // guarded by mu; why the acquisition ended; nil if it has not
@@ -62,6 +65,9 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	if renew {
 		a.MayLast(c.options.WatchdogLease)
 	}
+	if c.options.MaxHold > 0 {
+		a.began = time.Now()
+	}
 	a.lease.Group, a.lease.Value = c.transport.Node(a.lock.name), a
 	a.lease.OnLost = func(l *watchdog.Lease, reason error) { l.Value.(*acquisition).lose(reason) }
 	c.losses.Forget(a.key())
@@ -73,7 +79,10 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 // newHold returns the hold of a new level.
 func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 	h := &Hold{level: l, parent: ctx}
-	l.acquisition, l.owner, l.renew = a, a.token, renew
+	l.acquisition, l.owner, l.renew, l.site = a, a.token, renew, a.client.here()
+	if renew {
+		l.hold = h
+	}
 	return h
 }
 

@@ -11,7 +11,10 @@ import (
 
 // NewLock returns the reentrant lock called name. It sends nothing. The first use refuses an
 // impossible name: the empty one and, on a cluster, one whose keys would be in different slots.
-func (c *Client) NewLock(name string) *Lock {
+func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(name)) }
+
+// lockOf returns the reentrant lock with a name in Redis.
+func (c *Client) lockOf(name string) *Lock {
 	return c.newLock(name, traits{family: "lock", handsOver: true, batched: true,
 		inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
 }

@@ -36,6 +36,7 @@ import (
 // By Redisson's rule for names, "x" and "{x}" share a queue although they are two locks: a waiter
 // for one keeps all others from the other. Use one; a client that acquires both logs a warning.
 func (c *Client) NewFairLock(name string) *Lock {
+	name = c.options.mapped(name)
 	return c.newLock(name, traits{family: "fair", queueKey: lua.QueueKey(name),
 		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair}, fair{exclusive{client: c, name: name}})
 }

@@ -31,9 +31,9 @@ func (c *Client) granted(channel, message string) {
 	if _, releases := c.releasing.Load(g.Owner); releases {
 		return
 	}
-	lock := c.NewLock(g.Lock)
+	lock := c.lockOf(g.Lock)
 	if g.Fence != 0 {
-		lock = c.NewFencedLock(g.Lock) // its release can grant the next waiter a token
+		lock = c.fencedOf(g.Lock) // its release can grant the next waiter a token
 	}
 	c.cleaner.add(cleanup{lock: lock, request: request{owner: g.Owner, streak: streak},
 		until: time.Now().Add(longestGrant)})

@@ -13,9 +13,10 @@ import (
 type level struct {
 	acquisition Acquisition
 	owner       owner.Token // carried by the context of the hold
-	renew       bool        // it asked for the watchdog
+	renew       bool        // it asks for the watchdog; guarded by the acquisition's mu
+	site        callSite    // nil unless an option asks for it
+	hold        *Hold       // until it is watched; guarded by the acquisition's mu
 
-	hold *Hold // until a renewal begins to watch it; guarded by the acquisition's mu
 
 	unlocked atomic.Bool // its release has begun
 	ending   sync.Mutex  // held while the level ends, so that a second end waits for the first

@@ -14,6 +14,7 @@ var ErrReentry = errors.New("the owner holds this lock, which is not reentrant")
 // Redisson's non-reentrant lock, and excludes the other locks under its name. For impossible names
 // see [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
+	name = c.options.mapped(name)
 	// The script is that of the plain lock: a second attempt of an owner is detected in this
 	// process, and a retried request must find what it has acquired.
 	return c.newLock(name, traits{family: "nonreentrant", handsOver: true, inspect: lua.Inspect,

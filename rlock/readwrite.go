@@ -23,6 +23,7 @@ type ReadWriteLock struct{ read, write *Lock }
 // [Client.NewLock]. A name of a read-write lock should not be used for a lock of another kind: they
 // exclude each other, but do not always wake each other.
 func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
+	name = c.options.mapped(name)
 	pair := readWrite{client: c, name: name}
 	if c.options.WriterPreference == PreferWriters {
 		pair.bound = c.options.WatchdogLease

@@ -94,9 +94,8 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 func (a *acquisition) remove(l *level) (left int) {
 	a.mu.Lock()
 	a.levels = slices.DeleteFunc(a.levels, func(other *level) bool { return other == l })
-	if left = len(a.levels); left > 0 { // with mu held: a level that is added after may renew
-		renew := slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
-		a.client.watchdog.SetRenew(&a.lease, renew)
+	if left = len(a.levels); left > 0 {
+		a.renewForLevels()
 	}
 	a.mu.Unlock()
 	l.end(ErrReleased)

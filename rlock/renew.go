@@ -33,6 +33,11 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	commands, outcomes := make(map[command][]renewal), make([]watchdog.Outcome, len(leases))
 	for i, l := range leases {
 		a := l.Value.(*acquisition)
+		a.watch()
+		if !a.mayRenew() {
+			outcomes[i] = watchdog.Stopped
+			continue
+		}
 		by := command{c.transport.Slot(a.lock.name), a.lock.mode}
 		commands[by] = append(commands[by], renewal{a, &outcomes[i]})
 	}

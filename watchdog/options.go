@@ -13,6 +13,7 @@ const (
 	Unknown Outcome = iota // the lease may or may not have been renewed
 	Held                   // the owner still held the lease, and it was renewed
 	Gone                   // the owner does not hold the lease any more
+	Stopped                // it was not renewed, on purpose, and will not be: see SetRenew
 )
 
 // RenewFunc renews leases, all of one group, for [Options].Lease each, and returns the outcome for

@@ -102,6 +102,10 @@ func (w *Watchdog) call(r *round, b *batch) {
 			unknown = append(unknown, l)
 		case outcomes[i] == Gone:
 			gone = append(gone, l)
+		case outcomes[i] == Stopped:
+			if l.stage == watched {
+				w.setRenew(l, false)
+			}
 		case l.live(t):
 			w.extend(l, deadline)
 			// If it was in flight while a tick queued the others, the next tick could be too late.

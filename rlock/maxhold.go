@@ -1,0 +1,59 @@
+package rlock
+
+import (
+	"fmt"
+	"time"
+
+	"holdfast/watchdog"
+)
+
+// age says how much of Options.MaxHold an acquisition has used. It only grows.
+type age uint8
+
+const (
+	young   age = iota
+	halfway     // half of it, which was logged
+	spent       // all of it, or what is left is less than a lease: it is not renewed any more
+)
+
+// mayRenew reports whether the watchdog may renew the acquisition once more: with a lease from now
+// it must not last longer than Options.MaxHold.
+func (a *acquisition) mayRenew() bool {
+	most := a.client.options.MaxHold
+	if most == 0 {
+		return true
+	}
+	held := time.Since(a.began)
+	a.mu.Lock()
+	before := a.age
+	switch {
+	case held+a.client.options.WatchdogLease > most:
+		a.age = spent
+	case held >= most/2:
+		a.age = halfway
+	}
+	warn, spent := before == young && a.age != young && len(a.levels) > 0, a.age == spent
+	var site callSite
+	if warn {
+		site = a.levels[0].site
+	}
+	a.mu.Unlock()
+	if warn {
+		a.client.warn("holdfast: a lock has been held for half of Options.MaxHold, at the end of "+
+			"which it is lost", "lock", a.lock.name, "owner", a.owner, "held", held,
+			"max", most, "stack", site.stack())
+	}
+	return !spent
+}
+
+// expiry returns why the acquisition is lost when its deadline passes.
+func (a *acquisition) expiry() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.age == spent:
+		return fmt.Errorf("it was held for Options.MaxHold (%v), and %w",
+			a.client.options.MaxHold, watchdog.ErrExpired)
+	}
+	return watchdog.ErrExpired
+}
