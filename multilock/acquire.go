@@ -37,6 +37,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 	if _, ok := owner.From(ctx); !ok {
 		ctx = rlock.WithOwner(ctx)
 	}
+	ctx = owner.Within(ctx) // the caller holds the parts while it waits for others
 	at := attempt{lock: l, limit: limit, lease: lease}
 	if limit > 0 && limit != wait.Unlimited {
 		at.until = time.Now().Add(limit)

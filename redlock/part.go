@@ -48,7 +48,7 @@ func (p *part) Run() {
 		// under another name, and must not count twice.
 		mayBeHeld, err = false, errSameServer
 	case h != nil:
-		err = &rlock.HeldError{Lock: p.node.Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
+		err = p.node.Held(*h)
 	case !vote.Granted:
 		err = &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
 	case time.Until(deadline) <= 0:

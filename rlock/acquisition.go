@@ -83,6 +83,10 @@ func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 	if renew {
 		l.hold = h
 	}
+	if c := owner.Of(ctx); c != nil && c.Root != nil {
+		l.root = c.Root
+		l.root.Add(1)
+	}
 	return h
 }
 
@@ -96,6 +100,9 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 		a.levels = append(a.levels, level)
 	}
 	a.mu.Unlock()
+	if ended || empty || closing {
+		level.end(ErrReleased)
+	}
 	switch {
 	case ended:
 		return nil, a.conclude()

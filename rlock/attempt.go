@@ -29,14 +29,17 @@ type attempt struct {
 	fresh   *acquisition // preallocated; its token identifies the owner in this process
 
 	// The results of the tries so far.
-	sent    time.Time         // when the last try was sent
-	ticket  waitqueue.Ticket  // of the registration, by the last reply; 0 if none
-	holder  lua.Holder        // the holder by the last reply
-	replied bool              // a try got a reply
-	left    bool              // the budget ended before the reply to the last try
-	failure error             // why the last try got no reply; nil if it did
-	delay   wait.Backoff      // between tries without a reply
-	remains waitqueue.Remains // what they may have left in Redis, a queue entry included
+	sent        time.Time         // when the last try was sent
+	ticket      waitqueue.Ticket  // of the registration, by the last reply; 0 if none
+	holder      lua.Holder        // the holder by the last reply
+	blocker     string            // the holder by the reply before that one
+	blocked     time.Time         // since when it has been the holder; zero once that was logged
+	blockedCall *blockedCall      // noted while it holds a lock and waits for this one; else nil
+	replied     bool              // a try got a reply
+	left        bool              // the budget ended before the reply to the last try
+	failure     error             // why the last try got no reply; nil if it did
+	delay       wait.Backoff      // between tries without a reply
+	remains     waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
 
 // start begins a call, unless its arguments are invalid, its context has ended or the client is
@@ -286,6 +289,9 @@ func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
 	return lasts
 }
 
+// heldError returns the error that names the holder by the last reply.
+func (at *attempt) heldError() *HeldError { return newHeldError(at.lock, at.holder) }
+
 // ended returns why an attempt ended without the lock, or why Redis refuses for good.
 func (at *attempt) ended() error {
 	reason, err := at.budget.Err(), at.failure
@@ -294,8 +300,9 @@ func (at *attempt) ended() error {
 		(err == nil || errors.Is(err, errBusy) || lua.ClassOf(err) != lua.ClassUnknown):
 		return ErrClosed
 	case err == nil, errors.Is(err, errBusy):
-		return &HeldError{Lock: at.lock.name, Owner: at.holder.Owner, TTL: at.holder.TTL,
-			Next: at.holder.Next, busy: err != nil, cause: reason}
+		held := at.heldError()
+		held.busy, held.cause = err != nil, reason
+		return held
 	case lua.ClassOf(err) == lua.ClassUnknown:
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}

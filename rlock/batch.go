@@ -110,7 +110,7 @@ func (bt *batch) ask() error {
 		p.held.lose(watchdog.ErrGone)
 		return p.held.conclude()
 	}
-	return &HeldError{Lock: p.lock.name, Owner: holder.Owner, TTL: holder.TTL, Next: holder.Next}
+	return newHeldError(p.lock, *holder)
 }
 
 // undo cleans up in the background what may have been acquired. retry says that the command may

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
@@ -46,8 +45,12 @@ type Client struct {
 	close   sync.Once
 	closed  chan struct{} // closed when everything has ended
 
-	publishRefused  atomic.Bool               // already reported
-	renewalReported atomic.Pointer[time.Time] // when a failed renewal was last reported
+	publishRefused atomic.Bool // already reported
+	overlapped     atomic.Bool // already reported
+	renewalFails   rate        // of reports
+	ownWaits       rate        // of reports
+
+	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
 }
 
 // New returns a client that makes locks through redis. It sends nothing yet, and returns
@@ -76,6 +79,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: options.WatchdogLease,
 		BatchSize: options.RenewBatch, Renew: c.renew, OnFailure: c.renewalFailed})
+	clients.Store(c.id, c)
 	return c, nil
 }
 
@@ -110,6 +114,7 @@ func (c *Client) isClosing() bool { return wait.Fired(c.closing) }
 // shutdown ends the background work. Each step ends what gives work to the next.
 func (c *Client) shutdown() {
 	defer close(c.closed)
+	defer clients.Delete(c.id)
 	c.cleaner.close()
 	if c.options.ReleaseOnClose {
 		c.releaseAll()

@@ -90,9 +90,18 @@ type HeldError struct {
 	TTL time.Duration
 	// Next reports that Owner waits for the lock and comes first: as the head of a fair lock's
 	// queue, or a writer that readers step back for; with Owner "", readers that waited for one.
-	Next  bool
-	busy  bool  // another call of this owner was still under way
-	cause error // why the wait ended; nil if its time was over
+	Next bool
+	// SameProcess reports that Owner is of this process, and SameClient that it is of the client
+	// that was asked. Then the holder may be the caller itself, in an outer section.
+	SameProcess, SameClient bool
+	// HolderKind is the kind of lock that Owner holds, such as "fair"; "" for another process.
+	HolderKind string
+	// AcquiredAt is the file and line where Owner acquired it; "" without Options.Debug.
+	AcquiredAt string
+
+	kind  string // of the lock that was asked for
+	busy  bool   // another call of this owner was still under way
+	cause error  // why the wait ended; nil if its time was over
 }
 
 // Error names the holder and says what to do.
@@ -106,7 +115,7 @@ func (e *HeldError) Error() string {
 	case e.Next:
 		held = e.Owner + " waits for it and comes first"
 	case e.Owner != "":
-		held = "held by " + e.Owner
+		held = e.holder()
 	case errors.Is(e.cause, ErrReleased):
 		held = "this context belongs to a hold that was released"
 	case errors.Is(e.cause, ErrLost):
@@ -119,11 +128,58 @@ func (e *HeldError) Error() string {
 	}
 	switch {
 	case e.cause != nil:
-		return fmt.Sprintf("not acquired, %s: %s", withoutPrefix(e.cause), held)
+		return fmt.Sprintf("not acquired, %s: %s%s", withoutPrefix(e.cause), held, e.advice())
 	case e.Next, e.Owner == "":
 		return "not acquired: " + held + "; wait longer"
+	case e.SameProcess:
+		return "not acquired: " + held + e.advice()
 	}
 	return "not acquired: " + held + "; wait longer or shorten its lease"
+}
+
+// holder describes the holder.
+func (e *HeldError) holder() string {
+	if !e.SameProcess {
+		return "held by " + e.Owner
+	}
+	more := []string{e.Owner}
+	if !e.SameClient {
+		more = append(more, "through another client")
+	}
+	if e.HolderKind != "" && e.HolderKind != e.kind {
+		more = append(more, fmt.Sprintf("as a %s lock, not a %s one", e.HolderKind, e.kind))
+	}
+	if e.AcquiredAt != "" {
+		more = append(more, "acquired at "+e.AcquiredAt)
+	}
+	return fmt.Sprintf("held by this very process (%s)", strings.Join(more, ", "))
+}
+
+// advice says what to do if the caller may wait for itself.
+func (e *HeldError) advice() string {
+	switch {
+	case !e.SameProcess || e.Next:
+		return ""
+	case !e.SameClient:
+		return "; if by your caller, use its client, and pass its hold.Context() down"
+	case e.HolderKind != "" && e.HolderKind != e.kind:
+		return "; use one kind of lock for one name"
+	case e.AcquiredAt == "":
+		return "; if by your caller, pass its hold.Context() down (set Options.Debug to see where)"
+	}
+	return "; if by your caller, pass its hold.Context() down"
+}
+
+// newHeldError returns the error of a call that asked for l, which another owner holds.
+func newHeldError(l *Lock, h lua.Holder) *HeldError {
+	e := &HeldError{Lock: l.name, Owner: h.Owner, TTL: h.TTL, Next: h.Next, kind: l.kindName()}
+	if c := clientOf(h.Owner); c != nil {
+		e.SameProcess, e.SameClient = true, c == l.client
+		if a := c.acquisition(h.Owner); a != nil {
+			e.HolderKind, e.AcquiredAt = a.lock.kindName(), a.site().String()
+		}
+	}
+	return e
 }
 
 // Unwrap returns [ErrNotAcquired], and the context's error if a context ended the wait.

@@ -22,9 +22,8 @@ func (c *Client) granted(channel, message string) {
 	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}
 	m := waitqueue.Message{Owner: g.Owner, Ticket: waitqueue.Ticket(g.Ticket), Fence: g.Fence,
 		Streak: streak}
-	ours := func(a *acquisition) bool { return a.owner == g.Owner }
 	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) ||
-		slices.ContainsFunc(c.acquisitions(), ours) {
+		c.acquisition(g.Owner) != nil {
 		return // the waiter has the message now, or had acquired the lock by asking
 	}
 	// Checked after the acquisitions, because releasing is noted before an acquisition ends.

@@ -46,6 +46,17 @@ type traits struct {
 	inspect  func(ctx context.Context, c lua.Redis, lock string) (lua.State, error)
 }
 
+// kindName returns what the kind is called in messages.
+func (l *Lock) kindName() string {
+	switch {
+	case l.sharesKey && l.mode == sharedMode:
+		return "read"
+	case l.sharesKey:
+		return "write"
+	}
+	return l.family
+}
+
 // held names the lock and an owner, for a renewal and a nested lock.
 func (l *Lock) held(owner string) lua.Held {
 	if l.sharesKey && l.mode == exclusiveMode {

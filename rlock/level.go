@@ -12,11 +12,11 @@ import (
 // it is released: a Hold that no caller can reach any more is found in dropped.go.
 type level struct {
 	acquisition Acquisition
-	owner       owner.Token // carried by the context of the hold
-	renew       bool        // it asks for the watchdog; guarded by the acquisition's mu
-	site        callSite    // nil unless an option asks for it
-	hold        *Hold       // until it is watched; guarded by the acquisition's mu
-
+	owner       owner.Token   // carried by the context of the hold
+	renew       bool          // it asks for the watchdog; guarded by the acquisition's mu
+	site        callSite      // nil unless an option asks for it
+	root        *atomic.Int32 // of the carrier that it was acquired with, which it counts in
+	hold        *Hold         // until it is watched; guarded by the acquisition's mu
 
 	unlocked atomic.Bool // its release has begun
 	ending   sync.Mutex  // held while the level ends, so that a second end waits for the first
@@ -78,6 +78,9 @@ func (l *level) end(reason error) {
 		return
 	}
 	l.ended = reason
+	if l.root != nil {
+		l.root.Add(-1)
+	}
 	if l.done != nil {
 		close(l.done)
 	}

@@ -17,7 +17,7 @@ func (c *Client) NewNonReentrantLock(name string) *Lock {
 	name = c.options.mapped(name)
 	// The script is that of the plain lock: a second attempt of an owner is detected in this
 	// process, and a retried request must find what it has acquired.
-	return c.newLock(name, traits{family: "nonreentrant", handsOver: true, inspect: lua.Inspect,
+	return c.newLock(name, traits{family: "non-reentrant", handsOver: true, inspect: lua.Inspect,
 		reentry: errReentry}, newExclusive(c, name, "nonreentrant", false))
 }
 

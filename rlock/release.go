@@ -93,12 +93,16 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 // remove ends a level as released, and returns how many are left.
 func (a *acquisition) remove(l *level) (left int) {
 	a.mu.Lock()
+	other := a.overlapping(l)
 	a.levels = slices.DeleteFunc(a.levels, func(other *level) bool { return other == l })
 	if left = len(a.levels); left > 0 {
 		a.renewForLevels()
 	}
 	a.mu.Unlock()
 	l.end(ErrReleased)
+	if other != nil {
+		a.reportOverlap(l, other)
+	}
 	return left
 }
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
@@ -90,11 +89,8 @@ func (c *Client) renewChunk(ctx context.Context, chunk []renewal) error {
 
 // renewalFailed logs a failed renewal, once per third of the lease: a node may fail very often.
 func (c *Client) renewalFailed(node string, leases int, err error) {
-	now, last := time.Now(), c.renewalReported.Load()
-	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 ||
-		!c.renewalReported.CompareAndSwap(last, &now) {
-		return
+	if c.renewalFails.allows(c.options.WatchdogLease / 3) {
+		c.warn("holdfast: leases not renewed; trying again until they end",
+			"node", node, "leases", leases, "error", err)
 	}
-	c.warn("holdfast: leases not renewed; trying again until they end",
-		"node", node, "leases", leases, "error", err)
 }

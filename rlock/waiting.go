@@ -40,6 +40,10 @@ func (at *attempt) wait() (*Hold, error) {
 	if slot != nil {
 		slot.EndTry()
 	}
+	if err := at.block(); err != nil {
+		return at.leave(w, nil, err)
+	}
+	defer at.unblock()
 	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
 }
 
@@ -98,6 +102,7 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 			at.learn(q, true)
 			if at.failure == nil {
 				at.delay = wait.Backoff{}
+				at.noticeOwnHolder()
 			}
 			if granted {
 				reason, grant = waitqueue.HasGrant, given

@@ -130,6 +130,17 @@ func (w *Watchdog) Leases() []*Lease {
 	return slices.Clone(w.deadlines)
 }
 
+// Find returns a lease under watch for which match returns true; nil if there is none. match is
+// called with the watchdog locked, and must not block.
+func (w *Watchdog) Find(match func(*Lease) bool) *Lease {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.IndexFunc(w.deadlines, match); i >= 0 {
+		return w.deadlines[i]
+	}
+	return nil
+}
+
 // Close stops renewing and watching, cancels the context of calls of Renew in flight, and waits for
 // them and for a running OnLost or OnFailure to return. None of these is called afterwards: the
 // remaining leases are neither released nor reported. Close may be called more than once; each call

@@ -102,6 +102,7 @@ type Node interface {
 	// number of levels, unless levels is 0.
 	Extend(owner string, levels int, lease time.Duration) (bool, error)
 	Release(owner string) (lua.Released, error)
+	Held(by lua.Holder) error // the error that says who holds the lock
 	Permanent(err error) bool // whether err stays, however long the caller waits
 	// CleanUp calls Release in the background until it succeeds, but not after until.
 	CleanUp(owner string, until time.Time)

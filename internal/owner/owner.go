@@ -18,9 +18,9 @@ func New() Token { return Token(tokens.Add(1)) }
 // once a context carries it.
 type Carrier struct {
 	Token Token
-	// Root identifies a carrier that is not of a hold's context; 0 for others. What was acquired
-	// with it directly is held by everybody who has it.
-	Root uint64
+	// Root counts the locks that were acquired with this carrier directly. It tells carriers apart
+	// without keeping them alive. nil for that of a hold's context.
+	Root *atomic.Int32
 	// Outer is the carrier in the context that this one was derived from; nil if there is none.
 	Outer *Carrier
 	// Hold is the hold whose context carries it; nil if it is a root.
@@ -44,9 +44,19 @@ func Of(ctx context.Context) *Carrier {
 func With(ctx context.Context, t Token) context.Context {
 	c := &Carrier{Token: t}
 	if t != 0 {
-		c.Root, c.Outer = uint64(New()), Of(ctx)
+		c.Root, c.Outer = new(atomic.Int32), Of(ctx)
 	}
 	return Carry(ctx, c)
+}
+
+// Within returns a context whose owner is that of ctx, and whose carrier counts what is acquired
+// with it directly. If that of ctx does so already, it returns ctx.
+func Within(ctx context.Context) context.Context {
+	c := Of(ctx)
+	if c.Root != nil {
+		return ctx
+	}
+	return Carry(ctx, &Carrier{Token: c.Token, Root: new(atomic.Int32), Outer: c})
 }
 
 // From returns the owner in ctx; named is false if it has none.

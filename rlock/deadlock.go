@@ -1,0 +1,178 @@
+package rlock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"holdfast/internal/owner"
+)
+
+// ErrDeadlock reports that waiting would never end: callers of this process wait for each other in
+// a circle, or this one waits for itself. The error names the locks and, with Options.Debug, where
+// they were acquired. It also matches [ErrNotAcquired]; test for ErrDeadlock first, because waiting
+// does not help: acquire the locks in one order everywhere, or together (package multilock).
+//
+// A circle is found when its last caller begins to wait. A caller counts as holding what the
+// contexts that it passed down belong to, and what was acquired with the same context of
+// [WithOwner]. RedLocks and waits in other processes are not looked at.
+var ErrDeadlock = errors.New("deadlock")
+
+var errDeadlock = fmt.Errorf("%w: %w", ErrNotAcquired, ErrDeadlock)
+
+// blockedCall is a call that holds a lock and waits for another.
+type blockedCall struct {
+	lock    *Lock          // that it waits for
+	carrier *owner.Carrier // in its context
+	site    callSite
+}
+
+// blockedCalls has those of this process.
+var blockedCalls struct {
+	mu  sync.Mutex
+	all []*blockedCall // guarded by mu
+}
+
+// block notes that the attempt begins to wait, and returns ErrDeadlock if that closes a circle.
+// Otherwise the caller calls unblock. A call whose owner holds nothing is not noted.
+func (at *attempt) block() error {
+	c := owner.Of(at.budget.Ctx)
+	if !holdsAny(c) {
+		return nil
+	}
+	b := &blockedCall{at.lock, c, at.client.here()}
+	blockedCalls.mu.Lock()
+	defer blockedCalls.mu.Unlock()
+	all := append(slices.Clone(blockedCalls.all), b)
+	if circle := b.circle(b, all, make(map[*blockedCall]bool)); circle != nil {
+		return fmt.Errorf("%w: %s", errDeadlock, strings.Join(circle, ", and "))
+	}
+	blockedCalls.all = append(blockedCalls.all, b)
+	at.blockedCall = b
+	return nil
+}
+
+// unblock notes that the attempt waits no longer.
+func (at *attempt) unblock() {
+	if at.blockedCall == nil {
+		return
+	}
+	blockedCalls.mu.Lock()
+	defer blockedCalls.mu.Unlock()
+	blockedCalls.all = slices.DeleteFunc(blockedCalls.all,
+		func(b *blockedCall) bool { return b == at.blockedCall })
+}
+
+// holdsAny reports whether a caller with that carrier may hold a lock.
+func holdsAny(c *owner.Carrier) bool {
+	for ; c != nil; c = c.Outer {
+		if h, _ := c.Hold.(*Hold); h != nil && h.Err() == nil || c.Root != nil && c.Root.Load() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// circle returns the steps from b to a call that waits for it in the end; nil if there are none.
+// seen has the calls from which there are none.
+func (b *blockedCall) circle(to *blockedCall, all []*blockedCall, seen map[*blockedCall]bool,
+) []string {
+	seen[b] = true
+	for _, other := range all {
+		a := other.holds(b)
+		if a == nil || other != to && seen[other] {
+			continue
+		}
+		step := b.describe(a, other == b)
+		if other == to {
+			return []string{step}
+		}
+		if rest := other.circle(to, all, seen); rest != nil {
+			return append([]string{step}, rest...)
+		}
+	}
+	return nil
+}
+
+// describe tells what the call waits for, which a is.
+func (b *blockedCall) describe(a *acquisition, itself bool) string {
+	whose := "a caller that waits in turn"
+	if itself {
+		whose = "this very caller (pass its hold.Context() down)"
+	}
+	text := fmt.Sprintf("lock %q is held by %s", b.lock.name, whose)
+	if kind := a.lock.kindName(); kind != b.lock.kindName() {
+		text += fmt.Sprintf(" as a %s lock", kind)
+	}
+	if at := a.site().String(); at != "" {
+		text += ", acquired at " + at
+	}
+	if at := b.site.String(); at != "" {
+		text += ", waited for at " + at
+	}
+	return text
+}
+
+// holds returns what the call holds that another waits for; nil if it holds no such thing.
+func (b *blockedCall) holds(other *blockedCall) *acquisition {
+	for c := b.carrier; c != nil; c = c.Outer {
+		if h, _ := c.Hold.(*Hold); h != nil {
+			if a, _ := h.level.acquisition.(*acquisition); a != nil && a.blocks(other) {
+				return a
+			}
+		} else if a := acquiredWith(c, other); a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// blocks reports whether the acquisition keeps a call out of the lock that it waits for.
+func (a *acquisition) blocks(b *blockedCall) bool {
+	l := b.lock
+	return a.depth() > 0 && a.lock.name == l.name && a.client.sameRedis(l.client) &&
+		!(a.lock.mode == sharedMode && l.mode == sharedMode) &&
+		!(a.token == b.carrier.Token && a.lock.family == l.family) // it re-enters
+}
+
+// sameRedis reports whether locks of both clients are known to be on the same Redis.
+func (c *Client) sameRedis(other *Client) bool {
+	return c == other || c.transport.Name() != "" && c.transport.Name() == other.transport.Name()
+}
+
+// acquiredWith returns what was acquired with a carrier directly and blocks a call; nil if there is
+// no such thing.
+func acquiredWith(c *owner.Carrier, b *blockedCall) (found *acquisition) {
+	if c.Root == nil || c.Root.Load() == 0 {
+		return nil
+	}
+	clients.Range(func(_, each any) bool {
+		found = each.(*Client).acquiredWith(c, b)
+		return found == nil
+	})
+	return found
+}
+
+// acquiredWith is the same for what was acquired through the client.
+func (c *Client) acquiredWith(carrier *owner.Carrier, b *blockedCall) *acquisition {
+	for _, s := range c.sessions.All() {
+		if s.Key().token != carrier.Token || s.Key().lock != b.lock.name {
+			continue
+		}
+		for m := range modes {
+			if a := held(s, m); a != nil && a.blocks(b) && a.rootedIn(carrier) {
+				return a
+			}
+		}
+	}
+	return nil
+}
+
+// rootedIn reports whether a level was acquired with a carrier directly.
+func (a *acquisition) rootedIn(c *owner.Carrier) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.root == c.Root })
+}

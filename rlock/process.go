@@ -1,0 +1,72 @@
+package rlock
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/watchdog"
+)
+
+// clients has the clients of this process that are not closed, by id.
+var clients sync.Map // of string to *Client
+
+// clientOf returns the client with an acquisition of that name in Redis; nil if it is of another
+// process.
+func clientOf(owner string) *Client {
+	id, _, _ := strings.Cut(owner, ":")
+	c, _ := clients.Load(id)
+	found, _ := c.(*Client)
+	return found
+}
+
+// acquisition returns the acquisition with a name in Redis; nil if it is not of this client.
+func (c *Client) acquisition(owner string) *acquisition {
+	l := c.watchdog.Find(func(l *watchdog.Lease) bool {
+		return l.Value.(*acquisition).owner == owner
+	})
+	if l == nil {
+		return nil
+	}
+	return l.Value.(*acquisition)
+}
+
+// site returns where the outermost level was acquired.
+func (a *acquisition) site() callSite {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.levels) == 0 {
+		return nil
+	}
+	return a.levels[0].site
+}
+
+// rate limits how often something is logged.
+type rate struct{ last atomic.Pointer[time.Time] }
+
+// allows reports whether it may be logged: once in a while.
+func (r *rate) allows(while time.Duration) bool {
+	now, last := time.Now(), r.last.Load()
+	return (last == nil || now.Sub(*last) >= while) && r.last.CompareAndSwap(last, &now)
+}
+
+// noticeOwnHolder logs, once, that the same holder of this process has kept the caller waiting for
+// longer than a watchdog's lease: the holder may be the caller itself, in an outer section.
+func (at *attempt) noticeOwnHolder() {
+	if at.holder.Owner != at.blocker {
+		at.blocker, at.blocked = at.holder.Owner, time.Now()
+		return
+	}
+	c := at.client
+	lease := c.options.WatchdogLease
+	if at.holder.Next || at.blocked.IsZero() || time.Since(at.blocked) < lease {
+		return
+	}
+	at.blocked = time.Time{} // once
+	e := at.heldError()
+	if e.SameProcess && c.ownWaits.allows(lease) {
+		c.warn("holdfast: a lock has been waited for longer than Options.WatchdogLease: "+
+			e.holder()+e.advice(), "lock", at.lock.name, "owner", e.Owner)
+	}
+}
