@@ -116,6 +116,16 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	return nil
 }
 
+// Leave lets the leases of all parts run out.
+func (a *acquisition) Leave(h *rlock.Hold) {
+	a.end(rlock.ErrReleased)
+	a.detach()
+	for _, p := range a.parts {
+		p.Leave()
+	}
+	lostHolds.Remove(a.session.Key(), h)
+}
+
 // releaseError marks the error of a release that was tried. Without the mark, [rlock.ErrNotHeld]
 // means that the hold was released before; with it, that a part was not held any more.
 type releaseError struct{ error }

@@ -72,6 +72,15 @@ func New(locks ...rlock.Locker) *Lock {
 	return l
 }
 
+// NewOn is like [New], with plain locks of one client: [rlock.Client.NewLock] for each name.
+func NewOn(client *rlock.Client, names ...string) *Lock {
+	locks := make([]rlock.Locker, len(names))
+	for i, name := range names {
+		locks[i] = client.NewLock(name)
+	}
+	return New(locks...)
+}
+
 // Name returns the names of the locks in the order given, joined by "+".
 func (l *Lock) Name() string { return l.name }
 

@@ -223,6 +223,8 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	a.reason, a.deadline = reason, deadline
 	for _, p := range a.parts {
 		switch {
+		case p.state == granted && as == left:
+			p.state.enter(kept)
 		case p.state == granted:
 			p.state.enter(releaseDue)
 		case p.state == asked && p.node.Pool().Withdraw(&p.request):

@@ -41,10 +41,10 @@
 // acquisition ends, the release of a granted part is due, and a part being asked for is unwanted:
 //
 //	asking ─▶ held ─▶ releasing ─▶ released    missing ◀─▶ asked ─▶ granted ─▶ missing
-//	   │       ├─▶ lost                                      │         └─▶ release due
-//	   ▼       └─▶ closed                                    └─▶ unwanted ─▶ gone
-//	failed                                     release due ─▶ release refused
-//	           release due, unwanted ─▶ release sent ─▶ freed, gone, release due, release refused
+//	   │       ├─▶ lost                                      │         └─▶ release due, kept
+//	   ▼       └─▶ closed, left                              └─▶ unwanted ─▶ gone
+//	failed                                     release due ─▶ kept
+//	           release due, unwanted ─▶ release sent ─▶ freed, gone, release due, kept
 //
 // # How long to wait for a reply
 //

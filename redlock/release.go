@@ -14,8 +14,26 @@ import (
 
 // Release releases a level, and with the last one the lock: see waitForRelease.
 func (a *acquisition) Release(h *rlock.Hold) error {
-	var l level
-	var after phase
+	switch l, after := a.endLevel(h, releasing); after {
+	case held:
+		l.end(rlock.ErrReleased)
+		return nil
+	case releasing:
+		return a.waitForRelease()
+	}
+	return a.endLevels() // finish may not have reached this level yet
+}
+
+// Leave ends a level. With the last one the nodes keep the lock until its leases end.
+func (a *acquisition) Leave(h *rlock.Hold) {
+	if l, after := a.endLevel(h, left); after == held {
+		l.end(rlock.ErrReleased)
+	}
+}
+
+// endLevel removes a level, and returns it with the state afterwards. Without further levels it
+// ends the acquisition.
+func (a *acquisition) endLevel(h *rlock.Hold, as phase) (l level, after phase) {
 	a.do(func() {
 		i := slices.IndexFunc(a.levels, func(l level) bool { return l.hold == h })
 		l = a.levels[i]
@@ -30,18 +48,11 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 				a.setRenew(false)
 			}
 		default:
-			a.end(releasing, rlock.ErrReleased, a.trustedUntil())
+			a.end(as, rlock.ErrReleased, a.trustedUntil())
 		}
 		after = a.state
 	})
-	switch after {
-	case held:
-		l.end(rlock.ErrReleased)
-		return nil
-	case releasing:
-		return a.waitForRelease()
-	}
-	return a.endLevels() // finish may not have reached this level yet
+	return l, after
 }
 
 // free asks the node to release the part, and handles the reply, for which it blocks.
@@ -91,7 +102,7 @@ func (a *acquisition) outcome() (err error) {
 		switch {
 		case a.count(freed) >= a.lock.quorum:
 		case a.count(gone, missing) > a.lock.spare:
-			holds := in(freed, unwanted, releaseDue, releaseSent, releaseRefused)
+			holds := in(freed, unwanted, releaseDue, releaseSent, kept)
 			err = a.lostError(watchdog.ErrGone, holds)
 		default:
 			e := a.quorumError("released", errNoReply, in(freed))
@@ -133,7 +144,7 @@ func (p *part) unreleased(err error) {
 	closed := errors.Is(err, rlock.ErrClosed)
 	switch {
 	case closed || p.node.Permanent(err):
-		p.state.enter(releaseRefused)
+		p.state.enter(kept)
 	case p.state == releaseSent:
 		p.state.enter(releaseDue)
 	}

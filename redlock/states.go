@@ -17,12 +17,13 @@ const (
 	failed    phase = "failed"    // no quorum has granted it in time
 	lost      phase = "lost"      // a quorum does not hold it any more
 	closed    phase = "closed"    // the clients of too many nodes were closed
+	left      phase = "left"      // its leases run out, as its holder wants
 )
 
 // phases lists the phases that may follow each phase. Any other is a bug.
 var phases = map[phase][]phase{
 	asking:    {held, failed},
-	held:      {releasing, lost, closed},
+	held:      {releasing, lost, closed, left},
 	releasing: {released},
 }
 
@@ -38,21 +39,21 @@ const (
 	granted  state = "granted"
 	unwanted state = "unwanted" // its request is under way, and the acquisition is over
 
-	releaseDue     state = "release due"     // the acquisition is over; no release is under way
-	releaseSent    state = "release sent"    // its release is under way
-	freed          state = "freed"           // it was held until its release
-	gone           state = "gone"            // it was not held any more, or not granted
-	releaseRefused state = "release refused" // the node keeps it until its lease ends
+	releaseDue  state = "release due"  // the acquisition is over; no release is under way
+	releaseSent state = "release sent" // its release is under way
+	freed       state = "freed"        // it was held until its release
+	gone        state = "gone"         // it was not held any more, or not granted
+	kept        state = "kept"         // until its lease ends: release refused, or it was left
 )
 
 // states lists the states that may follow each state of a part. Any other is a bug.
 var states = map[state][]state{
 	missing:     {asked},
 	asked:       {granted, missing, unwanted},
-	granted:     {missing, releaseDue},
+	granted:     {missing, releaseDue, kept},
 	unwanted:    {gone, releaseSent},
-	releaseDue:  {releaseSent, releaseRefused},
-	releaseSent: {freed, gone, releaseDue, releaseRefused},
+	releaseDue:  {releaseSent, kept},
+	releaseSent: {freed, gone, releaseDue, kept},
 }
 
 func (ph *phase) enter(next phase) {

@@ -28,8 +28,10 @@ func TestImpossibleArgumentsAreRefusedAtOnce(t *testing.T) {
 	for name, call := range map[string]func(context.Context) error{
 		"lease below a millisecond": try(lock, 0, time.Millisecond-1),
 		"lease that is all drift":   try(lock, 0, 2*time.Millisecond),
-		"negative lease":            try(lock, 0, -time.Second),
+		"lease of 0":                try(lock, 0, 0),
+		"lease of Forever":          try(lock, 0, rlock.Forever),
 		"negative wait":             try(lock, -1, time.Second),
+		"swapped constants":         try(lock, rlock.Watchdog, rlock.NoWait),
 		"empty name":                try(nameless, time.Second, time.Second),
 		"lease of Lock": func(ctx context.Context) error {
 			_, err := lock.Lock(ctx, time.Millisecond)

@@ -153,6 +153,9 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 		failure = ErrClosed
 	}
 	if failure == nil {
+		for _, h := range holds {
+			bt.client.observe(h)
+		}
 		return holds, nil
 	}
 	for _, h := range holds {

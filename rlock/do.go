@@ -3,25 +3,57 @@ package rlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
+// ErrNotRun reports that [Do] or [With] did not call its function, because the lock was not
+// acquired. The error also matches the reason, such as [ErrNotAcquired], which alone may also come
+// from the function.
+var ErrNotRun = errors.New("the function was not called")
+
 // Do runs fn under the lock: it acquires lock with TryLock(ctx, wait, lease), calls fn with the
-// hold's context if it has the lock, and releases the hold when fn returns or panics.
+// hold's context if it has the lock, and releases the hold when fn returns or panics. With
+// [Forever] it waits until ctx ends.
 //
-// It returns fn's error joined with the release's. A loss of the lock while fn ran is thus reported
-// ([ErrLost]) even if fn did not notice: then fn's work may have overlapped with another holder's.
+// If the lock was not acquired, the error matches [ErrNotRun]. Otherwise Do returns fn's error as
+// it is if the release was clean, and else joined with the release's: a loss of the lock while fn
+// ran is reported ([ErrLost]) even if fn did not notice. Then fn's work may have overlapped with
+// another holder's.
 func Do(ctx context.Context, lock Locker, wait, lease time.Duration, fn func(context.Context) error,
-) (err error) {
+) error {
+	_, err := With(ctx, lock, wait, lease, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, fn(ctx)
+	})
+	return err
+}
+
+// With is [Do] for a function with a result. It returns that of fn, whatever the error, and the
+// zero value if fn was not called.
+func With[T any](ctx context.Context, lock Locker, wait, lease time.Duration,
+	fn func(context.Context) (T, error),
+) (result T, err error) {
 	hold, err := lock.TryLock(ctx, wait, lease)
 	if err != nil {
-		return err
+		return result, notRun{err}
 	}
-	defer func() {
-		// fn may have returned the loss already, as the cause of its context.
-		if failure := hold.Unlock(ctx); failure != nil && !errors.Is(err, failure) {
-			err = errors.Join(err, failure)
-		}
-	}()
-	return fn(hold.Context())
+	defer hold.UnlockTo(ctx, &err)
+	result, err = fn(hold.Context())
+	if errors.Is(err, ErrNotRun) {
+		err = ran{err} // of a call inside fn
+	}
+	return result, err
 }
+
+// notRun is the error of a function that was not called.
+type notRun struct{ reason error }
+
+func (e notRun) Error() string   { return fmt.Sprintf("%v (%v)", e.reason, ErrNotRun) }
+func (e notRun) Unwrap() []error { return []error{ErrNotRun, e.reason} }
+
+// ran is the error of a function that was called, without the [ErrNotRun] of what it called itself.
+type ran struct{ err error }
+
+func (e ran) Error() string        { return e.err.Error() }
+func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.err, target) } //nolint:errorlint // identity
+func (e ran) As(target any) bool   { return errors.As(e.err, target) }

@@ -4,19 +4,24 @@
 //	client, err := rlock.New(redis, rlock.Options{})
 //	...
 //	lock := client.NewLock("order:42")
-//	hold, err := lock.TryLock(ctx, 3*time.Second, 30*time.Second)
+//	hold, err := lock.TryLock(ctx, 3*time.Second, rlock.Watchdog)
 //	if err != nil {
 //		return err // errors.Is(err, rlock.ErrNotAcquired): somebody else has it
 //	}
-//	defer hold.Unlock(ctx)
-//	work(hold.Context())
+//	defer hold.UnlockTo(ctx, &err) // err is a named result
+//	return work(hold.Context())
 //
 // # Who holds a lock
 //
 // A lock is held by an owner: an identity, unique in this process, that travels in the context. The
 // context of a hold carries its owner, so acquiring the lock with it again re-enters. A context
 // without an owner gets a new one for each acquisition. Goroutines that share an owner do not
-// exclude each other.
+// exclude each other; give each its own with [Detached].
+//
+// A nested attempt with a context that does not come from the hold waits for its own caller. That
+// is [ErrDeadlock] if the contexts show it, and so is a circle of callers of this process; else a
+// *[HeldError] says that the holder is of this process, and a wait that is longer than a watchdog's
+// lease is logged.
 //
 // In Redis an owner is "<client id>:<number>", with a new number whenever it acquires a free lock.
 // (Redisson reuses the id of the thread.) A release that was given up, and is delivered late by a
@@ -52,12 +57,16 @@
 //
 //	         Lock, TryLock                Unlock of the last level        Redis says so
 //	free ───────────────────▶ held ───────────────────────────▶ releasing ──────────▶ released
-//	                         │    │                                 │
-//	      Lock with its owner│    │ deadline passed, key gone,      │ no reply in time
-//	     (a level is added)  │    │ ForceUnlock                     ▼
-//	                         │    └────────────────▶ lost      unconfirmed: cleaned up
-//	                         ▼
-//	                   held, deeper ── Unlock ──▶ held
+//	                         │    │ │                               │
+//	      Lock with its owner│    │ │ deadline passed, key gone,    │ no reply in time
+//	     (a level is added)  │    │ │ ForceUnlock                   ▼
+//	                         │    │ └────────────▶ lost        unconfirmed: cleaned up
+//	                         ▼    │ Leave, Detach
+//	 held, deeper ── Unlock ──▶   └──▶ left: the lease runs out, or another goes on with it
+//
+// The watchdog renews a lock for as long as anybody can release it. If nobody can reach the hold or
+// its context any more, the lock was dropped: that is logged, and it is not renewed from then on.
+// Options.MaxHold bounds how long one that was not dropped is renewed.
 //
 // A lock is also lost if Redis says that it was gone before its release. A hold ends with
 // [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its client is closed

@@ -35,8 +35,12 @@ import (
 //
 // By Redisson's rule for names, "x" and "{x}" share a queue although they are two locks: a waiter
 // for one keeps all others from the other. Use one; a client that acquires both logs a warning.
-func (c *Client) NewFairLock(name string) *Lock {
-	name = c.options.mapped(name)
+func (c *Client) NewFairLock(name string) *Lock { return c.fairOf(c.options.mapped(name)) }
+
+func init() { detachable["fair"] = (*Client).fairOf }
+
+// fairOf returns the fair lock with a name in Redis.
+func (c *Client) fairOf(name string) *Lock {
 	return c.newLock(name, traits{family: "fair", queueKey: lua.QueueKey(name),
 		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair}, fair{exclusive{client: c, name: name}})
 }

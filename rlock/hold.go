@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -206,4 +207,19 @@ func (h *Hold) Unlock(ctx context.Context) (err error) {
 		return ofEnded(ErrReleased)
 	}
 	return l.acquisition.Release(h)
+}
+
+// UnlockTo is [Hold.Unlock] for a deferred call: it joins the error of the release to *err, the
+// result of the function, unless *err says the same already.
+//
+//	func ship(ctx context.Context) (err error) {
+//		hold, err := lock.Lock(ctx, rlock.Watchdog)
+//		if err != nil {
+//			return err
+//		}
+//		defer hold.UnlockTo(ctx, &err)
+func (h *Hold) UnlockTo(ctx context.Context, err *error) {
+	if failure := h.Unlock(ctx); failure != nil && !errors.Is(*err, failure) {
+		*err = errors.Join(*err, failure)
+	}
 }

@@ -22,4 +22,28 @@ func init() {
 		},
 		Node: (*Lock).node,
 	})
+	hooks.SetTest(hooks.TestHooks[*Client, *Hold]{
+		Observe: func(c *Client, f func(*Hold)) { c.observer.Store(&f) },
+		Held:    (*Client).heldLocks,
+		Waiters: func(c *Client) int {
+			n, _ := c.queues.Waiters(func(queueName) bool { return true })
+			return n
+		},
+	})
+}
+
+// observe calls the observer of the client, if there is one, with a hold that was acquired.
+func (c *Client) observe(h *Hold) {
+	if f := c.observer.Load(); f != nil && h != nil {
+		(*f)(h)
+	}
+}
+
+// heldLocks describes what the client holds.
+func (c *Client) heldLocks() (all []hooks.HeldLock) {
+	for _, a := range c.acquisitions() {
+		all = append(all, hooks.HeldLock{Name: a.lock.name, Owner: a.owner,
+			Kind: a.lock.kindName(), AcquiredAt: a.site().String()})
+	}
+	return all
 }

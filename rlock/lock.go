@@ -93,8 +93,7 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 //
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
-	defer wrap(&err, l.name)
-	return l.acquire(ctx, wait.Unlimited, lease)
+	return l.TryLock(ctx, wait.Unlimited, lease)
 }
 
 // TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
@@ -105,7 +104,9 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 // [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
-	return l.acquire(ctx, wait, lease)
+	hold, err = l.acquire(ctx, wait, lease)
+	l.client.observe(hold)
+	return hold, err
 }
 
 // wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too

@@ -2,6 +2,8 @@ package rlock
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"holdfast/watchdog"
 )
@@ -39,6 +41,27 @@ func (a *acquisition) report(err *LostError) {
 		a.client.warn(err.Error(), "lock", a.lock.name, "owner", a.owner)
 	}
 }
+
+// expiry returns why the deadline passed, with what the holder could do. It matches ErrExpired.
+func (a *acquisition) expiry() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.age == spent:
+		return expired{fmt.Sprintf("it was held for Options.MaxHold, %v, and not renewed beyond that",
+			a.client.options.MaxHold)}
+	case slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew }):
+		return expired{"no renewal succeeded before its lease ended"}
+	}
+	return expired{"its lease ended before it was released: take a longer one, Extend it, or use " +
+		"rlock.Watchdog; Leave the hold if the lease is meant to run out"}
+}
+
+// expired is an ErrExpired that says more.
+type expired struct{ text string }
+
+func (e expired) Error() string { return e.text }
+func (e expired) Unwrap() error { return watchdog.ErrExpired }
 
 // lostError returns why the lock was lost; nil if it was not.
 func (a *acquisition) lostError() error {

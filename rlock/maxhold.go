@@ -1,11 +1,6 @@
 package rlock
 
-import (
-	"fmt"
-	"time"
-
-	"holdfast/watchdog"
-)
+import "time"
 
 // age says how much of Options.MaxHold an acquisition has used. It only grows.
 type age uint8
@@ -40,20 +35,8 @@ func (a *acquisition) mayRenew() bool {
 	a.mu.Unlock()
 	if warn {
 		a.client.warn("holdfast: a lock has been held for half of Options.MaxHold, at the end of "+
-			"which it is lost", "lock", a.lock.name, "owner", a.owner, "held", held,
+			"which it is lost", "lock", a.lock.name, "owner", a.owner, "held", held.Round(time.Millisecond),
 			"max", most, "stack", site.stack())
 	}
 	return !spent
-}
-
-// expiry returns why the acquisition is lost when its deadline passes.
-func (a *acquisition) expiry() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case a.age == spent:
-		return fmt.Errorf("it was held for Options.MaxHold (%v), and %w",
-			a.client.options.MaxHold, watchdog.ErrExpired)
-	}
-	return watchdog.ErrExpired
 }

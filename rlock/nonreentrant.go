@@ -14,7 +14,13 @@ var ErrReentry = errors.New("the owner holds this lock, which is not reentrant")
 // Redisson's non-reentrant lock, and excludes the other locks under its name. For impossible names
 // see [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
-	name = c.options.mapped(name)
+	return c.nonReentrantOf(c.options.mapped(name))
+}
+
+func init() { detachable["non-reentrant"] = (*Client).nonReentrantOf }
+
+// nonReentrantOf returns the non-reentrant lock with a name in Redis.
+func (c *Client) nonReentrantOf(name string) *Lock {
 	// The script is that of the plain lock: a second attempt of an owner is detected in this
 	// process, and a retried request must find what it has acquired.
 	return c.newLock(name, traits{family: "non-reentrant", handsOver: true, inspect: lua.Inspect,

@@ -12,6 +12,7 @@ const (
 	unconfirmed              // nobody waits for the confirmation
 	lost                     // it can no longer be trusted, or never could
 	closed                   // the client was closed
+	left                     // its lease runs out, as its holder wants
 	states
 )
 
@@ -24,13 +25,14 @@ const (
 	giveUp               // nobody waits for the confirmation any more
 	lose                 // it is found lost
 	shut                 // the client closes
+	leave                // the last level is left, to let the lease run out
 	events
 )
 
 // transitions lists the next state for each state and event. A missing transition is a bug; none
 // leads to active, the zero value.
 var transitions = [states][events]state{
-	active:      {release: releasing, lose: lost, shut: closed},
+	active:      {release: releasing, lose: lost, shut: closed, leave: left},
 	releasing:   {confirm: released, giveUp: unconfirmed, lose: lost},
 	unconfirmed: {confirm: released},
 	released:    {giveUp: released}, // the reply came just as its caller left

@@ -76,11 +76,11 @@ func TestBatchIsRefusedWhenOneLockIsHeld(t *testing.T) {
 	requireFree(t, s, "a")
 	require.Zero(t, rlock.Sessions(c))
 
-	for _, lease := range []time.Duration{-1, time.Millisecond} {
+	for _, lease := range []time.Duration{0, time.Millisecond} {
 		_, err = hook.TryBatch(t.Context(), lease, three(c))
 		require.ErrorIs(t, err, rlock.ErrInvalid)
 	}
-	holds := takeThree(t.Context(), t, c, math.MaxInt64)
+	holds := takeThree(t.Context(), t, c, math.MaxInt64-1)
 	require.True(t, holds[0].Valid())
 	releaseThree(t, holds)
 }

@@ -128,6 +128,35 @@ type NodeAcquisition interface {
 	Drop()                       // ends the acquisition in this process, without a command
 }
 
+// TestHooks holds what package rlocktest looks at, in a client under test. They are safe for
+// concurrent use.
+type TestHooks[Client, Hold any] struct {
+	// Observe calls f with each hold of a lock of package rlock that a caller acquires through the
+	// client, on the caller's goroutine, before the caller has it. f must not block.
+	Observe func(c Client, f func(Hold))
+	// Held returns what the client holds at this moment.
+	Held func(c Client) []HeldLock
+	// Waiters returns how many callers wait for a lock through the client.
+	Waiters func(c Client) int
+}
+
+// HeldLock describes a lock that is held.
+type HeldLock struct {
+	Name, Owner string
+	Kind        string
+	AcquiredAt  string // file and line; "" without Options.Debug
+}
+
+var testSet any // the registered TestHooks
+
+// SetTest registers the hooks for tests. Package rlock calls it.
+func SetTest[Client, Hold any](h TestHooks[Client, Hold]) { testSet = h }
+
+// GetTest returns the registered hooks for tests.
+func GetTest[Client, Hold any]() TestHooks[Client, Hold] {
+	return testSet.(TestHooks[Client, Hold])
+}
+
 var set any // the registered Hooks
 
 // Set registers the hooks. Package rlock calls it.

@@ -1,0 +1,17 @@
+-- Gives a lock that was detached from one owner to another, which goes on with it.
+-- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
+-- ARGV[1]  owner that it was detached from
+-- ARGV[2]  owner that goes on with it, with a count of 1
+-- ARGV[3]  lease in milliseconds
+-- Returns  1 = the new owner holds the lock, 0 = neither does
+-- Retry    safe: the new owner keeps it; the TTL becomes max(what is left, lease)
+
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
+  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+  redis.call('HSET', KEYS[1], ARGV[2], '1') -- first: an empty hash would lose its TTL
+  redis.call('HDEL', KEYS[1], ARGV[1])
+end
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
+return 1

@@ -1,0 +1,143 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/internal/owner"
+	"holdfast/internal/transport"
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// detachedPrefix begins what [Hold.Detach] returns. A later format has another number.
+const detachedPrefix = "holdfast:1"
+
+// detachable has the constructors of locks that can be detached, by family.
+var detachable = map[string]func(*Client, string) *Lock{}
+
+// Detach ends the hold in this process without releasing its lock, and returns a text with which
+// [Client.Attach] goes on with it: in a later request, or in another process. Nothing is sent. The
+// lease is not renewed meanwhile: after it the lock is free. Extend it first if what is left may
+// be too short; with [Watchdog] that is more than half of Options.WatchdogLease.
+//
+// The text is not secret, but whoever has it can release the lock. It has no spaces in it unless
+// the name of the lock has.
+//
+// It returns [ErrNotHeld] if the hold was released before, [ErrLost] if the lock was lost, and
+// [ErrInvalid] for a lock that other levels hold as well, and for read-write locks, MultiLocks and
+// RedLocks; the hold lasts then.
+func (h *Hold) Detach() (detached string, err error) {
+	defer wrap(&err, h.Name())
+	l := h.of()
+	if err := l.err(); err != nil {
+		return "", ofEnded(err)
+	}
+	a, _ := l.acquisition.(*acquisition)
+	if a == nil || detachable[a.lock.family] == nil {
+		return "", invalid("only plain, fair, fenced and non-reentrant locks can be detached")
+	}
+	return a.detachFrom(h)
+}
+
+// detachFrom implements [Hold.Detach].
+func (a *acquisition) detachFrom(h *Hold) (string, error) {
+	switch {
+	case time.Until(a.Deadline()) <= 0:
+		a.lose(watchdog.ErrExpired)
+		return "", a.conclude()
+	case a.depth() > 1:
+		return "", invalid("the owner holds the lock more than once: release the other levels first")
+	case !h.level.beginRelease():
+		return "", ofEnded(ErrReleased)
+	}
+	a.Leave(h)
+	return strings.Join([]string{detachedPrefix, a.lock.family, strconv.FormatInt(a.fence, 10),
+		a.owner, a.lock.name}, ":"), nil
+}
+
+// Attach goes on with a lock that [Hold.Detach] ended the hold of, and returns a new hold of it, with
+// a new owner: as if the lock had been acquired with ctx, which need not carry one, at this moment
+// and for lease. A fenced lock keeps its token.
+//
+// A text works once. Attach returns [ErrLost] if the lease has run out meanwhile, or if the text was
+// used before; [ErrInvalid] for a text that is none, or a lease that [Lock.Lock] refuses; and else
+// the errors of [Lock.TryLock] without a wait. If the outcome is unknown the lock is released in
+// the background.
+func (c *Client) Attach(ctx context.Context, detached string, lease time.Duration,
+) (hold *Hold, err error) {
+	l, from, fence, err := c.parseDetached(detached)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: %w", err)
+	}
+	defer wrap(&err, l.name)
+	var at attempt
+	if err := at.start(ctx, l, NoWait, lease); err != nil {
+		return nil, err
+	}
+	defer at.stop()
+	at.fresh = new(acquisition)
+	at.fresh.token = owner.New()
+	at.session = &at.fresh.home
+	c.sessions.OpenNew(at.session, l.key(at.fresh.token))
+	defer at.session.Close()
+	defer at.session.Unlock()
+	at.request.owner = c.newOwner()
+	return at.attach(from, fence)
+}
+
+// parseDetached returns the lock of a text from [Hold.Detach], its owner and its fencing token.
+func (c *Client) parseDetached(text string) (l *Lock, owner string, fence int64, err error) {
+	rest, ok := strings.CutPrefix(text, detachedPrefix+":")
+	parts := strings.SplitN(rest, ":", 5) // the owner has a colon as well
+	if !ok || len(parts) < 5 || detachable[parts[0]] == nil {
+		return nil, "", 0, invalid("%q is not what Hold.Detach returned", text)
+	}
+	if fence, err = strconv.ParseInt(parts[1], 10, 64); err != nil {
+		return nil, "", 0, invalid("%q is not what Hold.Detach returned: %w", text, err)
+	}
+	return detachable[parts[0]](c, parts[4]), parts[2] + ":" + parts[3], fence, nil
+}
+
+// attach sends the command until there is a reply or the budget has ended.
+func (at *attempt) attach(from string, fence int64) (*Hold, error) {
+	c, r := at.client, at.request
+	command := func(ctx context.Context) (bool, error) {
+		if err := c.transport.Ready(ctx); err != nil {
+			return false, err
+		}
+		return lua.Attach(ctx, c.redis, at.lock.name, from, r.owner, r.lease)
+	}
+	cu := at.cleanup(r, 0)
+	cleanUp := func(held bool, err error) {
+		if held || lua.ClassOf(err) == lua.ClassUnknown {
+			cu.retry = transport.StateOf(err) == transport.Abandoned
+			c.cleaner.add(cu)
+		}
+	}
+	for {
+		sent := time.Now()
+		held, state, err := transport.Do(c.calls, &at.budget, command, cleanUp)
+		late := err == nil && time.Until(watchdog.Deadline(sent, r.lease)) <= 0
+		switch {
+		case err == nil && !held:
+			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrGone}
+		case err == nil && !late:
+			return at.begin(sent, r.lease, fence)
+		case late:
+			cleanUp(true, nil)
+			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrExpired}
+		}
+		at.failure = err
+		if state == transport.Detached {
+			return nil, at.ended()
+		}
+		if c.transport.Permanent(err) || !at.budget.Sleep(at.delay.Next(), nil, nil) {
+			cleanUp(false, err)
+			return nil, at.ended()
+		}
+	}
+}
