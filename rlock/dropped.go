@@ -1,7 +1,6 @@
 package rlock
 
 import (
-	"runtime"
 	"slices"
 	"weak"
 
@@ -12,64 +11,72 @@ import (
 // that carries its owner, with which Lock.Unlock could. Renewing it would keep others out for ever.
 //
 // Only callers keep a Hold and its context alive: the client has the level. Until the first renewal
-// it has the Hold as well, so that a lock that is held for a moment costs nothing.
+// it has the Hold as well, so that a lock that is held for a moment costs nothing. Each renewal then
+// asks whether the garbage collector has found it unreachable.
 
-// watch begins to watch the levels whose holds the client still has.
-func (a *acquisition) watch() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, l := range a.levels {
-		if h := l.hold; h != nil {
-			l.hold = nil
-			runtime.AddCleanup(h, unreachable.found, unreachable{l, carriers(h)})
-		}
-	}
+// reachable is how callers can reach a level.
+type reachable struct {
+	hold     weak.Pointer[Hold]
+	carriers []weak.Pointer[owner.Carrier] // of its owner, when it was acquired
 }
 
-// unreachable is a level whose hold is unreachable, with what may still carry its owner.
-type unreachable struct {
-	level    *level
-	carriers []weak.Pointer[owner.Carrier]
-}
-
-// carriers returns what carried the owner of a hold when it was acquired.
-func carriers(h *Hold) (all []weak.Pointer[owner.Carrier]) {
+// watch makes what the client knows of a hold weak.
+func watch(h *Hold) *reachable {
+	r := &reachable{hold: weak.Make(h)}
 	for c := owner.Of(h.parent); c != nil && c.Token == h.level.owner; c = c.Outer {
-		all = append(all, weak.Make(c))
+		r.carriers = append(r.carriers, weak.Make(c))
 	}
-	return all
+	return r
 }
 
-// found is called when the hold, or one more carrier, has become unreachable.
-func (u unreachable) found() {
-	for _, each := range u.carriers {
-		if c := each.Value(); c != nil {
-			runtime.AddCleanup(c, unreachable.found, u)
-			return
-		}
+// dropped reports whether no caller can release the level any more. A context without a hold is
+// nobody's: dropped ends it, because its parent might keep the carriers alive.
+func (l *level) dropped() bool {
+	if l.reachable.hold.Value() != nil {
+		return false
 	}
-	u.level.acquisition.(*acquisition).drop(u.level)
+	l.cancelContext(ErrReleased)
+	return !slices.ContainsFunc(l.reachable.carriers,
+		func(c weak.Pointer[owner.Carrier]) bool { return c.Value() != nil })
 }
 
-// drop stops the renewal for a level that was dropped, and logs that, unless its release has begun.
-func (a *acquisition) drop(l *level) {
+// findDropped is called before a renewal. It stops the renewal for levels that were dropped, and
+// logs that.
+func (a *acquisition) findDropped() {
 	a.mu.Lock()
-	dropped := a.state == active && slices.Contains(a.levels, l) && l.renew && !l.unlocked.Load()
-	if dropped {
-		l.renew = false
-		a.renewForLevels()
+	levels := slices.Clone(a.levels)
+	for _, l := range levels {
+		if l.hold != nil {
+			l.reachable, l.hold = watch(l.hold), nil
+		}
 	}
 	a.mu.Unlock()
-	if dropped {
-		a.client.warn("holdfast: a hold was dropped without Unlock, so that nobody can release "+
-			"its lock: it is not renewed any more, and free when its lease ends; "+
-			l.site.acquiredAt(), "lock", a.lock.name, "owner", a.owner)
+	for _, l := range levels {
+		if l.reachable != nil && l.dropped() && a.stopRenewal(l) {
+			a.client.warn("holdfast: a hold was dropped without Unlock, so that nobody can release "+
+				"its lock: it is not renewed any more, and free when its lease ends; "+
+				l.site.acquiredAt(), "lock", a.lock.name, "owner", a.owner)
+		}
 	}
+}
+
+// stopRenewal stops the renewal for a level, and reports whether there was one.
+func (a *acquisition) stopRenewal(l *level) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state != active || !l.renew || !slices.Contains(a.levels, l) {
+		return false
+	}
+	l.renew = false
+	a.renewForLevels()
+	return true
+}
+
+// renews reports whether a level asks for the watchdog. It is called with mu held.
+func (a *acquisition) renews() bool {
+	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
 }
 
 // renewForLevels makes the watchdog renew if a level asks for it. It is called with mu held: a
 // level that is added afterwards may renew.
-func (a *acquisition) renewForLevels() {
-	renew := slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
-	a.client.watchdog.SetRenew(&a.lease, renew)
-}
+func (a *acquisition) renewForLevels() { a.client.watchdog.SetRenew(&a.lease, a.renews()) }

@@ -99,7 +99,7 @@ type HeldError struct {
 	// AcquiredAt is the file and line where Owner acquired it; "" without Options.Debug.
 	AcquiredAt string
 
-	kind  string // of the lock that was asked for
+	kind  string // of the lock that was asked for, if HolderKind is another; else ""
 	busy  bool   // another call of this owner was still under way
 	cause error  // why the wait ended; nil if its time was over
 }
@@ -146,7 +146,7 @@ func (e *HeldError) holder() string {
 	if !e.SameClient {
 		more = append(more, "through another client")
 	}
-	if e.HolderKind != "" && e.HolderKind != e.kind {
+	if e.kind != "" {
 		more = append(more, fmt.Sprintf("as a %s lock, not a %s one", e.HolderKind, e.kind))
 	}
 	if e.AcquiredAt != "" {
@@ -162,7 +162,7 @@ func (e *HeldError) advice() string {
 		return ""
 	case !e.SameClient:
 		return "; if by your caller, use its client, and pass its hold.Context() down"
-	case e.HolderKind != "" && e.HolderKind != e.kind:
+	case e.kind != "":
 		return "; use one kind of lock for one name"
 	case e.AcquiredAt == "":
 		return "; if by your caller, pass its hold.Context() down (set Options.Debug to see where)"
@@ -172,11 +172,14 @@ func (e *HeldError) advice() string {
 
 // newHeldError returns the error of a call that asked for l, which another owner holds.
 func newHeldError(l *Lock, h lua.Holder) *HeldError {
-	e := &HeldError{Lock: l.name, Owner: h.Owner, TTL: h.TTL, Next: h.Next, kind: l.kindName()}
+	e := &HeldError{Lock: l.name, Owner: h.Owner, TTL: h.TTL, Next: h.Next}
 	if c := clientOf(h.Owner); c != nil {
 		e.SameProcess, e.SameClient = true, c == l.client
 		if a := c.acquisition(h.Owner); a != nil {
 			e.HolderKind, e.AcquiredAt = a.lock.kindName(), a.site().String()
+			if a.lock.family != l.family {
+				e.kind = l.kindName()
+			}
 		}
 	}
 	return e

@@ -61,3 +61,15 @@ func Unconfirmed(l *Lock) (n int) {
 	}
 	return n
 }
+
+// BlockedCalls returns how many callers hold a lock and wait for one of the client.
+func BlockedCalls(c *Client) (n int) {
+	blockedCalls.mu.Lock()
+	defer blockedCalls.mu.Unlock()
+	for _, b := range blockedCalls.all {
+		if b.lock.client == c {
+			n++
+		}
+	}
+	return n
+}

@@ -18,6 +18,9 @@ type level struct {
 	root        *atomic.Int32 // of the carrier that it was acquired with, which it counts in
 	hold        *Hold         // until it is watched; guarded by the acquisition's mu
 
+	// reachable is set by the first renewal. Only renewals use it, one at a time.
+	reachable *reachable
+
 	unlocked atomic.Bool // its release has begun
 	ending   sync.Mutex  // held while the level ends, so that a second end waits for the first
 
@@ -59,6 +62,17 @@ func (l *level) cancelAtEnd(cancel context.CancelCauseFunc) {
 	}
 }
 
+// cancelContext ends the context of the hold, if there is one, before the level ends.
+func (l *level) cancelContext(reason error) {
+	l.mu.Lock()
+	cancel := l.cancel
+	l.cancel = nil
+	l.mu.Unlock()
+	if cancel != nil {
+		cancel(reason)
+	}
+}
+
 // beginRelease begins the release of the level, and reports whether it was the first to do so.
 func (l *level) beginRelease() bool { return l.unlocked.CompareAndSwap(false, true) }
 
@@ -84,15 +98,13 @@ func (l *level) end(reason error) {
 	if l.done != nil {
 		close(l.done)
 	}
-	cancel, callbacks := l.cancel, l.callbacks
+	callbacks := l.callbacks
 	l.callbacks = nil
 	l.mu.Unlock()
 	for _, f := range callbacks {
 		f(reason)
 	}
-	if cancel != nil {
-		cancel(reason)
-	}
+	l.cancelContext(reason)
 }
 
 // onEnd calls f when the level ends, before the hold's context does; at once if it has. f must not

@@ -3,7 +3,6 @@ package rlock
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"holdfast/watchdog"
 )
@@ -50,7 +49,7 @@ func (a *acquisition) expiry() error {
 	case a.age == spent:
 		return expired{fmt.Sprintf("it was held for Options.MaxHold, %v, and not renewed beyond that",
 			a.client.options.MaxHold)}
-	case slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew }):
+	case a.renews():
 		return expired{"no renewal succeeded before its lease ended"}
 	}
 	return expired{"its lease ended before it was released: take a longer one, Extend it, or use " +

@@ -12,7 +12,7 @@ const (
 )
 
 // mayRenew reports whether the watchdog may renew the acquisition once more: with a lease from now
-// it must not last longer than Options.MaxHold.
+// it does not last longer than Options.MaxHold. It warns when half of that is over.
 func (a *acquisition) mayRenew() bool {
 	most := a.client.options.MaxHold
 	if most == 0 {
@@ -35,8 +35,8 @@ func (a *acquisition) mayRenew() bool {
 	a.mu.Unlock()
 	if warn {
 		a.client.warn("holdfast: a lock has been held for half of Options.MaxHold, at the end of "+
-			"which it is lost", "lock", a.lock.name, "owner", a.owner, "held", held.Round(time.Millisecond),
-			"max", most, "stack", site.stack())
+			"which it is lost", "lock", a.lock.name, "owner", a.owner,
+			"held", held.Round(time.Millisecond), "max", most, "stack", site.stack())
 	}
 	return !spent
 }

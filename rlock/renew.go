@@ -32,8 +32,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	commands, outcomes := make(map[command][]renewal), make([]watchdog.Outcome, len(leases))
 	for i, l := range leases {
 		a := l.Value.(*acquisition)
-		a.watch()
-		if !a.mayRenew() {
+		if a.findDropped(); !a.mayRenew() {
 			outcomes[i] = watchdog.Stopped
 			continue
 		}

@@ -1,0 +1,123 @@
+package rlock_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/logtest"
+	"holdfast/rlock"
+)
+
+const wasDropped = "a hold was dropped without Unlock"
+
+// dropping runs f in a function of its own, so that nothing of it stays on the stack.
+//
+//go:noinline
+func dropping(f func()) { f() }
+
+// renewals lets that many renewals pass, each after a garbage collection, or fewer if done.
+func renewals(n int, done func() bool) {
+	for ; n > 0 && !done(); n-- {
+		runtime.GC()
+		time.Sleep(10 * time.Second) // of the bubble
+	}
+}
+
+// The mistake: a hold that goes nowhere, such as Java's isHeldByCurrentThread ported word by word.
+func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
+	for name, drop := range map[string]func(context.Context, *testing.T, *rlock.Lock){
+		"hold": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
+			takeWith(ctx, t, lock, rlock.Watchdog)
+		},
+		"hold and context": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
+			takeWith(ctx, t, lock, rlock.Watchdog).Context()
+		},
+		"hold, context and owner": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
+			takeWith(rlock.WithOwner(ctx), t, lock, rlock.Watchdog).Context()
+		},
+		"two levels": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
+			outer := takeWith(ctx, t, lock, rlock.Watchdog)
+			takeWith(outer.Context(), t, lock, rlock.Watchdog)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logtest.Lines
+			options := rlock.Options{Debug: true, Logger: log.Logger()}
+			inBubbleOnEveryKind(t, options, func(t *testing.T, b *bubble, k kind) {
+				before := len(log.With("lost"))
+				ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold
+				defer end()
+				dropping(func() { drop(ctx, t, b.lock) })
+				renewals(10_000, func() bool { return len(log.With("lost")) > before })
+				lines := log.With(wasDropped)
+				require.NotEmpty(t, lines)
+				require.Contains(t, lines[len(lines)-1], "lock=lock")
+				require.Regexp(t, `acquired at .*\.go:\d+`, lines[len(lines)-1])
+				require.Zero(t, rlock.Sessions(b.client))
+			})
+		})
+	}
+}
+
+func TestHoldIsNotDroppedWhileSomebodyCanReleaseIt(t *testing.T) {
+	var log logtest.Lines
+	inBubbleOnEveryKind(t, rlock.Options{Logger: log.Logger()}, func(t *testing.T, b *bubble, _ kind) {
+		lock, owner := b.lock, rlock.WithOwner(t.Context())
+		for name, acquire := range map[string]func() (release func() error){
+			"hold": func() func() error {
+				hold := take(t, lock, rlock.Watchdog)
+				return func() error { return hold.Unlock(t.Context()) }
+			},
+			"context of the hold": func() func() error {
+				ctx := take(t, lock, rlock.Watchdog).Context()
+				return func() error { return lock.Unlock(ctx) }
+			},
+			"context derived from it": func() func() error {
+				ctx := take(t, lock, rlock.Watchdog).Context()
+				ctx, cancel := context.WithTimeout(ctx, 1000*time.Hour)
+				return func() error {
+					defer cancel()
+					return lock.Unlock(ctx)
+				}
+			},
+			"context of the owner": func() func() error {
+				takeWith(owner, t, lock, rlock.Watchdog)
+				return func() error { return lock.Unlock(owner) }
+			},
+			"context of the outer hold": func() func() error {
+				outer := take(t, lock, rlock.Watchdog)
+				takeWith(outer.Context(), t, lock, rlock.Watchdog)
+				unlock(t, outer)
+				return func() error { return lock.Unlock(outer.Context()) }
+			},
+		} {
+			var release func() error
+			dropping(func() { release = acquire() })
+			renewals(10, func() bool { return false })
+			require.NoError(t, release(), name)
+		}
+	})
+	require.Empty(t, log.With(wasDropped))
+	require.Empty(t, log.With("lost"))
+}
+
+func TestDroppedLevelDoesNotEndTheRenewalOfOthers(t *testing.T) {
+	var log logtest.Lines
+	inBubble(t, rlock.Options{Logger: log.Logger()}, func(t *testing.T, b *bubble) {
+		var outer *rlock.Hold
+		dropping(func() {
+			outer = take(t, b.lock, rlock.Watchdog)
+			takeWith(outer.Context(), t, b.lock, rlock.Watchdog)
+		})
+		renewals(10, func() bool { return false })
+		require.Empty(t, log.With(wasDropped), "its owner can be reached")
+		require.NoError(t, outer.Unlock(t.Context()))
+		outer = nil
+		renewals(10_000, func() bool { return len(log.With("lost")) > 0 })
+		require.Len(t, log.With(wasDropped), 1)
+	})
+}
