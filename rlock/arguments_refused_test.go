@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/multilock"
+	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
@@ -183,4 +186,37 @@ func TestNilContextLeavesTheClientAbleToClose(t *testing.T) {
 	require.Panics(t, func() { _ = hold.Extend(none, longLease) })
 	unlock(t, hold)
 	closeClient(t, c)
+}
+
+// The mistake: the wait and the lease are swapped, which compiles.
+func TestSwappedWaitAndLeaseAreRefusedWithTheirNames(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, redistest.Start(t), rlock.Options{})
+	for text, times := range map[string][2]time.Duration{
+		"want TryLock(ctx, rlock.NoWait, rlock.Watchdog)":      {rlock.Watchdog, rlock.NoWait},
+		"rlock.Watchdog is a lease, the argument after it":     {rlock.Watchdog, time.Second},
+		"rlock.NoWait is a wait, the argument before it":       {time.Second, rlock.NoWait},
+		"the lease is rlock.Forever, which is a wait":          {time.Second, rlock.Forever},
+		"want a time, rlock.NoWait or rlock.Forever":           {-time.Second, time.Second},
+		"rlock.Watchdog, which renews the lock until it is re": {0, 0},
+	} {
+		for _, lock := range []rlock.Locker{c.NewLock("a"), multilock.NewOn(c, "a", "b"),
+			redlock.NewOn("a", redlock.Options{}, c)} {
+			_, err := lock.TryLock(t.Context(), times[0], times[1])
+			require.ErrorIs(t, err, rlock.ErrInvalid)
+			require.ErrorContains(t, err, text)
+		}
+	}
+}
+
+func TestAnyNegativeLeaseIsTheWatchdogs(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		for _, lease := range []time.Duration{rlock.Watchdog, -time.Second, math.MinInt64} {
+			hold := take(t, b.lock, lease)
+			time.Sleep(time.Hour)
+			require.True(t, hold.Valid())
+			require.NoError(t, hold.Extend(t.Context(), lease))
+			unlock(t, hold)
+		}
+	})
 }

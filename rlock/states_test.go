@@ -23,11 +23,11 @@ import (
 )
 
 func (s state) String() string {
-	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed"}[s]
+	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed", "left"}[s]
 }
 
 func (ev event) String() string {
-	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[ev]
+	return [...]string{"release", "confirm", "giveUp", "lose", "shut", "leave"}[ev]
 }
 
 // These tests have a model of an acquisition: levels come and go, the watchdog loses it, its client
@@ -57,7 +57,8 @@ type modelAcquisition struct {
 	holds  []*Hold
 	ended  bool // by a loss or by Close
 	err    error
-	over   bool        // the last level was released, with err
+	over   bool        // the last level was released, with err, or left
+	left   bool        // the last level was left
 	late   atomic.Bool // the reply comes when nobody waits any more: it was released
 }
 
@@ -104,6 +105,10 @@ func (m *modelAcquisition) check(t require.TestingT) {
 	switch {
 	case !m.over && !m.ended:
 		require.Equal(t, active, s)
+	case m.left && m.ended:
+		require.Contains(t, []state{lost, closed}, s)
+	case m.left:
+		require.Equal(t, left, s)
 	case errors.Is(m.err, ErrLost): // also of an acquisition whose lease ends after Close
 		require.Contains(t, []state{lost, closed}, s)
 	case m.over && m.err == nil:
@@ -217,6 +222,19 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 			m.err = h.Unlock(context.Background())
 			m.ended = m.ended || errors.Is(m.err, ErrLost)
 			time.Sleep(2 * time.Minute) // what is in flight ends
+			require.ErrorIs(t, h.Unlock(context.Background()), ErrNotHeld)
+		},
+		"leave": func(rt *rapid.T) {
+			if len(m.holds) == 0 {
+				rt.Skip()
+			}
+			last := len(m.holds) - 1
+			h := m.holds[last]
+			m.holds = m.holds[:last]
+			m.over = last == 0
+			m.left = m.over
+			h.Leave()
+			require.Error(t, h.Err())
 			require.ErrorIs(t, h.Unlock(context.Background()), ErrNotHeld)
 		},
 		"lose": func(rt *rapid.T) {

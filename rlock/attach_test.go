@@ -1,0 +1,147 @@
+package rlock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// detachable are the kinds of locks that can be detached.
+func detachable() []kind {
+	return []kind{kindNamed("reentrant"), kindNamed("fair"), kindNamed("fenced"), nonReentrant()}
+}
+
+func TestDetachedLockGoesOnInAnotherProcess(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	here := newClient(t, s, rlock.Options{})
+	there := newClient(t, s, rlock.Options{NameMapper: rlock.Prefix("never twice:")})
+	for _, k := range detachable() {
+		lock := k.lock(here, "a name: with colons "+k.name)
+		hold := take(t, lock, longLease)
+		token := hold.Token()
+		text, err := hold.Detach()
+		require.NoError(t, err)
+		require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+		_, err = lock.TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
+
+		resumed, err := there.Attach(t.Context(), text, rlock.Watchdog)
+		require.NoError(t, err)
+		require.Equal(t, lock.Name(), resumed.Name())
+		require.Equal(t, token, resumed.Token())
+		require.True(t, strings.HasPrefix(resumed.Owner(), there.ID()+":"))
+		require.True(t, resumed.Valid())
+		for _, c := range []*rlock.Client{here, there} {
+			_, err = c.Attach(t.Context(), text, longLease)
+			require.ErrorIs(t, err, rlock.ErrLost, "it works twice")
+		}
+		require.NoError(t, resumed.Extend(t.Context(), longLease))
+		waiting := lockInBackground(t.Context(), lock, longLease)
+		k.waitForListeners(t, s, lock.Name(), 1)
+		unlock(t, resumed)
+		unlock(t, acquired(t, waiting))
+		requireFree(t, s, lock.Name())
+	}
+	require.Zero(t, rlock.Sessions(here))
+	require.Zero(t, rlock.Sessions(there))
+}
+
+func TestDetachedLockReenters(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	text, err := take(t, c.NewLock("order"), longLease).Detach()
+	require.NoError(t, err)
+	hold, err := c.Attach(t.Context(), text, longLease)
+	require.NoError(t, err)
+	unlock(t, takeWith(hold.Context(), t, c.NewLock("order"), longLease))
+	unlock(t, hold)
+	requireFree(t, s, "order")
+}
+
+func TestDetachedLockIsLostAfterItsLease(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	text, err := take(t, c.NewLock("order"), 50*time.Millisecond).Detach()
+	require.NoError(t, err)
+	eventually(t, func() bool { return absent(s, "order") }, "its lease does not end")
+	_, err = c.Attach(t.Context(), text, longLease)
+	require.ErrorIs(t, err, rlock.ErrLost)
+	require.ErrorIs(t, err, rlock.ErrGone)
+	requireFree(t, s, "order")
+}
+
+func TestHoldThatCannotBeDetachedLasts(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	outer := take(t, c.NewLock("nested"), longLease)
+	inner := takeWith(outer.Context(), t, c.NewLock("nested"), longLease)
+	read := take(t, newReadLock(c, "shared"), longLease)
+	for _, hold := range []*rlock.Hold{outer, inner, read} {
+		_, err := hold.Detach()
+		require.ErrorIs(t, err, rlock.ErrInvalid)
+		require.True(t, hold.Valid())
+	}
+	for _, hold := range []*rlock.Hold{inner, outer, read} {
+		unlock(t, hold)
+		_, err := hold.Detach()
+		require.ErrorIs(t, err, rlock.ErrNotHeld)
+	}
+	_, err := (*rlock.Hold)(nil).Detach()
+	require.ErrorIs(t, err, rlock.ErrNotHeld)
+}
+
+func TestAttachRefusesWhatDetachDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	text, err := take(t, c.NewLock("order"), longLease).Detach()
+	require.NoError(t, err)
+	for _, wrong := range []string{"", "order", "holdfast:1", "holdfast:1:reentrant:0:owner",
+		"holdfast:2" + strings.TrimPrefix(text, "holdfast:1"),
+		strings.Replace(text, "reentrant", "readwrite", 1), strings.Replace(text, ":0:", ":x:", 1)} {
+		_, err := c.Attach(t.Context(), wrong, longLease)
+		require.ErrorIs(t, err, rlock.ErrInvalid, wrong)
+	}
+	_, err = c.Attach(t.Context(), text, 0)
+	require.ErrorIs(t, err, rlock.ErrInvalid)
+	hold, err := c.Attach(t.Context(), text, longLease)
+	require.NoError(t, err)
+	unlock(t, hold)
+}
+
+func TestAttachIsRetriedWhenItsReplyIsLost(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, p := proxied(t, s, rlock.Options{})
+	text, err := take(t, c.NewLock("order"), longLease).Detach()
+	require.NoError(t, err)
+	cut := p.CutReply(loaded(t, s, "attach.lua"), 2)
+	hold, err := c.Attach(t.Context(), text, longLease)
+	require.NoError(t, err)
+	require.Equal(t, 2, cut.Done())
+	unlock(t, hold)
+	requireFree(t, s, "order")
+}
+
+func TestAttachWithoutAReplyIsUndone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, p := proxied(t, s, rlock.Options{CommandTimeout: shortTimeout})
+	text, err := take(t, c.NewLock("order"), longLease).Detach()
+	require.NoError(t, err)
+	p.CutReply(loaded(t, s, "attach.lua"), 1000)
+	_, err = c.Attach(t.Context(), text, longLease)
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	p.Pass()
+	waitUntilFree(t, s, "order")
+}
