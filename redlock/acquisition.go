@@ -145,13 +145,17 @@ func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, d
 	for first := true; a.decision == decision && !b.Over(); first = false {
 		limit := left(first)
 		if limit <= 0 {
-			return false
+			break
 		}
 		a.mu.Unlock()
 		b.Sleep(limit, decision, nil)
 		a.mu.Lock()
 	}
-	return a.decision != decision
+	if a.decision == decision {
+		a.decided, a.decision = nil, nil
+		return false
+	}
+	return true
 }
 
 // The methods below are called with mu held.
@@ -160,7 +164,7 @@ func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, d
 func (a *acquisition) notify() {
 	if a.decision != nil && a.decided() {
 		close(a.decision)
-		a.decision = nil
+		a.decided, a.decision = nil, nil // decided may keep the caller's context alive
 	}
 }
 
