@@ -19,6 +19,13 @@ import (
 //go:noinline
 func dropping(f func()) { f() }
 
+// contextOf returns the context of a hold that nobody has.
+//
+//go:noinline
+func contextOf(t *testing.T, l rlock.Locker) context.Context {
+	return take(t, l, rlock.Watchdog).Context()
+}
+
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -53,8 +60,7 @@ func TestHoldThatSomebodyHasIsNotDropped(t *testing.T) {
 	var log logtest.Lines
 	c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second, Logger: log.Logger()})
 	lock := multilock.NewOn(c, "a", "b")
-	var held context.Context
-	dropping(func() { held = take(t, lock, rlock.Watchdog).Context() })
+	held := contextOf(t, lock)
 	before := s.CommandStats(t)["hexists"]
 	eventually(t, func() bool {
 		runtime.GC()

@@ -18,6 +18,13 @@ import (
 //go:noinline
 func dropping(f func()) { f() }
 
+// contextOf returns the context of a hold that nobody has.
+//
+//go:noinline
+func contextOf(t *testing.T, l rlock.Locker) context.Context {
+	return take(t, l, rlock.Watchdog).Context()
+}
+
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	t.Parallel()
 	var log logtest.Lines
@@ -46,8 +53,7 @@ func TestHoldThatSomebodyHasIsNotDropped(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: 3 * time.Second,
 		Logger: log.Logger()})
 	l := redlock.NewOn(name, atOnce, clients...)
-	var held context.Context
-	dropping(func() { held = take(t, l, rlock.Watchdog).Context() })
+	held := contextOf(t, l)
 	before := servers[0].CommandStats(t)["hexists"]
 	eventually(t, func() bool {
 		runtime.GC()

@@ -11,8 +11,8 @@ import (
 // that carries its owner, with which Lock.Unlock could. Renewing it would keep others out for ever.
 //
 // Only callers keep a Hold and its context alive: the client has the level. Until the first renewal
-// it has the Hold as well, so that a lock that is held for a moment costs nothing. Each renewal then
-// asks whether the garbage collector has found it unreachable.
+// it has the Hold as well, so that a lock that is held for a moment costs nothing. From then on
+// each renewal asks whether the garbage collector has found it unreachable.
 
 // reachable is how callers can reach a level.
 type reachable struct {

@@ -50,8 +50,8 @@ func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// CheckTimes returns an [ErrInvalid] if a wait or a lease can never work. It says which argument the
-// caller probably meant: the constants of package rlock have values that make a swap visible.
+// CheckTimes returns an [ErrInvalid] if a wait or a lease can never work. The constants of package
+// rlock have values that make a swap of the two visible, and the error says which was meant.
 func CheckTimes(limit, lease time.Duration) error {
 	switch {
 	case limit < 0 && lease == 0:
