@@ -145,7 +145,7 @@ fmt: $(GOLANGCI) ## format the Go code and its imports
 # PATH on the command line replaces the one in which commands are found, in the recipe. Only the
 # environment in which make itself was started has that.
 search-path = $(shell if [[ -r /proc/$$PPID/environ ]]; then \
-	while IFS= read -r -d '' v; do [[ $$v != PATH=* ]] || echo "$${v\#PATH=}"; done </proc/$$PPID/environ; \
+	while IFS= read -r -d '' v; do [[ $$v != PATH=* ]] || echo "$${v:5}"; done </proc/$$PPID/environ; \
 	else echo "$$PATH"; fi)
 
 module: ## rename the module: make module PATH=example.com/you/holdfast
