@@ -115,8 +115,9 @@ var (
 
 // tolerated matches what type checkers say of a fragment because it is one: names that it does not
 // declare, variables that it does not use, and results of a function that is not shown.
-var tolerated = regexp.MustCompile(`^(undefined: \w+$|declared and not used|too many return values|` +
-	`missing return|\w+ redeclared|\tother declaration|".*" imported and not used)`)
+var tolerated = regexp.MustCompile(`^(undefined: \w+$|declared and not used|` +
+	`too many return values|missing return|\w+ redeclared|\tother declaration|` +
+	`".*" imported and not used)`)
 
 // goList returns the words that go list prints.
 func goList(t *testing.T, args ...string) []string {

@@ -182,8 +182,8 @@ const (
 	forHandOvers = "hand-overs of plain and fenced locks"
 )
 
-// listedPermissions returns the permissions that docs/permissions.md lists for locks of a kind whose
-// names begin with "order:".
+// listedPermissions returns the permissions that docs/permissions.md lists for locks of a kind
+// whose names begin with "order:".
 func listedPermissions(t testing.TB, k kind) permissions {
 	t.Helper()
 	p := listedWithoutHandOvers(t, k)
