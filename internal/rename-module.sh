@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # rename-module.sh gives the module another path: in every go.mod, import, comment, linter setting,
-# script and document of the working tree. It works again on the result.
+# script and document of the working tree, and in what analyzers are tested with. It works again on
+# the result.
 #
 #   internal/rename-module.sh example.com/you/holdfast
-#
-# Files below testdata/src are left alone: they are modules' stand-ins with paths of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +15,7 @@ fi
 OLD=$(sed -n 's/^module //p' go.mod)
 export OLD NEW=$new
 
-mapfile -d '' files < <(git ls-files -z --cached --others --exclude-standard -- ':!:*/testdata/src/*' |
+mapfile -d '' files < <(git ls-files -z --cached --others --exclude-standard |
   xargs -0 grep -lIZF -- "$OLD")
 
 # A path of a package begins where no longer path or word does. Lines of a go.mod, which documents
@@ -34,3 +33,12 @@ for file in "${files[@]}"; do
     *go.mod) "${GO:-go}" mod edit -fmt "$file" ;; # sorts requirements
   esac
 done
+
+# Tests of analyzers have stand-ins for packages, in directories that are named after their paths.
+git ls-files -z --cached --others --exclude-standard -- "*/testdata/src/$OLD/*" |
+  while IFS= read -r -d '' file; do
+    src=${file%%/testdata/src/*}/testdata/src
+    moved=$src/$NEW/${file#"$src/$OLD/"}
+    mkdir -p "$(dirname "$moved")"
+    mv "$file" "$moved"
+  done
