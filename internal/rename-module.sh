@@ -19,10 +19,11 @@ mapfile -d '' files < <(git ls-files -z --cached --others --exclude-standard |
   xargs -0 grep -lIZF -- "$OLD")
 
 # A path of a package begins where no longer path or word does. Lines of a go.mod, which documents
-# quote as well, and goimports' setting name the module without a package.
+# and tests quote as well, and goimports' setting name the module without a package.
 perl -pi -e '
   s{(?<![\w./\@-])\Q$ENV{OLD}\E(?=/)}{$ENV{NEW}}g;
-  s{^(\s*(?:module|require|replace) )\Q$ENV{OLD}\E(?=\s|$)}{$1$ENV{NEW}};
+  s{((?:require|replace) )\Q$ENV{OLD}\E(?= (?:v\d|=>))}{$1$ENV{NEW}}g;
+  s{^(module )\Q$ENV{OLD}\E$}{$1$ENV{NEW}};
   s{^(\s+)\Q$ENV{OLD}\E(?= v\d)}{$1$ENV{NEW}} if $ARGV =~ /go\.mod$/;
   s{(local-prefixes: \[)\Q$ENV{OLD}\E\]}{$1$ENV{NEW}]};
 ' "${files[@]}"
