@@ -31,6 +31,9 @@ type server struct {
 	clock sync.Mutex
 	ahead time.Duration // guarded by clock; by how much the server's clock is ahead of this process's
 	seen  time.Time     // guarded by clock; the instant up to which leases have run
+	// renewed has the strangers whose leases are renewed, by lock.
+	renewed   map[string]string // guarded by clock
+	strangers int               // guarded by clock; how many there have been
 }
 
 var servers atomic.Int64
@@ -41,7 +44,7 @@ func newServer() (*server, error) {
 		address: fmt.Sprintf("rlocktest-%d:6379", servers.Add(1)),
 		redis:   miniredis.NewMiniRedis(),
 		changed: make(chan struct{}), connections: make(map[*connection]struct{}),
-		seen: time.Now(),
+		seen: time.Now(), renewed: make(map[string]string),
 	}
 	first, err := s.redis.Dial() // starts it without a listener
 	if err != nil {
@@ -72,6 +75,9 @@ func (s *server) clientOption() rueidis.ClientOption {
 		// miniredis refuses commands on a connection with subscriptions, and CLIENT TRACKING.
 		AlwaysRESP2: true, DisableCache: true,
 		RingScaleEachConn: 7, // the default takes longer to allocate than all else
+		// A pipe in memory does not break without notice. A bubble of testing/synctest would spend
+		// its time with a ping per second and connection.
+		Dialer: net.Dialer{KeepAlive: time.Minute}, ConnWriteTimeout: 10 * time.Second,
 		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 			return s.dial()
 		},
@@ -155,7 +161,9 @@ func (s *server) catchUp() {
 	s.clock.Lock()
 	defer s.clock.Unlock()
 	now := time.Now().Add(s.ahead)
-	s.redis.FastForward(now.Sub(s.seen))
+	elapsed := now.Sub(s.seen)
+	s.renewStrangers(elapsed)
+	s.redis.FastForward(elapsed)
 	s.redis.SetTime(now)
 	s.seen = now
 }

@@ -1,0 +1,141 @@
+package rlocktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Check selects checks at the end of a test, for [Redis.Allow].
+type Check int
+
+const (
+	// Holds fails the test for locks that are still held. What the program releases soon after the
+	// end of the test is not counted.
+	Holds Check = 1 << iota
+	// Waiters fails the test for calls that still wait for a lock.
+	Waiters
+	// Orders fails the test for locks that goroutines took in opposite orders: one that held A
+	// waited for B, and one that held B waited for A; or in a circle of more than two. They did not
+	// block each other in this test, but may elsewhere. Package multilock takes several locks in
+	// the same order everywhere.
+	Orders
+)
+
+// grace is for how long a test may end before what it has left counts: a program may release locks
+// when the test's context ends, which it does right before the checks.
+const grace = time.Second
+
+// Allow turns checks off, for a test that is about a program that does such a thing.
+func (r *Redis) Allow(checks Check) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.allowed |= checks
+}
+
+// end checks what the test has left, and ends everything.
+func (r *Redis) end() {
+	r.t.Helper()
+	r.Slow(0)
+	r.Up()
+	problems := r.problems()
+	r.mu.Lock()
+	clients, connections := r.clients, r.rueidis
+	r.mu.Unlock()
+	for _, c := range clients {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		if err := c.Close(ctx); err != nil {
+			problems = append(problems, err.Error())
+		}
+		cancel()
+	}
+	for _, c := range connections {
+		c.Close()
+	}
+	r.server.close()
+	r.log.end()
+	report := r.t.Error
+	if r.t.Failed() {
+		report = r.t.Log // what is left may be so because the test was cut short
+	}
+	for _, problem := range problems {
+		report("rlocktest: " + problem)
+	}
+}
+
+// problems waits until nothing is left that the checks look for, or grace is over, and returns what
+// is left.
+func (r *Redis) problems() []string {
+	r.mu.Lock()
+	allowed := r.allowed
+	r.mu.Unlock()
+	unended := r.holds.unended()
+	var left []string
+	for until := time.Now().Add(grace); ; time.Sleep(10 * time.Millisecond) {
+		left = nil
+		if allowed&Holds == 0 {
+			left = append(left, r.heldLocks(unended)...)
+		}
+		if allowed&Waiters == 0 {
+			left = append(left, r.waitingCalls()...)
+		}
+		if len(left) == 0 || time.Now().After(until) {
+			break
+		}
+	}
+	if allowed&Orders == 0 {
+		for _, circle := range r.holds.circles() {
+			left = append(left, "locks were taken in opposite orders: "+circle)
+		}
+	}
+	return left
+}
+
+// heldLocks describes the holds of unended that were not released since, and the locks of clients
+// that are not observed.
+func (r *Redis) heldLocks(unended []*acquired) []string {
+	var held []string
+	for _, a := range unended {
+		if a.hold.Err() == nil || r.holds.isLost(a) {
+			held = append(held, fmt.Sprintf("lock %q was not released: acquired%s",
+				a.hold.Name(), at(a.site)))
+		}
+	}
+	observed := r.observed()
+	for _, l := range r.server.held() {
+		if !slices.Contains(observed, l.client) {
+			held = append(held, fmt.Sprintf("lock %q was not released: %s has it", l.name, l.owner))
+		}
+	}
+	return held
+}
+
+// observed returns the ids of the clients that are observed.
+func (r *Redis) observed() (ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.clients {
+		if observes {
+			ids = append(ids, c.ID())
+		}
+	}
+	return ids
+}
+
+// waitingCalls describes the locks that are waited for.
+func (r *Redis) waitingCalls() (waiting []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := make(map[string]int)
+	for _, c := range r.clients {
+		for _, name := range waiters(c) {
+			calls[name]++
+		}
+	}
+	for name, n := range calls {
+		waiting = append(waiting, fmt.Sprintf("calls that still wait for lock %q: %d", name, n))
+	}
+	slices.Sort(waiting)
+	return waiting
+}
