@@ -3,6 +3,7 @@ package rlocktest
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -53,7 +54,7 @@ func (r *Redis) end() {
 	for _, c := range connections {
 		c.Close()
 	}
-	r.server.close()
+	r.server.Close()
 	r.log.end()
 	report := r.t.Error
 	if r.t.Failed() {
@@ -103,7 +104,7 @@ func (r *Redis) heldLocks(unended []*acquired) []string {
 		}
 	}
 	observed := r.observed()
-	for _, l := range r.server.held() {
+	for _, l := range r.heldOnServer() {
 		if !slices.Contains(observed, l.client) {
 			held = append(held, fmt.Sprintf("lock %q was not released: %s has it", l.name, l.owner))
 		}
@@ -138,4 +139,34 @@ func (r *Redis) waitingCalls() (waiting []string) {
 	}
 	slices.Sort(waiting)
 	return waiting
+}
+
+// An owner as clients of this library and of Redisson write it: the id of the client, and a number.
+var ownerField = regexp.MustCompile(`^([0-9a-f-]{36}):\d+(:write)?$`)
+
+// serverHold is a lock that a client holds.
+type serverHold struct{ name, owner, client string }
+
+// heldOnServer returns the locks that clients hold, strangers excepted.
+func (r *Redis) heldOnServer() []serverHold {
+	r.server.CatchUp()
+	var all []serverHold
+	data := r.server.Redis()
+	keys := data.Keys()
+	slices.Sort(keys)
+	for _, key := range keys {
+		if data.Type(key) != "hash" {
+			continue
+		}
+		fields, err := data.HKeys(key)
+		if err != nil {
+			continue // it has ended just now
+		}
+		for _, field := range fields {
+			if m := ownerField.FindStringSubmatch(field); m != nil {
+				all = append(all, serverHold{key, field, m[1]})
+			}
+		}
+	}
+	return all
 }

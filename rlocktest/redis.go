@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/inprocess"
 	"holdfast/rlock"
 )
 
@@ -13,10 +14,12 @@ import (
 // concurrent use. Those that fail the test belong to the test's goroutine.
 type Redis struct {
 	t      testing.TB
-	server *server
+	server *inprocess.Server
 	client *rlock.Client
 	holds  *holds
 	log    *testLog
+
+	strangers strangers
 
 	mu      sync.Mutex
 	clients []*rlock.Client  // guarded by mu
@@ -31,11 +34,12 @@ type Redis struct {
 // In a bubble of testing/synctest, call New inside the bubble.
 func New(t testing.TB) *Redis {
 	t.Helper()
-	s, err := newServer()
+	s, err := inprocess.New()
 	if err != nil {
 		t.Fatalf("rlocktest: %v", err)
 	}
-	r := &Redis{t: t, server: s, holds: newHolds(), log: &testLog{t: t}}
+	r := &Redis{t: t, server: s, holds: newHolds(), log: &testLog{t: t},
+		strangers: strangers{holds: make(map[string]string)}}
 	t.Cleanup(r.end)
 	r.client = r.NewClient(rlock.Options{})
 	return r
@@ -70,4 +74,4 @@ func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 // ClientOption returns how to reach the server, for a program that makes its own [rueidis.Client],
 // and its [rlock.Client] of that. Such a program closes both. Of the checks at the end of the test
 // only the one for [Holds] knows what it does.
-func (r *Redis) ClientOption() rueidis.ClientOption { return r.server.clientOption() }
+func (r *Redis) ClientOption() rueidis.ClientOption { return r.server.ClientOption() }

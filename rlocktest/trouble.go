@@ -8,51 +8,33 @@ import (
 	"holdfast/lua"
 )
 
-// Busy makes a stranger hold a lock, of whatever kind, until free is called or the test ends. The
-// stranger renews its lease, like another process with the watchdog. It fails the test if the lock
-// is held. Waiters are told when free is called.
-func (r *Redis) Busy(name string) (free func()) {
-	r.t.Helper()
-	return r.busy(name, 0)
-}
-
-// BusyFor is Busy with a lease that is not renewed, like a process that has died: the lock becomes
-// free when it is over, and nobody is told.
-func (r *Redis) BusyFor(name string, lease time.Duration) (free func()) {
-	r.t.Helper()
-	if lease < time.Millisecond {
-		r.t.Fatalf("rlocktest: BusyFor %q: a lease of %v is less than 1ms", name, lease)
-	}
-	return r.busy(name, lease)
-}
-
-func (r *Redis) busy(name string, lease time.Duration) (free func()) {
-	r.t.Helper()
-	owner, holder, err := r.server.occupy(name, lease)
-	if err != nil {
-		r.t.Fatalf("rlocktest: lock %q: %v", name, err)
-	}
-	if holder != "" {
-		r.t.Fatalf("rlocktest: lock %q is held by %s: no stranger can take it", name, holder)
-	}
-	return func() {
-		if r.server.vacate(name, owner) {
-			r.wake(name)
-		}
-	}
-}
-
 // Lose removes a lock from the server, as a failover to a replica does that has not received it.
 // Holds of clients made by this Redis end with [rlock.ErrLost] before Lose returns, those of other
 // clients at their next renewal. Waiters ask for the lock at once. Lose fails the test if nobody
 // holds the lock.
 func (r *Redis) Lose(name string) {
 	r.t.Helper()
-	if !r.server.lose(name) {
+	if !r.remove(name) {
 		r.t.Fatalf("rlocktest: lock %q is lost already: nobody holds it", name)
 	}
 	r.recheck(name)
 	r.wake(name)
+}
+
+// remove deletes a lock and the keys of its read holds, and reports whether it was held.
+func (r *Redis) remove(name string) (held bool) {
+	r.strangers.mu.Lock()
+	defer r.strangers.mu.Unlock()
+	r.forget(name)
+	r.server.CatchUp()
+	data := r.server.Redis()
+	held = data.Type(name) == "hash" && data.Del(name)
+	for _, key := range data.Keys() {
+		if strings.HasPrefix(key, lua.Suffix(name, "")) && strings.Contains(key, ":rwlock_timeout:") {
+			data.Del(key)
+		}
+	}
+	return held
 }
 
 // recheck makes the holds of a lock, or of all locks for "", ask the server whether they last.
@@ -69,15 +51,15 @@ const shortestLease = 3 * time.Millisecond
 
 // Down breaks all connections and refuses new ones until [Redis.Up] is called or the test ends. The
 // server keeps its data, and leases run on.
-func (r *Redis) Down() { r.server.setDown(true) }
+func (r *Redis) Down() { r.server.SetDown(true) }
 
 // Up ends Down.
-func (r *Redis) Up() { r.server.setDown(false) }
+func (r *Redis) Up() { r.server.SetDown(false) }
 
 // Slow makes each reply and message of the server arrive d after it was sent. Commands are executed
 // at once. Slow(0) ends that, also for what is under way. With d beyond Options.CommandTimeout the
 // server seems to hang: the outcome of commands is unknown.
-func (r *Redis) Slow(d time.Duration) { r.server.setDelay(d) }
+func (r *Redis) Slow(d time.Duration) { r.server.SetDelay(d) }
 
 // Advance moves the clock of the server by d, as if the processes of all clients had been stopped
 // for as long. Leases that were to be renewed meanwhile run out as well. Holds of clients made by
@@ -92,7 +74,7 @@ func (r *Redis) Advance(d time.Duration) {
 	if d < 0 {
 		r.t.Fatalf("rlocktest: Advance(%v): time does not go back", d)
 	}
-	r.server.advance(d)
+	r.server.Advance(d)
 	r.recheck("")
 	r.wake("")
 }
@@ -101,7 +83,7 @@ func (r *Redis) Advance(d time.Duration) {
 // In a bubble of testing/synctest, synctest.Wait does as well.
 func (r *Redis) AwaitWaiter(name string) {
 	r.t.Helper()
-	for late := time.Now().Add(patience); len(r.server.channels(name)) == 0; {
+	for late := time.Now().Add(patience); len(r.channels(name)) == 0; {
 		if time.Now().After(late) {
 			r.t.Fatalf("rlocktest: nobody waits for lock %q after %v", name, patience)
 		}
@@ -113,12 +95,12 @@ const patience = 10 * time.Second
 
 // wake makes all who wait for a lock, or for any lock for "", ask for it.
 func (r *Redis) wake(name string) {
-	for _, channel := range r.server.channels(name) {
+	for _, channel := range r.channels(name) {
 		message := "0"
 		if strings.HasPrefix(channel, rwChannels) {
 			message = "1" // all readers
 		}
-		r.server.redis.Publish(channel, message)
+		r.server.Redis().Publish(channel, message)
 	}
 }
 
@@ -129,9 +111,9 @@ var (
 )
 
 // channels returns the channels on which somebody waits for a lock, or for any lock for "".
-func (s *server) channels(name string) []string {
+func (r *Redis) channels(name string) []string {
 	var waiting []string
-	for _, channel := range s.redis.PubSubChannels("") {
+	for _, channel := range r.server.Redis().PubSubChannels("") {
 		switch {
 		case name != "" && (channel == lua.RWChannel(name) || channel == lua.Channel(name) ||
 			strings.HasPrefix(channel, lua.FairChannel(name, ""))),

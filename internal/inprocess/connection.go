@@ -1,4 +1,4 @@
-package rlocktest
+package inprocess
 
 import (
 	"net"
@@ -11,7 +11,7 @@ import (
 // cannot block the server, and a published message cannot block its publisher.
 type connection struct {
 	net.Conn // one end of a net.Pipe
-	server   *server
+	server   *Server
 	closed   chan struct{}
 	close    sync.Once
 	written  chan struct{} // has a value when something was written
@@ -26,7 +26,7 @@ type parcel struct {
 	at   time.Time
 }
 
-func newConnection(s *server, end net.Conn) *connection {
+func newConnection(s *Server, end net.Conn) *connection {
 	return &connection{
 		Conn: end, server: s, closed: make(chan struct{}), written: make(chan struct{}, 1),
 	}
@@ -35,7 +35,7 @@ func newConnection(s *server, end net.Conn) *connection {
 // Read reads commands. The server's clock is set before they are executed.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.server.catchUp()
+	c.server.clock.catchUp()
 	return n, err
 }
 
