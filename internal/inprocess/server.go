@@ -55,14 +55,19 @@ func New() (*Server, error) {
 // execute executes the commands that miniredis lacks, and reports whether it did. Commands inside
 // scripts come here too.
 func execute(peer *resp.Peer, command string, args ...string) bool {
-	if command == "INFO" && len(args) == 1 && strings.EqualFold(args[0], "server") {
+	switch {
+	case command == "INFO" && len(args) == 1 && strings.EqualFold(args[0], "server"):
 		// A RedLock does not count a server that may have forgotten locks by a restart: this one
 		// has been up for a year.
 		peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nprocess_id:%d\r\n"+
 			"uptime_in_seconds:31536000\r\n", os.Getpid()))
-		return true
+	case command == "CLUSTER":
+		// A client that is told of a cluster of one node would look for it on a port.
+		peer.WriteError("ERR This instance has cluster support disabled")
+	default:
+		return false
 	}
-	return false
+	return true
 }
 
 // Redis returns the data of the server. It is reached also while the server is down.
