@@ -117,27 +117,20 @@ func (r *Redis) observed() (ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.clients {
-		if observes {
-			ids = append(ids, c.ID())
-		}
+		ids = append(ids, c.ID())
 	}
 	return ids
 }
 
-// waitingCalls describes the locks that are waited for.
+// waitingCalls describes the calls that wait for locks.
 func (r *Redis) waitingCalls() (waiting []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	calls := make(map[string]int)
 	for _, c := range r.clients {
-		for _, name := range waiters(c) {
-			calls[name]++
+		if n := watch.Waiters(c); n > 0 {
+			waiting = append(waiting, fmt.Sprintf("calls that still wait for a lock: %d", n))
 		}
 	}
-	for name, n := range calls {
-		waiting = append(waiting, fmt.Sprintf("calls that still wait for lock %q: %d", name, n))
-	}
-	slices.Sort(waiting)
 	return waiting
 }
 

@@ -35,16 +35,22 @@ func newHolds() *holds {
 }
 
 // began records a hold. The goroutine that has acquired it calls this.
-func (hs *holds) began(h *rlock.Hold, waits bool) {
+func (hs *holds) began(h *rlock.Hold) {
 	a := &acquired{hold: h, goroutine: goroutine(), site: callSite()}
 	hs.mu.Lock()
 	hs.count++
 	a.number = hs.count
-	if waits {
-		for _, outer := range hs.live {
-			if outer.goroutine == a.goroutine {
-				hs.orders.add(step{outer.hold.Name(), h.Name(), outer.site, a.site})
-			}
+	var outer []*acquired
+	nested := false
+	for _, other := range hs.live {
+		nested = nested || other.hold.Owner() == h.Owner() // it did not wait
+		if other.goroutine == a.goroutine {
+			outer = append(outer, other)
+		}
+	}
+	for _, o := range outer {
+		if !nested {
+			hs.orders.add(step{o.hold.Name(), h.Name(), o.site, a.site})
 		}
 	}
 	hs.live[h] = a

@@ -29,39 +29,42 @@ func (o orders) add(s step) {
 	}
 }
 
-// circles describes circles of steps: each lock that is in any is in one of them.
-func (o orders) circles() []string {
-	var found []string
-	reported := make(map[string]bool)
-	for _, lock := range slices.Sorted(maps.Keys(o)) {
-		if reported[lock] {
-			continue
-		}
-		if circle := o.path(lock, lock); circle != nil {
-			found = append(found, describe(circle))
-			for _, s := range circle {
-				reported[s.outer] = true
+// circles describes circles of steps, the shortest first. No step is in two of them.
+func (o orders) circles() (found []string) {
+	told := make(map[step]bool)
+	for {
+		var shortest []step
+		for _, outer := range slices.Sorted(maps.Keys(o)) {
+			circle := o.path(outer, outer, told)
+			if circle != nil && (shortest == nil || len(circle) < len(shortest)) {
+				shortest = circle
 			}
 		}
+		if shortest == nil {
+			return found
+		}
+		for _, s := range shortest {
+			told[s] = true
+		}
+		found = append(found, describe(shortest))
 	}
-	return found
 }
 
-// path returns the shortest way of at least one step; nil if there is none.
-func (o orders) path(from, to string) []step {
+// path returns the shortest way of at least one step that avoids some steps; nil if there is none.
+func (o orders) path(from, to string, avoid map[step]bool) []step {
 	cameBy := make(map[string]step)
 	for next := []string{from}; len(next) > 0; next = next[1:] {
-		steps := o[next[0]]
-		for _, inner := range slices.Sorted(maps.Keys(steps)) {
-			if _, visited := cameBy[inner]; visited {
+		for _, inner := range slices.Sorted(maps.Keys(o[next[0]])) {
+			s := o[next[0]][inner]
+			if _, visited := cameBy[inner]; visited || avoid[s] {
 				continue
 			}
-			cameBy[inner] = steps[inner]
+			cameBy[inner] = s
 			if inner != to {
 				next = append(next, inner)
 				continue
 			}
-			way := []step{steps[inner]}
+			way := []step{s}
 			for way[0].outer != from {
 				way = slices.Insert(way, 0, cameBy[way[0].outer])
 			}

@@ -64,7 +64,7 @@ func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 		redis.Close()
 		r.t.Fatalf("rlocktest: %v", err)
 	}
-	observe(client, r.holds.began)
+	watch.Observe(client, r.holds.began)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clients, r.rueidis = append(r.clients, client), append(r.rueidis, redis)

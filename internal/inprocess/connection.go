@@ -1,7 +1,9 @@
 package inprocess
 
 import (
+	"bytes"
 	"net"
+	"regexp"
 	"sync"
 	"time"
 )
@@ -35,6 +37,7 @@ func newConnection(s *Server, end net.Conn) *connection {
 // Read reads commands. The server's clock is set before they are executed.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	c.server.waitUntilRunning()
 	c.server.clock.catchUp()
 	return n, err
 }
@@ -42,13 +45,35 @@ func (c *connection) Read(p []byte) (int, error) {
 // Write keeps a copy of p for deliver.
 func (c *connection) Write(p []byte) (int, error) {
 	c.mu.Lock()
-	c.unsent = append(c.unsent, parcel{append([]byte(nil), p...), time.Now()})
+	c.unsent = append(c.unsent, parcel{asRedisSays(p), time.Now()})
 	c.mu.Unlock()
 	select {
 	case c.written <- struct{}{}:
 	default:
 	}
 	return len(p), nil
+}
+
+// scriptError is how miniredis reports an error that has ended a script.
+var scriptError = regexp.MustCompile(
+	`^-ERR Error compiling script \(new function\): [^:]*:\d+: (.*?)(?: stack traceback:.*)?\r\n`)
+
+// asRedisSays returns a copy of what miniredis has written, but errors of commands in scripts begin
+// with the error's code, which decides what a client makes of it.
+func asRedisSays(p []byte) []byte {
+	if !bytes.HasPrefix(p, []byte("-ERR Error compiling script")) {
+		return bytes.Clone(p)
+	}
+	m := scriptError.FindSubmatch(p)
+	if m == nil {
+		return bytes.Clone(p)
+	}
+	code, _, _ := bytes.Cut(m[1], []byte(" "))
+	prefix := "-"
+	if len(code) == 0 || !bytes.Equal(code, bytes.ToUpper(code)) {
+		prefix = "-ERR "
+	}
+	return append(append([]byte(prefix), m[1]...), append([]byte("\r\n"), p[len(m[0]):]...)...)
 }
 
 // deliver sends to the client what was written, until the connection is closed.

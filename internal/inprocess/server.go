@@ -5,15 +5,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	resp "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/rueidis"
 )
 
@@ -25,11 +22,13 @@ type Server struct {
 
 	mu          sync.Mutex
 	down        bool                     // guarded by mu
+	running     chan struct{}            // guarded by mu; closed unless the server is paused
 	delay       time.Duration            // guarded by mu; of everything the server sends
 	changed     chan struct{}            // guarded by mu; closed when delay changes
 	connections map[*connection]struct{} // guarded by mu
 
-	clock clock
+	clock   clock
+	monitor monitor
 }
 
 var servers atomic.Int64
@@ -41,6 +40,7 @@ func New() (*Server, error) {
 		address: fmt.Sprintf("in-process-%d:6379", servers.Add(1)),
 		redis:   miniredis.NewMiniRedis(),
 		changed: make(chan struct{}), connections: make(map[*connection]struct{}),
+		monitor: monitor{calls: make(map[string]int)}, running: closed(),
 	}
 	first, err := s.redis.Dial() // starts it without a listener
 	if err != nil {
@@ -48,26 +48,8 @@ func New() (*Server, error) {
 	}
 	first.Close()
 	s.clock.start(s.redis)
-	s.redis.Server().SetPreHook(execute)
+	s.redis.Server().SetPreHook(s.execute)
 	return s, nil
-}
-
-// execute executes the commands that miniredis lacks, and reports whether it did. Commands inside
-// scripts come here too.
-func execute(peer *resp.Peer, command string, args ...string) bool {
-	switch {
-	case command == "INFO" && len(args) == 1 && strings.EqualFold(args[0], "server"):
-		// A RedLock does not count a server that may have forgotten locks by a restart: this one
-		// has been up for a year.
-		peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nprocess_id:%d\r\n"+
-			"uptime_in_seconds:31536000\r\n", os.Getpid()))
-	case command == "CLUSTER":
-		// A client that is told of a cluster of one node would look for it on a port.
-		peer.WriteError("ERR This instance has cluster support disabled")
-	default:
-		return false
-	}
-	return true
 }
 
 // Redis returns the data of the server. It is reached also while the server is down.
@@ -145,12 +127,51 @@ func (s *Server) SetDown(down bool) {
 		}
 	}
 	s.mu.Unlock()
+	if down {
+		s.Resume()
+	}
 	for _, c := range broken {
 		c.Conn.Close()
 	}
 	for _, c := range broken {
 		<-c.closed // its subscriptions have ended
 	}
+}
+
+// Pause stops the execution of commands until Resume. Connections stay open.
+func (s *Server) Pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.running:
+		s.running = make(chan struct{})
+	default:
+	}
+}
+
+// Resume ends Pause.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.running:
+	default:
+		close(s.running)
+	}
+}
+
+// waitUntilRunning blocks while the server is paused.
+func (s *Server) waitUntilRunning() {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	<-running
+}
+
+func closed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 // SetDelay delays everything that the server sends, including what is under way.
@@ -187,6 +208,7 @@ func (s *Server) waitUntilDue(written time.Time, closed <-chan struct{}) bool {
 
 // Close closes all connections, and waits until the server has ended.
 func (s *Server) Close() {
+	s.Resume()
 	s.SetDown(true)
 	s.redis.Close()
 	s.serving.Wait()

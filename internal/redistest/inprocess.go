@@ -59,8 +59,19 @@ func (p *inProcess) kill() error {
 }
 
 func (p *inProcess) remove() error  { return p.kill() }
-func (p *inProcess) pause() error   { return errInProcess }
-func (p *inProcess) resume() error  { return nil }
-func (p *inProcess) isolate() error { return errInProcess }
-func (p *inProcess) rejoin() error  { return nil }
+func (p *inProcess) isolate() error { return p.pause() }
+func (p *inProcess) rejoin() error  { return p.resume() }
+
+func (p *inProcess) pause() error {
+	p.server.Pause()
+	return nil
+}
+
+func (p *inProcess) resume() error {
+	if p.server != nil {
+		p.server.Resume()
+	}
+	return nil
+}
+
 func (p *inProcess) output() string { return "" }
