@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"holdfast/rlock"
 )
 
 // Check selects checks at the end of a test, for [Redis.Allow].
@@ -41,16 +43,16 @@ func (r *Redis) end() {
 	r.Slow(0)
 	r.Up()
 	problems := r.problems()
-	r.mu.Lock()
-	clients, connections := r.clients, r.rueidis
-	r.mu.Unlock()
-	for _, c := range clients {
+	for _, c := range r.allClients() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		if err := c.Close(ctx); err != nil {
 			problems = append(problems, err.Error())
 		}
 		cancel()
 	}
+	r.mu.Lock()
+	connections := r.rueidis
+	r.mu.Unlock()
 	for _, c := range connections {
 		c.Close()
 	}
@@ -93,45 +95,56 @@ func (r *Redis) problems() []string {
 	return left
 }
 
-// heldLocks describes the holds of unended that were not released since, and the locks of clients
-// that are not observed.
+// heldLocks describes the holds of unended that were not released since, and what else is held: by
+// RedLocks, and by clients that the program has made.
 func (r *Redis) heldLocks(unended []*acquired) []string {
 	var held []string
+	owners := make(map[string]bool)
 	for _, a := range unended {
+		owners[a.hold.Owner()] = true
 		if a.hold.Err() == nil || r.holds.isLost(a) {
 			held = append(held, fmt.Sprintf("lock %q was not released: acquired%s",
 				a.hold.Name(), at(a.site)))
 		}
 	}
-	observed := r.observed()
+	ours := make(map[string]bool)
+	for _, c := range r.allClients() {
+		ours[c.ID()] = true
+		for _, l := range watch.Held(c) {
+			if !owners[l.Owner] {
+				held = append(held, fmt.Sprintf("lock %q was not released: %s has it%s",
+					l.Name, l.Owner, at(l.AcquiredAt)))
+			}
+		}
+	}
 	for _, l := range r.heldOnServer() {
-		if !slices.Contains(observed, l.client) {
+		if !ours[l.client] {
 			held = append(held, fmt.Sprintf("lock %q was not released: %s has it", l.name, l.owner))
 		}
 	}
 	return held
 }
 
-// observed returns the ids of the clients that are observed.
-func (r *Redis) observed() (ids []string) {
+func (r *Redis) allClients() []*rlock.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range r.clients {
-		ids = append(ids, c.ID())
-	}
-	return ids
+	return slices.Clone(r.clients)
 }
 
 // waitingCalls describes the calls that wait for locks.
-func (r *Redis) waitingCalls() (waiting []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.clients {
-		if n := watch.Waiters(c); n > 0 {
-			waiting = append(waiting, fmt.Sprintf("calls that still wait for a lock: %d", n))
-		}
+func (r *Redis) waitingCalls() []string {
+	if n := r.waiters(); n > 0 {
+		return []string{fmt.Sprintf("calls that still wait for a lock: %d", n)}
 	}
-	return waiting
+	return nil
+}
+
+// waiters returns how many calls of the clients of this Redis wait for locks.
+func (r *Redis) waiters() (n int) {
+	for _, c := range r.allClients() {
+		n += watch.Waiters(c)
+	}
+	return n
 }
 
 // An owner as clients of this library and of Redisson write it: the id of the client, and a number.

@@ -25,6 +25,7 @@ type Redis struct {
 	clients []*rlock.Client  // guarded by mu
 	rueidis []rueidis.Client // guarded by mu
 	allowed Check            // guarded by mu
+	others  bool             // guarded by mu; the program may have made clients
 
 }
 
@@ -52,7 +53,7 @@ func (r *Redis) Client() *rlock.Client { return r.client }
 // It logs to the test unless they have a Logger. It is closed when the test ends.
 func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 	r.t.Helper()
-	redis, err := rueidis.NewClient(r.ClientOption())
+	redis, err := rueidis.NewClient(r.server.ClientOption())
 	if redis == nil { // with an error it works as soon as the server is up
 		r.t.Fatalf("rlocktest: connect: %v", err)
 	}
@@ -74,4 +75,9 @@ func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 // ClientOption returns how to reach the server, for a program that makes its own [rueidis.Client],
 // and its [rlock.Client] of that. Such a program closes both. Of the checks at the end of the test
 // only the one for [Holds] knows what it does.
-func (r *Redis) ClientOption() rueidis.ClientOption { return r.server.ClientOption() }
+func (r *Redis) ClientOption() rueidis.ClientOption {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.others = true
+	return r.server.ClientOption()
+}

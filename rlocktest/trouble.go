@@ -83,12 +83,21 @@ func (r *Redis) Advance(d time.Duration) {
 // In a bubble of testing/synctest, synctest.Wait does as well.
 func (r *Redis) AwaitWaiter(name string) {
 	r.t.Helper()
-	for late := time.Now().Add(patience); len(r.channels(name)) == 0; {
+	for late := time.Now().Add(patience); !r.waitedFor(name); {
 		if time.Now().After(late) {
 			r.t.Fatalf("rlocktest: nobody waits for lock %q after %v", name, patience)
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// waitedFor reports whether somebody listens for releases of a lock. A client listens for a moment
+// longer than its calls wait.
+func (r *Redis) waitedFor(name string) bool {
+	r.mu.Lock()
+	others := r.others
+	r.mu.Unlock()
+	return len(r.channels(name)) > 0 && (others || r.waiters() > 0)
 }
 
 const patience = 10 * time.Second

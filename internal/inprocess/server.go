@@ -60,7 +60,8 @@ func (s *Server) ClientOption() rueidis.ClientOption {
 	option := rueidis.ClientOption{
 		InitAddress:       []string{s.address},
 		ForceSingleClient: true,
-		RingScaleEachConn: 7, // the default takes longer to allocate than all else
+		RingScaleEachConn: 7,  // the default takes longer to allocate than all else
+		PipelineMultiplex: -1, // one connection: the first command need not wait for another one
 		// A pipe in memory does not break without notice, so it need not be checked each second.
 		Dialer: net.Dialer{KeepAlive: time.Minute}, ConnWriteTimeout: 10 * time.Second,
 		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
