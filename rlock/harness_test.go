@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -267,7 +268,7 @@ func listen(t *testing.T, s *redistest.Server, channel string) *listener {
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(2*longWait)))
-	_, err = conn.Write([]byte(`SUBSCRIBE "` + channel + "\"\r\n"))
+	_, err = fmt.Fprintf(conn, "*2\r\n$9\r\nSUBSCRIBE\r\n$%d\r\n%s\r\n", len(channel), channel)
 	require.NoError(t, err)
 	l := &listener{bufio.NewReader(conn)}
 	require.Equal(t, []string{"subscribe", channel}, l.next(t)[:2])

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A backend runs one server, as a process or as a container. Its methods are called by one
+// A backend runs one server: as a process, as a container, or in this process. Its methods are called by one
 // goroutine at a time.
 type backend interface {
 	// launch runs the server on port. It returns when the server was started, which may be before
@@ -59,6 +59,8 @@ func newBackend(tb testing.TB, s *settings) backend {
 				backendVariable, err)
 		}
 		return d
+	case "inprocess":
+		return &inProcess{settings: s}
 	case "":
 		d, dockerErr := newDocker(s)
 		if dockerErr == nil {
@@ -72,7 +74,7 @@ func newBackend(tb testing.TB, s *settings) backend {
 		}
 		return newProcess(tb, path, s)
 	}
-	tb.Fatalf("redistest: %s=%s: want process or docker", backendVariable, choice)
+	tb.Fatalf("redistest: %s=%s: want process, docker or inprocess", backendVariable, choice)
 	return nil
 }
 

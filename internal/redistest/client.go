@@ -6,6 +6,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/inprocess"
 )
 
 // dialTimeout is longer than a service near its Redis would set: a busy machine may take long.
@@ -24,6 +26,9 @@ func (s *Server) ClientOption() rueidis.ClientOption {
 		option.Username, option.Password = s.settings.user, s.settings.secret
 	}
 	option.Dialer.Timeout = dialTimeout
+	if _, ok := s.backend.(*inProcess); ok {
+		inprocess.Adapt(&option)
+	}
 	return option
 }
 

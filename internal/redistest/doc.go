@@ -12,7 +12,8 @@
 // A server is a container if a Docker engine answers, otherwise a process if a redis-server or a
 // valkey-server is on PATH. These environment variables override that:
 //
-//	HOLDFAST_TEST_BACKEND  "process" or "docker" allows only that one
+//	HOLDFAST_TEST_BACKEND  "process" or "docker" allows only that one; "inprocess" is no Redis, but
+//	                       the server of package rlocktest, for tests of what it must do as well
 //	HOLDFAST_TEST_SERVER   the program to run as a process, which makes processes the default;
 //	                       defaults to redis-server, or else valkey-server
 //	HOLDFAST_TEST_IMAGE    the image to run as a container; defaults to redis:7

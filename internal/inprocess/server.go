@@ -1,0 +1,216 @@
+package inprocess
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+)
+
+// Server is a Redis server in this process. Its methods are safe for concurrent use.
+type Server struct {
+	address string
+	redis   *miniredis.Miniredis
+	serving sync.WaitGroup
+
+	mu          sync.Mutex
+	down        bool                     // guarded by mu
+	running     chan struct{}            // guarded by mu; closed unless the server is paused
+	delay       time.Duration            // guarded by mu; of everything the server sends
+	changed     chan struct{}            // guarded by mu; closed when delay changes
+	connections map[*connection]struct{} // guarded by mu
+
+	clock   clock
+	monitor monitor
+}
+
+var servers atomic.Int64
+
+// New starts a server. The caller must Close it.
+func New() (*Server, error) {
+	s := &Server{
+		// A MultiLock orders its parts by it.
+		address: fmt.Sprintf("in-process-%d:6379", servers.Add(1)),
+		redis:   miniredis.NewMiniRedis(),
+		changed: make(chan struct{}), connections: make(map[*connection]struct{}),
+		monitor: monitor{calls: make(map[string]int)}, running: closed(),
+	}
+	first, err := s.redis.Dial() // starts it without a listener
+	if err != nil {
+		return nil, fmt.Errorf("start the in-process server: %w", err)
+	}
+	first.Close()
+	s.clock.start(s.redis)
+	s.redis.Server().SetPreHook(s.execute)
+	return s, nil
+}
+
+// Redis returns the data of the server. It is reached also while the server is down.
+func (s *Server) Redis() *miniredis.Miniredis { return s.redis }
+
+// ClientOption returns the options of a client of this server.
+func (s *Server) ClientOption() rueidis.ClientOption {
+	option := rueidis.ClientOption{
+		InitAddress:       []string{s.address},
+		ForceSingleClient: true,
+		RingScaleEachConn: 7,  // the default takes longer to allocate than all else
+		PipelineMultiplex: -1, // one connection: the first command need not wait for another one
+		// A pipe in memory does not break without notice, so it need not be checked each second.
+		Dialer: net.Dialer{KeepAlive: time.Minute}, ConnWriteTimeout: 10 * time.Second,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			return s.dial()
+		},
+	}
+	Adapt(&option)
+	return option
+}
+
+// Adapt makes options of a client work with the server: it refuses commands on connections with
+// subscriptions, and CLIENT TRACKING.
+func Adapt(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
+
+func (s *Server) dial() (net.Conn, error) {
+	near, far := net.Pipe()
+	if !s.serve(far) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	return near, nil
+}
+
+// Serve serves connections to a listener until it is closed.
+func (s *Server) Serve(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if !s.serve(conn) {
+			conn.Close()
+		}
+	}
+}
+
+// serve serves a connection, unless the server is down.
+func (s *Server) serve(end net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return false
+	}
+	c := newConnection(s, end)
+	s.connections[c] = struct{}{}
+	s.serving.Go(c.deliver)
+	s.serving.Go(func() {
+		<-c.closed
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.connections, c)
+	})
+	s.redis.Server().ServeConn(c)
+	return true
+}
+
+// SetDown breaks all connections and refuses new ones, or ends that. Data and leases are kept.
+func (s *Server) SetDown(down bool) {
+	s.mu.Lock()
+	s.down = down
+	var broken []*connection
+	for c := range s.connections {
+		if down {
+			broken = append(broken, c)
+		}
+	}
+	s.mu.Unlock()
+	if down {
+		s.Resume()
+	}
+	for _, c := range broken {
+		c.Conn.Close()
+	}
+	for _, c := range broken {
+		<-c.closed // its subscriptions have ended
+	}
+}
+
+// Pause stops the execution of commands until Resume. Connections stay open.
+func (s *Server) Pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.running:
+		s.running = make(chan struct{})
+	default:
+	}
+}
+
+// Resume ends Pause.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.running:
+	default:
+		close(s.running)
+	}
+}
+
+// waitUntilRunning blocks while the server is paused.
+func (s *Server) waitUntilRunning() {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	<-running
+}
+
+func closed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// SetDelay delays everything that the server sends, including what is under way.
+func (s *Server) SetDelay(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = d
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// waitUntilDue blocks until what was written at an instant may arrive. It returns false if closed
+// is closed first.
+func (s *Server) waitUntilDue(written time.Time, closed <-chan struct{}) bool {
+	for {
+		s.mu.Lock()
+		delay, changed := s.delay, s.changed
+		s.mu.Unlock()
+		left := time.Until(written.Add(delay))
+		if left <= 0 {
+			return true
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-closed:
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+	}
+}
+
+// Close closes all connections, and waits until the server has ended.
+func (s *Server) Close() {
+	s.Resume()
+	s.SetDown(true)
+	s.redis.Close()
+	s.serving.Wait()
+}

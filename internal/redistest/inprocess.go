@@ -1,0 +1,77 @@
+package redistest
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strconv"
+
+	"holdfast/internal/inprocess"
+)
+
+// inProcess is the backend that is no real Redis, but the server of package rlocktest, on a port.
+// Tests of what any Redis does prove with it that users may rely on that server in their tests. It
+// cannot be chosen for all tests.
+type inProcess struct {
+	settings *settings
+	server   *inprocess.Server
+	listener net.Listener
+	ended    chan struct{} // closed when the server has ended
+}
+
+// errInProcess reports a test that needs a real server.
+var errInProcess = errors.New("the in-process server cannot do this: the test needs a real one")
+
+func (p *inProcess) launch(port int) error {
+	if s := p.settings; len(s.args) > 0 || s.tls != nil || s.sentinel || s.clusterNode {
+		return errInProcess
+	}
+	server, err := inprocess.New()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		server.Close()
+		return err
+	}
+	p.server, p.listener, p.ended = server, listener, make(chan struct{})
+	go func() {
+		defer close(p.ended)
+		server.Serve(listener)
+	}()
+	return nil
+}
+
+func (p *inProcess) stopped() <-chan struct{} { return p.ended }
+
+func (p *inProcess) owns(processID string) bool { return processID == strconv.Itoa(os.Getpid()) }
+
+func (p *inProcess) kill() error {
+	if p.server == nil {
+		return nil
+	}
+	err := p.listener.Close()
+	<-p.ended
+	p.server.Close()
+	p.server = nil
+	return err
+}
+
+func (p *inProcess) remove() error  { return p.kill() }
+func (p *inProcess) isolate() error { return p.pause() }
+func (p *inProcess) rejoin() error  { return p.resume() }
+
+func (p *inProcess) pause() error {
+	p.server.Pause()
+	return nil
+}
+
+func (p *inProcess) resume() error {
+	if p.server != nil {
+		p.server.Resume()
+	}
+	return nil
+}
+
+func (p *inProcess) output() string { return "" }

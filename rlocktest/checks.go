@@ -1,0 +1,178 @@
+package rlocktest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"holdfast/rlock"
+)
+
+// Check selects checks at the end of a test, for [Redis.Allow].
+type Check int
+
+const (
+	// Holds fails the test for locks that are still held. What the program releases soon after the
+	// end of the test is not counted.
+	Holds Check = 1 << iota
+	// Waiters fails the test for calls that still wait for a lock.
+	Waiters
+	// Orders fails the test for locks that goroutines took in opposite orders: one that held A
+	// waited for B, and one that held B waited for A; or in a circle of more than two. They did not
+	// block each other in this test, but may elsewhere. Package multilock takes several locks in
+	// the same order everywhere.
+	Orders
+)
+
+// grace is for how long a test may end before what it has left counts: a program may release locks
+// when the test's context ends, which it does right before the checks.
+const grace = time.Second
+
+// Allow turns checks off, for a test that is about a program that does such a thing.
+func (r *Redis) Allow(checks Check) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.allowed |= checks
+}
+
+// end checks what the test has left, and ends everything.
+func (r *Redis) end() {
+	r.t.Helper()
+	r.Slow(0)
+	r.Up()
+	problems := r.problems()
+	for _, c := range r.allClients() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		if err := c.Close(ctx); err != nil {
+			problems = append(problems, err.Error())
+		}
+		cancel()
+	}
+	r.mu.Lock()
+	connections := r.rueidis
+	r.mu.Unlock()
+	for _, c := range connections {
+		c.Close()
+	}
+	r.server.Close()
+	r.log.end()
+	report := r.t.Error
+	if r.t.Failed() {
+		report = r.t.Log // what is left may be so because the test was cut short
+	}
+	for _, problem := range problems {
+		report("rlocktest: " + problem)
+	}
+}
+
+// problems waits until nothing is left that the checks look for, or grace is over, and returns what
+// is left.
+func (r *Redis) problems() []string {
+	r.mu.Lock()
+	allowed := r.allowed
+	r.mu.Unlock()
+	unended := r.holds.unended()
+	var left []string
+	for until := time.Now().Add(grace); ; time.Sleep(10 * time.Millisecond) {
+		left = nil
+		if allowed&Holds == 0 {
+			left = append(left, r.heldLocks(unended)...)
+		}
+		if allowed&Waiters == 0 {
+			left = append(left, r.waitingCalls()...)
+		}
+		if len(left) == 0 || time.Now().After(until) {
+			break
+		}
+	}
+	if allowed&Orders == 0 {
+		for _, circle := range r.holds.circles() {
+			left = append(left, "locks were taken in opposite orders: "+circle)
+		}
+	}
+	return left
+}
+
+// heldLocks describes the holds of unended that were not released since, and what else is held: by
+// RedLocks, and by clients that the program has made.
+func (r *Redis) heldLocks(unended []*acquired) []string {
+	var held []string
+	owners := make(map[string]bool)
+	for _, a := range unended {
+		owners[a.hold.Owner()] = true
+		if a.hold.Err() == nil || r.holds.isLost(a) {
+			held = append(held, fmt.Sprintf("lock %q was not released: acquired%s",
+				a.hold.Name(), at(a.site)))
+		}
+	}
+	ours := make(map[string]bool)
+	for _, c := range r.allClients() {
+		ours[c.ID()] = true
+		for _, l := range watch.Held(c) {
+			if !owners[l.Owner] {
+				held = append(held, fmt.Sprintf("lock %q was not released: %s has it%s",
+					l.Name, l.Owner, at(l.AcquiredAt)))
+			}
+		}
+	}
+	for _, l := range r.heldOnServer() {
+		if !ours[l.client] {
+			held = append(held, fmt.Sprintf("lock %q was not released: %s has it", l.name, l.owner))
+		}
+	}
+	return held
+}
+
+func (r *Redis) allClients() []*rlock.Client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.clients)
+}
+
+// waitingCalls describes the calls that wait for locks.
+func (r *Redis) waitingCalls() []string {
+	if n := r.waiters(); n > 0 {
+		return []string{fmt.Sprintf("calls that still wait for a lock: %d", n)}
+	}
+	return nil
+}
+
+// waiters returns how many calls of the clients of this Redis wait for locks.
+func (r *Redis) waiters() (n int) {
+	for _, c := range r.allClients() {
+		n += watch.Waiters(c)
+	}
+	return n
+}
+
+// An owner as clients of this library and of Redisson write it: the id of the client, and a number.
+var ownerField = regexp.MustCompile(`^([0-9a-f-]{36}):\d+(:write)?$`)
+
+// serverHold is a lock that a client holds.
+type serverHold struct{ name, owner, client string }
+
+// heldOnServer returns the locks that clients hold, strangers excepted.
+func (r *Redis) heldOnServer() []serverHold {
+	r.server.CatchUp()
+	var all []serverHold
+	data := r.server.Redis()
+	keys := data.Keys()
+	slices.Sort(keys)
+	for _, key := range keys {
+		if data.Type(key) != "hash" {
+			continue
+		}
+		fields, err := data.HKeys(key)
+		if err != nil {
+			continue // it has ended just now
+		}
+		for _, field := range fields {
+			if m := ownerField.FindStringSubmatch(field); m != nil {
+				all = append(all, serverHold{key, field, m[1]})
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,131 @@
+package rlocktest
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"holdfast/rlock"
+)
+
+// holds knows the holds of the observed clients that have not ended, and the orders of their locks.
+type holds struct {
+	mu     sync.Mutex
+	live   map[*rlock.Hold]*acquired // guarded by mu
+	orders orders                    // guarded by mu
+	count  int                       // guarded by mu; how many there have been
+}
+
+// acquired says where a hold was acquired.
+type acquired struct {
+	hold      *rlock.Hold
+	number    int // of the holds of this test, in their order
+	goroutine string
+	site      string // file and line of the caller; "" if not known
+	lost      bool   // it has ended, but was not released
+}
+
+func newHolds() *holds {
+	return &holds{live: make(map[*rlock.Hold]*acquired), orders: make(orders)}
+}
+
+// began records a hold. The goroutine that has acquired it calls this.
+func (hs *holds) began(h *rlock.Hold) {
+	a := &acquired{hold: h, goroutine: goroutine(), site: callSite()}
+	hs.mu.Lock()
+	hs.count++
+	a.number = hs.count
+	var outer []*acquired
+	nested := false
+	for _, other := range hs.live {
+		nested = nested || other.hold.Owner() == h.Owner() // it did not wait
+		if other.goroutine == a.goroutine {
+			outer = append(outer, other)
+		}
+	}
+	for _, o := range outer {
+		if !nested {
+			hs.orders.add(step{o.hold.Name(), h.Name(), o.site, a.site})
+		}
+	}
+	hs.live[h] = a
+	hs.mu.Unlock()
+	onEnd(h, func(reason error) {
+		hs.mu.Lock()
+		defer hs.mu.Unlock()
+		delete(hs.live, h)
+		a.lost = errors.Is(reason, rlock.ErrLost)
+	})
+}
+
+// all returns the holds that have not ended, the oldest first.
+func (hs *holds) all() []*rlock.Hold {
+	var all []*rlock.Hold
+	for _, a := range hs.unended() {
+		all = append(all, a.hold)
+	}
+	return all
+}
+
+// unended is all with where they were acquired.
+func (hs *holds) unended() []*acquired {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	all := make([]*acquired, 0, len(hs.live))
+	for _, a := range hs.live {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b *acquired) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
+
+// isLost reports whether a hold has ended without a release.
+func (hs *holds) isLost(a *acquired) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return a.lost
+}
+
+// circles returns the orders of locks that contradict each other.
+func (hs *holds) circles() []string {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.orders.circles()
+}
+
+// goroutine returns the number of this goroutine: "goroutine 7 [running]: ..." begins its stack.
+// It serves the report about a test, and decides nothing in a program.
+func goroutine() string {
+	var buffer [64]byte
+	text, _, _ := bytes.Cut(buffer[:runtime.Stack(buffer[:], false)], []byte(" ["))
+	return string(text)
+}
+
+// callSite returns where the program under test has called this module.
+func callSite() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		ours := slices.ContainsFunc(packages, func(p string) bool {
+			return strings.HasPrefix(frame.Function, p)
+		})
+		if !ours && frame.File != "" {
+			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// packages has the beginnings of the names of functions that call each other to acquire a lock.
+var packages = []string{
+	"holdfast/rlock.", "holdfast/multilock.", "holdfast/redlock.", "holdfast/internal/",
+	"holdfast/rlocktest.", "runtime.",
+}

@@ -1,0 +1,135 @@
+package rlocktest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"holdfast/lua"
+)
+
+// Lose removes a lock from the server, as a failover to a replica does that has not received it.
+// Holds of clients made by this Redis end with [rlock.ErrLost] before Lose returns, those of other
+// clients at their next renewal. Waiters ask for the lock at once. Lose fails the test if nobody
+// holds the lock.
+func (r *Redis) Lose(name string) {
+	r.t.Helper()
+	if !r.remove(name) {
+		r.t.Fatalf("rlocktest: lock %q is lost already: nobody holds it", name)
+	}
+	r.recheck(name)
+	r.wake(name)
+}
+
+// remove deletes a lock and the keys of its read holds, and reports whether it was held.
+func (r *Redis) remove(name string) (held bool) {
+	r.strangers.mu.Lock()
+	defer r.strangers.mu.Unlock()
+	r.forget(name)
+	r.server.CatchUp()
+	data := r.server.Redis()
+	held = data.Type(name) == "hash" && data.Del(name)
+	for _, key := range data.Keys() {
+		if strings.HasPrefix(key, lua.Suffix(name, "")) && strings.Contains(key, ":rwlock_timeout:") {
+			data.Del(key)
+		}
+	}
+	return held
+}
+
+// recheck makes the holds of a lock, or of all locks for "", ask the server whether they last.
+func (r *Redis) recheck(name string) {
+	for _, h := range r.holds.all() {
+		if name == "" || h.Name() == name {
+			// It extends nothing that lasts longer. The error ends the hold, if there is one.
+			_ = h.Extend(context.Background(), shortestLease)
+		}
+	}
+}
+
+const shortestLease = 3 * time.Millisecond
+
+// Down breaks all connections and refuses new ones until [Redis.Up] is called or the test ends. The
+// server keeps its data, and leases run on.
+func (r *Redis) Down() { r.server.SetDown(true) }
+
+// Up ends Down.
+func (r *Redis) Up() { r.server.SetDown(false) }
+
+// Slow makes each reply and message of the server arrive d after it was sent. Commands are executed
+// at once. Slow(0) ends that, also for what is under way. With d beyond Options.CommandTimeout the
+// server seems to hang: the outcome of commands is unknown.
+func (r *Redis) Slow(d time.Duration) { r.server.SetDelay(d) }
+
+// Advance moves the clock of the server by d, as if the processes of all clients had been stopped
+// for as long. Leases that were to be renewed meanwhile run out as well. Holds of clients made by
+// this Redis that are gone then end with [rlock.ErrLost] before Advance returns, and waiters ask for
+// their locks at once.
+//
+// The clock of this process does not move. So waits and contexts do not end, and a hold with an
+// explicit lease that has not run out trusts its lease for d too long. In a bubble of
+// testing/synctest use time.Sleep instead, which moves everything.
+func (r *Redis) Advance(d time.Duration) {
+	r.t.Helper()
+	if d < 0 {
+		r.t.Fatalf("rlocktest: Advance(%v): time does not go back", d)
+	}
+	r.server.Advance(d)
+	r.recheck("")
+	r.wake("")
+}
+
+// AwaitWaiter blocks until somebody waits for a lock, and fails the test if nobody does within 10 s.
+// In a bubble of testing/synctest, synctest.Wait does as well.
+func (r *Redis) AwaitWaiter(name string) {
+	r.t.Helper()
+	for late := time.Now().Add(patience); !r.waitedFor(name); {
+		if time.Now().After(late) {
+			r.t.Fatalf("rlocktest: nobody waits for lock %q after %v", name, patience)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// waitedFor reports whether somebody listens for releases of a lock. A client listens for a moment
+// longer than its calls wait.
+func (r *Redis) waitedFor(name string) bool {
+	r.mu.Lock()
+	others := r.others
+	r.mu.Unlock()
+	return len(r.channels(name)) > 0 && (others || r.waiters() > 0)
+}
+
+const patience = 10 * time.Second
+
+// wake makes all who wait for a lock, or for any lock for "", ask for it.
+func (r *Redis) wake(name string) {
+	for _, channel := range r.channels(name) {
+		message := "0"
+		if strings.HasPrefix(channel, rwChannels) {
+			message = "1" // all readers
+		}
+		r.server.Redis().Publish(channel, message)
+	}
+}
+
+// The beginnings of all channels on which clients wait.
+var (
+	lockChannels = strings.TrimSuffix(lua.Channel("name"), "{name}")
+	rwChannels   = strings.TrimSuffix(lua.RWChannel("name"), "{name}")
+)
+
+// channels returns the channels on which somebody waits for a lock, or for any lock for "".
+func (r *Redis) channels(name string) []string {
+	var waiting []string
+	for _, channel := range r.server.Redis().PubSubChannels("") {
+		switch {
+		case name != "" && (channel == lua.RWChannel(name) || channel == lua.Channel(name) ||
+			strings.HasPrefix(channel, lua.FairChannel(name, ""))),
+			name == "" && (strings.HasPrefix(channel, lockChannels) ||
+				strings.HasPrefix(channel, rwChannels)):
+			waiting = append(waiting, channel)
+		}
+	}
+	return waiting
+}

@@ -1,0 +1,216 @@
+package rlocktest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/multilock"
+	"holdfast/redlock"
+	"holdfast/rlock"
+	"holdfast/rlocktest"
+)
+
+// kinds has a lock of each kind.
+var kinds = map[string]func(c *rlock.Client) *rlock.Lock{
+	"plain":        func(c *rlock.Client) *rlock.Lock { return c.NewLock("order:42") },
+	"fair":         func(c *rlock.Client) *rlock.Lock { return c.NewFairLock("order:42") },
+	"fenced":       func(c *rlock.Client) *rlock.Lock { return c.NewFencedLock("order:42") },
+	"nonreentrant": func(c *rlock.Client) *rlock.Lock { return c.NewNonReentrantLock("order:42") },
+	"read":         func(c *rlock.Client) *rlock.Lock { return c.NewReadWriteLock("order:42").Read() },
+	"write":        func(c *rlock.Client) *rlock.Lock { return c.NewReadWriteLock("order:42").Write() },
+}
+
+func onEveryKind(t *testing.T, test func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock)) {
+	t.Helper()
+	for name, of := range kinds {
+		t.Run(name, func(t *testing.T) {
+			redis := rlocktest.New(t)
+			test(t, redis, of(redis.Client()))
+		})
+	}
+}
+
+func TestStrangerKeepsEverybodyOutUntilItIsFreed(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
+		free := redis.Busy("order:42")
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, "stranger:1", held.Owner)
+		require.InDelta(t, 30*time.Second, held.TTL, float64(time.Second))
+
+		waiter := locktest.LockInBackground(t.Context(), lock, time.Minute)
+		redis.AwaitWaiter("order:42")
+		start := time.Now()
+		free()
+		hold := locktest.Acquired(t, waiter)
+		require.Less(t, time.Since(start), 2*time.Second, "the waiter was not told")
+		free() // takes nothing from anybody
+		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
+func TestStrangerRenewsItsLeaseUnlessItHasALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redis := rlocktest.New(t)
+		lock := redis.Client().NewLock("order:42")
+		free := redis.Busy("order:42")
+		time.Sleep(time.Hour)
+		locked, err := lock.IsLocked(t.Context())
+		require.NoError(t, err)
+		require.True(t, locked)
+		free()
+
+		redis.BusyFor("order:42", time.Minute)
+		start := time.Now()
+		hold, err := lock.Lock(t.Context(), time.Minute)
+		require.NoError(t, err)
+		require.InDelta(t, time.Minute, time.Since(start), float64(50*time.Millisecond))
+		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
+func TestLostLockEndsItsHoldsAtOnceAndIsFree(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
+		hold, err := lock.Lock(t.Context(), rlock.Watchdog)
+		require.NoError(t, err)
+		other, err := redis.Client().NewLock("other").Lock(t.Context(), time.Minute)
+		require.NoError(t, err)
+		redis.Lose("order:42")
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+		require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrGone)
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+		require.NoError(t, other.Unlock(t.Context()))
+		hold, err = lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
+func TestWaiterGetsALockThatIsLost(t *testing.T) {
+	t.Parallel()
+	redis := rlocktest.New(t)
+	_, err := redis.NewClient(rlock.Options{}).NewLock("order:42").Lock(t.Context(), time.Minute)
+	require.NoError(t, err)
+	waiter := locktest.LockInBackground(t.Context(), redis.Client().NewLock("order:42"), time.Minute)
+	redis.AwaitWaiter("order:42")
+	redis.Lose("order:42")
+	require.NoError(t, locktest.Acquired(t, waiter).Unlock(t.Context()))
+}
+
+func TestServerThatIsDownIsUnreachableAndKeepsItsLocks(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
+		hold, err := lock.Lock(t.Context(), rlock.Watchdog)
+		require.NoError(t, err)
+		redis.Down()
+		_, err = redis.Client().NewLock("other").TryLock(t.Context(), rlock.NoWait, time.Minute)
+		var refusal *rlock.ServerError
+		require.ErrorAs(t, err, &refusal)
+		require.NoError(t, hold.Err())
+		redis.Up()
+		require.NoError(t, hold.Unlock(t.Context()))
+		require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
+	})
+}
+
+func TestHoldIsLostAtItsDeadlineWhileTheServerIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redis := rlocktest.New(t)
+		hold, err := redis.Client().NewLock("order:42").Lock(t.Context(), rlock.Watchdog)
+		require.NoError(t, err)
+		start := time.Now()
+		redis.Down()
+		<-hold.Done()
+		require.ErrorIs(t, hold.Err(), rlock.ErrExpired)
+		require.InDelta(t, 30*time.Second, time.Since(start), float64(time.Second))
+	})
+}
+
+func TestSlowServerDelaysCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redis := rlocktest.New(t)
+		lock := redis.Client().NewLock("order:42")
+		redis.Slow(time.Second)
+		start := time.Now()
+		hold, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(start), time.Second)
+
+		redis.Slow(time.Hour) // hangs
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+		redis.Slow(0)
+		synctest.Wait()
+		hold, err = lock.TryLock(t.Context(), time.Second, time.Minute)
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
+func TestAdvanceEndsLeasesOnTheServer(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
+		short, err := lock.Lock(t.Context(), 10*time.Second)
+		require.NoError(t, err)
+		long, err := redis.Client().NewLock("long").Lock(t.Context(), time.Hour)
+		require.NoError(t, err)
+		redis.BusyFor("busy", 10*time.Second)
+		waiter := locktest.LockInBackground(t.Context(), redis.Client().NewLock("busy"), time.Minute)
+		redis.AwaitWaiter("busy")
+		redis.Advance(20 * time.Second)
+		require.ErrorIs(t, short.Err(), rlock.ErrLost)
+		require.NoError(t, long.Unlock(t.Context()))
+		require.NoError(t, locktest.Acquired(t, waiter).Unlock(t.Context()))
+	})
+}
+
+func TestSeveralServersMakeARedLockAndAMultiLock(t *testing.T) {
+	t.Parallel()
+	var clients []*rlock.Client
+	var servers []*rlocktest.Redis
+	for range 3 {
+		servers = append(servers, rlocktest.New(t))
+		clients = append(clients, servers[len(servers)-1].Client())
+	}
+	lock := redlock.NewOn("order:42", redlock.Options{}, clients...)
+	hold, err := lock.TryLock(t.Context(), rlock.NoWait, 20*time.Second)
+	require.NoError(t, err)
+	servers[0].Down()
+	require.NoError(t, hold.Err())
+	servers[0].Up()
+	require.NoError(t, hold.Unlock(t.Context()))
+
+	both := multilock.New(clients[0].NewLock("a"), clients[1].NewLock("a"))
+	hold, err = both.TryLock(t.Context(), rlock.NoWait, 20*time.Second)
+	require.NoError(t, err)
+	servers[1].Lose("a")
+	<-hold.Done()
+	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+}
+
+func TestRedLockThatIsNotReleasedFailsTheTest(t *testing.T) {
+	t.Parallel()
+	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		_, err := redlock.NewOn("order:42", redlock.Options{}, redis.Client()).
+			TryLock(t.Context(), rlock.NoWait, 20*time.Second)
+		require.NoError(t, err)
+	})
+	requireProblems(t, errors, []string{`"order:42" was not released`})
+}
+
+func BenchmarkNewToFirstLock(b *testing.B) {
+	for b.Loop() {
+		redis := rlocktest.New(b)
+		hold, err := redis.Client().NewLock("order:42").Lock(b.Context(), rlock.Watchdog)
+		require.NoError(b, err)
+		require.NoError(b, hold.Unlock(b.Context()))
+	}
+}
