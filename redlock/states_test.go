@@ -56,7 +56,7 @@ type modelNode struct {
 	mu      sync.Mutex
 	answers []answer        // to the next commands; then yes
 	held    map[string]bool // owners that it holds the lock for
-	kept    map[string]bool // owners whose release it refused
+	kept    map[string]bool // owners whose release it refused, or that left the lock
 	parts   []*modelPart    // in the watchdog of its client
 }
 
@@ -259,6 +259,20 @@ func (m *modelLock) unlock() {
 	m.holds = m.holds[:last]
 }
 
+// leave leaves the last level.
+func (m *modelLock) leave() {
+	last := len(m.holds) - 1
+	for _, n := range m.nodes {
+		n.mu.Lock()
+		for as := range n.held {
+			n.kept[as] = n.kept[as] || last == 0
+		}
+		n.mu.Unlock()
+	}
+	m.holds[last].Leave()
+	m.holds = m.holds[:last]
+}
+
 // wrong compares what the nodes have with what the owner has, when nothing is under way any more.
 // It returns what is wrong; "" if nothing is.
 func (m *modelLock) wrong() string {
@@ -310,6 +324,12 @@ func program(rt *rapid.T, bug *atomic.Pointer[string]) {
 			}
 			m.draw(rt)
 			m.unlock()
+		},
+		"leave": func(rt *rapid.T) {
+			if len(m.holds) == 0 {
+				rt.Skip()
+			}
+			m.leave()
 		},
 		"lose": func(rt *rapid.T) {
 			// What the node has just granted is in its watchdog, too.
