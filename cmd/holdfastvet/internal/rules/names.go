@@ -84,7 +84,7 @@ func method(info *types.Info, call *ast.CallExpr) (ast.Expr, string) {
 func lockVerb(info *types.Info, call *ast.CallExpr) (lock ast.Expr, verb string) {
 	x, name := method(info, call)
 	args := map[string]int{"Lock": 2, "TryLock": 3, "Attach": 3}[name]
-	if x == nil || len(call.Args) != args || !givesHold(info.TypeOf(call)) {
+	if x == nil || args == 0 || len(call.Args) != args || !givesHold(info.TypeOf(call)) {
 		return nil, ""
 	}
 	return x, name
