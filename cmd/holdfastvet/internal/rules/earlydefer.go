@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"go/ast"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -121,15 +122,19 @@ func (f *function) swap(pass *analysis.Pass, d *ast.DeferStmt, a *acquisition) [
 			if w.judge(check.Cond, path{}) != no {
 				continue
 			}
-			text := source(pass, d)
-			if text == "" {
+			release := source(pass, d)
+			if release == "" {
 				continue
+			}
+			end := check.Pos()
+			if strings.TrimSpace(between(pass, d, check)) != "" { // a comment, which stays
+				end = d.End()
 			}
 			fixes = append(fixes, analysis.SuggestedFix{
 				Message: "release after the check of the error",
 				TextEdits: []analysis.TextEdit{
-					{Pos: d.Pos(), End: check.Pos()},
-					{Pos: check.End(), End: check.End(), NewText: []byte("\n" + text)},
+					{Pos: d.Pos(), End: end},
+					{Pos: check.End(), End: check.End(), NewText: []byte("\n" + release)},
 				},
 			})
 		}

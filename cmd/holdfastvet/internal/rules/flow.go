@@ -130,24 +130,19 @@ func (w *walk) ends(n ast.Node, p path) bool {
 	if !ok {
 		return false
 	}
-	name := ""
-	switch fun := ast.Unparen(call.Fun).(type) {
-	case *ast.SelectorExpr:
-		name = fun.Sel.Name
-	case *ast.Ident:
-		name = fun.Name
-	}
+	name := calledName(call)
 	for _, last := range []string{"Fatal", "Exit", "Panic", "FailNow", "Skip", "Goexit"} {
 		if strings.HasPrefix(name, last) {
 			return true
 		}
 	}
-	return w.f.test && w.asserts(call, name, p)
+	return w.f.test && w.asserts(call, p)
 }
 
 // asserts reports whether a call in a test decides about the error or the hold in a way that is
 // not plainly that the lock was acquired.
-func (w *walk) asserts(call *ast.CallExpr, name string, p path) bool {
+func (w *walk) asserts(call *ast.CallExpr, p path) bool {
+	name := calledName(call)
 	fn := callee(w.info, call)
 	if fn != nil && (isPackage(fn.Pkg(), "testing", "fmt", "log") || strings.HasPrefix(name, "NoError")) {
 		return false
@@ -157,6 +152,17 @@ func (w *walk) asserts(call *ast.CallExpr, name string, p path) bool {
 			return w.a.hold != nil && objectOf(w.info, e) == w.a.hold
 		})
 	return aboutHold || !p.stale && w.asksError(call)
+}
+
+// calledName returns the name of the function or method that call calls.
+func calledName(call *ast.CallExpr) string {
+	switch fun := ast.Unparen(call.Fun).(type) {
+	case *ast.SelectorExpr:
+		return fun.Sel.Name
+	case *ast.Ident:
+		return fun.Name
+	}
+	return ""
 }
 
 // isDone reports whether e is hold.Done() or hold.Context().Done().

@@ -223,15 +223,15 @@ func (o *outer) exempt(call *ast.CallExpr) bool {
 	return readsValue(info, call)
 }
 
-// readsValue reports whether a call has a context as its only argument and a result that is no
-// error: it most probably reads a value from the context, and waits for nothing.
+// readsValue reports whether a call has a context as its only argument, and results but no error
+// and no context: it most probably reads a value from the context, and waits for nothing.
 func readsValue(info *types.Info, call *ast.CallExpr) bool {
 	sig, ok := info.TypeOf(call.Fun).(*types.Signature)
 	if !ok || len(call.Args) != 1 || sig.Results().Len() == 0 {
 		return false
 	}
 	for v := range sig.Results().Variables() {
-		if isError(v.Type()) {
+		if isError(v.Type()) || isContext(v.Type()) {
 			return false
 		}
 	}

@@ -62,11 +62,17 @@ func lookup(pass *analysis.Pass, n ast.Node, name string) types.Object {
 }
 
 // source returns the text of n, or "".
-func source(pass *analysis.Pass, n ast.Node) string {
-	file := pass.Fset.File(n.Pos())
+func source(pass *analysis.Pass, n ast.Node) string { return text(pass, n.Pos(), n.End()) }
+
+// between returns the text after n and before next, or "".
+func between(pass *analysis.Pass, n, next ast.Node) string { return text(pass, n.End(), next.Pos()) }
+
+// text returns the text of the file from pos to end, or "".
+func text(pass *analysis.Pass, pos, end token.Pos) string {
+	file := pass.Fset.File(pos)
 	content, err := pass.ReadFile(file.Name())
-	if err != nil || file.Offset(n.End()) > len(content) {
+	if err != nil || file.Offset(end) > len(content) {
 		return ""
 	}
-	return string(content[file.Offset(n.Pos()):file.Offset(n.End())])
+	return string(content[file.Offset(pos):file.Offset(end)])
 }

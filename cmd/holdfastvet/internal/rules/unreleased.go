@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"go/ast"
+	"go/types"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -29,8 +30,9 @@ of the same lock. A hold that is passed to a function, returned, stored, or used
 by a literal that gives it back, is somebody else's to give back.
 
 Paths on which the acquisition failed, or which end in a panic or in the end of the
-program, don't count, nor do those on which the hold was found to have ended. In a
-test, neither do paths after an assertion about the error.`,
+program, don't count, nor do those on which the hold was found to have ended. In a test,
+where attempts may be made to fail, a hold may be dropped, and a function that asserts
+anything about the error but that it is nil is not looked at.`,
 	Requires: []*analysis.Analyzer{acquired},
 	Run:      runUnreleased,
 }
@@ -39,7 +41,7 @@ func runUnreleased(pass *analysis.Pass) (any, error) {
 	found := pass.ResultOf[acquired].(*functions)
 	for _, f := range found.all {
 		for _, a := range f.acquisitions {
-			if a.node == nil || !a.dropped && !f.owns(a) {
+			if a.node == nil || !a.dropped && !f.owns(a) || f.test && f.mayFail(pass, a) {
 				continue
 			}
 			if a.dropped && (f.isPassedOn(pass.TypesInfo, a) ||
@@ -50,23 +52,49 @@ func runUnreleased(pass *analysis.Pass) (any, error) {
 			switch {
 			case !lost:
 			case a.dropped:
-				report(pass, a.call, fmt.Sprintf("the hold of %v is dropped; the lock stays locked "+
-					"until its lease ends; keep the hold and release it with "+
-					"defer hold.UnlockTo(ctx, &err), or let the lease run out with hold.Leave()", a))
+				report(pass, a.call, fmt.Sprintf("the hold of %v is dropped; %s; keep the hold and "+
+					"release it by defer hold.UnlockTo(ctx, &err), or let the lease run out by "+
+					"hold.Leave()", a, a.remains(pass.TypesInfo)))
 			default:
-				report(pass, a.call, fmt.Sprintf("%s is not given back on the path to line %d; "+
-					"the lock stays locked until its lease ends; write defer %[1]s.Unlock(ctx) "+
-					"after the check of the error", a.hold.Name(), line(pass, where.Pos())))
+				report(pass, a.call, fmt.Sprintf("%s is not given back on the path to line %d; %s; "+
+					"write defer %[1]s.Unlock(ctx) after the check of the error",
+					a.hold.Name(), line(pass, where.Pos()), a.remains(pass.TypesInfo)))
 			}
 		}
 	}
 	return nil, nil
 }
 
+// remains says what becomes of a lock that is not given back.
+func (a *acquisition) remains(info *types.Info) string {
+	if lease, ok := duration(info, a.lease); ok && lease < 0 {
+		return "the watchdog keeps it locked while this process lives"
+	}
+	return "it stays locked until its lease ends"
+}
+
 // owns reports whether the hold is in a variable of the function that nothing gives back behind
 // the back of the control flow.
 func (f *function) owns(a *acquisition) bool {
 	return a.hold != nil && within(f.node, a.hold.Pos()) && !f.givesEarlier(a)
+}
+
+// mayFail reports whether a test makes the attempt to see it fail.
+func (f *function) mayFail(pass *analysis.Pass, a *acquisition) bool {
+	if a.dropped {
+		_, assigned := a.node.(*ast.AssignStmt)
+		return assigned
+	}
+	w := walk{info: pass.TypesInfo, f: f, a: a}
+	asserted := false
+	inspectShallow(f.body, func(n ast.Node) {
+		if stmt, ok := n.(*ast.ExprStmt); ok {
+			if call, ok := ast.Unparen(stmt.X).(*ast.CallExpr); ok {
+				asserted = asserted || w.asserts(call, path{})
+			}
+		}
+	})
+	return asserted
 }
 
 // lostOn finds a path on which the hold is not given back, and returns where it ends.
