@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -110,19 +111,31 @@ type outer struct {
 	reported map[token.Pos]bool
 }
 
-// replaces reports whether n puts another context in the variable.
+// replaces reports whether n assigns to the variable that the context comes from.
 func (o *outer) replaces(n ast.Node) bool {
 	assign, ok := n.(*ast.AssignStmt)
 	if !ok {
 		return false
 	}
-	v := objectOf(o.pass.TypesInfo, o.given)
-	for _, lhs := range assign.Lhs {
-		if v != nil && objectOf(o.pass.TypesInfo, lhs) == v {
-			return true
+	info, v := o.pass.TypesInfo, o.base()
+	return v != nil && slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool {
+		return objectOf(info, e) == v
+	})
+}
+
+// base returns the variable that the context is or comes from: r, if it is r.Context().
+func (o *outer) base() *types.Var {
+	e := ast.Unparen(o.given)
+	for {
+		switch x := e.(type) {
+		case *ast.CallExpr:
+			e = ast.Unparen(x.Fun)
+		case *ast.SelectorExpr:
+			e = ast.Unparen(x.X)
+		default:
+			return objectOf(o.pass.TypesInfo, e)
 		}
 	}
-	return false
 }
 
 // check reports the calls in n that end before end. replaced says that the variable with the

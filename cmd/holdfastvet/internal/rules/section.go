@@ -29,6 +29,9 @@ func (f *function) sectionWith(
 	seen := make(map[visited]bool)
 	w := walk{info: pass.TypesInfo, f: f, a: a}
 	w.visit = func(n ast.Node, p *path) bool {
+		if n == a.node {
+			return false // the next acquisition, in a loop
+		}
 		if _, isDefer := n.(*ast.DeferStmt); isDefer {
 			return true
 		}

@@ -31,7 +31,7 @@ of a package of yours or others. A function of the same package that itself call
 nothing of the kind counts as harmless, if it has no index and no type assertion.
 
 A hold that may also leave the function is not reported, because a defer would release
-it; neither is Leave or Detach, nor anything in a test, where a panic ends the process.`,
+it; neither is one of which Leave or Detach is called, nor anything in a test, where a panic ends the process.`,
 	Requires: []*analysis.Analyzer{acquired},
 	Run:      runUndeferred,
 }
@@ -59,10 +59,14 @@ func runUndeferred(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
-// leaves reports whether the hold of a leaves the function, or is given back by a literal.
+// leaves reports whether the hold of a leaves the function on some path, goes on after it, or is
+// given back by a literal.
 func (f *function) leaves(a *acquisition) bool {
 	for _, u := range f.uses[a.hold] {
-		if u.kind == leaves || u.kind != looks && u.literal != nil {
+		switch {
+		case u.kind == leaves, u.method == "Leave", u.method == "Detach":
+			return true
+		case u.kind == unlocks && u.literal != nil:
 			return true
 		}
 	}
