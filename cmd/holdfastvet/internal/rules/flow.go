@@ -144,7 +144,8 @@ func (w *walk) ends(n ast.Node, p path) bool {
 func (w *walk) asserts(call *ast.CallExpr, p path) bool {
 	name := calledName(call)
 	fn := callee(w.info, call)
-	if fn != nil && (isPackage(fn.Pkg(), "testing", "fmt", "log") || strings.HasPrefix(name, "NoError")) {
+	if name == "panic" || strings.HasPrefix(name, "NoError") ||
+		fn != nil && isPackage(fn.Pkg(), "testing", "fmt", "log") {
 		return false
 	}
 	aboutHold := fn != nil && isTestify(fn) && !strings.HasPrefix(name, "Not") &&

@@ -15,8 +15,8 @@ var Undeferred = &analysis.Analyzer{
 	Doc: `report holds that are released without defer although a panic can come before
 
 If the code between panics, and something recovers, as net/http does for its handlers,
-the hold is not given back, and with rlock.Watchdog it is renewed for as long as the
-process lives:
+the hold is not given back, and the lock stays locked until its lease ends, or with
+rlock.Watchdog for longer:
 
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {

@@ -13,8 +13,8 @@ var Unreleased = &analysis.Analyzer{
 	Name: "unreleased",
 	Doc: `report holds that are dropped, or not given back on a path
 
-A lock whose hold is not given back stays locked until its lease ends, and with
-rlock.Watchdog for as long as the process lives:
+A lock whose hold is not given back stays locked until its lease ends. With rlock.Watchdog
+that is a lease after the garbage collector has found that nobody can release it:
 
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {
@@ -68,7 +68,7 @@ func runUnreleased(pass *analysis.Pass) (any, error) {
 // remains says what becomes of a lock that is not given back.
 func (a *acquisition) remains(info *types.Info) string {
 	if lease, ok := duration(info, a.lease); ok && lease < 0 {
-		return "the watchdog keeps it locked while this process lives"
+		return "it stays locked until the garbage collector notices and a lease is over"
 	}
 	return "it stays locked until its lease ends"
 }

@@ -464,6 +464,12 @@ func (m metered) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock
 	return m.inner.TryLock(ctx, wait, lease)
 }
 
+func (m metered) Unlock(ctx context.Context) error { return m.inner.Unlock(ctx) }
+
+func (m metered) Name() string { return "metered " + m.inner.Name() }
+
+var _ rlock.Locker = metered{}
+
 func (m metered) ship(ctx context.Context) (err error) {
 	hold, err := m.Lock(ctx, rlock.Watchdog)
 	if err != nil {

@@ -1,21 +1,34 @@
-// Package multilock stands in for the real one.
+// Package multilock stands in for holdfast's. Made by stub_test.go.
 package multilock
 
-import (
-	"context"
-	"time"
+import "context"
+import "holdfast/rlock"
+import "time"
 
-	"holdfast/rlock"
-)
-
-type Lock struct{ _ int }
-
-func New(locks ...rlock.Locker) *Lock                   { return nil }
-func NewOn(client *rlock.Client, names ...string) *Lock { return nil }
-func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
-	return nil, nil
+type Lock struct {
+	_ int
 }
-func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
-	return nil, nil
+
+func (*Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
+	return *new(*rlock.Hold), *new(error)
 }
-func (l *Lock) Unlock(ctx context.Context) error { return nil }
+
+func (*Lock) Name() string {
+	return *new(string)
+}
+
+func (*Lock) TryLock(ctx context.Context, wait time.Duration, lease time.Duration) (*rlock.Hold, error) {
+	return *new(*rlock.Hold), *new(error)
+}
+
+func (*Lock) Unlock(ctx context.Context) error {
+	return *new(error)
+}
+
+func New(locks ...rlock.Locker) *Lock {
+	return *new(*Lock)
+}
+
+func NewOn(client *rlock.Client, names ...string) *Lock {
+	return *new(*Lock)
+}
