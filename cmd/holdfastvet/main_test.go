@@ -21,7 +21,8 @@ func build(t *testing.T) string {
 // vet runs go vet with the command in a module, and returns what it found.
 func vet(t *testing.T, tool, dir string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-vettool=" + tool}, args...)...)
+	args = append([]string{"vet", "-vettool=" + tool}, args...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	out, err := cmd.CombinedOutput()

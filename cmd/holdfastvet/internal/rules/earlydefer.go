@@ -32,7 +32,7 @@ check of the error, where that is the next statement.`,
 func runEarlyDefer(pass *analysis.Pass) (any, error) {
 	for _, f := range pass.ResultOf[acquired].(*functions).all {
 		for _, a := range f.acquisitions {
-			if a.hold == nil || a.verb == "" || a.node == nil {
+			if a.hold == nil || a.node == nil {
 				continue
 			}
 			if d := f.earlyDefer(pass, a); d != nil {
@@ -99,11 +99,13 @@ func (f *function) releasesBlindly(w *walk, a *acquisition, d *ast.DeferStmt) bo
 		releases = true
 	}
 	literal, ok := d.Call.Fun.(*ast.FuncLit)
-	return releases && !(ok && w.asksError(literal))
+	return releases && (!ok || !w.asksError(literal))
 }
 
 // swap returns the fix: the defer statement goes behind the check of the error that follows it.
-func (f *function) swap(pass *analysis.Pass, d *ast.DeferStmt, a *acquisition) []analysis.SuggestedFix {
+func (f *function) swap(
+	pass *analysis.Pass, d *ast.DeferStmt, a *acquisition,
+) []analysis.SuggestedFix {
 	var fixes []analysis.SuggestedFix
 	ast.Inspect(f.body, func(n ast.Node) bool {
 		block, ok := n.(*ast.BlockStmt)

@@ -104,11 +104,11 @@ func (w *walk) node(n ast.Node, p *path) bool {
 		return false
 	}
 	if assign, ok := n.(*ast.AssignStmt); ok && w.a.err != nil {
-		for _, lhs := range assign.Lhs {
-			if objectOf(w.info, lhs) == w.a.err && !slices.ContainsFunc(assign.Rhs, func(e ast.Expr) bool { return w.asksError(e) }) {
-				p.stale = true
-			}
-		}
+		to := slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool {
+			return objectOf(w.info, e) == w.a.err
+		})
+		from := slices.ContainsFunc(assign.Rhs, func(e ast.Expr) bool { return w.asksError(e) })
+		p.stale = p.stale || to && !from
 	}
 	return true
 }
@@ -309,7 +309,7 @@ func (w *walk) judge(cond ast.Expr, p path) answer {
 			}
 		}
 	}
-	if w.asks(cond) && !(p.stale && !w.asksHold(cond)) {
+	if w.asksHold(cond) || !p.stale && w.asksError(cond) {
 		return unknown
 	}
 	return open

@@ -13,11 +13,11 @@ func (f *function) sameLock(info *types.Info, x, y ast.Expr) bool {
 		return true
 	}
 	v, w := objectOf(info, x), objectOf(info, y)
-	return v != nil && w != nil && (v == w || f.comesFrom(info, v, y) || f.comesFrom(info, w, x))
+	return v != nil && w != nil && (v == w || f.comesFrom(v, y) || f.comesFrom(w, x))
 }
 
 // comesFrom reports whether v is defined once, as e.
-func (f *function) comesFrom(info *types.Info, v *types.Var, e ast.Expr) bool {
+func (f *function) comesFrom(v *types.Var, e ast.Expr) bool {
 	value := f.definedOnce(v)
 	return value != nil && types.ExprString(value) == types.ExprString(e)
 }
@@ -33,7 +33,9 @@ func (f *function) unlocksLock(info *types.Info, a *acquisition, n ast.Node) boo
 // a's lock. The two have an owner in common then, as in code ported from Java. Fields and
 // variables of the package count as the same everywhere. So do locks that are made anew by the
 // same call, and any that the function was given.
-func (f *function) unlockedElsewhere(info *types.Info, a *acquisition, unlocks []*ast.CallExpr) bool {
+func (f *function) unlockedElsewhere(
+	info *types.Info, a *acquisition, unlocks []*ast.CallExpr,
+) bool {
 	lock := f.origin(info, a.lock)
 	return slices.ContainsFunc(unlocks, func(call *ast.CallExpr) bool {
 		if within(f.body, call.Pos()) {

@@ -28,11 +28,13 @@ func looksLikeHold(t types.Type) bool {
 	if !ok {
 		return false
 	}
-	missing := map[string]bool{"Context": true, "Extend": true, "Token": true, "Unlock": true, "Valid": true}
+	known := 0
 	for m := range named.Methods() {
-		delete(missing, m.Name())
+		if slices.Contains([]string{"Context", "Extend", "Token", "Unlock", "Valid"}, m.Name()) {
+			known++
+		}
 	}
-	return len(missing) == 0
+	return known == 5
 }
 
 // isHold reports whether t is *rlock.Hold.
@@ -110,7 +112,7 @@ func lockUnlock(info *types.Info, call *ast.CallExpr) ast.Expr {
 
 // isLock reports whether values of type t have a method Lock or TryLock that gives a hold.
 func isLock(t types.Type) bool {
-	if isHold(t) {
+	if t == nil || isHold(t) {
 		return false
 	}
 	for _, name := range []string{"Lock", "TryLock"} {

@@ -27,11 +27,12 @@ owner, so the same lock is not re-entered: the owner waits for itself.
 	return ship(ctx) // ship(hold.Context())
 
 It concerns calls between the acquisition and the release, with the very variable that
-the lock was acquired with, and the literal that rlock.Do or rlock.With calls. Not
-reported are methods of holds, Unlock and questions to locks, package context, log/slog,
-functions that only read a value from a context, what is in other literals, go and defer
-statements, what follows when the hold has ended, contexts with an owner that the function
-made by rlock.WithOwner or rlock.EnsureOwner, and tests. The fix is hold.Context().`,
+the lock was acquired with, or with one that package context makes from it there, and the
+literal that rlock.Do or rlock.With calls. Not reported are methods of holds, Unlock and
+questions to locks, log/slog, functions that only read a value from a context, what is in
+other literals, go and defer statements, what follows when the hold has ended, contexts
+with an owner that the function made by rlock.WithOwner or rlock.EnsureOwner, and tests.
+The fix is hold.Context().`,
 	Requires: []*analysis.Analyzer{acquired, inspect.Analyzer},
 	Run:      runOuterContext,
 }
@@ -45,11 +46,12 @@ func runOuterContext(pass *analysis.Pass) (any, error) {
 			}
 			o := outer{pass: pass, given: a.ctx, owned: f.makesOwner(pass.TypesInfo, a.ctx)}
 			o.inner, o.at = a.hold, a.hold.Name()+".Context()"
-			o.reported = reported
+			o.reported, o.derived = reported, make(map[*types.Var]derivation)
 			f.sectionWith(pass, a, func(n ast.Node, end token.Pos, p *path) bool {
 				if _, ok := n.(*ast.GoStmt); !ok {
 					o.check(n, end, p.mark != nil)
 				}
+				o.derive(n, p.mark != nil)
 				if o.replaces(n) {
 					p.mark = n
 				}
@@ -68,9 +70,10 @@ func runOuterContext(pass *analysis.Pass) (any, error) {
 		if param := firstParam(pass.TypesInfo, literal); param != nil {
 			o.inner, o.at = param, param.Name()
 		}
-		o.reported = reported
+		o.reported, o.derived = reported, make(map[*types.Var]derivation)
 		for _, stmt := range literal.Body.List {
 			o.check(stmt, stmt.End(), false)
+			o.derive(stmt, false)
 		}
 	})
 	return nil, nil
@@ -109,6 +112,40 @@ type outer struct {
 	inner    *types.Var // the hold, or the context under the lock; nil if that has no name
 	at       string     // what to write instead
 	reported map[token.Pos]bool
+	derived  map[*types.Var]derivation // variables with a context made from one from outside
+}
+
+// derivation is a call that makes a context from another one, as context.WithTimeout does.
+type derivation struct {
+	call *ast.CallExpr
+	from ast.Expr
+}
+
+// derive notes whether n makes a context from one from outside. That is no mistake if it is for
+// the release, so it is reported where something else gets the context.
+func (o *outer) derive(n ast.Node, replaced bool) {
+	assign, ok := n.(*ast.AssignStmt)
+	if !ok {
+		return
+	}
+	info := o.pass.TypesInfo
+	for _, lhs := range assign.Lhs {
+		if v := objectOf(info, lhs); v != nil {
+			delete(o.derived, v)
+		}
+	}
+	call, ok := ast.Unparen(assign.Rhs[0]).(*ast.CallExpr)
+	v := objectOf(info, assign.Lhs[0])
+	if !ok || v == nil || !isContext(v.Type()) || len(call.Args) == 0 {
+		return
+	}
+	fn := callee(info, call)
+	if fn == nil || !isPackage(fn.Pkg(), "context") || fn.Name() == "WithoutCancel" {
+		return
+	}
+	if o.isOuter(call.Args[0], replaced) {
+		o.derived[v] = derivation{call, call.Args[0]}
+	}
 }
 
 // replaces reports whether n assigns to the variable that the context comes from.
@@ -156,9 +193,10 @@ func (o *outer) check(n ast.Node, end token.Pos, replaced bool) {
 				return true
 			}
 			for _, arg := range n.Args {
-				if o.isOuter(arg, replaced) && !o.reported[arg.Pos()] {
-					o.reported[arg.Pos()] = true
+				if o.isOuter(arg, replaced) {
 					o.report(n, arg)
+				} else if d, ok := o.derived[objectOf(o.pass.TypesInfo, arg)]; ok {
+					o.report(d.call, d.from)
 				}
 			}
 		}
@@ -168,6 +206,10 @@ func (o *outer) check(n ast.Node, end token.Pos, replaced bool) {
 
 // report reports that call gets the context arg.
 func (o *outer) report(call *ast.CallExpr, arg ast.Expr) {
+	if o.reported[arg.Pos()] {
+		return
+	}
+	o.reported[arg.Pos()] = true
 	what := "does not end when the lock is lost"
 	if lock, _ := lockVerb(o.pass.TypesInfo, call); lock != nil {
 		what = "does not know the owner, and waits for it if it is the same lock"

@@ -17,7 +17,9 @@ func report(pass *analysis.Pass, n analysis.Range, message string, fixes ...anal
 	if silenced(pass, n.Pos()) {
 		return
 	}
-	pass.Report(analysis.Diagnostic{Pos: n.Pos(), End: n.End(), Message: message, SuggestedFixes: fixes})
+	pass.Report(analysis.Diagnostic{
+		Pos: n.Pos(), End: n.End(), Message: message, SuggestedFixes: fixes,
+	})
 }
 
 // silenced reports whether a comment on the line of pos, or on the line before, silences the rule.
@@ -65,7 +67,9 @@ func lookup(pass *analysis.Pass, n ast.Node, name string) types.Object {
 func source(pass *analysis.Pass, n ast.Node) string { return text(pass, n.Pos(), n.End()) }
 
 // between returns the text after n and before next, or "".
-func between(pass *analysis.Pass, n, next ast.Node) string { return text(pass, n.End(), next.Pos()) }
+func between(pass *analysis.Pass, n, next ast.Node) string {
+	return text(pass, n.End(), next.Pos())
+}
 
 // text returns the text of the file from pos to end, or "".
 func text(pass *analysis.Pass, pos, end token.Pos) string {

@@ -13,7 +13,9 @@ import (
 // is no release: the section then lasts until the function returns. Where the hold leaves the
 // function, the section ends, because nobody knows for how long it lasts. What comes after end in
 // a statement runs after the release. visit returns false to end the section on this path.
-func (f *function) section(pass *analysis.Pass, a *acquisition, visit func(n ast.Node, end token.Pos) bool) {
+func (f *function) section(
+	pass *analysis.Pass, a *acquisition, visit func(n ast.Node, end token.Pos) bool,
+) {
 	f.sectionWith(pass, a, func(n ast.Node, end token.Pos, _ *path) bool { return visit(n, end) })
 }
 

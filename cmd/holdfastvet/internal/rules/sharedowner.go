@@ -106,7 +106,7 @@ func (s *sharing) check(body *ast.BlockStmt, started *ast.CallExpr) {
 			!s.isShared(call.Args[0], body, 0) {
 			return true
 		}
-		where, message := call.Args[0], ""
+		where := call.Args[0]
 		what := types.ExprString(call.Fun)
 		if started != nil {
 			where = s.bound[objectOf(s.pass.TypesInfo, call.Args[0])]
@@ -115,8 +115,8 @@ func (s *sharing) check(body *ast.BlockStmt, started *ast.CallExpr) {
 			}
 			what = types.ExprString(started.Fun)
 		}
-		message = fmt.Sprintf("%s locks in a goroutine with the context of a hold; both have one owner, "+
-			"so the lock does not exclude them from each other; write rlock.Detached(%s)",
+		message := fmt.Sprintf("%s locks in a goroutine with the context of a hold; both have one "+
+			"owner, so the lock does not exclude them from each other; write rlock.Detached(%s)",
 			what, types.ExprString(where))
 		report(s.pass, where, message, s.detach(where)...)
 		return true

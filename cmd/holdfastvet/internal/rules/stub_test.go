@@ -75,8 +75,8 @@ func (s *stub) source() ([]byte, error) {
 		}
 	}
 	var head bytes.Buffer
-	fmt.Fprintf(&head, "// Package %s stands in for holdfast's. Made by stub_test.go.\npackage %[1]s\n\n",
-		s.pkg.Name())
+	fmt.Fprintf(&head, "// Package %s stands in for holdfast's. Made by stub_test.go.\n", s.pkg.Name())
+	fmt.Fprintf(&head, "package %s\n\n", s.pkg.Name())
 	for _, path := range slices.Sorted(maps.Keys(s.imports)) {
 		fmt.Fprintf(&head, "import %q\n", path)
 	}
@@ -100,7 +100,9 @@ func (s *stub) object(w *bytes.Buffer, obj types.Object) {
 		}
 		fmt.Fprintf(w, "\ntype %s %s\n", obj.Name(), s.underlying(named))
 		methods := slices.Collect(named.Methods())
-		slices.SortFunc(methods, func(a, b *types.Func) int { return strings.Compare(a.Name(), b.Name()) })
+		slices.SortFunc(methods, func(a, b *types.Func) int {
+			return strings.Compare(a.Name(), b.Name())
+		})
 		for _, m := range methods {
 			if m.Exported() {
 				pointer := ""

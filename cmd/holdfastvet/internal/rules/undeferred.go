@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
@@ -27,17 +26,18 @@ rlock.Watchdog for longer:
 
 What can panic is panic itself, and a call of anything that is not of the standard
 library or of holdfast: of a function value, of a method of an interface, of a function
-of a package of yours or others. A function of the same package that itself calls
-nothing of the kind counts as harmless, if it has no index and no type assertion.
+of a package of yours or others. A function that itself calls nothing of the kind counts
+as harmless, if it has no index, division, dereference or type assertion.
 
 A hold that may also leave the function is not reported, because a defer would release
-it; neither is one of which Leave or Detach is called, nor anything in a test, where a panic ends the process.`,
-	Requires: []*analysis.Analyzer{acquired},
+it; neither is one of which Leave or Detach is called, nor anything in a test, where a
+panic ends the process.`,
+	Requires: []*analysis.Analyzer{acquired, panics},
 	Run:      runUndeferred,
 }
 
 func runUndeferred(pass *analysis.Pass) (any, error) {
-	risks := risks{pass: pass, decls: declarations(pass)}
+	risks := pass.ResultOf[panics].(*risks)
 	for _, f := range pass.ResultOf[acquired].(*functions).all {
 		if f.test {
 			continue
@@ -46,7 +46,7 @@ func runUndeferred(pass *analysis.Pass) (any, error) {
 			if a.node == nil || !a.dropped && !f.owns(a) || f.leaves(a) {
 				continue
 			}
-			release, risk := f.undeferred(&risks, a)
+			release, risk := f.undeferred(risks, a)
 			if release == nil {
 				continue
 			}
@@ -123,81 +123,4 @@ func (f *function) releases(info *types.Info, a *acquisition, n ast.Node) (*ast.
 		}
 	})
 	return found, true
-}
-
-// risks knows which calls may panic.
-type risks struct {
-	pass  *analysis.Pass
-	decls map[*types.Func]*ast.FuncDecl
-}
-
-// declarations returns the functions that are declared in the package.
-func declarations(pass *analysis.Pass) map[*types.Func]*ast.FuncDecl {
-	decls := make(map[*types.Func]*ast.FuncDecl)
-	for _, file := range pass.Files {
-		for _, d := range file.Decls {
-			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
-				if fn, ok := pass.TypesInfo.Defs[d.Name].(*types.Func); ok {
-					decls[fn] = d
-				}
-			}
-		}
-	}
-	return decls
-}
-
-// first returns the first call in n that ends before end and may panic, or nil.
-func (r *risks) first(n ast.Node, end token.Pos) *ast.CallExpr {
-	var found *ast.CallExpr
-	if _, ok := n.(*ast.GoStmt); ok {
-		return nil
-	}
-	inspectShallow(n, func(n ast.Node) {
-		if call, ok := n.(*ast.CallExpr); ok && found == nil && call.End() <= end && r.mayPanic(call, true) {
-			found = call
-		}
-	})
-	return found
-}
-
-// mayPanic reports whether call may panic. If deep is set, functions of this package that plainly
-// cannot are trusted.
-func (r *risks) mayPanic(call *ast.CallExpr, deep bool) bool {
-	info := r.pass.TypesInfo
-	fun := ast.Unparen(call.Fun)
-	if info.Types[fun].IsType() {
-		return false
-	}
-	if info.Types[fun].IsBuiltin() {
-		return types.ExprString(fun) == "panic"
-	}
-	if lock, _ := lockVerb(info, call); lock != nil || lockUnlock(info, call) != nil {
-		return false
-	}
-	fn := callee(info, call)
-	switch {
-	case fn == nil:
-		return true
-	case fn.Pkg() == nil, isTestify(fn), isHoldfast(fn.Pkg()), isStandard(fn.Pkg(), r.pass.Pkg):
-		return false
-	}
-	decl := r.decls[fn]
-	return !deep || decl == nil || !r.plain(decl.Body)
-}
-
-// plain reports whether nothing in the body may panic.
-func (r *risks) plain(body *ast.BlockStmt) bool {
-	plain := true
-	ast.Inspect(body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			plain = plain && !r.mayPanic(n, false)
-		case *ast.IndexExpr, *ast.SliceExpr, *ast.TypeAssertExpr, *ast.SendStmt, *ast.StarExpr:
-			plain = false
-		case *ast.BinaryExpr:
-			plain = plain && n.Op != token.QUO && n.Op != token.REM
-		}
-		return plain
-	})
-	return plain
 }

@@ -99,6 +99,20 @@ func shadowedHold(ctx context.Context, lock rlock.Locker, ids []string) (err err
 	return nil
 }
 
+func timed(ctx context.Context, lock rlock.Locker) (err error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err)
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // want `context.WithTimeout gets ctx under the lock`
+	defer cancel()
+	if err := shop.Bill(ctx, shop.Order{}); err != nil {
+		return err
+	}
+	return shop.Bill(ctx, shop.Order{})
+}
+
 // What follows is right.
 
 func inner(ctx context.Context, lock rlock.Locker) (err error) {

@@ -118,7 +118,7 @@ func nothingBetween(ctx context.Context, lock rlock.Locker, counts map[string]in
 		return err
 	}
 	counts[strings.ToLower(hold.Name())]++
-	fmt.Println(len(counts), label(hold.Name()))
+	fmt.Println(len(counts), label(hold.Name()), shop.Key(shop.Order{}))
 	return hold.Unlock(ctx)
 }
 
