@@ -38,6 +38,14 @@ func TestGoVetFindsNothingInTheCommandsAndExamplesOfHoldfast(t *testing.T) {
 	}
 	out, err := vet(t, tool, "../..", packages...)
 	require.NoError(t, err, "%s", out)
+
+	// Some examples are modules of their own.
+	modules, err := filepath.Glob("../../examples/*/go.mod")
+	require.NoError(t, err)
+	for _, module := range modules {
+		out, err := vet(t, tool, filepath.Dir(module), "./...")
+		require.NoError(t, err, "%s", out)
+	}
 }
 
 const mistaken = `package main

@@ -136,7 +136,7 @@ func (w *walk) ends(n ast.Node, p path) bool {
 			return true
 		}
 	}
-	return w.f.test && w.asserts(call, p)
+	return w.f.test && (w.asserts(call, p) || w.assertsEnd(call))
 }
 
 // asserts reports whether a call in a test decides about the error or the hold in a way that is
@@ -153,6 +153,23 @@ func (w *walk) asserts(call *ast.CallExpr, p path) bool {
 			return w.a.hold != nil && objectOf(w.info, e) == w.a.hold
 		})
 	return aboutHold || !p.stale && w.asksError(call)
+}
+
+// assertsEnd reports whether a call in a test asserts, or waits until, the hold has ended.
+func (w *walk) assertsEnd(call *ast.CallExpr) bool {
+	name := calledName(call)
+	return !strings.HasPrefix(name, "NoError") && name != "Nil" && name != "True" &&
+		slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
+			if w.isDone(e) || w.isHoldError(e) {
+				return true
+			}
+			asked, ok := ast.Unparen(e).(*ast.CallExpr)
+			if !ok {
+				return false
+			}
+			x, method := holdMethod(w.info, asked)
+			return method == "Valid" && w.isHold(x)
+		})
 }
 
 // calledName returns the name of the function or method that call calls.

@@ -6,26 +6,50 @@ import (
 	"slices"
 )
 
-// sameLock reports whether two expressions in one function name the same lock.
-func (f *function) sameLock(info *types.Info, x, y ast.Expr) bool {
-	x, y = ast.Unparen(x), ast.Unparen(y)
-	if types.ExprString(x) == types.ExprString(y) {
-		return true
-	}
-	v, w := objectOf(info, x), objectOf(info, y)
-	return v != nil && w != nil && (v == w || f.comesFrom(v, y) || f.comesFrom(w, x))
+// receiver is the lock of which a method is called.
+type receiver struct {
+	e    ast.Expr   // as it is written
+	v    *types.Var // the variable or field that it is, if it is one: the embedded one, if it is that
+	text string     // with the names of embedded fields
 }
 
-// comesFrom reports whether v is defined once, as e.
-func (f *function) comesFrom(v *types.Var, e ast.Expr) bool {
+// receiverOf returns the lock of which call calls a method.
+func receiverOf(info *types.Info, call *ast.CallExpr) receiver {
+	sel := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	e := ast.Unparen(sel.X)
+	r := receiver{e: e, v: objectOf(info, e), text: types.ExprString(e)}
+	selection := info.Selections[sel]
+	t := selection.Recv()
+	for _, i := range selection.Index()[:len(selection.Index())-1] {
+		if pointer, ok := t.Underlying().(*types.Pointer); ok {
+			t = pointer.Elem()
+		}
+		fields, ok := t.Underlying().(*types.Struct)
+		if !ok {
+			break
+		}
+		r.v = fields.Field(i)
+		r.text, t = r.text+"."+r.v.Name(), r.v.Type()
+	}
+	return r
+}
+
+// sameLock reports whether two receivers in one function are the same lock.
+func (f *function) sameLock(a, b receiver) bool {
+	return a.text == b.text || a.v != nil && b.v != nil && a.v == b.v ||
+		f.comesFrom(a.v, b) || f.comesFrom(b.v, a)
+}
+
+// comesFrom reports whether v is defined once, as r is written.
+func (f *function) comesFrom(v *types.Var, r receiver) bool {
 	value := f.definedOnce(v)
-	return value != nil && types.ExprString(value) == types.ExprString(e)
+	return value != nil && types.ExprString(value) == r.text
 }
 
 // unlocksLock reports whether n, or a literal in it, calls lock.Unlock(ctx) of a's lock.
 func (f *function) unlocksLock(info *types.Info, a *acquisition, n ast.Node) bool {
 	return slices.ContainsFunc(f.unlocks, func(call *ast.CallExpr) bool {
-		return within(n, call.Pos()) && f.sameLock(info, lockUnlock(info, call), a.lock)
+		return within(n, call.Pos()) && f.sameLock(receiverOf(info, call), receiverOf(info, a.call))
 	})
 }
 
@@ -36,17 +60,15 @@ func (f *function) unlocksLock(info *types.Info, a *acquisition, n ast.Node) boo
 func (f *function) unlockedElsewhere(
 	info *types.Info, a *acquisition, unlocks []*ast.CallExpr,
 ) bool {
-	lock := f.origin(info, a.lock)
+	lock := receiverOf(info, a.call)
+	origin := f.origin(info, lock.e)
 	return slices.ContainsFunc(unlocks, func(call *ast.CallExpr) bool {
 		if within(f.body, call.Pos()) {
 			return false // decided by the path
 		}
-		other := ast.Unparen(lockUnlock(info, call))
-		if types.ExprString(lock) == types.ExprString(other) || f.isGiven(info, lock) {
-			return true
-		}
-		v := objectOf(info, lock)
-		return v != nil && v == objectOf(info, other)
+		other := receiverOf(info, call)
+		return f.isGiven(info, origin) || types.ExprString(origin) == other.text ||
+			lock.v != nil && lock.v == other.v
 	})
 }
 

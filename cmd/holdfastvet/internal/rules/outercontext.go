@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
@@ -29,10 +30,10 @@ owner, so the same lock is not re-entered: the owner waits for itself.
 It concerns calls between the acquisition and the release, with the very variable that
 the lock was acquired with, or with one that package context makes from it there, and the
 literal that rlock.Do or rlock.With calls. Not reported are methods of holds, Unlock and
-questions to locks, log/slog, functions that only read a value from a context, what is in
-other literals, go and defer statements, what follows when the hold has ended, contexts
-with an owner that the function made by rlock.WithOwner or rlock.EnsureOwner, and tests.
-The fix is hold.Context().`,
+questions to locks, packages for logs, traces and metrics, functions that only read a
+value from a context, what is in other literals, go and defer statements, what follows
+an error, the end of a context or of the hold, contexts with an owner that the function
+made by rlock.WithOwner or rlock.EnsureOwner, and tests. The fix is hold.Context().`,
 	Requires: []*analysis.Analyzer{acquired, inspect.Analyzer},
 	Run:      runOuterContext,
 }
@@ -47,7 +48,11 @@ func runOuterContext(pass *analysis.Pass) (any, error) {
 			o := outer{pass: pass, given: a.ctx, owned: f.makesOwner(pass.TypesInfo, a.ctx)}
 			o.inner, o.at = a.hold, a.hold.Name()+".Context()"
 			o.reported, o.derived = reported, make(map[*types.Var]derivation)
+			o.body = f.body
 			f.sectionWith(pass, a, func(n ast.Node, end token.Pos, p *path) bool {
+				if o.awaitsEnd(n) {
+					return false
+				}
 				if _, ok := n.(*ast.GoStmt); !ok {
 					o.check(n, end, p.mark != nil)
 				}
@@ -71,6 +76,7 @@ func runOuterContext(pass *analysis.Pass) (any, error) {
 			o.inner, o.at = param, param.Name()
 		}
 		o.reported, o.derived = reported, make(map[*types.Var]derivation)
+		o.body = literal.Body
 		for _, stmt := range literal.Body.List {
 			o.check(stmt, stmt.End(), false)
 			o.derive(stmt, false)
@@ -107,6 +113,7 @@ func (f *function) makesOwner(info *types.Info, ctx ast.Expr) bool {
 // outer finds the calls in one section.
 type outer struct {
 	pass     *analysis.Pass
+	body     *ast.BlockStmt
 	given    ast.Expr   // the context that the lock was acquired with
 	owned    bool       // it has an owner that the function made
 	inner    *types.Var // the hold, or the context under the lock; nil if that has no name
@@ -206,7 +213,7 @@ func (o *outer) check(n ast.Node, end token.Pos, replaced bool) {
 
 // report reports that call gets the context arg.
 func (o *outer) report(call *ast.CallExpr, arg ast.Expr) {
-	if o.reported[arg.Pos()] {
+	if o.reported[arg.Pos()] || o.afterError(arg.Pos()) {
 		return
 	}
 	o.reported[arg.Pos()] = true
@@ -220,6 +227,59 @@ func (o *outer) report(call *ast.CallExpr, arg ast.Expr) {
 	}
 	report(o.pass, arg, fmt.Sprintf("%s gets %s under the lock; it %s; write %s",
 		types.ExprString(call.Fun), types.ExprString(arg), what, o.at), fixes...)
+}
+
+// awaitsEnd reports whether n waits for a context to end. The hold's may have ended by then, too.
+func (o *outer) awaitsEnd(n ast.Node) bool {
+	awaits := false
+	inspectShallow(n, func(n ast.Node) {
+		receive, ok := n.(*ast.UnaryExpr)
+		if !ok || receive.Op != token.ARROW {
+			return
+		}
+		if call, ok := ast.Unparen(receive.X).(*ast.CallExpr); ok {
+			x, name := method(o.pass.TypesInfo, call)
+			awaits = awaits || name == "Done" && isContext(o.pass.TypesInfo.TypeOf(x))
+		}
+	})
+	return awaits
+}
+
+// afterError reports whether what is at pos is done only after an error, which may be that the
+// lock was lost: then the hold's context is of no use.
+func (o *outer) afterError(pos token.Pos) bool {
+	after := false
+	ast.Inspect(o.body, func(n ast.Node) bool {
+		if n == nil || !within(n, pos) {
+			return false
+		}
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			after = after || within(n.Body, pos) && o.asksForError(n.Cond)
+		case *ast.CaseClause:
+			after = after || slices.ContainsFunc(n.List, o.asksForError) && pos > n.Colon
+		}
+		return true
+	})
+	return after
+}
+
+// asksForError reports whether a condition is about an error, and not that there is none.
+func (o *outer) asksForError(cond ast.Expr) bool {
+	asks := false
+	ast.Inspect(cond, func(n ast.Node) bool {
+		e, ok := n.(ast.Expr)
+		if !ok {
+			return true
+		}
+		if b, ok := e.(*ast.BinaryExpr); ok && b.Op == token.EQL {
+			return false
+		}
+		t := o.pass.TypesInfo.TypeOf(e)
+		asks = asks || t != nil && isError(t)
+		return !asks
+	})
+	return asks
 }
 
 // isOuter reports whether e is a context from outside of the section.
@@ -254,6 +314,10 @@ func isPlain(info *types.Info, e ast.Expr) bool {
 	return false
 }
 
+// observes matches the paths of packages for logs, traces and metrics.
+var observes = regexp.MustCompile(
+	`(^|/)(k?log|s?log|logger|logging|logr|logrus|zap|zerolog|trace|tracing|otel|metrics?)(/|$)`)
+
 // exempt reports whether a call may get any context.
 func (o *outer) exempt(call *ast.CallExpr) bool {
 	info := o.pass.TypesInfo
@@ -272,7 +336,8 @@ func (o *outer) exempt(call *ast.CallExpr) bool {
 	}
 	fn := callee(info, call)
 	if fn != nil && fn.Pkg() != nil &&
-		(isHoldfast(fn.Pkg()) || isPackage(fn.Pkg(), "context", "log", "log/slog", "fmt")) {
+		(isHoldfast(fn.Pkg()) || isPackage(fn.Pkg(), "context", "fmt") ||
+			observes.MatchString(fn.Pkg().Path())) {
 		return true
 	}
 	return readsValue(info, call)

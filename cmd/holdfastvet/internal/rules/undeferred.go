@@ -117,7 +117,8 @@ func (f *function) releases(info *types.Info, a *acquisition, n ast.Node) (*ast.
 	var found *ast.CallExpr
 	inspectShallow(n, func(n ast.Node) {
 		if call, ok := n.(*ast.CallExpr); ok && found == nil {
-			if lock := lockUnlock(info, call); lock != nil && f.sameLock(info, lock, a.lock) {
+			if lockUnlock(info, call) != nil &&
+				f.sameLock(receiverOf(info, call), receiverOf(info, a.call)) {
 				found = call
 			}
 		}

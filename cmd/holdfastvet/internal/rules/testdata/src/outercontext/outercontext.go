@@ -227,3 +227,28 @@ func inBackground(ctx context.Context, lock rlock.Locker) (err error) {
 	defer shop.Ship(ctx)
 	return nil
 }
+
+func failed(ctx context.Context, lock rlock.Locker) (err error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err)
+	if err := shop.Bill(hold.Context(), shop.Order{}); err != nil {
+		return shop.Save(ctx, shop.Order{ID: "failed"})
+	}
+	if hold.Context().Err() != nil {
+		return shop.Save(ctx, shop.Order{ID: "late"})
+	}
+	return nil
+}
+
+func untilDone(ctx context.Context, lock rlock.Locker, server *http.Server) (err error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err)
+	<-ctx.Done()
+	return server.Shutdown(context.Background())
+}

@@ -26,6 +26,12 @@ func busy(t *testing.T, lock rlock.Locker) {
 	require.Nil(t, hold)
 }
 
+func ended(t *testing.T, lock rlock.Locker) {
+	hold, err := lock.Lock(t.Context(), lease)
+	require.NoError(t, err)
+	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+}
+
 func cleaned(t *testing.T, lock rlock.Locker) *rlock.Hold {
 	hold, err := lock.Lock(t.Context(), lease)
 	require.NoError(t, err)
