@@ -7,12 +7,12 @@ import (
 	"log"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/signal"
 	"time"
 
 	"example.com/shop"
+	"example.com/web"
 	"golang.org/x/sync/errgroup"
 	"holdfast/multilock"
 	"holdfast/redlock"
@@ -387,15 +387,15 @@ func (a *app) workers(ctx context.Context, orders []shop.Order) error {
 	return g.Wait()
 }
 
-func (a *app) handler(w http.ResponseWriter, r *http.Request) {
+func (a *app) handler(w web.ResponseWriter, r *web.Request) {
 	hold, err := a.ledger.TryLock(r.Context(), time.Second, rlock.Watchdog)
 	var held *rlock.HeldError
 	switch {
 	case errors.As(err, &held):
-		http.Error(w, "held by "+held.Owner, http.StatusConflict)
+		web.Error(w, "held by "+held.Owner, web.StatusConflict)
 		return
 	case err != nil:
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		web.Error(w, err.Error(), web.StatusServiceUnavailable)
 		return
 	}
 	defer func() { _ = hold.Unlock(r.Context()) }()

@@ -2,10 +2,10 @@ package mistakes
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"example.com/shop"
+	"example.com/web"
 	"holdfast/rlock"
 )
 
@@ -43,25 +43,25 @@ func (a *app) fetch(ctx context.Context, url string) (err error) {
 		return err
 	}
 	defer hold.UnlockTo(ctx, &err)
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil) // mistake: outercontext
+	request, err := web.NewRequestWithContext(context.Background(), web.MethodGet, url, nil) // mistake: outercontext
 	if err != nil {
 		return err
 	}
-	_, err = http.DefaultClient.Do(request)
+	_, err = web.DefaultClient.Do(request)
 	return err
 }
 
 // serve works with the request's context under the lock.
-func (a *app) serve(w http.ResponseWriter, r *http.Request) {
+func (a *app) serve(w web.ResponseWriter, r *web.Request) {
 	hold, err := a.ledger.TryLock(r.Context(), time.Second, rlock.Watchdog)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
+		web.Error(w, err.Error(), web.StatusConflict)
 		return
 	}
 	defer func() { _ = hold.Unlock(r.Context()) }()
 	order, err := shop.Load(r.Context(), r.FormValue("id")) // mistake: outercontext
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
+		web.Error(w, err.Error(), web.StatusNotFound)
 		return
 	}
 	_, _ = w.Write([]byte(order.Customer))

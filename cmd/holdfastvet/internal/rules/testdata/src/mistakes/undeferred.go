@@ -3,10 +3,10 @@ package mistakes
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"example.com/shop"
+	"example.com/web"
 	"holdfast/rlock"
 )
 
@@ -23,15 +23,15 @@ func (a *app) bill(ctx context.Context, order shop.Order) error {
 }
 
 // handle serves a request in which a panic is recovered.
-func (a *app) handle(next func(context.Context, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (a *app) handle(next func(context.Context, *web.Request) error) web.HandlerFunc {
+	return func(w web.ResponseWriter, r *web.Request) {
 		hold, err := a.locks.NewLock(r.URL.Path).TryLock(r.Context(), time.Second, rlock.Watchdog)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
+			web.Error(w, err.Error(), web.StatusConflict)
 			return
 		}
 		if err := next(hold.Context(), r); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			web.Error(w, err.Error(), web.StatusInternalServerError)
 		}
 		_ = hold.Unlock(r.Context()) // mistake: undeferred
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"example.com/shop"
+	"example.com/web"
 	"holdfast/rlock"
 )
 
@@ -36,19 +36,19 @@ func (a *app) cancel(ctx context.Context, id string) error {
 var stock map[string]int
 
 // checkout answers the request and forgets the lock.
-func (a *app) checkout(w http.ResponseWriter, r *http.Request) {
+func (a *app) checkout(w web.ResponseWriter, r *web.Request) {
 	lock := a.locks.NewFairLock("cart:" + r.FormValue("cart"))
 	hold, err := lock.TryLock(r.Context(), 2*time.Second, rlock.Watchdog) // mistake: unreleased
 	switch {
 	case errors.Is(err, rlock.ErrNotAcquired):
-		http.Error(w, "busy", http.StatusConflict)
+		web.Error(w, "busy", web.StatusConflict)
 		return
 	case err != nil:
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		web.Error(w, err.Error(), web.StatusServiceUnavailable)
 		return
 	}
 	if err := shop.Bill(hold.Context(), shop.Order{ID: r.FormValue("id")}); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		web.Error(w, err.Error(), web.StatusInternalServerError)
 	}
 }
 

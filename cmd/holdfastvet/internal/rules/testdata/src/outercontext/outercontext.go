@@ -3,10 +3,10 @@ package outercontext
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"example.com/shop"
+	"example.com/web"
 	"golang.org/x/sync/errgroup"
 	"holdfast/rlock"
 )
@@ -45,15 +45,15 @@ func background(ctx context.Context, lock rlock.Locker) error {
 	return hold.Unlock(ctx)
 }
 
-func request(w http.ResponseWriter, r *http.Request, lock rlock.Locker) {
+func request(w web.ResponseWriter, r *web.Request, lock rlock.Locker) {
 	hold, err := lock.TryLock(r.Context(), time.Second, rlock.Watchdog)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
+		web.Error(w, err.Error(), web.StatusConflict)
 		return
 	}
 	defer func() { _ = hold.Unlock(r.Context()) }()
 	if err := shop.Bill(r.Context(), shop.Order{}); err != nil { // want `shop.Bill gets r.Context\(\) under the lock`
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		web.Error(w, err.Error(), web.StatusInternalServerError)
 	}
 }
 
@@ -243,7 +243,7 @@ func failed(ctx context.Context, lock rlock.Locker) (err error) {
 	return nil
 }
 
-func untilDone(ctx context.Context, lock rlock.Locker, server *http.Server) (err error) {
+func untilDone(ctx context.Context, lock rlock.Locker, server *web.Server) (err error) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {
 		return err
