@@ -87,6 +87,7 @@ test: compiler ## run all tests under the race detector, with Redisson if there 
 	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
 	[[ -z $$tags ]] || run ./integration/redisson || failed=1; \
 	(cd bench && run ./...) || failed=1; \
+	(cd cmd/holdfastvet && run ./...) || failed=1; \
 	exit $$failed
 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
@@ -133,10 +134,12 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
 	cd bench && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff
+	cd cmd/holdfastvet && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(CURDIR)/$(GOLANGCI) run ./... && $(GO) mod tidy -diff
 
 fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
 	$(GO) mod tidy -diff
 	cd bench && $(GO) mod tidy -diff
+	cd cmd/holdfastvet && $(GO) mod tidy -diff
 	$(GO) run $(STATICCHECK) -version
 
 fmt: $(GOLANGCI) ## format the Go code and its imports

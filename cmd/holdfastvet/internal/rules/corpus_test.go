@@ -1,0 +1,110 @@
+package rules_test
+
+import (
+	"fmt"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/packages"
+
+	"holdfast/cmd/holdfastvet/internal/rules"
+)
+
+// corpora are the packages of testdata that all rules look at. They are loaded together, because
+// loading the standard library takes seconds.
+var corpora = sync.OnceValues(func() (map[string][]string, error) {
+	testdata, err := filepath.Abs("testdata")
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := packages.Load(&packages.Config{
+		Mode:  packages.LoadAllSyntax,
+		Dir:   filepath.Join(testdata, "src"),
+		Env:   append(os.Environ(), "GOPATH="+testdata, "GO111MODULE=off", "GOPROXY=off", "GOWORK=off"),
+		Tests: true,
+	}, "mistakes", "correct")
+	if err != nil {
+		return nil, err
+	}
+	if n := packages.PrintErrors(loaded); n > 0 {
+		return nil, fmt.Errorf("%d errors in testdata", n)
+	}
+	graph, err := checker.Analyze(rules.All(), loaded, nil)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string][]string)
+	for _, root := range graph.Roots {
+		if root.Err != nil {
+			return nil, root.Err
+		}
+		pkg, _, _ := strings.Cut(root.Package.PkgPath, ".")
+		for _, d := range root.Diagnostics {
+			at := place(root.Package.Fset.Position(d.Pos), root.Analyzer.Name)
+			if !slices.Contains(found[pkg], at) { // a package with tests comes twice
+				found[pkg] = append(found[pkg], at)
+			}
+		}
+	}
+	return found, nil
+})
+
+// find returns what all rules find in a package of testdata, as "file:line: rule".
+func find(t *testing.T, pkg string) []string {
+	t.Helper()
+	found, err := corpora()
+	require.NoError(t, err)
+	return found[pkg]
+}
+
+// place names a finding.
+func place(at token.Position, rule string) string {
+	return fmt.Sprintf("%s:%d: %s", filepath.Base(at.Filename), at.Line, rule)
+}
+
+// seeded returns the mistakes that the comments of a package of testdata name.
+func seeded(t *testing.T, pkg string) (marked []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "src", pkg, "*.go"))
+	require.NoError(t, err)
+	mark := regexp.MustCompile(`// mistake: (\w+)$`)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for i, line := range strings.Split(string(content), "\n") {
+			if m := mark.FindStringSubmatch(line); m != nil {
+				marked = append(marked, place(token.Position{Filename: file, Line: i + 1}, m[1]))
+			}
+		}
+	}
+	return marked
+}
+
+func TestFortyOfFortySeededMistakesAreFoundAndNothingElse(t *testing.T) {
+	t.Parallel()
+	want := seeded(t, "mistakes")
+	require.Len(t, want, 40)
+	for _, rule := range rules.All() {
+		n := 0
+		for _, at := range want {
+			if strings.HasSuffix(at, ": "+rule.Name) {
+				n++
+			}
+		}
+		require.Equal(t, 5, n, rule.Name)
+	}
+	require.ElementsMatch(t, want, find(t, "mistakes"))
+}
+
+func TestNothingIsFoundInCorrectCode(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, find(t, "correct"))
+}

@@ -1,0 +1,111 @@
+package rules
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"time"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+)
+
+// ShortLease reports leases that end during a sleep under the lock.
+var ShortLease = &analysis.Analyzer{
+	Name: "shortlease",
+	Doc: `report leases that end during a sleep under the lock
+
+A lock with an explicit lease is over when the lease is, whatever its holder does:
+
+	hold, err := lock.Lock(ctx, 5*time.Second)
+	...
+	time.Sleep(10 * time.Second) // somebody else gets the lock meanwhile
+
+Both times have to be constants. A path on which hold.Extend comes before the sleep
+is not reported, nor is anything in a test.`,
+	Requires: []*analysis.Analyzer{acquired, inspect.Analyzer},
+	Run:      runShortLease,
+}
+
+func runShortLease(pass *analysis.Pass) (any, error) {
+	found := pass.ResultOf[acquired].(*functions)
+	for _, f := range found.all {
+		for _, a := range f.acquisitions {
+			lease, ok := duration(pass.TypesInfo, f.origin(pass.TypesInfo, a.lease))
+			if f.test || a.node == nil || !ok || lease <= 0 {
+				continue
+			}
+			f.section(pass, a, func(n ast.Node, _ token.Pos) bool {
+				reportSleep(pass, n, lease, line(pass, a.call.Pos()))
+				return !callsExtend(pass.TypesInfo, n)
+			})
+		}
+	}
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	in.Preorder([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node) {
+		call := n.(*ast.CallExpr)
+		literal := underLock(pass.TypesInfo, call)
+		if literal == nil || inTest(pass, call.Pos()) {
+			return
+		}
+		if lease, ok := duration(pass.TypesInfo, call.Args[3]); ok && lease > 0 {
+			inspectShallow(literal.Body, func(n ast.Node) {
+				if stmt, ok := n.(*ast.ExprStmt); ok {
+					reportSleep(pass, stmt, lease, line(pass, call.Pos()))
+				}
+			})
+		}
+	})
+	return nil, nil
+}
+
+// reportSleep reports a sleep in n that is not shorter than the lease of the lock of that line.
+func reportSleep(pass *analysis.Pass, n ast.Node, lease time.Duration, line int) {
+	if _, ok := n.(*ast.GoStmt); ok {
+		return
+	}
+	if _, ok := n.(*ast.DeferStmt); ok {
+		return
+	}
+	inspectShallow(n, func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		fn := callee(pass.TypesInfo, call)
+		if fn == nil || fn.Name() != "Sleep" || !isPackage(fn.Pkg(), "time") {
+			return
+		}
+		if sleep, ok := duration(pass.TypesInfo, call.Args[0]); ok && sleep >= lease {
+			report(pass, call, fmt.Sprintf("the lease of %v in line %d ends during this sleep of %v; "+
+				"somebody else may get the lock meanwhile; give the lease rlock.Watchdog, or call "+
+				"hold.Extend before", lease, line, sleep))
+		}
+	})
+}
+
+// duration returns the value of e if it is a constant.
+func duration(info *types.Info, e ast.Expr) (time.Duration, bool) {
+	value := info.Types[e].Value
+	if value == nil || value.Kind() != constant.Int {
+		return 0, false
+	}
+	d, exact := constant.Int64Val(value)
+	return time.Duration(d), exact
+}
+
+// callsExtend reports whether n calls Extend of a hold.
+func callsExtend(info *types.Info, n ast.Node) bool {
+	found := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			_, name := holdMethod(info, call)
+			found = found || name == "Extend"
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,181 @@
+package undeferred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"example.com/shop"
+	"holdfast/rlock"
+)
+
+type carrier interface {
+	Ship(ctx context.Context) error
+}
+
+func works(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	err = shop.Bill(hold.Context(), shop.Order{})
+	return errors.Join(err, hold.Unlock(ctx)) // want `the lock of line 18 is released without defer; if the call of shop.Bill in line 22 panics it stays locked; write defer`
+}
+
+func inOneStatement(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	return errors.Join(shop.Bill(hold.Context(), shop.Order{}), hold.Unlock(ctx)) // want `without defer`
+}
+
+func byInterface(ctx context.Context, lock rlock.Locker, c carrier) (err error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	err = c.Ship(hold.Context())
+	hold.UnlockTo(ctx, &err) // want `if the call of c.Ship in line 39 panics`
+	return err
+}
+
+func byValue(ctx context.Context, lock rlock.Locker, work func()) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	work()
+	return hold.Unlock(ctx) // want `if the call of work in line 49 panics`
+}
+
+func explicit(ctx context.Context, lock rlock.Locker, n int) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	check(n)
+	return hold.Unlock(ctx) // want `if the call of check in line 58 panics`
+}
+
+func check(n int) {
+	if n == 0 {
+		panic("no orders")
+	}
+}
+
+func java(ctx context.Context, lock *rlock.Lock) error {
+	ctx = rlock.WithOwner(ctx)
+	if _, err := lock.Lock(ctx, rlock.Watchdog); err != nil {
+		return err
+	}
+	shop.Ship(ctx)
+	return lock.Unlock(ctx) // want `the lock of line 70 is released without defer`
+}
+
+func perRound(ctx context.Context, locks []rlock.Locker) error {
+	for _, lock := range locks {
+		hold, err := lock.Lock(ctx, rlock.Watchdog)
+		if err != nil {
+			return err
+		}
+		shop.Ship(hold.Context())
+		if err := hold.Unlock(ctx); err != nil { // want `without defer`
+			return err
+		}
+	}
+	return nil
+}
+
+// What follows is right.
+
+func deferred(ctx context.Context, lock rlock.Locker) (err error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err)
+	if err := shop.Bill(hold.Context(), shop.Order{}); err != nil {
+		return err
+	}
+	return hold.Unlock(ctx)
+}
+
+func deferredLiteral(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = hold.Unlock(ctx) }()
+	shop.Ship(hold.Context())
+	return nil
+}
+
+func nothingBetween(ctx context.Context, lock rlock.Locker, counts map[string]int) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	counts[strings.ToLower(hold.Name())]++
+	fmt.Println(len(counts), label(hold.Name()), shop.Key(shop.Order{}))
+	return hold.Unlock(ctx)
+}
+
+func label(name string) string { return "lock " + name }
+
+type session struct{ hold *rlock.Hold }
+
+func opened(ctx context.Context, lock rlock.Locker) (*session, error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return nil, err
+	}
+	if err := shop.Bill(hold.Context(), shop.Order{}); err != nil {
+		return nil, errors.Join(err, hold.Unlock(ctx))
+	}
+	return &session{hold: hold}, nil
+}
+
+func left(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	shop.Ship(hold.Context())
+	hold.Leave()
+	return nil
+}
+
+func inBackground(ctx context.Context, lock rlock.Locker, work func()) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	go work()
+	return hold.Unlock(ctx)
+}
+
+func afterRelease(ctx context.Context, lock rlock.Locker, work func()) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	if err := hold.Unlock(ctx); err != nil {
+		return err
+	}
+	work()
+	return nil
+}
+
+func nested(ctx context.Context, a, b rlock.Locker) error {
+	outer, err := a.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	inner, err := b.Lock(outer.Context(), rlock.Watchdog)
+	if err != nil {
+		return errors.Join(err, outer.Unlock(ctx))
+	}
+	return errors.Join(inner.Unlock(ctx), outer.Unlock(ctx))
+}

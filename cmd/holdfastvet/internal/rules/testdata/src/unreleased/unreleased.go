@@ -1,0 +1,421 @@
+package unreleased
+
+import (
+	"context"
+	"errors"
+	"log"
+	"os"
+	"time"
+
+	"example.com/shop"
+	"holdfast/multilock"
+	"holdfast/rlock"
+)
+
+const lease = 10 * time.Second
+
+func dropped(ctx context.Context, client *rlock.Client) error {
+	_, err := client.NewLock("order").Lock(ctx, lease) // want `the hold of client.NewLock\("order"\).Lock is dropped`
+	return err
+}
+
+func ignored(ctx context.Context, client *rlock.Client) {
+	lock := client.NewLock("order")
+	lock.Lock(ctx, lease)                             // want `the hold of lock.Lock is dropped`
+	defer lock.TryLock(ctx, rlock.NoWait, lease)      // want `the hold of lock.TryLock is dropped`
+	go lock.Lock(ctx, lease)                          // want `the hold of lock.Lock is dropped`
+	_, _ = multilock.NewOn(client, "a").Lock(ctx, -1) // want `the hold of multilock.NewOn\(client, "a"\).Lock is dropped`
+}
+
+func earlyReturn(ctx context.Context, lock rlock.Locker, done bool) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not given back on the path to line 36;`
+	if err != nil {
+		return err
+	}
+	if done {
+		return nil
+	}
+	return hold.Unlock(ctx)
+}
+
+func workFails(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not given back on the path to line 48;`
+	if err != nil {
+		return err
+	}
+	err = shop.Bill(hold.Context(), shop.Order{})
+	if err != nil {
+		return err
+	}
+	return hold.Unlock(ctx)
+}
+
+func fallsOff(ctx context.Context, lock rlock.Locker) {
+	if hold, err := lock.TryLock(ctx, rlock.NoWait, lease); err == nil { // want `hold is not given back on the path to line 57;`
+		shop.Ship(hold.Context())
+	}
+}
+
+func blank(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, lease) // want `hold is not given back`
+	_ = hold
+	return err
+}
+
+func everyRound(ctx context.Context, locks []rlock.Locker) error {
+	for _, lock := range locks {
+		hold, err := lock.Lock(ctx, lease) // want `hold is not given back on the path to line 67;`
+		if err != nil {
+			return err
+		}
+		shop.Ship(hold.Context())
+	}
+	return nil
+}
+
+func overwritten(ctx context.Context, a, b rlock.Locker) error {
+	hold, err := a.Lock(ctx, lease) // want `hold is not given back on the path to line 81;`
+	if err != nil {
+		return err
+	}
+	hold, err = b.Lock(hold.Context(), lease)
+	if err != nil {
+		return err
+	}
+	return hold.Unlock(ctx)
+}
+
+func wrongSwitch(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, lease) // want `hold is not given back on the path to line 96;`
+	switch {
+	case errors.Is(err, rlock.ErrNotAcquired):
+		return nil
+	case err != nil:
+		return err
+	}
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func attached(ctx context.Context, client *rlock.Client, token string) error {
+	hold, err := client.Attach(ctx, token, lease) // want `hold is not given back on the path to line 104;`
+	if err != nil {
+		return err
+	}
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func otherLockUnlocked(ctx context.Context, client *rlock.Client) error {
+	a, b := client.NewLock("a"), client.NewLock("b")
+	ctx = rlock.WithOwner(ctx)
+	if _, err := a.Lock(ctx, lease); err != nil { // want `the hold of a.Lock is dropped`
+		return err
+	}
+	return b.Unlock(ctx)
+}
+
+// What follows is right.
+
+func deferred(ctx context.Context, lock rlock.Locker) (err error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err)
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func elseBranch(ctx context.Context, lock rlock.Locker) error {
+	if hold, err := lock.Lock(ctx, lease); err != nil {
+		return err
+	} else {
+		return hold.Unlock(ctx)
+	}
+}
+
+func returned(ctx context.Context, lock rlock.Locker) (*rlock.Hold, error) {
+	return lock.Lock(ctx, lease)
+}
+
+func named(ctx context.Context, lock rlock.Locker) (hold *rlock.Hold, err error) {
+	hold, err = lock.Lock(ctx, lease)
+	if err != nil {
+		return nil, err
+	}
+	shop.Ship(hold.Context())
+	return
+}
+
+type guard struct {
+	hold *rlock.Hold
+	lock *rlock.Lock
+}
+
+func stored(ctx context.Context, lock rlock.Locker) (*guard, error) {
+	hold, err := lock.Lock(ctx, lease)
+	if err != nil {
+		return nil, err
+	}
+	return &guard{hold: hold}, nil
+}
+
+func (g *guard) field(ctx context.Context, lock rlock.Locker) (err error) {
+	g.hold, err = lock.Lock(ctx, lease)
+	return err
+}
+
+func (g *guard) enter(ctx context.Context) error {
+	_, err := g.lock.Lock(ctx, lease)
+	return err
+}
+
+func (g *guard) exit(ctx context.Context) error { return g.lock.Unlock(ctx) }
+
+func closure(ctx context.Context, lock rlock.Locker) (func() error, error) {
+	hold, err := lock.Lock(ctx, lease)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return hold.Unlock(ctx) }, nil
+}
+
+func value(ctx context.Context, lock rlock.Locker) (func(context.Context) error, error) {
+	hold, err := lock.Lock(ctx, lease)
+	if err != nil {
+		return nil, err
+	}
+	release := hold.Unlock
+	return release, nil
+}
+
+func before(ctx context.Context, lock rlock.Locker) (err error) {
+	var hold *rlock.Hold
+	defer func() {
+		if hold != nil {
+			err = errors.Join(err, hold.Unlock(ctx))
+		}
+	}()
+	hold, err = lock.Lock(ctx, lease)
+	return err
+}
+
+func fatal(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, lease)
+	if err != nil {
+		log.Fatal(err)
+	}
+	switch len(os.Args) {
+	case 0:
+		os.Exit(1)
+	case 1:
+		panic("no arguments")
+	}
+	return hold.Unlock(ctx)
+}
+
+func retried(ctx context.Context, lock rlock.Locker) error {
+	var hold *rlock.Hold
+	var err error
+	for range 3 {
+		if hold, err = lock.TryLock(ctx, time.Second, lease); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return hold.Unlock(ctx)
+}
+
+func untilThere(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	for err != nil {
+		hold, err = lock.TryLock(ctx, rlock.NoWait, lease)
+	}
+	return hold.Unlock(ctx)
+}
+
+func byNil(ctx context.Context, lock rlock.Locker) error {
+	hold, _ := lock.TryLock(ctx, rlock.NoWait, lease)
+	if hold == nil {
+		return nil
+	}
+	return hold.Unlock(ctx)
+}
+
+func byFlag(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	busy := errors.Is(err, rlock.ErrNotAcquired)
+	if busy {
+		return nil
+	}
+	got := err == nil
+	if !got {
+		return err
+	}
+	return hold.Unlock(ctx)
+}
+
+func byHelper(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	if isBusy(err) {
+		return nil
+	}
+	return hold.Unlock(ctx)
+}
+
+func isBusy(err error) bool { return errors.Is(err, rlock.ErrNotAcquired) }
+
+func wrapped(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	if err = wrap(err); err != nil {
+		return err
+	}
+	return hold.Unlock(ctx)
+}
+
+func wrap(err error) error { return err }
+
+func switches(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	switch {
+	case err == nil:
+		return hold.Unlock(ctx)
+	case errors.Is(err, rlock.ErrNotAcquired):
+		return nil
+	default:
+		return err
+	}
+}
+
+func switchOnError(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	switch err {
+	case nil:
+	default:
+		return err
+	}
+	switch err := err.(type) {
+	case *rlock.HeldError:
+		return err
+	case nil:
+		return hold.Unlock(ctx)
+	default:
+		return err
+	}
+}
+
+func maybe(ctx context.Context, lock rlock.Locker, guarded bool) (err error) {
+	var hold *rlock.Hold
+	if guarded {
+		if hold, err = lock.Lock(ctx, lease); err != nil {
+			return err
+		}
+	}
+	shop.Ship(ctx)
+	if guarded {
+		return hold.Unlock(ctx)
+	}
+	return nil
+}
+
+func lost(ctx context.Context, lock rlock.Locker, work <-chan int) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-hold.Done():
+			return hold.Err()
+		case _, open := <-work:
+			if !hold.Valid() {
+				return rlock.ErrLost
+			}
+			if !open {
+				return hold.Unlock(ctx)
+			}
+		}
+	}
+}
+
+func java(ctx context.Context, lock *rlock.Lock) error {
+	ctx = rlock.WithOwner(ctx)
+	if _, err := lock.Lock(ctx, lease); err != nil {
+		return err
+	}
+	defer func() { _ = lock.Unlock(ctx) }()
+	return shop.Bill(ctx, shop.Order{})
+}
+
+func javaByHelper(ctx context.Context, client *rlock.Client) error {
+	lock := client.NewLock("order")
+	ctx = rlock.WithOwner(ctx)
+	if _, err := lock.Lock(ctx, lease); err != nil {
+		return err
+	}
+	defer quietly(ctx, lock)
+	return shop.Bill(ctx, shop.Order{})
+}
+
+func quietly(ctx context.Context, lock *rlock.Lock) { _ = lock.Unlock(ctx) }
+
+func throttled(ctx context.Context, lock rlock.Locker) (bool, error) {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, time.Hour)
+	if err != nil {
+		return false, err
+	}
+	hold.Leave()
+	return true, nil
+}
+
+func detached(ctx context.Context, lock rlock.Locker) (string, error) {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, time.Hour)
+	if err != nil {
+		return "", err
+	}
+	return hold.Detach()
+}
+
+func all(ctx context.Context, locks []rlock.Locker) (err error) {
+	var holds []*rlock.Hold
+	for _, lock := range locks {
+		hold, err := lock.Lock(ctx, lease)
+		if err != nil {
+			break
+		}
+		holds = append(holds, hold)
+	}
+	for _, hold := range holds {
+		err = errors.Join(err, hold.Unlock(ctx))
+	}
+	return err
+}
+
+func handed(ctx context.Context, lock rlock.Locker, out chan<- *rlock.Hold) error {
+	hold, err := lock.Lock(ctx, lease)
+	if err != nil {
+		return err
+	}
+	out <- hold
+	return nil
+}
+
+func silenced(ctx context.Context, lock rlock.Locker) error {
+	//holdfastvet:ignore unreleased the lease is the quota
+	_, err := lock.Lock(ctx, lease)
+	return err
+}
+
+func generic(ctx context.Context, lock rlock.Locker) {
+	hold := must(lock.Lock(ctx, lease)) // want `hold is not given back`
+	shop.Ship(hold.Context())
+	other := must(lock.Lock(ctx, lease))
+	_ = other.Unlock(ctx)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -1,0 +1,152 @@
+package rules
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// Unreleased reports holds that are dropped, or not given back on a path.
+var Unreleased = &analysis.Analyzer{
+	Name: "unreleased",
+	Doc: `report holds that are dropped, or not given back on a path
+
+A lock whose hold is not given back stays locked until its lease ends. With rlock.Watchdog
+that is a lease after the garbage collector has found that nobody can release it:
+
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	if done {
+		return nil // the lock stays locked
+	}
+	return hold.Unlock(ctx)
+
+A hold is given back by Unlock, UnlockTo, Leave and Detach, and by lock.Unlock(ctx)
+of the same lock. A hold that is passed to a function, returned, stored, or used
+by a literal that gives it back, is somebody else's to give back.
+
+Paths on which the acquisition failed, or which end in a panic or in the end of the
+program, don't count, nor do those on which the hold was found to have ended. In a test,
+where attempts may be made to fail, a hold may be dropped, and a function that asserts
+anything about the error but that it is nil is not looked at.`,
+	Requires: []*analysis.Analyzer{acquired},
+	Run:      runUnreleased,
+}
+
+func runUnreleased(pass *analysis.Pass) (any, error) {
+	found := pass.ResultOf[acquired].(*functions)
+	for _, f := range found.all {
+		for _, a := range f.acquisitions {
+			if a.node == nil || !a.dropped && !f.owns(a) || f.test && f.mayFail(pass, a) {
+				continue
+			}
+			if a.dropped && (f.isPassedOn(pass.TypesInfo, a) ||
+				f.unlockedElsewhere(pass.TypesInfo, a, found.unlocks)) {
+				continue
+			}
+			where, lost := f.lostOn(pass, a)
+			switch {
+			case !lost:
+			case a.dropped:
+				report(pass, a.call, fmt.Sprintf("the hold of %v is dropped; %s; keep the hold and "+
+					"release it by defer hold.UnlockTo(ctx, &err), or let the lease run out by "+
+					"hold.Leave()", a, a.remains(pass.TypesInfo)))
+			default:
+				report(pass, a.call, fmt.Sprintf("%s is not given back on the path to line %d; %s; "+
+					"write defer %[1]s.Unlock(ctx) after the check of the error",
+					a.hold.Name(), line(pass, where.Pos()), a.remains(pass.TypesInfo)))
+			}
+		}
+	}
+	return nil, nil
+}
+
+// remains says what becomes of a lock that is not given back.
+func (a *acquisition) remains(info *types.Info) string {
+	if lease, ok := duration(info, a.lease); ok && lease < 0 {
+		return "it stays locked until the garbage collector notices and a lease is over"
+	}
+	return "it stays locked until its lease ends"
+}
+
+// owns reports whether the hold is in a variable of the function that nothing gives back behind
+// the back of the control flow.
+func (f *function) owns(a *acquisition) bool {
+	return a.hold != nil && within(f.node, a.hold.Pos()) && !f.givesEarlier(a)
+}
+
+// mayFail reports whether a test makes the attempt to see it fail.
+func (f *function) mayFail(pass *analysis.Pass, a *acquisition) bool {
+	if a.dropped {
+		_, assigned := a.node.(*ast.AssignStmt)
+		return assigned
+	}
+	w := walk{info: pass.TypesInfo, f: f, a: a}
+	asserted := false
+	inspectShallow(f.body, func(n ast.Node) {
+		if stmt, ok := n.(*ast.ExprStmt); ok {
+			if call, ok := ast.Unparen(stmt.X).(*ast.CallExpr); ok {
+				asserted = asserted || w.asserts(call, path{})
+			}
+		}
+	})
+	return asserted
+}
+
+// lostOn finds a path on which the hold is not given back, and returns where it ends.
+func (f *function) lostOn(pass *analysis.Pass, a *acquisition) (where ast.Node, lost bool) {
+	if stmt, ok := a.node.(*ast.DeferStmt); ok {
+		return stmt, true
+	}
+	w := walk{info: pass.TypesInfo, f: f, a: a}
+	w.visit = func(n ast.Node, _ *path) bool {
+		if f.unlocksLock(pass.TypesInfo, a, n) {
+			return false
+		}
+		if _, given := f.gives(a, n); given && a.hold != nil {
+			return false
+		}
+		if f.overwrites(a, n) && where == nil {
+			where = n
+			return false
+		}
+		return true
+	}
+	w.exit = func(ret *ast.ReturnStmt, _ path) {
+		if where == nil && !f.isNakedReturnOf(a, ret) {
+			where = ret
+		}
+	}
+	w.run()
+	return where, where != nil
+}
+
+// overwrites reports whether n puts another hold in the variable.
+func (f *function) overwrites(a *acquisition, n ast.Node) bool {
+	if n == a.node {
+		return true
+	}
+	for _, u := range f.uses[a.hold] {
+		if u.kind == assigns && u.literal == nil && within(n, u.id.Pos()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNakedReturnOf reports whether ret returns the hold as a named result, without naming it.
+func (f *function) isNakedReturnOf(a *acquisition, ret *ast.ReturnStmt) bool {
+	if ret.Results != nil || a.hold == nil {
+		return false
+	}
+	for v := range f.sig.Results().Variables() {
+		if v == a.hold {
+			return true
+		}
+	}
+	return false
+}
