@@ -22,4 +22,10 @@ type Options struct {
 	// Handled lists keys that Load must leave to the caller, such as "sslTruststore": they become
 	// notes whatever their value is. Defaults to none.
 	Handled []string
+
+	// PrefixMappers lists Java classes, by their full names, that are a NameMapper which puts its
+	// property prefix before each name and does nothing else. Their prefix becomes
+	// rlock.Options.NameMapper. Defaults to none: what a class does with a prefix only its program
+	// knows, and with other names the two sides would not exclude each other.
+	PrefixMappers []string
 }

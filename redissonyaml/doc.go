@@ -24,6 +24,7 @@
 //     key stores are not: Options.Handled says how to replace them;
 //   - lockWatchdogTimeout, lockWatchdogBatchSize, fairLockWaitTimeout, checkLockSyncedSlaves,
 //     slavesSyncTimeout, shardedSubscriptionMode and protocol;
+//   - nameMapper, if the program says that it is a prefix: see Options.PrefixMappers;
 //   - ${NAME} and ${NAME:-default}, replaced by environment variables before the file is parsed.
 //
 // Where the file is silent, rueidis's and this library's defaults apply. They are Redisson's for

@@ -2,7 +2,11 @@ package redissonyaml
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"holdfast/rlock"
 )
@@ -57,9 +61,7 @@ var sharedKeys = with(
 		"password": text(func(r *reader, _ place, v string) { r.config.Redis.Password = v }),
 		"credentialsResolver": bean("set Redis.AuthCredentialsFn after Load, and name this key in "+
 			"Options.Handled", "org.redisson.client.DefaultCredentialsResolver"),
-		"nameMapper": bean("set Locks.NameMapper after Load to a function that does the same, and "+
-			"name this key in Options.Handled",
-			"org.redisson.config.DefaultNameMapper", "org.redisson.api.DefaultNameMapper"),
+		"nameMapper": mapNames,
 		"commandMapper": bean("renamed commands are not followed",
 			"org.redisson.config.DefaultCommandMapper"),
 		"sslVerificationMode": oneOf(
@@ -212,6 +214,28 @@ func addAddress(r *reader, at place, value string) {
 		r.fail(at, "write the password beside the addresses, because it is the same for all")
 	default:
 		r.addresses = append(r.addresses, a)
+	}
+}
+
+// defaultMapper is the rule of a NameMapper that may only be Redisson's default.
+var defaultMapper = bean("set Locks.NameMapper after Load to a function that does the same, and "+
+	"name this key in Options.Handled; or if it only puts a property prefix before each name, name "+
+	"its class in Options.PrefixMappers",
+	"org.redisson.config.DefaultNameMapper", "org.redisson.api.DefaultNameMapper")
+
+// mapNames follows a NameMapper that the program knows.
+func mapNames(r *reader, at place, value *yaml.Node) {
+	if !slices.Contains(r.options.PrefixMappers, strings.TrimLeft(value.Tag, "!")) {
+		defaultMapper(r, at, value)
+		return
+	}
+	inner := value.Content // of {prefix: …}
+	if len(inner) != 2 || inner[0].Value != "prefix" || inner[1].Kind != yaml.ScalarNode {
+		r.fail(at, "has not just a prefix, although the program says so: write {prefix: …}")
+		return
+	}
+	if !r.unset(at, inner[1]) {
+		r.config.Locks.NameMapper = rlock.Prefix(inner[1].Value)
 	}
 }
 

@@ -184,6 +184,29 @@ singleServerConfig:
 	require.Equal(t, "singleServerConfig.frobnicate", noted(t, config, 5).Key)
 }
 
+func TestPrefixIsFollowedIfTheProgramSaysThatItIsOne(t *testing.T) {
+	options := redissonyaml.Options{PrefixMappers: []string{"com.acme.Prefixer"}}
+	file := `
+singleServerConfig: {address: "redis://a:1"}
+nameMapper: !<com.acme.Prefixer> `
+	config, err := redissonyaml.Load(strings.NewReader(file+`{prefix: "shop:"}`), options)
+	require.NoError(t, err)
+	require.Equal(t, "shop:order", config.Locks.NameMapper("order"))
+
+	for value, says := range map[string]string{
+		`{prefix: "shop:", suffix: x}`:   "has not just a prefix",
+		`{}`:                             "has not just a prefix",
+		`{prefix: ["shop:"]}`:            "has not just a prefix",
+		`{prefix: "${HOLDFAST_UNSET}:"}`: "is no environment variable",
+	} {
+		_, err = redissonyaml.Load(strings.NewReader(file+value), options)
+		require.ErrorContains(t, err, "line 3: nameMapper: ")
+		require.ErrorContains(t, err, says)
+	}
+	_, err = redissonyaml.Load(strings.NewReader(file+"{prefix: x}"), redissonyaml.Options{})
+	require.ErrorContains(t, err, "Options.PrefixMappers")
+}
+
 func TestLinesThatCannotBeFollowedAreErrors(t *testing.T) {
 	// Each file is wrong in the line with the comment, which begins with what the error says.
 	for name, file := range map[string]string{

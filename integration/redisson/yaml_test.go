@@ -21,7 +21,9 @@ import (
 // newYAMLSite returns a site with clients of both sides that were made from the same file.
 func newYAMLSite(t *testing.T, java *peer, s *site, file string) (*site, *rlock.Client) {
 	t.Helper()
-	config, err := redissonyaml.Load(strings.NewReader(file), redissonyaml.Options{})
+	config, err := redissonyaml.Load(strings.NewReader(file), redissonyaml.Options{
+		PrefixMappers: []string{"holdfast.peer.PrefixMapper"},
+	})
 	require.NoError(t, err)
 	redis, err := rueidis.NewClient(config.Redis)
 	require.NoError(t, err)
@@ -52,6 +54,7 @@ singleServerConfig:
 lockWatchdogTimeout: 4000
 threads: 4
 nettyThreads: 2
+nameMapper: !<holdfast.peer.PrefixMapper> {prefix: "shop:"}
 `, server.Addr())
 		},
 		"cluster": func(t *testing.T) (*site, string) {
