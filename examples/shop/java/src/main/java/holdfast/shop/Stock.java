@@ -2,6 +2,7 @@ package holdfast.shop;
 
 import static java.util.concurrent.TimeUnit.SECONDS;
 
+import java.util.stream.Stream;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.springframework.stereotype.Service;
@@ -45,9 +46,13 @@ class Stock {
         }
     }
 
-    /** Turns n of one SKU into n of another, if there are as many. Both locks, or none. */
+    /**
+     * Turns n of one SKU into n of another, if there are as many. Both locks, or none, and always in the order of their
+     * names: two threads that want the same locks in opposite orders would wait for each other.
+     */
     boolean repack(String from, String to, long n) throws InterruptedException {
-        RLock both = redisson.getMultiLock(redisson.getLock("shop:sku:" + from), redisson.getLock("shop:sku:" + to));
+        RLock both = redisson.getMultiLock(
+                Stream.of(from, to).sorted().map(sku -> redisson.getLock("shop:sku:" + sku)).toArray(RLock[]::new));
         if (!both.tryLock(60, -1, SECONDS)) {
             throw new IllegalStateException("busy: " + from + ", " + to);
         }
