@@ -42,8 +42,9 @@ light = -p 1 -timeout 20m -parallel $(PARALLEL)
 # Makes a test run write a profile of the statements that it covered.
 profile = -coverprofile $(1) -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
 
-# Builds the tests' Redisson, unless it is there.
-with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH
+# Builds the tests' Redisson and the example in Java, unless they are there.
+with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH; \
+	HOLDFAST_SHOP_CLASSPATH=$$(integration/redisson/build.sh examples/shop/java); export HOLDFAST_SHOP_CLASSPATH
 
 # Chooses where the tests get their Redis servers from: see internal/redistest.
 with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
@@ -99,8 +100,8 @@ test-costs: ## run only the tests that are built without the race detector
 	names=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' $$files | paste -sd '|' -); \
 	$(with-server) $(GO) test $(light) $(quick) $(TESTFLAGS) -run "^($$names)$$" $$(dirname $$files | sort -u)
 
-test-interop: compiler ## run the tests beside Redisson, in Java; builds it with Maven
-	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson
+test-interop: compiler ## run the tests and the example beside Redisson, in Java; builds it with Maven
+	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson ./examples/shop
 
 chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawn from SEED
 	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \

@@ -27,17 +27,19 @@ func (s *Shop) Price(ctx context.Context) (Price, error) {
 		})
 }
 
-// Raise raises the price by one. A writer keeps readers and writers out.
-func (s *Shop) Raise(ctx context.Context) error {
+// Raise raises the price by one, and returns the new one. A writer keeps readers and writers out.
+func (s *Shop) Raise(ctx context.Context) (int64, error) {
 	write := s.locks.NewReadWriteLock(pricesLock).Write()
-	return rlock.Do(ctx, write, rlock.Forever, rlock.Watchdog, func(ctx context.Context) error {
-		net, err := s.data.Get(ctx, "price:net")
-		if err != nil {
-			return err
-		}
-		if err := s.data.Set(ctx, "price:net", net+1); err != nil {
-			return err
-		}
-		return s.data.Set(ctx, "price:gross", 2*(net+1))
-	})
+	return rlock.With(ctx, write, rlock.Forever, rlock.Watchdog,
+		func(ctx context.Context) (int64, error) {
+			net, err := s.data.Get(ctx, "price:net")
+			if err != nil {
+				return 0, err
+			}
+			net++
+			if err := s.data.Set(ctx, "price:net", net); err != nil {
+				return 0, err
+			}
+			return net, s.data.Set(ctx, "price:gross", 2*net)
+		})
 }

@@ -13,6 +13,9 @@ import (
 // skus are the articles of the shop.
 var skus = []string{"book", "pen", "cup"}
 
+// raisesANight is how often the price is raised until it is the next night, for all services.
+const raisesANight = 6
+
 // report counts what was done.
 type report map[string]int
 
@@ -58,7 +61,8 @@ func workAlone(ctx context.Context, shop *Shop, worker, rounds int) (report, err
 		if err := shop.Repack(ctx, sku, other, 2); err != nil && !errors.Is(err, ErrSoldOut) {
 			return nil, err
 		}
-		if err := shop.Raise(ctx); err != nil {
+		net, err := shop.Raise(ctx)
+		if err != nil {
 			return nil, err
 		}
 		price, err := shop.Price(ctx)
@@ -71,7 +75,7 @@ func workAlone(ctx context.Context, shop *Shop, worker, rounds int) (report, err
 		if _, err := shop.AddPoints(ctx, Award{Customer: "ada", Points: 1}); err != nil {
 			return nil, err
 		}
-		here, err := shop.Close(ctx, fmt.Sprint("night-", round))
+		here, err := shop.Close(ctx, fmt.Sprint("night-", (net-1)/raisesANight))
 		if err != nil {
 			return nil, err
 		}

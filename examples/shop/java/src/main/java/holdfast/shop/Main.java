@@ -21,7 +21,10 @@ import org.springframework.context.annotation.Bean;
  */
 @SpringBootApplication
 public class Main {
-    private static final List<String> SKUS = List.of("book", "pen", "cup");
+    static final List<String> SKUS = List.of("book", "pen", "cup");
+
+    /** How often the price is raised until it is the next night, for all services. */
+    private static final long RAISES_A_NIGHT = 6;
 
     @Bean(destroyMethod = "shutdown")
     RedissonClient redisson() {
@@ -70,13 +73,13 @@ public class Main {
                 report.merge("reserved", 1L, Long::sum);
             }
             shop.getBean(Stock.class).repack(sku, other, 2);
-            shop.getBean(Prices.class).raise();
+            long net = shop.getBean(Prices.class).raise();
             Prices.Price price = shop.getBean(Prices.class).read();
             if (price.gross() != 2 * price.net()) {
                 report.merge("inconsistent", 1L, Long::sum);
             }
             shop.getBean(Points.class).add("ada", 1);
-            if (shop.getBean(Nightly.class).close("night-" + round)) {
+            if (shop.getBean(Nightly.class).close("night-" + (net - 1) / RAISES_A_NIGHT)) {
                 report.merge("nights", 1L, Long::sum);
             }
         }

@@ -25,7 +25,11 @@ class Nightly {
             if (data.get("closed:" + night) > 0) {
                 return false; // somebody else has done it
             }
-            data.set("closed:" + night, 1);
+            long sold = 0;
+            for (String sku : Main.SKUS) {
+                sold += data.get("sold:" + sku);
+            }
+            data.set("closed:" + night, 1 + sold);
             return true;
         } finally {
             lock.unlock();

@@ -29,13 +29,15 @@ class Prices {
         }
     }
 
-    void raise() {
+    /** Raises the price by one, and returns the new one. */
+    long raise() {
         RLock write = lock.writeLock();
         write.lock();
         try {
             long net = data.get("price:net") + 1;
             data.set("price:net", net);
             data.set("price:gross", 2 * net);
+            return net;
         } finally {
             write.unlock();
         }
