@@ -28,6 +28,9 @@ LONGEST := ./rlock ./redlock
 CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
 MIN_COVERAGE := 90
 
+# Modules of their own, for what the library must not depend on.
+MODULES := bench examples/gocron
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
@@ -87,7 +90,7 @@ test: compiler ## run all tests under the race detector, with Redisson if there 
 	failed=0; \
 	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
 	[[ -z $$tags ]] || run ./integration/redisson || failed=1; \
-	(cd bench && run ./...) || failed=1; \
+	for module in $(MODULES); do (cd $$module && run ./...) || failed=1; done; \
 	exit $$failed
 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
@@ -133,11 +136,11 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GO) run $(STATICCHECK) -tags interop ./...
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
-	cd bench && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff
+	for module in $(MODULES); do (cd $$module && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff); done
 
 fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
 	$(GO) mod tidy -diff
-	cd bench && $(GO) mod tidy -diff
+	for module in $(MODULES); do (cd $$module && $(GO) mod tidy -diff); done
 	$(GO) run $(STATICCHECK) -version
 
 fmt: $(GOLANGCI) ## format the Go code and its imports

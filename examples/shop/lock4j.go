@@ -12,8 +12,8 @@ import (
 // Handler is a function that Wrap wraps: one argument, one result.
 type Handler[In, Out any] func(ctx context.Context, in In) (Out, error)
 
-// Lock4j is the annotation @Lock4j of a Java method, in Go. With the same settings both use the same
-// lock.
+// Lock4j has the settings of the annotation @Lock4j of a Java method. With the same settings both
+// sides use the same lock.
 type Lock4j[In any] struct {
 	// Name is the annotation's name. Defaults to that of the method: Method.
 	Name string
