@@ -45,12 +45,26 @@ func TestLeaderWhoseLockIsLostIsACandidateAgain(t *testing.T) {
 	require.NoError(t, b.Close(t.Context()))
 }
 
+// asked is an elector that sends what it answers.
+type asked struct {
+	*adapter.Elector
+	answers chan error
+}
+
+func (a asked) IsLeader(ctx context.Context) error {
+	err := a.Elector.IsLeader(ctx)
+	a.answers <- err
+	return err
+}
+
 func TestSchedulerRunsItsJobsIfItLeads(t *testing.T) {
 	redis := rlocktest.New(t)
 	a, b := candidates(redis)
 	require.NoError(t, a.IsLeader(t.Context()))
 	ran := make(chan bool)
-	start(t, gocron.WithDistributedElector(b), ran, func() { t.Error("b does not lead") })
+	follower := asked{b, make(chan error)}
+	start(t, gocron.WithDistributedElector(follower), ran, func() { t.Error("b does not lead") })
+	require.ErrorIs(t, <-follower.answers, rlock.ErrNotAcquired)
 	start(t, gocron.WithDistributedElector(a), ran, func() {})
 	require.True(t, <-ran)
 	require.NoError(t, a.Close(t.Context()))
