@@ -23,7 +23,7 @@
 //   - TLS: sslVerificationMode, the older sslEnableEndpointIdentification, and sslProtocols. Java
 //     key stores are not: Options.Handled says how to replace them;
 //   - lockWatchdogTimeout, lockWatchdogBatchSize, fairLockWaitTimeout, checkLockSyncedSlaves,
-//     slavesSyncTimeout, shardedSubscriptionMode and protocol;
+//     slavesSyncTimeout, subscriptionMode, shardedSubscriptionMode and protocol;
 //   - nameMapper, if the program says that it is a prefix: see Options.PrefixMappers;
 //   - ${NAME} and ${NAME:-default}, replaced by environment variables before the file is parsed.
 //

@@ -1,6 +1,7 @@
 package redissonyaml
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -158,7 +159,18 @@ var replicaKeys = with(
 		"slaveSubscriptionConnectionMinimumIdleSize", "slaveSubscriptionConnectionPoolSize",
 		"masterConnectionMinimumIdleSize", "masterConnectionPoolSize"),
 	map[string]rule{
-		"subscriptionMode": ignored("messages are received from the master"),
+		"subscriptionMode": text(func(r *reader, at place, v string) {
+			switch v {
+			case "MASTER":
+			case "SLAVE":
+				// A hand-over looks at the master for waiters in Java, and would pass these over.
+				r.config.Locks.HandOver = rlock.HandOverNone
+				r.note(at, "locks are announced instead of handed over, because the Java side "+
+					"listens at replicas: MASTER is quicker for both")
+			default:
+				r.fail(at, fmt.Sprintf("%q is not known here", v))
+			}
+		}),
 		"natMapper": bean("set Redis.DialCtxFn after Load to a function that dials the other "+
 			"address, and name this key in Options.Handled",
 			"org.redisson.config.DefaultNatMapper", "org.redisson.api.DefaultNatMapper"),

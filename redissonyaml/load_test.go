@@ -130,6 +130,14 @@ func TestCheckLockSyncedSlavesIsTrueByDefaultWhereAFailoverCanHappen(t *testing.
 	}
 }
 
+func TestJavaThatListensAtReplicasIsNotPassedOverByHandOvers(t *testing.T) {
+	file := "clusterServersConfig: {nodeAddresses: ['redis://a:1'], subscriptionMode: "
+	require.Equal(t, rlock.HandOverAnywhere, load(t, file+"MASTER}").Locks.HandOver)
+	require.Equal(t, rlock.HandOverNone, load(t, file+"SLAVE}").Locks.HandOver)
+	_, err := redissonyaml.Load(strings.NewReader(file+"OTHER}"), redissonyaml.Options{})
+	require.ErrorContains(t, err, `"OTHER" is not known`)
+}
+
 func TestTopLevelOutranksTheServersSection(t *testing.T) {
 	// As in Redisson 4, where the keys of the section are deprecated.
 	config := load(t, `
