@@ -76,7 +76,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo test test-costs test-containers test-interop test-quick chaos random models compat lint fetch fmt bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo test test-costs test-containers test-interop test-quick chaos random models compat lint fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,6 +145,16 @@ fetch: $(GOLANGCI) ## download what the other targets need from the Go module pr
 
 fmt: $(GOLANGCI) ## format the Go code and its imports
 	$(GOLANGCI) fmt ./...
+
+# PATH on the command line replaces the one in which commands are found, in the recipe. Only the
+# environment in which make itself was started has that.
+search-path = $(shell if [[ -r /proc/$$PPID/environ ]]; then \
+	while IFS= read -r -d '' v; do [[ $$v != PATH=* ]] || echo "$${v:5}"; done </proc/$$PPID/environ; \
+	else echo "$$PATH"; fi)
+
+module: ## rename the module: make module PATH=example.com/you/holdfast
+	@$(if $(filter command,$(origin PATH)),,echo "make module: want PATH=example.com/you/holdfast" >&2; exit 2;) \
+	export PATH='$(search-path)'; GO='$(GO)' internal/rename-module.sh '$(PATH)'
 
 bench: ## compare with the floor and with other libraries; draws bench/plots (see bench/README.md)
 	@cd bench && $(GO) run . -as 'make bench' -json results.json -markdown results.md -plots plots $(BENCHFLAGS)

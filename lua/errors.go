@@ -160,7 +160,7 @@ var advice = map[string]string{
 		"stop-writes-on-bgsave-error",
 	"NOAUTH":    "the server wants a password: set rueidis.ClientOption.Password",
 	"WRONGPASS": "user name or password is wrong: see rueidis.ClientOption.Username and Password",
-	"NOPERM":    "the ACL of this user forbids it: see \"Permissions\" in the README",
+	"NOPERM":    "the ACL of this user forbids it: see docs/permissions.md",
 	"WRONGTYPE": "a key of this name, or one that goes with it, is not a lock's: choose another " +
 		"name",
 	"CROSSSLOT": "the keys of one call are in different cluster slots",
@@ -172,7 +172,7 @@ var advice = map[string]string{
 	"NOEPOCH": "something else writes to the key " + EpochKey + ": delete it, and the server " +
 		"counts again after the delay",
 	NoCommand: "the server refuses scripts a command; fair locks, read-write locks without " +
-		"rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in the README",
+		"rlock.PreferNobody and redlock.Options.Epoch need TIME: see docs/permissions.md",
 	"UNSUPPORTED": "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey",
 }
 

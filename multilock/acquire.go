@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/internal/hooks"
@@ -42,8 +43,11 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 	if limit > 0 && limit != wait.Unlimited {
 		at.until = time.Now().Add(limit)
 	}
-	acquireCtx, abort := context.WithCancelCause(ctx)
-	defer abort(nil)
+	acquireCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var abort atomic.Pointer[context.CancelCauseFunc]
+	abort.Store(&cancel)
+	defer abort.Store(nil) // parts must not keep ctx alive
 	for len(at.acquired) < len(l.parts) {
 		at.lastStep = len(at.acquired)
 		began := time.Now()
@@ -52,9 +56,14 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 			return nil, at.fail(ctx, acquireCtx, err)
 		}
 		for _, h := range holds {
+			h = hook.TakeOver(h)
 			at.acquired, at.since = append(at.acquired, h), append(at.since, began)
 			// When a part is lost, waiting for the others is pointless.
-			hook.OnEnd(h, func(reason error) { abort(endError(h, reason)) })
+			hook.OnEnd(h, func(reason error) {
+				if cancel := abort.Load(); cancel != nil {
+					(*cancel)(endError(h, reason))
+				}
+			})
 		}
 	}
 	if err := at.confirm(acquireCtx); err != nil {

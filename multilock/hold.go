@@ -32,7 +32,7 @@ type acquisition struct {
 	lock    *Lock
 	parts   []*rlock.Hold // in the order of lock.parts
 	session *session.Session[sessionKey, []*rlock.Hold]
-	hold    *rlock.Hold
+	hold    *rlock.Hold // of the same level as the caller's
 	end     func(reason error)
 	detach  func()       // removes the hold from its session; more calls do nothing
 	live    atomic.Int32 // parts that have not ended
@@ -43,7 +43,8 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	token, _ := owner.From(ctx)
 	key := sessionKey{token, l.identity}
 	a := &acquisition{lock: l, parts: parts, session: sessions.Open(key)}
-	a.hold, a.end = rlock.NewHold(ctx, a)
+	hold, end := rlock.NewHold(ctx, a)
+	a.hold, a.end = hook.Inner(hold), end
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
 	a.session.Do(func(held *[]*rlock.Hold) { *held = slices.Insert(*held, 0, a.hold) })
@@ -54,9 +55,10 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 		a.session.Close()
 	})
 	for _, p := range parts {
+		hook.PartOf(p, a.hold)
 		hook.OnEnd(p, func(reason error) { a.partEnded(p, reason) })
 	}
-	return a.hold
+	return hold
 }
 
 // partEnded ends the hold because a part has ended. The session keeps it until the last has ended.
@@ -109,7 +111,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 			errs[i] = partReleased(a.parts[i])
 		}
 	}
-	lostHolds.Remove(a.session.Key(), h) // after the last part has ended, which adds it
+	lostHolds.Remove(a.session.Key(), a.hold) // after the last part has ended, which adds it
 	if err := errors.Join(errs...); err != nil {
 		return releaseError{err}
 	}
@@ -117,13 +119,13 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 }
 
 // Leave lets the leases of all parts run out.
-func (a *acquisition) Leave(h *rlock.Hold) {
+func (a *acquisition) Leave(*rlock.Hold) {
 	a.end(rlock.ErrReleased)
 	a.detach()
 	for _, p := range a.parts {
 		p.Leave()
 	}
-	lostHolds.Remove(a.session.Key(), h)
+	lostHolds.Remove(a.session.Key(), a.hold)
 }
 
 // releaseError marks the error of a release that was tried. Without the mark, [rlock.ErrNotHeld]

@@ -14,17 +14,15 @@ import (
 	"holdfast/rlock"
 )
 
-// listedRules returns the README's rules for a RedLock over locks whose names begin with "order:".
+// listedRules returns the rules in docs/permissions.md for a RedLock over locks whose names begin
+// with "order:".
 func listedRules(t testing.TB, rows ...string) []string {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	document, err := os.ReadFile("../docs/permissions.md")
 	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "### Permissions\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n#")
 	var rules []string
 	for _, title := range rows {
-		_, row, found := strings.Cut(section, "\n| "+title+" |")
+		_, row, found := strings.Cut(string(document), "\n| "+title+" |")
 		require.True(t, found, title)
 		row, _, _ = strings.Cut(row, "\n")
 		rules = append(rules, regexp.MustCompile("[+~&][^ `]+").FindAllString(row, -1)...)

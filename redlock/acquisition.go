@@ -37,9 +37,12 @@ type acquisition struct {
 	decision   chan struct{} // closed, and nil, once it returned true or another call followed
 }
 
-// level is one nested Lock, with its hold.
+// hook gives access to the unexported parts of package rlock.
+var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
+
+// level is one nested Lock.
 type level struct {
-	hold  *rlock.Hold
+	hold  *rlock.Hold // of the same level as the caller's
 	end   func(reason error)
 	renew bool
 }
@@ -142,13 +145,17 @@ func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, d
 	for first := true; a.decision == decision && !b.Over(); first = false {
 		limit := left(first)
 		if limit <= 0 {
-			return false
+			break
 		}
 		a.mu.Unlock()
 		b.Sleep(limit, decision, nil)
 		a.mu.Lock()
 	}
-	return a.decision != decision
+	if a.decision == decision {
+		a.decided, a.decision = nil, nil
+		return false
+	}
+	return true
 }
 
 // The methods below are called with mu held.
@@ -157,7 +164,7 @@ func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, d
 func (a *acquisition) notify() {
 	if a.decision != nil && a.decided() {
 		close(a.decision)
-		a.decision = nil
+		a.decided, a.decision = nil, nil // decided may keep the caller's context alive
 	}
 }
 
@@ -278,10 +285,23 @@ func (a *acquisition) setRenew(renew bool) {
 	}
 }
 
+// findDropped stops the renewal for levels whose holds were dropped, and logs that.
+func (a *acquisition) findDropped() {
+	for i := range a.levels {
+		if l := &a.levels[i]; l.renew && hook.Dropped(l.hold) {
+			l.renew = false
+			a.setRenew(a.renews())
+			a.lock.nodes[0].Warn("holdfast: a hold of a RedLock was dropped without "+
+				"Unlock, so that nobody can release it: it is not renewed any more",
+				"lock", a.lock.name, "owner", a.owner)
+		}
+	}
+}
+
 // addLevel adds a level, and returns its hold.
 func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
 	hold, end := rlock.NewHold(ctx, a)
-	a.levels = append(a.levels, level{hold: hold, end: end, renew: renew})
+	a.levels = append(a.levels, level{hold: hook.Inner(hold), end: end, renew: renew})
 	if renew {
 		a.setRenew(true)
 	}

@@ -79,7 +79,7 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 		if lock == nil {
 			return hooks.Invalid("node %d of %d is nil", i+1, len(locks))
 		}
-		node, err := hooks.Get[*rlock.Lock, *rlock.Hold]().Node(lock)
+		node, err := hook.Node(lock)
 		if err != nil {
 			return err
 		}

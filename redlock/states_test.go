@@ -161,6 +161,8 @@ func (n *modelNode) Extend(as string, _ int, _ time.Duration) (bool, error) {
 	})
 }
 
+func (n *modelNode) Held(by lua.Holder) error { return &rlock.HeldError{Owner: by.Owner} }
+
 func (n *modelNode) Release(as string) (lua.Released, error) {
 	held, err := n.command(func(yes bool) bool {
 		held := n.held[as] && yes

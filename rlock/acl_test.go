@@ -175,15 +175,15 @@ func TestUserWithoutTheKeyIsRefusedAtOnce(t *testing.T) {
 // permissions are rules of an ACL.
 type permissions struct{ commands, keys, channels, onClusters []string }
 
-// forEveryLock is the row of the README with what locks of all kinds need, forHandOvers the row
-// with what some need besides.
+// forEveryLock is the row of docs/permissions.md with what locks of all kinds need, forHandOvers
+// the row with what some need besides.
 const (
 	forEveryLock = "every lock"
 	forHandOvers = "hand-overs of plain and fenced locks"
 )
 
-// listedPermissions returns the permissions that the README lists for locks of a kind whose names
-// begin with "order:".
+// listedPermissions returns the permissions that docs/permissions.md lists for locks of a kind
+// whose names begin with "order:".
 func listedPermissions(t testing.TB, k kind) permissions {
 	t.Helper()
 	p := listedWithoutHandOvers(t, k)
@@ -203,7 +203,7 @@ func listedWithoutHandOvers(t testing.TB, k kind) permissions {
 	return listedUnder(t, forEveryLock, k.family()+" locks")
 }
 
-// family returns the README's name of kinds that need the same permissions.
+// family returns the name that docs/permissions.md has for kinds with the same permissions.
 func (k kind) family() string {
 	switch {
 	case k.mode != "":
@@ -215,16 +215,13 @@ func (k kind) family() string {
 	}
 }
 
-// listedUnder returns the permissions that the README lists in these rows.
+// listedUnder returns the permissions that docs/permissions.md lists in these rows.
 func listedUnder(t testing.TB, titles ...string) (p permissions) {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	document, err := os.ReadFile("../docs/permissions.md")
 	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "### Permissions\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n#")
 	rows := map[string]string{}
-	for line := range strings.Lines(section) {
+	for line := range strings.Lines(string(document)) {
 		if cells := strings.SplitN(strings.TrimPrefix(line, "| "), " |", 2); len(cells) == 2 {
 			rows[cells[0]] = cells[1]
 		}

@@ -59,14 +59,14 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 		a.owner, a.lock.name}, ":"), nil
 }
 
-// Attach goes on with a lock that [Hold.Detach] ended the hold of, and returns a new hold of it, with
-// a new owner: as if the lock had been acquired with ctx, which need not carry one, at this moment
-// and for lease. A fenced lock keeps its token.
+// Attach goes on with a lock that [Hold.Detach] has ended the hold of, and returns a new hold. The
+// lock then has a new owner and lasts for lease, as if it had been acquired with ctx just now; an
+// owner in ctx is not used. A fenced lock keeps its token.
 //
-// A text works once. Attach returns [ErrLost] if the lease has run out meanwhile, or if the text was
-// used before; [ErrInvalid] for a text that is none, or a lease that [Lock.Lock] refuses; and else
-// the errors of [Lock.TryLock] without a wait. If the outcome is unknown the lock is released in
-// the background.
+// A text works once. Attach returns [ErrLost] if the lease has run out meanwhile, or if the text
+// was used before; [ErrInvalid] for a text that is none, or a lease that [Lock.Lock] refuses; and
+// else the errors of [Lock.TryLock] without a wait. If the outcome is unknown, the lock is released
+// in the background.
 func (c *Client) Attach(ctx context.Context, detached string, lease time.Duration,
 ) (hold *Hold, err error) {
 	l, from, fence, err := c.parseDetached(detached)

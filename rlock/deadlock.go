@@ -132,9 +132,10 @@ func (b *blockedCall) holds(other *blockedCall) *acquisition {
 // blocks reports whether the acquisition keeps a call out of the lock that it waits for.
 func (a *acquisition) blocks(b *blockedCall) bool {
 	l := b.lock
+	shared := a.lock.mode == sharedMode && l.mode == sharedMode
+	reenters := a.token == b.carrier.Token && a.lock.family == l.family
 	return a.depth() > 0 && a.lock.name == l.name && a.client.sameRedis(l.client) &&
-		!(a.lock.mode == sharedMode && l.mode == sharedMode) &&
-		!(a.token == b.carrier.Token && a.lock.family == l.family) // it re-enters
+		!shared && !reenters
 }
 
 // sameRedis reports whether locks of both clients are known to be on the same Redis.

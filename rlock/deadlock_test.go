@@ -35,7 +35,7 @@ func TestCallerThatWaitsForItselfGetsErrDeadlockAtOnce(t *testing.T) {
 	})
 }
 
-// nestings are the contexts that a caller may pass to a nested call, given the one of the outer call.
+// nestings are the contexts that a caller may pass to a nested call, by that of the outer call.
 var nestings = map[string]func(*rlock.Hold, context.Context) context.Context{
 	"hold's context": func(h *rlock.Hold, _ context.Context) context.Context {
 		return h.Context()

@@ -35,25 +35,27 @@ func With[T any](ctx context.Context, lock Locker, wait, lease time.Duration,
 ) (result T, err error) {
 	hold, err := lock.TryLock(ctx, wait, lease)
 	if err != nil {
-		return result, notRun{err}
+		return result, notRunError{err}
 	}
 	defer hold.UnlockTo(ctx, &err)
 	result, err = fn(hold.Context())
 	if errors.Is(err, ErrNotRun) {
-		err = ran{err} // of a call inside fn
+		err = ranError{err} // of a call inside fn
 	}
 	return result, err
 }
 
-// notRun is the error of a function that was not called.
-type notRun struct{ reason error }
+// notRunError is the error of a function that was not called.
+type notRunError struct{ reason error }
 
-func (e notRun) Error() string   { return fmt.Sprintf("%v (%v)", e.reason, ErrNotRun) }
-func (e notRun) Unwrap() []error { return []error{ErrNotRun, e.reason} }
+func (e notRunError) Error() string   { return fmt.Sprintf("%v (%v)", e.reason, ErrNotRun) }
+func (e notRunError) Unwrap() []error { return []error{ErrNotRun, e.reason} }
 
-// ran is the error of a function that was called, without the [ErrNotRun] of what it called itself.
-type ran struct{ err error }
+// ranError is the error of a function that was called, without the [ErrNotRun] of what that called.
+type ranError struct{ err error }
 
-func (e ran) Error() string        { return e.err.Error() }
-func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.err, target) } //nolint:errorlint // identity
-func (e ran) As(target any) bool   { return errors.As(e.err, target) }
+func (e ranError) Error() string      { return e.err.Error() }
+func (e ranError) As(target any) bool { return errors.As(e.err, target) }
+func (e ranError) Is(target error) bool {
+	return target != ErrNotRun && errors.Is(e.err, target)
+}

@@ -11,8 +11,8 @@ import (
 // that carries its owner, with which Lock.Unlock could. Renewing it would keep others out for ever.
 //
 // Only callers keep a Hold and its context alive: the client has the level. Until the first renewal
-// it has the Hold as well, so that a lock that is held for a moment costs nothing. Each renewal then
-// asks whether the garbage collector has found it unreachable.
+// it has the Hold as well, so that a lock that is held for a moment costs nothing. From then on
+// each renewal asks whether the garbage collector has found it unreachable.
 
 // reachable is how callers can reach a level.
 type reachable struct {
@@ -29,14 +29,23 @@ func watch(h *Hold) *reachable {
 	return r
 }
 
-// dropped reports whether no caller can release the level any more. A context without a hold is
-// nobody's: dropped ends it, because its parent might keep the carriers alive.
+// dropped reports whether no caller can release the level any more. Its first call begins to watch.
 func (l *level) dropped() bool {
-	if l.reachable.hold.Value() != nil {
+	for whole := l.whole.Load(); whole != nil; whole = l.whole.Load() {
+		l = whole
+	}
+	l.mu.Lock()
+	if l.hold != nil {
+		l.reachable, l.hold = watch(l.hold), nil
+	}
+	r := l.reachable
+	l.mu.Unlock()
+	if r == nil || r.hold.Value() != nil {
 		return false
 	}
+	// A context without a hold is nobody's. Its parent may last, and keep the carriers alive.
 	l.cancelContext(ErrReleased)
-	return !slices.ContainsFunc(l.reachable.carriers,
+	return !slices.ContainsFunc(r.carriers,
 		func(c weak.Pointer[owner.Carrier]) bool { return c.Value() != nil })
 }
 
@@ -45,19 +54,19 @@ func (l *level) dropped() bool {
 func (a *acquisition) findDropped() {
 	a.mu.Lock()
 	levels := slices.Clone(a.levels)
-	for _, l := range levels {
-		if l.hold != nil {
-			l.reachable, l.hold = watch(l.hold), nil
-		}
-	}
 	a.mu.Unlock()
 	for _, l := range levels {
-		if l.reachable != nil && l.dropped() && a.stopRenewal(l) {
-			a.client.warn("holdfast: a hold was dropped without Unlock, so that nobody can release "+
-				"its lock: it is not renewed any more, and free when its lease ends; "+
-				l.site.acquiredAt(), "lock", a.lock.name, "owner", a.owner)
+		if l.dropped() && a.stopRenewal(l) {
+			a.client.warnDropped(a.lock.name, a.owner, l.site)
 		}
 	}
+}
+
+// warnDropped logs that a hold was dropped.
+func (c *Client) warnDropped(lock, owner string, site callSite) {
+	c.warn("holdfast: a hold was dropped without Unlock, so that nobody can release its lock: it is "+
+		"not renewed any more, and free when its lease ends; "+site.acquiredAt(),
+		"lock", lock, "owner", owner)
 }
 
 // stopRenewal stops the renewal for a level, and reports whether there was one.

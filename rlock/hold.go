@@ -54,7 +54,9 @@ func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason erro
 		token = owner.New()
 	}
 	l := &level{acquisition: of, owner: token}
-	return &Hold{level: l, parent: ctx}, l.end
+	h = &Hold{level: l, parent: ctx}
+	l.hold = h
+	return h, l.end
 }
 
 // noHold stands for a nil *Hold.

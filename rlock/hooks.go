@@ -1,11 +1,25 @@
 package rlock
 
-import "holdfast/internal/hooks"
+import (
+	"context"
+
+	"holdfast/internal/hooks"
+)
 
 // The parts of this package that multilock and redlock use.
 func init() {
 	hooks.Set(hooks.Hooks[*Lock, *Hold]{
 		OnEnd: func(h *Hold, f func(error)) { h.level.onEnd(f) },
+		Inner: (*Hold).inner,
+		TakeOver: func(part *Hold) *Hold {
+			part.level.mu.Lock()
+			defer part.level.mu.Unlock()
+			part.level.hold = nil
+			return part.inner()
+		},
+		PartOf:  func(part, whole *Hold) { part.level.whole.Store(whole.level) },
+		Dropped: func(h *Hold) bool { return h.level.dropped() },
+		Same:    func(a, b *Hold) bool { return a.level == b.level },
 		// The closing of its client may be why a hold has ended.
 		IsClosing: func(h *Hold) bool {
 			a, ours := h.level.acquisition.(*acquisition)
@@ -47,3 +61,6 @@ func (c *Client) heldLocks() (all []hooks.HeldLock) {
 	}
 	return all
 }
+
+// inner returns another hold of the same level.
+func (h *Hold) inner() *Hold { return &Hold{level: h.level, parent: context.Background()} }

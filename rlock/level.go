@@ -16,15 +16,15 @@ type level struct {
 	renew       bool          // it asks for the watchdog; guarded by the acquisition's mu
 	site        callSite      // nil unless an option asks for it
 	root        *atomic.Int32 // of the carrier that it was acquired with, which it counts in
-	hold        *Hold         // until it is watched; guarded by the acquisition's mu
 
-	// reachable is set by the first renewal. Only renewals use it, one at a time.
-	reachable *reachable
+	whole atomic.Pointer[level] // of the lock that it is a part of; nil if it is none
 
 	unlocked atomic.Bool // its release has begun
 	ending   sync.Mutex  // held while the level ends, so that a second end waits for the first
 
 	mu        sync.Mutex
+	hold      *Hold                   // until it is watched; guarded by mu
+	reachable *reachable              // once it is watched; guarded by mu
 	ended     error                   // guarded by mu
 	done      chan struct{}           // made on demand; guarded by mu
 	cancel    context.CancelCauseFunc // of the hold's context; guarded by mu

@@ -63,8 +63,8 @@ func (l *Lock) heldBy(token owner.Token) *acquisition {
 	return nil
 }
 
-// Name returns the name of the lock, which is also its key in Redis: with an Options.NameMapper what
-// that made of the name.
+// Name returns the name of the lock, which is also its key in Redis. Options.NameMapper has mapped
+// it.
 func (l *Lock) Name() string { return l.name }
 
 // Server returns the name of the Redis of the lock: Options.Server, or its address. It is "" for

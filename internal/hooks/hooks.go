@@ -19,6 +19,17 @@ type Hooks[Lock, Hold any] struct {
 	// OnEnd calls f with the reason when a hold ends, before its context ends; at once if it has
 	// ended. f must not block.
 	OnEnd func(h Hold, f func(reason error))
+	// Inner returns another hold of the same level, which does not keep the caller's hold alive: the
+	// maker of a hold keeps this one, so that it is noticed if the caller drops the other.
+	Inner func(h Hold) Hold
+	// TakeOver returns the inner hold of a part, whose hold the caller of TakeOver does not keep.
+	TakeOver func(part Hold) Hold
+	// PartOf makes a part count as dropped when the whole is.
+	PartOf func(part, whole Hold)
+	// Dropped reports whether nobody can release what a hold stands for. Ask at each renewal.
+	Dropped func(h Hold) bool
+	// Same reports whether two holds are of the same level.
+	Same func(a, b Hold) bool
 	// IsClosing reports whether a hold's client is being closed; false for those of other packages.
 	IsClosing func(h Hold) bool
 	// TryBatch tries once to acquire several locks of one batch, for the owner in ctx: all or none.
@@ -39,8 +50,8 @@ func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// CheckTimes returns an [ErrInvalid] if a wait or a lease can never work. It says which argument the
-// caller probably meant: the constants of package rlock have values that make a swap visible.
+// CheckTimes returns an [ErrInvalid] if a wait or a lease can never work. The constants of package
+// rlock have values that make a swap of the two visible, and the error says which was meant.
 func CheckTimes(limit, lease time.Duration) error {
 	switch {
 	case limit < 0 && lease == 0:

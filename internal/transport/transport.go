@@ -234,7 +234,7 @@ func (t *Transport) Forbid(refusal, outcome error) {
 	}[of.Code]
 	if why != "" && t.forbidden.CompareAndSwap(false, true) {
 		t.options.Warn("holdfast: "+why+", so releases are announced to all waiters; "+
-			"see \"Permissions\" in the README, or set Options.HandOver to HandOverNone",
+			"see docs/permissions.md, or set Options.HandOver to HandOverNone",
 			"refusal", of.Message)
 	}
 }

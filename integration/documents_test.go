@@ -1,0 +1,230 @@
+package integration_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// codeBlock is a block of Go in a document: a file, or a fragment of declarations or statements.
+type codeBlock struct {
+	document string
+	line     int // of its first line
+	text     string
+}
+
+// codeBlocks returns the blocks of a document that begin with ```go.
+func codeBlocks(t *testing.T, document string) (blocks []codeBlock) {
+	t.Helper()
+	content, err := os.ReadFile(document)
+	require.NoError(t, err)
+	var b *codeBlock
+	line := 0
+	for text := range strings.Lines(string(content)) {
+		line++
+		switch fence := strings.TrimRight(text, " \n"); {
+		case b == nil && fence == "```go":
+			b = &codeBlock{document: filepath.Base(document), line: line + 1}
+		case b != nil && fence == "```":
+			blocks, b = append(blocks, *b), nil
+		case b != nil:
+			b.text += text
+		}
+	}
+	require.Nil(t, b, "%s: a block has no end", document)
+	return blocks
+}
+
+// isFile reports whether the block is a whole file.
+func (b codeBlock) isFile() bool { return strings.HasPrefix(b.text, "package ") }
+
+// parse returns the block as a file. A fragment becomes one, with the imports that it needs.
+func (b codeBlock) parse(t *testing.T, set *token.FileSet, known map[string]string) *ast.File {
+	t.Helper()
+	name := fmt.Sprintf("%s, block in line %d", b.document, b.line)
+	if b.isFile() {
+		file, err := parser.ParseFile(set, name, b.text, 0)
+		require.NoError(t, err, name)
+		return file
+	}
+	before, after := "package p; ", ""
+	file, err := parser.ParseFile(set, name, before+b.text, 0)
+	if err != nil {
+		before, after = "package p; func _() { ", "\n}"
+		file, err = parser.ParseFile(set, name, before+b.text+after, 0)
+	}
+	require.NoError(t, err, "%s: no file, declarations or statements; begin it with ``` alone if "+
+		"it is not to compile", name)
+
+	imports := ""
+	ast.Inspect(file, func(n ast.Node) bool {
+		if of, ok := n.(*ast.SelectorExpr); ok {
+			x, _ := of.X.(*ast.Ident)
+			if x == nil || x.Obj != nil {
+				return true
+			}
+			line := fmt.Sprintf("import %q; ", known[x.Name])
+			if known[x.Name] != "" && !strings.Contains(imports, line) &&
+				!strings.Contains(b.text, strings.TrimPrefix(strings.TrimSuffix(line, "; "), "import ")) {
+				imports += line
+			}
+		}
+		return true
+	})
+	before = strings.Replace(before, "package p; ", "package p; "+imports, 1)
+	file, err = parser.ParseFile(set, name, before+b.text+after, 0)
+	require.NoError(t, err, name)
+	return file
+}
+
+// prelude declares what fragments use without saying where it comes from.
+const prelude = `package p
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/rlock"
+)
+
+var (
+	ctx    context.Context
+	redis  rueidis.Client
+	client *rlock.Client
+	lock   *rlock.Lock
+	hold   *rlock.Hold
+	err    error
+)
+`
+
+// tolerated matches what type checkers say of a fragment because it is one: names that it does not
+// declare, variables that it does not use, and results of a function that is not shown.
+var tolerated = regexp.MustCompile(`^(undefined: \w+$|declared and not used|` +
+	`too many return values|missing return|\w+ redeclared|\tother declaration|` +
+	`".*" imported and not used)`)
+
+// goList returns the words that go list prints.
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	list := exec.Command("go", append([]string{"list"}, args...)...)
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	require.NoError(t, err)
+	return strings.Fields(string(out))
+}
+
+// documents returns the README and what is in docs.
+func documents(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("../docs/*.md")
+	require.NoError(t, err)
+	return append([]string{"../README.md"}, found...)
+}
+
+// knownPackages returns import paths by the names that fragments call packages: those of the module
+// that are not internal, and some others.
+func knownPackages(t *testing.T) map[string]string {
+	t.Helper()
+	known := map[string]string{
+		"context": "context", "errors": "errors", "exec": "os/exec", "fmt": "fmt", "http": "net/http",
+		"log": "log", "os": "os", "slog": "log/slog", "sync": "sync", "time": "time",
+		"rueidis": "github.com/redis/rueidis", "require": "github.com/stretchr/testify/require",
+	}
+	for _, found := range goList(t, "../...") {
+		if !strings.Contains(found, "/internal") && !strings.Contains(found, "/cmd/") {
+			known[path.Base(found)] = found
+		}
+	}
+	return known
+}
+
+// TestCodeInDocumentsCompiles type-checks the Go code in the README and in docs. A fragment may use
+// names that it does not declare; whatever it takes from a package must be there.
+func TestCodeInDocumentsCompiles(t *testing.T) {
+	t.Parallel()
+	set, known := token.NewFileSet(), knownPackages(t)
+	var blocks []codeBlock
+	var files []*ast.File
+	var imports []string
+	add := func(f *ast.File) {
+		files = append(files, f)
+		for _, i := range f.Imports {
+			imports = append(imports, strings.Trim(i.Path.Value, `"`))
+		}
+	}
+	declared, err := parser.ParseFile(set, "prelude", prelude, 0)
+	require.NoError(t, err)
+	add(declared)
+	for _, document := range documents(t) {
+		for _, b := range codeBlocks(t, document) {
+			blocks = append(blocks, b)
+			add(b.parse(t, set, known))
+		}
+	}
+	require.NotEmpty(t, blocks)
+
+	slices.Sort(imports)
+	exports := map[string]string{}
+	for _, pair := range goList(t, append([]string{"-export", "-deps", "-f",
+		"{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"}, slices.Compact(imports)...)...) {
+		imported, export, _ := strings.Cut(pair, "=")
+		exports[imported] = export
+	}
+	compiled := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(exports[path])
+	})
+
+	for i, b := range blocks {
+		of := []*ast.File{files[i+1]}
+		if !b.isFile() {
+			of = append(of, declared)
+		}
+		config := types.Config{Importer: compiled, Error: func(err error) {
+			//nolint:errorlint // a type checker reports nothing else
+			if said := err.(types.Error); b.isFile() || !tolerated.MatchString(said.Msg) {
+				t.Errorf("%v: %s", set.Position(said.Pos), said.Msg)
+			}
+		}}
+		config.Check(b.document, set, of, nil) //nolint:errcheck // it was reported by Error
+		if b.isFile() {
+			formatted, err := format.Source([]byte(b.text))
+			require.NoError(t, err)
+			require.Equal(t, string(formatted), b.text, "gofmt")
+		}
+	}
+}
+
+// TestFirstScreenOfREADMEHasTheProgram holds the README to what it is for: a first look.
+func TestFirstScreenOfREADMEHasTheProgram(t *testing.T) {
+	t.Parallel()
+	const screen, mostLines, mostWords = 46, 150, 1200
+	content, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	readme := string(content)
+	require.LessOrEqual(t, strings.Count(readme, "\n"), mostLines)
+	require.LessOrEqual(t, len(strings.Fields(readme)), mostWords)
+
+	program := codeBlocks(t, "../README.md")[0]
+	require.True(t, program.isFile())
+	require.LessOrEqual(t, program.line+strings.Count(program.text, "\n")-1, screen)
+	above, _, _ := strings.Cut(readme, program.text)
+	for _, command := range []string{"\ngo run ./cmd/holdfast demo ", "\nmake test "} {
+		require.Contains(t, above, command, "works on a fresh machine")
+	}
+}

@@ -1,0 +1,86 @@
+package redlock_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/logtest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// dropping runs f in a function of its own, so that nothing of it stays on the stack.
+//
+//go:noinline
+func dropping(f func()) { f() }
+
+// contextOf returns the context of a hold that nobody has.
+//
+//go:noinline
+func contextOf(t *testing.T, l rlock.Locker) context.Context {
+	return take(t, l, rlock.Watchdog).Context()
+}
+
+func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
+	t.Parallel()
+	var log logtest.Lines
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: 3 * time.Second,
+		Logger: log.Logger()})
+	l := redlock.NewOn(name, atOnce, clients...)
+	ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold
+	defer end()
+	for i, drop := range []func(){
+		func() { takeWith(rlock.WithOwner(ctx), t, l, rlock.Watchdog) },
+		func() { takeWith(ctx, t, l, rlock.Watchdog).Context() },
+	} {
+		dropping(drop)
+		eventually(t, func() bool {
+			runtime.GC()
+			return len(log.With("a hold of a RedLock was dropped")) == i+1
+		}, "not noticed")
+		eventually(t, func() bool { return count(servers) == 0 }, "is renewed")
+	}
+	waitUntilFree(t, servers...)
+}
+
+func TestHoldThatSomebodyHasIsNotDropped(t *testing.T) {
+	t.Parallel()
+	var log logtest.Lines
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: 3 * time.Second,
+		Logger: log.Logger()})
+	l := redlock.NewOn(name, atOnce, clients...)
+	held := contextOf(t, l)
+	before := servers[0].CommandStats(t)["hexists"]
+	eventually(t, func() bool {
+		runtime.GC()
+		return servers[0].CommandStats(t)["hexists"] >= before+3 // three renewals
+	}, "not renewed")
+	require.NoError(t, l.Unlock(held))
+	require.Empty(t, log.With("dropped"))
+	waitUntilFree(t, servers...)
+}
+
+func TestLeftRedLockStays(t *testing.T) {
+	t.Parallel()
+	var log logtest.Lines
+	servers, clients := startFive(t, rlock.Options{Logger: log.Logger()})
+	l := redlock.NewOn(name, atOnce, clients...)
+	hold := take(t, l, longLease)
+	waitUntilHeld(t, servers)
+	inner, err := l.TryLock(hold.Context(), rlock.NoWait, longLease)
+	require.NoError(t, err)
+	inner.Leave()
+	require.True(t, hold.Valid())
+	ctx := hold.Context()
+	hold.Leave()
+	require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
+	require.ErrorIs(t, l.Unlock(ctx), rlock.ErrNotHeld)
+	_, err = l.TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.Equal(t, len(servers), count(servers))
+	require.Empty(t, log.With(""))
+}
