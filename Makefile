@@ -28,6 +28,9 @@ LONGEST := ./rlock ./redlock
 CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
 MIN_COVERAGE := 90
 
+# Modules of their own, for what the library must not depend on.
+MODULES := bench cmd/holdfastvet examples/gocron
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
@@ -42,8 +45,9 @@ light = -p 1 -timeout 20m -parallel $(PARALLEL)
 # Makes a test run write a profile of the statements that it covered.
 profile = -coverprofile $(1) -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
 
-# Builds the tests' Redisson, unless it is there.
-with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH
+# Builds the tests' Redisson and the example in Java, unless they are there.
+with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH; \
+	HOLDFAST_SHOP_CLASSPATH=$$(integration/redisson/build.sh examples/shop/java); export HOLDFAST_SHOP_CLASSPATH
 
 # Chooses where the tests get their Redis servers from: see internal/redistest.
 with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
@@ -86,8 +90,7 @@ test: compiler ## run all tests under the race detector, with Redisson if there 
 	failed=0; \
 	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
 	[[ -z $$tags ]] || run ./integration/redisson || failed=1; \
-	(cd bench && run ./...) || failed=1; \
-	(cd cmd/holdfastvet && run ./...) || failed=1; \
+	for module in $(MODULES); do (cd $$module && run ./...) || failed=1; done; \
 	exit $$failed
 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
@@ -100,8 +103,8 @@ test-costs: ## run only the tests that are built without the race detector
 	names=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' $$files | paste -sd '|' -); \
 	$(with-server) $(GO) test $(light) $(quick) $(TESTFLAGS) -run "^($$names)$$" $$(dirname $$files | sort -u)
 
-test-interop: compiler ## run the tests beside Redisson, in Java; builds it with Maven
-	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson
+test-interop: compiler ## run the tests and the example beside Redisson, in Java; builds it with Maven
+	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson ./examples/shop
 
 chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawn from SEED
 	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
@@ -133,13 +136,12 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GO) run $(STATICCHECK) -tags interop ./...
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
-	cd bench && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff
-	cd cmd/holdfastvet && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(CURDIR)/$(GOLANGCI) run ./... && $(GO) mod tidy -diff
+	for module in $(MODULES); do (cd $$module && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff); done
+	cd cmd/holdfastvet && $(GO) run $(STATICCHECK) ./... && $(CURDIR)/$(GOLANGCI) run ./...
 
 fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
 	$(GO) mod tidy -diff
-	cd bench && $(GO) mod tidy -diff
-	cd cmd/holdfastvet && $(GO) mod tidy -diff
+	for module in $(MODULES); do (cd $$module && $(GO) mod tidy -diff); done
 	$(GO) run $(STATICCHECK) -version
 
 fmt: $(GOLANGCI) ## format the Go code and its imports

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# build.sh builds the Redisson peer if its sources have changed since the last time, and prints the
-# class path to run it with. The first build fetches Redisson from Maven Central into ~/.m2. Without
-# mvn or javac it installs Debian's packages if it runs as root; otherwise it fails, and says what
-# is missing.
+# build.sh [DIRECTORY] builds a Maven project, the Redisson peer beside this file by default, if its
+# sources have changed since the last time, and prints the class path to run it with. The first
+# build fetches Redisson from Maven Central into ~/.m2. Without mvn or javac it installs Debian's
+# packages if it runs as root; otherwise it fails, and says what is missing.
 set -euo pipefail
-cd "$(dirname "$0")"
+script=$(realpath "$0")
+cd "${1:-$(dirname "$0")}"
 
 if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
   if ! command -v apt-get >/dev/null || ((EUID != 0)); then
-    echo "build.sh: the Redisson peer needs Maven and a JDK (17 or newer):" \
+    echo "build.sh: the programs with Redisson need Maven and a JDK (17 or newer):" \
       "mvn and javac must be on PATH" >&2
     exit 1
   fi
@@ -23,13 +24,13 @@ mkdir -p target
 exec 9>target/.lock
 flock 9
 built=target/.built
-if [[ ! -e $built || -n $(find pom.xml build.sh src -newer "$built" -print -quit) ]]; then
+if [[ ! -e $built || -n $(find pom.xml "$script" src -newer "$built" -print -quit) ]]; then
   # These would keep what the sources or the pom do not have any more.
   rm -rf target/classes target/lib "$built"
   mark=$(mktemp target/.mark.XXXXXX) # older than anything that changes from here on
   if ! mvn -q -B -ntp -Dstyle.color=never package >&2; then
     rm -f "$mark"
-    echo "build.sh: the Redisson peer was not built: Maven says why above. It fetches Redisson from" \
+    echo "build.sh: $PWD was not built: Maven says why above. It fetches Redisson from" \
       "Maven Central once, and then builds without a network. make test and make bench leave" \
       "Redisson out on a PATH without mvn" >&2
     exit 1

@@ -172,11 +172,17 @@ func (p *peer) open(
 	t testing.TB, client, topology string, addresses []string, watchdog time.Duration,
 ) {
 	t.Helper()
-	r, err := p.do(order{
-		"thread": "open " + client, "op": "open", "client": client, "topology": topology,
-		"addresses": addresses,
-		"watchdog":  watchdog.Milliseconds(),
+	p.openWith(t, client, order{
+		"op": "open", "topology": topology, "addresses": addresses,
+		"watchdog": watchdog.Milliseconds(),
 	})
+}
+
+// openWith makes a Redisson client as the order says.
+func (p *peer) openWith(t testing.TB, client string, o order) {
+	t.Helper()
+	o["thread"], o["client"] = "open "+client, client
+	r, err := p.do(o)
 	require.NoError(t, err)
 	require.True(t, r.OK, "%s: %s", r.Class, r.Message)
 	t.Cleanup(func() {

@@ -1,5 +1,6 @@
 package holdfast.peer;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -10,6 +11,7 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
+import org.redisson.config.SentinelServersConfig;
 import org.redisson.config.ShardedSubscriptionMode;
 
 /** The Redisson clients of this peer, by the names that orders give them, and their locks. */
@@ -21,6 +23,20 @@ final class Clients {
 
     /** Connects, and returns the client's id. */
     String open(Order order) {
+        return add(order.text("client"), config(order));
+    }
+
+    /** Connects with the configuration of a YAML file, and returns the client's id. */
+    String openYaml(Order order) throws IOException {
+        return add(order.text("client"), Config.fromYAML(order.text("yaml")));
+    }
+
+    /** Writes the configuration of a client that open would make. All of its keys are there. */
+    String yaml(Order order) throws IOException {
+        return config(order).toYAML();
+    }
+
+    private static Config config(Order order) {
         Config config = new Config();
         config.setLockWatchdogTimeout(order.number("watchdog"));
         // Redisson's own numbers, 16 and 32, are for servers with more cores.
@@ -41,12 +57,20 @@ final class Clients {
                         .setTimeout(TIMEOUT);
                 addresses.forEach(cluster::addNodeAddress);
             }
+            case "sentinel" -> {
+                SentinelServersConfig sentinel = config.useSentinelServers().setMasterName("mymaster");
+                addresses.forEach(sentinel::addSentinelAddress);
+            }
             default -> throw new IllegalArgumentException("no topology " + order.text("topology"));
         }
+        return config;
+    }
+
+    private String add(String name, Config config) {
         RedissonClient client = Redisson.create(config);
-        if (clients.putIfAbsent(order.text("client"), client) != null) {
+        if (clients.putIfAbsent(name, client) != null) {
             client.shutdown();
-            throw new IllegalArgumentException("there is a client " + order.text("client"));
+            throw new IllegalArgumentException("there is a client " + name);
         }
         return client.getId();
     }

@@ -2,15 +2,18 @@ package holdfast.peer;
 
 import static java.util.concurrent.TimeUnit.MILLISECONDS;
 
+import java.io.IOException;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 
 /** One thing that a thread is told to do with a lock. A lease of 0 is the watchdog's, a wait of 0 is none. */
 record Operation(Clients clients, Order order) {
     /** Does it, and returns what the answer says. */
-    Object run() throws InterruptedException {
+    Object run() throws InterruptedException, IOException {
         return switch (order.text("op")) {
             case "open" -> clients.open(order);
+            case "openYaml" -> clients.openYaml(order);
+            case "yaml" -> clients.yaml(order);
             case "close" -> {
                 clients.close(order.text("client"));
                 yield null;

@@ -1,0 +1,80 @@
+// Leader elects one of several processes: start it in some terminals, and stop the one that leads.
+//
+//	go run ./examples/leader 127.0.0.1:6379
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/rlock"
+)
+
+// lead runs work in one process at a time: that which has the lock is the leader. The context of
+// work ends when the process leads no more. Then work must return at once, because another process
+// may lead already, and this one stands for election again. Otherwise lead returns with work, or
+// when ctx ends.
+func lead(ctx context.Context, lock rlock.Locker, work func(ctx context.Context) error) error {
+	for {
+		err := rlock.Do(ctx, lock, rlock.Forever, rlock.Watchdog, work)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, rlock.ErrLost):
+			slog.Warn("leads no more", "error", err)
+		default:
+			return err
+		}
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "leader:", err)
+		os.Exit(1)
+	}
+}
+
+// run leads, and says so every second.
+func run(ctx context.Context, args []string) (err error) {
+	if len(args) != 1 {
+		return errors.New("usage: leader ADDRESS")
+	}
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: args})
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	// Another process waits for 6 s at most if the leader dies.
+	client, err := rlock.New(redis, rlock.Options{WatchdogLease: 6 * time.Second})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, client.Close(closing))
+	}()
+	return lead(ctx, client.NewLock("leader"), func(ctx context.Context) error {
+		each := time.NewTicker(time.Second)
+		defer each.Stop()
+		for {
+			fmt.Println("leads, at", time.Now().Format(time.TimeOnly))
+			select {
+			case <-each.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+}

@@ -1,0 +1,273 @@
+package redissonyaml
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Load reads a Redisson file. The error is an *Error if lines of it cannot be followed: it has all
+// of them. Nothing is connected.
+func Load(file io.Reader, options Options) (*Config, error) {
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return nil, fmt.Errorf("redissonyaml: %w", err)
+	}
+	text := substitute(string(content))
+	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text.text)))
+	var document yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, errors.New("redissonyaml: the file is empty")
+	} else if err != nil {
+		return nil, fmt.Errorf("redissonyaml: %w", err)
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("redissonyaml: the file has more than one document: keep one")
+	}
+	r := &reader{options: options, text: text, config: new(Config), verification: strict}
+	r.read(document.Content[0])
+	if len(r.wrong) > 0 {
+		slices.SortStableFunc(r.wrong, byNumber)
+		return nil, &Error{Lines: r.wrong}
+	}
+	slices.SortStableFunc(r.config.Notes, byNumber)
+	return r.config, nil
+}
+
+// byNumber orders lines as in the file, and what the file lacks behind them.
+func byNumber(a, b Line) int {
+	return cmp.Compare(cmp.Or(a.Number, math.MaxInt), cmp.Or(b.Number, math.MaxInt))
+}
+
+// reader follows the keys of one file.
+type reader struct {
+	options Options
+	text    substituted
+	config  *Config
+	wrong   []Line
+
+	section string // the section that is being read; "" for the top level
+	mode    string // the section of the servers; "" before it was found
+
+	addresses    []address
+	verification verification
+	versions     []uint16
+	syncedSlaves place // of checkLockSyncedSlaves
+	unsynced     bool  // checkLockSyncedSlaves is false
+}
+
+// place is where a key stands.
+type place struct {
+	line int
+	key  string // with its section
+}
+
+// modes are the sections of which a file has one.
+var modes = map[string]map[string]rule{
+	single:   singleKeys,
+	sentinel: sentinelKeys,
+	cluster:  clusterKeys,
+}
+
+// read follows the whole file. The section of the servers comes first, because the same key at the
+// top level outranks it.
+func (r *reader) read(root *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		r.fail(place{line: r.line(root)}, "the file is not a mapping of keys to values")
+		return
+	}
+	var rest []*yaml.Node
+	for key, value := range r.pairs(root) {
+		at := r.at(key)
+		switch {
+		case modes[key.Value] == nil:
+			rest = append(rest, key, value)
+		case isNull(value):
+		case r.mode != "":
+			r.fail(at, "the file has "+r.mode+", too: keep one of them")
+		case value.Kind != yaml.MappingNode:
+			r.fail(at, "is not a mapping of keys to values")
+		default:
+			r.mode, r.section = key.Value, key.Value
+			for key, value := range r.pairs(value) {
+				r.follow(key, value, modes[r.mode], serverKeys)
+			}
+			r.section = ""
+		}
+	}
+	for i := 0; i < len(rest); i += 2 {
+		r.follow(rest[i], rest[i+1], topKeys)
+	}
+	r.finish()
+}
+
+// pairs returns the keys of a mapping with their values, and reports keys that occur twice.
+func (r *reader) pairs(mapping *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
+	return func(yield func(key, value *yaml.Node) bool) {
+		seen := make(map[string]int)
+		for i := 0; i+1 < len(mapping.Content); i += 2 {
+			key, value := mapping.Content[i], mapping.Content[i+1]
+			if value.Kind == yaml.AliasNode {
+				value = value.Alias
+			}
+			at := r.at(key)
+			switch first, twice := seen[key.Value]; {
+			case key.Kind != yaml.ScalarNode:
+				r.fail(place{line: at.line}, "the key is not a name")
+			case key.Tag == "!!merge":
+				r.fail(at, "merged mappings are not followed: write the keys here")
+			case twice:
+				r.fail(at, fmt.Sprintf("is on line %d, too: keep one of them", first))
+			default:
+				seen[key.Value] = at.line
+				if !yield(key, value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// follow applies the rule of a key, from the first table that has one.
+func (r *reader) follow(key, value *yaml.Node, tables ...map[string]rule) {
+	at := r.at(key)
+	if slices.Contains(r.options.Handled, key.Value) {
+		r.note(at, "is left to the program, which says that it handles it")
+		return
+	}
+	for _, table := range tables {
+		if apply := table[key.Value]; apply != nil {
+			if isNull(value) {
+				return
+			}
+			if !r.unset(at, value) {
+				apply(r, at, value)
+			}
+			return
+		}
+	}
+	if key.Value == "spring" {
+		r.fail(at, "a Spring file is not followed: give the Redisson part of it alone")
+		return
+	}
+	r.fail(at, "no such key is known here: remove it, or if it does not matter, name it in "+
+		"Options.Handled")
+}
+
+// finish derives what depends on several keys. What is missing may be a consequence of what is
+// wrong, so it is reported only if nothing is.
+func (r *reader) finish() {
+	if len(r.wrong) > 0 {
+		return
+	}
+	c := r.config
+	if r.mode == "" {
+		r.fail(place{}, "no servers: the file needs singleServerConfig, sentinelServersConfig or "+
+			"clusterServersConfig")
+		return
+	}
+	if len(r.addresses) == 0 && !slices.Contains(r.options.Handled, addressKeys[r.mode]) {
+		r.fail(place{key: r.mode}, "has no address: give "+addressKeys[r.mode])
+	}
+	r.servers()
+	switch r.mode {
+	case single:
+		c.Redis.ForceSingleClient = true
+	case sentinel:
+		c.Redis.Sentinel.TLSConfig = c.Redis.TLSConfig
+		c.Redis.Sentinel.Dialer = c.Redis.Dialer
+		c.Redis.Sentinel.TopologyRefreshInterval = cmp.Or(
+			c.Redis.Sentinel.TopologyRefreshInterval, sentinelScan)
+		if c.Redis.Sentinel.MasterSet == "" {
+			r.fail(place{key: r.mode}, "has no masterName, which Sentinel knows the master by")
+		}
+		if c.Redis.Password != "" && c.Redis.Sentinel.Password == "" {
+			r.note(place{key: r.mode}, "Sentinels are asked without a password. Redisson tries "+
+				"that of the servers if they want one: give sentinelPassword then")
+		}
+	case cluster:
+		c.Redis.ClusterOption.ShardsRefreshInterval = cmp.Or(
+			c.Redis.ClusterOption.ShardsRefreshInterval, clusterScan)
+	}
+	r.replicas()
+}
+
+// replicas follows checkLockSyncedSlaves, which is true by default.
+func (r *reader) replicas() {
+	at := r.syncedSlaves
+	if at.key == "" {
+		at.key = "checkLockSyncedSlaves"
+	}
+	switch {
+	case r.unsynced:
+		r.note(at, "acquisitions do not wait for replicas. Redisson still waits, and only "+
+			"ignores the outcome")
+	case r.mode == single:
+		r.note(at, "acquisitions do not wait for replicas. If the server has some, Redisson waits "+
+			"for one: set Locks.SyncReplicas = 1 then")
+	default:
+		r.config.Locks.SyncReplicas = 1
+		r.note(at, "one replica must acknowledge each acquisition, also where the master has "+
+			"none, which Redisson lets pass: write false, or set Locks.SyncReplicas = 0 there")
+	}
+}
+
+// servers follows the addresses.
+func (r *reader) servers() {
+	c := &r.config.Redis
+	for _, a := range r.addresses {
+		c.InitAddress = append(c.InitAddress, a.hostPort)
+		if a.tls && c.TLSConfig == nil {
+			c.TLSConfig = r.verification.config(r.versions)
+		}
+		if a.password == "" {
+			continue
+		}
+		if c.Password != "" {
+			r.fail(place{key: r.mode}, "the password is given twice: keep that of the address or "+
+				"the other one")
+		}
+		c.Username, c.Password = a.username, a.password
+	}
+}
+
+// unset reports whether the value is a variable without a value, and says so.
+func (r *reader) unset(at place, value *yaml.Node) bool {
+	found := variable.FindString(value.Value)
+	if value.Kind != yaml.ScalarNode || found == "" {
+		return false
+	}
+	r.fail(at, found+" is no environment variable: set it, or give it a default, as in "+
+		"${NAME:-default}")
+	return true
+}
+
+func isNull(value *yaml.Node) bool {
+	return value.Kind == yaml.ScalarNode && value.Tag == "!!null"
+}
+
+func (r *reader) line(n *yaml.Node) int { return r.text.line(n.Line) }
+
+// at returns the place of a key in the section that is being read.
+func (r *reader) at(key *yaml.Node) place {
+	name := key.Value
+	if r.section != "" {
+		name = r.section + "." + name
+	}
+	return place{line: r.line(key), key: strings.ToValidUTF8(name, "?")}
+}
+
+func (r *reader) fail(at place, text string) {
+	r.wrong = append(r.wrong, Line{Number: at.line, Key: at.key, Text: text})
+}
+
+func (r *reader) note(at place, text string) {
+	r.config.Notes = append(r.config.Notes, Line{Number: at.line, Key: at.key, Text: text})
+}

@@ -1,0 +1,397 @@
+package redissonyaml_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redissonyaml"
+	"holdfast/rlock"
+)
+
+// load reads a file that can be followed.
+func load(t *testing.T, file string, handled ...string) *redissonyaml.Config {
+	t.Helper()
+	config, err := redissonyaml.Load(strings.NewReader(file),
+		redissonyaml.Options{Handled: handled})
+	require.NoError(t, err)
+	return config
+}
+
+// noted returns the note about a line.
+func noted(t *testing.T, config *redissonyaml.Config, number int) redissonyaml.Line {
+	t.Helper()
+	for _, note := range config.Notes {
+		if note.Number == number {
+			return note
+		}
+	}
+	require.Failf(t, "no note", "about line %d in %v", number, config.Notes)
+	return redissonyaml.Line{}
+}
+
+func TestSingleServerIsFollowed(t *testing.T) {
+	config := load(t, `
+singleServerConfig:
+  address: "redis://10.0.0.7:6380"
+  username: shop
+  password: "s3cret: #1"
+  database: 3
+  clientName: shop-java
+  connectTimeout: 2000
+  timeout: 1500
+  connectionPoolSize: 64
+lockWatchdogTimeout: 10000
+lockWatchdogBatchSize: 50
+fairLockWaitTimeout: 60000
+slavesSyncTimeout: 500
+threads: 16
+codec: !<org.redisson.codec.Kryo5Codec> {}
+`)
+	redis := rueidis.ClientOption{
+		InitAddress:       []string{"10.0.0.7:6380"},
+		Username:          "shop",
+		Password:          "s3cret: #1",
+		SelectDB:          3,
+		ClientName:        "shop-java",
+		ForceSingleClient: true,
+	}
+	redis.Dialer.Timeout = 2 * time.Second
+	require.Equal(t, redis, config.Redis)
+	require.Equal(t, rlock.Options{
+		CommandTimeout: 1500 * time.Millisecond,
+		WatchdogLease:  10 * time.Second,
+		RenewBatch:     50,
+		FairWindow:     time.Minute,
+		SyncTimeout:    500 * time.Millisecond,
+	}, config.Locks)
+	require.Equal(t, "singleServerConfig.connectionPoolSize", noted(t, config, 10).Key)
+	require.Equal(t, "threads", noted(t, config, 15).Key)
+	require.Equal(t, "line 16: codec: locks do not use the codec", noted(t, config, 16).String())
+}
+
+func TestSentinelIsFollowed(t *testing.T) {
+	config := load(t, `
+sentinelServersConfig:
+  masterName: mymaster
+  sentinelAddresses: ["redis://s1:26379", "redis://s2:26379"]
+  sentinelUsername: watch
+  sentinelPassword: dog
+  password: secret
+  readMode: SLAVE
+  connectTimeout: 2000
+`)
+	require.Equal(t, []string{"s1:26379", "s2:26379"}, config.Redis.InitAddress)
+	require.Equal(t, "mymaster", config.Redis.Sentinel.MasterSet)
+	require.Equal(t, "watch", config.Redis.Sentinel.Username)
+	require.Equal(t, "dog", config.Redis.Sentinel.Password)
+	require.Equal(t, "secret", config.Redis.Password)
+	require.Equal(t, 2*time.Second, config.Redis.Sentinel.Dialer.Timeout)
+	require.Equal(t, time.Second, config.Redis.Sentinel.TopologyRefreshInterval)
+	require.False(t, config.Redis.ForceSingleClient)
+	require.Nil(t, config.Redis.TLSConfig)
+	require.Equal(t, "sentinelServersConfig.readMode", noted(t, config, 8).Key)
+}
+
+func TestClusterIsFollowed(t *testing.T) {
+	config := load(t, `
+clusterServersConfig:
+  nodeAddresses:
+  - "rediss://n1:7001"
+  - "rediss://[::1]:7002"
+  scanInterval: 2000
+  shardedSubscriptionMode: OFF
+checkLockSyncedSlaves: false
+protocol: RESP2
+`)
+	require.Equal(t, []string{"n1:7001", "[::1]:7002"}, config.Redis.InitAddress)
+	require.NotNil(t, config.Redis.TLSConfig)
+	require.Equal(t, 2*time.Second, config.Redis.ClusterOption.ShardsRefreshInterval)
+	require.Equal(t, rlock.PubSubClassic, config.Locks.PubSub)
+	require.Zero(t, config.Locks.SyncReplicas)
+	require.Equal(t, "checkLockSyncedSlaves", noted(t, config, 8).Key)
+	require.True(t, config.Redis.AlwaysRESP2)
+	require.True(t, config.Redis.DisableCache, "client-side caching needs RESP3")
+}
+
+func TestCheckLockSyncedSlavesIsTrueByDefaultWhereAFailoverCanHappen(t *testing.T) {
+	for file, replicas := range map[string]int{
+		"singleServerConfig: {address: 'redis://a:1'}":                               0,
+		"sentinelServersConfig: {masterName: m, sentinelAddresses: ['redis://a:1']}": 1,
+		"clusterServersConfig: {nodeAddresses: ['redis://a:1']}":                     1,
+	} {
+		require.Equal(t, replicas, load(t, file).Locks.SyncReplicas, file)
+		require.Equal(t, replicas,
+			load(t, file+"\ncheckLockSyncedSlaves: true").Locks.SyncReplicas, file)
+		require.Zero(t, load(t, file+"\ncheckLockSyncedSlaves: false").Locks.SyncReplicas, file)
+	}
+}
+
+func TestJavaThatListensAtReplicasIsNotPassedOverByHandOvers(t *testing.T) {
+	file := "clusterServersConfig: {nodeAddresses: ['redis://a:1'], subscriptionMode: "
+	require.Equal(t, rlock.HandOverAnywhere, load(t, file+"MASTER}").Locks.HandOver)
+	require.Equal(t, rlock.HandOverNone, load(t, file+"SLAVE}").Locks.HandOver)
+	_, err := redissonyaml.Load(strings.NewReader(file+"OTHER}"), redissonyaml.Options{})
+	require.ErrorContains(t, err, `"OTHER" is not known`)
+}
+
+func TestTopLevelOutranksTheServersSection(t *testing.T) {
+	// As in Redisson 4, where the keys of the section are deprecated.
+	config := load(t, `
+password: new
+singleServerConfig:
+  password: old
+  username: kept
+  address: "redis://a:1"
+`)
+	require.Equal(t, "new", config.Redis.Password)
+	require.Equal(t, "kept", config.Redis.Username)
+}
+
+func TestPasswordInTheAddressIsFollowed(t *testing.T) {
+	config := load(t, `singleServerConfig: {address: "redis://user:p%40ss@a:1"}`)
+	require.Equal(t, "user", config.Redis.Username)
+	require.Equal(t, "p@ss", config.Redis.Password)
+	require.Equal(t, []string{"a:1"}, config.Redis.InitAddress)
+}
+
+func TestNullIsAsGoodAsNoLine(t *testing.T) {
+	config := load(t, `
+singleServerConfig:
+  address: "redis://a:1"
+  password: null
+  sslTruststore: ~
+  nameMapper:
+clusterServersConfig: null
+`)
+	require.Empty(t, config.Redis.Password)
+}
+
+func TestAnchorsAreFollowed(t *testing.T) {
+	config := load(t, `
+password: &secret s3cret
+sentinelServersConfig:
+  masterName: m
+  sentinelAddresses: ["redis://a:1"]
+  sentinelPassword: *secret
+`)
+	require.Equal(t, "s3cret", config.Redis.Sentinel.Password)
+}
+
+func TestHandledKeysAreLeftToTheCaller(t *testing.T) {
+	config := load(t, `
+singleServerConfig:
+  address: "rediss://a:1"
+  sslTruststore: file:/etc/trust.jks
+  frobnicate: 7
+`, "sslTruststore", "frobnicate")
+	require.Equal(t, "singleServerConfig.sslTruststore", noted(t, config, 4).Key)
+	require.Equal(t, "singleServerConfig.frobnicate", noted(t, config, 5).Key)
+}
+
+func TestPrefixIsFollowedIfTheProgramSaysThatItIsOne(t *testing.T) {
+	options := redissonyaml.Options{PrefixMappers: []string{"com.acme.Prefixer"}}
+	file := `
+singleServerConfig: {address: "redis://a:1"}
+nameMapper: !<com.acme.Prefixer> `
+	config, err := redissonyaml.Load(strings.NewReader(file+`{prefix: "shop:"}`), options)
+	require.NoError(t, err)
+	require.Equal(t, "shop:order", config.Locks.NameMapper("order"))
+
+	for value, says := range map[string]string{
+		`{prefix: "shop:", suffix: x}`:   "has not just a prefix",
+		`{}`:                             "has not just a prefix",
+		`{prefix: ["shop:"]}`:            "has not just a prefix",
+		`{prefix: "${HOLDFAST_UNSET}:"}`: "is no environment variable",
+	} {
+		_, err = redissonyaml.Load(strings.NewReader(file+value), options)
+		require.ErrorContains(t, err, "line 3: nameMapper: ")
+		require.ErrorContains(t, err, says)
+	}
+	_, err = redissonyaml.Load(strings.NewReader(file+"{prefix: x}"), redissonyaml.Options{})
+	require.ErrorContains(t, err, "Options.PrefixMappers")
+}
+
+func TestLinesThatCannotBeFollowedAreErrors(t *testing.T) {
+	// Each file is wrong in the line with the comment, which begins with what the error says.
+	for name, file := range map[string]string{
+		"unknown key": `
+singleServerConfig:
+  host: "redis://a:1" # singleServerConfig.host: no such key
+  address: "redis://a:1"`,
+		"unknown key at the top": `
+singleServerConfig: {address: "redis://a:1"}
+lockWatchdogTimeOut: 1000 # lockWatchdogTimeOut: no such key`,
+		"trust store": `
+singleServerConfig:
+  address: "rediss://a:1"
+  sslTruststore: file:/etc/trust.jks # singleServerConfig.sslTruststore: Go cannot read Java key`,
+		"key store": `
+sslKeystore: file:/etc/keys.p12 # sslKeystore: Go cannot read Java key
+singleServerConfig: {address: "rediss://a:1"}`,
+		"ciphers": `
+sslCiphers: [TLS_AES_128_GCM_SHA256] # sslCiphers: Java's names
+singleServerConfig: {address: "rediss://a:1"}`,
+		"name mapper": `
+singleServerConfig:
+  address: "redis://a:1"
+  nameMapper: !<com.acme.Mapper> {} # singleServerConfig.nameMapper: com.acme.Mapper is Java code`,
+		"name mapper, in the old notation": `
+singleServerConfig:
+  address: "redis://a:1"
+  nameMapper: !com.acme.Mapper {} # singleServerConfig.nameMapper: com.acme.Mapper is Java code`,
+		"name mapper that is none": `
+nameMapper: app # nameMapper: is not an object of a Java class
+singleServerConfig: {address: "redis://a:1"}`,
+		"credentials": `
+credentialsResolver: !<com.acme.Vault> {} # credentialsResolver: com.acme.Vault is Java code
+singleServerConfig: {address: "redis://a:1"}`,
+		"other servers": `
+replicatedServersConfig: # replicatedServersConfig: find out which server is the master
+  nodeAddresses: ["redis://a:1"]
+singleServerConfig: {address: "redis://a:1"}`,
+		"two modes": `
+singleServerConfig: {address: "redis://a:1"}
+clusterServersConfig: {nodeAddresses: ["redis://a:1"]} # clusterServersConfig: the file has single`,
+		"a key twice": `
+singleServerConfig:
+  address: "redis://a:1"
+  address: "redis://b:1" # singleServerConfig.address: is on line 3, too`,
+		"no scheme": `
+singleServerConfig:
+  address: "a:6379" # singleServerConfig.address: "a:6379" has no scheme`,
+		"another scheme": `
+singleServerConfig:
+  address: "http://a:6379" # singleServerConfig.address: the scheme "http"`,
+		"a socket": `
+singleServerConfig:
+  address: "redis+uds:///run/redis" # singleServerConfig.address: a Unix socket`,
+		"no port": `
+singleServerConfig:
+  address: "redis://a" # singleServerConfig.address: "a" is not host:port`,
+		"a port that is none": `
+singleServerConfig:
+  address: "redis://a:70000" # singleServerConfig.address: "70000" is not a port`,
+		"mixed schemes": `
+clusterServersConfig:
+  nodeAddresses:
+  - redis://a:1
+  - rediss://b:1 # clusterServersConfig.nodeAddresses: either all`,
+		"two addresses of one server": `
+singleServerConfig:
+  address:
+  - redis://a:1
+  - redis://b:1 # singleServerConfig.address: a single server has one`,
+		"a password in the address of one node": `
+clusterServersConfig:
+  nodeAddresses: ["redis://u:p@a:1"] # clusterServersConfig.nodeAddresses: write the password`,
+		"a fair window that is too short": `
+singleServerConfig: {address: "redis://a:1"}
+fairLockWaitTimeout: 5000 # fairLockWaitTimeout: is not a number of milliseconds, 10000 at least`,
+		"a time that is none": `
+singleServerConfig: {address: "redis://a:1"}
+lockWatchdogTimeout: 30s # lockWatchdogTimeout: is not a number of milliseconds`,
+		"a time that is too long": `
+singleServerConfig: {address: "redis://a:1"}
+lockWatchdogTimeout: 9223372036854775807 # lockWatchdogTimeout: is not a number of milliseconds`,
+		"a flag that is none": `
+singleServerConfig: {address: "redis://a:1"}
+checkLockSyncedSlaves: 1 # checkLockSyncedSlaves: is not true or false`,
+		"a number that is none": `
+singleServerConfig: 
+  database: one # singleServerConfig.database: is not a whole number from 0 on
+  address: "redis://a:1"`,
+		"a database of a cluster": `
+clusterServersConfig: 
+  database: 1 # clusterServersConfig.database: only the database 0
+  nodeAddresses: ["redis://a:1"]`,
+		"an unknown name": `
+singleServerConfig: {address: "redis://a:1"}
+sslVerificationMode: LAX # sslVerificationMode: "LAX" is not known`,
+		"an unknown version": `
+singleServerConfig: {address: "redis://a:1"}
+sslProtocols: [TLSv1.2, SSLv3] # sslProtocols: is not a version`,
+		"a text that is none": `
+singleServerConfig:
+  password: [a] # singleServerConfig.password: is not a text
+  address: "redis://a:1"`,
+		"a section that is none": `
+singleServerConfig: redis://a:1 # singleServerConfig: is not a mapping
+clusterServersConfig: {nodeAddresses: ["redis://a:1"]}`,
+		"a merged mapping": `
+singleServerConfig: &shared
+  address: "redis://a:1"
+  <<: *shared # singleServerConfig.<<: merged mappings`,
+		"a key that is no name": `
+singleServerConfig: {address: "redis://a:1"}
+[a, b]: c # the key is not a name`,
+		"a variable without a value": `
+singleServerConfig:
+  address: "redis://${HOLDFAST_UNSET}:1" # singleServerConfig.address: ${HOLDFAST_UNSET} is no env`,
+		"a variable without a value in a list": `
+clusterServersConfig:
+  nodeAddresses:
+  - "${HOLDFAST_UNSET}" # clusterServersConfig.nodeAddresses: ${HOLDFAST_UNSET} is no env`,
+		"a file of Spring": `
+spring: {redis: {}} # spring: a Spring file
+singleServerConfig: {address: "redis://a:1"}`,
+		"a list": `
+- singleServerConfig # the file is not a mapping`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := redissonyaml.Load(strings.NewReader(file), redissonyaml.Options{})
+			var wrong *redissonyaml.Error
+			require.ErrorAs(t, err, &wrong)
+			line := wrong.Lines[0]
+			for i, text := range strings.Split(file, "\n") {
+				if _, says, found := strings.Cut(text, " # "); found {
+					require.Equal(t, i+1, line.Number, "%v", wrong)
+					_, said, _ := strings.Cut(line.String(), ": ")
+					require.True(t, strings.HasPrefix(said, says), said)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsMissingIsAnError(t *testing.T) {
+	for file, says := range map[string]string{
+		"":                         "the file is empty",
+		"threads: 1":               "no servers",
+		"singleServerConfig: {}":   "singleServerConfig: has no address: give address",
+		"singleServerConfig: ~":    "no servers",
+		"a: 1\n b: 2":              "line 2",
+		"threads: 1\n---\nb: 1":    "more than one document",
+		"clusterServersConfig: {}": "give nodeAddresses",
+		"sentinelServersConfig: {sentinelAddresses: ['redis://a:1']}":  "has no masterName",
+		"password: x\nsingleServerConfig: {address: 'redis://:y@a:1'}": "given twice",
+	} {
+		_, err := redissonyaml.Load(strings.NewReader(file), redissonyaml.Options{})
+		require.ErrorContains(t, err, says, "%q", file)
+	}
+}
+
+func TestAllWrongLinesAreReportedInTheirOrder(t *testing.T) {
+	_, err := redissonyaml.Load(strings.NewReader(`
+nameMapper: !<com.acme.Mapper> {}
+singleServerConfig:
+  address: "a:1"
+  sslKeystore: file:/keys
+`), redissonyaml.Options{})
+	var wrong *redissonyaml.Error
+	require.ErrorAs(t, err, &wrong)
+	var numbers []int
+	for _, line := range wrong.Lines {
+		numbers = append(numbers, line.Number)
+	}
+	require.Equal(t, []int{2, 4, 5}, numbers[:3])
+	require.ErrorContains(t, err, "\n\tline 4: singleServerConfig.address: ")
+}
+
+func TestUnreadableFileIsAnError(t *testing.T) {
+	_, err := redissonyaml.Load(brokenReader{}, redissonyaml.Options{})
+	require.ErrorIs(t, err, errBroken)
+}
