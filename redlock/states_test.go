@@ -262,15 +262,17 @@ func (m *modelLock) unlock() {
 // leave leaves the last level.
 func (m *modelLock) leave() {
 	last := len(m.holds) - 1
+	h := m.holds[last]
+	m.holds = m.holds[:last]
+	nested := slices.ContainsFunc(m.holds, func(o *rlock.Hold) bool { return o.Owner() == h.Owner() })
 	for _, n := range m.nodes {
 		n.mu.Lock()
 		for as := range n.held {
-			n.kept[as] = n.kept[as] || last == 0
+			n.kept[as] = n.kept[as] || !nested
 		}
 		n.mu.Unlock()
 	}
-	m.holds[last].Leave()
-	m.holds = m.holds[:last]
+	h.Leave()
 }
 
 // wrong compares what the nodes have with what the owner has, when nothing is under way any more.
