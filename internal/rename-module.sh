@@ -12,11 +12,15 @@ if [[ ! $new =~ ^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$ ]]; then
   echo "rename-module.sh: ${new:-nothing} is not a module path; want one such as example.com/you/holdfast" >&2
   exit 2
 fi
+if [[ $new =~ /v[0-9]+$ ]]; then
+  echo "rename-module.sh: a major version in the path needs releases of that version: leave it out" >&2
+  exit 2
+fi
 OLD=$(sed -n 's/^module //p' go.mod)
 export OLD NEW=$new
 
 mapfile -d '' files < <(git ls-files -z --cached --others --exclude-standard |
-  xargs -0 grep -lIZF -- "$OLD")
+  xargs -0 grep -slIZF -- "$OLD")
 
 # A path of a package begins where no longer path or word does. Lines of a go.mod, which documents
 # and tests quote as well, and goimports' setting name the module without a package.
@@ -30,8 +34,8 @@ perl -pi -e '
 
 for file in "${files[@]}"; do
   case $file in
-    *.go) gofmt -w "$file" ;;               # sorts imports
-    *go.mod) "${GO:-go}" mod edit -fmt "$file" ;; # sorts requirements
+    *.go) gofmt -w "$file" ;; # sorts imports
+    *go.mod) "${GO:-go}" mod edit -fmt "$file" ;;
   esac
 done
 
