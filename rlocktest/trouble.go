@@ -62,13 +62,12 @@ func (r *Redis) Up() { r.server.SetDown(false) }
 func (r *Redis) Slow(d time.Duration) { r.server.SetDelay(d) }
 
 // Advance moves the clock of the server by d, as if the processes of all clients had been stopped
-// for as long. Leases that were to be renewed meanwhile run out as well. Holds of clients made by
-// this Redis that are gone then end with [rlock.ErrLost] before Advance returns, and waiters ask for
-// their locks at once.
+// for as long: leases run out that would have been renewed. The holds of clients made by this Redis
+// that are gone end with [rlock.ErrLost] before Advance returns. Waiters ask at once.
 //
-// The clock of this process does not move. So waits and contexts do not end, and a hold with an
-// explicit lease that has not run out trusts its lease for d too long. In a bubble of
-// testing/synctest use time.Sleep instead, which moves everything.
+// The clock of this process does not move: waits and contexts do not end, and a hold whose lease
+// has not run out trusts it for d too long. In a bubble of testing/synctest use time.Sleep instead,
+// which moves everything, and the watchdog renews.
 func (r *Redis) Advance(d time.Duration) {
 	r.t.Helper()
 	if d < 0 {
