@@ -10,7 +10,7 @@ import (
 
 // Lose removes a lock from the server, as a failover to a replica does that has not received it.
 // Holds of clients made by this Redis end with [rlock.ErrLost] before Lose returns, those of other
-// clients at their next renewal. Waiters ask for the lock at once. Lose fails the test if nobody
+// clients and the parts of a RedLock at their next renewal. Waiters ask for the lock at once. Lose fails the test if nobody
 // holds the lock.
 func (r *Redis) Lose(name string) {
 	r.t.Helper()
@@ -78,7 +78,7 @@ func (r *Redis) Advance(d time.Duration) {
 	r.wake("")
 }
 
-// AwaitWaiter blocks until somebody waits for a lock, and fails the test if nobody does within 10 s.
+// AwaitWaiter blocks until somebody waits for a lock. It fails the test if nobody does within 10 s.
 // In a bubble of testing/synctest, synctest.Wait does as well.
 func (r *Redis) AwaitWaiter(name string) {
 	r.t.Helper()

@@ -163,6 +163,6 @@ func TestServerOnAPort(t *testing.T) {
 	require.NoError(t, err)
 	defer client.Close()
 	require.NoError(t, client.Do(t.Context(), client.B().Set().Key("key").Value("1").Build()).Error())
-	l.Close()
+	require.NoError(t, l.Close())
 	<-served
 }
