@@ -44,9 +44,9 @@ func TestRandomCallsHaveTheSameOutcomeAsOnARealRedis(t *testing.T) {
 			t.Cleanup(raw.Close)
 			g.worlds[0] = newWorld(raw, inProcess.NewClient(options), inProcess.NewClient(options))
 
-			real := redistest.Start(t)
-			g.worlds[1] = newWorld(real.Client(t), newRealClient(t, real, options),
-				newRealClient(t, real, options))
+			server := redistest.Start(t)
+			g.worlds[1] = newWorld(server.Client(t), newRealClient(t, server, options),
+				newRealClient(t, server, options))
 			for range calls / 2 {
 				g.play()
 			}
@@ -132,8 +132,8 @@ type call struct {
 }
 
 func (c call) String() string {
-	return fmt.Sprintf("%s: owner %d (%d), %s %s, hold %d, lease %v, named %t", c.kind, c.owner, c.other,
-		locks[c.lock].kind, locks[c.lock].name, c.hold, c.lease, c.named)
+	return fmt.Sprintf("%s: owner %d (%d), %s %s, hold %d, lease %v, named %t", c.kind, c.owner,
+		c.other, locks[c.lock].kind, locks[c.lock].name, c.hold, c.lease, c.named)
 }
 
 // kinds has the weight of each kind of call.
@@ -295,9 +295,11 @@ func (w *world) handOver(c call, l rlock.Locker) string {
 	for !w.listens(locks[c.lock].name) {
 		time.Sleep(time.Millisecond)
 	}
+	released := time.Now()
 	outcome += w.describe(h.Unlock(ctx))
 	o := <-done
 	outcome += w.acquired(o.Hold, o.Err)
+	outcome += fmt.Sprintf("told %t; ", o.At.Sub(released) < locktest.Missed)
 	if o.Err == nil {
 		outcome += w.describe(o.Hold.Unlock(ctx))
 	}
@@ -386,7 +388,8 @@ func (w *world) info(l rlock.Locker) string {
 		return w.describe(err)
 	}
 	text := fmt.Sprintf("%s locked %t count %d mode %q ttl %v queue %d token %d", info.Name,
-		info.Locked, min(info.Count, 1), info.Mode, info.TTL.Round(time.Minute), len(info.Queue), info.Token)
+		info.Locked, min(info.Count, 1), info.Mode, info.TTL.Round(time.Minute), len(info.Queue),
+		info.Token)
 	if len(info.Readers) == 0 {
 		return fmt.Sprint(text, " ", w.who(info.Owner), " levels ", info.Count, "; ")
 	}

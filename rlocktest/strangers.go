@@ -100,7 +100,7 @@ func (r *Redis) eval(script, key string, args ...string) (string, error) {
 		return "", err
 	}
 	client := proto.NewClient(conn)
-	defer client.Close()
+	defer func() { _ = client.Close() }() // nothing is left to lose
 	reply, err := client.Do(append([]string{"EVAL", script, "1", key}, args...)...)
 	if err != nil {
 		return "", err

@@ -10,7 +10,7 @@ import (
 
 // Lose removes a lock from the server, as a failover to a replica does that has not received it.
 // Holds of clients made by this Redis end with [rlock.ErrLost] before Lose returns, those of other
-// clients at their next renewal. Waiters ask for the lock at once. Lose fails the test if nobody
+// clients and the parts of a RedLock at their next renewal. Waiters ask for the lock at once. Lose fails the test if nobody
 // holds the lock.
 func (r *Redis) Lose(name string) {
 	r.t.Helper()
@@ -62,13 +62,12 @@ func (r *Redis) Up() { r.server.SetDown(false) }
 func (r *Redis) Slow(d time.Duration) { r.server.SetDelay(d) }
 
 // Advance moves the clock of the server by d, as if the processes of all clients had been stopped
-// for as long. Leases that were to be renewed meanwhile run out as well. Holds of clients made by
-// this Redis that are gone then end with [rlock.ErrLost] before Advance returns, and waiters ask for
-// their locks at once.
+// for as long: leases run out that would have been renewed. The holds of clients made by this Redis
+// that are gone end with [rlock.ErrLost] before Advance returns. Waiters ask at once.
 //
-// The clock of this process does not move. So waits and contexts do not end, and a hold with an
-// explicit lease that has not run out trusts its lease for d too long. In a bubble of
-// testing/synctest use time.Sleep instead, which moves everything.
+// The clock of this process does not move: waits and contexts do not end, and a hold whose lease
+// has not run out trusts it for d too long. In a bubble of testing/synctest use time.Sleep instead,
+// which moves everything, and the watchdog renews.
 func (r *Redis) Advance(d time.Duration) {
 	r.t.Helper()
 	if d < 0 {
@@ -79,7 +78,7 @@ func (r *Redis) Advance(d time.Duration) {
 	r.wake("")
 }
 
-// AwaitWaiter blocks until somebody waits for a lock, and fails the test if nobody does within 10 s.
+// AwaitWaiter blocks until somebody waits for a lock. It fails the test if nobody does within 10 s.
 // In a bubble of testing/synctest, synctest.Wait does as well.
 func (r *Redis) AwaitWaiter(name string) {
 	r.t.Helper()

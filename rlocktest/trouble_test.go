@@ -21,8 +21,12 @@ var kinds = map[string]func(c *rlock.Client) *rlock.Lock{
 	"fair":         func(c *rlock.Client) *rlock.Lock { return c.NewFairLock("order:42") },
 	"fenced":       func(c *rlock.Client) *rlock.Lock { return c.NewFencedLock("order:42") },
 	"nonreentrant": func(c *rlock.Client) *rlock.Lock { return c.NewNonReentrantLock("order:42") },
-	"read":         func(c *rlock.Client) *rlock.Lock { return c.NewReadWriteLock("order:42").Read() },
-	"write":        func(c *rlock.Client) *rlock.Lock { return c.NewReadWriteLock("order:42").Write() },
+	"read": func(c *rlock.Client) *rlock.Lock {
+		return c.NewReadWriteLock("order:42").Read()
+	},
+	"write": func(c *rlock.Client) *rlock.Lock {
+		return c.NewReadWriteLock("order:42").Write()
+	},
 }
 
 func onEveryKind(t *testing.T, test func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock)) {
@@ -204,6 +208,15 @@ func TestRedLockThatIsNotReleasedFailsTheTest(t *testing.T) {
 		require.NoError(t, err)
 	})
 	requireProblems(t, errors, []string{`"order:42" was not released`})
+}
+
+// As the documentation of the package says.
+func TestServerHasNoReplicas(t *testing.T) {
+	t.Parallel()
+	redis := rlocktest.New(t)
+	client := redis.NewClient(rlock.Options{SyncReplicas: 1, SyncTimeout: 10 * time.Millisecond})
+	_, err := client.NewLock("order:42").TryLock(t.Context(), time.Second, time.Minute)
+	require.ErrorIs(t, err, rlock.ErrNotReplicated)
 }
 
 func BenchmarkNewToFirstLock(b *testing.B) {

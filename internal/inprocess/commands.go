@@ -32,12 +32,13 @@ func (m *monitor) see(peer *resp.Peer, command string, args []string) {
 		origin = "lua"
 	}
 	now := time.Now()
-	line := fmt.Sprintf("%d.%06d [0 %s] %q", now.Unix(), now.Nanosecond()/1000, origin, command)
+	var line strings.Builder
+	fmt.Fprintf(&line, "%d.%06d [0 %s] %q", now.Unix(), now.Nanosecond()/1000, origin, command)
 	for _, arg := range args {
-		line += fmt.Sprintf(" %q", arg)
+		fmt.Fprintf(&line, " %q", arg)
 	}
 	for _, w := range m.watchers {
-		w.WriteInline(line)
+		w.WriteInline(line.String())
 		w.Flush()
 	}
 }
@@ -70,11 +71,12 @@ func (m *monitor) reset() {
 func (m *monitor) stats() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := "# Commandstats\r\n"
+	var text strings.Builder
+	text.WriteString("# Commandstats\r\n")
 	for command, calls := range m.calls {
-		text += fmt.Sprintf("cmdstat_%s:calls=%d,usec=0\r\n", command, calls)
+		fmt.Fprintf(&text, "cmdstat_%s:calls=%d,usec=0\r\n", command, calls)
 	}
-	return text
+	return text.String()
 }
 
 // execute executes the commands that miniredis lacks, and reports whether it did. Commands of

@@ -2,9 +2,12 @@ package inprocess
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"net"
 	"regexp"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -104,4 +107,16 @@ func (c *connection) Close() error {
 	err := c.Conn.Close()
 	c.close.Do(func() { close(c.closed) })
 	return err
+}
+
+// clientEnd is the client's end of a connection. It fails as a TCP connection does.
+type clientEnd struct{ net.Conn }
+
+// Write writes commands.
+func (ce clientEnd) Write(p []byte) (int, error) {
+	n, err := ce.Conn.Write(p)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
+	}
+	return n, err
 }

@@ -81,7 +81,7 @@ func (s *Server) dial() (net.Conn, error) {
 	if !s.serve(far) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	return near, nil
+	return clientEnd{near}, nil
 }
 
 // Serve serves connections to a listener until it is closed.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A backend runs one server: as a process, as a container, or in this process. Its methods are called by one
-// goroutine at a time.
+// A backend runs one server: as a process, as a container, or in this process. Its methods are
+// called by one goroutine at a time.
 type backend interface {
 	// launch runs the server on port. It returns when the server was started, which may be before
 	// it replies. After kill, the same port brings back the same data directory.
