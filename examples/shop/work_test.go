@@ -9,7 +9,7 @@ import (
 
 func TestWorkersShareTheStockAndTheNights(t *testing.T) {
 	t.Parallel()
-	const workers, rounds = 3, 10
+	const workers, rounds = 3, 6
 	shop, _, data := newShop(t, map[string]int64{"stock:book": 8, "stock:pen": 8, "stock:cup": 8})
 	r, err := work(t.Context(), shop, workers, rounds)
 	require.NoError(t, err)
