@@ -92,7 +92,7 @@ func TestCircleThroughAMultiLockIsErrDeadlock(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	b := takeWith(t.Context(), t, c.NewLock("b"), longLease)
-	both := lockInBackground(t.Context(), multilock.NewOn(c, "a", "b"), longLease) // has a, waits for b
+	both := lockInBackground(t.Context(), multilock.NewOn(c, "a", "b"), longLease) // waits for b
 	eventually(t, func() bool { return rlock.BlockedCalls(c) == 1 }, "does not wait")
 	_, err := c.NewLock("a").Lock(b.Context(), longLease)
 	require.ErrorIs(t, err, rlock.ErrDeadlock)
