@@ -10,8 +10,8 @@ import (
 
 // Lose removes a lock from the server, as a failover to a replica does that has not received it.
 // Holds of clients made by this Redis end with [rlock.ErrLost] before Lose returns, those of other
-// clients and the parts of a RedLock at their next renewal. Waiters ask for the lock at once. Lose fails the test if nobody
-// holds the lock.
+// clients and the parts of a RedLock at their next renewal. Waiters ask for the lock at once. Lose
+// fails the test if nobody holds the lock.
 func (r *Redis) Lose(name string) {
 	r.t.Helper()
 	if !r.remove(name) {
