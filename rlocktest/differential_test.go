@@ -88,6 +88,8 @@ type world struct {
 const (
 	owners = 6  // by turns, of the two clients
 	recent = 30 // holds that a call may concern
+	// A machine that is busy must reply within these.
+	shortWait, shortLease = 200 * time.Millisecond, 300 * time.Millisecond
 )
 
 func newWorld(redis rueidis.Client, clients ...*rlock.Client) *world {
@@ -139,9 +141,9 @@ func (c call) String() string {
 // kinds has the weight of each kind of call.
 func (*game) kinds() map[string]int {
 	return map[string]int{
-		"acquire": 34, "release": 26, "release without hold": 8, "release again": 3, "extend": 6,
-		"force unlock": 3, "info": 10, "hold count": 5, "vanish": 2, "wait in vain": 2,
-		"expire": 1, "hand over": 5,
+		"acquire": 102, "release": 78, "release without hold": 24, "release again": 9,
+		"extend": 18, "force unlock": 9, "info": 30, "hold count": 15, "vanish": 6,
+		"wait in vain": 3, "expire": 1, "hand over": 15,
 	}
 }
 
@@ -180,7 +182,7 @@ func (g *game) play() {
 	}
 	first, second := <-outcomes[0], <-outcomes[1]
 	g.latest = append(g.latest, c.String()+" -> "+first)
-	if len(g.latest) > 40 {
+	if len(g.latest) > 20 {
 		g.latest = g.latest[1:]
 	}
 	require.Equal(g.t, second, first, "in process, and on a real Redis: call %d of\n%s",
@@ -222,7 +224,7 @@ func (w *world) make(c call) string {
 		return w.acquired(h, err)
 	case "wait in vain":
 		// Nobody releases the lock meanwhile, so it is refused unless it is free.
-		h, err := l.TryLock(owned, 50*time.Millisecond, c.lease)
+		h, err := l.TryLock(owned, shortWait, c.lease)
 		return w.acquired(h, err)
 	case "release", "release again", "extend":
 		if hold == nil {
@@ -258,12 +260,12 @@ func (w *world) make(c call) string {
 	case "vanish":
 		return w.vanish(locks[c.lock].name)
 	case "expire":
-		h, err := l.TryLock(owned, rlock.NoWait, 20*time.Millisecond)
+		h, err := l.TryLock(owned, rlock.NoWait, shortLease)
 		if err != nil {
 			return w.acquired(h, err)
 		}
 		// The lock lasts for longer than its deadline says, and if this is a level, for much longer.
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(shortLease + 50*time.Millisecond)
 		if h.Valid() {
 			return w.acquired(h, err)
 		}
