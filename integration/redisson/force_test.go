@@ -16,7 +16,7 @@ import (
 func forceUnlockByTheOtherSideEndsTheHold(t *testing.T, s *site) {
 	onEachContest(t, func(t *testing.T, contest func() contest, holds, waits side) {
 		c, holder, contender := contest(), holds.newActor(t, s), waits.newActor(t, s)
-		acquire(t, holder, c.hold, 0)
+		acquire(t, holder, c.hold, rlock.Watchdog)
 		waiting := waitInBackground(waits.newActor(t, s), c.want)
 		s.waitForWaiters(t, c.want, 1)
 		s.letSleep(t, c.want)

@@ -17,7 +17,7 @@ import (
 // one operation at a time.
 type actor interface {
 	// tryLock acquires a lock, waiting at most that long. It returns errRefused if another owner
-	// holds it. A lease of 0 is the watchdog's.
+	// holds it. The lease rlock.Watchdog is renewed on both sides.
 	tryLock(l target, wait, lease time.Duration) error
 	// lock is tryLock without a limit.
 	lock(l target, lease time.Duration) error

@@ -32,7 +32,8 @@ func newThread(p *peer, clients []string) *javaActor {
 func (a *javaActor) do(op string, l target, wait, lease time.Duration, value any) error {
 	r, err := a.peer.do(order{
 		"thread": a.thread, "op": op, "clients": a.clients, "kind": l.kind, "names": l.names,
-		"wait": wait.Milliseconds(), "lease": lease.Milliseconds(),
+		"wait":  wait.Milliseconds(),
+		"lease": max(lease, 0).Milliseconds(), // the peer's watchdog is 0
 	})
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -46,6 +47,8 @@ func holdInProcess(addresses []string) error {
 		return err
 	}
 	fmt.Println("ready")
+	var owners []*goActor // a hold that nobody can reach is not renewed
+	defer func() { runtime.KeepAlive(owners) }()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var a assignment
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
@@ -54,10 +57,11 @@ func holdInProcess(addresses []string) error {
 		for _, l := range a.Locks {
 			owner := &goActor{ctx: rlock.WithOwner(context.Background()),
 				clients: []*rlock.Client{client}}
+			owners = append(owners, owner)
 			if a.Queue {
 				// killed before it succeeds
-				go func() { _ = owner.tryLock(target{l.Kind, l.Names}, a.Wait, 0) }()
-			} else if err := owner.tryLock(target{l.Kind, l.Names}, 0, 0); err != nil {
+				go func() { _ = owner.tryLock(target{l.Kind, l.Names}, a.Wait, rlock.Watchdog) }()
+			} else if err := owner.tryLock(target{l.Kind, l.Names}, 0, rlock.Watchdog); err != nil {
 				return err
 			}
 		}
@@ -82,12 +86,12 @@ func startVictim(t *testing.T, s *site, of side) victim {
 		return victim{
 			acquire: func(locks []target) {
 				for _, l := range locks {
-					acquire(t, newThread(other.java, other.clients), l, 0)
+					acquire(t, newThread(other.java, other.clients), l, rlock.Watchdog)
 				}
 			},
 			queue: func(l target, wait time.Duration) {
 				owner := newThread(other.java, other.clients)
-				inBackground(func() error { return owner.tryLock(l, wait, 0) })
+				inBackground(func() error { return owner.tryLock(l, wait, rlock.Watchdog) })
 			},
 			kill: func() { other.java.kill(t) },
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
 )
 
 const (
@@ -79,7 +81,7 @@ func lockIsAcquiredWhenTheLeaseOfTheOtherSideEnds(t *testing.T, s *site) {
 
 func watchdogsKeepLocksFromTheOtherSide(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
-		duels := newDuels(t, s, holds, waits, 0)
+		duels := newDuels(t, s, holds, waits, rlock.Watchdog)
 		for _, d := range duels {
 			d.waiting = inBackground(func() error {
 				return d.waiter.tryLock(d.want, watchdogLease*5/2, longLease)

@@ -87,7 +87,7 @@ nettyThreads: 2
 			hold := locktest.Acquire(t, lock, longLease)
 			thread := newJavaActor(t, s)
 			require.ErrorIs(t, thread.tryLock(l, 0, longLease), errRefused)
-			waiting := inBackground(func() error { return thread.tryLock(l, longLease, 0) })
+			waiting := inBackground(func() error { return thread.tryLock(l, longLease, rlock.Watchdog) })
 			locktest.Unlock(t, hold)
 			acquired(t, waiting)
 
