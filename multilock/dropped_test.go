@@ -19,11 +19,19 @@ import (
 //go:noinline
 func dropping(f func()) { f() }
 
+// acquire acquires a lock. Unlike take it does not keep the hold.
+func acquire(ctx context.Context, t *testing.T, l rlock.Locker, lease time.Duration) *rlock.Hold {
+	t.Helper()
+	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
+	require.NoError(t, err)
+	return hold
+}
+
 // contextOf returns the context of a hold that nobody has.
 //
 //go:noinline
 func contextOf(t *testing.T, l rlock.Locker) context.Context {
-	return take(t, l, rlock.Watchdog).Context()
+	return acquire(t.Context(), t, l, rlock.Watchdog).Context()
 }
 
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
@@ -31,10 +39,10 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	s := redistest.Start(t)
 	for name, drop := range map[string]func(context.Context, *multilock.Lock){
 		"hold": func(ctx context.Context, l *multilock.Lock) {
-			takeWith(ctx, t, l, rlock.Watchdog)
+			acquire(ctx, t, l, rlock.Watchdog)
 		},
 		"hold, context and owner": func(ctx context.Context, l *multilock.Lock) {
-			takeWith(rlock.WithOwner(ctx), t, l, rlock.Watchdog).Context()
+			acquire(rlock.WithOwner(ctx), t, l, rlock.Watchdog).Context()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

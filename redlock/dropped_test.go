@@ -18,11 +18,19 @@ import (
 //go:noinline
 func dropping(f func()) { f() }
 
+// acquire acquires a lock. Unlike take it does not keep the hold.
+func acquire(ctx context.Context, t *testing.T, l rlock.Locker, lease time.Duration) *rlock.Hold {
+	t.Helper()
+	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
+	require.NoError(t, err)
+	return hold
+}
+
 // contextOf returns the context of a hold that nobody has.
 //
 //go:noinline
 func contextOf(t *testing.T, l rlock.Locker) context.Context {
-	return take(t, l, rlock.Watchdog).Context()
+	return acquire(t.Context(), t, l, rlock.Watchdog).Context()
 }
 
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
@@ -34,8 +42,8 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold
 	defer end()
 	for i, drop := range []func(){
-		func() { takeWith(rlock.WithOwner(ctx), t, l, rlock.Watchdog) },
-		func() { takeWith(ctx, t, l, rlock.Watchdog).Context() },
+		func() { acquire(rlock.WithOwner(ctx), t, l, rlock.Watchdog) },
+		func() { acquire(ctx, t, l, rlock.Watchdog).Context() },
 	} {
 		dropping(drop)
 		eventually(t, func() bool {

@@ -86,7 +86,9 @@ func (c *Client) Attach(ctx context.Context, detached string, lease time.Duratio
 	defer at.session.Close()
 	defer at.session.Unlock()
 	at.request.owner = c.newOwner()
-	return at.attach(from, fence)
+	hold, err = at.attach(from, fence)
+	c.observe(hold)
+	return hold, err
 }
 
 // parseDetached returns the lock of a text from [Hold.Detach], its owner and its fencing token.

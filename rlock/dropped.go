@@ -9,6 +9,7 @@ import (
 
 // A level is dropped if no caller can release it: its hold is unreachable, and so is each context
 // that carries its owner, with which Lock.Unlock could. Renewing it would keep others out for ever.
+// One whose end somebody asked to hear of, by Hold.Done, is meant to be held for ever.
 //
 // Only callers keep a Hold and its context alive: the client has the level. Until the first renewal
 // it has the Hold as well, so that a lock that is held for a moment costs nothing. From then on
@@ -38,9 +39,9 @@ func (l *level) dropped() bool {
 	if l.hold != nil {
 		l.reachable, l.hold = watch(l.hold), nil
 	}
-	r := l.reachable
+	r, awaited := l.reachable, l.done != nil
 	l.mu.Unlock()
-	if r == nil || r.hold.Value() != nil {
+	if r == nil || awaited || r.hold.Value() != nil {
 		return false
 	}
 	// A context without a hold is nobody's. Its parent may last, and keep the carriers alive.

@@ -5,6 +5,7 @@ package locktest
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -37,6 +38,10 @@ func AcquireWith(
 	t.Helper()
 	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
 	require.NoError(t, err)
+	if _, test := t.(*testing.T); test && lease < 0 {
+		// A test that does not use the hold again has not dropped it.
+		t.Cleanup(func() { runtime.KeepAlive(hold) })
+	}
 	return hold
 }
 
