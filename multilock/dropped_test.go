@@ -20,9 +20,9 @@ import (
 func dropping(f func()) { f() }
 
 // acquire acquires a lock. Unlike take it does not keep the hold.
-func acquire(ctx context.Context, t *testing.T, l rlock.Locker, lease time.Duration) *rlock.Hold {
+func acquire(ctx context.Context, t *testing.T, l rlock.Locker) *rlock.Hold {
 	t.Helper()
-	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	require.NoError(t, err)
 	return hold
 }
@@ -31,7 +31,7 @@ func acquire(ctx context.Context, t *testing.T, l rlock.Locker, lease time.Durat
 //
 //go:noinline
 func contextOf(t *testing.T, l rlock.Locker) context.Context {
-	return acquire(t.Context(), t, l, rlock.Watchdog).Context()
+	return acquire(t.Context(), t, l).Context()
 }
 
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
@@ -39,10 +39,10 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	s := redistest.Start(t)
 	for name, drop := range map[string]func(context.Context, *multilock.Lock){
 		"hold": func(ctx context.Context, l *multilock.Lock) {
-			acquire(ctx, t, l, rlock.Watchdog)
+			acquire(ctx, t, l)
 		},
 		"hold, context and owner": func(ctx context.Context, l *multilock.Lock) {
-			acquire(rlock.WithOwner(ctx), t, l, rlock.Watchdog).Context()
+			acquire(rlock.WithOwner(ctx), t, l).Context()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 func dropping(f func()) { f() }
 
 // acquire acquires a lock. Unlike take it does not keep the hold.
-func acquire(ctx context.Context, t *testing.T, l rlock.Locker, lease time.Duration) *rlock.Hold {
+func acquire(ctx context.Context, t *testing.T, l rlock.Locker) *rlock.Hold {
 	t.Helper()
-	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	require.NoError(t, err)
 	return hold
 }
@@ -30,7 +30,7 @@ func acquire(ctx context.Context, t *testing.T, l rlock.Locker, lease time.Durat
 //
 //go:noinline
 func contextOf(t *testing.T, l rlock.Locker) context.Context {
-	return acquire(t.Context(), t, l, rlock.Watchdog).Context()
+	return acquire(t.Context(), t, l).Context()
 }
 
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
@@ -42,8 +42,8 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold
 	defer end()
 	for i, drop := range []func(){
-		func() { acquire(rlock.WithOwner(ctx), t, l, rlock.Watchdog) },
-		func() { acquire(ctx, t, l, rlock.Watchdog).Context() },
+		func() { acquire(rlock.WithOwner(ctx), t, l) },
+		func() { acquire(ctx, t, l).Context() },
 	} {
 		dropping(drop)
 		eventually(t, func() bool {

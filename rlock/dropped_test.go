@@ -20,9 +20,9 @@ const wasDropped = "a hold was dropped without Unlock"
 func dropping(f func()) { f() }
 
 // acquire acquires a lock. Unlike take it does not keep the hold.
-func acquire(ctx context.Context, t *testing.T, l *rlock.Lock, lease time.Duration) *rlock.Hold {
+func acquire(ctx context.Context, t *testing.T, l *rlock.Lock) *rlock.Hold {
 	t.Helper()
-	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	require.NoError(t, err)
 	return hold
 }
@@ -39,17 +39,17 @@ func renewals(n int, done func() bool) {
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	for name, drop := range map[string]func(context.Context, *testing.T, *rlock.Lock){
 		"hold": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
-			acquire(ctx, t, lock, rlock.Watchdog)
+			acquire(ctx, t, lock)
 		},
 		"hold and context": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
-			acquire(ctx, t, lock, rlock.Watchdog).Context()
+			acquire(ctx, t, lock).Context()
 		},
 		"hold, context and owner": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
-			acquire(rlock.WithOwner(ctx), t, lock, rlock.Watchdog).Context()
+			acquire(rlock.WithOwner(ctx), t, lock).Context()
 		},
 		"two levels": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
-			outer := acquire(ctx, t, lock, rlock.Watchdog)
-			acquire(outer.Context(), t, lock, rlock.Watchdog)
+			outer := acquire(ctx, t, lock)
+			acquire(outer.Context(), t, lock)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,15 +77,15 @@ func TestHoldIsNotDroppedWhileSomebodyCanReleaseIt(t *testing.T) {
 		lock, owner := b.lock, rlock.WithOwner(t.Context())
 		for name, acquire := range map[string]func() (release func() error){
 			"hold": func() func() error {
-				hold := acquire(t.Context(), t, lock, rlock.Watchdog)
+				hold := acquire(t.Context(), t, lock)
 				return func() error { return hold.Unlock(t.Context()) }
 			},
 			"context of the hold": func() func() error {
-				ctx := acquire(t.Context(), t, lock, rlock.Watchdog).Context()
+				ctx := acquire(t.Context(), t, lock).Context()
 				return func() error { return lock.Unlock(ctx) }
 			},
 			"context derived from it": func() func() error {
-				ctx := acquire(t.Context(), t, lock, rlock.Watchdog).Context()
+				ctx := acquire(t.Context(), t, lock).Context()
 				ctx, cancel := context.WithTimeout(ctx, 1000*time.Hour)
 				return func() error {
 					defer cancel()
@@ -93,7 +93,7 @@ func TestHoldIsNotDroppedWhileSomebodyCanReleaseIt(t *testing.T) {
 				}
 			},
 			"channel that tells of its end": func() func() error {
-				done := acquire(t.Context(), t, lock, rlock.Watchdog).Done()
+				done := acquire(t.Context(), t, lock).Done()
 				return func() error {
 					_, err := lock.ForceUnlock(t.Context())
 					<-done
@@ -101,12 +101,12 @@ func TestHoldIsNotDroppedWhileSomebodyCanReleaseIt(t *testing.T) {
 				}
 			},
 			"context of the owner": func() func() error {
-				acquire(owner, t, lock, rlock.Watchdog)
+				acquire(owner, t, lock)
 				return func() error { return lock.Unlock(owner) }
 			},
 			"context of the outer hold": func() func() error {
-				outer := acquire(t.Context(), t, lock, rlock.Watchdog)
-				acquire(outer.Context(), t, lock, rlock.Watchdog)
+				outer := acquire(t.Context(), t, lock)
+				acquire(outer.Context(), t, lock)
 				unlock(t, outer)
 				return func() error { return lock.Unlock(outer.Context()) }
 			},
@@ -126,8 +126,8 @@ func TestDroppedLevelDoesNotEndTheRenewalOfOthers(t *testing.T) {
 	inBubble(t, rlock.Options{Logger: log.Logger()}, func(t *testing.T, b *bubble) {
 		var outer *rlock.Hold
 		dropping(func() {
-			outer = acquire(t.Context(), t, b.lock, rlock.Watchdog)
-			acquire(outer.Context(), t, b.lock, rlock.Watchdog)
+			outer = acquire(t.Context(), t, b.lock)
+			acquire(outer.Context(), t, b.lock)
 		})
 		renewals(10, func() bool { return false })
 		require.Empty(t, log.With(wasDropped), "its owner can be reached")
