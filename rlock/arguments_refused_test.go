@@ -197,7 +197,7 @@ func TestSwappedWaitAndLeaseAreRefusedWithTheirNames(t *testing.T) {
 		"rlock.Watchdog is a lease, the argument after it":     {rlock.Watchdog, time.Second},
 		"rlock.NoWait is a wait, the argument before it":       {time.Second, rlock.NoWait},
 		"the lease is rlock.Forever, which is a wait":          {time.Second, rlock.Forever},
-		"want a time, rlock.NoWait or rlock.Forever":           {-time.Second, time.Second},
+		"rlock.NoWait, which a negative one is in Redis":       {-time.Second, time.Second},
 		"rlock.Watchdog, which renews the lock until it is re": {0, 0},
 	} {
 		for _, lock := range []rlock.Locker{c.NewLock("a"), multilock.NewOn(c, "a", "b"),

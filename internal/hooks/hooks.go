@@ -58,8 +58,8 @@ func CheckTimes(limit, lease time.Duration) error {
 		return Invalid("the wait %v and the lease 0 seem to be swapped: "+
 			"want TryLock(ctx, rlock.NoWait, rlock.Watchdog)", limit)
 	case limit < 0:
-		return Invalid("the wait %v is negative: want a time, rlock.NoWait or rlock.Forever "+
-			"(rlock.Watchdog is a lease, the argument after it)", limit)
+		return Invalid("the wait %v is negative: want a time, rlock.Forever, or rlock.NoWait, which "+
+			"a negative one is in Redisson (rlock.Watchdog is a lease, the argument after it)", limit)
 	}
 	return CheckLease(lease)
 }
