@@ -96,7 +96,7 @@ func (b *blockedCall) circle(to *blockedCall, all []*blockedCall, seen map[*bloc
 	return nil
 }
 
-// describe tells what the call waits for, which a is.
+// describe returns a text about what the call waits for, which is a.
 func (b *blockedCall) describe(a *acquisition, itself bool) string {
 	whose := "a caller that waits in turn"
 	if itself {

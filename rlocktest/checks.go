@@ -22,8 +22,7 @@ const (
 	// Orders fails the test for locks that goroutines took in opposite orders: one that held A
 	// waited for B, and one that held B waited for A; or in a circle of more than two. They did not
 	// block each other in this test, but may elsewhere. Attempts with rlock.NoWait, which cannot,
-	// count as well. Package multilock takes several locks in
-	// the same order everywhere.
+	// count as well. Package multilock takes several locks in the same order everywhere.
 	Orders
 )
 
