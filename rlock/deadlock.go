@@ -17,7 +17,8 @@ import (
 //
 // A circle is found when its last caller begins to wait. A caller counts as holding what the
 // contexts that it passed down belong to, and what was acquired with the same context of
-// [WithOwner]. RedLocks and waits in other processes are not looked at.
+// [WithOwner]. Whether another goroutine is about to release that is not known: start goroutines
+// that nobody waits for with [Detached]. RedLocks and waits in other processes are not looked at.
 var ErrDeadlock = errors.New("deadlock")
 
 var errDeadlock = fmt.Errorf("%w: %w", ErrNotAcquired, ErrDeadlock)
