@@ -61,7 +61,8 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 
 // Attach goes on with a lock that [Hold.Detach] has ended the hold of, and returns a new hold. The
 // lock then has a new owner and lasts for lease, as if it had been acquired with ctx just now; an
-// owner in ctx is not used. A fenced lock keeps its token.
+// owner in ctx is not used. A fenced lock keeps its token. Attach returns when Redis has replied,
+// when ctx ends, or after Options.CommandTimeout, whichever is first.
 //
 // A text works once. Attach returns [ErrLost] if the lease has run out meanwhile, or if the text
 // was used before; [ErrInvalid] for a text that is none, or a lease that [Lock.Lock] refuses; and

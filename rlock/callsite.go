@@ -64,7 +64,7 @@ func (cs callSite) stack() string {
 	return lines.String()
 }
 
-// acquiredAt returns " acquired at " with the call site, or what to do to see it.
+// acquiredAt returns "acquired at " and the call site, or how to have it recorded.
 func (cs callSite) acquiredAt() string {
 	if at := cs.String(); at != "" {
 		return "acquired at " + at

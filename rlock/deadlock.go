@@ -17,7 +17,8 @@ import (
 //
 // A circle is found when its last caller begins to wait. A caller counts as holding what the
 // contexts that it passed down belong to, and what was acquired with the same context of
-// [WithOwner]. RedLocks and waits in other processes are not looked at.
+// [WithOwner]. Whether another goroutine is about to release that is not known: start goroutines
+// that nobody waits for with [Detached]. RedLocks and waits in other processes are not looked at.
 var ErrDeadlock = errors.New("deadlock")
 
 var errDeadlock = fmt.Errorf("%w: %w", ErrNotAcquired, ErrDeadlock)
@@ -96,7 +97,7 @@ func (b *blockedCall) circle(to *blockedCall, all []*blockedCall, seen map[*bloc
 	return nil
 }
 
-// describe tells what the call waits for, which a is.
+// describe returns a text about what the call waits for, which is a.
 func (b *blockedCall) describe(a *acquisition, itself bool) string {
 	whose := "a caller that waits in turn"
 	if itself {

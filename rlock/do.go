@@ -19,7 +19,7 @@ var ErrNotRun = errors.New("the function was not called")
 // If the lock was not acquired, the error matches [ErrNotRun]. Otherwise Do returns fn's error as
 // it is if the release was clean, and else joined with the release's: a loss of the lock while fn
 // ran is reported ([ErrLost]) even if fn did not notice. Then fn's work may have overlapped with
-// another holder's.
+// another holder's. fn's error does not match ErrNotRun, even if a call inside fn returned that.
 func Do(ctx context.Context, lock Locker, wait, lease time.Duration, fn func(context.Context) error,
 ) error {
 	_, err := With(ctx, lock, wait, lease, func(ctx context.Context) (struct{}, error) {

@@ -121,8 +121,9 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// newContext makes the context of the hold. The caller's context may last long and has only the
-// inner one, so that the outer one keeps the hold from being collected just while callers have it.
+// newContext makes the context of the hold: an inner one that can be cancelled, and around it one
+// with the carrier, which keeps the hold reachable. The caller's context may last long, and keeps
+// the inner one only. So the hold is unreachable once callers have neither it nor its context.
 func (h *Hold) newContext() context.Context {
 	l := h.level
 	if a, ok := l.acquisition.(*acquisition); ok {
@@ -186,8 +187,9 @@ func ofEnded(reason error) error {
 	return reason
 }
 
-// Unlock releases this level. The lock becomes free, and a waiter is woken, when the outermost
-// level is released; levels may be released in any order.
+// Unlock releases this level. The lock becomes free, and a waiter is woken, when the last level is
+// released. Levels may be released in any order, but if an outer one is first, a warning is logged
+// once: goroutines that share an owner do that, and do not exclude each other.
 //
 // It ignores ctx, so it also works after ctx has ended, as in a deferred call. It blocks for at
 // most Options.CommandTimeout (for a RedLock, that of its first client), or, once the client is
@@ -212,9 +214,10 @@ func (h *Hold) Unlock(ctx context.Context) (err error) {
 	return l.acquisition.Release(h)
 }
 
-// UnlockTo is [Hold.Unlock] for a deferred call: it joins the error of the release to *err, unless
-// *err says the same already. err must be the named result of the function. With another variable,
-// such as one that := declares in an inner block, the error goes nowhere: use [Do] there.
+// UnlockTo is [Hold.Unlock] for a deferred call, and blocks for as long: it joins the error of the
+// release to *err, unless *err says the same already. err must be the named result of the function.
+// With another variable, such as one that := declares in an inner block, the error goes nowhere: use
+// [Do] there.
 //
 //	func ship(ctx context.Context) (err error) {
 //		hold, err := lock.Lock(ctx, rlock.Watchdog)

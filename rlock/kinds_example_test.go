@@ -119,3 +119,19 @@ func ExampleReadWriteLock_Write() {
 	// and back again: true
 	// still reading: true
 }
+
+func ExampleClient_NewNonReentrantLock() {
+	client, disconnect := connect()
+	defer disconnect()
+	lock := client.NewNonReentrantLock("order:42")
+	hold, err := lock.Lock(context.Background(), rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	ctx := hold.Context()
+	defer hold.Unlock(ctx)
+
+	_, err = lock.Lock(ctx, rlock.Watchdog) // a plain lock would re-enter
+	fmt.Println(errors.Is(err, rlock.ErrReentry))
+	// Output: true
+}

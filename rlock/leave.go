@@ -3,7 +3,7 @@ package rlock
 // Leave gives the hold up without releasing its lock, which becomes free when the lease ends. It is
 // for leases that are meant to run out: a lock with a lease of a minute that is left lets its
 // section run once a minute. The hold ends with [ErrReleased], nothing is sent, and nothing is
-// logged when the lease ends. Leave does nothing if the hold has been released or left before.
+// logged when the lease ends. Leave does nothing if the hold has ended before. It does not block.
 //
 // Of nested levels only the last one leaves the lock; the others end as with Unlock. The lease is
 // not renewed any more: what was taken with [Watchdog] lasts for Options.WatchdogLease at most.

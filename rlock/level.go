@@ -15,7 +15,7 @@ type level struct {
 	owner       owner.Token   // carried by the context of the hold
 	renew       bool          // it asks for the watchdog; guarded by the acquisition's mu
 	site        callSite      // nil unless an option asks for it
-	root        *atomic.Int32 // of the carrier that it was acquired with, which it counts in
+	root        *atomic.Int32 // counts it, while it lasts: see owner.Carrier; nil if none does
 
 	whole atomic.Pointer[level] // of the lock that it is a part of; nil if it is none
 

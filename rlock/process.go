@@ -45,10 +45,10 @@ func (a *acquisition) site() callSite {
 // rate limits how often something is logged.
 type rate struct{ last atomic.Pointer[time.Time] }
 
-// allows reports whether it may be logged: once in a while.
-func (r *rate) allows(while time.Duration) bool {
+// allows reports whether it may be logged now: at most once in each period.
+func (r *rate) allows(period time.Duration) bool {
 	now, last := time.Now(), r.last.Load()
-	return (last == nil || now.Sub(*last) >= while) && r.last.CompareAndSwap(last, &now)
+	return (last == nil || now.Sub(*last) >= period) && r.last.CompareAndSwap(last, &now)
 }
 
 // noticeOwnHolder logs, once, that the same holder of this process has kept the caller waiting for

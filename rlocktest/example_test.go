@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/rlock"
 	"holdfast/rlocktest"
 )
@@ -85,6 +87,116 @@ func ExampleRedis_Down() {
 	// Output:
 	// true false
 	// <nil>
+}
+
+// A process has died while it held the lock: the lease runs out, and the order ships.
+func ExampleRedis_BusyFor() {
+	t := begin()
+	defer t.end()
+
+	redis := rlocktest.New(t)
+	shop := Shop{redis.Client()}
+	redis.BusyFor("order:42", time.Hour)
+	fmt.Println(shop.Ship(t.Context(), "42", pack))
+	redis.Advance(time.Hour)
+	fmt.Println(shop.Ship(t.Context(), "42", pack))
+	// Output:
+	// somebody else ships this order
+	// <nil>
+}
+
+// The test learns without a sleep that the program waits.
+func ExampleRedis_AwaitWaiter() {
+	t := begin()
+	defer t.end()
+
+	redis := rlocktest.New(t)
+	free := redis.Busy("printer")
+	printed := make(chan error)
+	go func() {
+		lock := redis.Client().NewLock("printer")
+		printed <- rlock.Do(t.Context(), lock, rlock.Forever, rlock.Watchdog, pack)
+	}()
+	redis.AwaitWaiter("printer")
+	free()
+	fmt.Println(<-printed)
+	// Output: <nil>
+}
+
+// The process was stopped for a minute: its lease, which nobody renewed, has run out.
+func ExampleRedis_Advance() {
+	t := begin()
+	defer t.end()
+
+	redis := rlocktest.New(t)
+	shop := Shop{redis.Client()}
+	err := shop.Ship(t.Context(), "42", func(ctx context.Context) error {
+		redis.Advance(time.Minute)
+		return context.Cause(ctx)
+	})
+	fmt.Println(errors.Is(err, rlock.ErrLost))
+	// Output: true
+}
+
+// The server seems to hang: what it has done is not known.
+func ExampleRedis_Slow() {
+	t := begin()
+	defer t.end()
+
+	redis := rlocktest.New(t)
+	client := redis.NewClient(rlock.Options{CommandTimeout: 20 * time.Millisecond})
+	redis.Slow(time.Hour)
+	_, err := client.NewLock("order:42").TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+	fmt.Println(errors.Is(err, rlock.ErrOutcomeUnknown))
+	redis.Slow(0)
+	// Output: true
+}
+
+// Two clients are two processes.
+func ExampleRedis_NewClient() {
+	t := begin()
+	defer t.end()
+
+	redis := rlocktest.New(t)
+	here := Shop{redis.Client()}
+	there := Shop{redis.NewClient(rlock.Options{})}
+	err := here.Ship(t.Context(), "42", func(context.Context) error {
+		return there.Ship(t.Context(), "42", pack) // another process has another context
+	})
+	fmt.Println(err)
+	// Output: somebody else ships this order
+}
+
+// A program that connects by itself is given the options of its connection.
+func ExampleRedis_ClientOption() {
+	t := begin()
+	defer t.end()
+
+	redis := rlocktest.New(t)
+	connection, err := rueidis.NewClient(redis.ClientOption())
+	if err != nil {
+		panic(err)
+	}
+	defer connection.Close()
+	client, err := rlock.New(connection, rlock.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close(t.Context())
+	fmt.Println(Shop{client}.Ship(t.Context(), "42", pack))
+	// Output: <nil>
+}
+
+// The program keeps the lock of its process until it ends.
+func ExampleRedis_Allow() {
+	t := begin()
+	defer t.end()
+
+	redis := rlocktest.New(t)
+	redis.Allow(rlocktest.Holds)
+	hold, err := redis.Client().NewLock("leader").Lock(t.Context(), time.Minute)
+	fmt.Println(hold.Name(), err)
+	// Output: leader <nil>
 }
 
 // What a test leaves behind fails it.

@@ -26,7 +26,6 @@ type Redis struct {
 	rueidis []rueidis.Client // guarded by mu
 	allowed Check            // guarded by mu
 	others  bool             // guarded by mu; the program may have made clients
-
 }
 
 // New starts a server, which ends with the test t. The test then fails for what [Check] lists. That

@@ -23,8 +23,8 @@ const strangersLease = 30 * time.Second
 
 // Busy makes a stranger hold a lock, of whatever kind, until free is called or the test ends. The
 // stranger renews its lease, like another process with the watchdog. It fails the test if the lock
-// is held. Waiters are told when free is called. The name is the one in Redis, in case
-// [rlock.Options] has a NameMapper.
+// is held. free tells waiters; further calls of it do nothing. The name is the one in Redis, in
+// case [rlock.Options] has a NameMapper.
 func (r *Redis) Busy(name string) (free func()) {
 	r.t.Helper()
 	return r.busy(name, rlock.Watchdog)

@@ -19,8 +19,8 @@ import (
 
 // lead runs work in one process at a time: that which has the lock is the leader. The context of
 // work ends when the process leads no more. Then work must return at once, because another process
-// may lead already, and this one stands for election again. Otherwise lead returns with work, or
-// when ctx ends.
+// may lead already, and this one stands for election again. Otherwise lead returns with work, when
+// the election fails, as without a Redis, or when ctx ends.
 func lead(ctx context.Context, lock rlock.Locker, work func(ctx context.Context) error) error {
 	for {
 		err := rlock.Do(ctx, lock, rlock.Forever, rlock.Watchdog, work)

@@ -1,5 +1,5 @@
-// Package hooks gives multilock and redlock, which make one lock of several, access to parts of
-// package rlock that are not exported.
+// Package hooks gives other packages access to parts of package rlock that are not exported:
+// [Hooks] to multilock and redlock, which make one lock of several, and [TestHooks] to rlocktest.
 package hooks
 
 import (

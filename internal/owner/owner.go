@@ -50,7 +50,7 @@ func With(ctx context.Context, t Token) context.Context {
 }
 
 // Within returns a context whose owner is that of ctx, and whose carrier counts what is acquired
-// with it directly. If that of ctx does so already, it returns ctx.
+// with it directly. If that of ctx does so already, it returns ctx. ctx must have an owner.
 func Within(ctx context.Context) context.Context {
 	c := Of(ctx)
 	if c.Root != nil {

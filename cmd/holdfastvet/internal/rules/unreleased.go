@@ -14,7 +14,7 @@ var Unreleased = &analysis.Analyzer{
 	Doc: `report holds that are dropped, or not given back on a path
 
 A lock whose hold is not given back stays locked until its lease ends. With rlock.Watchdog
-that is a lease after the garbage collector has found that nobody can release it:
+the lease is renewed until the garbage collector finds that nobody can release the lock:
 
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {
