@@ -4,14 +4,12 @@
 -- ARGV[2]  owner that goes on with it, with a count of 1
 -- ARGV[3]  lease in milliseconds
 -- Returns  1 = the new owner holds the lock, 0 = neither does
--- Retry    safe: the new owner keeps it; the TTL becomes max(what is left, lease)
+-- Retry    safe: the new owner keeps it, and its lease begins again
 
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
   redis.call('HSET', KEYS[1], ARGV[2], '1') -- first: an empty hash would lose its TTL
   redis.call('HDEL', KEYS[1], ARGV[1])
 end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
-end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1

@@ -185,8 +185,8 @@ func Reenter(ctx context.Context, c Redis, h Held, count int, lease time.Duratio
 	return is, rp.err
 }
 
-// Attach gives a lock that one owner holds to another, with a count of 1 and a TTL of at least
-// lease. It returns false if neither holds it.
+// Attach gives a lock that one owner holds to another, with a count of 1 and a TTL of lease. It
+// returns false if neither holds it.
 func Attach(ctx context.Context, c Redis, lock, from, to string, lease time.Duration,
 ) (bool, error) {
 	rp := scripts["attach.lua"].run(ctx, c, []string{lock}, from, to, milliseconds(lease))

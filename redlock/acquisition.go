@@ -158,6 +158,31 @@ func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, d
 	return true
 }
 
+// findDropped stops the renewal for levels whose holds were dropped, and logs that.
+func (a *acquisition) findDropped() {
+	a.mu.Lock()
+	levels := slices.Clone(a.levels)
+	a.mu.Unlock()
+	for _, l := range levels {
+		if !l.renew || !hook.Dropped(l.hold) {
+			continue
+		}
+		found := false
+		a.do(func() {
+			i := slices.IndexFunc(a.levels, func(o level) bool { return o.hold == l.hold })
+			if found = i >= 0 && a.state == held && a.levels[i].renew; found {
+				a.levels[i].renew = false
+				a.setRenew(a.renews())
+			}
+		})
+		if found {
+			a.lock.nodes[0].Warn("holdfast: a hold of a RedLock was dropped without Unlock, so that "+
+				"nobody can release it: it is not renewed any more", "lock", a.lock.name,
+				"owner", a.owner)
+		}
+	}
+}
+
 // The methods below are called with mu held.
 
 // notify ends waitUntil if decided returns true.
@@ -281,19 +306,6 @@ func (a *acquisition) setRenew(renew bool) {
 	for _, p := range a.parts {
 		if p.state == granted {
 			p.hold.SetRenew(renew)
-		}
-	}
-}
-
-// findDropped stops the renewal for levels whose holds were dropped, and logs that.
-func (a *acquisition) findDropped() {
-	for i := range a.levels {
-		if l := &a.levels[i]; l.renew && hook.Dropped(l.hold) {
-			l.renew = false
-			a.setRenew(a.renews())
-			a.lock.nodes[0].Warn("holdfast: a hold of a RedLock was dropped without "+
-				"Unlock, so that nobody can release it: it is not renewed any more",
-				"lock", a.lock.name, "owner", a.owner)
 		}
 	}
 }

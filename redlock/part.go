@@ -100,8 +100,8 @@ func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) })
 // Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
 func (p *part) Renewed() {
 	a := p.acquisition
+	a.findDropped()
 	a.do(func() {
-		a.findDropped()
 		for i, node := range a.lock.nodes {
 			// Every part reports its renewal. Ask a missing node only once for all of them.
 			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6

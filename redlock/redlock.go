@@ -64,7 +64,9 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 		}
 	}
 	l := New(locks...).WithOptions(o)
-	l.name = name // also without a client
+	if len(clients) == 0 || clients[0] == nil {
+		l.name = name
+	}
 	return l
 }
 

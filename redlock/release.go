@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -23,6 +24,11 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	}
 	return a.endLevels() // finish may not have reached this level yet
 }
+
+var _ hooks.ByLevel = (*acquisition)(nil)
+
+// ByLevel implements [hooks.ByLevel].
+func (a *acquisition) ByLevel() {}
 
 // Leave ends a level. With the last one the nodes keep the lock until its leases end.
 func (a *acquisition) Leave(h *rlock.Hold) {

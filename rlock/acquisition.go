@@ -37,6 +37,8 @@ type acquisition struct {
 	began time.Time // set with Options.MaxHold only
 	age   age       // guarded by mu
 
+	unrenewed error // guarded by mu; why it is not renewed although it was to be; nil if it is
+
 	levels []*level // guarded by mu; not released yet, outermost first
 	state  state    // guarded by mu
 	reason error    // guarded by mu; why the acquisition ended; nil if it has not
@@ -78,13 +80,14 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 
 // newHold returns the hold of a new level.
 func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
-	h := &Hold{level: l, parent: ctx}
+	carrier := owner.Of(ctx)
+	h := &Hold{level: l, parent: ctx, carrier: carrier}
 	l.acquisition, l.owner, l.renew, l.site = a, a.token, renew, a.client.here()
 	if renew {
 		l.hold = h
 	}
-	if c := owner.Of(ctx); c != nil && c.Root != nil {
-		l.root = c.Root
+	if carrier != nil && carrier.Root != nil {
+		l.root = carrier.Root
 		l.root.Add(1)
 	}
 	return h

@@ -21,8 +21,8 @@ var detachable = map[string]func(*Client, string) *Lock{}
 
 // Detach ends the hold in this process without releasing its lock, and returns a text with which
 // [Client.Attach] goes on with it: in a later request, or in another process. Nothing is sent. The
-// lease is not renewed meanwhile: after it the lock is free. Extend it first if what is left may
-// be too short; with [Watchdog] that is more than half of Options.WatchdogLease.
+// lease is not renewed meanwhile: after it the lock is free. Extend it first, because what is left
+// may be short, also with [Watchdog].
 //
 // The text is not secret, but whoever has it can release the lock. It has no spaces in it unless
 // the name of the lock has.
@@ -45,16 +45,27 @@ func (h *Hold) Detach() (detached string, err error) {
 
 // detachFrom implements [Hold.Detach].
 func (a *acquisition) detachFrom(h *Hold) (string, error) {
-	switch {
-	case time.Until(a.Deadline()) <= 0:
+	if time.Until(a.Deadline()) <= 0 {
 		a.lose(watchdog.ErrExpired)
 		return "", a.conclude()
-	case a.depth() > 1:
+	}
+	a.mu.Lock()
+	nested := len(a.levels) > 1
+	begun := !nested && h.level.beginRelease()
+	if begun {
+		a.levels = nil // in one step: a level that is added now would be another's
+	}
+	a.mu.Unlock()
+	switch {
+	case nested:
 		return "", invalid("the owner holds the lock more than once: release the other levels first")
-	case !h.level.beginRelease():
+	case !begun:
 		return "", ofEnded(ErrReleased)
 	}
-	a.Leave(h)
+	if a.endLeft(); a.lostError() != nil {
+		return "", a.lostError()
+	}
+	h.level.end(ErrReleased)
 	return strings.Join([]string{detachedPrefix, a.lock.family, strconv.FormatInt(a.fence, 10),
 		a.owner, a.lock.name}, ":"), nil
 }
@@ -116,30 +127,37 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 	}
 	cu := at.cleanup(r, 0)
 	cleanUp := func(held bool, err error) {
-		if held || lua.ClassOf(err) == lua.ClassUnknown {
-			cu.retry = transport.StateOf(err) == transport.Abandoned
+		if state := transport.StateOf(err); held || state > transport.Refused {
+			cu.retry = cu.retry || state == transport.Abandoned
 			c.cleaner.add(cu)
 		}
 	}
+	unknown := false // an earlier try may have been executed
 	for {
 		sent := time.Now()
 		held, state, err := transport.Do(c.calls, &at.budget, command, cleanUp)
-		late := err == nil && time.Until(watchdog.Deadline(sent, r.lease)) <= 0
-		switch {
+		switch late := time.Until(watchdog.Deadline(sent, r.lease)) <= 0; {
 		case err == nil && !held:
 			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrGone}
-		case err == nil && !late:
-			return at.begin(sent, r.lease, fence)
-		case late:
+		case err == nil && late:
 			cleanUp(true, nil)
 			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrExpired}
+		case err == nil:
+			return at.finish(at.begin(sent, r.lease, fence))
 		}
 		at.failure = err
+		unknown = unknown || state > transport.Refused
+		cu.retry = cu.retry || state == transport.Abandoned
 		if state == transport.Detached {
 			return nil, at.ended()
 		}
 		if c.transport.Permanent(err) || !at.budget.Sleep(at.delay.Next(), nil, nil) {
-			cleanUp(false, err)
+			if unknown {
+				cleanUp(true, nil)
+				if lua.ClassOf(err) != lua.ClassUnknown {
+					at.failure = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+				}
+			}
 			return nil, at.ended()
 		}
 	}

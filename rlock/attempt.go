@@ -290,7 +290,9 @@ func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
 }
 
 // heldError returns the error that names the holder by the last reply.
-func (at *attempt) heldError() *HeldError { return newHeldError(at.lock, at.holder) }
+func (at *attempt) heldError() *HeldError {
+	return newHeldError(at.lock, at.holder, at.request.waits || at.client.options.Debug)
+}
 
 // ended returns why an attempt ended without the lock, or why Redis refuses for good.
 func (at *attempt) ended() error {

@@ -110,7 +110,7 @@ func (bt *batch) ask() error {
 		p.held.lose(watchdog.ErrGone)
 		return p.held.conclude()
 	}
-	return newHeldError(p.lock, *holder)
+	return newHeldError(p.lock, *holder, c.options.Debug)
 }
 
 // undo cleans up in the background what may have been acquired. retry says that the command may

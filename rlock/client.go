@@ -39,6 +39,7 @@ type Client struct {
 	releasing sync.Map // owners with a release under way: a late grant message for one is ignored
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
+	peers     sync.Map  // the ids of other clients of this process on the same Redis
 	names     sync.Pool // of *[]string: names for owners that are not used yet
 
 	closing chan struct{} // closed when Close begins

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"holdfast/internal/owner"
 )
@@ -15,7 +16,8 @@ import (
 // they were acquired. It also matches [ErrNotAcquired]; test for ErrDeadlock first, because waiting
 // does not help: acquire the locks in one order everywhere, or together (package multilock).
 //
-// A circle is found when its last caller begins to wait. A caller counts as holding what the
+// A circle is found when its last caller begins to wait, unless the wait of another one ends before
+// that by its limit or its context's deadline. A caller counts as holding what the
 // contexts that it passed down belong to, and what was acquired with the same context of
 // [WithOwner]. Whether another goroutine is about to release that is not known: start goroutines
 // that nobody waits for with [Detached]. RedLocks and waits in other processes are not looked at.
@@ -28,6 +30,12 @@ type blockedCall struct {
 	lock    *Lock          // that it waits for
 	carrier *owner.Carrier // in its context
 	site    callSite
+	until   time.Time // when its wait ends by itself; zero if never
+}
+
+// outlasts reports whether the call may still wait when the wait of another has ended by itself.
+func (b *blockedCall) outlasts(other *blockedCall) bool {
+	return b.until.IsZero() || !other.until.IsZero() && !b.until.Before(other.until)
 }
 
 // blockedCalls has those of this process.
@@ -36,14 +44,15 @@ var blockedCalls struct {
 	all []*blockedCall // guarded by mu
 }
 
-// block notes that the attempt begins to wait, and returns ErrDeadlock if that closes a circle.
-// Otherwise the caller calls unblock. A call whose owner holds nothing is not noted.
-func (at *attempt) block() error {
+// block notes that the attempt begins to wait in a queue, and returns ErrDeadlock if that closes a
+// circle. Otherwise the caller calls unblock. A call that holds nothing is not noted.
+func (at *attempt) block(q *lockQueue) error {
 	c := owner.Of(at.budget.Ctx)
 	if !holdsAny(c) {
 		return nil
 	}
-	b := &blockedCall{at.lock, c, at.client.here()}
+	q.Do(func(kn *known) { at.client.meet(clientOf(kn.holder.Owner)) })
+	b := &blockedCall{at.lock, c, at.client.here(), at.budget.Until}
 	blockedCalls.mu.Lock()
 	defer blockedCalls.mu.Unlock()
 	all := append(slices.Clone(blockedCalls.all), b)
@@ -83,7 +92,7 @@ func (b *blockedCall) circle(to *blockedCall, all []*blockedCall, seen map[*bloc
 	seen[b] = true
 	for _, other := range all {
 		a := other.holds(b)
-		if a == nil || other != to && seen[other] {
+		if a == nil || other != to && (seen[other] || !other.outlasts(to)) {
 			continue
 		}
 		step := b.describe(a, other == b)
@@ -134,14 +143,33 @@ func (b *blockedCall) holds(other *blockedCall) *acquisition {
 func (a *acquisition) blocks(b *blockedCall) bool {
 	l := b.lock
 	shared := a.lock.mode == sharedMode && l.mode == sharedMode
-	reenters := a.token == b.carrier.Token && a.lock.family == l.family
-	return a.depth() > 0 && a.lock.name == l.name && a.client.sameRedis(l.client) &&
-		!shared && !reenters
+	reenters := a.token == b.carrier.Token && a.lock.family == l.family && a.client == l.client
+	return a.lock.name == l.name && !shared && !reenters && a.client.sameRedis(l.client) && a.lasts()
+}
+
+// lasts reports whether the acquisition has a level and was not lost.
+func (a *acquisition) lasts() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state == active && len(a.levels) > 0
+}
+
+// meet notes that another client is on the same Redis: it holds a lock that c was refused. An
+// address would not tell, because a server may have several databases.
+func (c *Client) meet(other *Client) {
+	if other != nil && other != c && !c.sameRedis(other) {
+		c.peers.Store(other.id, nil)
+		other.peers.Store(c.id, nil)
+	}
 }
 
 // sameRedis reports whether locks of both clients are known to be on the same Redis.
 func (c *Client) sameRedis(other *Client) bool {
-	return c == other || c.transport.Name() != "" && c.transport.Name() == other.transport.Name()
+	if c == other {
+		return true
+	}
+	_, met := c.peers.Load(other.id)
+	return met
 }
 
 // acquiredWith returns what was acquired with a carrier directly and blocks a call; nil if there is
@@ -159,8 +187,9 @@ func acquiredWith(c *owner.Carrier, b *blockedCall) (found *acquisition) {
 
 // acquiredWith is the same for what was acquired through the client.
 func (c *Client) acquiredWith(carrier *owner.Carrier, b *blockedCall) *acquisition {
-	for _, s := range c.sessions.All() {
-		if s.Key().token != carrier.Token || s.Key().lock != b.lock.name {
+	for _, family := range families {
+		s := c.sessions.Find(sessionKey{family, b.lock.name, carrier.Token})
+		if s == nil {
 			continue
 		}
 		for m := range modes {

@@ -34,6 +34,9 @@ func With[T any](ctx context.Context, lock Locker, wait, lease time.Duration,
 	fn func(context.Context) (T, error),
 ) (result T, err error) {
 	hold, err := lock.TryLock(ctx, wait, lease)
+	if err == nil && hold == nil {
+		err = errNilHold // of a Locker that keeps no promise
+	}
 	if err != nil {
 		return result, notRunError{err}
 	}

@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"errors"
 	"slices"
 	"weak"
 
@@ -15,6 +16,8 @@ import (
 // it has the Hold as well, so that a lock that is held for a moment costs nothing. From then on
 // each renewal asks whether the garbage collector has found it unreachable.
 
+var errDropped = errors.New("its hold was dropped without Unlock")
+
 // reachable is how callers can reach a level.
 type reachable struct {
 	hold     weak.Pointer[Hold]
@@ -24,7 +27,7 @@ type reachable struct {
 // watch makes what the client knows of a hold weak.
 func watch(h *Hold) *reachable {
 	r := &reachable{hold: weak.Make(h)}
-	for c := owner.Of(h.parent); c != nil && c.Token == h.level.owner; c = c.Outer {
+	for c := h.carrier; c != nil && c.Token == h.level.owner; c = c.Outer {
 		r.carriers = append(r.carriers, weak.Make(c))
 	}
 	return r
@@ -45,7 +48,7 @@ func (l *level) dropped() bool {
 		return false
 	}
 	// A context without a hold is nobody's. Its parent may last, and keep the carriers alive.
-	l.cancelContext(ErrReleased)
+	l.cancelContext(&LostError{Lock: l.acquisition.Name(), Reason: errDropped})
 	return !slices.ContainsFunc(r.carriers,
 		func(c weak.Pointer[owner.Carrier]) bool { return c.Value() != nil })
 }
@@ -78,7 +81,9 @@ func (a *acquisition) stopRenewal(l *level) bool {
 		return false
 	}
 	l.renew = false
-	a.renewForLevels()
+	if a.renewForLevels(); !a.renews() {
+		a.unrenewed = errDropped
+	}
 	return true
 }
 

@@ -15,8 +15,9 @@ import (
 // Errors that callers decide by. Test for them with [errors.Is]: returned errors say more.
 var (
 	// ErrNotAcquired reports that another owner held the lock, or came first, until the wait was
-	// over; or, as [ErrUpgrade], that waiting is no use. The error is a *[HeldError], ErrUpgrade or
-	// a *redlock.QuorumError, and also matches the error of a context that ended the wait.
+	// over; or, as [ErrUpgrade] and [ErrDeadlock], that waiting is no use. The error is one of
+	// these, a *[HeldError] or a *redlock.QuorumError, and also matches the error of a context that
+	// ended the wait.
 	ErrNotAcquired = errors.New("lock not acquired")
 
 	// ErrNotHeld reports that this Hold was released before, or that the owner holds nothing.
@@ -94,7 +95,8 @@ type HeldError struct {
 	// SameProcess reports that Owner is of this process, and SameClient that it is of the client
 	// that was asked. Then the holder may be the caller itself, in an outer section.
 	SameProcess, SameClient bool
-	// HolderKind is the kind of lock that Owner holds, such as "fair"; "" for another process.
+	// HolderKind is the kind of lock that Owner holds, such as "fair"; "" for another process, and
+	// after an attempt without wait unless Options.Debug is set: to find it takes time.
 	HolderKind string
 	// AcquiredAt is the file and line where Owner acquired it; "" without Options.Debug.
 	AcquiredAt string
@@ -170,11 +172,15 @@ func (e *HeldError) advice() string {
 	return "; if by your caller, pass its hold.Context() down"
 }
 
-// newHeldError returns the error of a call that asked for l, which another owner holds.
-func newHeldError(l *Lock, h lua.Holder) *HeldError {
+// newHeldError returns the error of a call that asked for l, which another owner holds. With find it
+// finds out what that owner holds, if it is of this process.
+func newHeldError(l *Lock, h lua.Holder, find bool) *HeldError {
 	e := &HeldError{Lock: l.name, Owner: h.Owner, TTL: h.TTL, Next: h.Next}
 	if c := clientOf(h.Owner); c != nil {
 		e.SameProcess, e.SameClient = true, c == l.client
+		if !find {
+			return e
+		}
 		if a := c.acquisition(h.Owner); a != nil {
 			e.HolderKind, e.AcquiredAt = a.lock.kindName(), a.site().String()
 			if a.lock.family != l.family {

@@ -13,7 +13,7 @@ import (
 // impossible name: the empty one and, on a cluster, one whose keys would be in different slots.
 func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(name)) }
 
-func init() { detachable["reentrant"] = (*Client).lockOf }
+func init() { register("reentrant", (*Client).lockOf) }
 
 // lockOf returns the reentrant lock with a name in Redis.
 func (c *Client) lockOf(name string) *Lock {

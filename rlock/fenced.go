@@ -10,7 +10,7 @@ import "holdfast/lua"
 // used once costs about a hundred bytes forever. Fence a bounded number of names.
 func (c *Client) NewFencedLock(name string) *Lock { return c.fencedOf(c.options.mapped(name)) }
 
-func init() { detachable["fenced"] = (*Client).fencedOf }
+func init() { register("fenced", (*Client).fencedOf) }
 
 // fencedOf returns the fenced lock with a name in Redis.
 func (c *Client) fencedOf(name string) *Lock {

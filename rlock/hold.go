@@ -18,8 +18,9 @@ import (
 // that is logged when the garbage collector notices, and it is not renewed from then on. A hold
 // whose Done was called is not dropped: its lock is meant to be held until the process ends.
 type Hold struct {
-	level  *level
-	parent context.Context // the caller's
+	level   *level
+	parent  context.Context // the caller's
+	carrier *owner.Carrier  // in parent; nil if there is none
 
 	mu  sync.Mutex
 	ctx context.Context // made on demand; guarded by mu
@@ -50,12 +51,20 @@ type Acquisition interface {
 // ErrReleased. Only the first call has an effect. ctx is the caller's; the hold takes its owner
 // from it if there is one.
 func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason error)) {
-	token, named := owner.From(ctx)
-	if !named {
-		token = owner.New()
+	both := &struct {
+		level level
+		inner Hold
+	}{}
+	l, inner, carrier := &both.level, &both.inner, owner.Of(ctx)
+	inner.level, inner.parent = l, context.Background()
+	l.acquisition, l.inner = of, inner
+	if carrier != nil {
+		l.owner = carrier.Token
 	}
-	l := &level{acquisition: of, owner: token}
-	h = &Hold{level: l, parent: ctx}
+	if l.owner == 0 {
+		l.owner = owner.New()
+	}
+	h = &Hold{level: l, parent: ctx, carrier: carrier}
 	l.hold = h
 	return h, l.end
 }
@@ -132,7 +141,7 @@ func (h *Hold) newContext() context.Context {
 	inner, cancel := context.WithCancelCause(h.parent)
 	l.cancelAtEnd(cancel)
 	return owner.Carry(inner,
-		&owner.Carrier{Token: l.owner, Outer: owner.Of(h.parent), Hold: h})
+		&owner.Carrier{Token: l.owner, Outer: h.carrier, Hold: h})
 }
 
 // Done returns a channel that is closed when the hold has ended; Err then returns the reason.

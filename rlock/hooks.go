@@ -10,12 +10,19 @@ import (
 func init() {
 	hooks.Set(hooks.Hooks[*Lock, *Hold]{
 		OnEnd: func(h *Hold, f func(error)) { h.level.onEnd(f) },
-		Inner: (*Hold).inner,
+		Inner: func(h *Hold) *Hold { return h.level.inner },
 		TakeOver: func(part *Hold) *Hold {
-			part.level.mu.Lock()
-			defer part.level.mu.Unlock()
-			part.level.hold = nil
-			return part.inner()
+			l := part.level
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.hold, l.reachable = nil, nil
+			if _, ours := l.acquisition.(*acquisition); ours {
+				return &Hold{level: l, parent: context.Background()}
+			}
+			if _, finds := l.acquisition.(hooks.ByLevel); finds {
+				return l.inner
+			}
+			return part // its acquisition may know it by its address
 		},
 		PartOf:  func(part, whole *Hold) { part.level.whole.Store(whole.level) },
 		Dropped: func(h *Hold) bool { return h.level.dropped() },
@@ -61,6 +68,3 @@ func (c *Client) heldLocks() (all []hooks.HeldLock) {
 	}
 	return all
 }
-
-// inner returns another hold of the same level.
-func (h *Hold) inner() *Hold { return &Hold{level: h.level, parent: context.Background()} }

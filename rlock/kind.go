@@ -65,6 +65,17 @@ func (l *Lock) held(owner string) lua.Held {
 	return lua.Held{Lock: l.name, Owner: owner, Read: l.mode == sharedMode}
 }
 
+// families has the families of all kinds, for lookups of sessions. Constructors register them.
+var families []string
+
+// register adds a family of locks. With a constructor they can be detached.
+func register(family string, of func(*Client, string) *Lock) {
+	families = append(families, family)
+	if of != nil {
+		detachable[family] = of
+	}
+}
+
 // mode tells how a lock is held: by one owner, or by any number of them.
 type mode int
 

@@ -1,5 +1,7 @@
 package rlock
 
+import "time"
+
 // Leave gives the hold up without releasing its lock, which becomes free when the lease ends. It is
 // for leases that are meant to run out: a lock with a lease of a minute that is left lets its
 // section run once a minute. The hold ends with [ErrReleased], nothing is sent, and nothing is
@@ -27,13 +29,24 @@ type leaver interface {
 
 // Leave implements [Hold.Leave].
 func (a *acquisition) Leave(h *Hold) {
-	if a.remove(h.level) > 0 {
-		return
+	if a.remove(h.level) == 0 {
+		a.endLeft()
 	}
-	a.client.watchdog.Remove(&a.lease)
+}
+
+// endLeft ends an acquisition whose last level was left.
+func (a *acquisition) endLeft() {
+	c := a.client
+	if a.registered {
+		// A late grant message is not to be taken for a lock that nobody holds.
+		c.releasing.Store(a.owner, nil)
+		lasts := max(time.Until(a.lease.Deadline()), registrationKept)
+		time.AfterFunc(lasts, func() { c.releasing.Delete(a.owner) })
+	}
+	c.watchdog.Remove(&a.lease)
 	removeFrom(a.session, a)
 	if !a.end(leave, ErrReleased) {
-		a.client.losses.Remove(a.key(), a) // lost before
+		c.losses.Remove(a.key(), a) // lost before
 	}
 	a.endUntrusted()
 }

@@ -109,6 +109,9 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	return hold, err
 }
 
+// shortestLease is the shortest lease that leaves time to use it.
+const shortestLease = 3 * time.Millisecond
+
 // wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too
 // short to be used. For [Watchdog] it returns the watchdog's lease.
 func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {

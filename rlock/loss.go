@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"errors"
-	"fmt"
 
 	"holdfast/watchdog"
 )
@@ -46,9 +45,8 @@ func (a *acquisition) expiry() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.age == spent:
-		return expired{fmt.Sprintf("it was held for Options.MaxHold, %v, and not renewed beyond that",
-			a.client.options.MaxHold)}
+	case a.unrenewed != nil:
+		return expired{a.unrenewed.Error()}
 	case a.renews():
 		return expired{"no renewal succeeded before its lease ended"}
 	}

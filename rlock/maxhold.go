@@ -1,6 +1,9 @@
 package rlock
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // age says how much of Options.MaxHold an acquisition has used. It only grows.
 type age uint8
@@ -24,6 +27,7 @@ func (a *acquisition) mayRenew() bool {
 	switch {
 	case held+a.client.options.WatchdogLease > most:
 		a.age = spent
+		a.unrenewed = fmt.Errorf("it was held for Options.MaxHold, %v, and not renewed beyond that", most)
 	case held >= most/2:
 		a.age = halfway
 	}

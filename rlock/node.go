@@ -34,7 +34,7 @@ func (n node) Closing() <-chan struct{}      { return n.client.closing }
 func (n node) Permanent(err error) bool      { return n.client.transport.Permanent(err) }
 func (n node) Warn(text string, more ...any) { n.client.warn(text, more...) }
 
-func (n node) Held(by lua.Holder) error { return newHeldError(n.Lock, by) }
+func (n node) Held(by lua.Holder) error { return newHeldError(n.Lock, by, n.client.options.Debug) }
 
 func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error) {
 	if err := n.client.transport.Ready(context.Background()); err != nil {

@@ -17,7 +17,7 @@ func (c *Client) NewNonReentrantLock(name string) *Lock {
 	return c.nonReentrantOf(c.options.mapped(name))
 }
 
-func init() { detachable["non-reentrant"] = (*Client).nonReentrantOf }
+func init() { register("non-reentrant", (*Client).nonReentrantOf) }
 
 // nonReentrantOf returns the non-reentrant lock with a name in Redis.
 func (c *Client) nonReentrantOf(name string) *Lock {

@@ -16,15 +16,17 @@ import (
 // Goroutines that share an owner do not exclude each other: both get in. Give each request and each
 // goroutine its own owner, or none: then each acquisition gets a new one, nested calls do not
 // re-enter, and exclusion always holds. See [Detached].
-func WithOwner(ctx context.Context) context.Context { return owner.With(ctx, owner.New()) }
+func WithOwner(ctx context.Context) context.Context { return owner.WithRoot(ctx, owner.New()) }
 
-// EnsureOwner returns ctx if it carries an owner, and else what [WithOwner] returns. It is for code
-// that may run inside a section of its caller, such as a middleware.
+// EnsureOwner returns ctx if it carries an owner, and else one with a new owner. It is for code that
+// may run inside a section of its caller, such as a middleware. Unlike with [WithOwner], what is
+// acquired with the context itself does not count when a circle is looked for (see [ErrDeadlock]):
+// the context of a request often goes to several goroutines.
 func EnsureOwner(ctx context.Context) context.Context {
 	if HasOwner(ctx) {
 		return ctx
 	}
-	return WithOwner(ctx)
+	return owner.With(ctx, owner.New())
 }
 
 // HasOwner reports whether ctx carries an owner: that of a hold's context or of [WithOwner].

@@ -21,15 +21,17 @@ func clientOf(owner string) *Client {
 	return found
 }
 
-// acquisition returns the acquisition with a name in Redis; nil if it is not of this client.
-func (c *Client) acquisition(owner string) *acquisition {
-	l := c.watchdog.Find(func(l *watchdog.Lease) bool {
-		return l.Value.(*acquisition).owner == owner
+// acquisition returns the acquisition with a name in Redis, of a writer that reads its write lock;
+// nil if it is not of this client. It looks at everything that the client holds.
+func (c *Client) acquisition(owner string) (found *acquisition) {
+	c.watchdog.Find(func(l *watchdog.Lease) bool {
+		a := l.Value.(*acquisition)
+		if a.owner == owner {
+			found = a
+		}
+		return found != nil && found.lock.mode == exclusiveMode
 	})
-	if l == nil {
-		return nil
-	}
-	return l.Value.(*acquisition)
+	return found
 }
 
 // site returns where the outermost level was acquired.

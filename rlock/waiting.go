@@ -40,7 +40,7 @@ func (at *attempt) wait() (*Hold, error) {
 	if slot != nil {
 		slot.EndTry()
 	}
-	if err := at.block(); err != nil {
+	if err := at.block(w.Queue()); err != nil {
 		return at.leave(w, nil, err)
 	}
 	defer at.unblock()

@@ -22,7 +22,8 @@ type Hooks[Lock, Hold any] struct {
 	// Inner returns another hold of the same level, which does not keep the caller's hold alive: the
 	// maker of a hold keeps this one, so that it is noticed if the caller drops the other.
 	Inner func(h Hold) Hold
-	// TakeOver returns the inner hold of a part, whose hold the caller of TakeOver does not keep.
+	// TakeOver returns the hold of a part for its new owner, a MultiLock. It is another one if the
+	// acquisition knows the holds of a level to be the same, so that it keeps nothing alive.
 	TakeOver func(part Hold) Hold
 	// PartOf makes a part count as dropped when the whole is.
 	PartOf func(part, whole Hold)
@@ -41,6 +42,9 @@ type Hooks[Lock, Hold any] struct {
 	// Node returns a plain lock as part of a lock over several servers; an error for other kinds.
 	Node func(Lock) (Node, error)
 }
+
+// ByLevel is an acquisition that tells its levels apart by Same, not by the address of a hold.
+type ByLevel interface{ ByLevel() }
 
 // ErrInvalid is ErrInvalid of package rlock.
 var ErrInvalid = errors.New("invalid argument")

@@ -18,12 +18,13 @@ func New() Token { return Token(tokens.Add(1)) }
 // once a context carries it.
 type Carrier struct {
 	Token Token
-	// Root counts the locks that were acquired with this carrier directly. It tells carriers apart
-	// without keeping them alive. nil for that of a hold's context.
+	// Root counts the locks that were acquired with this carrier directly, all of which a caller
+	// with it holds. It tells carriers apart without keeping them alive. nil if several goroutines
+	// may acquire locks with it, as with the context of a hold.
 	Root *atomic.Int32
 	// Outer is the carrier in the context that this one was derived from; nil if there is none.
 	Outer *Carrier
-	// Hold is the hold whose context carries it; nil if it is a root.
+	// Hold is the hold whose context carries it; nil if that is not of a hold.
 	Hold any
 }
 
@@ -44,9 +45,14 @@ func Of(ctx context.Context) *Carrier {
 func With(ctx context.Context, t Token) context.Context {
 	c := &Carrier{Token: t}
 	if t != 0 {
-		c.Root, c.Outer = new(atomic.Int32), Of(ctx)
+		c.Outer = Of(ctx)
 	}
 	return Carry(ctx, c)
+}
+
+// WithRoot is like [With], for a context that one goroutine at a time uses.
+func WithRoot(ctx context.Context, t Token) context.Context {
+	return Carry(ctx, &Carrier{Token: t, Root: new(atomic.Int32), Outer: Of(ctx)})
 }
 
 // Within returns a context whose owner is that of ctx, and whose carrier counts what is acquired
