@@ -138,3 +138,48 @@ func TestLocksOfUnknownServersAreRefusedAlsoIfTheyAreNested(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrInvalid)
 	}
 }
+
+// keyed is a Locker that finds its levels by the address of their holds.
+type keyed struct {
+	mu   sync.Mutex
+	ends map[*rlock.Hold]func(error) // guarded by mu
+}
+
+func (k *keyed) Name() string   { return "keyed" }
+func (k *keyed) Server() string { return "a third" }
+func (k *keyed) Lock(ctx context.Context, _ time.Duration) (*rlock.Hold, error) {
+	h, end := rlock.NewHold(ctx, k)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ends[h] = end
+	return h, nil
+}
+
+func (k *keyed) TryLock(ctx context.Context, _, lease time.Duration) (*rlock.Hold, error) {
+	return k.Lock(ctx, lease)
+}
+
+func (k *keyed) Unlock(context.Context) error                { return rlock.ErrNotHeld }
+func (k *keyed) Owner() string                               { return "me" }
+func (k *keyed) Token() int64                                { return 0 }
+func (k *keyed) Deadline() time.Time                         { return time.Now().Add(time.Hour) }
+func (k *keyed) Extend(context.Context, time.Duration) error { return nil }
+func (k *keyed) Release(h *rlock.Hold) error {
+	k.mu.Lock()
+	end := k.ends[h]
+	delete(k.ends, h)
+	k.mu.Unlock()
+	if end == nil {
+		return rlock.ErrNotHeld
+	}
+	end(rlock.ErrReleased)
+	return nil
+}
+
+func TestForeignLockerReleasesTheHoldThatItMade(t *testing.T) {
+	t.Parallel()
+	k := &keyed{ends: make(map[*rlock.Hold]func(error))}
+	p := startPair(t, rlock.Options{})
+	unlock(t, take(t, multilock.New(k, p.client.NewLock("a")), longLease))
+	require.Empty(t, k.ends)
+}

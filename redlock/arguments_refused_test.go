@@ -138,3 +138,14 @@ func TestNamesAreThoseOfTheNodes(t *testing.T) {
 	unlock(t, hold)
 	waitUntilFree(t, servers...)
 }
+
+func TestNameIsTheSameHoweverTheLockIsMade(t *testing.T) {
+	t.Parallel()
+	_, clients := startFive(t, rlock.Options{NameMapper: rlock.Prefix("app:")})
+	var locks []*rlock.Lock
+	for _, c := range clients {
+		locks = append(locks, c.NewLock("x"))
+	}
+	require.Equal(t, "app:x", redlock.New(locks...).Name())
+	require.Equal(t, "app:x", redlock.NewOn("x", atOnce, clients...).Name())
+}

@@ -126,13 +126,17 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 		return lua.Attach(ctx, c.redis, at.lock.name, from, r.owner, r.lease)
 	}
 	cu := at.cleanup(r, 0)
+	undo := func(late bool) {
+		left := cu
+		left.retry = late
+		c.cleaner.add(left)
+	}
 	cleanUp := func(held bool, err error) {
 		if state := transport.StateOf(err); held || state > transport.Refused {
-			cu.retry = cu.retry || state == transport.Abandoned
-			c.cleaner.add(cu)
+			undo(state == transport.Abandoned)
 		}
 	}
-	unknown := false // an earlier try may have been executed
+	unknown, abandoned := false, false // earlier tries
 	for {
 		sent := time.Now()
 		held, state, err := transport.Do(c.calls, &at.budget, command, cleanUp)
@@ -140,25 +144,24 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 		case err == nil && !held:
 			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrGone}
 		case err == nil && late:
-			cleanUp(true, nil)
+			undo(abandoned)
 			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrExpired}
 		case err == nil:
 			return at.finish(at.begin(sent, r.lease, fence))
 		}
 		at.failure = err
-		unknown = unknown || state > transport.Refused
-		cu.retry = cu.retry || state == transport.Abandoned
-		if state == transport.Detached {
-			return nil, at.ended()
+		left := state == transport.Detached // the worker cleans up after itself
+		unknown = unknown || state > transport.Refused && !left
+		abandoned = abandoned || state == transport.Abandoned
+		if !left && !c.transport.Permanent(err) && at.budget.Sleep(at.delay.Next(), nil, nil) {
+			continue
 		}
-		if c.transport.Permanent(err) || !at.budget.Sleep(at.delay.Next(), nil, nil) {
-			if unknown {
-				cleanUp(true, nil)
-				if lua.ClassOf(err) != lua.ClassUnknown {
-					at.failure = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-				}
+		if unknown {
+			undo(abandoned || left)
+			if lua.ClassOf(err) != lua.ClassUnknown {
+				at.failure = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 			}
-			return nil, at.ended()
 		}
+		return nil, at.ended()
 	}
 }

@@ -1,6 +1,9 @@
 package rlock_test
 
 import (
+	"context"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -144,4 +147,98 @@ func TestAttachWithoutAReplyIsUndone(t *testing.T) {
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	p.Pass()
 	waitUntilFree(t, s, "order")
+}
+
+// The reply that says so is lost, and the server refuses from then on.
+func TestAttachThatMayHaveBeenExecutedIsUndoneWhenItIsRefused(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, p := proxied(t, s, rlock.Options{})
+	there := newClient(t, s, rlock.Options{})
+	text, err := take(t, there.NewLock("order"), longLease).Detach()
+	require.NoError(t, err)
+	attach := loaded(t, s, "attach.lua")
+	cut := p.CutReply(attach, 1)
+	go func() {
+		cut.Wait(t, 1)
+		p.Reply(attach, 1000, "-NOPERM not any more\r\n")
+	}()
+	_, err = c.Attach(t.Context(), text, longLease)
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	requireRefusal(t, err, "NOPERM")
+	waitUntilFree(t, s, "order")
+}
+
+func TestAttachWhileTheClientClosesLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	there := newClient(t, s, rlock.Options{})
+	for i := range 100 {
+		c := newClient(t, s, rlock.Options{})
+		unlock(t, take(t, c.NewLock("warm"), longLease))
+		name := "order " + strconv.Itoa(i)
+		text, err := take(t, there.NewLock(name), longLease).Detach()
+		require.NoError(t, err)
+		attached := inBackground(func() (*rlock.Hold, error) {
+			return c.Attach(context.Background(), text, longLease)
+		})
+		closeClient(t, c)
+		if result(t, attached).Err != nil && exists(s, name) {
+			_, err := there.Attach(t.Context(), text, longLease)
+			require.NoError(t, err, "it is held by a client that is closed")
+		}
+	}
+}
+
+func TestDetachBesideANestedLockHasOneHolder(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	for i := range 1000 {
+		ctx, lock := rlock.WithOwner(t.Context()), c.NewLock("order "+strconv.Itoa(i))
+		outer := takeWith(ctx, t, lock, longLease)
+		nested := inBackground(func() (*rlock.Hold, error) {
+			return lock.TryLock(ctx, rlock.NoWait, longLease)
+		})
+		if i%2 == 0 {
+			runtime.Gosched()
+		}
+		text, _ := outer.Detach()
+		if inner := result(t, nested).Hold; inner != nil {
+			require.False(t, text != "" && inner.Owner() == outer.Owner(), "it is detached and held")
+			_ = inner.Unlock(t.Context())
+		}
+		_ = outer.Unlock(t.Context())
+	}
+}
+
+func TestAttachWithAShorterLeaseShortensIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	text, err := take(t, c.NewLock("order"), time.Hour).Detach()
+	require.NoError(t, err)
+	_, err = c.Attach(t.Context(), text, time.Minute)
+	require.NoError(t, err)
+	require.LessOrEqual(t, s.DoInt(t, "PTTL", "order"), time.Minute.Milliseconds())
+}
+
+// A release elsewhere granted the lock, but its caller had acquired it by asking before the message.
+func TestLateGrantOfALockThatWasLeftDoesNotFreeIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	left, detached := take(t, c.NewLock("left"), longLease), take(t, c.NewLock("detached"), longLease)
+	rlock.Register(left)
+	rlock.Register(detached)
+	left.Leave()
+	text, err := detached.Detach()
+	require.NoError(t, err)
+	rlock.GrantLate(c, left)
+	rlock.GrantLate(c, detached)
+	unlock(t, take(t, c.NewLock("warm"), longLease))
+	closeClient(t, c) // ends all cleanups
+	require.True(t, exists(s, "left"))
+	_, err = newClient(t, s, rlock.Options{}).Attach(t.Context(), text, longLease)
+	require.NoError(t, err)
 }

@@ -3,7 +3,9 @@ package rlock_test
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -128,4 +130,80 @@ func TestReadersDoNotBlockEachOther(t *testing.T) {
 	unlock(t, takeWith(second.Context(), t, a, longLease))
 	unlock(t, first)
 	unlock(t, second)
+}
+
+// One of them gives up and backs off, so that the other need not.
+func TestWaitThatEndsByItselfIsNoPartOfACircle(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, redistest.Start(t), rlock.Options{})
+	x, y := take(t, c.NewLock("x"), longLease), take(t, c.NewLock("y"), longLease)
+	short := inBackground(func() (*rlock.Hold, error) {
+		return c.NewLock("y").TryLock(x.Context(), time.Minute, longLease)
+	})
+	eventually(t, func() bool { return rlock.BlockedCalls(c) == 1 }, "does not wait")
+	long := lockInBackground(y.Context(), c.NewLock("x"), longLease)
+	eventually(t, func() bool { return rlock.BlockedCalls(c) == 2 }, "does not wait")
+	unlock(t, x)
+	unlock(t, acquired(t, long))
+	unlock(t, y)
+	unlock(t, acquired(t, short))
+}
+
+// A middleware's context goes to several goroutines: what one holds the other does not wait with.
+func TestWhatIsAcquiredWithEnsureOwnerIsNoPartOfACircle(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, redistest.Start(t), rlock.Options{})
+	request := rlock.EnsureOwner(t.Context())
+	y := takeWith(request, t, c.NewLock("y"), longLease) // of one goroutine of the request
+	z := take(t, c.NewLock("z"), longLease)
+	other := lockInBackground(request, c.NewLock("z"), longLease)
+	waiting := lockInBackground(z.Context(), c.NewLock("y"), longLease)
+	eventually(t, func() bool { return rlock.BlockedCalls(c) == 1 }, "does not wait")
+	unlock(t, y)
+	unlock(t, acquired(t, waiting))
+	unlock(t, z)
+	unlock(t, acquired(t, other))
+}
+
+func TestLocksOfOneNameInTwoDatabasesAreTwo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	first := newClient(t, s, rlock.Options{})
+	second := newClient(t, s, rlock.Options{}, func(o *rueidis.ClientOption) { o.SelectDB = 1 })
+	hold, other := take(t, first.NewLock("x"), longLease), take(t, second.NewLock("x"), longLease)
+	waiting := lockInBackground(rlock.WithOwner(hold.Context()), second.NewLock("x"), longLease)
+	eventually(t, func() bool { return rlock.BlockedCalls(second) == 1 }, "does not wait")
+	unlock(t, other)
+	unlock(t, acquired(t, waiting))
+	unlock(t, hold)
+}
+
+func TestLostHoldIsNoPartOfACircle(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, redistest.Start(t), rlock.Options{})
+	outer := take(t, c.NewLock("outer"), longLease)
+	lost := takeWith(outer.Context(), t, c.NewLock("x"), longLease)
+	ctx := context.WithoutCancel(lost.Context())
+	_, err := c.NewLock("x").ForceUnlock(t.Context())
+	require.NoError(t, err)
+	third, y := take(t, c.NewLock("x"), longLease), take(t, c.NewLock("y"), longLease)
+	waiting := lockInBackground(y.Context(), c.NewLock("x"), longLease)
+	eventually(t, func() bool { return rlock.BlockedCalls(c) == 1 }, "does not wait")
+	other := lockInBackground(ctx, c.NewLock("y"), longLease)
+	eventually(t, func() bool { return rlock.BlockedCalls(c) == 2 }, "does not wait")
+	unlock(t, third)
+	unlock(t, acquired(t, waiting))
+	unlock(t, y)
+	unlock(t, acquired(t, other))
+	unlock(t, outer)
+}
+
+func TestCallerThatWaitsForItselfThroughAnotherClientGetsErrDeadlock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	first, second := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	hold := take(t, first.NewLock("x"), longLease)
+	_, err := second.NewLock("x").Lock(hold.Context(), longLease)
+	require.ErrorIs(t, err, rlock.ErrDeadlock)
+	unlock(t, hold)
 }

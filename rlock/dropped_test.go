@@ -137,3 +137,26 @@ func TestDroppedLevelDoesNotEndTheRenewalOfOthers(t *testing.T) {
 		require.Len(t, log.With(wasDropped), 1)
 	})
 }
+
+// lookups counts how often a context is asked for values. It is not safe for concurrent use.
+type lookups struct {
+	context.Context
+	n int
+}
+
+func (l *lookups) Value(key any) any {
+	l.n++
+	return l.Context.Value(key)
+}
+
+func TestWatchdogDoesNotUseTheCallersContext(t *testing.T) {
+	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, _ kind) {
+		ctx := &lookups{Context: t.Context()}
+		hold, err := b.lock.Lock(ctx, rlock.Watchdog)
+		require.NoError(t, err)
+		before := ctx.n
+		time.Sleep(25 * time.Second)
+		require.Equal(t, before, ctx.n)
+		unlock(t, hold)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"holdfast/internal/transport"
+	"holdfast/lua"
 )
 
 // Waiting returns how many callers of this client wait for the lock.
@@ -72,4 +73,14 @@ func BlockedCalls(c *Client) (n int) {
 		}
 	}
 	return n
+}
+
+// Register makes a hold look as if it was acquired by asking while its owner was registered.
+func Register(h *Hold) { h.level.acquisition.(*acquisition).registered = true }
+
+// GrantLate delivers the message that a release has granted the lock to the owner of a hold.
+func GrantLate(c *Client, h *Hold) {
+	a := h.level.acquisition.(*acquisition)
+	channel := lua.PairedChannels(lua.Channel(a.lock.name), c.id)[1]
+	c.granted(channel, a.owner+" 7 0 1 0 "+a.lock.name)
 }

@@ -1,12 +1,14 @@
 package rlock
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/hooks"
 	"holdfast/lua"
 )
 
@@ -40,4 +42,19 @@ func TestConcurrentCallsForTheInnermostLevelGetOneEach(t *testing.T) {
 	require.Same(t, inner, a.beginInnermost())
 	require.Same(t, outer, a.beginInnermost())
 	require.Nil(t, a.beginInnermost())
+}
+
+// A MultiLock takes over the holds of its parts, which may have been renewed already.
+func TestHoldThatWasTakenOverIsNotDropped(t *testing.T) {
+	hook := hooks.Get[*Lock, *Hold]()
+	h, _ := NewHold(t.Context(), nothing{})
+	require.False(t, hook.Dropped(h), "a renewal comes first")
+	taken := hook.TakeOver(h)
+	level := h.level
+	h = nil
+	for range 3 {
+		runtime.GC()
+	}
+	require.False(t, level.dropped())
+	runtime.KeepAlive(taken)
 }

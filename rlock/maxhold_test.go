@@ -44,3 +44,18 @@ func TestMaxHoldDoesNotConcernExplicitLeases(t *testing.T) {
 		unlock(t, hold)
 	})
 }
+
+func TestNestedLevelsDoNotExtendMaxHold(t *testing.T) {
+	options := rlock.Options{WatchdogLease: 30 * time.Second, MaxHold: 10 * time.Minute}
+	inBubble(t, options, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, rlock.Watchdog)
+		for hold.Err() == nil && time.Since(b.start) < time.Hour {
+			if nested, err := b.lock.Lock(hold.Context(), rlock.Watchdog); err == nil {
+				_ = nested.Unlock(t.Context())
+			}
+			time.Sleep(7 * time.Second)
+		}
+		require.LessOrEqual(t, time.Since(b.start), 10*time.Minute+7*time.Second)
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+	})
+}
