@@ -155,7 +155,7 @@ func TestThreads(t *testing.T) {
 func tryAcquire(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, error) {
 	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	if errors.Is(err, rlock.ErrNotAcquired) {
-		return nil, nil //nolint:nilnil // as in Java
+		return nil, nil
 	}
 	return hold, err
 }

@@ -16,8 +16,8 @@ import (
 //
 // Never drop a Hold. If nobody can reach it, its context or the context of [WithOwner] that it was
 // acquired with, its lock cannot be released: that is logged when the garbage collector notices,
-// and it is not renewed from then on. A hold whose Done was called is not dropped: its lock is meant
-// to be held until the process ends.
+// and it is not renewed from then on. A hold whose Done was called is not dropped: its lock is
+// meant to be held until the process ends.
 type Hold struct {
 	level  *level
 	parent context.Context // the caller's
