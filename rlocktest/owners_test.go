@@ -75,18 +75,10 @@ func TestGoroutinesThatShareAnOwnerInsideOneLockFailTheTest(t *testing.T) {
 		},
 		"parent beside its child": func(t testing.TB, lock *rlock.Lock) {
 			outer := enter(t.Context(), t, lock)
-			entered, leave, left := make(chan bool), make(chan bool), make(chan bool)
-			go func() {
-				hold := enter(outer.Context(), t, lock)
-				entered <- true
-				<-leave
-				exit(t, hold)
-				left <- true
-			}()
-			<-entered
+			var child *rlock.Hold
+			wait(func() { child = enter(outer.Context(), t, lock) })
 			exit(t, enter(outer.Context(), t, lock))
-			leave <- true
-			<-left
+			exit(t, child)
 			exit(t, outer)
 		},
 		"child that outlasts its parent": func(t testing.TB, lock *rlock.Lock) {
