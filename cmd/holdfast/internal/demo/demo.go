@@ -50,9 +50,9 @@ const (
 // the running program again as "<program> worker", which must call [Work].
 //
 // It returns [ErrFailed] if a section overlapped with one that it should not, a waiter was
-// overtaken in a queue, or a scene did not go as promised; [ErrNotJudged] if the machine stood still
-// each time; ctx's error if ctx ended it; and any other error if the demo could not be played, such
-// as when the server cannot be reached.
+// overtaken in a queue, or a scene did not go as promised; [ErrNotJudged] if the machine stood
+// still each time; ctx's error if ctx ended it; and any other error if the demo could not be
+// played, such as when the server cannot be reached.
 func Run(ctx context.Context, o Options) error {
 	for n := 1; ; n++ {
 		v, err := play(ctx, o)
