@@ -2,7 +2,9 @@ package docs_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +64,7 @@ func TestAcquisitions(t *testing.T) {
 		func() (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog) },
 		func() (*rlock.Hold, error) { return lock.TryLock(ctx, 3*time.Second, 30*time.Second) },
 		func() (*rlock.Hold, error) { return lock.TryLock(ctx, 3*time.Second, rlock.Watchdog) },
+		func() (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, 30*time.Second) },
 	} {
 		hold, err := acquire()
 		require.NoError(t, err)
@@ -148,6 +151,51 @@ func TestThreads(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+// tryAcquire is a wrapper that returns nil if the lock is busy, as many in Java do.
+func tryAcquire(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, error) {
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+	if errors.Is(err, rlock.ErrNotAcquired) {
+		return nil, nil
+	}
+	return hold, err
+}
+
+// shipUnlessBusy reports whether it was called.
+func shipUnlessBusy(ctx context.Context, lock *rlock.Lock) (shipped bool, err error) {
+	hold, err := tryAcquire(ctx, lock)
+	if err != nil {
+		return false, err
+	}
+	if hold == nil {
+		return false, nil
+	}
+	defer hold.UnlockTo(ctx, &err)
+	return true, ship(hold.Context())
+}
+
+func TestWrapperThatReturnsNil(t *testing.T) {
+	t.Parallel()
+	redis := rlocktest.New(t)
+	lock, ctx := redis.Client().NewLock("x"), t.Context()
+	shipped, err := shipUnlessBusy(ctx, lock)
+	require.NoError(t, err)
+	require.True(t, shipped)
+	redis.Busy("x")
+	shipped, err = shipUnlessBusy(ctx, lock)
+	require.NoError(t, err)
+	require.False(t, shipped)
+}
+
+// A MultiLock that is made again from its names releases what its owner holds.
+func TestMultiLockIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	client, ctx := rlocktest.New(t).Client(), rlock.WithOwner(t.Context())
+	hold, err := multilock.NewOn(client, "a", "b").Lock(ctx, rlock.Watchdog)
+	require.NoError(t, err)
+	require.NoError(t, multilock.NewOn(client, "a", "b").Unlock(ctx))
+	require.False(t, hold.Valid())
+}
+
 func TestThrottle(t *testing.T) {
 	t.Parallel()
 	redis := rlocktest.New(t)
@@ -218,9 +266,52 @@ func TestOptions(t *testing.T) {
 		WatchdogLease: 10 * time.Second,
 		NameMapper:    rlock.Prefix("app:"),
 	})
+	replicated := redis.NewClient(rlock.Options{
+		SyncReplicas: 1,
+	})
 	require.Equal(t, "app:x", client.NewLock("x").Name())
 	ctx := t.Context()
+	_, err := replicated.NewLock("x").TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+	require.ErrorIs(t, err, rlock.ErrNotReplicated)
 	require.NoError(t, client.Close(ctx))
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	option, err := rueidis.ParseURL("redis://:secret@10.0.0.1:6379/2")
+	require.NoError(t, err)
+	require.Equal(t, []string{"10.0.0.1:6379"}, option.InitAddress)
+	require.Equal(t, "secret", option.Password)
+	require.Equal(t, 2, option.SelectDB)
+	option = rueidis.ClientOption{
+		InitAddress: []string{"10.0.0.1:26379", "10.0.0.2:26379"},
+		Sentinel:    rueidis.SentinelOption{MasterSet: "mymaster"},
+	}
+	option.DialCtxFn = func(_ context.Context, address string, _ *net.Dialer, _ *tls.Config) (
+		net.Conn, error,
+	) {
+		require.Contains(t, option.InitAddress, address, "it asks the sentinels")
+		return nil, net.ErrClosed
+	}
+	redis, err := rueidis.NewClient(option)
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.Nil(t, redis)
+}
+
+func TestSettingsThatAreNotesInYAML(t *testing.T) {
+	t.Parallel()
+	config, err := redissonyaml.Load(strings.NewReader("sentinelServersConfig:\n"+
+		"  masterName: mymaster\n  sentinelAddresses: [redis://10.0.0.1:26379]\n"+
+		"  readMode: SLAVE\nnettyThreads: 32\nuseScriptCache: true\n"), redissonyaml.Options{})
+	require.NoError(t, err)
+	var keys []string
+	for _, note := range config.Notes {
+		keys = append(keys, note.Key)
+	}
+	for _, key := range []string{"readMode", "nettyThreads", "useScriptCache"} {
+		require.Contains(t, strings.Join(keys, " "), key)
+	}
+	require.Equal(t, 1, config.Locks.SyncReplicas)
 }
 
 // connect makes a client from the file of a service in Java.

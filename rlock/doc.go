@@ -64,8 +64,9 @@
 //	                         ▼    │ Leave, Detach
 //	 held, deeper ── Unlock ──▶   └──▶ left: the lease runs out, or another goes on with it
 //
-// The watchdog renews a lock for as long as anybody can release it. If nobody can reach the hold or
-// its context any more, the lock was dropped: that is logged, and it is not renewed from then on.
+// The watchdog renews a lock for as long as anybody can release it. If nobody can reach the hold,
+// its context or the context of [WithOwner] that it was acquired with, the lock was dropped: that
+// is logged, and it is not renewed from then on.
 // Options.MaxHold bounds how long one that was not dropped is renewed.
 //
 // A lock is also lost if Redis says that it was gone before its release. A hold ends with

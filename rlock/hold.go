@@ -14,9 +14,10 @@ import (
 // All methods are safe for concurrent use. A Hold must not be copied. A nil *Hold, as beside an
 // error, is no hold: its methods return [ErrNotHeld] and zero values, and its context has ended.
 //
-// Never drop a Hold. If nobody can reach it or its context any more, its lock cannot be released:
-// that is logged when the garbage collector notices, and it is not renewed from then on. A hold
-// whose Done was called is not dropped: its lock is meant to be held until the process ends.
+// Never drop a Hold. If nobody can reach it, its context or the context of [WithOwner] that it was
+// acquired with, its lock cannot be released: that is logged when the garbage collector notices,
+// and it is not renewed from then on. A hold whose Done was called is not dropped: its lock is
+// meant to be held until the process ends.
 type Hold struct {
 	level   *level
 	parent  context.Context // the caller's

@@ -44,8 +44,11 @@ func init() {
 		Node: (*Lock).node,
 	})
 	hooks.SetTest(hooks.TestHooks[*Client, *Hold]{
-		Observe: func(c *Client, f func(*Hold)) { c.observer.Store(&f) },
-		Held:    (*Client).heldLocks,
+		Observe:   func(c *Client, f func(*Hold)) { c.observer.Store(&f) },
+		Inside:    func(h, outer *Hold) bool { return h.inside(outer.level) },
+		Share:     func(a, b *Hold) bool { return a.level.isShared() && b.level.isShared() },
+		Releasing: func(h *Hold) bool { return h.level.unlocked.Load() },
+		Held:      (*Client).heldLocks,
 		Waiters: func(c *Client) int {
 			n, _ := c.queues.Waiters(func(queueName) bool { return true })
 			return n
@@ -67,4 +70,26 @@ func (c *Client) heldLocks() (all []hooks.HeldLock) {
 			Kind: a.lock.kindName(), AcquiredAt: a.site().String()})
 	}
 	return all
+}
+
+// inside reports whether h was acquired with a context that comes from that of a hold of outer, or
+// of a lock that outer is a part of.
+func (h *Hold) inside(outer *level) bool {
+	for c := h.carrier; c != nil; c = c.Outer {
+		carrier, _ := c.Hold.(*Hold)
+		if carrier == nil {
+			continue
+		}
+		for l := outer; l != nil; l = l.whole.Load() {
+			if l == carrier.level {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (l *level) isShared() bool {
+	a, ours := l.acquisition.(*acquisition)
+	return ours && a.lock.mode == sharedMode
 }

@@ -24,6 +24,12 @@ const (
 	// block each other in this test, but may elsewhere. Attempts with rlock.NoWait, which cannot,
 	// count as well. Package multilock takes several locks in the same order everywhere.
 	Orders
+	// Owners fails the test if two goroutines with one owner were inside one lock at once: an owner
+	// re-enters what it holds, so its goroutines do not exclude each other. A nested section may be
+	// entered by another goroutine if it ends before the outer one does, no other goroutine is
+	// inside beside it, and it has the outer hold's context or its goroutine was started by the
+	// outer one's. Read locks, which are shared, do not count.
+	Owners
 )
 
 // grace is for how long a test may end before what it has left counts: a program may release locks
@@ -91,6 +97,9 @@ func (r *Redis) problems() []string {
 		for _, circle := range r.holds.circles() {
 			left = append(left, "locks were taken in opposite orders: "+circle)
 		}
+	}
+	if allowed&Owners == 0 {
+		left = append(left, r.holds.sharedOwners()...)
 	}
 	return left
 }

@@ -38,7 +38,7 @@ func TestRandomCallsHaveTheSameOutcomeAsOnARealRedis(t *testing.T) {
 				Logger: slog.New(slog.DiscardHandler)}
 
 			inProcess := rlocktest.New(t)
-			inProcess.Allow(rlocktest.Holds | rlocktest.Orders)
+			inProcess.Allow(rlocktest.Holds | rlocktest.Orders | rlocktest.Owners)
 			raw, err := rueidis.NewClient(inProcess.ClientOption())
 			require.NoError(t, err)
 			t.Cleanup(raw.Close)

@@ -7,8 +7,8 @@
 //
 // What runs is the real code: its scripts, its waits, its watchdog. [Redis.Busy], [Redis.Lose],
 // [Redis.Down] and [Redis.Slow] make happen what a program must cope with. When the test ends, it
-// fails for locks that were not released, for calls that still wait, and for locks that were taken
-// in opposite orders.
+// fails for locks that were not released, for calls that still wait, for locks that were taken in
+// opposite orders, and for goroutines that share an owner and were inside one lock at once.
 //
 // # Time
 //

@@ -1,7 +1,6 @@
 package rlocktest
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -13,12 +12,14 @@ import (
 	"holdfast/rlock"
 )
 
-// holds knows the holds of the observed clients that have not ended, and the orders of their locks.
+// holds knows the holds of the observed clients that have not ended, and what was wrong with those
+// that have.
 type holds struct {
-	mu     sync.Mutex
-	live   map[*rlock.Hold]*acquired // guarded by mu
-	orders orders                    // guarded by mu
-	count  int                       // guarded by mu; how many there have been
+	mu      sync.Mutex
+	live    map[*rlock.Hold]*acquired // guarded by mu
+	orders  orders                    // guarded by mu
+	besides []beside                  // guarded by mu
+	count   int                       // guarded by mu; how many there have been
 }
 
 // acquired says where a hold was acquired.
@@ -26,8 +27,10 @@ type acquired struct {
 	hold      *rlock.Hold
 	number    int // of the holds of this test, in their order
 	goroutine string
-	site      string // file and line of the caller; "" if not known
-	lost      bool   // it has ended, but was not released
+	creator   string             // the goroutine that has started this one; "" if not known
+	site      string             // of the caller; "" if not known
+	lost      bool               // it has ended, but was not released
+	inside    map[*acquired]bool // the sections of its owner that it is inside of
 }
 
 func newHolds() *holds {
@@ -36,7 +39,8 @@ func newHolds() *holds {
 
 // began records a hold. The goroutine that has acquired it calls this.
 func (hs *holds) began(h *rlock.Hold) {
-	a := &acquired{hold: h, goroutine: goroutine(), site: callSite()}
+	a := &acquired{hold: h, site: callSite()}
+	a.goroutine, a.creator = goroutines()
 	hs.mu.Lock()
 	hs.count++
 	a.number = hs.count
@@ -53,6 +57,7 @@ func (hs *holds) began(h *rlock.Hold) {
 			hs.orders.add(step{o.hold.Name(), h.Name(), o.site, a.site})
 		}
 	}
+	hs.enter(a)
 	hs.live[h] = a
 	hs.mu.Unlock()
 	onEnd(h, func(reason error) {
@@ -60,6 +65,7 @@ func (hs *holds) began(h *rlock.Hold) {
 		defer hs.mu.Unlock()
 		delete(hs.live, h)
 		a.lost = errors.Is(reason, rlock.ErrLost)
+		hs.leave(a, reason)
 	})
 }
 
@@ -80,9 +86,11 @@ func (hs *holds) unended() []*acquired {
 	for _, a := range hs.live {
 		all = append(all, a)
 	}
-	slices.SortFunc(all, func(a, b *acquired) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, byNumber)
 	return all
 }
+
+func byNumber(a, b *acquired) int { return cmp.Compare(a.number, b.number) }
 
 // isLost reports whether a hold has ended without a release.
 func (hs *holds) isLost(a *acquired) bool {
@@ -98,16 +106,9 @@ func (hs *holds) circles() []string {
 	return hs.orders.circles()
 }
 
-// goroutine returns the number of this goroutine: "goroutine 7 [running]: ..." begins its stack.
-// It serves the report about a test, and decides nothing in a program.
-func goroutine() string {
-	var buffer [64]byte
-	text, _, _ := bytes.Cut(buffer[:runtime.Stack(buffer[:], false)], []byte(" ["))
-	return string(text)
-}
-
-// callSite returns where the program under test has called this module.
-func callSite() string {
+// callSite returns where the program under test has called this module, and where that function was
+// called: one that wraps the locks of a program has the same line for all of them.
+func callSite() (site string) {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
 	for {
@@ -115,11 +116,17 @@ func callSite() string {
 		ours := slices.ContainsFunc(packages, func(p string) bool {
 			return strings.HasPrefix(frame.Function, p)
 		})
-		if !ours && frame.File != "" {
-			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+		switch line := fmt.Sprintf("%s:%d", frame.File, frame.Line); {
+		case ours || frame.File == "":
+		case site == "":
+			site = line
+		case strings.HasPrefix(frame.Function, "testing."):
+			return site
+		default:
+			return site + ", called at " + line
 		}
 		if !more {
-			return ""
+			return site
 		}
 	}
 }

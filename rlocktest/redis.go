@@ -45,11 +45,13 @@ func New(t testing.TB) *Redis {
 	return r
 }
 
-// Client returns the client for the program under test. It has the default options.
+// Client returns the client for the program under test. It has the default options,
+// and Options.Debug.
 func (r *Redis) Client() *rlock.Client { return r.client }
 
 // NewClient returns another client, as a second process would have it, or one with other options.
-// It logs to the test unless they have a Logger. It is closed when the test ends.
+// It logs to the test unless they have a Logger, and has Options.Debug, so that its errors and
+// warnings name lines of code. It is closed when the test ends.
 func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 	r.t.Helper()
 	redis, err := rueidis.NewClient(r.server.ClientOption())
@@ -59,6 +61,7 @@ func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 	if options.Logger == nil {
 		options.Logger = r.log.logger()
 	}
+	options.Debug = true
 	client, err := rlock.New(redis, options)
 	if err != nil {
 		redis.Close()

@@ -33,7 +33,8 @@ func (demoCommand) Help() string {
 
 The demo checks mutual exclusion and order itself, without asking the locks. The exit status is 1
 if two sections overlapped that should not, the counter is off, a waiter was overtaken, or a scene
-did not go as promised.`
+did not go as promised. If it went wrong while the machine stood still, it is played again; it is 2
+if that happens three times.`
 }
 
 // Run plays the demo.

@@ -20,6 +20,9 @@ import (
 // interrupted is the exit status after a signal; shells use it for SIGINT.
 const interrupted = 130
 
+// tooBusy is the exit status if the demo says nothing about the locks.
+const tooBusy = 2
+
 type commandLine struct {
 	Demo   demoCommand   `cmd:"" help:"Watch processes contend for locks, in about ten seconds."`
 	Worker workerCommand `cmd:"" hidden:""`
@@ -45,6 +48,9 @@ func main() {
 		os.Exit(interrupted)
 	case errors.Is(err, demo.ErrFailed):
 		os.Exit(1) // the faults have been printed
+	case errors.Is(err, demo.ErrNotJudged):
+		fmt.Fprintln(os.Stderr, "holdfast:", err)
+		os.Exit(tooBusy)
 	default:
 		fmt.Fprintln(os.Stderr, "holdfast:", err)
 		os.Exit(1)

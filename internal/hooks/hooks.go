@@ -149,6 +149,12 @@ type TestHooks[Client, Hold any] struct {
 	// Observe calls f with each hold of a lock of package rlock that a caller acquires through the
 	// client, on the caller's goroutine, before the caller has it. f must not block.
 	Observe func(c Client, f func(Hold))
+	// Inside reports whether h was acquired with a context that comes from that of outer.
+	Inside func(h, outer Hold) bool
+	// Share reports whether two holds of one lock never exclude each other: two read holds.
+	Share func(a, b Hold) bool
+	// Releasing reports whether the release of a hold has begun.
+	Releasing func(h Hold) bool
 	// Held returns what the client holds at this moment.
 	Held func(c Client) []HeldLock
 	// Waiters returns how many callers wait for a lock through the client.

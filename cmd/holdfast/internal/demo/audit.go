@@ -6,7 +6,7 @@ import (
 )
 
 // section is the time that a process spent under a lock. It is derived from events alone: what the
-// locks say about themselves is no evidence.
+// locks say about themselves is no evidence that all went well.
 type section struct {
 	process string
 	lock    string
@@ -14,6 +14,7 @@ type section struct {
 	to      time.Duration // just before it was released
 	shared  bool          // others that share may be inside too
 	alone   bool          // no evidence to the contrary
+	until   time.Duration // its hold was valid, as it says; see broken
 }
 
 // sections returns the sections in a history, which is ordered by time, and marks those that were
@@ -35,6 +36,9 @@ func sections(history []event) []section {
 			return -1
 		}
 		all[i].to = e.At
+		if e.Until > 0 {
+			all[i].until = e.Until
+		}
 		delete(open, e.Process)
 		return i
 	}
@@ -43,8 +47,9 @@ func sections(history []event) []section {
 		case entered:
 			open[e.Process] = len(all)
 			all = append(all, section{
-				process: e.Process, lock: e.Lock, from: e.At, to: never, shared: e.Shared,
-				alone: e.Found == "" || gone[e.Found],
+				process: e.Process, lock: e.Lock, from: e.At, to: never, until: never,
+				shared: e.Shared,
+				alone:  e.Found == "" || gone[e.Found],
 			})
 		case leaving:
 			if i := end(e); i >= 0 && e.Found != "" && e.Found != e.Process {

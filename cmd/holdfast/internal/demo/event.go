@@ -42,6 +42,10 @@ type event struct {
 	// Sum is the sum of the accounts that a transfer found, when the process leaves.
 	Sum   int64  `json:"sum,omitempty"`
 	Error string `json:"error,omitempty"`
+	// Until is the deadline of its hold, when the process leaves.
+	Until time.Duration `json:"until,omitempty"`
+	// Stall is for how long the process has stood still so far, at most.
+	Stall time.Duration `json:"stall,omitempty"`
 }
 
 // clock counts the time since the demo started, the same in all its processes. They share only one
@@ -58,4 +62,6 @@ func clockSince(start time.Time) clock {
 	return clock{origin: now.Add(-now.Round(0).Sub(start.Round(0)))}
 }
 
-func (c clock) now() time.Duration { return time.Since(c.origin) }
+func (c clock) now() time.Duration { return c.at(time.Now()) }
+
+func (c clock) at(t time.Time) time.Duration { return t.Sub(c.origin) }

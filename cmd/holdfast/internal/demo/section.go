@@ -18,7 +18,7 @@ import (
 func (w *worker) section(ctx context.Context, n int) error {
 	w.emit(event{Kind: waiting})
 	stop := w.reportQueued(ctx)
-	work, owner, unlock, err := w.acquire(ctx)
+	work, hold, err := w.acquire(ctx)
 	at := w.clock.now()
 	stop()
 	var held *rlock.HeldError
@@ -31,12 +31,20 @@ func (w *worker) section(ctx context.Context, n int) error {
 	}
 	var sum int64
 	found, err := w.enter(work)
-	w.emit(event{Kind: entered, At: at, Owner: owner, Found: found, Shared: w.part.Type == reading})
+	w.emit(event{Kind: entered, At: at, Owner: hold.Owner(), Found: found,
+		Shared: w.part.Type == reading})
 	if err == nil {
 		found, sum, err = w.inside(work, w.part.NestEvery > 0 && n%w.part.NestEvery == 0)
 	}
-	w.emit(event{Kind: leaving, Found: found, Sum: sum})
-	if err := errors.Join(err, unlock()); err != nil {
+	last := event{Kind: leaving, Found: found, Sum: sum}
+	if hold != nil {
+		last.Until = w.clock.at(hold.Deadline())
+	}
+	w.emit(last)
+	if hold != nil {
+		err = errors.Join(err, hold.Unlock(ctx))
+	}
+	if err != nil {
 		return err
 	}
 	w.emit(event{Kind: left})
@@ -63,18 +71,16 @@ func (w *worker) inside(ctx context.Context, nest bool) (found string, sum int64
 	return found, sum, err
 }
 
-// acquire acquires the lock, unless the part leaves it out.
-func (w *worker) acquire(
-	ctx context.Context,
-) (work context.Context, owner string, unlock func() error, err error) {
+// acquire acquires the lock, unless the part leaves it out: then there is no hold.
+func (w *worker) acquire(ctx context.Context) (work context.Context, h *rlock.Hold, err error) {
 	if w.part.Unlocked {
-		return ctx, "", func() error { return nil }, nil
+		return ctx, nil, nil
 	}
 	hold, err := w.lock.TryLock(ctx, w.part.Wait, w.part.Lease)
 	if err != nil {
-		return nil, "", nil, err
+		return nil, nil, err
 	}
-	return hold.Context(), hold.Owner(), func() error { return hold.Unlock(ctx) }, nil
+	return hold.Context(), hold, nil
 }
 
 // commandTimeout bounds a command and its retries: rueidis would retry on a dead server for ever.

@@ -29,6 +29,7 @@ type stage struct {
 	history   []event
 	cues      []timed // to come
 	failed    bool    // a process has reported that it failed
+	stalls    stalls  // of this process, which may have the server in it
 }
 
 // timed is something to do at a time.
@@ -63,6 +64,7 @@ func (s *stage) play(ctx context.Context, program string) ([]event, error) {
 			s.begin(process)
 		}
 	}
+	s.readers.Go(func() { s.stalls.watch(ctx.Done()) })
 	ticker := time.NewTicker(frame)
 	defer ticker.Stop()
 	for s.running > 0 || len(s.merge.pending) > 0 {

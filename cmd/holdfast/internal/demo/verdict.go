@@ -22,18 +22,22 @@ type verdict struct {
 	wakeUp   time.Duration
 	takeover time.Duration // how long after SIGKILL; 0 if there was none
 	faults   []string      // besides overlaps and the counter
+	broken   int           // the overlaps that no stall excuses
+	stall    time.Duration // the longest, of any process
 }
 
 // judge judges the whole history, which is ordered by time.
 func judge(scenes []scene, history []event, counter int64) verdict {
 	all := sections(history)
-	v := verdict{sections: len(all), overlaps: overlaps(all), counter: counter}
+	v := verdict{sections: len(all), overlaps: overlaps(all), counter: counter,
+		broken: broken(all)}
 	var parts []part
 	for _, s := range scenes {
 		parts = append(parts, s.cast...)
 	}
 	b := newBoard(parts)
 	for _, e := range history {
+		v.stall = max(v.stall, e.Stall)
 		h := b.apply(e)
 		if e.Kind == entered && h.from.killed {
 			v.takeover = h.took
@@ -73,6 +77,12 @@ func judge(scenes []scene, history []event, counter int64) verdict {
 // ok reports whether everything went as promised.
 func (v verdict) ok() bool {
 	return v.overlaps == 0 && v.counter == int64(v.sections) && len(v.faults) == 0
+}
+
+// stoodStill reports whether what went wrong may be due to a machine that stood still, and says
+// nothing about the locks.
+func (v verdict) stoodStill() bool {
+	return !v.ok() && v.broken == 0 && v.stall >= stillness
 }
 
 // String returns the last line of the demo. It fits in 80 columns if everything went well.

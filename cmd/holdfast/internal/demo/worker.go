@@ -28,6 +28,8 @@ type worker struct {
 	isIn  func(context.Context) bool
 	clock clock
 	leave chan struct{} // closed by the cue to leave
+	// of this process since the clock started
+	stalls stalls
 
 	mu  sync.Mutex
 	out *json.Encoder // guarded by mu
@@ -83,6 +85,9 @@ func (w *worker) connectAndPlay(ctx context.Context, in *json.Decoder) error {
 	}
 	w.clock = clockSince(first.Start)
 	go w.listen(in)
+	stop := make(chan struct{})
+	defer close(stop)
+	go w.stalls.watch(stop)
 	for n := range w.part.Sections {
 		if n > 0 {
 			if err := w.pause(ctx, w.part.Outside); err != nil {
@@ -141,7 +146,7 @@ func (w *worker) emit(e event) {
 	if e.At == 0 && w.clock != (clock{}) {
 		e.At = w.clock.now()
 	}
-	e.Process, e.Lock = w.part.Process, w.part.Lock
+	e.Process, e.Lock, e.Stall = w.part.Process, w.part.Lock, w.stalls.longest()
 	w.mu.Lock()
 	err := w.out.Encode(e)
 	w.mu.Unlock()
