@@ -18,8 +18,8 @@ import (
 type acquisition struct {
 	call  *ast.CallExpr
 	verb  string   // Lock, TryLock or Attach
-	lock  ast.Expr // the lock; for Attach the client
-	ctx   ast.Expr
+	lock  ast.Expr // the lock; for Attach the client; nil if a wrapper acquires it
+	ctx   ast.Expr // nil if a wrapper acquires the lock, like lease
 	lease ast.Expr
 
 	node    ast.Node   // the statement with the call, as it is in the control flow
@@ -29,7 +29,7 @@ type acquisition struct {
 }
 
 // String returns the call as in "lock.TryLock".
-func (a *acquisition) String() string { return types.ExprString(a.lock) + "." + a.verb }
+func (a *acquisition) String() string { return types.ExprString(a.call.Fun) }
 
 // function is a function that acquires a lock, declared or a literal.
 type function struct {
@@ -53,6 +53,7 @@ type function struct {
 type functions struct {
 	all     []*function
 	unlocks []*ast.CallExpr
+	decls   map[*types.Func]*ast.FuncDecl
 	defs    definitions
 }
 
@@ -66,7 +67,9 @@ var acquired = &analysis.Analyzer{
 }
 
 func findAcquisitions(pass *analysis.Pass) (any, error) {
-	found := &functions{defs: findDefinitions(pass)}
+	found := &functions{defs: findDefinitions(pass), decls: declarations(pass)}
+	w := &wrappers{pass: pass, defs: found.defs, decls: found.decls}
+	w.known = make(map[*types.Func]bool)
 	flow := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	kinds := []ast.Node{(*ast.FuncDecl)(nil), (*ast.FuncLit)(nil), (*ast.CallExpr)(nil)}
@@ -87,7 +90,7 @@ func findAcquisitions(pass *analysis.Pass) (any, error) {
 			return
 		}
 		f.sig = signature(pass.TypesInfo, n)
-		f.findCalls(pass.TypesInfo)
+		f.findCalls(w)
 		if len(f.acquisitions) > 0 && f.sig != nil {
 			f.test = strings.HasSuffix(pass.Fset.Position(n.Pos()).Filename, "_test.go")
 			f.findUses(pass.TypesInfo)
@@ -113,19 +116,21 @@ func signature(info *types.Info, n ast.Node) *types.Signature {
 }
 
 // findCalls finds the acquisitions in the function itself, not in the literals inside.
-func (f *function) findCalls(info *types.Info) {
+func (f *function) findCalls(w *wrappers) {
+	info := w.pass.TypesInfo
 	ast.PreorderStack(f.body, nil, func(n ast.Node, stack []ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
 			return false
 		case *ast.CallExpr:
-			if lock, verb := lockVerb(info, n); lock != nil {
-				a := &acquisition{
-					call: n, verb: verb, lock: lock, ctx: n.Args[0], lease: n.Args[len(n.Args)-1],
-				}
-				a.bind(info, stack)
-				f.acquisitions = append(f.acquisitions, a)
+			a := &acquisition{call: n}
+			if a.lock, a.verb = lockVerb(info, n); a.lock != nil {
+				a.ctx, a.lease = n.Args[0], n.Args[len(n.Args)-1]
+			} else if !w.handsOver(n) {
+				return true
 			}
+			a.bind(info, stack)
+			f.acquisitions = append(f.acquisitions, a)
 		}
 		return true
 	})

@@ -88,10 +88,10 @@ func seeded(t *testing.T, pkg string) (marked []string) {
 	return marked
 }
 
-func TestFortyOfFortySeededMistakesAreFoundAndNothingElse(t *testing.T) {
+func TestEverySeededMistakeIsFoundAndNothingElse(t *testing.T) {
 	t.Parallel()
 	want := seeded(t, "mistakes")
-	require.Len(t, want, 40)
+	require.Len(t, want, 46)
 	for _, rule := range rules.All() {
 		n := 0
 		for _, at := range want {
@@ -99,7 +99,7 @@ func TestFortyOfFortySeededMistakesAreFoundAndNothingElse(t *testing.T) {
 				n++
 			}
 		}
-		require.Equal(t, 5, n, rule.Name)
+		require.GreaterOrEqual(t, n, 5, rule.Name)
 	}
 	require.ElementsMatch(t, want, find(t, "mistakes"))
 }

@@ -46,8 +46,12 @@ func (f *function) comesFrom(v *types.Var, r receiver) bool {
 	return value != nil && types.ExprString(value) == r.text
 }
 
-// unlocksLock reports whether n, or a literal in it, calls lock.Unlock(ctx) of a's lock.
+// unlocksLock reports whether n, or a literal in it, calls lock.Unlock(ctx) of a's lock. The lock
+// of a wrapper is not known: any call whose name says that it releases something counts.
 func (f *function) unlocksLock(info *types.Info, a *acquisition, n ast.Node) bool {
+	if a.lock == nil {
+		return len(releasesByName(info, n)) > 0
+	}
 	return slices.ContainsFunc(f.unlocks, func(call *ast.CallExpr) bool {
 		return within(n, call.Pos()) && f.sameLock(receiverOf(info, call), receiverOf(info, a.call))
 	})
@@ -58,11 +62,14 @@ func (f *function) unlocksLock(info *types.Info, a *acquisition, n ast.Node) boo
 // variables of the package count as the same everywhere. So do locks that are made anew by the
 // same call, and any that the function was given.
 func (f *function) unlockedElsewhere(
-	info *types.Info, a *acquisition, unlocks []*ast.CallExpr,
+	info *types.Info, a *acquisition, found *functions,
 ) bool {
+	if a.lock == nil {
+		return found.wrapperReleases(info, a.call, nil)
+	}
 	lock := receiverOf(info, a.call)
 	origin := f.origin(info, lock.e)
-	return slices.ContainsFunc(unlocks, func(call *ast.CallExpr) bool {
+	return slices.ContainsFunc(found.unlocks, func(call *ast.CallExpr) bool {
 		if within(f.body, call.Pos()) {
 			return false // decided by the path
 		}

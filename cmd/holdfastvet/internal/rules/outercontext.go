@@ -42,7 +42,7 @@ func runOuterContext(pass *analysis.Pass) (any, error) {
 	reported := make(map[token.Pos]bool) // where a statement is in the sections of two holds
 	for _, f := range pass.ResultOf[acquired].(*functions).all {
 		for _, a := range f.acquisitions {
-			if f.test || a.node == nil || a.hold == nil {
+			if f.test || a.node == nil || a.hold == nil || a.lock == nil {
 				continue
 			}
 			o := outer{pass: pass, given: a.ctx, owned: f.makesOwner(pass.TypesInfo, a.ctx)}

@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// SharedOwner reports goroutines that lock with the context of a hold of another goroutine.
+// SharedOwner reports goroutines that lock with the owner of another goroutine.
 var SharedOwner = &analysis.Analyzer{
 	Name: "sharedowner",
-	Doc: `report goroutines that lock with the context of a hold of another goroutine
+	Doc: `report goroutines that lock with the owner of another goroutine
 
 The context of a hold carries its owner, and an owner is never excluded by itself:
 goroutines that lock with one context all hold the lock at the same time.
@@ -26,7 +27,20 @@ goroutines that lock with one context all hold the lock at the same time.
 A goroutine is what a go statement starts, or a literal that is an argument of a method
 Go or TryGo, as of errgroup.Group and sync.WaitGroup; a go statement may also name a
 function of the package. The context is hold.Context(), the one that rlock.Do or
-rlock.With gives to its function, or made from those. The fix is rlock.Detached(ctx).`,
+rlock.With gives to its function, or made from those. The fix is rlock.Detached(ctx).
+
+The same goes for a context that rlock.WithOwner or rlock.EnsureOwner made before, if
+several goroutines acquire the same lock with it: one that a loop starts, or one that
+starts after another. Each needs an owner of its own:
+
+	ctx = rlock.WithOwner(ctx)
+	for range 3 {
+		go func() {
+			hold, err := lock.Lock(ctx, lease) // all three get it
+			...
+
+A loop that waits for the goroutine, locks of which it is not known that they are the
+same, and tests are left alone.`,
 	Requires: []*analysis.Analyzer{acquired, inspect.Analyzer},
 	Run:      runSharedOwner,
 }
@@ -35,6 +49,7 @@ func runSharedOwner(pass *analysis.Pass) (any, error) {
 	s := sharing{pass: pass, defs: pass.ResultOf[acquired].(*functions).defs}
 	s.under = make(map[*types.Var]bool)
 	s.bound = make(map[*types.Var]ast.Expr)
+	s.started = make(map[owned][]goroutine)
 	decls := declarations(pass)
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	in.Preorder([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node) {
@@ -44,25 +59,36 @@ func runSharedOwner(pass *analysis.Pass) (any, error) {
 			}
 		}
 	})
-	in.Preorder([]ast.Node{(*ast.GoStmt)(nil), (*ast.CallExpr)(nil)}, func(n ast.Node) {
+	starts := []ast.Node{(*ast.GoStmt)(nil), (*ast.CallExpr)(nil)}
+	in.WithStack(starts, func(n ast.Node, push bool, stack []ast.Node) bool {
+		if !push {
+			return true
+		}
+		g := goroutine{start: n, stack: slices.Clone(stack[:len(stack)-1])}
+		clear(s.bound)
 		switch n := n.(type) {
 		case *ast.GoStmt:
 			if literal, ok := ast.Unparen(n.Call.Fun).(*ast.FuncLit); ok {
 				s.bind(literal.Type, n.Call.Args)
-				s.check(literal.Body, nil)
+				g.body = literal.Body
+				s.check(g, nil)
 			} else if fn := callee(pass.TypesInfo, n.Call); decls[fn] != nil {
 				s.bind(decls[fn].Type, n.Call.Args)
-				s.check(decls[fn].Body, n.Call)
+				s.bindReceiver(decls[fn], n.Call)
+				g.body = decls[fn].Body
+				s.check(g, n.Call)
 			}
 		case *ast.CallExpr:
 			if x, name := method(pass.TypesInfo, n); x != nil && (name == "Go" || name == "TryGo") {
 				for _, arg := range n.Args {
 					if literal, ok := ast.Unparen(arg).(*ast.FuncLit); ok {
-						s.check(literal.Body, nil)
+						g.body = literal.Body
+						s.check(g, nil)
 					}
 				}
 			}
 		}
+		return true
 	})
 	return nil, nil
 }
@@ -73,11 +99,12 @@ type sharing struct {
 	defs  definitions
 	under map[*types.Var]bool     // contexts that rlock.Do and rlock.With give to literals
 	bound map[*types.Var]ast.Expr // parameters of functions that are started, by their arguments
+
+	started map[owned][]goroutine // goroutines that lock with an owner that was made outside
 }
 
 // bind notes which arguments the parameters get.
 func (s *sharing) bind(fn *ast.FuncType, args []ast.Expr) {
-	clear(s.bound)
 	i := 0
 	for _, field := range fn.Params.List {
 		for _, name := range field.Names {
@@ -92,33 +119,55 @@ func (s *sharing) bind(fn *ast.FuncType, args []ast.Expr) {
 	}
 }
 
+// bindReceiver notes which value a method that call calls is of.
+func (s *sharing) bindReceiver(decl *ast.FuncDecl, call *ast.CallExpr) {
+	x, _ := method(s.pass.TypesInfo, call)
+	if x == nil || decl.Recv == nil || len(decl.Recv.List[0].Names) == 0 {
+		return
+	}
+	if v, ok := s.pass.TypesInfo.Defs[decl.Recv.List[0].Names[0]].(*types.Var); ok {
+		s.bound[v] = x
+	}
+}
+
 // check reports the locks in the body of a goroutine. If started is the call that the goroutine
 // runs, that is where they are reported.
-func (s *sharing) check(body *ast.BlockStmt, started *ast.CallExpr) {
-	ast.Inspect(body, func(n ast.Node) bool {
+func (s *sharing) check(g goroutine, started *ast.CallExpr) {
+	ast.Inspect(g.body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true
 		}
 		lock, verb := lockVerb(s.pass.TypesInfo, call)
 		name := rlockFunc(s.pass.TypesInfo, call)
-		if (lock == nil || verb == "Attach") && name != "Do" && name != "With" ||
-			!s.isShared(call.Args[0], body, 0) {
+		switch {
+		case lock != nil && verb != "Attach":
+		case (name == "Do" || name == "With") && len(call.Args) == 5:
+			lock = call.Args[1]
+		default:
 			return true
 		}
-		where := call.Args[0]
-		what := types.ExprString(call.Fun)
+		where, what := call.Args[0], types.ExprString(call.Fun)
 		if started != nil {
-			where = s.bound[objectOf(s.pass.TypesInfo, call.Args[0])]
+			where, what = s.bound[objectOf(s.pass.TypesInfo, where)], types.ExprString(started.Fun)
 			if where == nil {
 				return true
 			}
-			what = types.ExprString(started.Fun)
 		}
-		message := fmt.Sprintf("%s locks in a goroutine with the context of a hold; both have one "+
-			"owner, so the lock does not exclude them from each other; write rlock.Detached(%s)",
-			what, types.ExprString(where))
-		report(s.pass, where, message, s.detach(where)...)
+		if s.isShared(call.Args[0], g.body, 0) {
+			message := fmt.Sprintf("%s locks in a goroutine with the context of a hold; both have one "+
+				"owner, so the lock does not exclude them from each other; write rlock.Detached(%s)",
+				what, types.ExprString(where))
+			report(s.pass, where, message, s.detach(where)...)
+			return true
+		}
+		owner := s.owner(call.Args[0], g.body, 0)
+		if owner == nil || inTest(s.pass, call.Pos()) || !s.several(g, owner, lock) {
+			return true
+		}
+		report(s.pass, where, fmt.Sprintf("%s locks in several goroutines with the owner that line %d "+
+			"made, so the lock does not exclude them from each other; call rlock.WithOwner in each "+
+			"goroutine", what, line(s.pass, owner.Pos())))
 		return true
 	})
 }

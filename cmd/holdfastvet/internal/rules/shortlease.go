@@ -13,10 +13,10 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// ShortLease reports leases that end during a sleep under the lock.
+// ShortLease reports leases that end during a sleep under the lock, and times without a unit.
 var ShortLease = &analysis.Analyzer{
 	Name: "shortlease",
-	Doc: `report leases that end during a sleep under the lock
+	Doc: `report leases that end during a sleep under the lock, and times without a unit
 
 A lock with an explicit lease is over when the lease is, whatever its holder does:
 
@@ -25,7 +25,14 @@ A lock with an explicit lease is over when the lease is, whatever its holder doe
 	time.Sleep(10 * time.Second) // somebody else gets the lock meanwhile
 
 Both times have to be constants. A path on which hold.Extend comes before the sleep
-is not reported, nor is anything in a test.`,
+is not reported, nor is anything in a test.
+
+A constant wait, lease or option above 0 and below a millisecond that names no unit is
+a slip, as from Java, where the unit is an argument of its own:
+
+	lock.TryLock(ctx, 3, 30) // 3 and 30 nanoseconds: 3*time.Second, 30*time.Second
+
+One with a unit, such as 500*time.Microsecond, is left alone.`,
 	Requires: []*analysis.Analyzer{acquired, inspect.Analyzer},
 	Run:      runShortLease,
 }
@@ -34,8 +41,11 @@ func runShortLease(pass *analysis.Pass) (any, error) {
 	found := pass.ResultOf[acquired].(*functions)
 	for _, f := range found.all {
 		for _, a := range f.acquisitions {
+			if f.test || a.node == nil || a.lock == nil {
+				continue
+			}
 			lease, ok := duration(pass.TypesInfo, f.origin(pass.TypesInfo, a.lease))
-			if f.test || a.node == nil || !ok || lease <= 0 {
+			if !ok || lease <= 0 {
 				continue
 			}
 			f.section(pass, a, func(n ast.Node, _ token.Pos) bool {
@@ -45,10 +55,18 @@ func runShortLease(pass *analysis.Pass) (any, error) {
 		}
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	in.Preorder([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node) {
-		call := n.(*ast.CallExpr)
+	in.Preorder([]ast.Node{(*ast.CompositeLit)(nil), (*ast.CallExpr)(nil)}, func(n ast.Node) {
+		if inTest(pass, n.Pos()) {
+			return
+		}
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			reportOptionUnits(pass, found.defs, n.(*ast.CompositeLit))
+			return
+		}
+		reportUnits(pass, found.defs, call)
 		literal := underLock(pass.TypesInfo, call)
-		if literal == nil || inTest(pass, call.Pos()) {
+		if literal == nil {
 			return
 		}
 		if lease, ok := duration(pass.TypesInfo, call.Args[3]); ok && lease > 0 {

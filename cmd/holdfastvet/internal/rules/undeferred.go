@@ -114,6 +114,9 @@ func (f *function) releases(info *types.Info, a *acquisition, n ast.Node) (*ast.
 	if !f.unlocksLock(info, a, n) {
 		return nil, false
 	}
+	if a.lock == nil {
+		return nil, true
+	}
 	var found *ast.CallExpr
 	inspectShallow(n, func(n ast.Node) {
 		if call, ok := n.(*ast.CallExpr); ok && found == nil {

@@ -25,6 +25,19 @@ Where the function has a named result for its error, the fix is
 
 	defer hold.UnlockTo(ctx, &err)
 
+UnlockTo is looked at, too: a deferred call runs after the function's result is set, so
+that only a named result takes the error of the release out of the function.
+
+	func ship(ctx context.Context) error {
+		hold, err := lock.Lock(ctx, lease)
+		...
+		defer hold.UnlockTo(ctx, &err) // err is lost: write (err error) above
+
+So is the error if := hides the named result in an inner block. In a literal its own
+results count; a variable of the function around it is accepted, unless the literal is
+in a return statement or assignment that gives it another value. A variable that another
+literal looks at, or whose address is elsewhere, is left alone.
+
 A blank identifier says that the error is not wanted: _ = hold.Unlock(ctx).`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runUnlockError,
@@ -49,15 +62,21 @@ func runUnlockError(pass *analysis.Pass) (any, error) {
 		if call == nil {
 			return true
 		}
+		if d := findDeferredTo(pass, call, n.(ast.Stmt), stack); d != nil && d.isLost() {
+			d.report()
+			return true
+		}
 		x, name := holdMethod(pass.TypesInfo, call)
 		isHold := x != nil && name == "Unlock"
 		if !isHold && lockUnlock(pass.TypesInfo, call) == nil {
 			return true
 		}
 		var fixes []analysis.SuggestedFix
-		result := ""
+		result, advice := "", "return the error, or write _ = if it is not wanted"
 		if d, ok := n.(*ast.DeferStmt); ok && isHold {
-			if result = namedError(pass, d, stack); result != "" && len(call.Args) == 1 {
+			result = namedError(pass, d, stack)
+			advice = unlockToAdvice(call, result, lastError(pass, enclosingFunction(stack)))
+			if result != "" && len(call.Args) == 1 {
 				sel := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 				fixes = append(fixes, analysis.SuggestedFix{
 					Message: "join the error to " + result,
@@ -68,44 +87,36 @@ func runUnlockError(pass *analysis.Pass) (any, error) {
 				})
 			}
 		}
-		report(pass, call, unlockErrorMessage(call, result, isHold), fixes...)
+		report(pass, call, fmt.Sprintf("the error of %s is dropped; nobody hears that the lock was "+
+			"lost during the work; %s", types.ExprString(call.Fun), advice), fixes...)
 		return true
 	})
 	return nil, nil
 }
 
-// unlockErrorMessage says what is wrong with a call. result is the named result for errors.
-func unlockErrorMessage(call *ast.CallExpr, result string, isHold bool) string {
-	instead := "return the error, or write _ = if it is not wanted"
-	if isHold && result == "" {
-		instead = "return the error, as defer hold.UnlockTo(ctx, &err) does, " +
-			"or write _ = if it is not wanted"
-	} else if isHold {
-		instead = fmt.Sprintf("write defer %s.UnlockTo(ctx, &%s)",
-			types.ExprString(ast.Unparen(call.Fun).(*ast.SelectorExpr).X), result)
+// unlockToAdvice says what to write instead of a deferred call of Unlock. result is the name of
+// the function's result for errors where that can be used, and last is that result if there is one.
+func unlockToAdvice(call *ast.CallExpr, result string, last *types.Var) string {
+	hold := types.ExprString(ast.Unparen(call.Fun).(*ast.SelectorExpr).X)
+	switch {
+	case result != "":
+		return fmt.Sprintf("write defer %s.UnlockTo(ctx, &%s)", hold, result)
+	case last == nil:
+		return "look at the error in a deferred function, or write _ = there if it is not wanted"
+	case last.Name() == "" || last.Name() == "_":
+		return fmt.Sprintf("name the result (err error) and write defer %s.UnlockTo(ctx, &err), or "+
+			"use rlock.Do", hold)
 	}
-	return fmt.Sprintf("the error of %s is dropped; nobody hears that the lock was lost during the "+
-		"work; %s", types.ExprString(call.Fun), instead)
+	return fmt.Sprintf("give the variable that hides the result %s another name and write "+
+		"defer %s.UnlockTo(ctx, &%[1]s), or use rlock.Do", last.Name(), hold)
 }
 
 // namedError returns the name of the last result of the innermost function if it is an error, has
 // a name, and is what the name means at d.
 func namedError(pass *analysis.Pass, d *ast.DeferStmt, stack []ast.Node) string {
-	for i := len(stack) - 1; i >= 0; i-- {
-		sig := signature(pass.TypesInfo, stack[i])
-		if sig == nil {
-			continue
-		}
-		results := sig.Results()
-		if results.Len() == 0 {
-			return ""
-		}
-		last := results.At(results.Len() - 1)
-		if last.Name() == "" || last.Name() == "_" || !isError(last.Type()) ||
-			lookup(pass, d, last.Name()) != last {
-			return ""
-		}
-		return last.Name()
+	last := lastError(pass, enclosingFunction(stack))
+	if last == nil || last.Name() == "_" || lookup(pass, d, last.Name()) != last {
+		return ""
 	}
-	return ""
+	return last.Name()
 }

@@ -33,8 +33,8 @@ func runUnreadToken(pass *analysis.Pass) (any, error) {
 	found := pass.ResultOf[acquired].(*functions)
 	for _, f := range found.all {
 		for _, a := range f.acquisitions {
-			if f.test || a.hold == nil || !isFenced(pass.TypesInfo, found.defs, a.lock) ||
-				f.mayReadToken(a) {
+			if f.test || a.hold == nil || a.lock == nil ||
+				!isFenced(pass.TypesInfo, found.defs, a.lock) || f.mayReadToken(a) {
 				continue
 			}
 			report(pass, a.call, fmt.Sprintf("the token of %s is never read; nothing keeps a holder "+

@@ -29,6 +29,12 @@ A hold is given back by Unlock, UnlockTo, Leave and Detach, and by lock.Unlock(c
 of the same lock. A hold that is passed to a function, returned, stored, or used
 by a literal that gives it back, is somebody else's to give back.
 
+A call that returns a hold and an error acquires a lock, too, if it is of a function of
+this package that does nothing else with the hold, or if it takes a context and its name
+says so (lock, acquire, obtain, claim, reserve). Such a lock also counts as given back where
+a function is called whose name says unlock or release, and its hold may be dropped if
+there is such a function beside the one that acquires it.
+
 Paths on which the acquisition failed, or which end in a panic or in the end of the
 program, don't count, nor do those on which the hold was found to have ended. In a test,
 where attempts may be made to fail, a hold may be dropped, and a function that asserts
@@ -45,7 +51,7 @@ func runUnreleased(pass *analysis.Pass) (any, error) {
 				continue
 			}
 			if a.dropped && (f.isPassedOn(pass.TypesInfo, a) ||
-				f.unlockedElsewhere(pass.TypesInfo, a, found.unlocks)) {
+				f.unlockedElsewhere(pass.TypesInfo, a, found)) {
 				continue
 			}
 			where, lost := f.lostOn(pass, a)
@@ -67,6 +73,9 @@ func runUnreleased(pass *analysis.Pass) (any, error) {
 
 // remains says what becomes of a lock that is not given back.
 func (a *acquisition) remains(info *types.Info) string {
+	if a.lock == nil {
+		return "it stays locked until its lease ends"
+	}
 	if lease, ok := duration(info, a.lease); ok && lease < 0 {
 		return "it stays locked until the garbage collector notices and a lease is over"
 	}

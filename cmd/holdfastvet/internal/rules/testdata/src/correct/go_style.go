@@ -154,8 +154,8 @@ func (a *app) shadowed(ctx context.Context) (err error) {
 func (a *app) optional(ctx context.Context, guarded bool) (err error) {
 	work := ctx
 	if guarded {
-		hold, err := a.ledger.Lock(ctx, rlock.Watchdog)
-		if err != nil {
+		var hold *rlock.Hold
+		if hold, err = a.ledger.Lock(ctx, rlock.Watchdog); err != nil {
 			return err
 		}
 		defer hold.UnlockTo(ctx, &err)

@@ -156,9 +156,9 @@ func release(ctx context.Context, hold **rlock.Hold) error { return (*hold).Unlo
 
 func eachDeferred(ctx context.Context, ids []string, locks *rlock.Client) (err error) {
 	for _, id := range ids {
-		hold, err := locks.NewLock(id).Lock(rlock.Detached(ctx), rlock.Watchdog)
-		if err != nil {
-			return err
+		hold, failure := locks.NewLock(id).Lock(rlock.Detached(ctx), rlock.Watchdog)
+		if failure != nil {
+			return failure
 		}
 		defer hold.UnlockTo(ctx, &err)
 	}

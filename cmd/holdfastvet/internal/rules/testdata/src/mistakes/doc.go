@@ -1,4 +1,4 @@
-// Package mistakes has forty mistakes, five for each rule, in code as it is written. A comment
+// Package mistakes has mistakes, five or more for each rule, in code as it is written. A comment
 // "mistake: rule" is on the line of each.
 package mistakes
 

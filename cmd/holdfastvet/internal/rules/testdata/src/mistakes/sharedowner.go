@@ -101,3 +101,20 @@ func (a *app) race(hold *rlock.Hold, group *sync.WaitGroup) {
 		})
 	}
 }
+
+// tally makes one owner for all, before the loop.
+func (a *app) tally(ctx context.Context, ids []string) {
+	ctx = rlock.WithOwner(ctx)
+	var group sync.WaitGroup
+	for _, id := range ids {
+		group.Go(func() {
+			hold, err := a.locks.NewLock("counter").Lock(ctx, rlock.Watchdog) // mistake: sharedowner
+			if err != nil {
+				return
+			}
+			defer func() { _ = hold.Unlock(ctx) }()
+			stock[id]++
+		})
+	}
+	group.Wait()
+}

@@ -72,3 +72,19 @@ func (a *app) rest(ctx context.Context) error {
 		return nil
 	})
 }
+
+// portJava is tryLock(3, 30, TimeUnit.SECONDS) without its unit.
+func (a *app) portJava(ctx context.Context) (err error) {
+	hold, err := a.ledger.TryLock(ctx, 3, 30*time.Second) // mistake: shortlease
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err)
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+// convert forgets to multiply.
+func (a *app) convert(ctx context.Context) error {
+	return rlock.Do(ctx, a.ledger, time.Second, seconds, // mistake: shortlease
+		func(ctx context.Context) error { return shop.Bill(ctx, shop.Order{}) })
+}

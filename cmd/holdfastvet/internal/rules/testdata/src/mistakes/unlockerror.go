@@ -62,3 +62,28 @@ func (a *app) inspect(ctx context.Context) error {
 	}()
 	return shop.Bill(hold.Context(), shop.Order{})
 }
+
+// settleAll joins the errors to a variable that is not the result.
+func (a *app) settleAll(ctx context.Context, orders []shop.Order) (err error) {
+	for _, order := range orders {
+		hold, err := a.locks.NewLock("order:"+order.ID).Lock(ctx, rlock.Watchdog)
+		if err != nil {
+			return err
+		}
+		defer hold.UnlockTo(ctx, &err) // mistake: unlockerror
+		stock[order.ID]++
+	}
+	return nil
+}
+
+// restock thinks that return err comes last.
+func (a *app) restock(ctx context.Context, id string) error {
+	hold, err := a.locks.NewLock(id).Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err) // mistake: unlockerror
+	stock[id]++
+	err = shop.Save(hold.Context(), shop.Order{ID: id})
+	return err
+}

@@ -70,7 +70,97 @@ func inDo(ctx context.Context, a, b rlock.Locker) error {
 	})
 }
 
+func inLoop(ctx context.Context, lock *rlock.Lock, client *rlock.Client, ids []string) {
+	ctx = rlock.WithOwner(ctx)
+	for range 3 {
+		go func() {
+			_, _ = lock.Lock(ctx, rlock.Watchdog) // want `lock.Lock locks in several goroutines with the owner that line 74 made, so the lock does not exclude them from each other; call rlock.WithOwner in each goroutine`
+		}()
+		go serve(ctx, lock) // want `serve locks in several goroutines`
+	}
+	var group errgroup.Group
+	for _, id := range ids {
+		counter := client.NewLock("counter")
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			shop.Ship(context.WithValue(ctx, &group, id))
+			return rlock.Do(ctx, counter, time.Second, rlock.Watchdog, work) // want `rlock.Do locks in several goroutines`
+		})
+	}
+	_ = group.Wait()
+}
+
+func twice(ctx context.Context, w *worker) {
+	owner := rlock.EnsureOwner(ctx)
+	go w.run(owner)
+	if ctx.Err() == nil {
+		go func(ctx context.Context) {
+			_ = rlock.Do(ctx, w.lock, 0, -1, work) // want `rlock.Do locks in several goroutines with the owner that line 95 made`
+		}(owner)
+	}
+	go w.run(owner) // want `w.run locks in several goroutines`
+}
+
+type worker struct{ lock *rlock.Lock }
+
+func (w *worker) run(ctx context.Context) { serveHere(ctx, w); _, _ = w.lock.Lock(ctx, -1) }
+
+func serveHere(ctx context.Context, w *worker) {}
+
 // What follows is right.
+
+func ownersApart(ctx context.Context, lock *rlock.Lock, client *rlock.Client, ids []string) {
+	for range 3 {
+		ctx := rlock.WithOwner(ctx)
+		go serve(ctx, lock)
+		go serve(rlock.WithOwner(ctx), lock)
+	}
+	ctx = rlock.WithOwner(ctx)
+	for _, id := range ids {
+		go serve(ctx, client.NewLock(id))
+		go func() { _, _ = client.NewLock("item:"+id).Lock(ctx, rlock.Watchdog) }()
+		go func() {
+			ctx := rlock.WithOwner(ctx)
+			_, _ = lock.Lock(ctx, rlock.Watchdog)
+		}()
+	}
+	for {
+		done := make(chan int)
+		go func() {
+			_, _ = lock.Lock(ctx, rlock.Watchdog)
+			close(done)
+		}()
+		<-done
+	}
+}
+
+func locksApart(ctx context.Context, a, b *rlock.Lock, workers []*worker) {
+	ctx = rlock.WithOwner(ctx)
+	go serve(ctx, a)
+	go serve(ctx, b)
+	for _, w := range workers {
+		go w.run(ctx)
+	}
+}
+
+func oneAtATime(ctx context.Context, a *rlock.Lock, group *sync.WaitGroup) {
+	ctx = rlock.WithOwner(ctx)
+	if group == nil {
+		go serve(ctx, a)
+	} else {
+		group.Go(func() { _, _ = a.Lock(ctx, rlock.Watchdog) })
+		group.Wait()
+		group.Go(func() { _, _ = a.Lock(ctx, rlock.Watchdog) })
+	}
+	for ctx.Err() == nil {
+		go serve(rlock.Detached(ctx), a)
+		if a.Name() != "" {
+			go serve(ctx, a)
+			return
+		}
+	}
+}
 
 func apart(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock) {
 	go serve(rlock.Detached(hold.Context()), lock)

@@ -32,7 +32,7 @@ func shadowed(ctx context.Context, locks []rlock.Locker) (err error) {
 		if err != nil {
 			return err
 		}
-		defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* return the error`
+		defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* give the variable that hides the result err another name and write defer hold.UnlockTo\(ctx, &err\), or use rlock.Do`
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func unnamedResult(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* return the error, as defer`
+	defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* name the result \(err error\) and write defer hold.UnlockTo\(ctx, &err\), or use rlock.Do`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -57,13 +57,146 @@ func statement(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock) {
 
 func literal(ctx context.Context, hold *rlock.Hold) (err error) {
 	f := func() {
-		defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* return the error`
+		defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* look at the error in a deferred function`
 	}
 	f()
 	return nil
 }
 
+func toUnnamed(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function: the error of the release goes nowhere; name the result \(err error\), or use rlock.Do`
+	err = shop.Bill(hold.Context(), shop.Order{})
+	return err
+}
+
+func toShadowed(ctx context.Context, locks []rlock.Locker) (err error) {
+	for _, lock := range locks {
+		hold, err := lock.Lock(ctx, rlock.Watchdog)
+		if err != nil {
+			return err
+		}
+		defer hold.UnlockTo(ctx, &err) // want `it hides the result err of line 76; give one of them another name, or use rlock.Do`
+	}
+	if hold, err := locks[0].Lock(ctx, rlock.Watchdog); err == nil {
+		defer hold.UnlockTo(ctx, (&err)) // want `&err is not a named result`
+		return shop.Bill(hold.Context(), shop.Order{})
+	}
+	return nil
+}
+
+func toOther(ctx context.Context, lock rlock.Locker) (failure error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function: .*; write &failure, or use rlock.Do`
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func toParameter(ctx context.Context, hold *rlock.Hold, err error) {
+	defer hold.UnlockTo(ctx, &err) // want `look at the error of hold.Unlock in a deferred function, or use rlock.Do`
+}
+
+func inDeferred(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if hold.Valid() {
+			hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function`
+		}
+	}()
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func inLiteral(ctx context.Context, lock rlock.Locker) (err error) {
+	return try(func() error {
+		hold, err := lock.Lock(ctx, rlock.Watchdog)
+		if err != nil {
+			return err
+		}
+		defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function`
+		return shop.Bill(hold.Context(), shop.Order{})
+	})
+}
+
+func overwritten(ctx context.Context, hold *rlock.Hold) (err error) {
+	err = try(func() error {
+		defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function`
+		return shop.Bill(hold.Context(), shop.Order{})
+	})
+	if err != nil {
+		return err
+	}
+	return try(func() error {
+		defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function`
+		return shop.Bill(hold.Context(), shop.Order{})
+	})
+}
+
+func try(f func() error) error { return f() }
+
 // What follows is right.
+
+func notAtTheEnd(ctx context.Context, hold *rlock.Hold) error {
+	var err error
+	hold.UnlockTo(ctx, &err)
+	return err
+}
+
+func read(ctx context.Context, hold *rlock.Hold) error {
+	var err error
+	defer func() {
+		if err != nil {
+			shop.Ship(ctx)
+		}
+	}()
+	defer hold.UnlockTo(ctx, &err)
+	return nil
+}
+
+func byAddress(ctx context.Context, hold *rlock.Hold) error {
+	var err error
+	defer note(&err)
+	defer hold.UnlockTo(ctx, &err)
+	return nil
+}
+
+func note(err *error) {}
+
+func pointer(ctx context.Context, hold *rlock.Hold, err *error) { defer hold.UnlockTo(ctx, err) }
+
+func captured(ctx context.Context, hold *rlock.Hold, run func(name string, f func())) error {
+	var err error
+	run("part", func() {
+		defer hold.UnlockTo(ctx, &err)
+		shop.Ship(ctx)
+	})
+	func() {
+		defer hold.UnlockTo(ctx, &err)
+	}()
+	return err
+}
+
+func deferredLiteral(ctx context.Context, hold *rlock.Hold) (n int, err error) {
+	defer func() {
+		defer hold.UnlockTo(ctx, &err)
+		shop.Ship(ctx)
+	}()
+	return 1, try(func() (err error) {
+		defer hold.UnlockTo(ctx, &err)
+		return nil
+	})
+}
+
+type attempt struct{ err error }
+
+func (a *attempt) field(ctx context.Context, hold *rlock.Hold) { defer hold.UnlockTo(ctx, &a.err) }
 
 func joined(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock) (err error) {
 	defer hold.UnlockTo(ctx, &err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"example.com/locking"
 	"example.com/shop"
 	"holdfast/multilock"
 	"holdfast/rlock"
@@ -28,7 +29,7 @@ func ignored(ctx context.Context, client *rlock.Client) {
 }
 
 func earlyReturn(ctx context.Context, lock rlock.Locker, done bool) error {
-	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not given back on the path to line 36;`
+	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not given back on the path to line 37;`
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func earlyReturn(ctx context.Context, lock rlock.Locker, done bool) error {
 }
 
 func workFails(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not given back on the path to line 48;`
+	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not given back on the path to line 49;`
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func workFails(ctx context.Context, lock rlock.Locker) error {
 }
 
 func fallsOff(ctx context.Context, lock rlock.Locker) {
-	if hold, err := lock.TryLock(ctx, rlock.NoWait, lease); err == nil { // want `hold is not given back on the path to line 57;`
+	if hold, err := lock.TryLock(ctx, rlock.NoWait, lease); err == nil { // want `hold is not given back on the path to line 58;`
 		shop.Ship(hold.Context())
 	}
 }
@@ -64,7 +65,7 @@ func blank(ctx context.Context, lock rlock.Locker) error {
 
 func everyRound(ctx context.Context, locks []rlock.Locker) error {
 	for _, lock := range locks {
-		hold, err := lock.Lock(ctx, lease) // want `hold is not given back on the path to line 67;`
+		hold, err := lock.Lock(ctx, lease) // want `hold is not given back on the path to line 68;`
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func everyRound(ctx context.Context, locks []rlock.Locker) error {
 }
 
 func overwritten(ctx context.Context, a, b rlock.Locker) error {
-	hold, err := a.Lock(ctx, lease) // want `hold is not given back on the path to line 81;`
+	hold, err := a.Lock(ctx, lease) // want `hold is not given back on the path to line 82;`
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func overwritten(ctx context.Context, a, b rlock.Locker) error {
 }
 
 func wrongSwitch(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, lease) // want `hold is not given back on the path to line 96;`
+	hold, err := lock.TryLock(ctx, rlock.NoWait, lease) // want `hold is not given back on the path to line 97;`
 	switch {
 	case errors.Is(err, rlock.ErrNotAcquired):
 		return nil
@@ -97,11 +98,60 @@ func wrongSwitch(ctx context.Context, lock rlock.Locker) error {
 }
 
 func attached(ctx context.Context, client *rlock.Client, token string) error {
-	hold, err := client.Attach(ctx, token, lease) // want `hold is not given back on the path to line 104;`
+	hold, err := client.Attach(ctx, token, lease) // want `hold is not given back on the path to line 105;`
 	if err != nil {
 		return err
 	}
 	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func byWrapper(ctx context.Context, s *store) error {
+	if _, err := s.enter(ctx, "a"); err != nil { // want `the hold of s.enter is dropped; it stays locked until its lease ends`
+		return err
+	}
+	_, err := s.again(ctx) // want `the hold of s.again is dropped`
+	if err != nil {
+		return err
+	}
+	hold, err := locking.Acquire(ctx, "a") // want `hold is not given back on the path to line 120`
+	if err != nil {
+		return err
+	}
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func byInterface(ctx context.Context, l locking.Locking) {
+	l.AcquireLock(ctx, "a") // want `the hold of l.AcquireLock is dropped`
+	hold, err := l.AcquireLock(ctx, "a")
+	if err == nil {
+		_ = hold.Unlock(ctx)
+	}
+}
+
+type store struct {
+	client  *rlock.Client
+	current *rlock.Hold
+	holds   map[string]*rlock.Hold
+}
+
+func (s *store) enter(ctx context.Context, name string) (*rlock.Hold, error) {
+	hold, err := s.client.NewLock(name).Lock(ctx, lease)
+	if err != nil {
+		return nil, errors.Join(errors.New(name), err)
+	}
+	if hold.Token() < 0 {
+		return nil, hold.Unlock(ctx)
+	}
+	return hold, nil
+}
+
+func (s *store) again(ctx context.Context) (hold *rlock.Hold, err error) {
+	for range 3 {
+		if hold, err = s.enter(ctx, "again"); err == nil {
+			return
+		}
+	}
+	return nil, err
 }
 
 func otherLockUnlocked(ctx context.Context, client *rlock.Client) error {
@@ -114,6 +164,95 @@ func otherLockUnlocked(ctx context.Context, client *rlock.Client) error {
 }
 
 // What follows is right.
+
+func (s *store) Hold() (*rlock.Hold, error) { return s.current, nil }
+
+func (s *store) lookUp(ctx context.Context, name string) (*rlock.Hold, error) {
+	if hold := s.holds[name]; hold != nil {
+		return hold, nil
+	}
+	return nil, errors.New("no hold")
+}
+
+func (s *store) cached(ctx context.Context, name string) (*rlock.Hold, error) {
+	hold, err := s.enter(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s.holds[name] = hold
+	return hold, nil
+}
+
+func (s *store) until(ctx context.Context) (*rlock.Hold, error) {
+	hold, err := s.enter(ctx, "until")
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = hold.Unlock(context.Background()) })
+	return hold, nil
+}
+
+func same(ctx context.Context, hold *rlock.Hold) (*rlock.Hold, error) { return hold, ctx.Err() }
+
+func getters(ctx context.Context, s *store, l locking.Locking) {
+	_, _ = s.Hold()
+	_, _ = s.lookUp(ctx, "a")
+	_, _ = s.cached(ctx, "a")
+	_, _ = s.until(ctx)
+	_, _ = same(ctx, s.current)
+	_, _ = locking.FromContext(ctx)
+	_, _ = l.Held("a")
+	_, _ = cached(ctx, func() (*rlock.Hold, error) { return s.current, nil })
+}
+
+func cached[T any](ctx context.Context, make func() (T, error)) (T, error) { return make() }
+
+// javaStore releases by name.
+type javaStore struct{ client *rlock.Client }
+
+func (s javaStore) Acquire(ctx context.Context, name string) (*rlock.Hold, error) {
+	return s.client.NewFairLock(name).Lock(ctx, lease)
+}
+
+func (s *javaStore) Release(ctx context.Context, name string) error {
+	return s.client.NewFairLock(name).Unlock(ctx)
+}
+
+type javaGuard struct{ fence *rlock.Lock }
+
+func (g *javaGuard) enter(ctx context.Context) (*rlock.Hold, error) { return g.fence.Lock(ctx, lease) }
+func (g *javaGuard) exit(ctx context.Context) error                 { return g.fence.Unlock(ctx) }
+
+func byName(ctx context.Context, s *javaStore, g *javaGuard) error {
+	_, err := s.Acquire(ctx, "a")
+	if err == nil {
+		_, err = g.enter(ctx)
+	}
+	return err
+}
+
+func byNameInPlace(ctx context.Context, s *javaStore) error {
+	hold, err := s.Acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Release(ctx, "a") }()
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func released(ctx context.Context, s *store) (err error) {
+	hold, err := s.enter(ctx, "a")
+	if err != nil {
+		return err
+	}
+	defer hold.UnlockTo(ctx, &err)
+	other, err := locking.Acquire(ctx, "b")
+	if err != nil {
+		return err
+	}
+	defer locking.Put(other)
+	return shop.Bill(other.Context(), shop.Order{})
+}
 
 func deferred(ctx context.Context, lock rlock.Locker) (err error) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)

@@ -1,0 +1,143 @@
+package rules
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"time"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// reportUnits reports the constant waits and leases of a call of holdfast that are shorter than a
+// millisecond because they have no unit.
+func reportUnits(pass *analysis.Pass, defs definitions, call *ast.CallExpr) {
+	if !takesTimes(pass.TypesInfo, call) {
+		return
+	}
+	for i, arg := range call.Args {
+		if !isDuration(pass.TypesInfo.TypeOf(arg)) {
+			continue
+		}
+		what := "wait"
+		if i == leaseIndex(pass.TypesInfo, call) {
+			what = "lease"
+		}
+		reportUnit(pass, defs, arg, what)
+	}
+}
+
+// reportOptionUnits does the same for the times in a literal of a struct of holdfast.
+func reportOptionUnits(pass *analysis.Pass, defs definitions, lit *ast.CompositeLit) {
+	named, ok := types.Unalias(pass.TypesInfo.TypeOf(lit)).(*types.Named)
+	if !ok || named.Obj().Pkg() == nil || !isHoldfast(named.Obj().Pkg()) {
+		return
+	}
+	for _, elt := range lit.Elts {
+		pair, ok := elt.(*ast.KeyValueExpr)
+		if !ok || !isDuration(pass.TypesInfo.TypeOf(pair.Value)) {
+			continue
+		}
+		if key, ok := pair.Key.(*ast.Ident); ok {
+			reportUnit(pass, defs, pair.Value, key.Name)
+		}
+	}
+}
+
+// takesTimes reports whether call is one of holdfast with a wait or a lease.
+func takesTimes(info *types.Info, call *ast.CallExpr) bool {
+	if lock, _ := lockVerb(info, call); lock != nil {
+		return true
+	}
+	if hold, name := holdMethod(info, call); hold != nil {
+		return name == "Extend"
+	}
+	switch rlockFunc(info, call) {
+	case "Do", "With", "AsSyncLocker":
+		return true
+	}
+	return false
+}
+
+// leaseIndex returns which argument of a call with a wait or a lease is the lease.
+func leaseIndex(info *types.Info, call *ast.CallExpr) int {
+	switch rlockFunc(info, call) {
+	case "Do", "With":
+		return 3
+	}
+	return len(call.Args) - 1
+}
+
+// reportUnit reports e if it is a constant of less than a millisecond, and names no unit.
+func reportUnit(pass *analysis.Pass, defs definitions, e ast.Expr, what string) {
+	value := e
+	if v := objectOf(pass.TypesInfo, e); v != nil {
+		if once := defs.once(v); once != nil {
+			value = once
+		}
+	}
+	d, ok := duration(pass.TypesInfo, value)
+	if !ok || d <= 0 || d >= time.Millisecond || hasUnit(pass, value) {
+		return
+	}
+	like := fmt.Sprintf("%d*time.Second", int64(d))
+	if d >= 1000 {
+		like = fmt.Sprintf("%d*time.Millisecond", int64(d))
+	}
+	report(pass, e, fmt.Sprintf("the %s of %s is %v, because a number without a unit counts "+
+		"nanoseconds; write the unit, as in %s", what, types.ExprString(e), d, like))
+}
+
+// hasUnit reports whether e mentions a constant of package time, or a constant that may: one that
+// is not declared in this package.
+func hasUnit(pass *analysis.Pass, e ast.Expr) bool {
+	found := false
+	ast.Inspect(e, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			return !found
+		}
+		c, ok := pass.TypesInfo.Uses[id].(*types.Const)
+		if !ok {
+			return !found
+		}
+		if c.Pkg() != pass.Pkg {
+			found = true
+			return false
+		}
+		if value := constantValue(pass, c); value != nil {
+			found = hasUnit(pass, value)
+		}
+		return !found
+	})
+	return found
+}
+
+// constantValue returns the expression of a constant of the package, or nil.
+func constantValue(pass *analysis.Pass, c *types.Const) ast.Expr {
+	var value ast.Expr
+	for _, file := range pass.Files {
+		if !within(file, c.Pos()) {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return value == nil
+			}
+			for i, name := range spec.Names {
+				if pass.TypesInfo.Defs[name] == c && i < len(spec.Values) {
+					value = spec.Values[i]
+				}
+			}
+			return value == nil
+		})
+	}
+	return value
+}
+
+// isDuration reports whether t is time.Duration.
+func isDuration(t types.Type) bool {
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && named.Obj().Name() == "Duration" && isPackage(named.Obj().Pkg(), "time")
+}
