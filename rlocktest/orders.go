@@ -1,8 +1,8 @@
 package rlocktest
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -13,75 +13,89 @@ type step struct {
 	outerSite, innerSite string // where they were acquired; "" if not known
 }
 
-// orders has the first step from each lock to each other, by the names of both. A circle of steps
-// means that goroutines may wait for each other for ever, even if they did not in this test.
-type orders map[string]map[string]step
+// orders has the locks by their names, with the first step from each to each other. A circle of
+// steps means that goroutines may wait for each other for ever, even if they did not in this test.
+type orders map[string]*ordered
+
+// ordered is a lock with the steps to it. There are very many if a goroutine holds very many locks
+// at once: to each from all that it has acquired before. So a step is a few bytes.
+type ordered struct {
+	name  string
+	outer map[*ordered]*sites
+	sites map[sites]*sites // each once
+}
+
+// sites says where the two locks of a step were acquired; "" if not known.
+type sites struct{ outer, inner string }
 
 func (o orders) add(s step) {
 	if s.outer == s.inner {
 		return
 	}
-	if o[s.outer] == nil {
-		o[s.outer] = make(map[string]step)
+	outer, inner := o.lock(s.outer), o.lock(s.inner)
+	if inner.outer[outer] != nil {
+		return
 	}
-	if _, known := o[s.outer][s.inner]; !known {
-		o[s.outer][s.inner] = s
+	at := sites{s.outerSite, s.innerSite}
+	known := inner.sites[at]
+	if known == nil {
+		known = new(sites)
+		*known = at
+		inner.sites[at] = known
 	}
+	inner.outer[outer] = known
 }
+
+// lock returns the lock of a name.
+func (o orders) lock(name string) *ordered {
+	l := o[name]
+	if l == nil {
+		l = &ordered{name, make(map[*ordered]*sites), make(map[sites]*sites)}
+		o[name] = l
+	}
+	return l
+}
+
+// mostCircles is how many circles are described: nobody mends more at a time.
+const mostCircles = 10
 
 // circles describes circles of steps, the shortest first. No step is in two of them.
 func (o orders) circles() (found []string) {
-	told := make(map[step]bool)
-	for {
-		var shortest []step
-		for _, outer := range slices.Sorted(maps.Keys(o)) {
-			circle := o.path(outer, outer, told)
-			if circle != nil && (shortest == nil || len(circle) < len(shortest)) {
-				shortest = circle
-			}
-		}
-		if shortest == nil {
-			return found
-		}
-		for _, s := range shortest {
-			told[s] = true
-		}
-		found = append(found, describe(shortest))
-	}
-}
-
-// path returns the shortest way of at least one step that avoids some steps; nil if there is none.
-func (o orders) path(from, to string, avoid map[step]bool) []step {
-	cameBy := make(map[string]step)
-	for next := []string{from}; len(next) > 0; next = next[1:] {
-		for _, inner := range slices.Sorted(maps.Keys(o[next[0]])) {
-			s := o[next[0]][inner]
-			if _, visited := cameBy[inner]; visited || avoid[s] {
-				continue
-			}
-			cameBy[inner] = s
-			if inner != to {
-				next = append(next, inner)
-				continue
-			}
-			way := []step{s}
-			for way[0].outer != from {
-				way = slices.Insert(way, 0, cameBy[way[0].outer])
-			}
-			return way
+	all := make(graph)
+	for _, inner := range o {
+		for outer := range inner.outer {
+			all[outer] = append(all[outer], inner)
 		}
 	}
-	return nil
+	knots := all.knots()
+	var circles [][]*ordered
+	for len(knots) > 0 && len(circles) < mostCircles {
+		circle := knots[0].shortest()
+		circles = append(circles, circle)
+		knots[0].remove(circle)
+		knots = append(knots[1:], knots[0].knots()...)
+	}
+	slices.SortStableFunc(circles, func(a, b []*ordered) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), byName(a[0], b[0]))
+	})
+	for _, circle := range circles {
+		found = append(found, describe(circle))
+	}
+	if len(knots) > 0 {
+		found = append(found, fmt.Sprintf("more circles than these %d", mostCircles))
+	}
+	return found
 }
 
-func describe(circle []step) string {
+func describe(circle []*ordered) string {
 	var text strings.Builder
-	for i, s := range circle {
+	for i, outer := range circle {
 		if i > 0 {
 			text.WriteString("; ")
 		}
-		fmt.Fprintf(&text, "%q%s, then %q%s",
-			s.outer, at(s.outerSite), s.inner, at(s.innerSite))
+		inner := circle[(i+1)%len(circle)]
+		s := inner.outer[outer]
+		fmt.Fprintf(&text, "%q%s, then %q%s", outer.name, at(s.outer), inner.name, at(s.inner))
 	}
 	return text.String()
 }
