@@ -226,8 +226,8 @@ func (h *Hold) Unlock(ctx context.Context) (err error) {
 
 // UnlockTo is [Hold.Unlock] for a deferred call, and blocks for as long: it joins the error of the
 // release to *err, unless *err says the same already. err must be the named result of the function.
-// With another variable, such as one that := declares in an inner block, the error goes nowhere: use
-// [Do] there.
+// With another variable, such as one that := declares in an inner block, the error goes nowhere:
+// use [Do] there.
 //
 //	func ship(ctx context.Context) (err error) {
 //		hold, err := lock.Lock(ctx, rlock.Watchdog)

@@ -6,10 +6,11 @@ package rlock
 // Nested sections end in the opposite order of their beginning. If l ends first, two callers were
 // inside at once: goroutines that share an owner, which do not exclude each other.
 func (a *acquisition) overlapping(l *level) *level {
-	if n := len(a.levels); a.state != active || n == 0 || a.levels[n-1] == l {
+	n := len(a.levels)
+	if a.state != active || n == 0 || a.levels[n-1] == l || a.lock.mode == sharedMode {
 		return nil
 	}
-	if last := a.levels[len(a.levels)-1]; !last.unlocked.Load() {
+	if last := a.levels[n-1]; !last.unlocked.Load() {
 		return last
 	}
 	return nil
