@@ -223,7 +223,7 @@ func TestAttachWithAShorterLeaseShortensIt(t *testing.T) {
 	require.LessOrEqual(t, s.DoInt(t, "PTTL", "order"), time.Minute.Milliseconds())
 }
 
-// A release elsewhere granted the lock, but its caller had acquired it by asking before the message.
+// A release elsewhere granted the lock, which its caller had acquired by asking before the message.
 func TestLateGrantOfALockThatWasLeftDoesNotFreeIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -172,8 +172,8 @@ func (e *HeldError) advice() string {
 	return "; if by your caller, pass its hold.Context() down"
 }
 
-// newHeldError returns the error of a call that asked for l, which another owner holds. With find it
-// finds out what that owner holds, if it is of this process.
+// newHeldError returns the error of a call that asked for l, which another owner holds. With find
+// it finds out what that owner holds, if it is of this process.
 func newHeldError(l *Lock, h lua.Holder, find bool) *HeldError {
 	e := &HeldError{Lock: l.name, Owner: h.Owner, TTL: h.TTL, Next: h.Next}
 	if c := clientOf(h.Owner); c != nil {
