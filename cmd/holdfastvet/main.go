@@ -1,10 +1,11 @@
-// Command holdfastvet finds mistakes in the use of holdfast's locks. It is a tool for go vet:
-//
-//	go vet -vettool=$(which holdfastvet) ./...
-//
-// and also runs by itself, where -fix applies the fixes that are safe:
+// Command holdfastvet finds mistakes in the use of holdfast's locks. -fix applies the fixes that
+// are safe:
 //
 //	holdfastvet [-fix] ./...
+//
+// It is also a tool for go vet. Without the full path go vet may pass without having run it:
+//
+//	go vet -vettool="$(go env GOPATH)/bin/holdfastvet" ./...
 //
 // "holdfastvet help" lists the rules, and "holdfastvet help unreleased" explains one.
 package main
