@@ -80,19 +80,23 @@ func ExampleNewOn() {
 func ExampleLock_Lock() {
 	client, disconnect := connect()
 	defer disconnect()
-	ctx := context.Background()
 
-	// Reading the catalogue while writing the order: parts may be of any kind.
-	lock := multilock.New(client.NewReadWriteLock("catalogue").Read(),
-		client.NewFairLock("order:7"))
-	hold, err := lock.Lock(ctx, rlock.Watchdog)
-	if err != nil {
-		panic(err)
+	price := func(ctx context.Context) (err error) {
+		// Reading the catalogue while writing the order: parts may be of any kind.
+		lock := multilock.New(client.NewReadWriteLock("catalogue").Read(),
+			client.NewFairLock("order:7"))
+		hold, err := lock.Lock(ctx, rlock.Watchdog)
+		if err != nil {
+			return err
+		}
+		defer hold.UnlockTo(ctx, &err) // a loss of any part becomes the error of price
+		fmt.Println("valid:", hold.Valid())
+		return nil
 	}
-	defer hold.Unlock(ctx)
-	fmt.Println("valid:", hold.Valid())
+	fmt.Println("error:", price(context.Background()))
 	// Output:
 	// valid: true
+	// error: <nil>
 }
 
 func ExampleLock_TryLock() {
@@ -103,7 +107,6 @@ func ExampleLock_TryLock() {
 	if err != nil {
 		panic(err)
 	}
-	defer somebody.Unlock(ctx)
 
 	both := multilock.New(client.NewLock("account:17"), client.NewLock("account:42"))
 	_, err = both.TryLock(ctx, rlock.NoWait, 30*time.Second)
@@ -113,6 +116,7 @@ func ExampleLock_TryLock() {
 	}
 	locked, err := client.NewLock("account:17").IsLocked(ctx)
 	fmt.Println("the other one is held:", locked, err)
+	_ = somebody.Unlock(ctx)
 	// Output:
 	// in the way: account:42
 	// the other one is held: false <nil>

@@ -56,17 +56,23 @@ func ExampleLock_Lock() {
 	defer disconnect()
 	lock := redlock.NewOn("order:42", durable, clients...)
 
-	// Lock waits until the context ends, also while too few masters can be reached, so give it a
-	// deadline.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	hold, err := lock.Lock(ctx, rlock.Watchdog)
-	if err != nil {
-		panic(err)
+	ship := func(ctx context.Context) (err error) {
+		// Lock waits until the context ends, also while too few masters can be reached, so give it
+		// a deadline.
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		hold, err := lock.Lock(ctx, rlock.Watchdog)
+		if err != nil {
+			return err
+		}
+		defer hold.UnlockTo(ctx, &err) // a loss of the lock becomes the error of ship
+		fmt.Println("work on", hold.Name(), hold.Valid())
+		return nil
 	}
-	defer hold.Unlock(ctx)
-	fmt.Println("work on", hold.Name(), hold.Valid())
-	// Output: work on order:42 true
+	fmt.Println("error:", ship(context.Background()))
+	// Output:
+	// work on order:42 true
+	// error: <nil>
 }
 
 func ExampleLock_TryLock() {
@@ -79,16 +85,17 @@ func ExampleLock_TryLock() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 	// The lease less one per cent and 2 ms, and less the time of the acquisition.
 	fmt.Println("valid for 25 s still:", time.Until(hold.Deadline()) > 25*time.Second)
 
 	// Another caller does not want to wait that long.
 	_, err = lock.TryLock(ctx, time.Second, 30*time.Second)
-	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	fmt.Println("held by the first:", errors.Is(err, rlock.ErrNotAcquired))
+	fmt.Println("error:", hold.Unlock(ctx))
 	// Output:
 	// valid for 25 s still: true
-	// true
+	// held by the first: true
+	// error: <nil>
 }
 
 func ExampleLock_Unlock() {
@@ -123,9 +130,9 @@ func ExampleLock_WithOptions() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 	_, err = far.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	_ = hold.Unlock(ctx)
 	// Output: true
 }
 

@@ -31,7 +31,6 @@ func ExampleDo_notRun() {
 	if err != nil {
 		panic(err)
 	}
-	defer somebody.Unlock(ctx)
 
 	err = rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog,
 		func(context.Context) error { panic("not reached") })
@@ -43,5 +42,6 @@ func ExampleDo_notRun() {
 	case err != nil:
 		fmt.Println("the function failed, or the lock was lost:", err)
 	}
+	_ = somebody.Unlock(ctx)
 	// Output: busy: try again later
 }

@@ -85,26 +85,34 @@ func ExampleClient_NewLock() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 	_, err = b.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
-	// Output: true
+	fmt.Println("the same lock:", errors.Is(err, rlock.ErrNotAcquired))
+	fmt.Println("error:", hold.Unlock(ctx))
+	// Output:
+	// the same lock: true
+	// error: <nil>
 }
 
 func ExampleLock_Lock() {
 	client, disconnect := connect()
 	defer disconnect()
 
-	// Lock waits until the context ends, so give it a deadline.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	hold, err := client.NewLock("order:42").Lock(ctx, rlock.Watchdog)
-	if err != nil {
-		panic(err)
+	ship := func(ctx context.Context, order string) (err error) {
+		// Lock waits until the context ends, so give it a deadline.
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		hold, err := client.NewLock(order).Lock(ctx, rlock.Watchdog)
+		if err != nil {
+			return err
+		}
+		defer hold.UnlockTo(ctx, &err) // a loss of the lock becomes the error of ship
+		fmt.Println("work on", hold.Name())
+		return nil
 	}
-	defer hold.Unlock(ctx)
-	fmt.Println("work on", hold.Name())
-	// Output: work on order:42
+	fmt.Println("error:", ship(context.Background(), "order:42"))
+	// Output:
+	// work on order:42
+	// error: <nil>
 }
 
 func ExampleLock_TryLock() {
@@ -117,7 +125,6 @@ func ExampleLock_TryLock() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 
 	// Another caller does not want to wait that long.
 	_, err = lock.TryLock(ctx, time.Second, 30*time.Second)
@@ -126,9 +133,11 @@ func ExampleLock_TryLock() {
 		fmt.Println("held by the first:", held.Owner == hold.Owner())
 		fmt.Println("for more than 20 s still:", held.TTL > 20*time.Second)
 	}
+	fmt.Println("error:", hold.Unlock(ctx))
 	// Output:
 	// held by the first: true
 	// for more than 20 s still: true
+	// error: <nil>
 }
 
 func ExampleHold_Unlock() {

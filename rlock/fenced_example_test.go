@@ -54,12 +54,12 @@ func ExampleHold_Token() {
 	if err != nil {
 		panic(err)
 	}
-	defer second.Unlock(ctx)
 	fmt.Println("second:", table.write("by the second", second.Token()))
 
 	// It resumes, with a write that was on its way.
 	fmt.Println("first:", table.write("by the first, late", first.Token()))
 	fmt.Println("the table was written", table.entry)
+	_ = second.Unlock(ctx)
 	// Output:
 	// first: <nil>
 	// second: <nil>

@@ -18,14 +18,15 @@ func ExampleHold_Extend() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 	// The work takes longer than expected.
 	if err := hold.Extend(ctx, time.Minute); err != nil {
 		panic(err)
 	}
 	fmt.Println("more than ten seconds are left:", time.Until(hold.Deadline()) > 10*time.Second)
+	fmt.Println("error:", hold.Unlock(ctx))
 	// Output:
 	// more than ten seconds are left: true
+	// error: <nil>
 }
 
 // paper is a lock for tests of code that uses locks: it excludes nobody.

@@ -17,13 +17,13 @@ func ExampleLock_Info() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 
 	info, err := lock.Info(ctx)
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(info.Name, info.Locked, info.Owner == hold.Owner(), info.Count)
+	_ = hold.Unlock(ctx)
 	// Output: order:42 true true 1
 }
 
@@ -44,11 +44,11 @@ func ExampleLock_IsHeld() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 
 	mine, _ := lock.IsHeld(hold.Context())
 	others, _ := lock.IsHeld(rlock.WithOwner(ctx))
 	fmt.Println(mine, others)
+	_ = hold.Unlock(ctx)
 	// Output: true false
 }
 
@@ -76,9 +76,9 @@ func ExampleLock_TTL() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 
 	left, err := lock.TTL(ctx)
 	fmt.Println(left.Round(time.Minute), err)
+	_ = hold.Unlock(ctx)
 	// Output: 1m0s <nil>
 }

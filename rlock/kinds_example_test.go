@@ -129,9 +129,9 @@ func ExampleClient_NewNonReentrantLock() {
 		panic(err)
 	}
 	ctx := hold.Context()
-	defer hold.Unlock(ctx)
 
 	_, err = lock.Lock(ctx, rlock.Watchdog) // a plain lock would re-enter
 	fmt.Println(errors.Is(err, rlock.ErrReentry))
+	_ = hold.Unlock(ctx)
 	// Output: true
 }

@@ -21,14 +21,14 @@ func ExampleEnsureOwner() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(fresh)
 	inside := rlock.EnsureOwner(hold.Context()) // the same owner: the lock re-enters
 	again, err := lock.TryLock(inside, rlock.NoWait, rlock.Watchdog)
 	if err != nil {
 		panic(err)
 	}
-	defer again.Unlock(inside)
 	fmt.Println("same owner:", again.Owner() == hold.Owner())
+	_ = again.Unlock(inside)
+	_ = hold.Unlock(fresh)
 	// Output:
 	// has an owner: true
 	// same owner: true
@@ -43,7 +43,6 @@ func ExampleDetached() {
 		panic(err)
 	}
 	ctx := hold.Context()
-	defer hold.Unlock(ctx)
 
 	// With ctx itself the goroutine would enter what its parent holds.
 	done := make(chan error)
@@ -52,6 +51,7 @@ func ExampleDetached() {
 		done <- err
 	}()
 	fmt.Println("kept out:", errors.Is(<-done, rlock.ErrNotAcquired))
+	_ = hold.Unlock(ctx)
 	// Output: kept out: true
 }
 
@@ -65,10 +65,10 @@ func ExampleErrDeadlock() {
 		panic(err)
 	}
 	ctx := hold.Context()
-	defer hold.Unlock(ctx)
 
 	// A new owner inside the section is a stranger to it.
 	_, err = lock.Lock(rlock.WithOwner(ctx), rlock.Watchdog)
 	fmt.Println(errors.Is(err, rlock.ErrDeadlock))
+	_ = hold.Unlock(ctx)
 	// Output: true
 }

@@ -94,11 +94,12 @@ func ExampleClient_Attach() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
 	fmt.Println("holds", hold.Name())
 	_, err = client.Attach(ctx, booking, rlock.Watchdog)
 	fmt.Println("a second time:", !errors.Is(err, rlock.ErrLost))
+	fmt.Println("error:", hold.Unlock(ctx))
 	// Output:
 	// holds seat:42
 	// a second time: false
+	// error: <nil>
 }

@@ -17,7 +17,8 @@ type Elector struct {
 	lock rlock.Locker
 
 	mu     sync.Mutex
-	hold   *rlock.Hold // what makes it the leader; nil at first; guarded by mu
+	hold   *rlock.Hold // what makes it the leader; nil if it is not; guarded by mu
+	lost   error       // how it lost the leadership first, for Close; guarded by mu
 	closed bool        // guarded by mu
 }
 
@@ -38,6 +39,7 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	case e.hold != nil && e.hold.Valid():
 		return nil
 	}
+	e.resign(ctx)
 	// The leadership outlasts the job that asks.
 	hold, err := e.lock.TryLock(context.WithoutCancel(ctx), rlock.NoWait, rlock.Watchdog)
 	if err != nil {
@@ -47,16 +49,28 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	return nil
 }
 
+// resign gives up the leadership, if there is one. gocron does not look at the error of IsLeader,
+// so a loss is kept for Close. It is called with mu held.
+func (e *Elector) resign(ctx context.Context) {
+	if e.hold == nil {
+		return
+	}
+	err := e.hold.Unlock(ctx)
+	e.hold = nil
+	if e.lost == nil {
+		e.lost = err
+	}
+}
+
 // Close gives up the leadership. Call it when the scheduler has been shut down. The error matches
-// rlock.ErrLost if the leadership was lost without being noticed.
+// rlock.ErrLost if the leadership was ever lost, even if it was regained: jobs may have run beside
+// those of another leader.
 func (e *Elector) Close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	if e.hold == nil {
-		return nil
-	}
-	err := e.hold.Unlock(ctx)
-	e.hold = nil
+	e.resign(ctx)
+	err := e.lost
+	e.lost = nil
 	return err
 }

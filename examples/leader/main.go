@@ -19,27 +19,62 @@ import (
 
 // lead runs work in one process at a time: that which has the lock is the leader. The context of
 // work ends when the process leads no more. Then work must return at once, because another process
-// may lead already, and this one stands for election again. Otherwise lead returns with work, when
-// the election fails, as without a Redis, or when ctx ends.
+// may lead already, and this one stands for election again, as it does after an outage of Redis.
+// Otherwise lead returns with work, when the election can never succeed, or when ctx ends.
 func lead(ctx context.Context, lock rlock.Locker, work func(ctx context.Context) error) error {
 	for {
-		err := rlock.Do(ctx, lock, rlock.Forever, rlock.Watchdog, work)
+		var failure error // of work
+		err := rlock.Do(ctx, lock, rlock.Forever, rlock.Watchdog, func(ctx context.Context) error {
+			failure = unlessEnded(ctx, work(ctx))
+			return failure
+		})
 		switch {
-		case ctx.Err() != nil:
+		case failure == nil && ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, rlock.ErrLost):
+		case failure == nil && errors.Is(err, rlock.ErrLost):
 			slog.Warn("leads no more", "error", err)
+		case passes(err):
+			slog.Warn("cannot stand for election", "error", err)
+			pause(ctx)
 		default:
 			return err
 		}
 	}
 }
 
+// unlessEnded returns an error of work, but nil if it only says that the context has ended.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
+}
+
+// passes reports whether the lock could not be acquired for a reason that should pass by itself, as
+// missing replicas do, and a wrong password does not. Most of these a wait outlasts anyway.
+func passes(err error) bool {
+	var refusal *rlock.ServerError
+	if errors.As(err, &refusal) && refusal.Class == rlock.ClassPermanent {
+		return false
+	}
+	return errors.Is(err, rlock.ErrNotRun) && (refusal != nil ||
+		errors.Is(err, rlock.ErrOutcomeUnknown) || errors.Is(err, rlock.ErrNotReplicated))
+}
+
+// pause waits for a second, or until ctx ends.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:])
+	interrupt := context.Cause(ctx) // nil if there was none; stop ends ctx as well
 	stop()
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, interrupt) {
 		fmt.Fprintln(os.Stderr, "leader:", err)
 		os.Exit(1)
 	}
