@@ -145,7 +145,7 @@ func (s *sharing) key(e ast.Expr, depth int, nodes ...ast.Node) string {
 		return ""
 	}
 	var parts []ast.Expr
-	text := ""
+	var text string
 	switch e := ast.Unparen(e).(type) {
 	case *ast.BasicLit:
 		return e.Value
@@ -169,14 +169,15 @@ func (s *sharing) key(e ast.Expr, depth int, nodes ...ast.Node) string {
 	default:
 		return ""
 	}
+	keys := []string{text}
 	for _, part := range parts {
 		key := s.key(part, depth+1, nodes...)
 		if key == "" {
 			return ""
 		}
-		text += " " + key
+		keys = append(keys, key)
 	}
-	return text
+	return strings.Join(keys, " ")
 }
 
 // nameKey is key for a name.

@@ -95,7 +95,7 @@ func isResult(pass *analysis.Pass, fn ast.Node, v *types.Var) bool {
 
 // isOverwritten reports whether the function is a literal in a statement that gives the variable,
 // which is one of a function around it, another value afterwards: return run(func() error {…}),
-// or err = run(func() error {…}).
+// or err = run(func() error {…}). A literal without an error may be kept by an assignment.
 func (d *deferredTo) isOverwritten() bool {
 	for i, n := range slices.Backward(d.out) {
 		switch n := n.(type) {
@@ -103,7 +103,7 @@ func (d *deferredTo) isOverwritten() bool {
 			owner := enclosingFunction(d.out[:i])
 			return owner != nil && within(owner, d.v.Pos()) && isResult(d.pass, owner, d.v)
 		case *ast.AssignStmt:
-			return slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
+			return lastError(d.pass, d.fn) != nil && slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
 				return objectOf(d.pass.TypesInfo, e) == d.v
 			})
 		case *ast.BlockStmt:
@@ -128,7 +128,7 @@ func enclosingFunction(stack []ast.Node) ast.Node {
 // other than the one with the release, or whoever has its address.
 func (d *deferredTo) isReadElsewhere() bool {
 	info, read := d.pass.TypesInfo, false
-	root := ast.Node(d.fn)
+	root := d.fn
 	if len(d.out) > 1 { // the file is first, the declaration second
 		root = d.out[1]
 	}

@@ -183,6 +183,17 @@ func captured(ctx context.Context, hold *rlock.Hold, run func(name string, f fun
 	return err
 }
 
+func kept(ctx context.Context, hold *rlock.Hold, keep func(func()) (func(), error)) error {
+	var err error
+	var stop func()
+	stop, err = keep(func() { defer hold.UnlockTo(ctx, &err) })
+	if err != nil {
+		return err
+	}
+	stop()
+	return err
+}
+
 func deferredLiteral(ctx context.Context, hold *rlock.Hold) (n int, err error) {
 	defer func() {
 		defer hold.UnlockTo(ctx, &err)
