@@ -8,41 +8,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/multilock"
 	"holdfast/rlock"
 )
 
-// dropping runs f in a function of its own, so that nothing of it stays on the stack.
-//
-//go:noinline
-func dropping(f func()) { f() }
-
-// acquire acquires a lock. Unlike take it does not keep the hold.
-func acquire(ctx context.Context, t *testing.T, l rlock.Locker) *rlock.Hold {
-	t.Helper()
-	hold, err := l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	require.NoError(t, err)
-	return hold
-}
-
-// contextOf returns the context of a hold that nobody has.
-//
-//go:noinline
-func contextOf(t *testing.T, l rlock.Locker) context.Context {
-	return acquire(t.Context(), t, l).Context()
-}
-
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for name, drop := range map[string]func(context.Context, *multilock.Lock){
 		"hold": func(ctx context.Context, l *multilock.Lock) {
-			acquire(ctx, t, l)
+			locktest.AcquireUnkept(ctx, t, l)
 		},
 		"hold, context and owner": func(ctx context.Context, l *multilock.Lock) {
-			acquire(rlock.WithOwner(ctx), t, l).Context()
+			locktest.AcquireUnkept(rlock.WithOwner(ctx), t, l).Context()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +33,7 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 			a, b := c.NewFairLock(name+" a"), multilock.NewOn(c, name+" b", name+" c")
 			ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold
 			defer end()
-			dropping(func() { drop(ctx, multilock.New(a, b)) })
+			locktest.Dropping(func() { drop(ctx, multilock.New(a, b)) })
 			eventually(t, func() bool {
 				runtime.GC()
 				return len(log.With("a hold was dropped without Unlock")) == 3
@@ -68,7 +49,7 @@ func TestHoldThatSomebodyHasIsNotDropped(t *testing.T) {
 	var log logtest.Lines
 	c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second, Logger: log.Logger()})
 	lock := multilock.NewOn(c, "a", "b")
-	held := contextOf(t, lock)
+	held := locktest.ContextOf(t, lock)
 	before := s.CommandStats(t)["hexists"]
 	eventually(t, func() bool {
 		runtime.GC()

@@ -8,30 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/logtest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
-
-// dropping runs f in a function of its own, so that nothing of it stays on the stack.
-//
-//go:noinline
-func dropping(f func()) { f() }
-
-// acquire acquires a lock. Unlike take it does not keep the hold.
-func acquire(ctx context.Context, t *testing.T, l rlock.Locker) *rlock.Hold {
-	t.Helper()
-	hold, err := l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	require.NoError(t, err)
-	return hold
-}
-
-// contextOf returns the context of a hold that nobody has.
-//
-//go:noinline
-func contextOf(t *testing.T, l rlock.Locker) context.Context {
-	return acquire(t.Context(), t, l).Context()
-}
 
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	t.Parallel()
@@ -42,10 +23,10 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold
 	defer end()
 	for i, drop := range []func(){
-		func() { acquire(rlock.WithOwner(ctx), t, l) },
-		func() { acquire(ctx, t, l).Context() },
+		func() { locktest.AcquireUnkept(rlock.WithOwner(ctx), t, l) },
+		func() { locktest.AcquireUnkept(ctx, t, l).Context() },
 	} {
-		dropping(drop)
+		locktest.Dropping(drop)
 		eventually(t, func() bool {
 			runtime.GC()
 			return len(log.With("a hold of a RedLock was dropped")) == i+1
@@ -61,7 +42,7 @@ func TestHoldThatSomebodyHasIsNotDropped(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: 3 * time.Second,
 		Logger: log.Logger()})
 	l := redlock.NewOn(name, atOnce, clients...)
-	held := contextOf(t, l)
+	held := locktest.ContextOf(t, l)
 	before := servers[0].CommandStats(t)["hexists"]
 	eventually(t, func() bool {
 		runtime.GC()

@@ -8,24 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/logtest"
 	"holdfast/rlock"
 )
 
 const wasDropped = "a hold was dropped without Unlock"
-
-// dropping runs f in a function of its own, so that nothing of it stays on the stack.
-//
-//go:noinline
-func dropping(f func()) { f() }
-
-// acquire acquires a lock. Unlike take it does not keep the hold.
-func acquire(ctx context.Context, t *testing.T, l *rlock.Lock) *rlock.Hold {
-	t.Helper()
-	hold, err := l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	require.NoError(t, err)
-	return hold
-}
 
 // renewals lets that many renewals pass, each after a garbage collection, or fewer if done.
 func renewals(n int, done func() bool) {
@@ -39,17 +27,17 @@ func renewals(n int, done func() bool) {
 func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	for name, drop := range map[string]func(context.Context, *testing.T, *rlock.Lock){
 		"hold": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
-			acquire(ctx, t, lock)
+			locktest.AcquireUnkept(ctx, t, lock)
 		},
 		"hold and context": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
-			acquire(ctx, t, lock).Context()
+			locktest.AcquireUnkept(ctx, t, lock).Context()
 		},
 		"hold, context and owner": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
-			acquire(rlock.WithOwner(ctx), t, lock).Context()
+			locktest.AcquireUnkept(rlock.WithOwner(ctx), t, lock).Context()
 		},
 		"two levels": func(ctx context.Context, t *testing.T, lock *rlock.Lock) {
-			outer := acquire(ctx, t, lock)
-			acquire(outer.Context(), t, lock)
+			outer := locktest.AcquireUnkept(ctx, t, lock)
+			locktest.AcquireUnkept(outer.Context(), t, lock)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +47,7 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 				before := len(log.With("lost"))
 				ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold
 				defer end()
-				dropping(func() { drop(ctx, t, b.lock) })
+				locktest.Dropping(func() { drop(ctx, t, b.lock) })
 				renewals(10_000, func() bool { return len(log.With("lost")) > before })
 				lines := log.With(wasDropped)
 				require.NotEmpty(t, lines)
@@ -77,15 +65,15 @@ func TestHoldIsNotDroppedWhileSomebodyCanReleaseIt(t *testing.T) {
 		lock, owner := b.lock, rlock.WithOwner(t.Context())
 		for name, acquire := range map[string]func() (release func() error){
 			"hold": func() func() error {
-				hold := acquire(t.Context(), t, lock)
+				hold := locktest.AcquireUnkept(t.Context(), t, lock)
 				return func() error { return hold.Unlock(t.Context()) }
 			},
 			"context of the hold": func() func() error {
-				ctx := acquire(t.Context(), t, lock).Context()
+				ctx := locktest.AcquireUnkept(t.Context(), t, lock).Context()
 				return func() error { return lock.Unlock(ctx) }
 			},
 			"context derived from it": func() func() error {
-				ctx := acquire(t.Context(), t, lock).Context()
+				ctx := locktest.AcquireUnkept(t.Context(), t, lock).Context()
 				ctx, cancel := context.WithTimeout(ctx, 1000*time.Hour)
 				return func() error {
 					defer cancel()
@@ -93,7 +81,7 @@ func TestHoldIsNotDroppedWhileSomebodyCanReleaseIt(t *testing.T) {
 				}
 			},
 			"channel that tells of its end": func() func() error {
-				done := acquire(t.Context(), t, lock).Done()
+				done := locktest.AcquireUnkept(t.Context(), t, lock).Done()
 				return func() error {
 					_, err := lock.ForceUnlock(t.Context())
 					<-done
@@ -101,18 +89,18 @@ func TestHoldIsNotDroppedWhileSomebodyCanReleaseIt(t *testing.T) {
 				}
 			},
 			"context of the owner": func() func() error {
-				acquire(owner, t, lock)
+				locktest.AcquireUnkept(owner, t, lock)
 				return func() error { return lock.Unlock(owner) }
 			},
 			"context of the outer hold": func() func() error {
-				outer := acquire(t.Context(), t, lock)
-				acquire(outer.Context(), t, lock)
+				outer := locktest.AcquireUnkept(t.Context(), t, lock)
+				locktest.AcquireUnkept(outer.Context(), t, lock)
 				unlock(t, outer)
 				return func() error { return lock.Unlock(outer.Context()) }
 			},
 		} {
 			var release func() error
-			dropping(func() { release = acquire() })
+			locktest.Dropping(func() { release = acquire() })
 			renewals(10, func() bool { return false })
 			require.NoError(t, release(), name)
 		}
@@ -125,9 +113,9 @@ func TestDroppedLevelDoesNotEndTheRenewalOfOthers(t *testing.T) {
 	var log logtest.Lines
 	inBubble(t, rlock.Options{Logger: log.Logger()}, func(t *testing.T, b *bubble) {
 		var outer *rlock.Hold
-		dropping(func() {
-			outer = acquire(t.Context(), t, b.lock)
-			acquire(outer.Context(), t, b.lock)
+		locktest.Dropping(func() {
+			outer = locktest.AcquireUnkept(t.Context(), t, b.lock)
+			locktest.AcquireUnkept(outer.Context(), t, b.lock)
 		})
 		renewals(10, func() bool { return false })
 		require.Empty(t, log.With(wasDropped), "its owner can be reached")
