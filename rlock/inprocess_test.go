@@ -38,6 +38,7 @@ const (
 var needsARealServer = map[string]string{
 	"TestReadersQueuedBehindOneOfTheirClientHaveTheirTurnToo":                    speed,
 	"TestTryLockWaitIsHonouredWithin20Milliseconds":                              speed,
+	"TestManyCallsOfOneOwnerCountTheirLevelsRight":                               speed,
 	"TestExtendOfOneLevelLastsForAll":                                            long,
 	"TestLookingChangesNothing":                                                  asksForMore,
 	"TestFencedLockWithoutACounterIsNotTakenAndAdvises":                          accessLists,
@@ -74,8 +75,9 @@ var needsARealServer = map[string]string{
 // Users test their programs against the server of package rlocktest, so it must not differ from
 // Redis. The tests of behaviour are run again against it, by this test binary: what they prove for
 // the one they prove for the other. Package rlocktest compares random calls.
+//
+// It is not parallel: the server runs Lua slowly, and needs a processor.
 func TestBehaviourIsTheSameOnTheServerForUsersTests(t *testing.T) {
-	t.Parallel()
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	var tests []string
 	for _, file := range behaviour {
@@ -95,7 +97,7 @@ func TestBehaviourIsTheSameOnTheServerForUsersTests(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	again := exec.CommandContext(ctx, path, "-test.parallel=8", "-test.timeout=5m",
+	again := exec.CommandContext(ctx, path, "-test.parallel=4", "-test.timeout=5m",
 		"-test.run=^("+strings.Join(tests, "|")+")$")
 	again.Env = append(os.Environ(), "HOLDFAST_TEST_BACKEND=inprocess")
 	output, err := again.CombinedOutput()
