@@ -82,7 +82,8 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 	carrier := owner.Of(ctx)
 	h := &Hold{level: l, parent: ctx, carrier: carrier}
-	l.acquisition, l.owner, l.renew, l.site = a, a.token, renew, a.client.here()
+	l.acquisition, l.owner, l.renew = a, a.token, renew
+	l.site, l.goroutine = a.client.here(), a.client.goroutine()
 	if renew {
 		l.hold = h
 	}

@@ -22,6 +22,16 @@ func (c *Client) here() callSite {
 	return frames[:runtime.Callers(2, frames)]
 }
 
+// goroutine returns the number of this goroutine, for warnings only; 0 without Options.Debug.
+func (c *Client) goroutine() (id uint64) {
+	if c.options.Debug {
+		var stack [64]byte
+		n := runtime.Stack(stack[:], false)
+		_, _ = fmt.Sscanf(string(stack[:n]), "goroutine %d ", &id)
+	}
+	return id
+}
+
 // module is the prefix of the functions of this module.
 var module = strings.TrimSuffix(reflect.TypeFor[Client]().PkgPath(), "rlock")
 

@@ -17,10 +17,10 @@ import (
 // does not help: acquire the locks in one order everywhere, or together (package multilock).
 //
 // A circle is found when its last caller begins to wait, unless the wait of another one ends before
-// that by its limit or its context's deadline. A caller counts as holding what the
-// contexts that it passed down belong to, and what was acquired with the same context of
-// [WithOwner]. Whether another goroutine is about to release that is not known: start goroutines
-// that nobody waits for with [Detached]. RedLocks and waits in other processes are not looked at.
+// that by its limit or its context's deadline. A caller counts as holding what the contexts that it
+// passed down belong to, and what was acquired with the same context of [WithOwner]. Whether
+// another goroutine is about to release that is not known: start goroutines that nobody waits for
+// with [Detached]. RedLocks and waits in other processes are not looked at.
 var ErrDeadlock = errors.New("deadlock")
 
 var errDeadlock = fmt.Errorf("%w: %w", ErrNotAcquired, ErrDeadlock)
@@ -47,11 +47,13 @@ var blockedCalls struct {
 // block notes that the attempt begins to wait in a queue, and returns ErrDeadlock if that closes a
 // circle. Otherwise the caller calls unblock. A call that holds nothing is not noted.
 func (at *attempt) block(q *lockQueue) error {
+	q.Do(func(kn *known) { at.holder = kn.lastHolder() })
+	at.noticeOwnHolder()
 	c := owner.Of(at.budget.Ctx)
 	if !holdsAny(c) {
 		return nil
 	}
-	q.Do(func(kn *known) { at.client.meet(clientOf(kn.holder.Owner)) })
+	at.client.meet(clientOf(at.holder.Owner))
 	b := &blockedCall{at.lock, c, at.client.here(), at.budget.Until}
 	blockedCalls.mu.Lock()
 	defer blockedCalls.mu.Unlock()

@@ -17,6 +17,8 @@ type level struct {
 	site        callSite      // nil unless an option asks for it
 	root        *atomic.Int32 // counts it, while it lasts: see owner.Carrier; nil if none does
 
+	goroutine uint64 // that acquired it; 0 without Options.Debug
+
 	inner *Hold                 // kept by the maker of a hold that is not of this package; else nil
 	whole atomic.Pointer[level] // of the lock that it is a part of; nil if it is none
 

@@ -118,6 +118,7 @@ type Options struct {
 	MaxHold time.Duration
 
 	// Debug records where each lock is acquired, so that errors and warnings name the line of code.
+	// A goroutine that waits for a lock that it holds itself is then logged at once.
 	// It costs each acquisition about a microsecond. Defaults to false.
 	Debug bool
 

@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,11 +54,13 @@ func (r *rate) allows(period time.Duration) bool {
 	return (last == nil || now.Sub(*last) >= period) && r.last.CompareAndSwap(last, &now)
 }
 
-// noticeOwnHolder logs, once, that the same holder of this process has kept the caller waiting for
-// longer than a watchdog's lease: the holder may be the caller itself, in an outer section.
+// noticeOwnHolder is called when the holder is known. It logs, once, that the same holder of this
+// process has kept the caller waiting for longer than a watchdog's lease: it may be the caller
+// itself, in an outer section.
 func (at *attempt) noticeOwnHolder() {
 	if at.holder.Owner != at.blocker {
 		at.blocker, at.blocked = at.holder.Owner, time.Now()
+		at.noticeItself()
 		return
 	}
 	c := at.client
@@ -71,4 +74,26 @@ func (at *attempt) noticeOwnHolder() {
 		c.warn("holdfast: a lock has been waited for longer than Options.WatchdogLease: "+
 			e.holder()+e.advice(), "lock", at.lock.name, "owner", e.Owner)
 	}
+}
+
+// noticeItself logs, with Options.Debug, that the goroutine of the attempt holds the lock itself. Its
+// context did not show that, or it would have got [ErrDeadlock] or the lock.
+func (at *attempt) noticeItself() {
+	c := at.client
+	id, holder := c.goroutine(), clientOf(at.holder.Owner)
+	if id == 0 || holder == nil || at.holder.Next {
+		return
+	}
+	if a := holder.acquisition(at.holder.Owner); a != nil && a.isOf(id) {
+		e := at.heldError()
+		c.warn("holdfast: a goroutine waits for a lock that it holds itself: "+
+			e.holder()+e.advice(), "lock", at.lock.name, "owner", e.Owner, "waits at", c.here().String())
+	}
+}
+
+// isOf reports whether a goroutine acquired a level.
+func (a *acquisition) isOf(goroutine uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.goroutine == goroutine })
 }
