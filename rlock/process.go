@@ -76,8 +76,8 @@ func (at *attempt) noticeOwnHolder() {
 	}
 }
 
-// noticeItself logs, with Options.Debug, that the goroutine of the attempt holds the lock itself. Its
-// context did not show that, or it would have got [ErrDeadlock] or the lock.
+// noticeItself logs, with Options.Debug, that the goroutine of the attempt holds the lock itself.
+// Its context did not show that, or it would have got [ErrDeadlock] or the lock.
 func (at *attempt) noticeItself() {
 	c := at.client
 	id, holder := c.goroutine(), clientOf(at.holder.Owner)
