@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -23,12 +24,14 @@ func (c *Client) here() callSite {
 }
 
 // goroutine returns the number of this goroutine, for warnings only; 0 without Options.Debug.
-func (c *Client) goroutine() (id uint64) {
-	if c.options.Debug {
-		var stack [64]byte
-		n := runtime.Stack(stack[:], false)
-		_, _ = fmt.Sscanf(string(stack[:n]), "goroutine %d ", &id)
+func (c *Client) goroutine() uint64 {
+	if !c.options.Debug {
+		return 0
 	}
+	var stack [64]byte
+	number, _ := strings.CutPrefix(string(stack[:runtime.Stack(stack[:], false)]), "goroutine ")
+	number, _, _ = strings.Cut(number, " ")
+	id, _ := strconv.ParseUint(number, 10, 64)
 	return id
 }
 
