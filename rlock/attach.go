@@ -24,8 +24,8 @@ var detachable = map[string]func(*Client, string) *Lock{}
 // lease is not renewed meanwhile: after it the lock is free. Extend it first, because what is left
 // may be short, also with [Watchdog].
 //
-// The text is not secret, but whoever has it can release the lock. It has no spaces in it unless
-// the name of the lock has.
+// The text is no secret, but everybody who has it can release the lock. It has spaces only if the
+// name of the lock has.
 //
 // It returns [ErrNotHeld] if the hold was released before, [ErrLost] if the lock was lost, and
 // [ErrInvalid] for a lock that other levels hold as well, and for read-write locks, MultiLocks and

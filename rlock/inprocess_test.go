@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// behaviour has the files whose tests say how locks behave, to whoever uses them.
+// behaviour has the files whose tests say how locks behave.
 var behaviour = []string{
 	"arguments_refused", "close", "deadlock", "do", "downgrade", "extend", "exclusion", "fair",
 	"fair_order", "fenced", "handover_modes", "handover_turns", "hold", "inspect", "lease",

@@ -44,7 +44,7 @@ func findDefinitions(pass *analysis.Pass) definitions {
 			case *ast.IncDecStmt:
 				defs.add(pass.TypesInfo, n.X, 0, nil, 1)
 			case *ast.UnaryExpr:
-				if n.Op == token.AND { // whoever has the address may assign
+				if n.Op == token.AND { // a function with the address may assign
 					defs.add(pass.TypesInfo, n.X, 0, nil, 1)
 				}
 			}

@@ -125,7 +125,7 @@ func enclosingFunction(stack []ast.Node) ast.Node {
 }
 
 // isReadElsewhere reports whether something may look at the variable after the release: a literal
-// other than the one with the release, or whoever has its address.
+// other than the one with the release, or code that has its address.
 func (d *deferredTo) isReadElsewhere() bool {
 	info, read := d.pass.TypesInfo, false
 	root := d.fn
