@@ -173,7 +173,7 @@ func TestAttachWhileTheClientClosesLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	there := newClient(t, s, rlock.Options{})
-	for i := range 100 {
+	for i := range 200 {
 		c := newClient(t, s, rlock.Options{})
 		unlock(t, take(t, c.NewLock("warm"), longLease))
 		name := "order " + strconv.Itoa(i)
@@ -182,6 +182,9 @@ func TestAttachWhileTheClientClosesLeavesNothing(t *testing.T) {
 		attached := inBackground(func() (*rlock.Hold, error) {
 			return c.Attach(context.Background(), text, longLease)
 		})
+		for range i * 4 { // so that some replies arrive while the client closes
+			runtime.Gosched()
+		}
 		closeClient(t, c)
 		if result(t, attached).Err != nil && exists(s, name) {
 			_, err := there.Attach(t.Context(), text, longLease)
