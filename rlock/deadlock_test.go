@@ -207,3 +207,23 @@ func TestCallerThatWaitsForItselfThroughAnotherClientGetsErrDeadlock(t *testing.
 	require.ErrorIs(t, err, rlock.ErrDeadlock)
 	unlock(t, hold)
 }
+
+// A writer may read, even if it is refused at first.
+func TestWriterThatWaitsToReadDoesNotWaitForItself(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		lock, tries := b.client.NewReadWriteLock("page"), 0
+		held := heldFor(10)
+		b.reply("read_acquire.lua", func(args []string) any {
+			if tries++; tries == 1 {
+				return held(args)
+			}
+			return nil
+		})
+		writing := take(t, lock.Write(), longLease)
+		reading, err := lock.Read().Lock(writing.Context(), longLease)
+		require.NoError(t, err)
+		require.Equal(t, 2, tries)
+		unlock(t, reading)
+		unlock(t, writing)
+	})
+}
