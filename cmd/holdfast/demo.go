@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"holdfast/cmd/holdfast/internal/demo"
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // redisHelp is the help of --redis, which is too long for a tag.
@@ -39,12 +41,19 @@ if that happens three times.`
 
 // Run plays the demo.
 func (c demoCommand) Run(ctx context.Context) error {
-	return demo.Run(ctx, demo.Options{
+	err := demo.Run(ctx, demo.Options{
 		Redis:    c.Redis,
 		Plain:    c.Plain,
 		Unlocked: c.Break,
 		Output:   os.Stdout,
 	})
+	switch {
+	case errors.Is(err, demo.ErrFailed):
+		return status.New(status.Failed, nil) // the faults have been printed
+	case errors.Is(err, demo.ErrNotJudged):
+		return status.New(status.Undecided, err)
+	}
+	return err
 }
 
 // workerCommand is "holdfast worker": a process of the demo, which starts it.

@@ -1,7 +1,9 @@
-// Command holdfast shows distributed locks at work.
+// Command holdfast runs commands under distributed locks on Redis, shows who holds which lock,
+// frees those that are stuck, and checks servers.
 //
-//	holdfast demo                          # with a server of its own: needs only this program
-//	holdfast demo --redis localhost:6379   # on a real Redis
+//	holdfast demo                                 # needs only this program
+//	holdfast run --nonblock nightly -- ./job      # on any number of machines, one runs it
+//	holdfast ls                                   # who holds what
 package main
 
 import (
@@ -13,46 +15,47 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
 
-	"holdfast/cmd/holdfast/internal/demo"
+	"holdfast/cmd/holdfast/internal/status"
 )
 
-// interrupted is the exit status after a signal; shells use it for SIGINT.
-const interrupted = 130
-
-// tooBusy is the exit status if the demo says nothing about the locks.
-const tooBusy = 2
-
 type commandLine struct {
-	Demo   demoCommand   `cmd:"" help:"Watch processes contend for locks, in about ten seconds."`
+	Demo    demoCommand    `cmd:"" help:"Watch processes contend for locks, in about ten seconds."`
+	Run     runCommand     `cmd:"" help:"Run a command under a lock."`
+	Ls      lsCommand      `cmd:"" help:"List locks: who holds them, and who waits."`
+	Inspect inspectCommand `cmd:"" help:"Show everything about one lock."`
+	Top     topCommand     `cmd:"" help:"Watch locks live, those with most waiters first."`
+	Unlock  unlockCommand  `cmd:"" help:"Free a lock that nobody gives back."`
+	Doctor  doctorCommand  `cmd:"" help:"Check a server for what may break locks."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+
+	Completion kongcompletion.Completion `cmd:"" help:"Print what to add to your shell's start-up file, for completion."`
+
 	Worker workerCommand `cmd:"" hidden:""`
 }
 
 func main() {
 	var line commandLine
-	parsed := kong.Parse(&line,
+	parser := kong.Must(&line,
 		kong.Name("holdfast"),
 		kong.Description("Distributed locks on Redis, wire-compatible with Redisson's."),
 		kong.ShortUsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"redis": redisHelp},
 	)
+	kongcompletion.Register(parser)
+	parsed, err := parser.Parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "holdfast: %v\nTry: holdfast --help\n", err)
+		os.Exit(status.Usage)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal interrupts the cleanup
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	err := parsed.Run()
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "holdfast: interrupted")
-		os.Exit(interrupted)
-	case errors.Is(err, demo.ErrFailed):
-		os.Exit(1) // the faults have been printed
-	case errors.Is(err, demo.ErrNotJudged):
-		fmt.Fprintln(os.Stderr, "holdfast:", err)
-		os.Exit(tooBusy)
-	default:
-		fmt.Fprintln(os.Stderr, "holdfast:", err)
-		os.Exit(1)
+	err = parsed.Run()
+	if err != nil && ctx.Err() != nil {
+		err = status.New(status.Interrupted, errors.New("interrupted"))
 	}
+	os.Exit(status.Report(os.Stderr, err))
 }

@@ -1,0 +1,57 @@
+// Package status has the exit statuses of the program.
+package status
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The exit statuses, beside 0. Those of sysexits.h keep their meaning.
+const (
+	Failed      = 1   // the answer is no: not found, not held, not as promised
+	Undecided   = 2   // the demo was not judged; doctor found errors
+	Usage       = 64  // the command line cannot work (EX_USAGE)
+	Server      = 74  // the server did not answer, or refused (EX_IOERR)
+	NotAcquired = 75  // another holds the lock (EX_TEMPFAIL)
+	Lost        = 76  // the lock was lost while the command ran
+	Interrupted = 130 // SIGINT, as shells say it
+)
+
+// Error is an error with the exit status that it leads to. Without an error it is silent.
+type Error struct {
+	Status int
+	Err    error
+}
+
+// New returns err with an exit status. A nil err prints nothing.
+func New(status int, err error) error { return &Error{status, err} }
+
+// Error returns the text of the error.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Report prints err to w, as one message, and returns the exit status: 0 for nil, [Failed] if err
+// has none.
+func Report(w io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	status := Failed
+	var e *Error
+	if errors.As(err, &e) {
+		status = e.Status
+		if e.Err == nil {
+			return status
+		}
+	}
+	fmt.Fprintln(w, "holdfast:", err)
+	return status
+}

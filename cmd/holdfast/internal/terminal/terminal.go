@@ -1,0 +1,154 @@
+//go:build unix
+
+// Package terminal runs a program on a pseudo-terminal, for tests and for pictures: what the
+// program writes is drawn by an emulator, whose screen can be read and waited for.
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+)
+
+// Terminal is a pseudo-terminal with one program, which has it as its controlling terminal.
+type Terminal struct {
+	cmd    *exec.Cmd
+	file   *os.File // the side that a human would sit at
+	screen *vt.SafeEmulator
+	drawn  chan struct{} // receives after each change of the screen
+	ended  chan struct{} // closed when the program has ended and everything is drawn
+	err    error         // of the program, once ended is closed
+}
+
+// Start starts cmd on a terminal of that size. Stop must be called.
+func Start(cmd *exec.Cmd, columns, rows int) (*Terminal, error) {
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor", "NO_COLOR=")
+	file, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)})
+	if err != nil {
+		return nil, err
+	}
+	t := &Terminal{cmd: cmd, file: file, screen: vt.NewSafeEmulator(columns, rows),
+		drawn: make(chan struct{}, 1), ended: make(chan struct{})}
+	go t.draw()
+	go io.Copy(file, t.screen) //nolint:errcheck // the terminal's answers, until Stop
+	return t, nil
+}
+
+// draw draws what the program writes, until no process has the terminal.
+func (t *Terminal) draw() {
+	defer close(t.ended)
+	text := make([]byte, 32<<10)
+	for {
+		n, err := t.file.Read(text)
+		_, _ = t.screen.Write(text[:n]) // the emulator accepts everything
+		select {
+		case t.drawn <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			t.err = t.cmd.Wait()
+			return
+		}
+	}
+}
+
+// PID returns the process id of the program.
+func (t *Terminal) PID() int { return t.cmd.Process.Pid }
+
+// Emulator returns the emulator, for those who need colours.
+func (t *Terminal) Emulator() *vt.SafeEmulator { return t.screen }
+
+// Screen returns the text on the screen, without blanks at the ends of lines.
+func (t *Terminal) Screen() string {
+	var b strings.Builder
+	for y := range t.screen.Height() {
+		var line strings.Builder
+		for x := range t.screen.Width() {
+			if cell := t.screen.CellAt(x, y); cell != nil && cell.Content != "" {
+				line.WriteString(cell.Content)
+			} else if cell == nil || cell.Width != 0 {
+				line.WriteByte(' ')
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// Send types keys: text, "\r" for Enter, "\x03" for Ctrl-C.
+func (t *Terminal) Send(keys string) error {
+	_, err := t.file.WriteString(keys)
+	return err
+}
+
+// Resize changes the size of the terminal, and tells the program.
+func (t *Terminal) Resize(columns, rows int) error {
+	t.screen.Resize(columns, rows)
+	return pty.Setsize(t.file, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)})
+}
+
+// WaitFor blocks until the screen satisfies is. It returns an error with the screen if ctx ends, or
+// if the program ended without.
+func (t *Terminal) WaitFor(ctx context.Context, what string, is func(screen string) bool) error {
+	ended := t.ended
+	for {
+		screen := t.Screen()
+		if is(screen) {
+			return nil
+		}
+		select {
+		case <-t.drawn:
+		case <-ended:
+			if is(t.Screen()) {
+				return nil
+			}
+			return fmt.Errorf("the program ended before %s was seen:\n%s", what, screen)
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not seen in time: %w\n%s", what, ctx.Err(), screen)
+		}
+	}
+}
+
+// WaitForText is WaitFor for a text.
+func (t *Terminal) WaitForText(ctx context.Context, text string) error {
+	return t.WaitFor(ctx, fmt.Sprintf("%q", text), func(screen string) bool {
+		return strings.Contains(screen, text)
+	})
+}
+
+// Wait blocks until the program has ended, and returns its exit status: 128 + n for a signal.
+func (t *Terminal) Wait(ctx context.Context) (int, error) {
+	select {
+	case <-t.ended:
+	case <-ctx.Done():
+		return 0, fmt.Errorf("the program has not ended: %w\n%s", ctx.Err(), t.Screen())
+	}
+	var exit *exec.ExitError
+	if t.err != nil && !errors.As(t.err, &exit) {
+		return 0, t.err
+	}
+	return exitStatus(t.cmd), nil
+}
+
+// Stop kills the program, and frees the terminal.
+func (t *Terminal) Stop() {
+	_ = t.cmd.Process.Kill()
+	select {
+	case <-t.ended:
+	case <-time.After(time.Second): // another process has the terminal still
+	}
+	_ = t.file.Close()
+	<-t.ended
+	_ = t.screen.InputPipe().(io.Closer).Close() // ends the copying of answers
+}
