@@ -19,7 +19,7 @@ type Lock struct {
 	Waiters []Waiter // that Redis knows of; those of a fair lock in order, else the longest first
 	// TTL is what is left of the lease: 0 if the lock is free, [rlock.NoExpiry] if it never expires.
 	TTL   time.Duration
-	Token int64 // the last one of a fenced lock, else 0
+	Token int64  // the last one of a fenced lock, else 0
 	Node  string // the address of the node, on a cluster
 	// Subscribers is how many connections listen for its release. Only Inspect counts them.
 	Subscribers int
@@ -39,9 +39,9 @@ const (
 
 // Holder is an owner that holds a lock.
 type Holder struct {
-	Owner string // "<client id>:<number>"
-	Count int    // levels
-	Mode  string // "read" or "write" of a read-write lock, else ""
+	Owner  string // "<client id>:<number>"
+	Count  int    // levels
+	Mode   string // "read" or "write" of a read-write lock, else ""
 	Client Client
 }
 
