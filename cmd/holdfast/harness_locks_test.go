@@ -129,6 +129,14 @@ func (p *place) await(t *testing.T, ctx context.Context, l *rlock.Lock) *waiting
 	return w
 }
 
+// waitForRegistration returns when a waiter is registered to be granted the lock.
+func (p *place) waitForRegistration(t *testing.T, lock string) {
+	t.Helper()
+	key := "holdfast_lock_waiters:{" + lock + "}"
+	require.Eventually(t, func() bool { return p.node(t, key).DoInt(t, "ZCARD", key) == 1 },
+		20*time.Second, 10*time.Millisecond)
+}
+
 // waiters counts what shows that owners wait for a lock: entries of the queue, registrations, and
 // listeners.
 func (p *place) waiters(t *testing.T, lock string) int {

@@ -115,7 +115,7 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 	}
 	for i, h := range lock.Holders {
 		if i == most {
-			text += "\n  and more: holdfast inspect " + c.Name
+			text += "\n  and more: see holdfast inspect"
 			break
 		}
 		text += "\n  held by " + h.Owner
@@ -129,7 +129,7 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 // question asks whether to release the lock.
 func (c unlockCommand) question(lock locks.Lock) string {
 	lock.Holders = c.holders(lock)
-	return fmt.Sprintf("%s: %s\nRelease it? [y/N] ", c.Name, view.Line(lock, 0))
+	return fmt.Sprintf("%s: %s\nRelease it? [y/N] ", view.Printable(c.Name), view.Line(lock, 0))
 }
 
 // confirm asks on the terminal, and reports whether the answer was yes.
@@ -153,6 +153,7 @@ func confirm(ctx context.Context, question string) bool {
 func (c unlockCommand) report(out io.Writer, before locks.Lock) error {
 	held := before
 	held.Holders = c.holders(before)
-	_, err := fmt.Fprintf(out, "released %s, which was %s\n", c.Name, view.Line(held, 0))
+	_, err := fmt.Fprintf(out, "released %s, which was %s\n", view.Printable(c.Name),
+		view.Line(held, 0))
 	return err
 }

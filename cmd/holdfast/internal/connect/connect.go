@@ -62,9 +62,6 @@ func Dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, err
 	if err != nil {
 		return nil, status.New(status.Server, fmt.Errorf("cannot reach Redis at %s: %w", where, err))
 	}
-	if client.Mode() == rueidis.ClientModeCluster {
-		return client, nil // a node has told the topology, and PING may go to another, which is down
-	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
