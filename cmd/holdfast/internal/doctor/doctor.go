@@ -20,30 +20,31 @@ type Options struct {
 type check struct {
 	name string
 	look func(context.Context, *node) []Finding
+	once bool // on a cluster, not for each master
 }
 
 // checks has all checks, in the order of the report.
 var checks = []check{
-	{"version", version},
-	{"service", service},
-	{"role", role},
-	{"cluster", cluster},
-	{"eviction", eviction},
-	{"memory", memory},
-	{"persistence", persistence},
-	{"disk", disk},
-	{"replicas", replicas},
-	{"failover", failover},
-	{"connections", connections},
-	{"timeout", timeout},
-	{"scripts", scripts},
-	{"time", scriptTime},
-	{"channels", channels},
-	{"locks", locks},
-	{"clock", clock},
-	{"round-trip", roundTrip},
-	{"slowlog", slowlog},
-	{"leases", leases},
+	{name: "version", look: version},
+	{name: "service", look: service},
+	{name: "role", look: role},
+	{name: "cluster", look: cluster},
+	{name: "eviction", look: eviction},
+	{name: "memory", look: memory},
+	{name: "persistence", look: persistence},
+	{name: "disk", look: disk},
+	{name: "replicas", look: replicas},
+	{name: "failover", look: failover},
+	{name: "connections", look: connections},
+	{name: "timeout", look: timeout},
+	{name: "scripts", look: scripts},
+	{name: "time", look: scriptTime},
+	{name: "channels", look: channels},
+	{name: "locks", look: locks},
+	{name: "clock", look: clock},
+	{name: "round-trip", look: roundTrip},
+	{name: "slowlog", look: slowlog},
+	{name: "leases", look: leases, once: true},
 }
 
 // patience bounds one check on one node.
@@ -71,10 +72,13 @@ func Examine(ctx context.Context, redis rueidis.Client, o Options, report func(F
 
 // examine returns what the check finds on these nodes. What is the same on all is one finding.
 func (c check) examine(ctx context.Context, nodes []*node) []Finding {
+	if c.once {
+		nodes = nodes[:1]
+	}
 	var first, all []Finding
 	same := true
 	for i, n := range nodes {
-		found := c.once(ctx, n)
+		found := c.examineNode(ctx, n)
 		if i == 0 {
 			first = slices.Clone(found)
 		}
@@ -90,8 +94,8 @@ func (c check) examine(ctx context.Context, nodes []*node) []Finding {
 	return all
 }
 
-// once returns what the check finds on one node.
-func (c check) once(ctx context.Context, n *node) []Finding {
+// examineNode returns what the check finds on one node.
+func (c check) examineNode(ctx context.Context, n *node) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found := c.look(ctx, n)
