@@ -29,7 +29,7 @@ func cluster(ctx context.Context, n *node) []Finding {
 	case state["cluster_state"] != "ok":
 		return one(failure(advice, "cluster_state %s; locks are refused", state["cluster_state"]))
 	}
-	lines, err := n.do(ctx, "CLUSTER", "NODES").ToString()
+	lines, err := n.text(ctx, "CLUSTER", "NODES")
 	if err != nil {
 		return one(unknown(err, "CLUSTER NODES"))
 	}
@@ -46,7 +46,7 @@ func cluster(ctx context.Context, n *node) []Finding {
 
 // clusterInfo returns the fields of CLUSTER INFO.
 func (n *node) clusterInfo(ctx context.Context) (map[string]string, error) {
-	text, err := n.do(ctx, "CLUSTER", "INFO").ToString()
+	text, err := n.text(ctx, "CLUSTER", "INFO")
 	if err != nil {
 		return nil, err
 	}

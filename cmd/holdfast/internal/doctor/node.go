@@ -84,12 +84,18 @@ func (n *node) do(ctx context.Context, words ...string) rueidis.RedisResult {
 	return n.redis.Do(ctx, n.redis.B().Arbitrary(words...).Build())
 }
 
+// text returns the reply of a command that is a text: with RESP3 its format comes first.
+func (n *node) text(ctx context.Context, words ...string) (string, error) {
+	text, err := n.do(ctx, words...).ToString()
+	return strings.TrimPrefix(text, "txt:"), err
+}
+
 // info returns the fields of INFO.
 func (n *node) info(ctx context.Context) (map[string]string, error) {
 	if n.said != nil || n.err != nil {
 		return n.said, n.err
 	}
-	text, err := n.do(ctx, "INFO").ToString()
+	text, err := n.text(ctx, "INFO")
 	if n.err = err; err != nil {
 		return nil, err
 	}

@@ -34,7 +34,6 @@ var (
 	}
 	handOver = rights{commands: "time get incr pubsub zadd zpopmin zrange zrem zscore",
 		keys: []string{"holdfast_lock_waiters:"}, channels: []string{"holdfast_lock_present:"}}
-	onCluster = rights{commands: "spublish ssubscribe sunsubscribe cluster pubsub asking"}
 )
 
 // probes has the arguments with which a command may be sent to see whether it is refused: KEY is
@@ -47,11 +46,11 @@ var probes = map[string]string{
 	"zpopmin": "KEY", "incr": "KEY", "hget": "KEY f", "exists": "KEY", "pubsub": "NUMSUB KEY",
 }
 
-// missing returns which of these rights the user does not have, as rules of an ACL.
-func (n *node) missing(ctx context.Context, all ...rights) string {
+// missing returns which of these rights the user does not have, as rules of an ACL. Servers do not
+// say it of what a script did.
+func (n *node) missing(ctx context.Context, all ...rights) (rules []string) {
 	name := n.lockName()
 	defer n.cleanUp(ctx, name)
-	var rules []string
 	add := func(rule string, refused bool) {
 		if refused {
 			rules = append(rules, rule)
@@ -76,10 +75,7 @@ func (n *node) missing(ctx context.Context, all ...rights) string {
 			add("+"+strings.ToLower(publish), n.refuses(ctx, "run the", publish, derived(stem, name), "0"))
 		}
 	}
-	if len(rules) == 0 {
-		return "what docs/permissions.md says"
-	}
-	return strings.Join(rules, " ")
+	return rules
 }
 
 // refuses reports whether the user may not send a command, for a reason that contains text.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +53,7 @@ func locks(ctx context.Context, n *node) []Finding {
 		})
 	}
 	tries.Wait()
-	return append(found, n.judgeHandOver(ctx, found[0], &logs[0]).named("hand-over"))
+	return append(found, n.judgeHandOver(ctx, found[0]).named("hand-over"))
 }
 
 // try acquires a lock of that kind, renews it, and releases it while another client waits. It
@@ -129,7 +130,7 @@ func (n *node) judge(ctx context.Context, k kind, err error, log *warnings) Find
 	var refused *rlock.ServerError
 	switch {
 	case errors.As(err, &refused) && refused.Code == "NOPERM":
-		return failure("allow this user "+n.missing(ctx, everyLock, k.rights), "refused (%s)",
+		return failure(n.allow(ctx, everyLock, k.rights), "refused (%s)",
 			reason(err))
 	case errors.As(err, &refused):
 		return failure(cmp.Or(refused.Advice, "see the error"), "refused (%s)", reason(err))
@@ -137,21 +138,34 @@ func (n *node) judge(ctx context.Context, k kind, err error, log *warnings) Find
 		return failure("see the other lines, and try again", "failed (%v)", err)
 	}
 	if refusal := log.with("refused to announce", "refuses the channel"); refusal != "" {
-		return warning("allow this user "+n.missing(ctx, everyLock, k.rights),
+		return warning(n.allow(ctx, everyLock, k.rights),
 			"waiters notice an unlock up to 5 s late (%s)", refusal)
 	}
 	return ok("acquired, renewed, waited for and released")
 }
 
-// judgeHandOver returns what a try of the plain lock says of hand-overs.
-func (n *node) judgeHandOver(ctx context.Context, lock Finding, log *warnings) Finding {
+// judgeHandOver returns whether this user may do what hand-overs need. Without it locks work, and
+// most of what is refused is not logged.
+func (n *node) judgeHandOver(ctx context.Context, lock Finding) Finding {
 	if lock.State != OK {
 		return unknown(errors.New("plain locks do not work as they should"), "the line of lock first")
 	}
-	if refusal := log.with("hand-overs need"); refusal != "" {
-		return warning("allow this user "+n.missing(ctx, handOver)+
+	if rules := n.missing(ctx, handOver); len(rules) > 0 {
+		return warning("allow this user "+strings.Join(rules, " ")+
 			", or set rlock.Options.HandOver to HandOverNone",
-			"each unlock is announced to all waiters (%s)", refusal)
+			"each unlock is announced to all waiters, for lack of rights")
 	}
-	return ok("an unlock gives the lock to a waiter")
+	if scriptTime(ctx, n)[0].State != OK {
+		return warning("set rlock.Options.HandOver to HandOverNone",
+			"each unlock is announced to all waiters, because scripts may not call TIME")
+	}
+	return ok("an unlock may give the lock to a waiter")
+}
+
+// allow returns the advice to give the user those of the rights that it lacks.
+func (n *node) allow(ctx context.Context, all ...rights) string {
+	if rules := n.missing(ctx, all...); len(rules) > 0 {
+		return "allow this user " + strings.Join(rules, " ")
+	}
+	return "allow this user what docs/permissions.md says"
 }
