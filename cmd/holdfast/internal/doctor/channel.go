@@ -28,7 +28,11 @@ func channels(ctx context.Context, n *node) []Finding {
 	if sharded {
 		publish, subscribe = "SPUBLISH", "SSUBSCRIBE"
 	}
-	err = n.delivers(ctx, publish, sharded)
+	name := n.lockName()
+	if name == "" {
+		return nil
+	}
+	err = n.delivers(ctx, lua.Channel(name), publish, sharded)
 	var refused *rueidis.RedisError
 	switch {
 	case errors.As(err, &refused):
@@ -58,11 +62,10 @@ func (n *node) sharded(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// delivers publishes messages on the channel of a lock until one arrives.
-func (n *node) delivers(ctx context.Context, publish string, sharded bool) error {
+// delivers publishes messages on a channel until one arrives.
+func (n *node) delivers(ctx context.Context, channel, publish string, sharded bool) error {
 	ctx, cancel := context.WithTimeout(ctx, delivery)
 	defer cancel()
-	channel := lua.Channel(n.lockName())
 	command := n.redis.B().Subscribe().Channel(channel).Build()
 	if sharded {
 		command = n.redis.B().Ssubscribe().Channel(channel).Build()

@@ -25,6 +25,7 @@ type check struct {
 
 // checks has all checks, in the order of the report.
 var checks = []check{
+	{name: "node", look: reachable},
 	{name: "version", look: version},
 	{name: "service", look: service},
 	{name: "role", look: role},
@@ -63,7 +64,8 @@ func Examine(ctx context.Context, redis rueidis.Client, o Options, report func(F
 			worst = max(worst, f.State)
 			report(f)
 		}
-		if ctx.Err() != nil {
+		nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.gone })
+		if ctx.Err() != nil || len(nodes) == 0 {
 			return worst, ctx.Err()
 		}
 	}

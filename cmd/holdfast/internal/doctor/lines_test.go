@@ -138,6 +138,10 @@ var sights = []sight{
 			return redistest.StartReplica(t, master).Client(t)
 		}},
 
+	{check: "node", state: OK, text: "replies", server: clustered(2, nothing)},
+	{check: "node", state: Error, text: "does not reply", advice: "bring it back",
+		server: clustered(2, func(t *testing.T, c *redistest.Cluster) { c.Nodes[1].Kill(t) })},
+
 	{check: "cluster", state: OK, text: "all slots are served",
 		server: clustered(2, nothing, redistest.WithReplicas(1))},
 	{check: "cluster", state: Warning, text: "no replica of 127.0.0.1:", server: clustered(1, nothing)},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
@@ -25,18 +26,22 @@ type node struct {
 	address string         // on a cluster, else ""
 	slots   [][2]int64     // first and last, on a cluster
 
+	gone bool              // it does not reply, and is not examined further
 	said map[string]string // INFO, once asked
 	err  error             // why it is not known, once asked
 }
+
+// replyTime is how long a master of a cluster may take to reply.
+const replyTime = 5 * time.Second
 
 // masters returns the nodes to examine.
 func masters(ctx context.Context, redis rueidis.Client, o Options) ([]*node, error) {
 	if redis.Mode() != rueidis.ClientModeCluster {
 		return []*node{{Options: o, redis: redis, whole: redis}}, nil
 	}
-	entries, err := redis.Do(ctx, redis.B().ClusterSlots().Build()).ToArray()
+	entries, err := topology(ctx, redis)
 	if err != nil {
-		return nil, fmt.Errorf("read the cluster's slots: %w", err)
+		return nil, err
 	}
 	var nodes []*node
 	for _, entry := range entries {
@@ -62,6 +67,19 @@ func masters(ctx context.Context, redis rueidis.Client, o Options) ([]*node, err
 	return nodes, nil
 }
 
+// topology returns CLUSTER SLOTS of the first node that replies.
+func topology(ctx context.Context, redis rueidis.Client) ([]rueidis.RedisMessage, error) {
+	var failed []error
+	for address, node := range redis.Nodes() {
+		entries, err := node.Do(ctx, node.B().ClusterSlots().Build()).ToArray()
+		if err == nil {
+			return entries, nil
+		}
+		failed = append(failed, fmt.Errorf("read the cluster's slots from %s: %w", address, err))
+	}
+	return nil, errors.Join(failed...)
+}
+
 // slots reads an entry of CLUSTER SLOTS: first and last slot, master as {host, port, …}, replicas.
 func slots(entry rueidis.RedisMessage) (first, last int64, address string, err error) {
 	fields, err := entry.ToArray()
@@ -77,6 +95,21 @@ func slots(entry rueidis.RedisMessage) (first, last int64, address string, err e
 	host, err1 := master[0].ToString()
 	port, err2 := master[1].ToInt64()
 	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10)), errors.Join(err1, err2)
+}
+
+// reachable looks at whether a master of a cluster replies. Elsewhere it finds nothing.
+func reachable(ctx context.Context, n *node) []Finding {
+	if n.address == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, replyTime)
+	defer cancel()
+	if err := n.do(ctx, "PING").Error(); err != nil {
+		n.gone = true
+		return one(failure("bring it back, or fail over to a replica of it",
+			"does not reply (%s); locks in its slots are refused", reason(err)))
+	}
+	return one(ok("replies"))
 }
 
 // do sends one command to the node.
@@ -146,9 +179,13 @@ func (n *node) config(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// lockName returns a new name for a lock that the node serves. Nobody else uses it.
+// mostDraws is enough to find a name in any slot.
+const mostDraws = 1 << 18
+
+// lockName returns a new name for a lock that the node serves, which nobody else uses. It returns
+// "" if the node serves none, because the hash tag in the prefix is for another.
 func (n *node) lockName() string {
-	for {
+	for range mostDraws {
 		name := n.Prefix + "holdfast-doctor:" + uuid.NewString()
 		slot := int64(lua.Slot(name))
 		serves := func(r [2]int64) bool { return r[0] <= slot && slot <= r[1] }
@@ -156,4 +193,5 @@ func (n *node) lockName() string {
 			return name
 		}
 	}
+	return ""
 }

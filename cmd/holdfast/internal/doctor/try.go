@@ -43,6 +43,9 @@ var kinds = []kind{
 
 // locks tries each kind of lock, and hand-overs, on a name that nobody uses.
 func locks(ctx context.Context, n *node) []Finding {
+	if n.lockName() == "" {
+		return nil
+	}
 	found := make([]Finding, len(kinds), len(kinds)+1)
 	logs := make([]warnings, len(kinds))
 	var tries sync.WaitGroup
@@ -72,7 +75,7 @@ func (n *node) try(ctx context.Context, k kind, log *warnings) (err error) {
 	}
 	defer closeClient(ctx, second)
 	lock := k.first(first, name)
-	hold, err := lock.TryLock(ctx, tryWait, tryLease)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, tryLease)
 	if err != nil {
 		return err
 	}
