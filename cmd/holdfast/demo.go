@@ -24,9 +24,9 @@ type demoCommand struct {
 func (demoCommand) Help() string {
 	return `27 processes play eight scenes at the same time:
 
-  counter    four processes increment one counter; only the lock separates them
+  counter    four processes increment one counter; only the lock parts them
   queue      processes queue for a fair lock; one gives up, one is killed
-  readwrite  readers hold it together, a writer alone; readers step back for it
+  readwrite  readers hold it together, a writer alone; readers step back
   transfer   two accounts are locked together, in whatever order they are named
   redlock    a lock on a quorum of five embedded servers; two of them die
   watchdog   a lease is renewed, so that its holder outlives it several times

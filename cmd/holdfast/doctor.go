@@ -22,9 +22,10 @@ type doctorCommand struct {
 
 // Help returns the text that "holdfast doctor --help" shows.
 func (doctorCommand) Help() string {
-	return `Prints a line for each thing that may break locks: eviction, persistence, replicas, versions, what
-this user may do, clocks, slow scripts, and more. A line is ok, warning or error, and says what to
-do. Locks of each kind are tried under a name that nobody uses. On a cluster each master is examined.
+	return `Prints a line for each thing that may break locks: eviction, persistence,
+replicas, version, what this user may do, clocks, slow scripts, and more. A line
+is ok, warning or error, and says what to do. Locks of each kind are tried under
+a name that nobody uses. On a cluster each master is examined.
 
 The exit status is 0 if all is well, 1 with warnings, 2 with errors, 74 without a server.
 

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -87,8 +88,7 @@ func (n *node) delivers(ctx context.Context, channel, publish string, sharded bo
 	for {
 		if err := n.do(ctx, publish, channel, lua.Unlocked).Error(); err != nil {
 			stop()
-			<-received
-			return err
+			return cmp.Or(err, <-received) // which ends, because of stop
 		}
 		select {
 		case err := <-received:

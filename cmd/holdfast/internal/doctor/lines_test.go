@@ -144,7 +144,8 @@ var sights = []sight{
 
 	{check: "cluster", state: OK, text: "all slots are served",
 		server: clustered(2, nothing, redistest.WithReplicas(1))},
-	{check: "cluster", state: Warning, text: "no replica of 127.0.0.1:", server: clustered(1, nothing)},
+	{check: "cluster", state: Warning, text: "no replica of 127.0.0.1:",
+		server: clustered(1, nothing)},
 	{check: "cluster", state: Warning, text: "cannot be reached by other nodes",
 		server: clustered(1, func(t *testing.T, c *redistest.Cluster) {
 			impatient(t, c)
@@ -211,7 +212,8 @@ var sights = []sight{
 		}},
 
 	{check: "disk", state: OK, text: "succeeded", server: plainServer},
-	{check: "disk", state: Warning, text: "rewrite", server: claiming("aof_last_bgrewrite_status:err")},
+	{check: "disk", state: Warning, text: "rewrite",
+		server: claiming("aof_last_bgrewrite_status:err")},
 	{check: "disk", state: Error, text: "append-only", server: claiming("aof_last_write_status:err")},
 	{check: "disk", state: Error, text: "the last snapshot failed", advice: "log",
 		server: func(t *testing.T) rueidis.Client {
@@ -266,11 +268,13 @@ var sights = []sight{
 	{check: "scripts", state: Error, text: "eval", advice: "+eval", server: lacking("-eval")},
 
 	{check: "time", state: OK, text: "may call TIME", server: plainServer},
-	{check: "time", state: Warning, text: "may not call TIME", advice: "+time", server: lacking("-time")},
+	{check: "time", state: Warning, text: "may not call TIME", advice: "+time",
+		server: lacking("-time")},
 
 	{check: "channels", state: OK, text: "PUBLISH reaches SUBSCRIBE", server: plainServer},
 	{check: "channels", state: OK, text: "SPUBLISH reaches SSUBSCRIBE", server: clustered(2, nothing)},
-	{check: "channels", state: Warning, text: "publish", advice: "+publish", server: lacking("-publish")},
+	{check: "channels", state: Warning, text: "publish", advice: "+publish",
+		server: lacking("-publish")},
 	{check: "channels", state: Warning, text: "subscribe", advice: "+subscribe",
 		server: lacking("-subscribe")},
 	{check: "channels", state: Warning, text: "has not arrived",

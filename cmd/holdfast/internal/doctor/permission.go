@@ -15,8 +15,11 @@ type rights struct {
 }
 
 var (
-	everyLock = rights{commands: "evalsha eval pttl hexists hkeys hset hdel hlen hgetall pexpire del " +
-		"publish subscribe unsubscribe ping hello client", keys: []string{""}}
+	everyLock = rights{
+		commands: "evalsha eval pttl hexists hkeys hset hdel hlen hgetall pexpire del publish " +
+			"subscribe unsubscribe ping hello client",
+		keys: []string{""},
+	}
 	plain = rights{channels: []string{"redisson_lock__channel:"}}
 	fair  = rights{
 		commands: "time get set lindex lpop lrange lrem rpush zadd zrange zrem zscore",
@@ -86,10 +89,10 @@ func (n *node) refuses(ctx context.Context, text string, words ...string) bool {
 
 // derived returns the key or channel that begins with stem and belongs to a lock.
 func derived(stem, name string) string {
-	switch {
-	case stem == "":
+	switch stem {
+	case "":
 		return name
-	case stem == "{":
+	case "{":
 		return lua.Suffix(name, "any")
 	}
 	return lua.Prefix(strings.TrimSuffix(stem, ":"), name)
