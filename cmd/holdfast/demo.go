@@ -27,7 +27,7 @@ func (demoCommand) Help() string {
   counter    four processes increment one counter; only the lock parts them
   queue      processes queue for a fair lock; one gives up, one is killed
   readwrite  readers hold it together, a writer alone; readers step back
-  transfer   two accounts are locked together, in whatever order they are named
+  transfer   two accounts are locked together, whatever their order
   redlock    a lock on a quorum of five embedded servers; two of them die
   watchdog   a lease is renewed, so that its holder outlives it several times
   takeover   a holder is killed; its lock passes on when its lease ends
