@@ -18,6 +18,7 @@ type Query struct {
 	Pattern  string        // of names, as for SCAN; "" for all
 	Count    int           // keys that one SCAN looks at; 0 for 1000
 	Interval time.Duration // between two SCANs
+	Most     int           // keys of each node that are looked at, about; 0 for all
 }
 
 const defaultCount = 1000
@@ -91,7 +92,8 @@ func (ls *lister) run(ctx context.Context) error {
 // scan lists the locks of one node.
 func (ls *lister) scan(ctx context.Context, address string, node rueidis.Client) error {
 	for _, scan := range lua.Scans(ls.query.Pattern) {
-		for cursor := uint64(0); ; {
+		cursor := uint64(0)
+		for looked := 0; ls.query.Most == 0 || looked < ls.query.Most; looked += ls.query.Count {
 			next, err := ls.step(ctx, scan, address, node, cursor)
 			if err != nil {
 				return err
