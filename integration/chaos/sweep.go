@@ -154,7 +154,7 @@ func leftOn(call func(...string) (any, error), address string) []string {
 		list, _ := reply.([]any)
 		for _, one := range list {
 			text := fmt.Sprint(one)
-			if strings.HasPrefix(text, "redisson_lock_token") ||
+			if strings.HasPrefix(text, "redisson_lock_token") || redistest.OfClient(text) ||
 				strings.HasPrefix(text, "__sentinel__") {
 				continue
 			}
