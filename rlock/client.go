@@ -85,7 +85,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	c.identity = thisProcess()
 	c.identity.Label = options.Label
 	c.introduction.begin(c)
-	c.directory.client = c
+	c.directory.begin(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: options.WatchdogLease,
 		BatchSize: options.RenewBatch, Renew: c.renew, OnFailure: c.renewalFailed})
 	clients.Store(c.id, c)
@@ -138,6 +138,7 @@ func (c *Client) shutdown() {
 	}
 	// Locks that stay held outlast the client: others may want to know whose they were.
 	c.group.Go(func() { c.introduction.end(len(left) == 0) })
+	c.directory.cancel()
 	c.group.Wait()
 	c.transport.Close()
 }

@@ -19,10 +19,17 @@ const (
 // directory remembers who clients of other processes are. Waiters fill it in the background.
 type directory struct {
 	client *Client
+	ctx    context.Context // ends with the client
+	cancel context.CancelFunc
 
 	mu        sync.Mutex
 	entries   map[string]entry // by client id; guarded by mu
 	forbidden bool             // the ACL forbids to look; guarded by mu
+}
+
+func (d *directory) begin(c *Client) {
+	d.client = c
+	d.ctx, d.cancel = context.WithCancel(context.Background())
 }
 
 // entry is what is known of a client. Who a client is never changes, but Redis may learn it late.
@@ -51,7 +58,7 @@ func (d *directory) lookUp(owner string) {
 	d.enter(id, Identity{}) // others need not ask
 	d.client.group.Go(func() {
 		c := d.client
-		ctx, cancel := context.WithTimeout(c.introduction.ctx, c.options.CommandTimeout)
+		ctx, cancel := context.WithTimeout(d.ctx, c.options.CommandTimeout)
 		defer cancel()
 		identity, err := lua.ReadIdentity(ctx, c.redis, id)
 		if err == nil {

@@ -35,9 +35,6 @@ type introduction struct {
 	client *Client
 	due    atomic.Bool // at the next use
 
-	ctx    context.Context // ends with the client
-	cancel context.CancelFunc
-
 	mu      sync.Mutex
 	timer   *time.Timer   // until the next one; guarded by mu; nil before the first
 	sent    chan struct{} // closed when the last command has ended; guarded by mu; nil before it
@@ -56,7 +53,6 @@ const (
 
 func (in *introduction) begin(c *Client) {
 	in.client = c
-	in.ctx, in.cancel = context.WithCancel(context.Background())
 	in.due.Store(!c.options.Anonymous)
 }
 
@@ -75,16 +71,17 @@ func (in *introduction) send() {
 		return
 	}
 	in.present, in.sent = true, make(chan struct{})
-	// It is not a task of the group, for which Close waits longer than for a farewell.
+	// It is not a task of the group, for which Close waits as long as rueidis does. Its context cannot
+	// end: for one that can, rueidis would start to pipeline.
 	go func(sent chan struct{}) {
 		defer close(sent)
 		c := in.client
 		lease := c.options.WatchdogLease
-		err := lua.Identify(in.ctx, c.redis, c.id, c.identity, identityLeases*lease)
+		err := lua.Identify(context.Background(), c.redis, c.id, c.identity, identityLeases*lease)
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		switch {
-		case in.ended: // which may have cancelled it
+		case in.ended:
 			return
 		case forbidden(err):
 			in.present = false
@@ -114,9 +111,8 @@ func (c *Client) isUsed() bool {
 }
 
 // end ends the introductions and, with forget, has Redis forget the last one. A server that is known
-// not to reply is not asked, and one that hangs is not waited for.
+// not to reply is not asked. One that hangs is waited for until the farewell is over.
 func (in *introduction) end(forget bool) {
-	in.cancel()
 	in.mu.Lock()
 	in.ended = true
 	if in.timer != nil {
@@ -129,15 +125,11 @@ func (in *introduction) end(forget bool) {
 	}
 	limit := time.NewTimer(farewell)
 	defer limit.Stop()
-	// A context with a deadline would have rueidis close a connection that others use.
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	forgotten := make(chan struct{})
 	go func() {
 		defer close(forgotten)
-		<-sent
-		if forget && ctx.Err() == nil {
-			_ = lua.Forget(ctx, in.client.redis, in.client.id) // or it expires
+		if <-sent; forget {
+			_ = lua.Forget(context.Background(), in.client.redis, in.client.id) // or it expires
 		}
 	}()
 	select {
