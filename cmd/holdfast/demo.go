@@ -24,12 +24,12 @@ type demoCommand struct {
 func (demoCommand) Help() string {
 	return `27 processes play eight scenes at the same time:
 
-  counter    four processes increment one counter; only the lock keeps them apart
-  queue      processes queue for a fair lock; one gives up, one is killed, the rest get it in order
-  readwrite  readers hold it together, a writer alone; new readers step back while it waits
-  transfer   two accounts are locked together, in whatever order they are named
+  counter    four processes increment one counter; only the lock parts them
+  queue      processes queue for a fair lock; one gives up, one is killed
+  readwrite  readers hold it together, a writer alone; readers step back
+  transfer   two accounts are locked together, whatever their order
   redlock    a lock on a quorum of five embedded servers; two of them die
-  watchdog   a lease is renewed, so that its holder outlives it several times over
+  watchdog   a lease is renewed, so that its holder outlives it several times
   takeover   a holder is killed; its lock passes on when its lease ends
   timeout    a contender gives up, and reports how long the lock is still held
 
