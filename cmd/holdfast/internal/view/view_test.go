@@ -1,0 +1,108 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/rlock"
+)
+
+var (
+	nightly = locks.Client{Label: "nightly", Program: "backup", Host: "web-1", PID: 4711}
+	java    = locks.Holder{Owner: "b983c153-7421-469a-addb-44fb92259a1b:12", Count: 2}
+)
+
+func someLocks() []locks.Lock {
+	return []locks.Lock{
+		{
+			Name: "job", Kind: locks.Plain, TTL: 12_345 * time.Millisecond,
+			Holders: []locks.Holder{{Owner: "1:1", Count: 1, Client: nightly}},
+			Waiters: make([]locks.Waiter, 3),
+		},
+		{Name: "stock:é", Kind: locks.Fair, TTL: rlock.NoExpiry, Holders: []locks.Holder{java}},
+		{
+			Name: "prices", Kind: locks.ReadWrite, TTL: 150 * time.Second,
+			Holders: []locks.Holder{
+				{Owner: "1:1", Count: 1, Mode: "read", Client: nightly},
+				{Owner: "2:1", Count: 2, Mode: "read"},
+			},
+		},
+		{Name: "queue", Kind: locks.Fair, Waiters: make([]locks.Waiter, 12)},
+	}
+}
+
+func TestTableAlignsItsColumns(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{
+		"NAME     KIND        HOLDER                       COUNT         TTL  WAITERS",
+		"job      lock        nightly on web-1 (pid 4711)      1      12.3 s        3",
+		"stock:é  fair        b983c153…:12                     2  never ends        0",
+		"prices   read-write  2 readers                        3       2m30s        0",
+		"queue    fair        -                                -           -       12",
+	}, Table(someLocks(), 0))
+}
+
+func TestTableShrinksHoldersAndNames(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{
+		"NAME     KIND        HOLDER       COUNT         TTL  WAITERS",
+		"job      lock        nightly on…      1      12.3 s        3",
+		"stock:é  fair        b983c153…:…      2  never ends        0",
+		"prices   read-write  2 readers        3       2m30s        0",
+		"queue    fair        -                -           -       12",
+	}, Table(someLocks(), 60))
+	for width := 1; width < 90; width++ {
+		for _, line := range Table(someLocks(), width) {
+			require.LessOrEqual(t, ansi.StringWidth(line), width)
+		}
+	}
+}
+
+func TestTableCountsColumnsNotBytes(t *testing.T) {
+	t.Parallel()
+	all := []locks.Lock{{Name: "在庫"}, {Name: "stock"}, {Name: "e\u0301"}}
+	for _, line := range Table(all, 0) {
+		require.Equal(t, len("stock  KIND  HOLDER  COUNT  TTL  WAITERS"), ansi.StringWidth(line))
+	}
+}
+
+func TestLineSaysWhoHoldsForHowLong(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for _, l := range someLocks() {
+		lines = append(lines, Line(l, 0))
+	}
+	one := locks.Lock{
+		TTL: time.Second, Waiters: make([]locks.Waiter, 1),
+		Holders: []locks.Holder{
+			{Owner: "1:1", Count: 1, Mode: "read", Client: nightly},
+			{Owner: "1:1", Count: 1, Mode: "write", Client: nightly},
+		},
+	}
+	require.Equal(t, []string{
+		"held by nightly on web-1 (pid 4711), 12.3 s left, 3 wait",
+		"held by b983c153…:12, 2 levels, never ends",
+		"held by 2 readers, 2m30s left",
+		"free, 12 wait",
+		"held by writer nightly on web-1 (pid 4711), 2 levels, 1.0 s left, 1 waits",
+		"free",
+	}, append(lines, Line(one, 0), Line(locks.Lock{}, 0)))
+	require.Equal(t, "held by nightly on…", Line(someLocks()[0], 19))
+}
+
+func TestNothingFromRedisMovesTheCursor(t *testing.T) {
+	t.Parallel()
+	evil := "a\x1b[2J\n\"\\\xff"
+	l := locks.Lock{Name: evil, Holders: []locks.Holder{
+		{Owner: evil + ":" + evil, Client: locks.Client{Label: evil, Host: evil}},
+	}}
+	text := strings.Join(append(Table([]locks.Lock{l}, 0), Line(l, 0), ShortOwner(evil)), "")
+	require.NotContains(t, text, "\x1b")
+	require.NotContains(t, text, "\n")
+	require.Contains(t, text, `a\x1b[2J\n"\\xff  `)
+}
