@@ -48,10 +48,12 @@ func Start(c Command) (*Child, error) {
 	return ch, nil
 }
 
-// Until moves the deadline: the group is sent SIGTERM KillAfter before, and SIGKILL then.
+// Until moves the deadline. By then the group will have been killed; SIGTERM comes KillAfter before.
 func (ch *Child) Until(deadline time.Time) {
-	at := instant(deadline)
-	ch.guard.tell(func(o *order) { o.term, o.kill = at-int64(ch.command.KillAfter), at })
+	at, c := instant(deadline), ch.command
+	ch.guard.tell(func(o *order) {
+		o.term, o.kill = at-int64(max(c.KillAfter, c.Reserve)), at-int64(c.Reserve)
+	})
 }
 
 // End ends the command: the group is sent SIGTERM now, and SIGKILL after KillAfter at the latest.

@@ -56,6 +56,10 @@ func (o Options) killAfter() time.Duration {
 	return min(defaultKillAfter, o.Lease/3)
 }
 
+// reserve returns how long before the deadline the command is killed. Redis frees the lock a
+// hundredth of the lease after the deadline, which is less than a busy machine may be late.
+func (o Options) reserve() time.Duration { return min(o.Lease/20, 500*time.Millisecond) }
+
 // check returns an error for options that cannot work.
 func (o Options) check() error {
 	var err error

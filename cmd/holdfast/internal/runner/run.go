@@ -54,6 +54,9 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			return
 		}
 		hold, err := o.await(ctx, l)
+		if err == nil {
+			hold, err = o.extend(ctx, hold)
+		}
 		result <- acquired{l, hold, err}
 	}()
 	var interrupt error
@@ -118,10 +121,22 @@ func (o Options) await(ctx context.Context, l *lock) (*rlock.Hold, error) {
 	return hold, err
 }
 
+// extend makes a lock that was handed over last for the whole lease. Until it is renewed it has a
+// short one, which may be less than the time that the command is given to end.
+func (o Options) extend(ctx context.Context, hold *rlock.Hold) (*rlock.Hold, error) {
+	if time.Until(hold.Deadline()) > o.Lease*2/3 {
+		return hold, nil
+	}
+	if err := hold.Extend(ctx, rlock.Watchdog); err != nil {
+		return nil, errors.Join(err, hold.Unlock(ctx))
+	}
+	return hold, nil
+}
+
 // underLock runs the command under the lock, and releases it.
 func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	command := child.Command{Args: o.Args, Env: environment(o, hold), Signals: signals,
-		KillAfter: o.killAfter()}
+		KillAfter: o.killAfter(), Reserve: o.reserve()}
 	if !o.Ignore {
 		command.Deadline = hold.Deadline()
 	}
