@@ -26,9 +26,10 @@ type Child struct {
 	done    chan struct{}
 	status  int // once done is closed
 
-	mu       sync.Mutex // one thing at a time happens to the terminal
-	terminal *terminal  // nil without one; guarded by mu
-	ended    bool       // the command has; guarded by mu
+	mu         sync.Mutex // one thing at a time happens to the terminal
+	terminal   *terminal  // nil without one; guarded by mu
+	suspending bool       // this process stops, or is stopped; guarded by mu
+	ended      bool       // the command has; guarded by mu
 }
 
 // Start starts a command, with the standard files of this process.
@@ -179,7 +180,6 @@ func (ch *Child) relay() {
 		case s := <-ch.command.Signals:
 			switch s {
 			case unix.SIGTSTP:
-				ch.send(unix.SIGTSTP)
 				ch.suspend()
 			case unix.SIGCONT:
 				ch.resume()
@@ -206,8 +206,8 @@ func (ch *Child) stopped(by syscall.Signal) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	t := ch.terminal
-	if t == nil {
-		return // somebody wants it to be stopped; the deadline does not mind
+	if t == nil || ch.suspending {
+		return // it is as somebody wants it; the deadline does not mind
 	}
 	asks := by == unix.SIGTTIN || by == unix.SIGTTOU
 	switch has := t.foreground(); {
@@ -220,9 +220,13 @@ func (ch *Child) stopped(by syscall.Signal) {
 	}
 }
 
-// suspend stops this process, as a shell expects of a job. If there is no shell to continue it, the
-// command is continued instead.
+// suspend stops the group and this process, as a shell expects of a job. If there is no shell to
+// continue it, the command is continued instead.
 func (ch *Child) suspend() {
+	ch.mu.Lock()
+	ch.suspending = true // the command stops because of this
+	ch.mu.Unlock()
+	ch.send(unix.SIGTSTP)
 	if orphaned() {
 		ch.resume()
 		return
@@ -235,6 +239,7 @@ func (ch *Child) suspend() {
 func (ch *Child) resume() {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
+	ch.suspending = false
 	if ch.ended {
 		return
 	}

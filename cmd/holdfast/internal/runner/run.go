@@ -150,12 +150,11 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	lost := o.release(hold)
 	switch {
 	case o.Ignore:
+	case stopped: // which was said
+		return status.New(status.Lost, nil)
 	case lost != nil:
 		return status.New(status.Lost, fmt.Errorf("%w; the command ended with status %d", lost,
 			ch.Status()))
-	case stopped:
-		return status.New(status.Lost, fmt.Errorf("the command was ended, because the lock %q "+
-			"was not renewed in time", o.Name))
 	}
 	if ch.Status() == 0 {
 		return nil
