@@ -25,7 +25,7 @@ type lsCommand struct {
 	Pattern string `arg:"" optional:"" help:"Names to list, as for SCAN: order:*"`
 
 	JSON     bool          `name:"json" help:"One object for each lock, on a line, as it is found."`
-	Cycles   bool          `help:"Circles of processes that wait for each other, instead of locks."`
+	Cycles   bool          `help:"Circles of processes that wait for each other."`
 	Count    int           `default:"1000" placeholder:"N" help:"Keys that one SCAN looks at (default 1000)."`
 	Interval time.Duration `placeholder:"D" help:"Pause between two SCANs, such as 5ms."`
 
@@ -39,13 +39,13 @@ master. Redis does not know waiters for plain locks of Redisson, and others of t
 in part. The holder is a label or program if it told Redis who it is, else its id.
 
   holdfast ls 'order:*'
-  holdfast ls --json | jq -r 'select(.ttl_ms == -1) | .name'   # those that never expire
+  holdfast ls --json | jq -r 'select(.ttl_ms == -1) | .name'
 
 JSON: name, kind, holders and waiters (owner, count, mode, since, until, client: program, host, pid,
-start, label), ttl_ms (0 free, -1 never ends), token, node, slot.
+start, label), ttl_ms (-1: no end), token, node, slot.
 
---cycles says what to unlock. A circle is certain if the owners that wait are those that hold, and
-possible if only their processes are the same. The exit status is 1 if one is certain.`
+--cycles says what to unlock: certain if the owners that wait are those that hold,
+possible if only their processes are. Exit status 1 if one is certain.`
 }
 
 // Validate refuses what cannot work.
