@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -39,8 +40,8 @@ func (o Options) open(ctx context.Context) (l *lock, err error) {
 		return nil, err
 	}
 	for _, redis := range l.redis {
-		// Here is the place for a label: "run " + o.Name.
-		client, err := rlock.New(redis, rlock.Options{WatchdogLease: o.Lease, Logger: logger()})
+		client, err := rlock.New(redis, rlock.Options{WatchdogLease: o.Lease, Logger: logger(),
+			Label: "run " + filepath.Base(o.Args[0])})
 		if err != nil {
 			l.close()
 			return nil, status.New(status.Usage, err)
