@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // The exit statuses, beside 0. Those of sysexits.h keep their meaning.
@@ -54,6 +55,6 @@ func Report(w io.Writer, err error) int {
 			return status
 		}
 	}
-	fmt.Fprintln(w, "holdfast:", err)
+	fmt.Fprintln(w, "holdfast:", strings.TrimPrefix(err.Error(), "holdfast: "))
 	return status
 }

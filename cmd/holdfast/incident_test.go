@@ -1,0 +1,84 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+// incidentCommands returns the commands of the incident in docs/operations.md, in order.
+func incidentCommands(t *testing.T) (commands []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	_, chapter, found := strings.Cut(string(text), "\n## An incident: ")
+	require.True(t, found)
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	for i, block := range strings.Split(chapter, "```") {
+		if lines, isShell := strings.CutPrefix(block, "sh\n"); isShell && i%2 == 1 {
+			for line := range strings.Lines(lines) {
+				line, _, _ = strings.Cut(line, "  #")
+				commands = append(commands, strings.TrimSpace(line))
+			}
+		}
+	}
+	return commands
+}
+
+// The commands of the document free a lock whose holder hangs, and the next waiter gets it.
+func TestTheIncidentInTheDocumentationIsRepairedByItsCommands(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	// The lease is short, because the former holder is told at its next renewal.
+	hangs := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "orders:42"},
+		shell("echo works >&3; exec sleep 1000")...)...)
+	hangs.line(t, "works")
+	waits := startRun(t, redis.Addr(), append([]string{"orders:42"}, shell("echo mine >&3")...)...)
+
+	// The lock as "holdfast inspect" has it.
+	var lock struct {
+		Holders []struct{ Owner string }
+		Waiters []struct{ Owner string }
+	}
+	require.Eventually(t, func() bool {
+		o := run(t, "inspect", "--json", "--redis", redis.Addr(), "orders:42")
+		require.Zero(t, o.status, o.stderr)
+		require.NoError(t, json.Unmarshal([]byte(o.stdout), &lock))
+		return len(lock.Waiters) == 1
+	}, patience, 10*time.Millisecond)
+
+	bin := t.TempDir()
+	require.NoError(t, os.Symlink(binary, filepath.Join(bin, "holdfast")))
+	commands := incidentCommands(t)
+	require.Len(t, commands, 5)
+	var output []string
+	for _, command := range commands {
+		waits.lives(t)
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"),
+			"REDIS_URL=redis://"+redis.Addr(), "OWNER="+lock.Holders[0].Owner)
+		out, err := cmd.CombinedOutput()
+		if !strings.HasPrefix(command, "holdfast doctor") { // its status is what it thinks of Redis
+			require.NoError(t, err, "%s\n%s", command, out)
+		}
+		output = append(output, string(out))
+	}
+	require.Contains(t, output[0], "orders:42")           // ls
+	require.Contains(t, output[1], "eviction")            // doctor
+	require.Contains(t, output[2], lock.Holders[0].Owner) // inspect
+	require.NotContains(t, output[3], "orders:42")        // ls --cycles
+	require.Contains(t, output[4], "released orders:42")  // unlock
+	waits.line(t, "mine")
+	require.Zero(t, waits.status(t))
+	require.Equal(t, 76, hangs.status(t), "the former holder is told, and ended")
+}
