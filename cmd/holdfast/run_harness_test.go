@@ -65,8 +65,12 @@ func shell(script string) []string {
 	return []string{"--", "sh", "-c", `exec 3>"$PIPE"; ` + script}
 }
 
-// ignoresTERM is a process in the background that only SIGKILL ends.
-const ignoresTERM = `(trap "" TERM HUP INT QUIT; while :; do sleep 1; done) & `
+const (
+	// ignoresTERM is a process in the background that only SIGKILL ends.
+	ignoresTERM = `(trap "" TERM HUP INT QUIT; exec sleep 1000) & `
+	// waits goes on for ever, whichever signals are trapped.
+	waits = `while :; do sleep 1000 & wait $!; done`
+)
 
 // startRun starts "holdfast run" with arguments. The clean-up kills it.
 func startRun(t *testing.T, redis string, args ...string) *job {

@@ -28,7 +28,7 @@ func TestRunForwardsAllSignalsThatCanBeCaught(t *testing.T) {
 		traps += fmt.Sprintf("trap 'echo %d >&3' %d; ", s, s)
 	}
 	j := startRun(t, redis.Addr(), append([]string{"job"},
-		shell(traps+`echo in >&3; while :; do sleep 0.05; done`)...)...)
+		shell(traps+`echo in >&3; `+waits)...)...)
 	j.line(t, "in")
 	for _, s := range signals {
 		j.signal(t, s)
@@ -84,7 +84,7 @@ func TestRunThatLosesTheLockTakesItsGrandchildrenAlong(t *testing.T) {
 	redis := redistest.Start(t)
 	j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
 		shell(`trap 'echo TERM >&3; exit 0' TERM; `+ignoresTERM+
-			`echo in >&3; while :; do sleep 0.05; done`)...)...)
+			`echo in >&3; `+waits)...)...)
 	j.line(t, "in")
 	redis.Do(t, "DEL", "job")
 	j.line(t, "TERM")
@@ -113,7 +113,7 @@ func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) 
 	t.Parallel()
 	redis := redistest.Start(t)
 	j := startRun(t, redis.Addr(), append([]string{"job"},
-		shell(`(trap 'echo TERM >&3; exit' TERM; while :; do sleep 0.05; done) & echo in >&3; exit 3`)...)...)
+		shell(`(trap 'echo TERM >&3; exit' TERM; sleep 1000 & wait) & echo in >&3; exit 3`)...)...)
 	j.line(t, "in")
 	j.line(t, "TERM")
 	j.dead(t)
@@ -130,7 +130,7 @@ func TestRunThatIsStoppedHasItsCommandKilledBeforeTheLeaseEnds(t *testing.T) {
 	redis := redistest.Start(t)
 	j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
 		shell(`trap 'echo TERM >&3' TERM; `+ignoresTERM+
-			`echo in >&3; while :; do sleep 0.05; done`)...)...)
+			`echo in >&3; `+waits)...)...)
 	j.line(t, "in")
 	j.signal(t, unix.SIGSTOP)
 	end := expiry(t, redis, "job") // it is not renewed any more

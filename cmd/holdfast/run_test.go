@@ -235,7 +235,7 @@ func TestRunWithOnLostIgnoreLetsTheCommandRun(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	j := startRun(t, redis.Addr(), append([]string{"--on-lost", "ignore", "--lease", "1s", "job"},
-		shell(`trap 'exit 5' USR1; echo in >&3; while :; do sleep 0.1; done`)...)...)
+		shell(`trap 'exit 5' USR1; echo in >&3; `+waits)...)...)
 	j.line(t, "in")
 	redis.Do(t, "DEL", "job")
 	require.Eventually(t, func() bool {

@@ -49,12 +49,11 @@ func Start(c Command) (*Child, error) {
 	return ch, nil
 }
 
-// Until moves the deadline. By then the group will have been killed; SIGTERM comes KillAfter before.
+// Until moves the deadline. The group is killed Reserve before it, and sent SIGTERM KillAfter before
+// that.
 func (ch *Child) Until(deadline time.Time) {
-	at, c := instant(deadline), ch.command
-	ch.guard.tell(func(o *order) {
-		o.term, o.kill = at-int64(max(c.KillAfter, c.Reserve)), at-int64(c.Reserve)
-	})
+	kill := instant(deadline) - int64(ch.command.Reserve)
+	ch.guard.tell(func(o *order) { o.term, o.kill = kill-int64(ch.command.KillAfter), kill })
 }
 
 // End ends the command: the group is sent SIGTERM now, and SIGKILL after KillAfter at the latest.

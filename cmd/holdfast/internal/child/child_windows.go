@@ -23,7 +23,7 @@ type Child struct {
 
 // Start starts a command, with the standard files of this process.
 func Start(c Command) (*Child, error) {
-	ch := &Child{cmd: exec.Command(c.Args[0], c.Args[1:]...), after: c.KillAfter,
+	ch := &Child{cmd: exec.Command(c.Args[0], c.Args[1:]...), after: c.Reserve + c.KillAfter,
 		reports: make(chan Report, 8), done: make(chan struct{})}
 	ch.cmd.Env, ch.cmd.Stdin, ch.cmd.Stdout, ch.cmd.Stderr = c.Env, os.Stdin, os.Stdout, os.Stderr
 	if err := ch.cmd.Start(); err != nil {
@@ -48,7 +48,7 @@ func Start(c Command) (*Child, error) {
 	return ch, nil
 }
 
-// Until moves the deadline, KillAfter before which the command is killed.
+// Until moves the deadline. The command is killed where others are sent SIGTERM.
 func (ch *Child) Until(deadline time.Time) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()

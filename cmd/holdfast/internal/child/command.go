@@ -26,7 +26,7 @@ type Command struct {
 	Env       []string         // the whole environment
 	Signals   <-chan os.Signal // those to pass on: of Forwarded
 	Deadline  time.Time        // the first one, see Until; zero for none
-	KillAfter time.Duration    // the time between SIGTERM and the deadline, or SIGKILL
+	KillAfter time.Duration    // the time between SIGTERM and SIGKILL
 	Reserve   time.Duration    // the time from SIGKILL to the deadline: a busy machine is late
 }
 

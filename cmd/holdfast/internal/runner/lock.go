@@ -124,16 +124,15 @@ func (l *lock) close() {
 
 // acquireError returns an error of an acquisition with its exit status.
 func (o Options) acquireError(err error) error {
-	var refused *rlock.ServerError
-	switch code := status.Server; {
+	text := errors.New(reason(err))
+	var unanswered *rlock.ServerError // a RedLock may be another's although a server is down
+	switch {
 	case errors.Is(err, rlock.ErrInvalid):
-		return status.New(status.Usage, err)
-	case errors.Is(err, rlock.ErrNotAcquired) && !errors.As(err, &refused):
-		if code = o.Conflict; o.Quiet {
-			err = nil
-		}
-		return status.New(code, err)
-	default:
-		return status.New(code, err)
+		return status.New(status.Usage, text)
+	case !errors.Is(err, rlock.ErrNotAcquired), !o.Quorum && errors.As(err, &unanswered):
+		return status.New(status.Server, text)
+	case o.Quiet:
+		return status.New(o.Conflict, nil)
 	}
+	return status.New(o.Conflict, text)
 }

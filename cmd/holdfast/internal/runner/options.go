@@ -46,9 +46,9 @@ const (
 	fewestServers    = 3 // of a quorum
 )
 
-// killAfter returns the time between SIGTERM and SIGKILL. It ends with the lease. A lease is renewed
-// after each third of it, so that with more than a third the command would be sent SIGTERM after
-// one renewal that is late.
+// killAfter returns the time between SIGTERM and SIGKILL. A lease is renewed after each third of it,
+// and once more when half of it is over. With more than a third here the command would be sent
+// SIGTERM before that.
 func (o Options) killAfter() time.Duration {
 	if o.KillAfter != nil {
 		return *o.KillAfter
@@ -58,7 +58,7 @@ func (o Options) killAfter() time.Duration {
 
 // reserve returns how long before the deadline the command is killed. Redis frees the lock a
 // hundredth of the lease after the deadline, which is less than a busy machine may be late.
-func (o Options) reserve() time.Duration { return min(o.Lease/20, 500*time.Millisecond) }
+func (o Options) reserve() time.Duration { return min(o.Lease/10, time.Second) }
 
 // check returns an error for options that cannot work.
 func (o Options) check() error {

@@ -193,8 +193,9 @@ func (o Options) supervise(hold *rlock.Hold, ch *child.Child) (stopped bool) {
 		case r := <-ch.Reports():
 			switch r {
 			case child.LeftBehind:
-				ended = true
-				o.note("the command has ended, and what it left running is ended as well")
+				if ended = true; !stopped {
+					o.note("the command has ended, and what it left running is ended as well")
+				}
 			case child.Terminated:
 				if !ended && lost != nil {
 					stopped = true
