@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
 )
 
@@ -75,6 +76,8 @@ func TestFirstContactIsOneLine(t *testing.T) {
 		return path
 	}
 	url := func(address string) string { return "redis://:" + secret + "@" + address + "/0" }
+	quoting := faultproxy.Start(t, guarded.Addr())
+	quoting.Reply("HELLO", 1000, "ERR what is 'HELLO' 'AUTH' 'default' '"+secret+"'?")
 	for _, c := range []contact{
 		{"address", nil, []string{"-r", plain.Addr()}, -1, ""},
 		{"URL", nil, []string{"-r", "redis://" + plain.Addr() + "/3"}, -1, ""},
@@ -111,6 +114,8 @@ func TestFirstContactIsOneLine(t *testing.T) {
 			"see --user"},
 		{"wrong user", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", guarded.Addr(), "--user", "x"},
 			74, "see --user"},
+		{"password in the reply", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", quoting.Addr()}, 74,
+			"'default' '…'?"},
 		{"unknown master", nil, []string{"-r", group.Watcher.Addr(), "--sentinel", "nobody"}, 74,
 			`do not know "nobody"`},
 		{"no Sentinel", nil, []string{"-r", plain.Addr(), "--sentinel", "m"}, 74, "this is none"},
