@@ -75,10 +75,15 @@ func (p *place) hold(t *testing.T, lock string, fields ...string) {
 	p.do(t, lock, "PEXPIRE", lock, "600000")
 }
 
-// client returns a client for locks of this process.
+// client returns a client that does not tell Redis who it is: all are in this process.
 func (p *place) client(t *testing.T) *rlock.Client {
 	t.Helper()
-	c, err := rlock.New(p.redis, rlock.Options{})
+	return p.clientWith(t, rlock.Options{Anonymous: true})
+}
+
+func (p *place) clientWith(t *testing.T, options rlock.Options) *rlock.Client {
+	t.Helper()
+	c, err := rlock.New(p.redis, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
 	return c

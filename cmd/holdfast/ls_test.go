@@ -3,14 +3,17 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/internal/redistest"
+	"holdfast/rlock"
 )
 
 func TestLsShowsLocksOfAllKindsAndNothingElse(t *testing.T) {
@@ -56,7 +59,7 @@ func TestLsShowsLocksOfAllKindsAndNothingElse(t *testing.T) {
 		require.Zero(t, o.status)
 		got := rows(t, o)
 		for name, want := range map[string]string{
-			"plain":       `^lock ` + owner + ` 1 (30\.0|29\.\d) s 0$`,
+			"plain":       `^lock ` + owner + ` 1 (30\.0|2\d\.\d) s 0$`,
 			"fenced":      `^fenced ` + client + `:\d+ 1 (30\.0|2\d\.\d) s 0$`,
 			"fair":        `^fair ` + client + `:\d+ 1 (30\.0|2\d\.\d) s 1$`,
 			"reads":       `^read-write reader ` + client + `:\d+ 1 (30\.0|2\d\.\d) s 0$`,
@@ -77,6 +80,19 @@ func TestLsShowsLocksOfAllKindsAndNothingElse(t *testing.T) {
 		require.Empty(t, got)
 		names := strings.Fields(strings.Join(firstWords(o.stdout), " "))[1:]
 		require.True(t, slices.IsSorted(names), "%v", names)
+	})
+}
+
+func TestLsShowsTheProcessOfAHolder(t *testing.T) {
+	t.Parallel()
+	onEachPlace(t, func(t *testing.T, p *place) {
+		take(t, p.clientWith(t, rlock.Options{Label: "nightly"}).NewLock("a"))
+		host, err := os.Hostname()
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { // it tells so in the background
+			return strings.HasPrefix(rows(t, p.run(t, "ls"))["a"],
+				fmt.Sprintf("lock nightly on %s (pid %d) 1 ", host, os.Getpid()))
+		}, 30*time.Second, 100*time.Millisecond)
 	})
 }
 

@@ -120,9 +120,7 @@ func TestUnlockFreesAllReadersByForce(t *testing.T) {
 func TestHolderThatLivesLearnsThatItsLockWasTaken(t *testing.T) {
 	t.Parallel()
 	p := single(t)
-	c, err := rlock.New(p.redis, rlock.Options{WatchdogLease: 500 * time.Millisecond})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
+	c := p.clientWith(t, rlock.Options{WatchdogLease: 2 * time.Second})
 	hold := take(t, c.NewLock("plain"))
 	o := p.run(t, "unlock", "plain", "--owner", hold.Owner(), "--yes")
 	require.Zero(t, o.status, o.stderr)
