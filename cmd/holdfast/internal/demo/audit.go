@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// section is the time that a process spent under a lock. It is derived from events alone: what the
+// stay is the time that a process spent under a lock. It is derived from events alone: what the
 // locks say about themselves is no evidence that all went well.
-type section struct {
+type stay struct {
 	process string
 	lock    string
 	from    time.Duration // just after the lock was acquired
@@ -17,54 +17,48 @@ type section struct {
 	until   time.Duration // its hold was valid, as it says; see broken
 }
 
-// sections returns the sections in a history, which is ordered by time, and marks those that were
-// not alone. Evidence comes from two sources:
+// stays returns the sections in a history, which is ordered by time, and marks those that were not
+// alone. Evidence comes from two sources:
 //
 //   - time: two sections of one lock overlap, and do not both share;
-//   - the marker in Redis: a process that enters finds the name of another that is alive, or one
-//     that leaves does not find its own.
+//   - the markers in Redis: a process that enters or leaves finds another that is alive.
 //
 // A section whose process was killed ends with the process. One without an end lasts for ever.
-func sections(history []event) []section {
+func stays(history []event) []stay {
 	const never = time.Duration(1<<63 - 1)
-	var all []section
-	open := map[string]int{}   // by process: index of its section
-	gone := map[string]bool{}  // processes that were killed
-	end := func(e event) int { // returns the section that e ends, or -1
-		i, ok := open[e.Process]
-		if !ok {
-			return -1
-		}
-		all[i].to = e.At
-		if e.Until > 0 {
-			all[i].until = e.Until
-		}
-		delete(open, e.Process)
-		return i
+	var all []stay
+	open := map[string]int{}  // by process: index of its section
+	gone := map[string]bool{} // processes that were killed
+	alone := func(e event) bool {
+		return !slices.ContainsFunc(e.Found, func(name string) bool { return !gone[name] })
 	}
 	for _, e := range history {
+		i, inside := open[e.Process]
 		switch e.Kind {
 		case entered:
 			open[e.Process] = len(all)
-			all = append(all, section{
-				process: e.Process, lock: e.Lock, from: e.At, to: never, until: never,
-				shared: e.Shared,
-				alone:  e.Found == "" || gone[e.Found],
-			})
-		case leaving:
-			if i := end(e); i >= 0 && e.Found != "" && e.Found != e.Process {
-				all[i].alone = false
-			}
+			all = append(all, stay{process: e.Process, lock: e.Lock, from: e.At, to: never,
+				until: never, shared: e.Shared, alone: alone(e)})
+			continue
 		case killed:
 			gone[e.Process] = true
-			end(e)
-		case ready, waiting, queued, nested, unnested, left, gaveUp, failed, died, ended:
+		case leaving:
+		default:
+			continue
+		}
+		if inside {
+			all[i].to = e.At
+			all[i].alone = all[i].alone && alone(e)
+			if e.Until > 0 {
+				all[i].until = e.Until
+			}
+			delete(open, e.Process)
 		}
 	}
 	for i := range all {
 		for j := range all[:i] {
 			a, b := &all[i], &all[j]
-			if a.lock == b.lock && (!a.shared || !b.shared) && a.meets(b) {
+			if a.excludes(b) && a.from < b.to && b.from < a.to {
 				a.alone, b.alone = false, false
 			}
 		}
@@ -72,12 +66,19 @@ func sections(history []event) []section {
 	return all
 }
 
-// meets reports whether the sections overlap in time.
-func (s *section) meets(other *section) bool { return s.from < other.to && other.from < s.to }
+// excludes reports whether two sections must not overlap.
+func (s *stay) excludes(other *stay) bool {
+	return s.lock == other.lock && (!s.shared || !other.shared)
+}
 
 // overlaps returns the number of sections that were not alone.
-func overlaps(all []section) int {
-	return len(slices.DeleteFunc(slices.Clone(all), func(s section) bool { return s.alone }))
+func overlaps(all []stay) (n int) {
+	for _, s := range all {
+		if !s.alone {
+			n++
+		}
+	}
+	return n
 }
 
 // overtaking is a process that was queued first, and another that asked later and got in before.
@@ -88,25 +89,20 @@ type overtaking struct{ lock, first, later string }
 func overtakings(history []event) (found []overtaking) {
 	asked := map[string]time.Duration{}
 	var queue []event // those queued, first come first
-	leaves := func(process string) {
-		queue = slices.DeleteFunc(queue, func(e event) bool { return e.Process == process })
-	}
 	for _, e := range history {
 		switch e.Kind {
 		case waiting:
 			asked[e.Process] = e.At
 		case queued:
 			queue = append(queue, e)
-		case entered:
-			leaves(e.Process)
+		case entered, gaveUp, killed:
+			queue = slices.DeleteFunc(queue, func(q event) bool { return q.Process == e.Process })
 			for _, first := range queue {
-				if first.Lock == e.Lock && first.At < asked[e.Process] {
+				if e.Kind == entered && first.Lock == e.Lock && first.At < asked[e.Process] {
 					found = append(found, overtaking{e.Lock, first.Process, e.Process})
 				}
 			}
-		case gaveUp, killed:
-			leaves(e.Process)
-		case ready, nested, unnested, leaving, left, failed, died, ended:
+		case ready, nested, leaving, left, failed, died, ended:
 		}
 	}
 	return found

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -27,11 +29,11 @@ var ErrNotJudged = errors.New("the demo was not judged: this machine is too busy
 type Options struct {
 	// Redis is the server: host:port or a URL. Defaults to an embedded one.
 	Redis string
-	// Plain prints lines even where a timeline could be drawn.
+	// Plain prints lines only, even on a terminal.
 	Plain bool
 	// Unlocked leaves out the lock of the counter, to show that the checks can fail.
 	Unlocked bool
-	// Output receives everything. A timeline is drawn if it is a terminal that can show one.
+	// Output receives everything. If it is a terminal, it also shows the locks that are in Redis.
 	Output *os.File
 }
 
@@ -78,18 +80,18 @@ func play(ctx context.Context, o Options) (v verdict, err error) {
 	if err != nil {
 		return v, fmt.Errorf("find this program, to start it again: %w", err)
 	}
-	where := server{Address: o.Redis}
+	where, what := server{Address: o.Redis}, "Redis"
 	if o.Redis == "" {
 		e, err := startEmbedded()
 		if err != nil {
 			return v, err
 		}
 		defer e.Close()
-		where = e.server()
+		where, what = e.server(), "an embedded server"
 	}
 	redis, err := where.connect(ctx)
 	if err != nil {
-		return v, err
+		return v, fmt.Errorf("%w (without --redis the demo brings a server of its own)", err)
 	}
 	defer redis.Close()
 
@@ -105,22 +107,35 @@ func play(ctx context.Context, o Options) (v verdict, err error) {
 		return v, err
 	}
 	defer nodes.Close()
-	defer cleanUp(ctx, redis, prefix, all)
-	view := newView(o, where, all)
-	stage := stage{scenes: all, view: view, nodes: nodes}
+	if err := expire(ctx, redis, dataKey(prefix)); err != nil {
+		return v, err
+	}
+	stage := stage{scenes: all, nodes: nodes}
+	defer func() { cleanUp(ctx, redis, prefix, stage.clients, all) }()
+	fmt.Fprintf(o.Output, "holdfast demo: locks on %s\n", what)
+	for _, s := range all {
+		fmt.Fprintf(o.Output, "  %-9s %s\n", s.lock, s.title)
+	}
+	node, err := nodes["node2"].server().connect(ctx) // one that does not die
+	if err != nil {
+		return v, err
+	}
+	defer node.Close()
+	show, closeScreen := newScreen(ctx, o, []rueidis.Client{redis, node}, prefix)
+	stage.tell = newStory(all, show).tell
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
 	defer cancel()
 	history, err := stage.play(limited, program)
-	view.close()
+	closeScreen()
 	if err != nil && !errors.Is(err, errTooLong) && !errors.Is(err, errStopped) {
 		return v, err
 	}
-	count, countErr := counters(ctx, redis, prefix, all)
+	count, countErr := counters(ctx, redis, prefix)
 	v = judge(all, history, count)
 	v.stall = max(v.stall, stage.stalls.longest())
 	for _, err := range []error{err, countErr} {
 		if err != nil {
-			v.faults = append(v.faults, err.Error())
+			v.fault("%v", err)
 		}
 	}
 	for _, fault := range v.faults {
@@ -130,47 +145,68 @@ func play(ctx context.Context, o Options) (v verdict, err error) {
 	return v, nil
 }
 
+// expire creates the hash of all counters and markers. It expires, should the demo not clean up.
+func expire(ctx context.Context, redis rueidis.Client, key string) error {
+	for _, r := range redis.DoMulti(ctx,
+		redis.B().Hset().Key(key).FieldValue().FieldValue("made by", "holdfast demo").Build(),
+		redis.B().Expire().Key(key).Seconds(60).Build()) {
+		if err := r.Error(); err != nil {
+			return fmt.Errorf("create %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
 // counters returns the sum of the counters of all scenes.
-func counters(
-	ctx context.Context, redis rueidis.Client, prefix string, scenes []scene,
-) (sum int64, err error) {
+func counters(ctx context.Context, redis rueidis.Client, prefix string) (sum int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, afterwards)
 	defer cancel()
-	for _, s := range scenes {
-		count, err := redis.Do(ctx,
-			redis.B().Get().Key(counterKey(prefix, s.lock)).Build()).AsInt64()
-		if err != nil && !rueidis.IsRedisNil(err) {
-			return 0, fmt.Errorf("read the counter of %s: %w", s.lock, err)
+	all, err := redis.Do(ctx, redis.B().Hgetall().Key(dataKey(prefix)).Build()).AsStrMap()
+	if err != nil {
+		return 0, fmt.Errorf("read the counters: %w", err)
+	}
+	for field, value := range all {
+		if strings.HasPrefix(field, "counter ") {
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("read the %s: %w", field, err)
+			}
+			sum += n
 		}
-		sum += count
 	}
 	return sum, nil
 }
 
 // cleanUp deletes all keys, even when ctx has ended. It sends one command per key, which works on a
 // cluster too. A key that cannot be deleted expires.
-func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, scenes []scene) {
+func cleanUp(
+	ctx context.Context, redis rueidis.Client, prefix string, clients []string, scenes []scene,
+) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
+	keys := map[string]bool{dataKey(prefix): true}
+	for _, id := range clients {
+		keys[lua.ClientKey(id)] = true
+	}
 	client, err := rlock.New(redis, rlock.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		defer client.Close(ctx) //nolint:errcheck // it holds no lock
 	}
 	for _, s := range scenes {
-		lock := lockKey(prefix, s.lock)
-		keys := []string{counterKey(prefix, s.lock), markerKey(prefix, s.lock),
-			readersKey(prefix, s.lock)}
-		if err == nil {
-			// Each hold of a reader has a key of its own.
-			_, _ = client.NewReadWriteLock(lock).Read().ForceUnlock(ctx)
+		for _, p := range s.cast {
+			for _, name := range p.names() {
+				keys[name] = true
+				for _, related := range lua.Related(name) {
+					keys[related] = true
+				}
+				if err == nil && p.Type == reading {
+					// Each hold of a reader has a key of its own.
+					_, _ = client.NewReadWriteLock(name).Read().ForceUnlock(ctx)
+				}
+			}
 		}
-		keys = append(append(keys, lock), lua.Related(lock)...)
-		for _, account := range s.cast[0].Accounts {
-			lock := accountKey(prefix, account)
-			keys = append(append(keys, balanceKey(prefix, account), lock), lua.Related(lock)...)
-		}
-		for _, key := range keys {
-			_ = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
-		}
+	}
+	for key := range keys {
+		_ = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
 	}
 }

@@ -6,19 +6,18 @@ import "time"
 type kind string
 
 const (
-	ready    kind = "ready"    // connected; At is meaningless, because the clock starts later
-	waiting  kind = "waiting"  // asks for the lock
-	queued   kind = "queued"   // is in the queue: later contenders must come after it
-	entered  kind = "entered"  // holds the lock
-	nested   kind = "nested"   // acquired one more level
-	unnested kind = "unnested" // released that level
-	leaving  kind = "leaving"  // is about to unlock
-	left     kind = "left"     // has unlocked
-	gaveUp   kind = "gave up"  // did not acquire the lock in time
-	failed   kind = "failed"   // something went wrong, and the process ends
-	killed   kind = "killed"   // the stage sent it SIGKILL
-	died     kind = "died"     // the scene's server that Process names is gone
-	ended    kind = "ended"    // the process is gone; Error is set unless it ended as it should
+	ready   kind = "ready"   // connected; At is meaningless, because the clock starts later
+	waiting kind = "waiting" // asks for the lock
+	queued  kind = "queued"  // is in the queue: later contenders must come after it
+	entered kind = "entered" // holds the lock
+	nested  kind = "nested"  // acquired one more level
+	leaving kind = "leaving" // is about to unlock
+	left    kind = "left"    // has unlocked
+	gaveUp  kind = "gave-up" // did not acquire the lock in time
+	failed  kind = "failed"  // something went wrong, and the process ends
+	killed  kind = "killed"  // the stage sent it SIGKILL
+	died    kind = "died"    // the scene's server that Process names is gone
+	ended   kind = "ended"   // the process is gone; Error is set unless it ended as it should
 )
 
 // event is a line that a process reports, or one that the stage adds.
@@ -28,25 +27,25 @@ type event struct {
 	Process string        `json:"process"`
 	Lock    string        `json:"lock"`
 
-	// Owner is the owner of the lock: the process itself if it entered, another if it gave up.
+	// Owner is the owner of the lock: the process itself if it entered, another if it gave up. When
+	// the process is ready it is its client.
 	Owner string `json:"owner,omitempty"`
-	// Found is the process in the marker of the section, which processes write themselves. It
-	// should be empty when a section is entered, and the process itself when it leaves.
-	Found string `json:"found,omitempty"`
+	// Found are processes that were inside too and should not have been, by their own markers, when
+	// the process entered and when it leaves.
+	Found []string `json:"found,omitempty"`
 	// Shared reports whether others may be inside too, when the process entered.
 	Shared bool `json:"shared,omitempty"`
-	// Count is the number of levels that the process holds according to Redis, when it nested.
-	Count int `json:"count,omitempty"`
 	// TTL is how long the lock is still held, when the process gave up.
-	TTL time.Duration `json:"ttl,omitempty"`
-	// Sum is the sum of the accounts that a transfer found, when the process leaves.
-	Sum   int64  `json:"sum,omitempty"`
-	Error string `json:"error,omitempty"`
+	TTL   time.Duration `json:"ttl,omitempty"`
+	Error string        `json:"error,omitempty"`
 	// Until is the deadline of its hold, when the process leaves.
 	Until time.Duration `json:"until,omitempty"`
 	// Stall is for how long the process has stood still so far, at most.
 	Stall time.Duration `json:"stall,omitempty"`
 }
+
+// name returns what cues and promises call the event.
+func (e event) name() string { return e.Process + " " + string(e.Kind) }
 
 // clock counts the time since the demo started, the same in all its processes. They share only one
 // reading of the wall clock. From then on each counts on its monotonic clock, so that a step of the

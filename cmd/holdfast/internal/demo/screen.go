@@ -1,56 +1,97 @@
 package demo
 
 import (
-	"cmp"
-	"slices"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"golang.org/x/term"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/cmd/holdfast/internal/view"
 )
 
-// otherLines is the number of lines on a screen besides the scenes: the heading, the axis, the
-// legend, the note of what does not fit, the verdict and a prompt.
-const otherLines = 6
+// refresh is how often the locks are looked at.
+const refresh = 250 * time.Millisecond
 
-// linesOf returns the number of lines of a scene: a blank one, its title, its cast, and one for its
-// own servers.
-func linesOf(s scene) int { return 2 + len(s.cast) + min(len(s.nodes), 1) }
-
-// minHeight returns the height of the lowest screen on which each scene fits.
-func minHeight(scenes []scene) (lines int) {
-	for _, s := range scenes {
-		lines = max(lines, otherLines+linesOf(s))
+// newScreen returns a function that prints a line of the story. On a terminal there is also a table
+// of the locks that are in Redis, below the story, until close is called.
+func newScreen(
+	ctx context.Context, o Options, servers []rueidis.Client, prefix string,
+) (show func(line string), closeScreen func()) {
+	if o.Plain || !term.IsTerminal(int(o.Output.Fd())) || os.Getenv("TERM") == "dumb" {
+		return func(line string) { fmt.Fprintln(o.Output, line) }, func() {}
 	}
-	return lines
+	program := tea.NewProgram(table{}, tea.WithOutput(o.Output), tea.WithInput(nil),
+		tea.WithoutSignalHandler())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = program.Run() // without it there are no lines, but a verdict
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		for ctx.Err() == nil {
+			program.Send(present(ctx, servers, prefix))
+			select {
+			case <-time.After(refresh):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func(line string) { program.Println(line) }, func() {
+		cancel()
+		<-looked
+		program.Send([]locks.Lock(nil))
+		program.Quit()
+		<-ended
+	}
 }
 
-// onScreen returns the scenes that fit on the screen, in order. Those where something will still
-// happen are preferred, and of them those with the largest casts: the small ones fill the rest.
-func (l *live) onScreen() (fitting []scene) {
-	room, chosen := l.height-otherLines, map[string]bool{}
-	bySize := slices.Clone(l.scenes)
-	slices.SortStableFunc(bySize, func(a, b scene) int {
-		return cmp.Compare(linesOf(b), linesOf(a))
-	})
-	for _, over := range []bool{false, true} {
-		for _, s := range bySize {
-			if lines := linesOf(s); l.isOver(s) == over && lines <= room {
-				room -= lines
-				chosen[s.lock] = true
+// present returns the locks of the demo, on all servers.
+func present(ctx context.Context, servers []rueidis.Client, prefix string) (all []locks.Lock) {
+	for _, redis := range servers {
+		for lock, err := range locks.List(ctx, redis, locks.Query{Pattern: prefix + "*"}) {
+			if err == nil {
+				lock.Name = strings.TrimPrefix(lock.Name, prefix)
+				all = append(all, lock)
 			}
 		}
 	}
-	for _, s := range l.scenes {
-		if chosen[s.lock] {
-			fitting = append(fitting, s)
-		}
-	}
-	return fitting
+	return all
 }
 
-// isOver reports whether nothing will happen in a scene any more.
-func (l *live) isOver(s scene) bool {
-	for _, p := range s.cast {
-		if !l.over[p.Process] {
-			return false
-		}
+// table is what Bubble Tea draws: the locks.
+type table struct {
+	all   []locks.Lock
+	width int
+}
+
+// Init does nothing.
+func (t table) Init() tea.Cmd { return nil }
+
+// Update takes the locks and the size of the terminal.
+func (t table) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := message.(type) {
+	case []locks.Lock:
+		t.all = m
+	case tea.WindowSizeMsg:
+		t.width = m.Width
 	}
-	return true
+	return t, nil
+}
+
+// View returns the lines of the table, by name.
+func (t table) View() tea.View {
+	if len(t.all) == 0 {
+		return tea.NewView("")
+	}
+	return tea.NewView("\n" + strings.Join(view.Table(t.all, t.width), "\n"))
 }

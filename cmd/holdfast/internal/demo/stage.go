@@ -1,42 +1,58 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
 
-// frame is how often the stage looks at the clock and the view is drawn.
-const frame = 20 * time.Millisecond
+const (
+	// frame is how often the stage looks at the clock.
+	frame = 20 * time.Millisecond
+	// mergeDelay is how long an event waits for earlier ones of other processes: each has a pipe of
+	// its own, so that what happened first may arrive last.
+	mergeDelay = 100 * time.Millisecond
+)
 
 // stage runs the processes of all scenes. Only the reading of their output happens outside its
 // goroutine.
 type stage struct {
 	scenes  []scene
-	view    view
-	nodes   nodes // that cues can stop
+	nodes   nodes       // that cues can stop
+	tell    func(event) // is called for each event, ordered by time except for late ones
 	events  chan event
 	readers sync.WaitGroup
 
 	processes map[string]*process
+	clients   []string // the ids of their clients
 	running   int
 	clock     clock
-	start     time.Time
-	merge     merge
+	pending   []event // that wait for earlier ones
 	history   []event
-	cues      []timed // to come
-	failed    bool    // a process has reported that it failed
-	stalls    stalls  // of this process, which may have the server in it
+	seen      map[string]int // by the name of an event
+	cues      []cue          // to come
+	due       []timed        // the same, once it is known when
+	failed    bool           // a process has reported that it failed
+	stalls    stalls         // of this process, which may have the server in it
 }
 
 // timed is something to do at a time.
 type timed struct {
 	at time.Duration
-	do func()
+	do string
 }
+
+// Reasons why the scenes did not come to an end. What happened until then is judged all the same.
+var (
+	errTooLong = errors.New("the scenes did not come to an end in time")
+	errStopped = errors.New("the scenes were stopped, because a process failed")
+)
 
 // play runs all scenes and returns what happened, ordered by time. When ctx ends it returns the
 // cause, and when a process fails errStopped, with what happened so far. No process is left when it
@@ -46,8 +62,9 @@ func (s *stage) play(ctx context.Context, program string) ([]event, error) {
 	defer s.readers.Wait()
 	defer cancel() // kills what still runs
 	s.events = make(chan event)
-	s.processes = map[string]*process{}
+	s.processes, s.seen = map[string]*process{}, map[string]int{}
 	for _, scene := range s.scenes {
+		s.cues = append(s.cues, scene.cues...)
 		for _, p := range scene.cast {
 			if err := s.launch(ctx, program, p); err != nil {
 				return nil, err
@@ -57,22 +74,20 @@ func (s *stage) play(ctx context.Context, program string) ([]event, error) {
 	if err := s.allReady(ctx); err != nil {
 		return nil, err
 	}
-	s.start = time.Now()
-	s.clock = clock{origin: s.start}
-	for _, scene := range s.scenes {
-		for _, process := range scene.first {
-			s.begin(process)
-		}
+	start := time.Now()
+	s.clock = clock{origin: start}
+	for _, p := range s.processes {
+		p.tell(start)
 	}
 	s.readers.Go(func() { s.stalls.watch(ctx.Done()) })
 	ticker := time.NewTicker(frame)
 	defer ticker.Stop()
-	for s.running > 0 || len(s.merge.pending) > 0 {
+	for s.running > 0 || len(s.pending) > 0 {
 		select {
 		case e := <-s.events:
 			s.arrived(e)
 		case <-ticker.C:
-			if s.tick(); s.failed {
+			if s.tick(s.clock.now()); s.failed {
 				return s.sorted(), errStopped
 			}
 		case <-ctx.Done():
@@ -87,6 +102,8 @@ func (s *stage) sorted() []event {
 	slices.SortStableFunc(s.history, byTime)
 	return s.history
 }
+
+func byTime(a, b event) int { return cmp.Compare(a.At, b.At) }
 
 // launch starts a process and a goroutine that reads what it reports.
 func (s *stage) launch(ctx context.Context, program string, p part) error {
@@ -114,12 +131,12 @@ func (s *stage) launch(ctx context.Context, program string, p part) error {
 
 // allReady waits until every process is connected.
 func (s *stage) allReady(ctx context.Context) error {
-	for count := 0; count < len(s.processes); {
+	for len(s.clients) < len(s.processes) {
 		select {
 		case e := <-s.events:
 			switch e.Kind {
 			case ready:
-				count++
+				s.clients = append(s.clients, e.Owner)
 			case failed:
 				return fmt.Errorf("process %s: %s", e.Process, e.Error)
 			default:
@@ -140,82 +157,90 @@ func (s *stage) arrived(e event) {
 		e.At = s.clock.now()
 		e.Error = s.ending(e)
 	}
-	s.merge.add(e)
+	s.pending = append(s.pending, e)
 }
 
 // ending returns what is wrong with how a process ended; "" if nothing is.
 func (s *stage) ending(e event) string {
 	reported := func(k kind) bool {
 		isIt := func(other event) bool { return other.Process == e.Process && other.Kind == k }
-		return slices.ContainsFunc(s.history, isIt) || slices.ContainsFunc(s.merge.pending, isIt)
-	}
-	if reported(killed) {
-		return "" // as intended
+		return slices.ContainsFunc(s.history, isIt) || slices.ContainsFunc(s.pending, isIt)
 	}
 	words := s.processes[e.Process].lastWords()
 	switch {
+	case reported(killed):
+		return "" // as intended
 	case e.Error == "", reported(failed):
 		return words // worth showing even if it went well
-	case words == "":
-		return e.Error
 	default:
-		return e.Error + "\n" + words
+		return strings.TrimSpace(e.Error + "\n" + words)
 	}
 }
 
 // tick does what is due by the clock.
-func (s *stage) tick() {
-	now := s.clock.now()
-	due := func(t timed) bool { return t.at <= now }
-	for _, t := range s.cues {
-		if due(t) {
-			t.do()
-		}
-	}
-	s.cues = slices.DeleteFunc(s.cues, due)
-	for _, e := range s.merge.due(now) {
+func (s *stage) tick(now time.Duration) {
+	slices.SortStableFunc(s.pending, byTime)
+	for len(s.pending) > 0 && s.pending[0].At <= now-mergeDelay {
+		e := s.pending[0]
+		s.pending = s.pending[1:]
 		s.history = append(s.history, e)
-		s.view.show(e)
+		s.seen[e.name()]++
 		s.failed = s.failed || e.Kind == failed
-		for _, scene := range s.scenes {
-			if scene.lock == e.Lock && scene.react != nil {
-				scene.react(s, e)
+		s.tell(e)
+	}
+	s.cues = slices.DeleteFunc(s.cues, func(c cue) bool {
+		if !s.happened(c.when) {
+			return false
+		}
+		s.due = append(s.due, timed{now + c.after, c.do})
+		return true
+	})
+	s.due = slices.DeleteFunc(s.due, func(t timed) bool {
+		if t.at <= now {
+			s.do(t.do)
+		}
+		return t.at <= now
+	})
+}
+
+// happened reports whether all events of a cue have been seen.
+func (s *stage) happened(when string) bool {
+	for name := range strings.SplitSeq(when, ", ") {
+		words := strings.Fields(name)
+		times := 1
+		if len(words) > 2 {
+			times, _ = strconv.Atoi(words[2])
+		}
+		if s.seen[words[0]+" "+words[1]] < times {
+			return false
+		}
+	}
+	return true
+}
+
+// do does what a cue says: a verb, and whom it concerns.
+func (s *stage) do(what string) {
+	words := strings.Fields(what)
+	for _, name := range words[1:] {
+		switch words[0] {
+		case "go":
+			s.processes[name].tell("go")
+		case "kill":
+			p := s.processes[name]
+			s.add(killed, name, p.part.Lock)
+			p.kill()
+		case "stop":
+			for _, scene := range s.scenes {
+				if slices.Contains(scene.nodes, name) {
+					s.add(died, name, scene.lock)
+				}
 			}
+			s.nodes[name].Close()
 		}
 	}
-	s.view.tick(now)
 }
 
-func (s *stage) begin(process string) {
-	s.processes[process].tell(cue{Do: begin, Start: s.start})
+// add adds an event of the stage itself.
+func (s *stage) add(k kind, name, lock string) {
+	s.pending = append(s.pending, event{Kind: k, At: s.clock.now(), Process: name, Lock: lock})
 }
-
-func (s *stage) leave(process string) {
-	s.processes[process].tell(cue{Do: leave})
-}
-
-func (s *stage) kill(process string) {
-	p := s.processes[process]
-	s.merge.add(event{Kind: killed, At: s.clock.now(), Process: process, Lock: p.part.Lock})
-	p.kill()
-}
-
-func (s *stage) stop(node string) {
-	for _, scene := range s.scenes {
-		if slices.Contains(scene.nodes, node) {
-			s.merge.add(event{Kind: died, At: s.clock.now(), Process: node, Lock: scene.lock})
-		}
-	}
-	s.nodes[node].Close()
-}
-
-// after has do called once d has passed. do must not call after.
-func (s *stage) after(d time.Duration, do func()) {
-	s.cues = append(s.cues, timed{s.clock.now() + d, do})
-}
-
-// Reasons why the scenes did not come to an end. What happened until then is judged all the same.
-var (
-	errTooLong = errors.New("the scenes did not come to an end in time")
-	errStopped = errors.New("the scenes were stopped, because a process failed")
-)

@@ -44,7 +44,7 @@ func (s *stalls) longest() time.Duration {
 // broken returns how many sections began while another's hold was valid. That no stall excuses: a
 // process that stands still notices the end of its hold too late, but nobody gets in before it. A
 // marker that says that somebody was inside is excused if a process outstayed its hold until then.
-func broken(all []section) (count int) {
+func broken(all []stay) (count int) {
 	for i := range all {
 		b := &all[i]
 		overlaps, excused := false, b.alone
@@ -54,8 +54,7 @@ func broken(all []section) (count int) {
 				continue
 			}
 			excused = excused || a.until < a.to
-			overlaps = overlaps ||
-				i != j && (!a.shared || !b.shared) && b.from < min(a.to, a.until)
+			overlaps = overlaps || i != j && a.excludes(b) && b.from < min(a.to, a.until)
 		}
 		if overlaps || !excused {
 			count++

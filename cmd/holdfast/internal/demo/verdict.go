@@ -2,6 +2,8 @@ package demo
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -28,50 +30,60 @@ type verdict struct {
 
 // judge judges the whole history, which is ordered by time.
 func judge(scenes []scene, history []event, counter int64) verdict {
-	all := sections(history)
-	v := verdict{sections: len(all), overlaps: overlaps(all), counter: counter,
-		broken: broken(all)}
-	var parts []part
-	for _, s := range scenes {
-		parts = append(parts, s.cast...)
-	}
-	b := newBoard(parts)
+	all := stays(history)
+	v := verdict{sections: len(all), overlaps: overlaps(all), counter: counter, broken: broken(all)}
+	story := newStory(scenes, func(string) {})
+	times := map[string]int{} // by lock and kind
 	for _, e := range history {
-		v.stall = max(v.stall, e.Stall)
-		h := b.apply(e)
-		if e.Kind == entered && h.from.killed {
-			v.takeover = h.took
+		if e.Kind == gaveUp {
+			v.judgeHolder(story, e)
 		}
+		story.tell(e)
+		times[e.Lock+" "+string(e.Kind)]++
+		v.stall = max(v.stall, e.Stall)
 		if e.Error != "" {
-			v.faults = append(v.faults, fmt.Sprintf("%s: %s: %s", e.Lock, e.Process, e.Error))
+			v.fault("%s: %s: %s", e.Lock, e.Process, e.Error)
 		}
 	}
 	for _, o := range overtakings(history) {
-		v.faults = append(v.faults,
-			fmt.Sprintf("%s: %s got in before %s, who was queued already", o.lock, o.later,
-				o.first))
+		v.fault("%s: %s got in before %s, who was queued already", o.lock, o.later, o.first)
 	}
 	for _, s := range scenes {
-		var own []event
-		for _, e := range history {
-			if e.Lock == s.lock {
-				own = append(own, e)
+		for k, want := range s.times {
+			if n := times[s.lock+" "+string(k)]; n != want {
+				v.fault("%s: %s %d times instead of %d", s.lock, k, n, want)
 			}
 		}
-		for _, fault := range s.verdict(own) {
-			v.faults = append(v.faults, s.lock+": "+fault)
+		for _, p := range s.promises {
+			if fault := p.broken(history); fault != "" {
+				v.fault("%s: %s", s.lock, fault)
+			}
 		}
 	}
-	v.wakeUp = b.wakeUp
+	v.wakeUp, v.takeover = story.wakeUp, story.takeover
 	if v.wakeUp > slowest {
-		v.faults = append(v.faults,
-			fmt.Sprintf("a waiter was woken only %s after the unlock", brief(v.wakeUp)))
+		v.fault("a waiter was woken only %s after the unlock", brief(v.wakeUp))
 	}
-	if b.vote > slowestVote {
-		v.faults = append(v.faults,
-			fmt.Sprintf("a quorum granted the lock only %s after the unlock", brief(b.vote)))
+	if story.vote > slowestVote {
+		v.fault("a quorum granted the lock only %s after the unlock", brief(story.vote))
 	}
 	return v
+}
+
+// judgeHolder judges what a process heard that gave up: who holds the lock, and for how long.
+func (v *verdict) judgeHolder(s *story, e event) {
+	for _, a := range s.actors {
+		if a.Lock == e.Lock && a.state == holds && a.owner == e.Owner &&
+			0 < e.TTL && e.TTL <= a.Lease {
+			return
+		}
+	}
+	v.fault("%s: %s heard that %q holds the lock for another %s", e.Lock, e.Process, e.Owner,
+		brief(e.TTL))
+}
+
+func (v *verdict) fault(format string, args ...any) {
+	v.faults = append(v.faults, fmt.Sprintf(format, args...))
 }
 
 // ok reports whether everything went as promised.
@@ -87,27 +99,40 @@ func (v verdict) stoodStill() bool {
 
 // String returns the last line of the demo. It fits in 80 columns if everything went well.
 func (v verdict) String() string {
-	said := []string{
-		fmt.Sprintf("demo: %d sections", v.sections),
-		fmt.Sprintf("%d overlaps", v.overlaps),
-	}
-	counter := fmt.Sprintf("counter %d", v.counter)
+	said := fmt.Sprintf("demo: %d sections, %d overlaps, counter %d", v.sections, v.overlaps,
+		v.counter)
 	if v.counter != int64(v.sections) {
-		counter += fmt.Sprintf(" instead of %d", v.sections)
+		said += fmt.Sprintf(" instead of %d", v.sections)
 	}
-	said = append(said, counter)
 	if v.wakeUp > 0 {
-		said = append(said, "max wake-up "+brief(v.wakeUp))
+		said += ", max wake-up " + brief(v.wakeUp)
 	}
 	if v.takeover > 0 {
-		said = append(said, "takeover "+brief(v.takeover))
+		said += ", takeover " + brief(v.takeover)
 	}
-	switch n := len(v.faults); n {
-	case 0:
-	case 1:
-		said = append(said, "1 fault")
+	if n := len(v.faults); n > 0 {
+		said += strings.TrimSuffix(fmt.Sprintf(", %d faults", n), map[bool]string{true: "s"}[n == 1])
+	}
+	return said
+}
+
+// brief formats a duration with the digits that matter: 0.9 ms, 12 ms, 0.91 s, 28.5 s, 30 s.
+func brief(d time.Duration) string {
+	in := func(unit time.Duration, digits int) string {
+		scale := math.Pow10(digits)
+		n := math.Round(float64(d)/float64(unit)*scale) / scale
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	switch {
+	case d == 0:
+		return "0 s"
+	case d < 9_950*time.Microsecond:
+		return in(time.Millisecond, 1) + " ms"
+	case d < 99_500*time.Microsecond:
+		return in(time.Millisecond, 0) + " ms"
+	case d < 9_995*time.Millisecond:
+		return in(time.Second, 2) + " s"
 	default:
-		said = append(said, fmt.Sprintf("%d faults", n))
+		return in(time.Second, 1) + " s"
 	}
-	return strings.Join(said, ", ")
 }

@@ -1,13 +1,36 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	tcp "github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/rueidis"
+
+	"holdfast/cmd/holdfast/internal/connect"
 )
+
+// server is the address of a Redis server.
+type server struct {
+	Address  string `json:"address"` // host:port or a URL
+	Embedded bool   `json:"embedded"`
+}
+
+// connect returns a client after a first reply of the server.
+func (s server) connect(ctx context.Context) (rueidis.Client, error) {
+	if s.Embedded {
+		// Over RESP3 a subscription shares its connection with commands, which the embedded server
+		// refuses. It also replies to CLUSTER SLOTS although it is a single node.
+		return connect.Dial(ctx, rueidis.ClientOption{
+			InitAddress: []string{s.Address}, AlwaysRESP2: true, DisableCache: true,
+			ForceSingleClient: true,
+		})
+	}
+	return connect.Flags{Redis: []string{s.Address}}.Client(ctx)
+}
 
 // embedded is a Redis server in this process, on a free port of 127.0.0.1.
 type embedded struct {
@@ -55,3 +78,35 @@ func (e *embedded) server() server {
 
 // Close stops the server and waits until its connections have ended.
 func (e *embedded) Close() { e.redis.Close() }
+
+// nodes are the running servers of scenes that have their own, by name.
+type nodes map[string]*embedded
+
+// startNodes starts the servers of the scenes, and enters their addresses in the casts. The caller
+// must Close them.
+func startNodes(scenes []scene) (nodes, error) {
+	all := nodes{}
+	for _, s := range scenes {
+		var where []server
+		for _, name := range s.nodes {
+			e, err := startEmbedded()
+			if err != nil {
+				all.Close()
+				return nil, err
+			}
+			all[name] = e
+			where = append(where, e.server())
+		}
+		for i := range s.cast {
+			s.cast[i].Nodes = where
+		}
+	}
+	return all, nil
+}
+
+// Close stops the servers that still run.
+func (n nodes) Close() {
+	for _, e := range n {
+		e.Close()
+	}
+}
