@@ -2,26 +2,27 @@
 package locks
 
 import (
-	"context"
-	"errors"
-	"iter"
 	"time"
 
-	"github.com/redis/rueidis"
+	_ "holdfast/lua" // the documentation refers to it
 )
 
 // Lock is what Redis has of one lock at one moment. A lock that is free and has no waiters has
-// neither holders nor waiters.
+// neither holders nor waiters. Redis does not know of all waiters: see [lua.Wait].
 type Lock struct {
 	Name    string
 	Kind    Kind
 	Holders []Holder // several if they read
 	Waiters []Waiter // that Redis knows of; those of a fair lock in order, else the longest first
+	// MoreHolders and MoreWaiters are how many are not in Holders and Waiters, because there are
+	// very many: see [Lock.Waiting].
+	MoreHolders, MoreWaiters int
 	// TTL is what is left of the lease: 0 if the lock is free, [rlock.NoExpiry] if it never expires.
 	TTL   time.Duration
 	Token int64  // the last one of a fenced lock, else 0
 	Node  string // the address of the node, on a cluster
-	// Subscribers is how many connections listen for its release. Only Inspect counts them.
+	// Subscribers is how many connections listen for its release; -1 if the ACL forbids to ask. Only
+	// Inspect counts them.
 	Subscribers int
 }
 
@@ -47,11 +48,19 @@ type Holder struct {
 
 // Waiter is an owner that waits for a lock.
 type Waiter struct {
-	Owner  string
-	Since  time.Time // zero if not known
-	Mode   string    // "read" or "write" of a read-write lock, else ""
+	Owner  string        // "" for readers, of which Redis does not know who and how many they are
+	Since  time.Time     // zero if not known, as in the queue of a fair lock
+	Until  time.Time     // when it is dropped from the queue of a fair lock; zero if not known
+	Lease  time.Duration // for which it will get the lock, if it is registered
+	Mode   string        // "read" or "write" of a read-write lock, else ""
 	Client Client
 }
+
+// Waiting returns how many owners wait, as far as Redis knows.
+func (l Lock) Waiting() int { return len(l.Waiters) + l.MoreWaiters }
+
+// Holding returns how many owners hold the lock.
+func (l Lock) Holding() int { return len(l.Holders) + l.MoreHolders }
 
 // Client is the process of an owner, as it told Redis; zero if it did not. Clients of Redisson do
 // not.
@@ -62,24 +71,4 @@ type Client struct {
 	PID     int
 	Start   time.Time
 	Label   string
-}
-
-// Query selects locks.
-type Query struct {
-	Pattern  string        // of names, as for SCAN; "" for all
-	Count    int           // keys that one SCAN looks at; 0 for 1000
-	Interval time.Duration // between two SCANs
-}
-
-var errTodo = errors.New("not yet")
-
-// List finds locks that are held or waited for, in no particular order. It sends SCAN, never KEYS,
-// to each node, and yields an error at most once, at the end.
-func List(ctx context.Context, redis rueidis.Client, q Query) iter.Seq2[Lock, error] {
-	return func(yield func(Lock, error) bool) { yield(Lock{}, errTodo) }
-}
-
-// Inspect returns everything about one lock.
-func Inspect(ctx context.Context, redis rueidis.Client, name string) (Lock, error) {
-	return Lock{}, errTodo
 }

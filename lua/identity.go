@@ -1,0 +1,62 @@
+package lua
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// Identity is the process of a client, as the client told Redis; zero if it did not.
+type Identity struct {
+	Program string
+	Host    string
+	PID     int
+	Start   time.Time // of the process, by its own clock
+	Label   string    // chosen by its user
+}
+
+// Known reports whether Redis was told.
+func (id Identity) Known() bool { return id != Identity{} }
+
+// String returns the text of a known identity: "host web-1, pid 4711, nightly".
+func (id Identity) String() string {
+	text := "host " + id.Host + ", pid " + strconv.Itoa(id.PID)
+	if id.Label != "" {
+		text += ", " + id.Label
+	}
+	return text
+}
+
+// ClientKey returns the key that says who the client with that id is: the part of an owner before
+// the colon. It is this library's own; clients of Redisson have none.
+func ClientKey(client string) string { return Prefix("holdfast_client", client) }
+
+// Identify notes for ttl who a client is. It may be repeated.
+func Identify(ctx context.Context, c Redis, client string, id Identity, ttl time.Duration) error {
+	rp := scripts["identify.lua"].run(ctx, c, []string{ClientKey(client)}, milliseconds(ttl),
+		id.Program, id.Host, strconv.Itoa(id.PID), strconv.FormatInt(id.Start.UnixMilli(), 10),
+		id.Label)
+	rp.boolean()
+	return rp.err
+}
+
+// Forget deletes what [Identify] noted.
+func Forget(ctx context.Context, c Redis, client string) error {
+	return Classify(c.Do(ctx, c.B().Del().Key(ClientKey(client)).Build()).Error())
+}
+
+// ReadIdentity returns who a client is. It ignores fields that it cannot read.
+func ReadIdentity(ctx context.Context, c Redis, client string) (Identity, error) {
+	fields, err := c.Do(ctx, c.B().Hgetall().Key(ClientKey(client)).Build()).AsStrMap()
+	if err != nil {
+		return Identity{}, Classify(err)
+	}
+	id := Identity{Program: fields["program"], Host: fields["host"], Label: fields["label"]}
+	if pid, err := strconv.Atoi(fields["pid"]); err == nil {
+		id.PID = pid
+	}
+	if start, err := strconv.ParseInt(fields["start"], 10, 64); err == nil {
+		id.Start = time.UnixMilli(start)
+	}
+	return id, nil
+}

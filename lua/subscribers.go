@@ -1,0 +1,34 @@
+package lua
+
+import "context"
+
+// ReleaseChannels returns the channels on which releases of a lock of any kind are announced. queue
+// has the owners that wait for a fair lock.
+func ReleaseChannels(lock string, queue []string) []string {
+	channels := []string{Channel(lock), RWChannel(lock)}
+	for _, owner := range queue {
+		channels = append(channels, FairChannel(lock, owner))
+	}
+	return channels
+}
+
+// Subscribers returns how many connections to a node listen on the channels.
+func Subscribers(ctx context.Context, node Redis, sharded bool, channels []string) (int, error) {
+	command := node.B().Arbitrary("PUBSUB", "NUMSUB").Args(channels...)
+	if sharded {
+		command = node.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Args(channels...)
+	}
+	counts, err := node.Do(ctx, command.Build()).ToArray()
+	if err != nil {
+		return 0, Classify(err)
+	}
+	total := 0
+	for i := 1; i < len(counts); i += 2 {
+		n, err := counts[i].AsInt64()
+		if err != nil {
+			return 0, Classify(err)
+		}
+		total += int(n)
+	}
+	return total, nil
+}
