@@ -1,109 +1,69 @@
 package demo
 
 import (
+	"math"
 	"slices"
 	"time"
 )
 
-// stay is the time that a process spent under a lock. It is derived from events alone: what the
+// visit is the time that a process spent under a lock. It is derived from events alone: what the
 // locks say about themselves is no evidence that all went well.
-type stay struct {
-	process string
-	lock    string
-	from    time.Duration // just after the lock was acquired
-	to      time.Duration // just before it was released
-	shared  bool          // others that share may be inside too
-	alone   bool          // no evidence to the contrary
-	until   time.Duration // its hold was valid, as it says; see broken
+type visit struct {
+	process, lock string
+	from, to      time.Duration // from just after the lock was acquired to just before its release
+	until         time.Duration // its hold was valid, as it says
+	shared        bool          // others that share may be inside too
+	alone         bool          // no evidence to the contrary
 }
 
-// stays returns the sections in a history, which is ordered by time, and marks those that were not
-// alone. Evidence comes from two sources:
-//
-//   - time: two sections of one lock overlap, and do not both share;
-//   - the markers in Redis: a process that enters or leaves finds another that is alive.
-//
-// A section whose process was killed ends with the process. One without an end lasts for ever.
-func stays(history []event) []stay {
-	const never = time.Duration(1<<63 - 1)
-	var all []stay
+// audit returns the sections in a history, which is ordered by time, and marks those that were not
+// alone by the markers in Redis: a process that enters or leaves finds another that is alive. A
+// section whose process was killed ends with it. One without an end lasts for ever.
+func audit(history []event) (all []visit) {
 	open := map[string]int{}  // by process: index of its section
 	gone := map[string]bool{} // processes that were killed
-	alone := func(e event) bool {
-		return !slices.ContainsFunc(e.Found, func(name string) bool { return !gone[name] })
-	}
 	for _, e := range history {
-		i, inside := open[e.Process]
-		switch e.Kind {
-		case entered:
+		alone := !slices.ContainsFunc(e.Found, func(name string) bool { return !gone[name] })
+		gone[e.Process] = gone[e.Process] || e.Kind == killed
+		if e.Kind == entered {
 			open[e.Process] = len(all)
-			all = append(all, stay{process: e.Process, lock: e.Lock, from: e.At, to: never,
-				until: never, shared: e.Shared, alone: alone(e)})
-			continue
-		case killed:
-			gone[e.Process] = true
-		case leaving:
-		default:
-			continue
-		}
-		if inside {
-			all[i].to = e.At
-			all[i].alone = all[i].alone && alone(e)
+			all = append(all, visit{e.Process, e.Lock, e.At, math.MaxInt64, math.MaxInt64, e.Shared, alone})
+		} else if i, inside := open[e.Process]; inside && (e.Kind == leaving || e.Kind == killed) {
+			t := &all[i]
+			t.to, t.alone = e.At, t.alone && alone
 			if e.Until > 0 {
-				all[i].until = e.Until
+				t.until = e.Until
 			}
 			delete(open, e.Process)
-		}
-	}
-	for i := range all {
-		for j := range all[:i] {
-			a, b := &all[i], &all[j]
-			if a.excludes(b) && a.from < b.to && b.from < a.to {
-				a.alone, b.alone = false, false
-			}
 		}
 	}
 	return all
 }
 
-// excludes reports whether two sections must not overlap.
-func (s *stay) excludes(other *stay) bool {
-	return s.lock == other.lock && (!s.shared || !other.shared)
-}
-
-// overlaps returns the number of sections that were not alone.
-func overlaps(all []stay) (n int) {
-	for _, s := range all {
-		if !s.alone {
-			n++
-		}
-	}
-	return n
-}
-
-// overtaking is a process that was queued first, and another that asked later and got in before.
-type overtaking struct{ lock, first, later string }
-
-// overtakings returns who was overtaken in a history, which is ordered by time. A process that gave
-// up or was killed no longer waits.
-func overtakings(history []event) (found []overtaking) {
-	asked := map[string]time.Duration{}
-	var queue []event // those queued, first come first
-	for _, e := range history {
-		switch e.Kind {
-		case waiting:
-			asked[e.Process] = e.At
-		case queued:
-			queue = append(queue, e)
-		case entered, gaveUp, killed:
-			queue = slices.DeleteFunc(queue, func(q event) bool { return q.Process == e.Process })
-			for _, first := range queue {
-				if e.Kind == entered && first.Lock == e.Lock && first.At < asked[e.Process] {
-					found = append(found, overtaking{e.Lock, first.Process, e.Process})
-				}
+// overlaps marks the sections that overlap another and should not. It returns how many were not
+// alone, and how many of them began while another's hold was valid. That no stall excuses: a process
+// that stands still notices the end of its hold too late, but nobody gets in before it. A marker
+// that says that somebody was inside is excused if a process outstayed its hold until then.
+func overlaps(all []visit) (count, broken int) {
+	for i := range all {
+		b, isBroken, excused := &all[i], false, false
+		for j := range all {
+			a := &all[j]
+			if a.lock != b.lock {
+				continue
 			}
-		case ready, nested, leaving, left, failed, died, ended:
+			excused = excused || a.from <= b.from && a.until < a.to
+			if i != j && (!a.shared || !b.shared) && a.from < b.to && b.from < a.to {
+				b.alone = false
+				isBroken = isBroken || a.from <= b.from && b.from < a.until
+			}
+		}
+		if !b.alone {
+			count++
+		}
+		if isBroken || !b.alone && !excused {
+			broken++
 		}
 	}
-	return found
+	return count, broken
 }

@@ -11,6 +11,7 @@ import (
 type scene struct {
 	lock, title string
 	cast        []part
+	queues      bool         // the lock promises an order to those that wait
 	nodes       []string     // the scene's own servers, embedded so that cues can stop them
 	cues        []cue        // each is given once
 	times       map[kind]int // how often something happens, in all
@@ -19,34 +20,23 @@ type scene struct {
 
 // part is what a process is told before it connects: its name, its lock, and what it does.
 type part struct {
-	Process string `json:"process"`
-	Lock    string `json:"lock"`   // as shown
-	Type    string `json:"type"`   // of the lock; "" is reentrant
-	Prefix  string `json:"prefix"` // of all keys
-	Server  server `json:"server"`
+	Process  string
+	Lock     string   // as shown
+	Names    []string // of the locks in Redis; that of the scene by default
+	Type     string   // of the lock; "" is reentrant
+	Data     string   // the key of a hash with what locks protect
+	Server   server
+	Nodes    []server // of a lock over a quorum
+	Sections []section
 
-	// Nodes are the servers of a lock over a quorum. Everything else is on Server.
-	Nodes []server `json:"nodes,omitempty"`
-	// Accounts are the two that are locked together. The first one pays.
-	Accounts []string `json:"accounts,omitempty"`
-
-	// Sections are what it does, one after the other.
-	Sections []section `json:"sections"`
-
-	// Wait, Lease and WatchdogLease are those of package rlock.
-	Wait          time.Duration `json:"wait"`
-	Lease         time.Duration `json:"lease"`
-	WatchdogLease time.Duration `json:"watchdogLease"`
-
-	// Unlocked gives each process a lock of its own. Everything else stays, also the checks.
-	Unlocked bool `json:"unlocked"`
+	Wait, Lease time.Duration // as for package rlock; longWait by default
+	Unlocked bool // its lock is no other's; everything else stays, also the checks
 }
 
 // section is a pause, and then a stay under the lock. Nest acquires it twice.
 type section struct {
-	Before time.Duration `json:"before"`
-	Inside time.Duration `json:"inside"`
-	Nest   bool          `json:"nest"`
+	Before, Inside time.Duration
+	Nest           bool
 }
 
 // untilCue is a pause that a cue ends.
@@ -57,32 +47,17 @@ const (
 	fair       = "fair"
 	reading    = "read"
 	writing    = "write"
-	several    = "multi" // a MultiLock of fair locks, one for each account
+	several    = "multi" // a MultiLock of fair locks
 	overQuorum = "red"   // a RedLock over the nodes
 )
 
-// names returns the names in Redis of the locks of the part.
-func (p part) names() (names []string) {
-	names = []string{p.Lock}
-	if p.Type == several {
-		names = slices.Clone(p.Accounts)
-	}
-	for i := range names {
-		names[i] = p.Prefix + names[i]
-		if p.Unlocked {
-			names[i] += "/" + p.Process
-		}
-	}
-	return names
-}
-
 // cue has the stage do something once certain events have happened: "olga queued", or the second
-// time "walt left 2"; several are separated by ", ". Do is a verb and whom it concerns: "go" ends
+// time "walt left 2"; several are separated by ", ". What is a verb and whom it concerns: "go" ends
 // the pause of processes, "kill" kills them, "stop" stops servers.
 type cue struct {
 	when  string
 	after time.Duration
-	do    string
+	what  string
 }
 
 // promise is a story: events that must happen in this order, separated by ", ". From the first to
@@ -105,11 +80,10 @@ func (p promise) broken(history []event) string {
 			first = last
 		}
 	}
-	switch took := last.At - first.At; {
-	case took < p.least:
-		return fmt.Sprintf("%s: %s, too soon: at least %s", p.story, brief(took), brief(p.least))
-	case p.most > 0 && took > p.most:
-		return fmt.Sprintf("%s: %s, too late: at most %s", p.story, brief(took), brief(p.most))
+	took := last.At - first.At
+	if took < p.least || p.most > 0 && took > p.most {
+		return fmt.Sprintf("%s: %s instead of %s to %s", p.story, brief(took), brief(p.least),
+			brief(p.most))
 	}
 	return ""
 }

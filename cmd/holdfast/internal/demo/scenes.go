@@ -1,7 +1,7 @@
 package demo
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"time"
 
@@ -9,58 +9,45 @@ import (
 )
 
 const (
-	longWait = 10 * time.Second // not meant to end by itself
-	slack    = time.Second      // how much later than promised it may be on a busy machine
-
-	watchdogLease = time.Second // the shortest of all, for each holder with a watchdog
-
-	ms = time.Millisecond
+	ms            = time.Millisecond
+	longWait      = 10 * time.Second // not meant to end by itself
+	slack         = time.Second      // how much later than promised it may be on a busy machine
+	watchdogLease = time.Second      // the lease of those that are renewed
 )
 
-// scenes returns the scenes of the demo, which are played at the same time. If unlocked, the
-// counter is not locked.
-func scenes(unlocked bool) []scene {
-	all := []scene{
-		counterScene(unlocked), queueScene(), readWriteScene(), transferScene(), redlockScene(),
-		watchdogScene(), takeoverScene(), timeoutScene(),
-	}
-	for _, s := range all {
-		for i := range s.cast {
-			s.cast[i].Lock = s.lock
-		}
+// each returns parts for processes that do the same.
+func each(p part, processes ...string) (all []part) {
+	for _, p.Process = range processes {
+		all = append(all, p)
 	}
 	return all
 }
 
-// add adds processes that do the same.
-func (s *scene) add(p part, processes ...string) {
-	for _, p.Process = range processes {
-		s.cast = append(s.cast, p)
-	}
-}
+// stay returns one section, which begins at once; onCue one that begins on a cue.
+func stay(inside time.Duration) []section  { return []section{{0, inside, false}} }
+func onCue(inside time.Duration) []section { return []section{{untilCue, inside, false}} }
 
-// Processes increment a counter by reading it, pausing, and writing it. In every third section they
-// acquire a second level inside.
-func counterScene(unlocked bool) scene {
-	s := scene{
+// scenes returns the scenes of the demo, which are played at the same time. If unlocked, the
+// counter is not locked. All keys begin with prefix.
+func scenes(prefix string, where server, unlocked bool) []scene {
+	nest, plain := section{20 * ms, 60 * ms, true}, section{20 * ms, 60 * ms, false}
+	first, second := section{untilCue, 60 * ms, false}, section{500 * ms, 60 * ms, false}
+	all := []scene{{
+		// In every third section, processes acquire a second level.
 		lock: "counter", title: "4 processes, 48 sections, never two at a time",
+		cast: each(part{Sections: slices.Repeat([]section{nest, plain, plain}, 4),
+			Unlocked: unlocked}, "ada", "ben", "cleo", "dan"),
 		times: map[kind]int{left: 48, nested: 16},
-	}
-	p := part{Wait: longWait, Lease: 2 * time.Second, Unlocked: unlocked}
-	for n := range 12 {
-		p.Sections = append(p.Sections, section{20 * ms, 60 * ms, n%3 == 0})
-	}
-	s.add(p, "ada", "ben", "cleo", "dan")
-	return s
-}
-
-// Processes queue one after the other behind a holder. One gives up in the middle: the queue passes
-// over it at once, because it said so. One is killed: the queue passes over it when the next waiter
-// finds that it no longer asks, after 5 s. A process that has had the lock comes back meanwhile: the
-// lock is free then, but not for it.
-func queueScene() scene {
-	s := scene{
+	}, {
+		// The queue passes over a process that gives up at once, and over one that is killed when the
+		// next waiter finds that it no longer asks. A process that has had the lock comes back
+		// meanwhile: the lock is free then, but not for it.
 		lock: "queue", title: "a fair lock: first come, first served; one gives up, one is killed",
+		queues: true,
+		cast: slices.Concat(each(part{Type: fair, Sections: stay(untilCue)}, "kate"),
+			each(part{Type: fair, Sections: onCue(300 * ms)}, "liam", "olga", "paul"),
+			each(part{Type: fair, Sections: onCue(300 * ms), Wait: 1500 * ms}, "mia"),
+			each(part{Type: fair, Sections: append(onCue(300*ms), second)}, "noah")),
 		cues: []cue{
 			{"kate entered", 100 * ms, "go liam"},
 			{"liam queued", 100 * ms, "go mia"},
@@ -75,81 +62,54 @@ func queueScene() scene {
 			{story: "liam queued, mia queued, noah queued, olga queued, paul queued, olga killed, " +
 				"kate leaving, liam entered, noah entered, noah leaving, paul entered, noah entered"},
 			{"mia waiting, mia gave-up", 1500 * ms, 1500*ms + slack},
-			{story: "liam entered, noah leaving, paul entered", most: 5*time.Second + 2*slack},
+			{"noah leaving, paul entered", 0, 5*time.Second + slack},
 		},
-	}
-	p := part{Type: fair, Wait: 2 * longWait, Lease: longWait, Sections: []section{{0, untilCue, false}}}
-	s.add(p, "kate")
-	p.Sections = []section{{untilCue, 300 * ms, false}}
-	s.add(p, "liam", "mia", "noah", "olga", "paul")
-	s.cast[2].Wait = 1500 * ms
-	s.cast[3].Sections = append(slices.Clone(p.Sections), section{300 * ms, 300 * ms, false})
-	return s
-}
-
-// While two processes read together a writer comes. New readers step back for it, and it gets in
-// alone when those inside have left. Another reader comes while it writes. When the writer leaves,
-// all readers that waited for it read together.
-func readWriteScene() scene {
-	s := scene{
+	}, {
+		// A writer gets in alone when the readers inside have left. When it leaves, all readers that
+		// waited for it read together, also one that came while it wrote.
 		lock: "readwrite", title: "readers together, a writer alone; new readers step back for it",
+		queues: true,
+		cast: slices.Concat(each(part{Type: reading, Sections: stay(untilCue)}, "quinn", "rosa"),
+			each(part{Type: writing, Sections: onCue(untilCue)}, "wim"),
+			each(part{Type: reading, Sections: onCue(untilCue)}, "sam", "tess", "uma")),
 		cues: []cue{
 			{"quinn entered, rosa entered", 200 * ms, "go wim"},
 			{"wim queued", 0, "go sam tess"},
 			{"sam waiting, tess waiting", 300 * ms, "go quinn"},
-			{"sam waiting, tess waiting", 600 * ms, "go rosa"},
+			{"quinn left", 300 * ms, "go rosa"},
 			{"wim entered", 0, "go uma"},
 			{"uma waiting", 500 * ms, "go wim"},
 			{"sam entered, tess entered, uma entered", 300 * ms, "go sam"},
-			{"sam entered, tess entered, uma entered", 600 * ms, "go tess"},
-			{"sam entered, tess entered, uma entered", 900 * ms, "go uma"},
+			{"sam left", 300 * ms, "go tess uma"},
 		},
 		times: map[kind]int{left: 6},
 		promises: []promise{
-			{story: "wim entered, uma waiting, wim leaving, uma entered"},
+			{story: "quinn entered, wim waiting, wim queued, sam waiting, quinn leaving, " +
+				"wim entered, uma waiting, wim leaving, uma entered, sam leaving"},
+			{story: "rosa entered, wim waiting, wim queued, tess waiting, rosa leaving, " +
+				"wim entered, wim leaving, tess entered, sam leaving"},
+			{story: "wim leaving, sam entered, sam leaving, tess leaving"},
 		},
-	}
-	p := part{Type: reading, Wait: longWait, Lease: longWait, Sections: []section{{0, untilCue, false}}}
-	s.add(p, "quinn", "rosa")
-	p.Sections = []section{{untilCue, untilCue, false}}
-	s.add(p, "sam", "tess", "uma")
-	p.Type = writing
-	s.add(p, "wim")
-	for _, early := range []string{"quinn", "rosa"} {
-		for _, late := range []string{"sam", "tess"} {
-			s.promises = append(s.promises,
-				promise{story: fmt.Sprintf("%[1]s entered, wim waiting, wim queued, %[2]s waiting, "+
-					"%[1]s leaving, wim entered, wim leaving, %[2]s entered", early, late)},
-				promise{story: late + " entered, uma leaving"}, promise{story: "uma entered, " + late + " leaving"})
-		}
-	}
-	return s
-}
-
-// Processes move money between two accounts, in opposite directions, and each names the locks of
-// both accounts in its own order. Acquired one by one in that order, they would soon deadlock.
-func transferScene() scene {
-	s := scene{
+	}, {
+		// Processes need two locks, those of the accounts that they move money between, and each
+		// names them in its own order. Acquired one by one in that order, they would soon deadlock.
 		lock: "transfer", title: "a MultiLock of two fair locks, named in opposite orders",
+		cast: []part{
+			{Process: "yuri", Type: several, Names: []string{"savings", "current"},
+				Sections: slices.Repeat([]section{plain}, 4)},
+			{Process: "zoe", Type: several, Names: []string{"current", "savings"},
+				Sections: slices.Repeat([]section{plain}, 4)},
+		},
 		times: map[kind]int{left: 8},
-	}
-	p := part{Type: several, Wait: longWait, Lease: 2 * time.Second,
-		Sections: slices.Repeat([]section{{Before: 20 * ms}}, 4)}
-	p.Accounts = []string{"savings", "current"}
-	s.add(p, "yuri")
-	p.Accounts = []string{"current", "savings"}
-	s.add(p, "zoe")
-	return s
-}
-
-// Processes contend for one lock on the scene's own five servers. One dies while a holder is
-// inside, whose lease is then renewed on the others. The second dies between two sections: from
-// then on they need every server that is left. It must not die during a section, because the holder
-// may have the lock on no more than three.
-func redlockScene() scene {
-	s := scene{
+	}, {
+		// One server dies while a holder is inside, whose lease is then renewed on the others. The
+		// second dies between two sections, because a holder may have the lock on no more than three.
+		// From then on processes need every server that is left.
 		lock: "redlock", title: "one lock on 5 servers; 2 of them die, and 3 are a quorum",
 		nodes: []string{"node1", "node2", "node3", "node4", "node5"},
+		cast: append(each(part{Type: overQuorum, Sections: []section{first, second, first, second}},
+			"walt", "xena"),
+			part{Process: "vera", Type: overQuorum, Lease: rlock.Watchdog, Sections: stay(untilCue)}),
 		cues: []cue{
 			{"vera entered", 0, "go walt xena"},
 			{"walt waiting, xena waiting", 300 * ms, "stop node5"},
@@ -159,80 +119,45 @@ func redlockScene() scene {
 		},
 		times: map[kind]int{left: 9},
 		promises: []promise{
-			{"node5 died, vera leaving", 2 * watchdogLease, 0},
+			{"node5 died, vera leaving", 2 * watchdogLease, longWait},
 			{story: "vera entered, node5 died, vera leaving, node1 died, walt entered"},
 			{story: "node1 died, xena entered"},
 		},
-	}
-	p := part{Type: overQuorum, Wait: longWait, Lease: rlock.Watchdog, WatchdogLease: watchdogLease,
-		Sections: []section{{0, untilCue, false}}}
-	s.add(p, "vera")
-	p.Lease, p.WatchdogLease = 2*time.Second, 0
-	stay, first := section{500 * ms, 60 * ms, false}, section{untilCue, 60 * ms, false}
-	p.Sections = []section{first, stay, first, stay}
-	s.add(p, "walt", "xena")
-	return s
-}
-
-// A holder stays for four leases while another process waits.
-func watchdogScene() scene {
-	s := scene{
-		lock: "watchdog", title: "a lease of 1 s, renewed while its holder lives",
-		cues:  []cue{{"eve entered", 0, "go finn"}},
-		times: map[kind]int{left: 2},
-		promises: []promise{
-			{"eve entered, eve leaving", 4 * watchdogLease, 0},
-			{story: "finn waiting, eve leaving, finn entered"},
+	}, {
+		// Nobody unlocks for a holder that is killed: the lock passes on when the rest of the lease is
+		// over. A process that gives up before reports how long the lock is still held.
+		lock: "watchdog", title: "a lease of 1 s, renewed while its holder lives: until SIGKILL",
+		cast: []part{
+			{Process: "gina", Lease: rlock.Watchdog, Sections: stay(untilCue)},
+			{Process: "hugo", Sections: onCue(500 * ms)},
+			{Process: "jack", Wait: 1500 * ms, Sections: onCue(0)},
 		},
-	}
-	p := part{Wait: longWait, Lease: rlock.Watchdog, WatchdogLease: watchdogLease,
-		Sections: []section{{0, 4 * watchdogLease, false}}}
-	s.add(p, "eve")
-	p.Lease, p.WatchdogLease, p.Sections = longWait, 0, []section{{untilCue, 500 * ms, false}}
-	s.add(p, "finn")
-	return s
-}
-
-// A holder whose lease is being renewed is killed. Nobody unlocks; the lock passes on when the rest
-// of the lease is over.
-func takeoverScene() scene {
-	s := scene{
-		lock: "takeover", title: "SIGKILL: nobody renews the lease of 1 s any more",
 		cues: []cue{
-			{"gina entered", 0, "go hugo"},
-			{"hugo waiting", 2 * watchdogLease, "kill gina"},
+			{"gina entered", 0, "go hugo jack"},
+			{"hugo waiting, jack gave-up", 2 * watchdogLease, "kill gina"},
 		},
 		times: map[kind]int{entered: 2, left: 1},
 		promises: []promise{
-			{story: "gina entered, hugo waiting, gina killed, hugo entered"},
+			{"gina entered, hugo waiting, gina killed", 3 * watchdogLease, longWait},
 			{"gina killed, hugo entered", 0, watchdogLease + slack},
-		},
-	}
-	p := part{Wait: longWait, Lease: rlock.Watchdog, WatchdogLease: watchdogLease,
-		Sections: []section{{0, untilCue, false}}}
-	s.add(p, "gina")
-	p.Lease, p.WatchdogLease, p.Sections = longWait, 0, []section{{untilCue, 500 * ms, false}}
-	s.add(p, "hugo")
-	return s
-}
-
-// A holder has a long lease, and a contender does not wait that long.
-func timeoutScene() scene {
-	s := scene{
-		lock: "timeout", title: "a lease of 30 s, and one who waits 1.5 s",
-		cues: []cue{
-			{"iris entered", 0, "go jack"},
-			{"jack gave-up", 0, "go iris"},
-		},
-		times: map[kind]int{entered: 1, left: 1},
-		promises: []promise{
-			{story: "iris entered, jack waiting, jack gave-up, iris left"},
 			{"jack waiting, jack gave-up", 1500 * ms, 1500*ms + slack},
 		},
+	}}
+	for _, s := range all {
+		for i := range s.cast {
+			p := &s.cast[i]
+			p.Lock, p.Server, p.Data = s.lock, where, prefix+"data"
+			p.Wait, p.Lease = cmp.Or(p.Wait, longWait), cmp.Or(p.Lease, longWait)
+			if p.Names == nil {
+				p.Names = []string{s.lock}
+			}
+			for i := range p.Names {
+				p.Names[i] = prefix + p.Names[i]
+				if p.Unlocked {
+					p.Names[i] += "/" + p.Process
+				}
+			}
+		}
 	}
-	p := part{Wait: longWait, Lease: 30 * time.Second, Sections: []section{{0, untilCue, false}}}
-	s.add(p, "iris")
-	p.Wait, p.Sections = 1500*ms, []section{{untilCue, 0, false}}
-	s.add(p, "jack")
-	return s
+	return all
 }

@@ -34,7 +34,8 @@ func (s server) connect(ctx context.Context) (rueidis.Client, error) {
 
 // embedded is a Redis server in this process, on a free port of 127.0.0.1.
 type embedded struct {
-	redis *miniredis.Miniredis
+	*miniredis.Miniredis
+	lock string // of the scene that it belongs to
 
 	mu   sync.Mutex
 	seen time.Time // guarded by mu: the instant up to which leases have run
@@ -42,60 +43,42 @@ type embedded struct {
 
 // startEmbedded starts the server. The caller must Close it.
 //
-// The clock of miniredis stands still unless it is driven. Each script drives it before it runs.
-// Leases are touched by scripts only, so that makes no difference to a lock. A ticker would also
-// take from a lease the time between the last tick and its beginning, and could end it before its
-// holder's own deadline on a busy machine. miniredis' own ClockTTL lets a key expire in the middle
-// of a script, which Redis never does.
-func startEmbedded() (*embedded, error) {
+// The clock of miniredis stands still unless it is driven. Each script drives it before it runs:
+// leases are touched by scripts only. A ticker would take from a lease the time between the last
+// tick and its beginning. miniredis' own ClockTTL lets a key expire in the middle of a script, which
+// Redis never does.
+func startEmbedded() (*embedded, server, error) {
 	redis, err := miniredis.Run()
 	if err != nil {
-		return nil, fmt.Errorf("start the embedded server: %w", err)
+		return nil, server{}, fmt.Errorf("start the embedded server: %w", err)
 	}
-	e := &embedded{redis: redis, seen: time.Now()}
+	e := &embedded{Miniredis: redis, seen: time.Now()}
 	redis.Server().SetPreHook(func(_ *tcp.Peer, command string, _ ...string) bool {
 		// Commands inside a script come here too, while the script has miniredis locked.
 		if command == "EVAL" || command == "EVALSHA" {
-			e.advance()
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			now := time.Now()
+			redis.FastForward(now.Sub(e.seen))
+			e.seen = now
 		}
 		return false
 	})
-	return e, nil
+	return e, server{Address: redis.Addr(), Embedded: true}, nil
 }
 
-// advance moves the clock forward by the time that has passed.
-func (e *embedded) advance() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := time.Now()
-	e.redis.FastForward(now.Sub(e.seen))
-	e.seen = now
-}
-
-func (e *embedded) server() server {
-	return server{Address: e.redis.Addr(), Embedded: true}
-}
-
-// Close stops the server and waits until its connections have ended.
-func (e *embedded) Close() { e.redis.Close() }
-
-// nodes are the running servers of scenes that have their own, by name.
-type nodes map[string]*embedded
-
-// startNodes starts the servers of the scenes, and enters their addresses in the casts. The caller
-// must Close them.
-func startNodes(scenes []scene) (nodes, error) {
-	all := nodes{}
+// startNodes starts the servers of the scenes, by name, and enters their addresses in the casts.
+// Close ends them.
+func startNodes(scenes []scene) (all nodes, err error) {
+	all = nodes{}
 	for _, s := range scenes {
 		var where []server
 		for _, name := range s.nodes {
-			e, err := startEmbedded()
+			e, address, err := startEmbedded()
 			if err != nil {
-				all.Close()
-				return nil, err
+				return all, err
 			}
-			all[name] = e
-			where = append(where, e.server())
+			e.lock, all[name], where = s.lock, e, append(where, address)
 		}
 		for i := range s.cast {
 			s.cast[i].Nodes = where
@@ -103,6 +86,9 @@ func startNodes(scenes []scene) (nodes, error) {
 	}
 	return all, nil
 }
+
+// nodes are servers that cues can stop, by name.
+type nodes map[string]*embedded
 
 // Close stops the servers that still run.
 func (n nodes) Close() {
