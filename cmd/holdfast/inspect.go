@@ -2,15 +2,129 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
+	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/connect"
+	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/view"
 )
 
 // inspectCommand is "holdfast inspect".
 type inspectCommand struct {
+	Name string `arg:"" help:"Name of the lock."`
+
+	Watch bool `short:"w" help:"Show it again each second on a terminal, else when it changed."`
+	JSON  bool `name:"json" help:"One object, with the fields that ls --json has, and subscribers."`
+
 	connect.Flags
 }
 
-// Run is still to be written.
-func (inspectCommand) Run(context.Context) error { return errors.New("not yet") }
+// Help returns the text that "holdfast inspect --help" shows.
+func (inspectCommand) Help() string {
+	return `Shows who holds the lock and since when that process runs, what is left of the lease, the
+queue of a fair lock in order, owners that registered to be granted it, the last fencing token, and
+how many connections listen for its release. Redis does not know of waiters for plain locks of
+Redisson: they are among the subscribers.
+
+  holdfast inspect order:42
+  holdfast inspect --watch order:42
+
+The exit status is 1 if nobody holds the lock or waits for it.`
+}
+
+// between is the time between two looks of --watch.
+const between = time.Second
+
+// Run shows the lock.
+func (c inspectCommand) Run(ctx context.Context) error {
+	redis, err := c.Client(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	if !c.Watch {
+		lock, err := c.look(ctx, redis)
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.WriteString(c.show(lock))
+		return err
+	}
+	redraws := !c.JSON && term.IsTerminal(int(os.Stdout.Fd()))
+	tick := time.NewTicker(between)
+	defer tick.Stop()
+	for last := ""; ; {
+		lock, err := c.look(ctx, redis)
+		var e *status.Error
+		if err != nil && !(errors.As(err, &e) && e.Status == status.Failed) {
+			return err
+		}
+		switch now := fingerprint(lock); {
+		case redraws:
+			const clear = "\x1b[H\x1b[2J"
+			_, err = os.Stdout.WriteString(clear + c.show(lock))
+		case now != last:
+			last = now
+			_, err = os.Stdout.WriteString(c.show(lock))
+		default:
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// look reads the lock. There has to be one.
+func (c inspectCommand) look(ctx context.Context, redis rueidis.Client) (locks.Lock, error) {
+	lock, err := locks.Inspect(ctx, redis, c.Name)
+	switch {
+	case errors.Is(err, locks.ErrNotLock):
+		return lock, status.New(status.Failed, err)
+	case err != nil:
+		return lock, serverTrouble(err)
+	case lock.Holding()+lock.Waiting() == 0:
+		return lock, status.New(status.Failed, fmt.Errorf("nobody holds %q or waits for it, as far as "+
+			"Redis knows (try: holdfast ls)", c.Name))
+	}
+	return lock, nil
+}
+
+func (c inspectCommand) show(lock locks.Lock) string {
+	if !c.JSON {
+		return view.Details(lock, time.Now())
+	}
+	return object(lock) + "\n"
+}
+
+// fingerprint returns what of a lock is new when it changes, unlike what passes with time.
+func fingerprint(lock locks.Lock) string {
+	lock.TTL, lock.Waiters = min(lock.TTL, 1), slices.Clone(lock.Waiters)
+	for i := range lock.Waiters {
+		lock.Waiters[i].Since, lock.Waiters[i].Until = time.Time{}, time.Time{}
+	}
+	return object(lock)
+}
+
+// object returns a lock in JSON.
+func object(lock locks.Lock) string {
+	text, err := json.Marshal(lock)
+	if err != nil {
+		panic(err) // the type has a form for every value
+	}
+	return string(text)
+}

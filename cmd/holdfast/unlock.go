@@ -1,16 +1,159 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/connect"
+	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/view"
 )
 
 // unlockCommand is "holdfast unlock".
 type unlockCommand struct {
+	Name string `arg:"" help:"Name of the lock."`
+
+	Owner string `xor:"whose" placeholder:"ID" help:"Release it only if this owner, CLIENT:NUMBER, holds it."`
+	Force bool   `xor:"whose" help:"Release it whoever holds it, of all its readers."`
+	Yes   bool   `short:"y" help:"Do not ask. Needed without a terminal."`
+
 	connect.Flags
 }
 
-// Run is still to be written.
-func (unlockCommand) Run(context.Context) error { return errors.New("not yet") }
+// Help returns the text that "holdfast unlock --help" shows.
+func (unlockCommand) Help() string {
+	return `Takes a lock away from an owner, all levels at once, and wakes those that wait, as the
+owner's release would. An owner that is alive is not stopped: it notices at its next renewal, within
+10 s by default, that the lock is lost. So see first that it is dead: holdfast inspect NAME
+
+  holdfast unlock order:42 --owner 8743c9c0-0795-4907-87fd-6c719a6b4586:54
+  holdfast unlock order:42 --force --yes
+
+The exit status is 0 if the lock was released, 1 if it is not held so.`
+}
+
+// Validate refuses what cannot work.
+func (c unlockCommand) Validate() error {
+	if c.Owner == "" && !c.Force {
+		return errors.New("want --owner ID, or --force for whoever holds it; holdfast inspect NAME " +
+			"shows the owners")
+	}
+	return nil
+}
+
+// Run releases the lock.
+func (c unlockCommand) Run(ctx context.Context) error {
+	asks := !c.Yes
+	if asks && !(term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))) {
+		return status.New(status.Usage, errors.New("no terminal to ask on: confirm with --yes"))
+	}
+	redis, err := c.Client(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	lock, err := locks.Inspect(ctx, redis, c.Name)
+	switch {
+	case errors.Is(err, locks.ErrNotLock):
+		return status.New(status.Failed, err)
+	case err != nil:
+		return serverTrouble(err)
+	}
+	if !c.isHeld(lock) {
+		return c.notHeld(lock)
+	}
+	if asks && !confirm(ctx, c.question(lock)) {
+		return status.New(status.Failed, errors.New("not released"))
+	}
+	before, refusal, err := locks.Unlock(ctx, redis, lock, c.Owner)
+	var changed *locks.ChangedError
+	switch {
+	case errors.As(err, &changed):
+		return c.notHeld(changed.Now)
+	case err != nil:
+		return serverTrouble(err)
+	}
+	if refusal != "" {
+		fmt.Fprintf(os.Stderr, "holdfast: waiters could not be woken, and look by themselves within "+
+			"5 s: %s\n", refusal)
+	}
+	return c.report(os.Stdout, before)
+}
+
+// isHeld reports whether there is something to release.
+func (c unlockCommand) isHeld(lock locks.Lock) bool { return len(c.holders(lock)) > 0 }
+
+// holders returns those that lose the lock.
+func (c unlockCommand) holders(lock locks.Lock) (all []locks.Holder) {
+	for _, h := range lock.Holders {
+		if c.Force || h.Owner == c.Owner {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// notHeld returns the error that says who holds the lock instead.
+func (c unlockCommand) notHeld(lock locks.Lock) error {
+	const most = 10
+	text := fmt.Sprintf("%q is not held by %s", c.Name, c.Owner)
+	if c.Force {
+		text = fmt.Sprintf("%q was not released, because it has changed hands", c.Name)
+	}
+	switch {
+	case lock.Holding() == 0:
+		text = fmt.Sprintf("%q is free", c.Name)
+	case !strings.Contains(c.Owner, ":") && !c.Force:
+		text += ": an owner is CLIENT:NUMBER"
+	}
+	for i, h := range lock.Holders {
+		if i == most {
+			text += "\n  and more: holdfast inspect " + c.Name
+			break
+		}
+		text += "\n  held by " + h.Owner
+		if h.Client.Known() {
+			text += ", " + view.Who(h.Owner, h.Client)
+		}
+	}
+	return status.New(status.Failed, errors.New(text))
+}
+
+// question asks whether to release the lock.
+func (c unlockCommand) question(lock locks.Lock) string {
+	lock.Holders = c.holders(lock)
+	return fmt.Sprintf("%s: %s\nRelease it? [y/N] ", c.Name, view.Line(lock, 0))
+}
+
+// confirm asks on the terminal, and reports whether the answer was yes.
+func confirm(ctx context.Context, question string) bool {
+	fmt.Fprint(os.Stderr, question)
+	answers := make(chan string, 1)
+	go func() { // it ends with the program, if the user never answers
+		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-answers:
+		return answer == "y" || answer == "yes"
+	case <-ctx.Done():
+		fmt.Fprintln(os.Stderr)
+		return false
+	}
+}
+
+// report says what was done.
+func (c unlockCommand) report(out io.Writer, before locks.Lock) error {
+	held := before
+	held.Holders = c.holders(before)
+	_, err := fmt.Fprintf(out, "released %s, which was %s\n", c.Name, view.Line(held, 0))
+	return err
+}

@@ -21,8 +21,8 @@ type Lock struct {
 	TTL   time.Duration
 	Token int64  // the last one of a fenced lock, else 0
 	Node  string // the address of the node, on a cluster
-	// Subscribers is how many connections listen for its release; -1 if the ACL forbids to ask. Only
-	// Inspect counts them.
+	// Subscribers is how many connections listen for its release; -1 if it is not known. Only Inspect
+	// counts them, if the ACL allows it.
 	Subscribers int
 }
 
@@ -72,3 +72,6 @@ type Client struct {
 	Start   time.Time
 	Label   string
 }
+
+// Known reports whether it told Redis who it is.
+func (c Client) Known() bool { return c != Client{ID: c.ID} }

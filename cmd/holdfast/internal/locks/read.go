@@ -55,7 +55,7 @@ func (r *reader) read(ctx context.Context, names []string) []result {
 // convert returns a lock without the identity of its owners. Times are converted to our clock.
 func convert(s lua.Survey) Lock {
 	lock := Lock{Name: s.Name, Kind: Kind(s.Kind), TTL: s.TTL, Token: s.Token,
-		MoreHolders: s.MoreHolds, MoreWaiters: s.MoreWaits}
+		MoreHolders: s.MoreHolds, MoreWaiters: s.MoreWaits, Subscribers: -1}
 	for _, h := range s.Holds {
 		mode := ""
 		if h.Write {

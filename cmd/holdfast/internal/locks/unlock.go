@@ -1,0 +1,130 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+)
+
+// ChangedError reports that a lock is not held as the caller believed, so that nothing was done.
+type ChangedError struct{ Now Lock }
+
+// Error returns the text of the error.
+func (e *ChangedError) Error() string { return fmt.Sprintf("%q is not held by that owner", e.Now.Name) }
+
+// Unlock takes a lock away from an owner, all its levels at once, and wakes waiters as a release by
+// that owner does. With the owner "" it takes the lock from all that hold it, unless another has
+// acquired it since it was read; readers may come and go. It returns the lock as it was just before,
+// and the server's refusal to wake waiters, "" if there is none: then they look for themselves,
+// within 5 s. If the lock is not held so, the error is a *[ChangedError].
+//
+// A holder that lives notices at its next renewal that the lock is lost.
+func Unlock(ctx context.Context, redis rueidis.Client, lock Lock, owner string,
+) (before Lock, refusal string, err error) {
+	r, err := newReader(ctx, redis)
+	if err != nil {
+		return Lock{}, "", err
+	}
+	defer r.close()
+	if before, err = r.inspect(ctx, lock.Name); err != nil {
+		return before, "", err
+	}
+	if owner == "" && writerOf(lock) != writerOf(before) {
+		return before, "", &ChangedError{before}
+	}
+	var out lua.Released
+	switch modes := modesOf(before, owner); {
+	case owner == "":
+		out, err = r.forceUnlock(ctx, before)
+	case len(modes) > 0:
+		// A writer that reads gives back the read lock first, which wakes nobody, so that it never
+		// is a reader without the write lock.
+		for _, mode := range modes {
+			if out, err = r.release(ctx, before, owner, mode); err != nil {
+				return before, "", err
+			}
+		}
+	}
+	if err == nil && !out.Held {
+		before, err = r.inspect(ctx, lock.Name)
+		if err == nil {
+			err = &ChangedError{before}
+		}
+	}
+	return before, out.Refusal, err
+}
+
+// writerOf returns the owner that holds a lock alone; "" if it is free or read.
+func writerOf(l Lock) string {
+	for _, h := range l.Holders {
+		if h.Mode != "read" {
+			return h.Owner
+		}
+	}
+	return ""
+}
+
+// modesOf returns the modes in which an owner holds a lock, "read" before "write".
+func modesOf(l Lock, owner string) (modes []string) {
+	for _, h := range l.Holders {
+		switch {
+		case h.Owner != owner:
+		case h.Mode == "read":
+			modes = append([]string{h.Mode}, modes...)
+		default:
+			modes = append(modes, h.Mode)
+		}
+	}
+	return modes
+}
+
+// release releases all levels of an owner in one mode.
+func (r *reader) release(ctx context.Context, l Lock, owner, mode string) (lua.Released, error) {
+	switch {
+	case mode == "read":
+		return r.readWrite(l.Name).ReleaseRead(ctx, r.redis, owner, 0)
+	case mode == "write":
+		return r.readWrite(l.Name).ReleaseWrite(ctx, r.redis, owner, 0, "", 0)
+	case l.Kind == Fair:
+		return r.fair(l.Name).Release(ctx, r.redis, 0, owner)
+	}
+	// It is announced even where registered waiters could be granted it: they hear that as well, and
+	// it takes no more rights than the lock itself.
+	return lua.NewExclusive(l.Name, false).Release(ctx, r.redis, owner, 0,
+		lua.HandOver{Sharded: r.transport.Sharded()})
+}
+
+// forceUnlock frees a lock of all that hold it.
+func (r *reader) forceUnlock(ctx context.Context, l Lock) (lua.Released, error) {
+	switch mode := modeOf(l); {
+	case len(l.Holders) == 0:
+		return lua.Released{}, nil
+	case mode != "":
+		return r.readWrite(l.Name).ForceUnlock(ctx, r.redis, mode)
+	case l.Kind == Fair:
+		return r.fair(l.Name).ForceUnlock(ctx, r.redis)
+	}
+	return lua.NewExclusive(l.Name, false).ForceUnlock(ctx, r.redis, r.transport.Sharded())
+}
+
+// modeOf returns the mode of a read-write lock that is held, else "".
+func modeOf(l Lock) (mode string) {
+	for _, h := range l.Holders {
+		mode = max(mode, h.Mode) // a writer may read as well
+	}
+	return mode
+}
+
+func (r *reader) fair(name string) lua.Fair {
+	sharded := r.transport.Sharded()
+	return lua.Fair{Lock: name, Sharded: sharded, Counted: sharded || !r.transport.Clustered()}
+}
+
+// readWrite lets readers that waited pass when a writer leaves, as any Bound does.
+func (r *reader) readWrite(name string) lua.ReadWrite {
+	return lua.ReadWrite{Lock: name, Sharded: r.transport.Sharded(), Bound: time.Second}
+}
