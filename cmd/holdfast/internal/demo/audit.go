@@ -41,9 +41,8 @@ func audit(history []event) (all []visit) {
 }
 
 // overlaps marks the sections that overlap another and should not. It returns how many were not
-// alone, and how many of them began while another's hold was valid. That no stall excuses: a process
-// that stands still notices the end of its hold too late, but nobody gets in before it. A marker
-// that says that somebody was inside is excused if a process outstayed its hold until then.
+// alone, and how many of them no stall excuses: a process that stands still notices the end of its
+// hold too late, but nobody gets in before that. A marker is excused if any outstayed its hold.
 func overlaps(all []visit) (count, broken int) {
 	for i := range all {
 		b, isBroken, excused := &all[i], false, false

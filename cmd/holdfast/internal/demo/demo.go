@@ -23,8 +23,7 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrFailed is returned by a demo that ran to its end and did not go as promised. The faults have
-// been printed.
+// ErrFailed is returned by a demo that did not go as promised. The faults have been printed.
 var ErrFailed = errors.New("the demo did not go as promised")
 
 // ErrNotJudged is returned if the machine stood still for too long each time that the demo was

@@ -31,6 +31,7 @@ func onCue(inside time.Duration) []section { return []section{{untilCue, inside,
 // counter is not locked. All keys begin with prefix.
 func scenes(prefix string, where server, unlocked bool) []scene {
 	nest, plain := section{20 * ms, 60 * ms, true}, section{20 * ms, 60 * ms, false}
+	four, again := []section{plain, plain, plain, plain}, section{300 * ms, 300 * ms, false}
 	first, second := section{untilCue, 60 * ms, false}, section{500 * ms, 60 * ms, false}
 	all := []scene{{
 		// In every third section, processes acquire a second level.
@@ -45,9 +46,10 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 		lock: "queue", title: "a fair lock: first come, first served; one gives up, one is killed",
 		queues: true,
 		cast: slices.Concat(each(part{Type: fair, Sections: stay(untilCue)}, "kate"),
-			each(part{Type: fair, Sections: onCue(300 * ms)}, "liam", "olga", "paul"),
+			each(part{Type: fair, Sections: onCue(300 * ms)}, "liam"),
 			each(part{Type: fair, Sections: onCue(300 * ms), Wait: 1500 * ms}, "mia"),
-			each(part{Type: fair, Sections: append(onCue(300*ms), second)}, "noah")),
+			each(part{Type: fair, Sections: append(onCue(300*ms), again)}, "noah"),
+			each(part{Type: fair, Sections: onCue(300 * ms)}, "olga", "paul")),
 		cues: []cue{
 			{"kate entered", 100 * ms, "go liam"},
 			{"liam queued", 100 * ms, "go mia"},
@@ -95,10 +97,8 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 		// names them in its own order. Acquired one by one in that order, they would soon deadlock.
 		lock: "transfer", title: "a MultiLock of two fair locks, named in opposite orders",
 		cast: []part{
-			{Process: "yuri", Type: several, Names: []string{"savings", "current"},
-				Sections: slices.Repeat([]section{plain}, 4)},
-			{Process: "zoe", Type: several, Names: []string{"current", "savings"},
-				Sections: slices.Repeat([]section{plain}, 4)},
+			{Process: "yuri", Type: several, Names: []string{"savings", "current"}, Sections: four},
+			{Process: "zoe", Type: several, Names: []string{"current", "savings"}, Sections: four},
 		},
 		times: map[kind]int{left: 8},
 	}, {

@@ -43,10 +43,9 @@ type embedded struct {
 
 // startEmbedded starts the server. The caller must Close it.
 //
-// The clock of miniredis stands still unless it is driven. Each script drives it before it runs:
-// leases are touched by scripts only. A ticker would take from a lease the time between the last
-// tick and its beginning. miniredis' own ClockTTL lets a key expire in the middle of a script, which
-// Redis never does.
+// The clock of miniredis stands still unless it is driven. Scripts drive it before they run: only
+// they touch leases. A ticker would take from a lease the time between the last tick and its
+// beginning. miniredis' own ClockTTL lets a key expire during a script, which Redis never does.
 func startEmbedded() (*embedded, server, error) {
 	redis, err := miniredis.Run()
 	if err != nil {

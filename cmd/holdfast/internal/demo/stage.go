@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	frame = 20 * ms // how often the stage looks at the clock and at the locks
+	frame = 20 * ms // how often the stage looks at the clock
 	// mergeDelay is how long an event waits for earlier ones of other processes: each has a pipe of
 	// its own, so that what happened first may arrive last.
 	mergeDelay = 100 * ms
@@ -63,9 +63,8 @@ var (
 	errStopped = errors.New("the scenes were stopped, because a process failed")
 )
 
-// play runs all scenes and returns what happened, ordered by time. When ctx ends it returns the
-// cause, and when a process fails errStopped, with what happened so far. No process is left when it
-// returns.
+// play runs all scenes and returns what happened, ordered by time; with the cause if ctx ended, or
+// errStopped if a process failed. No process is left when it returns.
 func (s *stage) play(ctx context.Context) ([]event, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.group.Wait()
@@ -142,7 +141,7 @@ func (s *stage) launch(ctx context.Context, p part) error {
 	return nil
 }
 
-// send sends something to the goroutine of the stage, unless it has ended.
+// send sends something to the goroutine of the stage, until ctx ends.
 func send[T any](ctx context.Context, to chan<- T, what T) {
 	select {
 	case to <- what:
@@ -150,8 +149,8 @@ func send[T any](ctx context.Context, to chan<- T, what T) {
 	}
 }
 
-// look shows the locks that are in Redis, and reports who is queued there. The locks promise an order
-// to contenders that come after that, not to those that ask at about the same time.
+// look shows the locks that are in Redis, and reports who is queued there. Those who ask later must
+// come after them.
 func (s *stage) look(ctx context.Context) {
 	known := map[string]bool{} // owners that were queued
 	for ctx.Err() == nil {
@@ -174,7 +173,7 @@ func (s *stage) look(ctx context.Context) {
 			}
 		}
 		s.screen.show(present)
-		time.Sleep(2 * frame)
+		time.Sleep(50 * ms)
 	}
 }
 

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// slowest is the longest wake-up that can have come by a message. A later one came when a lease or
-// a waiter's own timer ended.
+// slowest is the longest wake-up that can have come by a message, and not by the end of a lease.
 const slowest = time.Second
 
 // verdict is the result of a demo.
 type verdict struct {
 	sections, overlaps int
-	counter            int64    // the sum of the counters
-	faults                      // besides overlaps and the counter
-	broken             int      // the overlaps that no stall excuses
+	counter            int64 // the sum of the counters
+	faults                   // besides overlaps and the counter
+	broken             int   // the overlaps that no stall excuses
 	wakeUp, takeover   time.Duration
 	stall              time.Duration // the longest, of any process
 }

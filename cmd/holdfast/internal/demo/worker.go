@@ -219,9 +219,8 @@ func (w *worker) count(ctx context.Context, lock rlock.Locker, nest bool) (err e
 	return w.data(ctx, "HSET", field, strconv.FormatInt(n+1, 10)).Error()
 }
 
-// mark sets the marker of this process when it enters, and deletes it when it leaves. It returns who
-// else is inside and should not be, after the former and before the latter: of two that should not
-// meet, one sees the other. Readers ignore each other.
+// mark sets the marker of this process when it enters, or deletes it when it leaves. It returns who
+// else is inside and should not be, as one of two that meet sees. Readers ignore each other.
 func (w *worker) mark(ctx context.Context, enter bool) (found []string, err error) {
 	marker := "inside " + w.part.Lock + " "
 	if enter {
