@@ -25,12 +25,12 @@ type demoCommand struct {
 func (demoCommand) Help() string {
 	return `23 processes play six scenes at the same time:
 
-  counter    four processes increment one counter; only the lock keeps them apart
-  queue      processes queue for a fair lock; one gives up, one is killed, the rest get it in order
-  readwrite  readers hold it together, a writer alone; new readers step back while it waits
-  transfer   two accounts are locked together, in whatever order they are named
+  counter    four processes increment one counter; only the lock parts them
+  queue      processes queue for a fair lock; one gives up, one is killed
+  readwrite  readers hold it together, a writer alone; readers step back
+  transfer   two accounts are locked together, whatever their order
   redlock    a lock on a quorum of five embedded servers; two of them die
-  watchdog   a holder outlives its lease, until it is killed; others give up, or take over
+  watchdog   a holder outlives its lease, until it is killed; one gives up
 
 On a terminal, a table below the story shows the locks that are in Redis.
 

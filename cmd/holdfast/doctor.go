@@ -2,15 +2,56 @@ package main
 
 import (
 	"context"
-	"errors"
+	"os"
+
+	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/connect"
+	"holdfast/cmd/holdfast/internal/doctor"
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // doctorCommand is "holdfast doctor".
 type doctorCommand struct {
 	connect.Flags
+
+	JSON   bool   `name:"json" help:"Print a JSON object a line."`
+	Prefix string `placeholder:"TEXT" help:"Try locks with names that begin so, for users that may use no others."`
+	Full   bool   `help:"Look at all keys for locks that never expire, not at the first 100,000."`
 }
 
-// Run is still to be written.
-func (doctorCommand) Run(context.Context) error { return errors.New("not yet") }
+// Help returns the text that "holdfast doctor --help" shows.
+func (doctorCommand) Help() string {
+	return `Prints a line for each thing that may break locks: eviction, persistence,
+replicas, version, what this user may do, clocks, slow scripts, and more. A line
+is ok, warning or error, and says what to do. Locks of each kind are tried under
+a name that nobody uses. On a cluster each master is examined.
+
+The exit status is 0 if all is well, 1 with warnings, 2 with errors, 74 without a server.
+
+  holdfast doctor --redis rediss://shop@redis.example.com:6380 --prefix order:`
+}
+
+// Run examines the server.
+func (c doctorCommand) Run(ctx context.Context) error {
+	redis, err := c.Client(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	report := doctor.Lines(os.Stdout, os.Getenv("NO_COLOR") == "" &&
+		term.IsTerminal(int(os.Stdout.Fd())))
+	if c.JSON {
+		report = doctor.JSON(os.Stdout)
+	}
+	worst, err := doctor.Examine(ctx, redis, doctor.Options{Prefix: c.Prefix, Full: c.Full}, report)
+	switch {
+	case err != nil:
+		return status.New(status.Server, err)
+	case worst == doctor.OK:
+		return nil
+	case worst == doctor.Error:
+		return status.New(status.Errors, nil)
+	}
+	return status.New(status.Warnings, nil)
+}

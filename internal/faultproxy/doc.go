@@ -10,7 +10,7 @@
 //	HoldMessages, DropMessages                            the same for pub/sub; commands go on
 //	Delay, DelayRequests, DelayReplies                    make it late
 //	Reset, Refuse                                         break connections, accept no new ones
-//	CutReply, Reply, Replace                              happen to requests with a given text
+//	CutReply, Reply, Answer, Replace                      happen to requests with a given text
 //
 // # Frames
 //
@@ -20,7 +20,7 @@
 //
 // A connection that carries anything else is passed on as bytes from there on: TLS, inline
 // commands, malformed or streamed frames, replication, and CLIENT REPLY. Faults of bytes work on
-// it; those that need frames (CutReply, Reply, Replace and those of messages) do not, and fail the
-// test rather than do nothing. To see the frames of a server that wants TLS, let the proxy speak
-// TLS in the client's place: with [Secure], or with Use, which does so by itself.
+// it; those that need frames (CutReply, Reply, Answer, Replace and those of messages) do not, and
+// fail the test rather than do nothing. To see the frames of a server that wants TLS, let the proxy
+// speak TLS in the client's place: with [Secure], or with Use, which does so by itself.
 package faultproxy

@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,7 @@ type Fault struct {
 	proxy   *Proxy
 	pattern string
 	does    action
-	reply   string // the error that the client gets
+	reply   []byte // what the client gets
 	left    int    // guarded by proxy.mu; how often it will still happen
 
 	mu      sync.Mutex
@@ -33,7 +34,7 @@ type action int
 const (
 	cutting   action = iota // executed, then cut off
 	replacing               // executed, but the reply is an error
-	instead                 // not executed, and the reply is an error
+	instead                 // not executed, and the reply is another
 )
 
 // CutReply cuts connections between the execution of a request and its reply. It waits for replies
@@ -43,23 +44,35 @@ const (
 //
 // pattern is looked for in the words of a request with spaces between them, as in "SUBSCRIBE news";
 // case matters.
-func (p *Proxy) CutReply(pattern string, n int) *Fault { return p.arm(pattern, n, cutting, "") }
+func (p *Proxy) CutReply(pattern string, n int) *Fault { return p.arm(pattern, n, cutting, nil) }
 
 // Reply replies to the next n requests that contain pattern (see CutReply) with an error, such as
 // [Loading], in the server's place: they are not executed. The error keeps its place in the order
 // of replies. The server does not know of it: a transaction (MULTI) is executed without that
 // command.
 func (p *Proxy) Reply(pattern string, n int, reply string) *Fault {
-	return p.arm(pattern, n, instead, reply)
+	return p.arm(pattern, n, instead, errorFrame(reply))
+}
+
+// Answer is Reply for a reply that is no error: a string if there is one, else an array of strings.
+func (p *Proxy) Answer(pattern string, n int, reply ...string) *Fault {
+	var frame strings.Builder
+	if len(reply) != 1 {
+		fmt.Fprintf(&frame, "*%d\r\n", len(reply))
+	}
+	for _, text := range reply {
+		fmt.Fprintf(&frame, "$%d\r\n%s\r\n", len(text), text)
+	}
+	return p.arm(pattern, n, instead, []byte(frame.String()))
 }
 
 // Replace lets requests that contain pattern (see CutReply) be executed, also those sent before,
 // and passes an error on in place of each of the next n replies.
 func (p *Proxy) Replace(pattern string, n int, reply string) *Fault {
-	return p.arm(pattern, n, replacing, reply)
+	return p.arm(pattern, n, replacing, errorFrame(reply))
 }
 
-func (p *Proxy) arm(pattern string, n int, does action, reply string) *Fault {
+func (p *Proxy) arm(pattern string, n int, does action, reply []byte) *Fault {
 	f := &Fault{proxy: p, pattern: pattern, does: does, reply: reply, left: n,
 		changed: make(chan struct{})}
 	p.mu.Lock()
@@ -138,7 +151,7 @@ func (f *Fault) happen(what func()) {
 	f.changed = make(chan struct{})
 }
 
-// frame returns the error as a reply, on one line whatever it says, as Redis does.
-func (f *Fault) frame() []byte {
-	return []byte("-" + strings.NewReplacer("\r", " ", "\n", " ").Replace(f.reply) + "\r\n")
+// errorFrame returns an error as a reply, on one line whatever it says, as Redis does.
+func errorFrame(text string) []byte {
+	return []byte("-" + strings.NewReplacer("\r", " ", "\n", " ").Replace(text) + "\r\n")
 }

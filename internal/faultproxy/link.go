@@ -90,7 +90,7 @@ func (l *link) repliesTo(q parcel) bool {
 		return false
 	}
 	if f := l.proxy.due(e, instead); f != nil {
-		e.own = f.frame()
+		e.own = f.reply
 		f.count()
 	}
 	l.talk.ask(e)
@@ -185,7 +185,7 @@ func (l *link) reply(f frame) error {
 	}
 	fault.count()
 	e.replaced = true
-	return l.tell(fault.frame())
+	return l.tell(fault.reply)
 }
 
 // message passes on what was not requested.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -98,4 +99,27 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 		s.Do(t, "CLUSTER", "ADDSLOTS", slot) // all other slots are unassigned
 		require.Equal(t, ClusterDown, said(t, s, "GET", "k"))
 	})
+}
+
+func TestAnswerIsAStringOrAnArray(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := Start(t, server.Addr())
+	option := server.ClientOption()
+	proxy.Use(&option)
+	client, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	defer client.Close()
+	text := "# Server\r\nredis_version:1\r\n"
+	proxy.Answer("INFO", 1, text)
+	proxy.Answer("TIME", 1, "1", "2")
+	info, err := client.Do(t.Context(), client.B().Info().Build()).ToString()
+	require.NoError(t, err)
+	require.Equal(t, text, info)
+	now, err := client.Do(t.Context(), client.B().Time().Build()).AsStrSlice()
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2"}, now)
+	info, err = client.Do(t.Context(), client.B().Info().Build()).ToString()
+	require.NoError(t, err)
+	require.Contains(t, info, "tcp_port")
 }

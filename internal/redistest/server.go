@@ -124,6 +124,13 @@ func (s *Server) TLSConfig() *tls.Config {
 	return s.settings.tls.config()
 }
 
+// TLSFiles returns the files of a server with [WithTLS]: the certificate of its authority, its own,
+// which clients may use as well, and the key of that.
+func (s *Server) TLSFiles() (authority, certificate, key string) {
+	c := s.settings.tls
+	return c.authorityFile, c.certificateFile, c.keyFile
+}
+
 // launch starts the server and waits until it replies.
 func (s *Server) launch() error {
 	if err := s.backend.launch(s.port); err != nil {

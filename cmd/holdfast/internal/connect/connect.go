@@ -2,6 +2,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -21,12 +22,12 @@ import (
 // Flags are the flags with which each command finds its server. Passwords are not among them: the
 // command line of a process can be read by all users of its machine.
 type Flags struct {
-	Redis        []string `group:"Server" short:"r" placeholder:"ADDR" sep:"none" help:"host:port, or redis://user@host:port/db; rediss:// for TLS. The default is the URL in REDIS_URL, or 127.0.0.1:6379. A cluster is recognised."`
-	Sentinel     string   `group:"Server" placeholder:"MASTER" help:"The addresses are those of Sentinels, which know MASTER."`
-	User         string   `group:"Server" placeholder:"NAME" help:"User of the ACL. The password is in REDISCLI_AUTH, or in a file."`
+	Redis        []string `group:"Server" short:"r" placeholder:"ADDR" sep:"none" help:"host:port, redis://user@host:port/db, rediss:// for TLS, or /path/of/socket; REDIS_URL or 127.0.0.1:6379 by default. Can be repeated for a cluster."`
+	Sentinel     string   `group:"Server" placeholder:"MASTER" help:"ADDR is that of Sentinels that know MASTER."`
+	User         string   `group:"Server" placeholder:"NAME" help:"User; the password is in REDISCLI_AUTH or a file."`
 	PasswordFile string   `group:"Server" placeholder:"FILE" help:"File with the password."`
 	TLS          bool     `group:"Server" name:"tls" help:"Use TLS, as rediss:// does."`
-	CACert       string   `group:"Server" name:"cacert" placeholder:"FILE" help:"Certificates of authorities to trust, besides none."`
+	CACert       string   `group:"Server" name:"cacert" placeholder:"FILE" help:"Authorities to trust instead of the system's."`
 	Cert         string   `group:"Server" placeholder:"FILE" help:"Certificate of this client."`
 	Key          string   `group:"Server" placeholder:"FILE" help:"Key of that certificate."`
 	Insecure     bool     `group:"Server" help:"Do not verify the server's certificate."`
@@ -36,8 +37,8 @@ const (
 	// DefaultAddress is used without --redis and REDIS_URL.
 	DefaultAddress = "127.0.0.1:6379"
 
-	dialTimeout = 2 * time.Second
-	pingTimeout = 3 * time.Second
+	dialTimeout = 2 * time.Second // of one address
+	patience    = 5 * time.Second // with all of them
 )
 
 // Client connects to the server, and returns after its first answer.
@@ -46,75 +47,83 @@ func (f Flags) Client(ctx context.Context) (rueidis.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(options) > 1 && f.Sentinel == "" {
-		// Several addresses are seeds of one cluster, as for rueidis.
-		for _, o := range options[1:] {
-			options[0].InitAddress = append(options[0].InitAddress, o.InitAddress...)
-		}
+	// Several addresses are seeds of one cluster, as for rueidis.
+	for _, o := range options[1:] {
+		options[0].InitAddress = append(options[0].InitAddress, o.InitAddress...)
 	}
 	return Dial(ctx, options[0])
 }
 
 // Dial connects with these options, and returns after the server's first answer.
 func Dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
-	where := strings.Join(option.InitAddress, ",")
-	client, err := rueidis.NewClient(option)
-	if err != nil {
-		return nil, status.New(status.Server, fmt.Errorf("cannot reach Redis at %s: %w", where, err))
-	}
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
-	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
-		client.Close()
-		return nil, status.New(status.Server,
-			fmt.Errorf("no answer to PING from Redis at %s: %w", where, err))
+	type result struct {
+		client rueidis.Client
+		err    error
 	}
-	return client, nil
+	dialed := make(chan result)
+	go func() {
+		client, err := rueidis.NewClient(option)
+		// On a cluster PING may go to a node that is down, and one has told the topology.
+		if err == nil && client.Mode() != rueidis.ClientModeCluster {
+			if err = client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+				client.Close()
+			}
+		}
+		select {
+		case dialed <- result{client, err}:
+		case <-ctx.Done(): // NewClient has no context
+			if err == nil {
+				client.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-dialed:
+		if r.err != nil {
+			return nil, status.New(status.Server, explain(r.err, option))
+		}
+		return r.client, nil
+	case <-ctx.Done():
+		return nil, status.New(status.Server, explain(context.Cause(ctx), option))
+	}
 }
 
 // Options returns the options of one rueidis client for each address; with Sentinel there is one
 // for all. There is at least one.
 func (f Flags) Options() (all []rueidis.ClientOption, err error) {
-	addresses := f.Redis
+	addresses, from := f.Redis, "--redis"
 	if len(addresses) == 0 {
 		addresses = []string{DefaultAddress}
 		if u := os.Getenv("REDIS_URL"); u != "" {
-			addresses = []string{u}
+			addresses, from = []string{u}, "REDIS_URL"
 		}
 	} else if err := refusePasswords(addresses); err != nil {
-		return nil, usage(err)
-	}
-	secret, err := f.password()
-	if err != nil {
 		return nil, usage(err)
 	}
 	for _, address := range addresses {
 		option, err := parse(address)
 		if err != nil {
+			return nil, usage(fmt.Errorf("%s: %w", from, err))
+		}
+		if err := f.authenticate(&option); err != nil {
 			return nil, usage(err)
-		}
-		if f.User != "" {
-			option.Username = f.User
-		}
-		if option.Password == "" {
-			option.Password = secret
-		}
-		if option.Dialer.Timeout == 0 {
-			option.Dialer.Timeout = dialTimeout
 		}
 		if err := f.secure(&option); err != nil {
 			return nil, usage(err)
 		}
+		option.Dialer.Timeout = cmp.Or(option.Dialer.Timeout, dialTimeout)
 		option.ClientName = "holdfast"
+		option.DisableCache = true // nothing is cached, and some services refuse it
 		all = append(all, option)
 	}
-	if f.Sentinel != "" {
+	if master := cmp.Or(f.Sentinel, all[0].Sentinel.MasterSet); master != "" {
 		one := all[0]
-		one.InitAddress = nil
-		for _, o := range all {
+		for _, o := range all[1:] {
 			one.InitAddress = append(one.InitAddress, o.InitAddress...)
 		}
-		one.Sentinel.MasterSet = f.Sentinel
+		one.Sentinel.MasterSet = master
 		one.Sentinel.Dialer, one.Sentinel.TLSConfig = one.Dialer, one.TLSConfig
 		all = []rueidis.ClientOption{one}
 	}
@@ -124,25 +133,24 @@ func (f Flags) Options() (all []rueidis.ClientOption, err error) {
 // usage makes err one of the command line.
 func usage(err error) error { return status.New(status.Usage, err) }
 
-// parse returns the options for host:port or a URL.
+// parse returns the options for host:port, the path of a socket, or a URL. Its errors do not show
+// what may be a password.
 func parse(address string) (option rueidis.ClientOption, err error) {
-	if strings.Contains(address, "://") {
-		option, err = rueidis.ParseURL(address)
-	} else if _, _, err = net.SplitHostPort(address); err == nil {
+	switch {
+	case strings.HasPrefix(address, "/"):
+		address = (&url.URL{Scheme: "unix", Path: address}).String()
+		fallthrough
+	case strings.Contains(address, "://"):
+		if option, err = rueidis.ParseURL(address); err != nil {
+			return option, errors.New("the URL cannot be read: want redis://user@host:port/db")
+		}
+	default:
+		if _, _, err = net.SplitHostPort(address); err != nil || strings.Contains(address, "@") {
+			return option, errors.New("want host:port, redis://user@host:port/db or /path/of/socket")
+		}
 		option.InitAddress = []string{address}
 	}
-	if err != nil {
-		err = fmt.Errorf("--redis: want host:port or redis://host:port/db: %w", hide(err, address))
-	}
-	return option, err
-}
-
-// hide returns err without its text if that may show a password.
-func hide(err error, address string) error {
-	if strings.Contains(address, "@") {
-		return errors.New("the URL cannot be read")
-	}
-	return err
+	return option, nil
 }
 
 // refusePasswords returns an error if an address of the command line has a password.
@@ -161,13 +169,23 @@ func refusePasswords(addresses []string) error {
 	return nil
 }
 
-// password returns the password of the file, or of the environment, as redis-cli has it.
-func (f Flags) password() (string, error) {
+// authenticate sets the user and the password: that of the file, else of the URL, else of the
+// environment, as redis-cli has it.
+func (f Flags) authenticate(option *rueidis.ClientOption) error {
+	option.Username = cmp.Or(f.User, option.Username)
+	option.Password = cmp.Or(option.Password, os.Getenv("REDISCLI_AUTH"))
 	if f.PasswordFile == "" {
-		return os.Getenv("REDISCLI_AUTH"), nil
+		return nil
 	}
 	text, err := os.ReadFile(f.PasswordFile)
-	return strings.TrimRight(string(text), "\r\n"), err
+	if err != nil {
+		return fmt.Errorf("--password-file: %w", err)
+	}
+	option.Password = strings.TrimRight(string(text), "\r\n")
+	if option.Password == "" {
+		return fmt.Errorf("--password-file: %s is empty", f.PasswordFile)
+	}
+	return nil
 }
 
 // secure sets what TLS needs.
@@ -181,21 +199,24 @@ func (f Flags) secure(option *rueidis.ClientOption) error {
 	if option.TLSConfig == nil {
 		option.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	option.TLSConfig.InsecureSkipVerify = f.Insecure
+	option.TLSConfig.InsecureSkipVerify = f.Insecure || option.TLSConfig.InsecureSkipVerify
 	if f.CACert != "" {
 		text, err := os.ReadFile(f.CACert)
 		if err != nil {
-			return err
+			return fmt.Errorf("--cacert: %w", err)
 		}
 		option.TLSConfig.RootCAs = x509.NewCertPool()
 		if !option.TLSConfig.RootCAs.AppendCertsFromPEM(text) {
 			return fmt.Errorf("--cacert: no certificate in %s", f.CACert)
 		}
 	}
-	if f.Cert != "" || f.Key != "" {
+	if (f.Cert == "") != (f.Key == "") {
+		return errors.New("--cert and --key go together")
+	}
+	if f.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 		if err != nil {
-			return err
+			return fmt.Errorf("--cert and --key: %w", err)
 		}
 		option.TLSConfig.Certificates = []tls.Certificate{pair}
 	}

@@ -18,6 +18,7 @@ type Query struct {
 	Pattern  string        // of names, as for SCAN; "" for all
 	Count    int           // keys that one SCAN looks at; 0 for 1000
 	Interval time.Duration // between two SCANs
+	Most     int           // keys of each node that are looked at, about; 0 for all
 }
 
 const defaultCount = 1000
@@ -91,11 +92,9 @@ func (ls *lister) run(ctx context.Context) error {
 // scan lists the locks of one node.
 func (ls *lister) scan(ctx context.Context, address string, node rueidis.Client) error {
 	for _, scan := range lua.Scans(ls.query.Pattern) {
-		for cursor := uint64(0); ; {
-			names, next, err := scan.Next(ctx, node, cursor, ls.query.Count)
-			if err == nil {
-				err = ls.look(ctx, address, names, scan.OfHolders())
-			}
+		cursor := uint64(0)
+		for looked := 0; ls.query.Most == 0 || looked < ls.query.Most; looked += ls.query.Count {
+			next, err := ls.step(ctx, scan, address, node, cursor)
 			if err != nil {
 				return err
 			}
@@ -108,6 +107,19 @@ func (ls *lister) scan(ctx context.Context, address string, node rueidis.Client)
 		}
 	}
 	return nil
+}
+
+// step sends one SCAN, and yields the locks that it finds. It returns the next cursor.
+func (ls *lister) step(ctx context.Context, scan lua.Scan, address string, node rueidis.Client,
+	cursor uint64,
+) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	names, next, err := scan.Next(ctx, node, cursor, ls.query.Count)
+	if err != nil {
+		return 0, err
+	}
+	return next, ls.look(ctx, address, names, scan.OfHolders())
 }
 
 // look yields the locks among the names that were found by one SCAN.

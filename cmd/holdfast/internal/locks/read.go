@@ -13,6 +13,10 @@ import (
 	"holdfast/lua"
 )
 
+// answerTime bounds the commands that are sent together, because rueidis would try for ever to reach
+// a node that is down.
+const answerTime = 5 * time.Second
+
 // reader reads locks, and who their owners are.
 type reader struct {
 	redis     rueidis.Client
@@ -22,8 +26,16 @@ type reader struct {
 }
 
 func newReader(ctx context.Context, redis rueidis.Client) (*reader, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	t := transport.New(redis, transport.Options{})
-	if err := t.Ready(ctx); err != nil {
+	// On a cluster any node is asked, also one that is down.
+	const attempts = 10
+	err := t.Ready(ctx)
+	for i := 1; i < attempts && lua.ClassOf(err) == lua.ClassTemporary && err != nil; i++ {
+		err = t.Ready(ctx)
+	}
+	if err != nil {
 		t.Close()
 		return nil, err
 	}

@@ -10,7 +10,9 @@ import (
 // The exit statuses, beside 0. Those of sysexits.h keep their meaning.
 const (
 	Failed      = 1   // the answer is no: not found, not held, not as promised
-	Undecided   = 2   // the demo was not judged; doctor found errors
+	Warnings    = 1   // doctor found no more than warnings
+	Undecided   = 2   // the demo was not judged
+	Errors      = 2   // doctor found errors
 	Usage       = 64  // the command line cannot work (EX_USAGE)
 	Server      = 74  // the server did not answer, or refused (EX_IOERR)
 	NotAcquired = 75  // another holds the lock (EX_TEMPFAIL)

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// commands has all commands that users see.
+var commands = []string{"demo", "run", "ls", "inspect", "top", "unlock", "doctor", "version",
+	"completion"}
+
+func TestHelpFitsOnAScreen(t *testing.T) {
+	t.Parallel()
+	usage := run(t, "--help")
+	require.Zero(t, usage.status)
+	for _, command := range append([]string{""}, commands...) {
+		require.Contains(t, usage.stdout, command)
+		o := run(t, strings.Fields(command+" --help")...)
+		require.Zero(t, o.status)
+		require.LessOrEqual(t, strings.Count(o.stdout, "\n"), 40, o.stdout)
+		for line := range strings.Lines(o.stdout) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
+		}
+	}
+}
+
+func TestUsageErrorsHaveTheirStatus(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"", "bogus", "doctor --bogus", "doctor extra", "--version",
+		"completion tcsh", "version extra", "doctor --user"} {
+		o := run(t, strings.Fields(line)...)
+		require.Equal(t, 64, o.status, line)
+		require.Empty(t, o.stdout, line)
+		require.Regexp(t, `^holdfast: .*\nTry: holdfast --help\n$`, o.stderr, line)
+	}
+}
+
+func TestVersionIsOneLine(t *testing.T) {
+	t.Parallel()
+	o := run(t, "version")
+	require.Zero(t, o.status)
+	require.Regexp(t, `^holdfast \S+ go1\.\S+ \w+/\w+\n$`, o.stdout)
+}
+
+func TestCompletionOfEachShell(t *testing.T) {
+	t.Parallel()
+	for shell, want := range map[string]string{
+		"bash": "complete ",
+		"zsh":  "bashcompinit",
+		"fish": "complete -f -c holdfast",
+	} {
+		o := run(t, "completion", shell)
+		require.Zero(t, o.status)
+		require.Contains(t, o.stdout, "holdfast completion -c "+shell)
+		o = run(t, "completion", "-c", shell)
+		require.Zero(t, o.status)
+		require.Contains(t, o.stdout, want)
+		require.Contains(t, o.stdout, binary)
+	}
+}
+
+// complete returns what the program offers for the last word of a line.
+func complete(t *testing.T, line string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary)
+	cmd.Env = append(os.Environ(), "COMP_LINE="+line)
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	require.NoError(t, cmd.Run())
+	return strings.Fields(stdout.String())
+}
+
+func TestWordsAreCompleted(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"inspect"}, complete(t, "holdfast in"))
+	require.ElementsMatch(t, commands, complete(t, "holdfast "))
+	require.Contains(t, complete(t, "holdfast doctor --sen"), "--sentinel")
+	require.ElementsMatch(t, []string{"bash", "zsh", "fish"}, complete(t, "holdfast completion "))
+}
+
+func TestBashCompletesWithTheCode(t *testing.T) {
+	t.Parallel()
+	code := run(t, "completion", "-c", "bash").stdout
+	script := code + `COMP_LINE="holdfast in" COMP_POINT=11
+command=$(complete -p holdfast | sed 's/.*-C \([^ ]*\) .*/\1/')
+export COMP_LINE COMP_POINT
+eval "$command holdfast in holdfast"`
+	o, err := exec.CommandContext(t.Context(), "bash", "-c", script).Output()
+	require.NoError(t, err)
+	require.Equal(t, "inspect\n", string(o))
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+// contact is a first contact with a server.
+type contact struct {
+	name   string
+	env    []string
+	args   []string
+	status int    // -1: it is examined, whatever is found
+	says   string // on standard error
+}
+
+// meet runs doctor, which is the command that needs no arguments.
+func (c contact) meet(t *testing.T) (o outcome) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, append([]string{"doctor", "--json"}, c.args...)...)
+	cmd.Env = append(os.Environ(), c.env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run()
+	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// silent is an address that accepts connections and says nothing.
+func silent(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
+}
+
+// startStrict starts a server that wants certificates of its clients.
+func startStrict(t *testing.T) *redistest.Server {
+	t.Helper()
+	server := redistest.Start(t, redistest.WithTLS())
+	server.Do(t, "CONFIG", "SET", "tls-auth-clients", "yes")
+	return server
+}
+
+const secret = "s3cret-9f2b"
+
+func TestFirstContactIsOneLine(t *testing.T) {
+	t.Parallel()
+	plain := redistest.Start(t)
+	other := redistest.Start(t)
+	guarded := redistest.Start(t, redistest.WithPassword(secret))
+	secure := redistest.Start(t, redistest.WithTLS())
+	strict := startStrict(t)
+	group := redistest.StartSentinel(t)
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	redistest.Start(t, redistest.WithArgs("--unixsocket", socket))
+	closed := redistest.Start(t)
+	closed.Kill(t)
+	mute := silent(t)
+	authority, certificate, key := secure.TLSFiles()
+	strictAuthority, _, _ := strict.TLSFiles()
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	url := func(address string) string { return "redis://:" + secret + "@" + address + "/0" }
+	for _, c := range []contact{
+		{"address", nil, []string{"-r", plain.Addr()}, -1, ""},
+		{"URL", nil, []string{"-r", "redis://" + plain.Addr() + "/3"}, -1, ""},
+		{"REDIS_URL", []string{"REDIS_URL=redis://" + plain.Addr()}, nil, -1, ""},
+		{"path of a socket", nil, []string{"-r", socket}, -1, ""},
+		{"URL of a socket", nil, []string{"-r", "unix://" + socket + "?db=2"}, -1, ""},
+		{"Sentinel", nil, []string{"-r", group.Watcher.Addr(), "--sentinel", "group"}, -1, ""},
+		{"Sentinel by URL", []string{"REDIS_URL=redis://" + group.Watcher.Addr() + "?master_set=group"},
+			nil, -1, ""},
+		{"TLS", nil, []string{"-r", secure.Addr(), "--tls", "--cacert", authority}, -1, ""},
+		{"rediss", nil, []string{"-r", "rediss://" + secure.Addr(), "--cacert", authority}, -1, ""},
+		{"insecure", nil, []string{"-r", "rediss://" + secure.Addr(), "--insecure"}, -1, ""},
+		{"insecure by URL", nil, []string{"-r", "rediss://" + secure.Addr() + "?skip_verify"}, -1, ""},
+		{"password of the environment", []string{"REDISCLI_AUTH=" + secret},
+			[]string{"-r", guarded.Addr()}, -1, ""},
+		{"password of REDIS_URL", []string{"REDIS_URL=" + url(guarded.Addr())}, nil, -1, ""},
+		{"password of a file", []string{"REDISCLI_AUTH=other"}, []string{"-r", guarded.Addr(),
+			"--password-file", file("good", secret+"\n")}, -1, ""},
+		{"user", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", guarded.Addr(), "--user", "default"},
+			-1, ""},
+
+		{"refused", nil, []string{"-r", closed.Addr()}, 74, "connection refused: is the server up"},
+		{"no host", nil, []string{"-r", "no-such-host.invalid:6379"}, 74, "no-such-host.invalid"},
+		{"hangs", nil, []string{"-r", mute}, 74, "is the server up"},
+		{"hangs with TLS", nil, []string{"-r", mute, "--tls"}, 74, "does it speak TLS here"},
+		{"hangs as a Sentinel", nil, []string{"-r", mute, "--sentinel", "m"}, 74, "is the server up"},
+		{"TLS to a plain port", nil, []string{"-r", plain.Addr(), "--tls"}, 74, "TLS here"},
+		{"plain to a TLS port", nil, []string{"-r", secure.Addr()}, 74, "use --tls"},
+		{"unknown authority", nil, []string{"-r", secure.Addr(), "--tls"}, 74, "see --cacert"},
+		{"certificate wanted", nil, []string{"-r", strict.Addr(), "--tls", "--cacert", strictAuthority},
+			74, "see --cert"},
+		{"no password", nil, []string{"-r", guarded.Addr()}, 74, "into REDISCLI_AUTH"},
+		{"wrong password", []string{"REDISCLI_AUTH=" + secret + "x"}, []string{"-r", guarded.Addr()}, 74,
+			"see --user"},
+		{"wrong user", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", guarded.Addr(), "--user", "x"},
+			74, "see --user"},
+		{"unknown master", nil, []string{"-r", group.Watcher.Addr(), "--sentinel", "nobody"}, 74,
+			`do not know "nobody"`},
+		{"no Sentinel", nil, []string{"-r", plain.Addr(), "--sentinel", "m"}, 74, "this is none"},
+		{"no cluster", nil, []string{"-r", plain.Addr(), "-r", other.Addr()}, 74,
+			"nodes of one cluster, and this is none"},
+		{"no socket", nil, []string{"-r", socket + "x"}, 74, "no such file"},
+
+		{"password in argv", nil, []string{"-r", url(guarded.Addr())}, 64, "can be read by all users"},
+		{"no port", nil, []string{"-r", "localhost"}, 64, "--redis: want host:port"},
+		{"user without a URL", nil, []string{"-r", secret + "@" + plain.Addr()}, 64,
+			"--redis: want host:port"},
+		{"bad URL", nil, []string{"-r", "redis://:" + secret}, 64, "--redis: the URL cannot be read"},
+		{"bad REDIS_URL", []string{"REDIS_URL=redis://:" + secret + "@host:bad"}, nil, 64,
+			"REDIS_URL: the URL cannot be read"},
+		{"bad scheme", []string{"REDIS_URL=http://:" + secret + "@host"}, nil, 64, "REDIS_URL: "},
+		{"no file", nil, []string{"--password-file", "/no/such"}, 64, "--password-file: "},
+		{"empty file", nil, []string{"--password-file", file("empty", "\n")}, 64, "is empty"},
+		{"CA without TLS", nil, []string{"--cacert", authority}, 64, "need --tls"},
+		{"no CA", nil, []string{"--tls", "--cacert", key}, 64, "no certificate in"},
+		{"no CA file", nil, []string{"--tls", "--cacert", "/no/such"}, 64, "--cacert: "},
+		{"certificate without a key", nil, []string{"--tls", "--cert", certificate}, 64, "go together"},
+		{"key of another", nil, []string{"--tls", "--cert", certificate, "--key", authority}, 64,
+			"--cert and --key: "},
+	} {
+		began := time.Now()
+		o := c.meet(t)
+		require.NotContains(t, o.stdout+o.stderr, secret, c.name)
+		require.Less(t, time.Since(began), 30*time.Second, c.name)
+		if c.status == -1 {
+			require.Contains(t, o.stdout, `"check":"leases"`, "%s: %s", c.name, o.stderr)
+			require.Empty(t, o.stderr, c.name)
+			continue
+		}
+		require.Equal(t, c.status, o.status, "%s: %s", c.name, o.stderr)
+		require.Empty(t, o.stdout, c.name)
+		require.Contains(t, o.stderr, c.says, c.name)
+		require.Equal(t, 1, strings.Count(o.stderr, "\n"), "%s: %s", c.name, o.stderr)
+	}
+}
+
+func TestClientCertificateIsUsed(t *testing.T) {
+	t.Parallel()
+	strict := startStrict(t)
+	authority, certificate, key := strict.TLSFiles()
+	o := run(t, "doctor", "-r", strict.Addr(), "--tls", "--cacert", authority, "--cert", certificate,
+		"--key", key)
+	require.Contains(t, o.stdout, " leases ", o.stderr)
+}

@@ -1,0 +1,99 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+)
+
+// delivery bounds how long a message may take, and pause is between two.
+const (
+	delivery = 3 * time.Second
+	pause    = 20 * time.Millisecond
+)
+
+// channels looks at whether messages of unlocks arrive.
+func channels(ctx context.Context, n *node) []Finding {
+	sharded, err := n.sharded(ctx)
+	if err != nil {
+		return one(failure("allow this user +pubsub", "on a cluster no lock works before it says "+
+			"whether it has sharded channels, and it refuses to (%s)", reason(err)))
+	}
+	publish, subscribe := "PUBLISH", "SUBSCRIBE"
+	if sharded {
+		publish, subscribe = "SPUBLISH", "SSUBSCRIBE"
+	}
+	name := n.lockName()
+	if name == "" {
+		return nil
+	}
+	err = n.delivers(ctx, lua.Channel(name), publish, sharded)
+	var refused *rueidis.RedisError
+	switch {
+	case errors.As(err, &refused):
+		return one(warning("allow this user +"+strings.ToLower(publish)+" +"+
+			strings.ToLower(subscribe)+" and the channels (docs/permissions.md)",
+			"waiters notice an unlock up to 5 s late (%s)", reason(err)))
+	case err != nil:
+		return one(warning("see whether the service supports pub/sub",
+			"a message has not arrived within %v; waiters notice an unlock up to 5 s late", delivery))
+	case n.address != "" && !sharded:
+		return one(warning("use Redis 7 or newer", "no sharded channels; each unlock costs a message "+
+			"to all nodes, and hand-overs stay in a process"))
+	}
+	return one(ok("%s reaches %s", publish, subscribe))
+}
+
+// sharded reports whether locks use sharded channels.
+func (n *node) sharded(ctx context.Context) (bool, error) {
+	if n.address == "" {
+		return false, nil
+	}
+	err := n.do(ctx, "PUBSUB", "SHARDNUMSUB").Error()
+	// A server before Redis 7 does not know the command.
+	if err != nil && strings.Contains(strings.ToLower(err.Error()), "unknown") {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// delivers publishes messages on a channel until one arrives.
+func (n *node) delivers(ctx context.Context, channel, publish string, sharded bool) error {
+	ctx, cancel := context.WithTimeout(ctx, delivery)
+	defer cancel()
+	command := n.redis.B().Subscribe().Channel(channel).Build()
+	if sharded {
+		command = n.redis.B().Ssubscribe().Channel(channel).Build()
+	}
+	received := make(chan error, 1)
+	listening, stop := context.WithCancel(ctx)
+	go func() {
+		arrived := false
+		err := n.redis.Receive(listening, command, func(rueidis.PubSubMessage) {
+			arrived = true
+			stop()
+		})
+		if arrived {
+			err = nil
+		}
+		received <- err
+	}()
+	defer stop()
+	for {
+		if err := n.do(ctx, publish, channel, lua.Unlocked).Error(); err != nil {
+			stop()
+			return cmp.Or(err, <-received) // which ends, because of stop
+		}
+		select {
+		case err := <-received:
+			return err
+		case <-time.After(pause):
+		}
+	}
+}

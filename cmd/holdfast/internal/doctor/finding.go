@@ -1,0 +1,83 @@
+package doctor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"holdfast/lua"
+)
+
+// State says how bad a finding is. A larger one is worse.
+type State int
+
+// The states.
+const (
+	OK      State = iota
+	Unknown       // it could not be asked; reported as a warning
+	Warning
+	Error
+)
+
+// String returns the state as it is reported: "ok", "warning" or "error".
+func (s State) String() string { return [...]string{"ok", "warning", "warning", "error"}[s] }
+
+// MarshalJSON returns the state as a string.
+func (s State) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// Finding is what a check saw.
+type Finding struct {
+	State  State  `json:"state"`
+	Check  string `json:"check"`
+	Node   string `json:"node,omitempty"` // of a cluster, if it is not the same on all
+	Text   string `json:"text"`
+	Advice string `json:"advice,omitempty"` // what to do
+}
+
+// ok returns that all is well.
+func ok(format string, args ...any) Finding {
+	return Finding{State: OK, Text: fmt.Sprintf(format, args...)}
+}
+
+// unknown returns that the server did not say, and what to look at by hand.
+func unknown(err error, byHand string) Finding {
+	return Finding{State: Unknown, Text: fmt.Sprintf("cannot tell (%v)", reason(err)),
+		Advice: "check by hand " + byHand}
+}
+
+// warning returns that locks may suffer, and what to do.
+func warning(advice, format string, args ...any) Finding {
+	return Finding{State: Warning, Text: fmt.Sprintf(format, args...), Advice: advice}
+}
+
+// failure returns that locks are not safe, or do not work, and what to do.
+func failure(advice, format string, args ...any) Finding {
+	return Finding{State: Error, Text: fmt.Sprintf(format, args...), Advice: advice}
+}
+
+// named returns the finding as that of another check than the one that it was made by.
+func (f Finding) named(check string) Finding {
+	f.Check = check
+	return f
+}
+
+// one returns the findings of a check that has one.
+func one(f Finding) []Finding { return []Finding{f} }
+
+// explained returns what is known of an error of a command.
+func explained(err error) *lua.Error {
+	e := new(lua.Error)
+	errors.As(lua.Classify(err), &e)
+	return e
+}
+
+// reason returns the text of an error without the advice, which is for programmers, and without the
+// place in a script.
+func reason(err error) string {
+	text, _, _ := strings.Cut(explained(err).Message, " script: ")
+	return text
+}
+
+// codeOf returns the code of an error reply, or "".
+func codeOf(err error) string { return explained(err).Code }

@@ -1,0 +1,28 @@
+package doctor
+
+import "context"
+
+// scripts looks at whether the server runs scripts: every lock is one.
+func scripts(ctx context.Context, n *node) []Finding {
+	const unknownSHA = "da39a3ee5e6b4b0d3255bfef95601890afd80709" // of the empty text
+	err := n.do(ctx, "EVALSHA", unknownSHA, "0").Error()
+	if err != nil && codeOf(err) == "NOSCRIPT" {
+		err = n.do(ctx, "EVAL", "return 1", "0").Error()
+	}
+	if err != nil {
+		return one(failure("allow this user +evalsha and +eval, or use a service that has scripts",
+			"no lock works without scripts, and they are refused (%s)", reason(err)))
+	}
+	return one(ok("EVALSHA and EVAL"))
+}
+
+// scriptTime looks at whether scripts may ask for the time.
+func scriptTime(ctx context.Context, n *node) []Finding {
+	err := n.do(ctx, "EVAL", "return redis.call('TIME')", "0").Error()
+	if err != nil {
+		return one(warning("allow this user +time, or use only plain and fenced locks",
+			"scripts may not call TIME, which fair locks, writers that wait, and hand-overs need (%s)",
+			reason(err)))
+	}
+	return one(ok("scripts may call TIME"))
+}

@@ -1,0 +1,64 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// slow is a command that took long.
+type slow struct {
+	took time.Duration
+	name string // in upper case
+}
+
+// longestCommand is how long a command that is no script may take.
+const longestCommand = time.Second
+
+// slowlog looks for commands that kept all others waiting, above all scripts.
+func slowlog(ctx context.Context, n *node) []Finding {
+	entries, err := n.do(ctx, "SLOWLOG", "GET", "128").ToArray()
+	if err != nil {
+		return one(unknown(err, "SLOWLOG GET for scripts"))
+	}
+	var script, other slow
+	scripts := 0
+	for _, entry := range entries {
+		s, err := parseSlow(entry)
+		if err != nil {
+			return one(unknown(err, "SLOWLOG GET for scripts"))
+		}
+		if strings.HasPrefix(s.name, "EVAL") || strings.HasPrefix(s.name, "FCALL") {
+			scripts++
+			script.took = max(script.took, s.took)
+		} else if s.took > other.took {
+			other = s
+		}
+	}
+	const advice = "nothing else runs meanwhile, renewals neither; see SLOWLOG GET"
+	switch {
+	case other.took >= longestCommand:
+		return one(warning(advice, "%s took %v", other.name, other.took.Round(time.Millisecond)))
+	case scripts > 0:
+		return one(warning(advice, "%d slow scripts, the longest %v", scripts,
+			script.took.Round(10*time.Microsecond)))
+	}
+	return one(ok("no scripts"))
+}
+
+// parseSlow reads an entry: id, time, microseconds, words, and more.
+func parseSlow(entry rueidis.RedisMessage) (s slow, err error) {
+	fields, err := entry.ToArray()
+	if err != nil || len(fields) < 4 {
+		return s, errors.Join(err, errors.New("SLOWLOG replied something else"))
+	}
+	micros, err1 := fields[2].ToInt64()
+	words, err2 := fields[3].AsStrSlice()
+	if err := errors.Join(err1, err2); err != nil || len(words) == 0 {
+		return s, errors.Join(err, errors.New("SLOWLOG replied something else"))
+	}
+	return slow{time.Duration(micros) * time.Microsecond, strings.ToUpper(words[0])}, nil
+}

@@ -1,0 +1,174 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"holdfast/lua"
+	"holdfast/rlock"
+)
+
+const (
+	// tryLease is the lease of the locks that are tried: how long they stay if the program dies.
+	tryLease = 5 * time.Second
+	// tryWait is longer than the lease, because a waiter that hears nothing looks when that ends.
+	tryWait = 3 * tryLease
+	// waiterTime bounds how long it takes a waiter to register.
+	waiterTime = time.Second
+)
+
+// kind is a kind of lock that is tried: one client acquires first, and another waits for it.
+type kind struct {
+	name          string
+	rights        rights
+	first, second func(c *rlock.Client, name string) *rlock.Lock
+}
+
+func newRead(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Read() }
+
+func newWrite(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Write() }
+
+var kinds = []kind{
+	{"lock", plain, (*rlock.Client).NewLock, (*rlock.Client).NewLock},
+	{"fair", fair, (*rlock.Client).NewFairLock, (*rlock.Client).NewFairLock},
+	{"fenced", fenced, (*rlock.Client).NewFencedLock, (*rlock.Client).NewFencedLock},
+	{"read", readWrite, newRead, newWrite},
+	{"write", readWrite, newWrite, newRead},
+}
+
+// locks tries each kind of lock, and hand-overs, on a name that nobody uses.
+func locks(ctx context.Context, n *node) []Finding {
+	if n.lockName() == "" {
+		return nil
+	}
+	found := make([]Finding, len(kinds), len(kinds)+1)
+	logs := make([]warnings, len(kinds))
+	var tries sync.WaitGroup
+	for i, k := range kinds { // at once, because a refused channel costs a lease
+		tries.Go(func() {
+			err := n.try(ctx, k, &logs[i])
+			found[i] = n.judge(ctx, k, err, &logs[i]).named(k.name)
+		})
+	}
+	tries.Wait()
+	return append(found, n.judgeHandOver(ctx, found[0]).named("hand-over"))
+}
+
+// try acquires a lock of that kind, renews it, and releases it while another client waits. It
+// leaves nothing behind.
+func (n *node) try(ctx context.Context, k kind, log *warnings) (err error) {
+	name := n.lockName()
+	defer n.cleanUp(ctx, name)
+	first, err := rlock.New(n.whole, rlock.Options{Logger: slog.New(log)})
+	if err != nil {
+		return err
+	}
+	defer closeClient(ctx, first)
+	second, err := rlock.New(n.whole, rlock.Options{Logger: slog.New(log)})
+	if err != nil {
+		return err
+	}
+	defer closeClient(ctx, second)
+	lock := k.first(first, name)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, tryLease)
+	if err != nil {
+		return err
+	}
+	before := n.beside(ctx, name)
+	waited := make(chan error, 1)
+	go func() {
+		next, err := k.second(second, name).TryLock(ctx, tryWait, tryLease)
+		if err == nil {
+			err = next.Unlock(ctx)
+		}
+		waited <- err
+	}()
+	for began := time.Now(); n.beside(ctx, name) <= before && time.Since(began) < waiterTime; {
+		time.Sleep(pause)
+	}
+	_, err = lock.Info(ctx)
+	err = errors.Join(hold.Extend(ctx, tryLease), err, hold.Unlock(ctx))
+	return cmp.Or(err, <-waited)
+}
+
+// closeClient closes a client, also if ctx has ended: the clean-up comes after it.
+func closeClient(ctx context.Context, c *rlock.Client) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	_ = c.Close(ctx) // what it still sends then has a lease
+}
+
+// beside counts the keys that there are beside that of a lock: a waiter adds one. Those that this
+// user may not ask for do not count.
+func (n *node) beside(ctx context.Context, name string) (count int) {
+	for _, key := range lua.Related(name) {
+		ttl, err := n.do(ctx, "PTTL", key).ToInt64()
+		if err == nil && ttl != -2 {
+			count++
+		}
+	}
+	return count
+}
+
+// cleanUpTime bounds a clean-up.
+const cleanUpTime = 3 * time.Second
+
+// cleanUp deletes what there is of a lock, also if ctx has ended. What this user may not delete,
+// it could not have made.
+func (n *node) cleanUp(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	for _, key := range append(lua.Related(name), name) {
+		_ = n.do(ctx, "DEL", key).Error()
+	}
+}
+
+// judge returns what a try says of a kind of lock.
+func (n *node) judge(ctx context.Context, k kind, err error, log *warnings) Finding {
+	var refused *rlock.ServerError
+	switch {
+	case errors.As(err, &refused) && refused.Code == "NOPERM":
+		return failure(n.allow(ctx, everyLock, k.rights), "refused (%s)",
+			reason(err))
+	case errors.As(err, &refused):
+		return failure(cmp.Or(refused.Advice, "see the error"), "refused (%s)", reason(err))
+	case err != nil:
+		return failure("see the other lines, and try again", "failed (%v)", err)
+	}
+	if refusal := log.with("refused to announce", "refuses the channel"); refusal != "" {
+		return warning(n.allow(ctx, everyLock, k.rights),
+			"waiters notice an unlock up to 5 s late (%s)", refusal)
+	}
+	return ok("acquired, renewed, waited for and released")
+}
+
+// judgeHandOver returns whether this user may do what hand-overs need. Without it locks work, and
+// most of what is refused is not logged.
+func (n *node) judgeHandOver(ctx context.Context, lock Finding) Finding {
+	if lock.State != OK {
+		return unknown(errors.New("plain locks do not work as they should"), "the line of lock first")
+	}
+	if rules := n.missing(ctx, handOver); len(rules) > 0 {
+		return warning("allow this user "+strings.Join(rules, " ")+
+			", or set rlock.Options.HandOver to HandOverNone",
+			"each unlock is announced to all waiters, for lack of rights")
+	}
+	if scriptTime(ctx, n)[0].State != OK {
+		return warning("set rlock.Options.HandOver to HandOverNone",
+			"each unlock is announced to all waiters, because scripts may not call TIME")
+	}
+	return ok("an unlock may give the lock to a waiter")
+}
+
+// allow returns the advice to give the user those of the rights that it lacks.
+func (n *node) allow(ctx context.Context, all ...rights) string {
+	if rules := n.missing(ctx, all...); len(rules) > 0 {
+		return "allow this user " + strings.Join(rules, " ")
+	}
+	return "allow this user what docs/permissions.md says"
+}
