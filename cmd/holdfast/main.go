@@ -33,6 +33,8 @@ type commandLine struct {
 	Completion kongcompletion.Completion `cmd:"" help:"Print what to add to your shell's start-up file, for completion."`
 
 	Worker workerCommand `cmd:"" hidden:""`
+	Guard  guardCommand  `cmd:"" hidden:""`
+	Start  startCommand  `cmd:"" hidden:""`
 }
 
 func main() {
@@ -50,10 +52,17 @@ func main() {
 		fmt.Fprintf(os.Stderr, "holdfast: %v\nTry: holdfast --help\n", err)
 		os.Exit(status.Usage)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal interrupts the cleanup
-	parsed.BindTo(ctx, (*context.Context)(nil))
-	err = parsed.Run()
+	ctx := context.Background()
+	// A command without a context, such as run, handles signals itself.
+	err = parsed.BindToProvider(func() (context.Context, error) {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop) // a second signal interrupts the cleanup
+		return ctx, nil
+	})
+	if err == nil {
+		err = parsed.Run()
+	}
 	if err != nil && ctx.Err() != nil {
 		err = status.New(status.Interrupted, errors.New("interrupted"))
 	}

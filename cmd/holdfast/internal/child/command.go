@@ -1,0 +1,53 @@
+package child
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// The hidden commands of the program that this package starts it with.
+const (
+	StartCommand = "start"
+	GuardCommand = "guard"
+)
+
+// The exit statuses of a command that cannot be run, as shells have them.
+const (
+	NotExecutable = 126
+	NotFound      = 127
+)
+
+// Command is a command to run.
+type Command struct {
+	Args      []string         // the program, and its arguments
+	Env       []string         // the whole environment
+	Signals   <-chan os.Signal // those to pass on: of Forwarded
+	Deadline  time.Time        // the first one, see Until; zero for none
+	KillAfter time.Duration    // the time between SIGTERM and SIGKILL
+	Reserve   time.Duration    // the time from SIGKILL to the deadline: a busy machine is late
+}
+
+// Report is something that happened to the command.
+type Report int
+
+// The reports.
+const (
+	Terminated Report = iota // it was sent SIGTERM, because its deadline came near, or by End
+	Killed                   // its group was sent SIGKILL
+	LeftBehind               // it has ended, but descendants of it had not, and are ended
+)
+
+// Look returns the file of a program, or an error with the exit status that shells have for it.
+func Look(program string) (file string, status int, err error) {
+	file, err = exec.LookPath(program)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot): // as shells do
+		return file, 0, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "", NotFound, err
+	}
+	return "", NotExecutable, err
+}

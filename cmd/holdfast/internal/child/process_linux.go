@@ -1,0 +1,138 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// now returns nanoseconds of a clock that all processes share, and that goes on while the machine
+// sleeps: locks expire meanwhile.
+func now() int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // cannot fail
+	return t.Nano()
+}
+
+// instant returns an instant of the monotonic clock as one of now.
+func instant(t time.Time) int64 {
+	at := now() // first: if the machine sleeps here, the instant is too early
+	return at + int64(time.Until(t))
+}
+
+// attributes returns those of a command: a group of its own, and killed with its parent.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// moreSignals returns signals of Linux alone.
+func moreSignals() (all []os.Signal) {
+	all = append(all, unix.SIGPWR)
+	for s := syscall.Signal(35); s <= 64; s++ { // those for real time that libraries do not use
+		all = append(all, s)
+	}
+	return all
+}
+
+// awaitChange blocks until a child was stopped, and returns by which signal, or has ended: 0. One
+// that has ended stays as it is, so that its process id is not used again.
+func awaitChange(pid int) (stopped syscall.Signal, err error) {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return 0, err
+		}
+		const childStopped = 5 // CLD_STOPPED
+		if info.Code != childStopped {
+			return 0, nil
+		}
+		var status unix.WaitStatus
+		_, err = unix.Wait4(pid, &status, unix.WUNTRACED|unix.WNOHANG, nil)
+		if err == nil && status.Stopped() {
+			return status.StopSignal(), nil
+		}
+	}
+}
+
+// reap returns the exit status of a child that has ended, and gives up its process id.
+func reap(pid int) int {
+	var status unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return NotExecutable
+		}
+		return shellStatus(syscall.WaitStatus(status))
+	}
+}
+
+// process is a line of /proc.
+type process struct {
+	pid, parent, group, session int
+	zombie                      bool
+}
+
+// processes returns all processes that can be seen.
+func processes() (all []process) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		var p process
+		var state string
+		// pid (name) state parent group session; the name may contain anything
+		pid, rest := string(text), string(text)
+		if i := strings.LastIndexByte(rest, ')'); i >= 0 {
+			rest = rest[i+1:]
+		}
+		if _, err := fmt.Sscan(rest, &state, &p.parent, &p.group, &p.session); err != nil {
+			continue
+		}
+		_, _ = fmt.Sscan(pid, &p.pid)
+		p.zombie = state == "Z" || state == "X"
+		all = append(all, p)
+	}
+	return all
+}
+
+// inhabited reports whether somebody in the group lives.
+func inhabited(group int) bool {
+	for _, p := range processes() {
+		if p.group == group && !p.zombie {
+			return true
+		}
+	}
+	return false
+}
+
+// orphaned reports whether no shell watches the group of this process: one in the same session, in
+// another group, that is the parent of one of its processes.
+func orphaned() bool {
+	all := make(map[int]process)
+	for _, p := range processes() {
+		all[p.pid] = p
+	}
+	own := all[os.Getpid()]
+	for _, p := range all {
+		parent := all[p.parent]
+		if p.group == own.group && parent.group != own.group && parent.session == own.session {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+//go:build unix && !linux
+
+package child
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// now returns nanoseconds of a clock that all processes share.
+func now() int64 { return time.Now().UnixNano() }
+
+// instant returns an instant as one of now.
+func instant(t time.Time) int64 { return now() + int64(time.Until(t)) }
+
+// attributes returns those of a command: a group of its own. It is killed by the guard alone.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func moreSignals() []os.Signal { return nil }
+
+// ended is the exit status of the only child that is waited for, once it has ended.
+var ended atomic.Int64
+
+// awaitChange blocks until a child was stopped, and returns by which signal, or has ended: 0. There
+// is no way to look without giving up the process id, which its group keeps while it has members.
+func awaitChange(pid int) (stopped syscall.Signal, err error) {
+	for {
+		var status unix.WaitStatus
+		_, err := unix.Wait4(pid, &status, unix.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, err
+		case status.Stopped():
+			return status.StopSignal(), nil
+		default:
+			ended.Store(int64(shellStatus(syscall.WaitStatus(status))))
+			return 0, nil
+		}
+	}
+}
+
+// reap returns the exit status of the child that has ended.
+func reap(int) int { return int(ended.Load()) }
+
+// inhabited reports whether somebody in the group lives.
+func inhabited(group int) bool { return unix.Kill(-group, 0) == nil }
+
+// orphaned reports whether no shell watches the group of this process, as far as its parent tells.
+func orphaned() bool {
+	session, err := unix.Getsid(os.Getppid())
+	own, _ := unix.Getsid(0)
+	return err != nil || session != own
+}

@@ -1,0 +1,104 @@
+// Package runner runs a command under a lock: what "holdfast run" does.
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"holdfast/cmd/holdfast/internal/child"
+	"holdfast/cmd/holdfast/internal/connect"
+	"holdfast/cmd/holdfast/internal/status"
+)
+
+// Options says what to run, and under which lock.
+type Options struct {
+	connect.Flags
+	Name      string
+	Kind      Kind
+	Quorum    bool           // a RedLock over all servers
+	Args      []string       // the command
+	Wait      time.Duration  // rlock.Forever and rlock.NoWait as well
+	Lease     time.Duration  // of the watchdog
+	KillAfter *time.Duration // nil: 5 s, or a third of the lease if that is less
+	Ignore    bool           // let the command run when the lock is lost
+	Conflict  int            // the exit status if another has the lock
+	Quiet     bool
+}
+
+// Kind is the kind of a lock.
+type Kind string
+
+// The kinds.
+const (
+	Plain  Kind = "lock"
+	Fair   Kind = "fair"
+	Read   Kind = "read"
+	Write  Kind = "write"
+	Fenced Kind = "fenced"
+)
+
+const (
+	// shortestLease leaves time to start a process, and to renew.
+	shortestLease    = 100 * time.Millisecond
+	defaultKillAfter = 5 * time.Second
+	fewestServers    = 3 // of a quorum
+)
+
+// killAfter returns the time between SIGTERM and SIGKILL. A lease is renewed after each third of it,
+// and once more when half of it is over. With more than a third here the command would be sent
+// SIGTERM before that.
+func (o Options) killAfter() time.Duration {
+	if o.KillAfter != nil {
+		return *o.KillAfter
+	}
+	return min(defaultKillAfter, o.Lease/3)
+}
+
+// reserve returns how long before the deadline the command is killed. Redis frees the lock a
+// hundredth of the lease after the deadline, which is less than a busy machine may be late.
+func (o Options) reserve() time.Duration { return min(o.Lease/10, time.Second) }
+
+// check returns an error for options that cannot work.
+func (o Options) check() error {
+	var err error
+	switch {
+	case len(o.Args) == 0:
+		err = errors.New("no command: holdfast run NAME -- COMMAND")
+	case o.Lease < shortestLease:
+		err = fmt.Errorf("--lease %v is too short: at least %v", o.Lease, shortestLease)
+	case o.killAfter() < 0 || o.killAfter() > o.Lease/3:
+		err = fmt.Errorf("--kill-after %v: want at most a third of the lease of %v, because it is "+
+			"renewed that often", o.killAfter(), o.Lease)
+	case o.Conflict < 0 || o.Conflict > 255:
+		err = fmt.Errorf("--conflict-exit-code %d: want 0 to 255", o.Conflict)
+	case !o.Quorum:
+	case o.Kind != Plain:
+		err = fmt.Errorf("--quorum works with --kind lock, not with --kind %s", o.Kind)
+	case o.Sentinel != "":
+		err = errors.New("--quorum wants independent servers, not those of --sentinel")
+	case len(o.Redis) < fewestServers:
+		err = fmt.Errorf("--quorum wants --redis %d times or more: with fewer servers none may fail",
+			fewestServers)
+	}
+	if err != nil {
+		return status.New(status.Usage, err)
+	}
+	if _, code, err := child.Look(o.Args[0]); err != nil {
+		return status.New(code, err)
+	}
+	return nil
+}
+
+// note prints a message that --quiet suppresses.
+func (o Options) note(format string, args ...any) {
+	if !o.Quiet {
+		o.warn(format, args...)
+	}
+}
+
+// warn prints a message.
+func (o Options) warn(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "holdfast: "+format+"\n", args...)
+}

@@ -1,0 +1,247 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"holdfast/cmd/holdfast/internal/child"
+	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/rlock"
+)
+
+// Run acquires the lock, runs the command, and releases the lock when the command has ended. The
+// error has the exit status; without a text, if that is the command's own.
+func Run(o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, child.Forwarded()...)
+	l, hold, err := o.acquire(signals)
+	if l != nil {
+		defer l.close()
+	}
+	if err != nil {
+		return err
+	}
+	return o.underLock(hold, signals)
+}
+
+// acquired is the result of an acquisition.
+type acquired struct {
+	lock *lock
+	hold *rlock.Hold
+	err  error
+}
+
+// acquire connects, and acquires the lock. A signal ends that.
+func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	result := make(chan acquired, 1)
+	go func() {
+		l, err := o.open(ctx)
+		if err != nil {
+			result <- acquired{err: err}
+			return
+		}
+		hold, err := o.await(ctx, l)
+		if err == nil {
+			hold, err = o.extend(ctx, hold)
+		}
+		result <- acquired{l, hold, err}
+	}()
+	var interrupt error
+	for {
+		select {
+		case s := <-signals:
+			if s, is := s.(syscall.Signal); is && isHarmless(s) {
+				continue
+			} else if interrupt != nil {
+				return nil, nil, interrupt // the second one: the lease ends by itself
+			}
+			interrupt = status.New(interruptedBy(s), fmt.Errorf("interrupted (%v)", s))
+			cancel()
+		case a := <-result:
+			if interrupt != nil && a.hold != nil {
+				_ = a.hold.Unlock(ctx) // otherwise its lease ends
+			}
+			if interrupt != nil {
+				a.err = interrupt
+			} else if a.err != nil {
+				a.err = withStatus(a.err, o)
+			}
+			return a.lock, a.hold, a.err
+		}
+	}
+}
+
+// withStatus returns err with its exit status, unless it has one.
+func withStatus(err error, o Options) error {
+	var has *status.Error
+	if errors.As(err, &has) {
+		return err
+	}
+	return o.acquireError(err)
+}
+
+// interruptedBy returns the exit status of a process that a signal ended, as shells have it.
+func interruptedBy(s os.Signal) int {
+	if number, is := s.(syscall.Signal); is {
+		return 128 + int(number)
+	}
+	return status.Interrupted
+}
+
+// await waits for the lock.
+func (o Options) await(ctx context.Context, l *lock) (*rlock.Hold, error) {
+	if o.Quiet || o.Wait == rlock.NoWait {
+		return l.TryLock(ctx, o.Wait, rlock.Watchdog)
+	}
+	telling, stop := context.WithCancel(ctx)
+	told, began := make(chan struct{}), time.Now()
+	go func() {
+		defer close(told)
+		o.showWait(telling, l)
+	}()
+	hold, err := l.TryLock(ctx, o.Wait, rlock.Watchdog)
+	stop()
+	<-told
+	if took := time.Since(began); err == nil && took > unremarkable {
+		o.note("acquired %q after %v", o.Name, took.Round(100*time.Millisecond))
+	}
+	return hold, err
+}
+
+// extend makes a lock that was handed over last for the whole lease. Until it is renewed it has a
+// short one, which may be less than the time that the command is given to end.
+func (o Options) extend(ctx context.Context, hold *rlock.Hold) (*rlock.Hold, error) {
+	if time.Until(hold.Deadline()) > o.Lease*2/3 {
+		return hold, nil
+	}
+	if err := hold.Extend(ctx, rlock.Watchdog); err != nil {
+		return nil, errors.Join(err, hold.Unlock(ctx))
+	}
+	return hold, nil
+}
+
+// underLock runs the command under the lock, and releases it.
+func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
+	command := child.Command{Args: o.Args, Env: environment(o, hold), Signals: signals,
+		KillAfter: o.killAfter(), Reserve: o.reserve()}
+	if !o.Ignore {
+		command.Deadline = hold.Deadline()
+	}
+	signal.Notify(signals, child.JobControl()...)
+	ch, err := child.Start(command)
+	if err != nil {
+		o.release(hold)
+		return status.New(child.NotExecutable, fmt.Errorf("cannot start %s: %w", o.Args[0], err))
+	}
+	stopped := o.supervise(hold, ch)
+	lost := o.release(hold)
+	switch {
+	case o.Ignore:
+	case stopped: // which was said
+		return status.New(status.Lost, nil)
+	case lost != nil:
+		return status.New(status.Lost, fmt.Errorf("%w; the command ended with status %d", lost,
+			ch.Status()))
+	}
+	if ch.Status() == 0 {
+		return nil
+	}
+	return status.New(ch.Status(), nil)
+}
+
+// supervise ends the command when the lock is lost, or about to be. It returns when the command has
+// ended, and whether it was ended for that.
+func (o Options) supervise(hold *rlock.Hold, ch *child.Child) (stopped bool) {
+	// A renewal moves the deadline; it comes at each third of the lease.
+	tick := time.NewTicker(min(max(o.Lease/30, 10*time.Millisecond), time.Second))
+	defer tick.Stop()
+	deadline, lost, ended := hold.Deadline(), hold.Done(), false
+	for {
+		select {
+		case <-tick.C:
+			if moved := hold.Deadline(); !o.Ignore && lost != nil && moved != deadline {
+				deadline = moved
+				ch.Until(deadline)
+			}
+		case <-lost:
+			lost = nil
+			switch {
+			case o.Ignore:
+				o.warn("%v; the command goes on (--on-lost ignore)", reason(hold.Err()))
+			case errors.Is(hold.Err(), rlock.ErrExpired):
+				stopped = true
+				o.warn("%v", reason(hold.Err()))
+				ch.Kill() // the guard has done so, unless it hangs
+			default:
+				stopped = true
+				o.warn("%v: ending the command", reason(hold.Err()))
+				ch.End()
+			}
+		case r := <-ch.Reports():
+			switch r {
+			case child.LeftBehind:
+				if ended = true; !stopped {
+					o.note("the command has ended, and what it left running is ended as well")
+				}
+			case child.Terminated:
+				if !ended && lost != nil {
+					stopped = true
+					o.warn("the lock %q was not renewed, and may be lost in %v: ending the command",
+						o.Name, time.Until(hold.Deadline()).Round(100*time.Millisecond))
+				}
+			case child.Killed:
+				o.warn("the command was killed")
+				stopped = stopped || !ended
+			}
+		case <-ch.Done():
+			return stopped
+		}
+	}
+}
+
+// reason returns the text of a loss without the prefix that all messages have.
+func reason(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
+
+// release releases the lock. It returns an error if the lock was lost before.
+func (o Options) release(hold *rlock.Hold) error {
+	err := hold.Unlock(context.Background())
+	switch {
+	case err == nil:
+	case errors.Is(err, rlock.ErrLost):
+		return errors.New(reason(err))
+	default:
+		o.warn("%v; the lock is free when its lease ends, %v from now at most", reason(err), o.Lease)
+	}
+	return nil
+}
+
+// environment returns the environment of the command.
+func environment(o Options, hold *rlock.Hold) []string {
+	// A command may be a run inside another one.
+	outer := func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains([]string{"HOLDFAST_LOCK", "HOLDFAST_OWNER", "HOLDFAST_TOKEN",
+			"HOLDFAST_DEADLINE"}, name)
+	}
+	env := append(slices.DeleteFunc(os.Environ(), outer),
+		"HOLDFAST_LOCK="+o.Name,
+		"HOLDFAST_OWNER="+hold.Owner(),
+		"HOLDFAST_DEADLINE="+strconv.FormatInt(hold.Deadline().UnixMilli(), 10))
+	if token := hold.Token(); token != 0 {
+		env = append(env, "HOLDFAST_TOKEN="+strconv.FormatInt(token, 10))
+	}
+	return env
+}

@@ -1,0 +1,65 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/cmd/holdfast/internal/view"
+)
+
+const (
+	// unremarkable is how long a wait may last without a word.
+	unremarkable = 300 * time.Millisecond
+	redrawn      = time.Second
+)
+
+// showWait tells on standard error that the lock is waited for, until ctx ends: with a line that is
+// redrawn on a terminal, and one line elsewhere. It returns how the wait ended being told.
+func (o Options) showWait(ctx context.Context, l *lock) {
+	began, draws := time.Now(), term.IsTerminal(int(os.Stderr.Fd()))
+	for pause := unremarkable; ; pause = redrawn {
+		select {
+		case <-ctx.Done():
+			if draws && pause == redrawn {
+				fmt.Fprint(os.Stderr, "\r\x1b[K")
+			}
+			return
+		case <-time.After(pause):
+		}
+		if draws || pause == unremarkable {
+			o.drawWait(ctx, l, time.Since(began), draws)
+		}
+	}
+}
+
+// drawWait prints who holds the lock.
+func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, redraw bool) {
+	ctx, cancel := context.WithTimeout(ctx, redrawn)
+	defer cancel()
+	text, width := fmt.Sprintf("holdfast: waiting for %q", o.Name), 0
+	if redraw {
+		text += fmt.Sprintf(" for %v", since.Round(time.Second))
+		width, _, _ = term.GetSize(int(os.Stderr.Fd()))
+	}
+	if width > 0 {
+		width = max(width-len(text)-len(": "), 1)
+	}
+	found, err := locks.Inspect(ctx, l.redis[0], o.Name)
+	if err == nil && len(found.Holders) > 0 {
+		if line := view.Line(found, width); line != "" {
+			text += ": " + line
+		}
+	}
+	switch {
+	case context.Cause(ctx) == context.Canceled: //nolint:errorlint // the wait is over
+	case redraw:
+		fmt.Fprint(os.Stderr, "\r\x1b[K"+text)
+	default:
+		fmt.Fprintln(os.Stderr, text)
+	}
+}

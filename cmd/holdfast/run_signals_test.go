@@ -1,0 +1,207 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"holdfast/internal/redistest"
+)
+
+// consul lock did not forward SIGTERM: hashicorp/consul#797.
+func TestRunForwardsAllSignalsThatCanBeCaught(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	signals := []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT,
+		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGVTALRM, unix.SIGIO, unix.SIGWINCH,
+		unix.SIGCONT, unix.SIGPWR, 40, 64}
+	traps := ""
+	for _, s := range signals {
+		traps += fmt.Sprintf("trap 'echo %d >&3' %d; ", s, s)
+	}
+	j := startRun(t, redis.Addr(), append([]string{"job"},
+		shell(traps+`echo in >&3; `+waits)...)...)
+	j.line(t, "in")
+	for _, s := range signals {
+		j.signal(t, s)
+		j.line(t, fmt.Sprint(int(s)))
+	}
+	j.signal(t, unix.SIGKILL)
+	j.dead(t)
+}
+
+// consul lock left orphans behind on SIGHUP and SIGQUIT: hashicorp/consul#1210, #2489.
+func TestRunThatIsHungUpOrQuitLeavesNoOrphans(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for signal, want := range map[syscall.Signal]int{
+		unix.SIGHUP: 129, unix.SIGQUIT: 131, unix.SIGINT: 130, unix.SIGTERM: 143,
+	} {
+		// Non-interactive shells have what is in the background ignore SIGINT and SIGQUIT.
+		j := startRun(t, redis.Addr(), append([]string{"--kill-after", "100ms", "job"},
+			shell(ignoresTERM+`sleep 1000 & echo in >&3; sleep 1000`)...)...)
+		j.line(t, "in")
+		j.signal(t, signal)
+		j.dead(t)
+		require.Equal(t, want, j.status(t), "%s", j.stderr)
+		requireFree(t, redis)
+	}
+}
+
+// Grandchildren survived consul lock, if it was killed or lost the lock: hashicorp/consul#2022.
+func TestRunThatIsKilledTakesItsGrandchildrenAlong(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for _, test := range []struct{ name, script string }{
+		{"a child", `echo in >&3; exec sleep 1000`},
+		{"a grandchild", ignoresTERM + `echo in >&3; sleep 1000`},
+		{"an orphan", `(` + ignoresTERM + `); echo in >&3; sleep 1000`},
+		{"stopped", ignoresTERM + `echo in >&3; kill -STOP 0`},
+	} {
+		j := startRun(t, redis.Addr(), append([]string{"job"}, shell(test.script)...)...)
+		j.line(t, "in")
+		guards := children(t, j.cmd.Process.Pid, "guard")
+		require.Len(t, guards, 1)
+		j.signal(t, unix.SIGKILL)
+		j.dead(t)
+		require.Eventually(t, func() bool { return unix.Kill(guards[0], 0) != nil }, patience,
+			time.Millisecond, "%s: the guard ends as well", test.name)
+		require.EqualValues(t, 1, redis.DoInt(t, "DEL", "job"), test.name) // its lease runs on
+	}
+}
+
+// hashicorp/consul#2022 again.
+func TestRunThatLosesTheLockTakesItsGrandchildrenAlong(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
+		shell(`trap 'echo TERM >&3; exit 0' TERM; `+ignoresTERM+
+			`echo in >&3; `+waits)...)...)
+	j.line(t, "in")
+	redis.Do(t, "DEL", "job")
+	j.line(t, "TERM")
+	j.dead(t)
+	require.Equal(t, 76, j.status(t))
+	require.Contains(t, j.stderr.String(), `lock "job" lost: `)
+	require.Contains(t, j.stderr.String(), "ending the command")
+	requireFree(t, redis)
+}
+
+// consul lock noticed a loss up to 90 s late: hashicorp/consul#9788. Here it takes a third of the
+// lease, and not all of it.
+func TestRunNoticesALossBeforeTheLeaseWouldHaveEnded(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), append([]string{"--lease", "12s", "job"},
+		shell(`echo in >&3; exec sleep 1000`)...)...)
+	j.line(t, "in")
+	end := expiry(t, redis, "job")
+	redis.Do(t, "DEL", "job")
+	require.True(t, j.dead(t).at.Before(end))
+	require.Equal(t, 76, j.status(t))
+}
+
+func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), append([]string{"job"},
+		shell(`(trap 'echo TERM >&3; exit' TERM; sleep 1000 & wait) & echo in >&3; exit 3`)...)...)
+	j.line(t, "in")
+	j.line(t, "TERM")
+	j.dead(t)
+	require.Equal(t, 3, j.status(t))
+	require.Contains(t, j.stderr.String(), "what it left running is ended as well")
+	requireFree(t, redis)
+	// What leaves the group is left alone.
+	o := ranUnder(t, redis, "job", "--", "sh", "-c", "setsid sleep 0.5 >/dev/null 2>&1 & exit 4")
+	require.Equal(t, outcome{status: 4}, o)
+}
+
+func TestRunThatIsStoppedHasItsCommandKilledBeforeTheLeaseEnds(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
+		shell(`trap 'echo TERM >&3' TERM; `+ignoresTERM+
+			`echo in >&3; `+waits)...)...)
+	j.line(t, "in")
+	j.signal(t, unix.SIGSTOP)
+	end := expiry(t, redis, "job") // it is not renewed any more
+	require.True(t, j.line(t, "TERM").at.Before(end))
+	require.True(t, j.dead(t).at.Before(end))
+	j.signal(t, unix.SIGCONT)
+	require.Equal(t, 76, j.status(t))
+}
+
+func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), append([]string{"job"},
+		shell(ignoresTERM+`echo in >&3; sleep 1000`)...)...)
+	j.line(t, "in")
+	guard := func() (pid int) {
+		require.Eventually(t, func() bool {
+			pids := children(t, j.cmd.Process.Pid, "guard")
+			if len(pids) == 1 {
+				pid = pids[0]
+			}
+			return len(pids) == 1
+		}, patience, time.Millisecond)
+		return pid
+	}
+	old := guard()
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGTSTP} {
+		require.NoError(t, unix.Kill(old, s)) // ignored
+	}
+	<-time.After(1100 * time.Millisecond) // a guard that ends sooner is not replaced
+	require.NoError(t, unix.Kill(old, unix.SIGKILL))
+	require.Eventually(t, func() bool { return unix.Kill(old, 0) != nil }, patience,
+		time.Millisecond)
+	replaced := guard()
+	require.NotEqual(t, old, replaced)
+	j.lives(t)
+	// One that dies at once would do so again: nothing would watch over the command.
+	require.NoError(t, unix.Kill(replaced, unix.SIGKILL))
+	j.dead(t)
+	require.Equal(t, 76, j.status(t))
+	requireFree(t, redis)
+}
+
+// nohup and shells in scripts have signals ignored.
+func TestRunAndItsCommandIgnoreWhatWasIgnoredBefore(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := prepareRun(t, redis.Addr(), append([]string{"job"},
+		shell(`echo in >&3; kill -HUP $$; kill -INT $$; echo still >&3; exec sleep 1000`)...)...)
+	arguments := append([]string{"sh", "-c", `trap "" HUP INT; exec "$0" "$@"`}, j.cmd.Args...)
+	shell, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	j.cmd.Path, j.cmd.Args = shell, arguments
+	j.start(t)
+	j.line(t, "in")
+	j.line(t, "still")
+	j.signal(t, unix.SIGHUP)
+	j.signal(t, unix.SIGINT)
+	j.signal(t, unix.SIGTERM)
+	j.dead(t)
+	require.Equal(t, 143, j.status(t))
+}
+
+func TestRunLeavesNoFilesOpenInTheCommand(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	script := []string{"sh", "-c", `for fd in /proc/$$/fd/*; do echo ${fd##*/}; done`}
+	cmd := exec.Command(script[0], script[1:]...)
+	cmd.Stderr = new(strings.Builder) // a pipe
+	want, err := cmd.Output()
+	require.NoError(t, err)
+	require.Equal(t, outcome{stdout: string(want)},
+		ranUnder(t, redis, append([]string{"job", "--"}, script...)...))
+}

@@ -1,0 +1,248 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+// consul lock lost it: hashicorp/consul#947.
+func TestRunPassesTheStatusOn(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for script, want := range map[string]int{
+		"exit 0":        0,
+		"exit 7":        7,
+		"exit 255":      255,
+		"kill -TERM $$": 143,
+		"kill -KILL $$": 137,
+	} {
+		o := ranUnder(t, redis, "job", "--", "sh", "-c", script)
+		require.Equal(t, outcome{status: want}, o, script)
+	}
+	requireFree(t, redis)
+}
+
+func TestRunHasAStatusForEachReasonNotToRun(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	require.NoError(t, os.WriteFile(plain, []byte("echo"), 0o600))
+	redis.Do(t, "SET", "string", "no lock")
+	for _, test := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"job"}, 64, "no command"},
+		{[]string{"job", "--"}, 64, "no command"},
+		{[]string{}, 64, "expected"},
+		{[]string{"--nonsense", "job", "true"}, 64, "unknown flag"},
+		{[]string{"--kind", "spin", "job", "true"}, 64, "--kind must be one of"},
+		{[]string{"--on-lost", "panic", "job", "true"}, 64, "--on-lost must be one of"},
+		{[]string{"--lease", "10ms", "job", "true"}, 64, "too short"},
+		{[]string{"--kill-after", "11s", "job", "true"}, 64, "at most a third of the lease"},
+		{[]string{"--kill-after=-1s", "job", "true"}, 64, "at most a third of the lease"},
+		{[]string{"--nonblock", "--wait", "3s", "job", "true"}, 64, "can't be used together"},
+		{[]string{"--wait=-3s", "job", "true"}, 64, "negative"},
+		{[]string{"-E", "256", "job", "true"}, 64, "0 to 255"},
+		{[]string{"", "true"}, 64, "the name is empty"},
+		{[]string{"--quorum", "job", "true"}, 64, "3 times or more"},
+		{[]string{"--quorum", "--kind", "fair", "job", "true"}, 64, "--kind lock"},
+		{[]string{"job", "--", "no such program"}, 127, "not found"},
+		{[]string{"job", "--", filepath.Join(dir, "nothing")}, 127, "no such file"},
+		{[]string{"job", "--", dir}, 126, "is a directory"},
+		{[]string{"job", "--", plain}, 126, "permission denied"},
+		{[]string{"string", "--", "true"}, 74, "WRONGTYPE"},
+	} {
+		o := ranUnder(t, redis, test.args...)
+		require.Equal(t, test.status, o.status, "%v: %s", test.args, o.stderr)
+		require.Contains(t, o.stderr, test.says, "%v", test.args)
+		require.Empty(t, o.stdout)
+	}
+	require.Equal(t, []string{"string"}, keys(t, redis))
+	o := run(t, "run", "--redis", "127.0.0.1:1", "job", "true")
+	require.Equal(t, 74, o.status)
+	require.Contains(t, o.stderr, "127.0.0.1:1")
+}
+
+// A file may be executable and yet not be a program: that shows only under the lock.
+func TestRunReleasesTheLockOfACommandThatCannotBeExecuted(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	program := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(program, []byte("#!/no/such/interpreter\n"), 0o700))
+	o := ranUnder(t, redis, "job", program)
+	require.Equal(t, 127, o.status)
+	require.Contains(t, o.stderr, "cannot run the command: "+program)
+	requireFree(t, redis)
+}
+
+func TestRunInterpretsAScriptWithoutAnInterpreterAsShellsDo(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	script := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(script, []byte("echo \"$1\"; exit 3\n"), 0o700))
+	require.Equal(t, outcome{stdout: "a  b\n", status: 3},
+		ranUnder(t, redis, "job", script, "a  b"))
+}
+
+func TestRunGivesTheCommandItsArgumentsUnchanged(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	show := []string{"sh", "-c", `printf '<%s>' "$@"`, "sh", "-x", "--wait", "9s", "--", "", "a b"}
+	for _, flags := range [][]string{
+		{"job", "--"}, {"job"}, {"--kind", "fair", "job"}, {"job", "-q", "--"}, {"-q", "--", "job"},
+	} {
+		require.Equal(t, outcome{stdout: "<-x><--wait><9s><--><><a b>"},
+			ranUnder(t, redis, append(flags, show...)...), "%v", flags)
+	}
+	require.Equal(t, outcome{stdout: "a b | c\n"},
+		ranUnder(t, redis, "--shell", "job", "--", "echo a", "b '|' c"))
+}
+
+func TestRunPassesStandardInputThrough(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	text := strings.Repeat("line\n", 100_000)
+	o := ranWith(t, strings.NewReader(text), "run", "--redis", redis.Addr(), "job", "cat")
+	require.Equal(t, outcome{stdout: text}, o)
+}
+
+func TestRunTellsTheCommandAboutTheLock(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	const show = `echo "$HOLDFAST_LOCK $HOLDFAST_OWNER ${HOLDFAST_TOKEN-none} $HOLDFAST_DEADLINE"`
+	j := startRun(t, redis.Addr(), append([]string{"--lease", "20s", "job"},
+		shell(`{ `+show+`; } >&3; sleep 100`)...)...)
+	words := strings.Fields(j.next(t).line)
+	require.Equal(t, "job", words[0])
+	require.Equal(t, "1", redis.DoMap(t, "HGETALL", "job")[words[1]])
+	require.Equal(t, "none", words[2])
+	deadline, err := strconv.ParseInt(words[3], 10, 64)
+	require.NoError(t, err)
+	left := time.Until(time.UnixMilli(deadline))
+	require.Greater(t, left, time.Duration(0))
+	require.Less(t, left, 20*time.Second)
+	// A run inside a run has a lock of its own, and no token of the outer one.
+	o := ranUnder(t, redis, "--kind", "fenced", "outer", binary, "run", "--redis", redis.Addr(),
+		"inner", "--shell", "--", show)
+	require.Regexp(t, `^inner \S+ none \d+\n$`, o.stdout)
+}
+
+func TestRunNumbersTheAcquisitionsOfAFencedLock(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for _, token := range []string{"1\n", "2\n", "3\n"} {
+		require.Equal(t, outcome{stdout: token}, ranUnder(t, redis, "--kind", "fenced", "--shell",
+			"job", "--", "echo $HOLDFAST_TOKEN"))
+	}
+}
+
+func TestRunExcludesByTheKindOfTheLock(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for _, test := range []struct {
+		holds, wants string
+		status       int
+	}{
+		{"lock", "lock", 75}, {"fair", "fair", 75}, {"fenced", "fenced", 75}, {"lock", "fair", 75},
+		{"write", "write", 75}, {"write", "read", 75}, {"read", "write", 75}, {"read", "read", 0},
+	} {
+		name := test.holds + " and " + test.wants
+		j := startRun(t, redis.Addr(),
+			append([]string{"--kind", test.holds, name}, shell(`echo in >&3; sleep 100`)...)...)
+		j.line(t, "in")
+		o := ranUnder(t, redis, "--nonblock", "--kind", test.wants, name, "true")
+		require.Equal(t, test.status, o.status, name)
+		if test.status != 0 {
+			require.Contains(t, o.stderr, "held by ", name)
+			require.Equal(t, outcome{status: 75},
+				ranUnder(t, redis, "-n", "-q", "--kind", test.wants, name, "true"), name)
+			require.Equal(t, outcome{status: 0},
+				ranUnder(t, redis, "-n", "-q", "-E", "0", "--kind", test.wants, name, "false"), name)
+			o = ranUnder(t, redis, "--wait", "50ms", "-E", "9", "--kind", test.wants, name, "true")
+			require.Equal(t, 9, o.status, name)
+		}
+		j.signal(t, syscall.SIGTERM)
+		j.dead(t)
+		require.Equal(t, 143, j.status(t))
+	}
+}
+
+func TestRunSaysThatItWaits(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	first := startRun(t, redis.Addr(), append([]string{"job"}, shell(`echo in >&3; sleep 100`)...)...)
+	first.line(t, "in")
+	second := startRun(t, redis.Addr(), append([]string{"job"}, shell(`echo in >&3; exit 3`)...)...)
+	require.Eventually(t, func() bool {
+		return strings.Contains(second.stderr.String(), "holdfast: waiting for \"job\"")
+	}, patience, time.Millisecond)
+	quiet := startRun(t, redis.Addr(), append([]string{"-q", "job"}, shell(`echo in >&3`)...)...)
+	first.signal(t, syscall.SIGTERM)
+	second.line(t, "in")
+	require.Equal(t, 3, second.status(t))
+	require.Regexp(t, `^holdfast: waiting for "job".*\nholdfast: acquired "job" after .*s\n$`,
+		second.stderr.String())
+	quiet.line(t, "in")
+	require.Zero(t, quiet.status(t))
+	require.Empty(t, quiet.stderr.String())
+	requireFree(t, redis)
+}
+
+func TestRunThatIsInterruptedWhileItWaitsLeavesNothingInRedis(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for _, kind := range []string{"lock", "fair", "write", "fenced"} {
+		holder := startRun(t, redis.Addr(),
+			append([]string{"--kind", kind, "job"}, shell(`echo in >&3; sleep 100`)...)...)
+		holder.line(t, "in")
+		before := keys(t, redis)
+		for signal, want := range map[syscall.Signal]int{
+			syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131,
+		} {
+			waiter := startRun(t, redis.Addr(), "--kind", kind, "job", "true")
+			require.Eventually(t, func() bool { // it has registered by then, if its kind does so
+				return strings.Contains(waiter.stderr.String(), "waiting for \"job\"")
+			}, patience, time.Millisecond, kind)
+			if kind != "write" {
+				require.Greater(t, len(keys(t, redis)), len(before), kind)
+			}
+			waiter.signal(t, syscall.SIGWINCH) // does not concern it
+			waiter.signal(t, signal)
+			require.Equal(t, want, waiter.status(t), "%s: %v", kind, waiter.stderr)
+			require.ElementsMatch(t, before, keys(t, redis), kind)
+		}
+		holder.signal(t, syscall.SIGKILL)
+		holder.dead(t)
+		redis.Do(t, "FLUSHALL")
+	}
+}
+
+func TestRunWithOnLostIgnoreLetsTheCommandRun(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), append([]string{"--on-lost", "ignore", "--lease", "1s", "job"},
+		shell(`trap 'exit 5' USR1; echo in >&3; `+waits)...)...)
+	j.line(t, "in")
+	redis.Do(t, "DEL", "job")
+	require.Eventually(t, func() bool {
+		return strings.Contains(j.stderr.String(), "the command goes on (--on-lost ignore)")
+	}, patience, time.Millisecond)
+	j.lives(t)
+	j.signal(t, syscall.SIGUSR1)
+	j.dead(t)
+	require.Equal(t, 5, j.status(t))
+}
