@@ -41,6 +41,7 @@ type bubbleNode struct {
 // granting returns the replies of scripts when nothing is in the way.
 func granting() map[string]func([]string) any {
 	return map[string]func([]string) any{
+		"identify.lua":       func([]string) any { return 1 },
 		"quorum_acquire.lua": func([]string) any { return nil },
 		"reenter.lua":        func([]string) any { return 1 },
 		"release.lua":        func([]string) any { return []any{1, ""} },

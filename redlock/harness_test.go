@@ -81,7 +81,8 @@ func startNodes(t testing.TB, n int, options ...redistest.Option) []*redistest.S
 
 // newClients returns a client of each server, like those of a separate process. They and their
 // connections are closed in clean-up. Servers are called a, b, c and so on. They log nothing unless
-// options say otherwise.
+// options say otherwise, and are anonymous: tests count commands, and what says who a client is may
+// come at any time.
 func newClients(
 	t testing.TB, servers []*redistest.Server, options rlock.Options,
 	mutators ...func(*rueidis.ClientOption),
@@ -89,7 +90,7 @@ func newClients(
 	t.Helper()
 	clients := make([]*rlock.Client, len(servers))
 	for i, s := range servers {
-		options.Server = called(i)
+		options.Server, options.Anonymous = called(i), true
 		clients[i] = newClientOn(t, s.Client(t, mutators...), options)
 	}
 	return clients

@@ -82,6 +82,10 @@ func requireKept(t testing.TB, holds []*rlock.Hold, length time.Duration, otherw
 	}
 }
 
+// anonymous are the options of a client whose commands a test counts: none comes by itself, to say
+// who the client is. A [redistest.Monitor] leaves out those.
+var anonymous = rlock.Options{Anonymous: true}
+
 // newClient returns a client with connections of its own to the server, both closed in clean-up. It
 // logs nothing unless options say otherwise.
 func newClient(

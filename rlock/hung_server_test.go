@@ -95,9 +95,13 @@ func leaveWithAnother(t *testing.T) bool {
 	t.Helper()
 	s := redistest.Start(t)
 	redis := s.Client(t, redistest.OneConnection)
-	shortTimeout := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
-	longTimeout := newClientOn(t, redis, rlock.Options{CommandTimeout: longWait / 2})
-	for range 2 { // one by one: together they would leave the mode with one command at a time
+	// One by one: together, or with a command that says who the client is, they would leave the mode
+	// with one command at a time.
+	shortTimeout := newClientOn(t, redis,
+		rlock.Options{CommandTimeout: time.Second, Anonymous: true})
+	longTimeout := newClientOn(t, redis,
+		rlock.Options{CommandTimeout: longWait / 2, Anonymous: true})
+	for range 2 {
 		unlock(t, takeWith(context.Background(), t, shortTimeout.NewLock("order"), longLease))
 	}
 	s.Pause(t)

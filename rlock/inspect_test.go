@@ -159,7 +159,7 @@ func TestLookingChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	withoutNesting(t, func(t *testing.T, k kind) {
-		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		lock := k.lock(newClient(t, s, anonymous), k.name)
 		hold := take(t, lock, 30*time.Second)
 		before := changes(t, s)
 		_, err := lock.Info(hold.Context())

@@ -12,7 +12,7 @@ import (
 func TestOwnerOfANonReentrantLockLearnsThatItHoldsIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
+	c := newClient(t, s, anonymous)
 	lock := c.NewNonReentrantLock("order")
 	hold := take(t, lock, longLease)
 	before := s.CommandStats(t)["evalsha"]

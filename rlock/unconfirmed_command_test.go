@@ -134,7 +134,7 @@ func TestLockTakenLateByAWorkersCommandIsReleased(t *testing.T) {
 				s := redistest.Start(t)
 				redis := &givenUp{Client: s.Client(t), argument: k.name,
 					kept: make(chan []string, 1), giveUp: make(chan struct{})}
-				c := newClientOn(t, redis, rlock.Options{})
+				c := newClientOn(t, redis, anonymous)
 				rlock.Detach(c)
 				unlock(t, take(t, k.lock(c, "warm"), longLease)) // loads the scripts
 				sent := s.CommandStats(t)["evalsha"]

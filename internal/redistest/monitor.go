@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,8 +40,8 @@ func (s *Server) Monitor(tb testing.TB) *Monitor {
 
 // Commands returns the commands executed since the last call of Commands or CommandsOfScripts, or
 // since the monitor began: each as its name in lower case and its arguments. It leaves out commands
-// that scripts call and those that set up or check a connection. A command whose reply came before
-// the call is never missing.
+// that scripts call, those that set up or check a connection, and those with a key of [OfClient],
+// which come at any time. A command whose reply came before the call is never missing.
 func (m *Monitor) Commands(tb testing.TB) [][]string {
 	tb.Helper()
 	return m.collect(tb, false)
@@ -68,7 +69,7 @@ func (m *Monitor) collect(tb testing.TB, ofScripts bool) [][]string {
 		if args[0] == "echo" && args[1] == marker {
 			return commands
 		}
-		if lua == ofScripts && !connectionCommands[args[0]] {
+		if lua == ofScripts && !connectionCommands[args[0]] && !slices.ContainsFunc(args, OfClient) {
 			commands = append(commands, args)
 		}
 	}
