@@ -47,7 +47,7 @@ func startDemo(t *testing.T, args ...string) *exec.Cmd {
 		}
 	}
 	require.NoError(t, lines.Err())
-	require.Greater(t, workers(t, program), 1+10, "most of the 27 still play")
+	require.Greater(t, workers(t, program), 1+10, "most of the 23 still play")
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/internal/redistest"
 )
 
@@ -59,7 +60,7 @@ func run(t *testing.T, args ...string) outcome {
 	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// Each demo has 27 processes with leases of a second, so only one runs at a time.
+// Each demo has 23 processes with leases of a second, so only one runs at a time.
 func TestDemoRunsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	requireStories(t, func() (string, bool) {
@@ -70,7 +71,7 @@ func TestDemoRunsWithoutRedis(t *testing.T) {
 			return o.stdout, false
 		}
 		require.Regexp(t,
-			`^demo: 81 sections, 0 overlaps, counter 81, max wake-up .*, takeover .* s$`,
+			`^demo: 78 sections, 0 overlaps, counter 78, max wake-up .*, takeover .* s$`,
 			o.lastLine())
 		require.Empty(t, o.stderr)
 		return o.stdout, took < 15*time.Second // the story of the queue takes 8 s
@@ -87,7 +88,7 @@ func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
 		if !succeeded(t, o) {
 			return o.stdout, false
 		}
-		require.Contains(t, o.lastLine(), "demo: 81 sections, 0 overlaps, counter 81, ")
+		require.Contains(t, o.lastLine(), "demo: 78 sections, 0 overlaps, counter 78, ")
 		return o.stdout, true
 	})
 }
@@ -126,12 +127,12 @@ func requireStories(t *testing.T, demo func() (lines string, succeeded bool)) {
 // untold returns the first part of the stories that is missing in the lines, or "".
 func untold(lines string) string {
 	for _, story := range [][]string{{
-		`queue +paul +queues up for up to 20 s: liam, .*noah, olga, paul\n`,
+		`queue +paul +queues up for up to 10 s: liam, .*noah, olga, paul\n`,
 		`queue +olga +is killed in the queue \(SIGKILL\)`,
-		`queue +liam +holds, .* after kate let go; noah, paul wait\n`,
-		`queue +noah +holds, .* after liam let go; paul waits\n`,
-		`queue +noah +queues up for up to 20 s: olga, paul, noah\n`,
-		`queue +paul +holds, .* after noah let go, past olga, who is dead; noah waits\n`,
+		`queue +liam +holds, .* after kate let go; waiting: noah, paul\n`,
+		`queue +noah +holds, .* after liam let go; waiting: paul\n`,
+		`queue +noah +queues up for up to 10 s: olga, paul, noah\n`,
+		`queue +paul +holds, .* after noah let go, past olga, who is dead; waiting: noah\n`,
 		`queue +noah +holds, .* after paul let go\n`,
 	}, {
 		`queue +mia +queues up for up to 1\.5 s: liam, mia\n`,
@@ -140,17 +141,23 @@ func untold(lines string) string {
 		`readwrite \w+ +reads with (quinn|rosa)\n`,
 		`readwrite wim +comes first from now on: new readers step back\n`,
 		`readwrite \w+ +steps back for wim\n`,
-		`readwrite wim +writes, .* after \w+ let go; sam, tess wait\n`,
+		`readwrite wim +writes, .* after \w+ let go; waiting: sam, tess\n`,
 		`readwrite uma +waits, for up to 10 s\n`,
 		`readwrite wim +lets go`,
 		`readwrite \w+ +reads with \w+, \w+, .* after wim let go\n`,
 	}, {
 		`redlock +vera +holds\n`,
-		`redlock +node5 dies; 4 of 5 servers are left\n`,
+		`redlock +node5 dies; the others are a quorum\n`,
 		`redlock +vera +lets go after .*, [2-9] leases of 1 s\n`,
 		`redlock +(walt|xena) +holds, .* after vera let go`,
-		`redlock +node1 dies; 3 of 5 servers are left\n`,
+		`redlock +node1 dies; the others are a quorum\n`,
 		`redlock +(walt|xena) +holds`,
+	}, {
+		`watchdog +jack +gives up after 1\.\d+ s: gina holds it for another 0\.\d+ s\n`,
+		`watchdog +gina +is killed \(SIGKILL\) after .*, [3-9] leases of 1 s; waiting: hugo\n`,
+		`watchdog +hugo +holds, .* s after gina was killed\n`,
+	}, {
+		`counter +(ada|ben|cleo|dan) +re-enters, level 2\n`,
 	}, {
 		`transfer +(yuri|zoe) +holds, .* after (yuri|zoe) let go`,
 	}} {
@@ -170,22 +177,27 @@ func TestDemoWithoutTheLockFails(t *testing.T) {
 	t.Parallel()
 	o := run(t, "demo", "--break")
 	require.Equal(t, 1, o.status)
-	require.Regexp(t, `^demo: 81 sections, [1-9]\d* overlaps, counter \d+ instead of 81, `,
+	require.Regexp(t, `^demo: 78 sections, [1-9]\d* overlaps, counter \d+ instead of 78, `,
 		o.lastLine())
 }
 
 func TestUnreachableServerIsOneLine(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{
-		"127.0.0.1:1":                 "cannot reach Redis at 127.0.0.1:1: ",
-		"redis://:secret@127.0.0.1:1": "cannot reach Redis at redis://127.0.0.1:1: ",
-		"localhost":                   "--redis: want host:port or redis://",
+	for address, want := range map[string]struct {
+		text   string
+		status int
+	}{
+		"127.0.0.1:1":                 {" Redis at 127.0.0.1:1: ", status.Server},
+		"redis://127.0.0.1:1":         {" Redis at 127.0.0.1:1: ", status.Server},
+		"redis://:secret@127.0.0.1:1": {"--redis: a password on the command line", status.Usage},
+		"localhost":                   {"--redis: want host:port or redis://", status.Usage},
 	} {
 		o := run(t, "demo", "--redis", address)
-		require.Equal(t, 1, o.status)
+		require.Equal(t, want.status, o.status)
 		require.Empty(t, o.stdout)
 		require.Regexp(t, `^holdfast: .*\n$`, o.stderr)
-		require.Contains(t, o.stderr, want)
+		require.Contains(t, o.stderr, want.text)
+		require.NotContains(t, o.stderr, "secret")
 	}
 }
 
@@ -197,7 +209,7 @@ func TestHelpShowsTheUsage(t *testing.T) {
 	require.NotContains(t, o.stdout, "worker")
 	o = run(t, "demo", "--help")
 	require.Zero(t, o.status)
-	for _, word := range []string{"--redis", "--plain", "NO_COLOR", "exit status"} {
+	for _, word := range []string{"--redis", "--plain", "exit status"} {
 		require.Contains(t, strings.ReplaceAll(o.stdout, "\n", " "), word)
 	}
 	require.NotContains(t, o.stdout, "--break")

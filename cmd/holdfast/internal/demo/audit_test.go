@@ -2,6 +2,7 @@ package demo
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,17 +10,18 @@ import (
 )
 
 func TestSuccessiveSectionsDoNotOverlap(t *testing.T) {
-	all := sections(perfect())
+	all := audit(perfect())
 	require.Len(t, all, perfectSections)
-	require.Zero(t, overlaps(all))
+	count, _ := overlaps(all)
+	require.Zero(t, count)
 }
 
 func TestAuditSeesSectionsThatWereNotAlone(t *testing.T) {
-	in := func(process string, at int, found string) event {
+	in := func(process string, at int, found ...string) event {
 		return event{Kind: entered, Lock: "l", Process: process, At: time.Duration(at) * ms,
 			Found: found}
 	}
-	out := func(process string, at int, found string) event {
+	out := func(process string, at int, found ...string) event {
 		return event{Kind: leaving, Lock: "l", Process: process, At: time.Duration(at) * ms,
 			Found: found}
 	}
@@ -34,65 +36,85 @@ func TestAuditSeesSectionsThatWereNotAlone(t *testing.T) {
 		overlaps int
 	}{
 		"one in another": {
-			[]event{in("a", 1, ""), in("b", 2, ""), out("b", 3, "b"), out("a", 4, "a")}, 2, 2,
+			[]event{in("a", 1), in("b", 2), out("b", 3), out("a", 4)}, 2, 2,
 		},
 		"one runs into another": {
-			[]event{in("a", 1, ""), in("b", 2, ""), out("a", 3, "a"), out("b", 4, "b")}, 2, 2,
+			[]event{in("a", 1), in("b", 2), out("a", 3), out("b", 4)}, 2, 2,
 		},
 		"three, one of them ok": {
-			[]event{in("c", 0, ""), out("c", 1, "c"), in("a", 2, ""), in("b", 3, ""),
-				out("a", 4, "a"), out("b", 5, "b")}, 3, 2,
+			[]event{in("c", 0), out("c", 1), in("a", 2), in("b", 3),
+				out("a", 4), out("b", 5)}, 3, 2,
 		},
 		"long one, two inside": {
-			[]event{in("a", 1, ""), in("b", 2, ""), out("b", 3, "b"), in("c", 4, ""),
-				out("c", 5, "c"), out("a", 6, "a")}, 3, 3,
+			[]event{in("a", 1), in("b", 2), out("b", 3), in("c", 4),
+				out("c", 5), out("a", 6)}, 3, 3,
 		},
 		"never left": {
-			[]event{in("a", 1, ""), in("b", 9, ""), out("b", 10, "b")}, 2, 2,
+			[]event{in("a", 1), in("b", 9), out("b", 10)}, 2, 2,
 		},
 		"one after another": {
-			[]event{in("a", 1, ""), out("a", 2, "a"), in("b", 2, ""), out("b", 3, "b")}, 2, 0,
+			[]event{in("a", 1), out("a", 2), in("b", 2), out("b", 3)}, 2, 0,
 		},
 		"different locks": {
-			[]event{in("a", 1, ""), otherLock(in("b", 2, "")), out("a", 3, "a"),
-				otherLock(out("b", 4, "b"))}, 2, 0,
+			[]event{in("a", 1), otherLock(in("b", 2)), out("a", 3),
+				otherLock(out("b", 4))}, 2, 0,
 		},
 		"readers together": {
-			[]event{shared(in("a", 1, "")), shared(in("b", 2, "")), out("a", 3, "a"),
-				out("b", 4, "b")}, 2, 0,
+			[]event{shared(in("a", 1)), shared(in("b", 2)), out("a", 3),
+				out("b", 4)}, 2, 0,
 		},
 		"writer among readers": {
-			[]event{shared(in("a", 1, "")), in("w", 2, ""), out("a", 3, "a"),
-				out("w", 4, "w")}, 2, 2,
+			[]event{shared(in("a", 1)), in("w", 2), out("a", 3),
+				out("w", 4)}, 2, 2,
 		},
 		"reader at a writer's": {
-			[]event{in("w", 1, ""), shared(in("a", 2, "")), out("a", 3, "a"),
-				out("w", 4, "w")}, 2, 2,
+			[]event{in("w", 1), shared(in("a", 2)), out("a", 3),
+				out("w", 4)}, 2, 2,
 		},
 		"reader finds a writer": {
-			[]event{in("w", 1, ""), out("w", 2, "w"), shared(in("a", 3, "w")),
-				out("a", 4, "a")}, 2, 1,
+			[]event{in("w", 1), out("w", 2), shared(in("a", 3, "w")),
+				out("a", 4)}, 2, 1,
 		},
 		"marker at the entrance": {
-			[]event{in("a", 1, ""), out("a", 2, "a"), in("b", 3, "a"), out("b", 4, "b")}, 2, 1,
+			[]event{in("a", 1), out("a", 2), in("b", 3, "a"), out("b", 4)}, 2, 1,
 		},
 		"marker at the exit": {
-			[]event{in("a", 1, ""), out("a", 2, "b"), in("b", 3, ""), out("b", 4, "b")}, 2, 1,
+			[]event{in("a", 1), out("a", 2, "b"), in("b", 3), out("b", 4)}, 2, 1,
 		},
-		"marker gone at the exit": {[]event{in("a", 1, ""), out("a", 2, "nobody")}, 1, 1},
 		"marker of the dead": {
-			[]event{in("a", 1, ""), dies("a", 2), in("b", 3, "a"), out("b", 4, "b")}, 2, 0,
+			[]event{in("a", 1), dies("a", 2), in("b", 3, "a"), out("b", 4, "a")}, 2, 0,
+		},
+		"marker of the dead and of another": {
+			[]event{in("a", 1), dies("a", 2), in("b", 3, "a", "c"), out("b", 4)}, 2, 1,
 		},
 		"before the other died": {
-			[]event{in("a", 1, ""), in("b", 2, "a"), dies("a", 3), out("b", 4, "b")}, 2, 2,
+			[]event{in("a", 1), in("b", 2, "a"), dies("a", 3), out("b", 4)}, 2, 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := sections(c.history)
+			all := audit(c.history)
 			require.Len(t, all, c.sections)
-			require.Equal(t, c.overlaps, overlaps(all))
+			count, _ := overlaps(all)
+			require.Equal(t, c.overlaps, count)
 		})
 	}
+}
+
+// overtaken returns who got in before whom.
+func overtaken(history []event) (all []string) {
+	s := newStory([]scene{
+		{cast: each(part{Lock: "l"}, "a", "b", "c")}, {cast: each(part{Lock: "other"}, "d")},
+	}, func(string) {})
+	for _, e := range history {
+		s.tell(e)
+	}
+	for _, fault := range s.faults {
+		if strings.Contains(fault, "got in") {
+			said := strings.NewReplacer("l: ", "", " got in", "", ", who was queued already", "")
+			all = append(all, said.Replace(fault))
+		}
+	}
+	return all
 }
 
 func TestAuditSeesOvertakenWaiters(t *testing.T) {
@@ -104,15 +126,15 @@ func TestAuditSeesOvertakenWaiters(t *testing.T) {
 		at(4, queued, "b")}
 	for name, c := range map[string]struct {
 		then []event
-		want []overtaking
+		want []string
 	}{
 		"in order": {[]event{at(5, entered, "a"), at(6, entered, "b")}, nil},
 		"out of order": {
-			[]event{at(5, entered, "b"), at(6, entered, "a")}, []overtaking{{"l", "a", "b"}},
+			[]event{at(5, entered, "b"), at(6, entered, "a")}, []string{"b before a"},
 		},
 		"a waiter that never queued": {
-			[]event{at(5, waiting, "c"), at(6, entered, "c")}, []overtaking{{"l", "a", "c"},
-				{"l", "b", "c"}},
+			[]event{at(5, waiting, "c"), at(6, entered, "c")}, []string{"c before a",
+				"c before b"},
 		},
 		"the first gave up":    {[]event{at(5, gaveUp, "a"), at(6, entered, "b")}, nil},
 		"the first was killed": {[]event{at(5, killed, "a"), at(6, entered, "b")}, nil},
@@ -120,15 +142,15 @@ func TestAuditSeesOvertakenWaiters(t *testing.T) {
 			[]event{at(5, entered, "a"), at(6, leaving, "a"), at(7, entered, "b")}, nil,
 		},
 		"another lock": {
-			[]event{otherLock(at(5, waiting, "c")), otherLock(at(6, entered, "c"))}, nil,
+			[]event{otherLock(at(5, waiting, "d")), otherLock(at(6, entered, "d"))}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, overtakings(append(slices.Clone(came), c.then...)))
+			require.Equal(t, c.want, overtaken(append(slices.Clone(came), c.then...)))
 		})
 	}
 	// A waiter that asked before the other was known to be queued may come first.
 	require.Empty(t,
-		overtakings([]event{at(1, waiting, "a"), at(2, waiting, "b"), at(3, queued, "a"),
+		overtaken([]event{at(1, waiting, "a"), at(2, waiting, "b"), at(3, queued, "a"),
 			at(4, entered, "b")}))
 }

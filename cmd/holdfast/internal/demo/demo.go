@@ -1,3 +1,9 @@
+// Package demo plays six scenes with locks in several processes, tells what happens, and judges it.
+//
+// [Run] starts one process per part, sends each its part and its cues on standard input, and reads
+// its events from its standard output. [Work] is what such a process runs.
+//
+// No process outlives the demo: each ends when its standard input does. Begin to read at scene.go.
 package demo
 
 import (
@@ -7,6 +13,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -15,8 +23,7 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrFailed is returned by a demo that ran to its end and did not go as promised. The faults have
-// been printed.
+// ErrFailed is returned by a demo that did not go as promised. The faults have been printed.
 var ErrFailed = errors.New("the demo did not go as promised")
 
 // ErrNotJudged is returned if the machine stood still for too long each time that the demo was
@@ -25,36 +32,25 @@ var ErrNotJudged = errors.New("the demo was not judged: this machine is too busy
 
 // Options are the options of [Run].
 type Options struct {
-	// Redis is the server: host:port or a URL. Defaults to an embedded one.
-	Redis string
-	// Plain prints lines even where a timeline could be drawn.
-	Plain bool
-	// Unlocked leaves out the lock of the counter, to show that the checks can fail.
-	Unlocked bool
-	// Output receives everything. A timeline is drawn if it is a terminal that can show one.
-	Output *os.File
+	Redis    string   // the server: host:port or a URL; an embedded one by default
+	Plain    bool     // prints lines only, even on a terminal
+	Unlocked bool     // leaves out the lock of the counter, to show that the checks can fail
+	Output   *os.File // receives everything; a terminal shows the locks in Redis as well
 }
 
 const (
-	// limit ends a demo that hangs. A demo takes about eight seconds.
-	limit = 30 * time.Second
-	// times is how often the demo is played at most, while the machine stands still.
-	times = 3
-	// afterwards bounds the commands at the end. rueidis would retry on a dead server for ever.
-	afterwards = 2 * time.Second
+	limit      = 30 * time.Second // ends a demo that hangs
+	plays      = 3                // at most, while the machine stands still
+	afterwards = 2 * time.Second  // for the last commands: rueidis retries on a dead server for ever
 )
 
 // Run plays the demo and prints its verdict as the last line. It blocks until the demo is over,
 // about eight seconds, or until ctx ends. If something went wrong while the machine stood still, it
-// says so and plays again, twice at most. No process, key or port is left in either case. It starts
-// the running program again as "<program> worker", which must call [Work].
-//
-// It returns [ErrFailed] if a section overlapped with one that it should not, a waiter was
-// overtaken in a queue, or a scene did not go as promised; [ErrNotJudged] if the machine stood
-// still each time; ctx's error if ctx ended it; and any other error if the demo could not be
-// played, such as when the server cannot be reached.
+// says so and plays again, twice at most. It leaves no process, key or port. It starts the running
+// program again as "<program> worker", which must call [Work]. The error is [ErrFailed],
+// [ErrNotJudged], ctx's, or why the demo could not be played.
 func Run(ctx context.Context, o Options) error {
-	for n := 1; ; n++ {
+	for range plays {
 		v, err := play(ctx, o)
 		switch {
 		case err != nil:
@@ -66,62 +62,60 @@ func Run(ctx context.Context, o Options) error {
 		}
 		fmt.Fprintf(o.Output, "demo: not judged: this machine stood still for %s, and leases of %s "+
 			"may end\n", brief(v.stall), brief(watchdogLease))
-		if n == times {
-			return ErrNotJudged
-		}
 	}
+	return ErrNotJudged
 }
 
 // play plays the demo once.
 func play(ctx context.Context, o Options) (v verdict, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return v, fmt.Errorf("find this program, to start it again: %w", err)
-	}
 	where := server{Address: o.Redis}
 	if o.Redis == "" {
-		e, err := startEmbedded()
-		if err != nil {
+		var e *embedded
+		if e, where, err = startEmbedded(); err != nil {
 			return v, err
 		}
 		defer e.Close()
-		where = e.server()
 	}
 	redis, err := where.connect(ctx)
 	if err != nil {
-		return v, err
+		return v, fmt.Errorf("%w (without --redis the demo brings a server of its own)", err)
 	}
 	defer redis.Close()
-
 	prefix := "holdfast-demo:" + rand.Text()[:8] + ":"
-	all := scenes(o.Unlocked)
-	for _, s := range all {
-		for i := range s.cast {
-			s.cast[i].Prefix, s.cast[i].Server = prefix, where
-		}
-	}
+	all := scenes(prefix, where, o.Unlocked)
 	nodes, err := startNodes(all)
+	defer nodes.Close()
 	if err != nil {
 		return v, err
 	}
-	defer nodes.Close()
-	defer cleanUp(ctx, redis, prefix, all)
-	view := newView(o, where, all)
-	stage := stage{scenes: all, view: view, nodes: nodes}
+	stage := stage{scenes: all, redis: redis, nodes: nodes}
+	defer func() { cleanUp(ctx, redis, prefix, &stage) }()
+	data := prefix + "data"
+	for _, r := range redis.DoMulti(ctx, // the hash expires, should the demo not clean up
+		redis.B().Arbitrary("HSET").Keys(data).Args("made by", "holdfast demo").Build(),
+		redis.B().Expire().Key(data).Seconds(60).Build()) {
+		if r.Error() != nil {
+			return v, r.Error()
+		}
+	}
+	fmt.Fprintln(o.Output, "holdfast demo")
+	for _, s := range all {
+		fmt.Fprintf(o.Output, "  %-9s %s\n", s.lock, s.title)
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
 	defer cancel()
-	history, err := stage.play(limited, program)
-	view.close()
+	stage.screen = newScreen(o)
+	stage.story = newStory(all, stage.screen.print)
+	history, err := stage.play(limited)
+	stage.screen.close()
 	if err != nil && !errors.Is(err, errTooLong) && !errors.Is(err, errStopped) {
 		return v, err
 	}
-	count, countErr := counters(ctx, redis, prefix, all)
+	count, err2 := counters(ctx, redis, data)
 	v = judge(all, history, count)
 	v.stall = max(v.stall, stage.stalls.longest())
-	for _, err := range []error{err, countErr} {
-		if err != nil {
-			v.faults = append(v.faults, err.Error())
-		}
+	if err = errors.Join(err, err2); err != nil {
+		v.fault("%v", err)
 	}
 	for _, fault := range v.faults {
 		fmt.Fprintln(o.Output, "fault:", fault)
@@ -131,46 +125,43 @@ func play(ctx context.Context, o Options) (v verdict, err error) {
 }
 
 // counters returns the sum of the counters of all scenes.
-func counters(
-	ctx context.Context, redis rueidis.Client, prefix string, scenes []scene,
-) (sum int64, err error) {
+func counters(ctx context.Context, redis rueidis.Client, data string) (sum int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, afterwards)
 	defer cancel()
-	for _, s := range scenes {
-		count, err := redis.Do(ctx,
-			redis.B().Get().Key(counterKey(prefix, s.lock)).Build()).AsInt64()
-		if err != nil && !rueidis.IsRedisNil(err) {
-			return 0, fmt.Errorf("read the counter of %s: %w", s.lock, err)
+	all, err := redis.Do(ctx, redis.B().Hgetall().Key(data).Build()).AsStrMap()
+	if err != nil {
+		return 0, fmt.Errorf("read the counters: %w", err)
+	}
+	for field, text := range all {
+		if n, _ := strconv.ParseInt(text, 10, 64); strings.HasPrefix(field, "counter ") {
+			sum += n
 		}
-		sum += count
 	}
 	return sum, nil
 }
 
 // cleanUp deletes all keys, even when ctx has ended. It sends one command per key, which works on a
-// cluster too. A key that cannot be deleted expires.
-func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, scenes []scene) {
+// cluster too.
+func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, s *stage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
 	client, err := rlock.New(redis, rlock.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err == nil {
-		defer client.Close(ctx) //nolint:errcheck // it holds no lock
+	if err != nil {
+		return
 	}
-	for _, s := range scenes {
-		lock := lockKey(prefix, s.lock)
-		keys := []string{counterKey(prefix, s.lock), markerKey(prefix, s.lock),
-			readersKey(prefix, s.lock)}
-		if err == nil {
-			// Each hold of a reader has a key of its own.
-			_, _ = client.NewReadWriteLock(lock).Read().ForceUnlock(ctx)
+	defer client.Close(ctx) //nolint:errcheck // it holds no lock
+	keys := []string{prefix + "data"}
+	for id, p := range s.clients {
+		keys = append(keys, lua.ClientKey(id))
+		for _, name := range p.Names {
+			keys = append(append(keys, name), lua.Related(name)...)
+			if p.Type == reading {
+				// Each hold of a reader has a key of its own.
+				_, _ = client.NewReadWriteLock(name).Read().ForceUnlock(ctx)
+			}
 		}
-		keys = append(append(keys, lock), lua.Related(lock)...)
-		for _, account := range s.cast[0].Accounts {
-			lock := accountKey(prefix, account)
-			keys = append(append(keys, balanceKey(prefix, account), lock), lua.Related(lock)...)
-		}
-		for _, key := range keys {
-			_ = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
-		}
+	}
+	for _, key := range keys {
+		_ = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
 	}
 }

@@ -73,21 +73,14 @@ func TestServerThatStopsIsAFault(t *testing.T) {
 	}
 	require.Regexp(t, `fault: \w+: \w+: `, output())
 	require.Contains(t, output(), "fault: "+errStopped.Error())
-	require.Contains(t, output(), "fault: read the counter of counter: ")
+	require.Contains(t, output(), "\nread the counters: ")
 	require.Contains(t, output(), "\ndemo: ")
 }
 
 func TestWorkerThatCannotConnectStopsTheDemo(t *testing.T) {
 	file, _ := outputFile(t)
-	all := scenes(false)
-	for _, s := range all {
-		for i := range s.cast {
-			s.cast[i].Server = server{Address: "127.0.0.1:1"}
-		}
-	}
-	s := stage{scenes: all, view: newPlain(file, "", all)}
-	program, err := os.Executable()
-	require.NoError(t, err)
-	_, err = s.play(t.Context(), program)
+	s := stage{scenes: scenes("", server{Address: "127.0.0.1:1"}, false),
+		screen: newScreen(Options{Output: file})}
+	_, err := s.play(t.Context())
 	require.ErrorContains(t, err, "cannot reach Redis at 127.0.0.1:1")
 }

@@ -1,84 +1,163 @@
 package demo
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
 
-// scene is a few processes with one lock of their own.
-type scene struct {
-	lock  string
-	title string
-	// cast are the parts. Run enters the server and the prefix of the keys.
-	cast []part
-	// nodes are the scene's own servers, for locks over a quorum. They are always embedded, because
-	// cues stop them.
-	nodes []string
-	// first are the processes that begin at once. The others wait for a cue.
-	first []string
-	// react gives cues when something happened. It may be nil.
-	react func(cues cues, e event)
-	// verdict returns what did not go as promised. history holds all events of this lock, ordered
-	// by time.
-	verdict func(history []event) []string
-}
+	"holdfast/rlock"
+)
 
-// cues is what a scene can have the stage do.
-type cues interface {
-	begin(process string)
-	leave(process string)
-	kill(process string)
-	stop(node string)
-	after(d time.Duration, do func())
-}
+const (
+	ms            = time.Millisecond
+	longWait      = 10 * time.Second // not meant to end by itself
+	slack         = time.Second      // how much later than promised it may be on a busy machine
+	watchdogLease = time.Second      // the lease of those that are renewed
+)
 
-// longWait is a wait that is not meant to end by itself.
-const longWait = 10 * time.Second
-
-// slack is how much later than promised something may happen on a busy machine.
-const slack = time.Second
-
-// scenes returns the scenes of the demo, which are played at the same time. If unlocked, the
-// counter scene leaves out its lock.
-func scenes(unlocked bool) []scene {
-	all := []scene{
-		counterScene(unlocked), queueScene(), readWriteScene(),
-		transferScene(), redlockScene(), watchdogScene(), takeoverScene(), timeoutScene(),
-	}
-	for _, s := range all {
-		for i := range s.cast {
-			s.cast[i].Lock = s.lock
-		}
+// each returns parts for processes that do the same.
+func each(p part, processes ...string) (all []part) {
+	for _, p.Process = range processes {
+		all = append(all, p)
 	}
 	return all
 }
 
-// find returns the first event of this kind of a process.
-func find(history []event, process string, k kind) (e event, ok bool) {
-	for _, e := range history {
-		if e.Process == process && e.Kind == k {
-			return e, true
-		}
-	}
-	return event{}, false
-}
+// stay returns one section, which begins at once; onCue one that begins on a cue.
+func stay(inside time.Duration) []section  { return []section{{0, inside, false}} }
+func onCue(inside time.Duration) []section { return []section{{untilCue, inside, false}} }
 
-// count returns the number of events of this kind of a process.
-func count(history []event, process string, k kind) (n int) {
-	for _, e := range history {
-		if e.Process == process && e.Kind == k {
-			n++
+// scenes returns the scenes of the demo, which are played at the same time. If unlocked, the
+// counter is not locked. All keys begin with prefix.
+func scenes(prefix string, where server, unlocked bool) []scene {
+	nest, plain := section{20 * ms, 60 * ms, true}, section{20 * ms, 60 * ms, false}
+	four, again := []section{plain, plain, plain, plain}, section{300 * ms, 300 * ms, false}
+	first, second := section{untilCue, 60 * ms, false}, section{500 * ms, 60 * ms, false}
+	all := []scene{{
+		// In every third section, processes acquire a second level.
+		lock: "counter", title: "4 processes, 48 sections, never two at a time",
+		cast: each(part{Sections: slices.Repeat([]section{nest, plain, plain}, 4),
+			Unlocked: unlocked}, "ada", "ben", "cleo", "dan"),
+		times: map[kind]int{left: 48, nested: 16},
+	}, {
+		// The queue passes over a process that gives up at once, and over one that is killed when the
+		// next waiter finds that it no longer asks. A process that has had the lock comes back
+		// meanwhile: the lock is free then, but not for it.
+		lock: "queue", title: "a fair lock: first come, first served; one gives up, one is killed",
+		queues: true,
+		cast: slices.Concat(each(part{Type: fair, Sections: stay(untilCue)}, "kate"),
+			each(part{Type: fair, Sections: onCue(300 * ms)}, "liam"),
+			each(part{Type: fair, Sections: onCue(300 * ms), Wait: 1500 * ms}, "mia"),
+			each(part{Type: fair, Sections: append(onCue(300*ms), again)}, "noah"),
+			each(part{Type: fair, Sections: onCue(300 * ms)}, "olga", "paul")),
+		cues: []cue{
+			{"kate entered", 100 * ms, "go liam"},
+			{"liam queued", 100 * ms, "go mia"},
+			{"mia queued", 100 * ms, "go noah"},
+			{"noah queued", 100 * ms, "go olga"},
+			{"olga queued", 100 * ms, "go paul"},
+			{"paul queued", 400 * ms, "kill olga"},
+			{"mia gave-up, olga killed", 300 * ms, "go kate"},
+		},
+		times: map[kind]int{entered: 5, left: 5},
+		promises: []promise{
+			{story: "liam queued, mia queued, noah queued, olga queued, paul queued, olga killed, " +
+				"kate leaving, liam entered, noah entered, noah leaving, paul entered, noah entered"},
+			{"mia waiting, mia gave-up", 1500 * ms, 1500*ms + slack},
+			{"noah leaving, paul entered", 0, 5*time.Second + slack},
+		},
+	}, {
+		// A writer gets in alone when the readers inside have left. When it leaves, all readers that
+		// waited for it read together, also one that came while it wrote.
+		lock: "readwrite", title: "readers together, a writer alone; new readers step back for it",
+		queues: true,
+		cast: slices.Concat(each(part{Type: reading, Sections: stay(untilCue)}, "quinn", "rosa"),
+			each(part{Type: writing, Sections: onCue(untilCue)}, "wim"),
+			each(part{Type: reading, Sections: onCue(untilCue)}, "sam", "tess", "uma")),
+		cues: []cue{
+			{"quinn entered, rosa entered", 200 * ms, "go wim"},
+			{"wim queued", 0, "go sam tess"},
+			{"sam waiting, tess waiting", 300 * ms, "go quinn"},
+			{"quinn left", 300 * ms, "go rosa"},
+			{"wim entered", 0, "go uma"},
+			{"uma waiting", 500 * ms, "go wim"},
+			{"sam entered, tess entered, uma entered", 300 * ms, "go sam"},
+			{"sam left", 300 * ms, "go tess uma"},
+		},
+		times: map[kind]int{left: 6},
+		promises: []promise{
+			{story: "quinn entered, wim waiting, wim queued, sam waiting, quinn leaving, " +
+				"wim entered, uma waiting, wim leaving, uma entered, sam leaving"},
+			{story: "rosa entered, wim waiting, wim queued, tess waiting, rosa leaving, " +
+				"wim entered, wim leaving, tess entered, sam leaving"},
+			{story: "wim leaving, sam entered, sam leaving, tess leaving"},
+		},
+	}, {
+		// Processes need two locks, those of the accounts that they move money between, and each
+		// names them in its own order. Acquired one by one in that order, they would soon deadlock.
+		lock: "transfer", title: "a MultiLock of two fair locks, named in opposite orders",
+		cast: []part{
+			{Process: "yuri", Type: several, Names: []string{"savings", "current"}, Sections: four},
+			{Process: "zoe", Type: several, Names: []string{"current", "savings"}, Sections: four},
+		},
+		times: map[kind]int{left: 8},
+	}, {
+		// One server dies while a holder is inside, whose lease is then renewed on the others. The
+		// second dies between two sections, because a holder may have the lock on no more than three.
+		// From then on processes need every server that is left.
+		lock: "redlock", title: "one lock on 5 servers; 2 of them die, and 3 are a quorum",
+		nodes: []string{"node1", "node2", "node3", "node4", "node5"},
+		cast: append(each(part{Type: overQuorum, Sections: []section{first, second, first, second}},
+			"walt", "xena"),
+			part{Process: "vera", Type: overQuorum, Lease: rlock.Watchdog, Sections: stay(untilCue)}),
+		cues: []cue{
+			{"vera entered", 0, "go walt xena"},
+			{"walt waiting, xena waiting", 300 * ms, "stop node5"},
+			{"node5 died", 2 * watchdogLease, "go vera"},
+			{"walt left 2, xena left 2", 0, "stop node1"},
+			{"node1 died", 200 * ms, "go walt xena"},
+		},
+		times: map[kind]int{left: 9},
+		promises: []promise{
+			{"node5 died, vera leaving", 2 * watchdogLease, longWait},
+			{story: "vera entered, node5 died, vera leaving, node1 died, walt entered"},
+			{story: "node1 died, xena entered"},
+		},
+	}, {
+		// Nobody unlocks for a holder that is killed: the lock passes on when the rest of the lease is
+		// over. A process that gives up before reports how long the lock is still held.
+		lock: "watchdog", title: "a lease of 1 s, renewed while its holder lives: until SIGKILL",
+		cast: []part{
+			{Process: "gina", Lease: rlock.Watchdog, Sections: stay(untilCue)},
+			{Process: "hugo", Sections: onCue(500 * ms)},
+			{Process: "jack", Wait: 1500 * ms, Sections: onCue(0)},
+		},
+		cues: []cue{
+			{"gina entered", 0, "go hugo jack"},
+			{"hugo waiting, jack gave-up", 2 * watchdogLease, "kill gina"},
+		},
+		times: map[kind]int{entered: 2, left: 1},
+		promises: []promise{
+			{"gina entered, hugo waiting, gina killed", 3 * watchdogLease, longWait},
+			{"gina killed, hugo entered", 0, watchdogLease + slack},
+			{"jack waiting, jack gave-up", 1500 * ms, 1500*ms + slack},
+		},
+	}}
+	for _, s := range all {
+		for i := range s.cast {
+			p := &s.cast[i]
+			p.Lock, p.Server, p.Data = s.lock, where, prefix+"data"
+			p.Wait, p.Lease = cmp.Or(p.Wait, longWait), cmp.Or(p.Lease, longWait)
+			if p.Names == nil {
+				p.Names = []string{s.lock}
+			}
+			for i := range p.Names {
+				p.Names[i] = prefix + p.Names[i]
+				if p.Unlocked {
+					p.Names[i] += "/" + p.Process
+				}
+			}
 		}
 	}
-	return n
-}
-
-// findAll returns the first event of each of these kinds of a process, in that order; false if one
-// is missing.
-func findAll(history []event, process string, kinds ...kind) (found []event, ok bool) {
-	for _, k := range kinds {
-		e, ok := find(history, process, k)
-		if !ok {
-			return nil, false
-		}
-		found = append(found, e)
-	}
-	return found, true
+	return all
 }

@@ -1,56 +1,73 @@
 package demo
 
 import (
-	"cmp"
-	"slices"
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+
+	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/cmd/holdfast/internal/view"
 )
 
-// otherLines is the number of lines on a screen besides the scenes: the heading, the axis, the
-// legend, the note of what does not fit, the verdict and a prompt.
-const otherLines = 6
-
-// linesOf returns the number of lines of a scene: a blank one, its title, its cast, and one for its
-// own servers.
-func linesOf(s scene) int { return 2 + len(s.cast) + min(len(s.nodes), 1) }
-
-// minHeight returns the height of the lowest screen on which each scene fits.
-func minHeight(scenes []scene) (lines int) {
-	for _, s := range scenes {
-		lines = max(lines, otherLines+linesOf(s))
-	}
-	return lines
+// screen prints lines. On a terminal it also shows the locks that are in Redis, below the lines,
+// until it is closed.
+type screen struct {
+	print func(line string)
+	show  func([]locks.Lock)
+	close func()
 }
 
-// onScreen returns the scenes that fit on the screen, in order. Those where something will still
-// happen are preferred, and of them those with the largest casts: the small ones fill the rest.
-func (l *live) onScreen() (fitting []scene) {
-	room, chosen := l.height-otherLines, map[string]bool{}
-	bySize := slices.Clone(l.scenes)
-	slices.SortStableFunc(bySize, func(a, b scene) int {
-		return cmp.Compare(linesOf(b), linesOf(a))
-	})
-	for _, over := range []bool{false, true} {
-		for _, s := range bySize {
-			if lines := linesOf(s); l.isOver(s) == over && lines <= room {
-				room -= lines
-				chosen[s.lock] = true
-			}
-		}
+func newScreen(o Options) screen {
+	if o.Plain || !term.IsTerminal(int(o.Output.Fd())) || os.Getenv("TERM") == "dumb" {
+		return screen{func(line string) { fmt.Fprintln(o.Output, line) }, func([]locks.Lock) {},
+			func() {}}
 	}
-	for _, s := range l.scenes {
-		if chosen[s.lock] {
-			fitting = append(fitting, s)
-		}
-	}
-	return fitting
+	program := tea.NewProgram(table{}, tea.WithOutput(unasked{o.Output}), tea.WithInput(nil),
+		tea.WithoutSignalHandler())
+	go program.Run() //nolint:errcheck // without it there are no lines, but a verdict
+	show := func(all []locks.Lock) { program.Send(all) }
+	return screen{func(line string) { program.Println(line) }, show, func() {
+		show(nil)
+		program.Quit()
+		program.Wait()
+	}}
 }
 
-// isOver reports whether nothing will happen in a scene any more.
-func (l *live) isOver(s scene) bool {
-	for _, p := range s.cast {
-		if !l.over[p.Process] {
-			return false
-		}
+// unasked is a terminal that Bubble Tea does not ask what it can do: nobody would read the answer.
+type unasked struct{ *os.File }
+
+func (u unasked) Write(text []byte) (int, error) {
+	const question = ansi.RequestModeSynchronizedOutput + ansi.RequestModeUnicodeCore
+	_, err := u.File.Write(bytes.ReplaceAll(text, []byte(question), nil))
+	return len(text), err
+}
+
+// table is what Bubble Tea draws: the locks.
+type table struct {
+	all   []locks.Lock
+	width int
+}
+
+func (t table) Init() tea.Cmd { return nil }
+
+func (t table) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := message.(type) {
+	case []locks.Lock:
+		t.all = m
+	case tea.WindowSizeMsg:
+		t.width = m.Width
 	}
-	return true
+	return t, nil
+}
+
+func (t table) View() tea.View {
+	if len(t.all) == 0 {
+		return tea.NewView("")
+	}
+	return tea.NewView("\n" + strings.Join(view.Table(t.all, t.width), "\n"))
 }

@@ -1,7 +1,8 @@
 package demo
 
 import (
-	"sync"
+	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,55 +12,25 @@ const stillness = watchdogLease / 10
 
 // stalls measures how late the timers of this process run.
 type stalls struct {
-	mu    sync.Mutex
-	due   time.Time     // guarded by mu; when the timer should run out that is under way
-	worst time.Duration // guarded by mu
+	due   atomic.Pointer[time.Time] // when the timer should run out that is under way
+	worst atomic.Int64
 }
 
-// watch measures until stop is closed.
-func (s *stalls) watch(stop <-chan struct{}) {
-	for {
-		s.longest()
-		s.mu.Lock()
-		s.due = time.Now().Add(frame)
-		s.mu.Unlock()
-		select {
-		case <-time.After(frame):
-		case <-stop:
-			return
-		}
+// watch measures until ctx ends.
+func (s *stalls) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		s.worst.Store(int64(s.longest()))
+		due := time.Now().Add(frame)
+		s.due.Store(&due)
+		time.Sleep(frame)
 	}
 }
 
 // longest returns the longest stall so far, which may have ended this very moment.
 func (s *stalls) longest() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.due.IsZero() {
-		s.worst = max(s.worst, time.Since(s.due))
+	worst := time.Duration(s.worst.Load())
+	if due := s.due.Load(); due != nil {
+		worst = max(worst, time.Since(*due))
 	}
-	return s.worst
-}
-
-// broken returns how many sections began while another's hold was valid. That no stall excuses: a
-// process that stands still notices the end of its hold too late, but nobody gets in before it. A
-// marker that says that somebody was inside is excused if a process outstayed its hold until then.
-func broken(all []section) (count int) {
-	for i := range all {
-		b := &all[i]
-		overlaps, excused := false, b.alone
-		for j := range all {
-			a := &all[j]
-			if a.lock != b.lock || a.from > b.from {
-				continue
-			}
-			excused = excused || a.until < a.to
-			overlaps = overlaps ||
-				i != j && (!a.shared || !b.shared) && b.from < min(a.to, a.until)
-		}
-		if overlaps || !excused {
-			count++
-		}
-	}
-	return count
+	return worst
 }

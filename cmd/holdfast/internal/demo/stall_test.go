@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,49 +10,53 @@ import (
 
 func TestStallOfAProcessIsMeasuredEvenIfItHasJustEnded(t *testing.T) {
 	t.Parallel()
-	s := stalls{due: time.Now().Add(-time.Minute)}
+	due := time.Now().Add(-time.Minute)
+	var s stalls
+	require.Zero(t, s.longest(), "not begun")
+	s.due.Store(&due)
 	require.GreaterOrEqual(t, s.longest(), time.Minute)
-	s.due = time.Now().Add(time.Hour)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.watch(ended)
 	require.GreaterOrEqual(t, s.longest(), time.Minute)
-	require.Zero(t, new(stalls).longest(), "not begun")
 }
 
 // stalled has a process report that it stood still.
 func stalled(h []event) []event {
-	return change(h, "eve", leaving, func(e *event) { e.Stall = stillness })
+	return change(h, "hugo", leaving, func(e *event) { e.Stall = stillness })
 }
 
 func TestFaultIsNotJudgedIfTheMachineStoodStill(t *testing.T) {
 	t.Parallel()
-	fail := func() []event { return without(perfect(), "jack", gaveUp) }
-	require.False(t, judge(scenes(false), fail(), perfectSections).stoodStill())
-	require.True(t, judge(scenes(false), stalled(fail()), perfectSections).stoodStill())
-	require.False(t, judge(scenes(false), stalled(perfect()), perfectSections).stoodStill(),
+	fail := func() []event { return without(perfect(), "jack", gaveUp, 1) }
+	require.False(t, judge(played(), fail(), perfectSections).stoodStill())
+	require.True(t, judge(played(), stalled(fail()), perfectSections).stoodStill())
+	require.False(t, judge(played(), stalled(perfect()), perfectSections).stoodStill(),
 		"nothing went wrong")
 }
 
 func TestNoStallExcusesTwoValidHolds(t *testing.T) {
 	t.Parallel()
-	// gina's lease is over at 2900 ms.
+	// hugo gets in at 4400 ms.
 	late := func(until time.Duration) []event {
-		h := without(without(perfect(), "gina", killed), "gina", ended)
-		return stalled(append(h, event{At: 3 * time.Second, Kind: leaving, Process: "gina",
-			Lock: "takeover", Until: until}))
+		h := without(without(perfect(), "gina", killed, 1), "gina", ended, 1)
+		return stalled(append(h, event{At: 4500 * ms, Kind: leaving, Process: "gina",
+			Lock: "watchdog", Until: until}))
 	}
 	for name, c := range map[string]struct {
 		history []event
 		excused bool
 	}{
-		"it outstayed its hold":                {late(2900 * ms), true},
-		"its hold was valid":                   {late(2901 * ms), false},
+		"it outstayed its hold":                {late(4400 * ms), true},
+		"its hold was valid":                   {late(4401 * ms), false},
 		"it does not say until when":           {late(0), false},
-		"a marker that one who outstayed left": {marked(late(2900*ms), "hugo", "gina"), true},
-		"a marker that nobody explains":        {marked(stalled(perfect()), "finn", "eve"), false},
-		"a marker at another lock":             {marked(late(2900*ms), "finn", "gina"), false},
+		"a marker that one who outstayed left": {marked(late(4400*ms), "hugo", "gina"), true},
+		"a marker that nobody explains":        {marked(stalled(perfect()), "liam", "kate"), false},
+		"a marker at another lock":             {marked(late(4400*ms), "liam", "gina"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := judge(scenes(false), c.history, perfectSections)
+			v := judge(played(), c.history, perfectSections)
 			require.NotZero(t, v.overlaps)
 			require.Equal(t, c.excused, v.stoodStill())
 		})
@@ -60,5 +65,5 @@ func TestNoStallExcusesTwoValidHolds(t *testing.T) {
 
 // marked has a process find the name of another when it enters.
 func marked(h []event, process, found string) []event {
-	return change(h, process, entered, func(e *event) { e.Found = found })
+	return change(h, process, entered, func(e *event) { e.Found = []string{found} })
 }

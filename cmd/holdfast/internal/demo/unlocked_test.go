@@ -1,42 +1,39 @@
 package demo
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 // playUnlocked plays a scene on an embedded server without its lock, and returns what happened.
-func playUnlocked(t *testing.T, s scene) []event {
+func playUnlocked(t *testing.T, lock string) []event {
 	t.Helper()
-	e, _ := startedEmbedded(t)
+	where, client := startedEmbedded(t)
+	s := find(scenes("p:", where, false), lock)
 	for i := range s.cast {
 		p := &s.cast[i]
-		p.Lock, p.Prefix, p.Server, p.Unlocked = s.lock, "p:", e.server(), true
+		for j := range p.Names {
+			p.Names[j] += p.Process
+		}
 	}
 	all := []scene{s}
 	nodes, err := startNodes(all)
-	require.NoError(t, err)
 	t.Cleanup(nodes.Close)
-	file, _ := outputFile(t)
-	program, err := os.Executable()
 	require.NoError(t, err)
-	stage := stage{scenes: all, view: newPlain(file, "", all), nodes: nodes}
-	history, err := stage.play(t.Context(), program)
+	file, _ := outputFile(t)
+	screen := newScreen(Options{Output: file})
+	stage := stage{scenes: all, redis: client, nodes: nodes, screen: screen,
+		story: newStory(all, screen.print)}
+	history, err := stage.play(t.Context())
 	require.NoError(t, err)
 	return history
 }
 
-func TestRedlockSceneWithoutItsLockOverlaps(t *testing.T) {
+func TestScenesWithoutTheirLocksOverlap(t *testing.T) {
 	t.Parallel()
-	require.Positive(t, overlaps(sections(playUnlocked(t, redlockScene()))))
-}
-
-func TestTransferSceneWithoutItsLockOverlapsAndLosesMoney(t *testing.T) {
-	t.Parallel()
-	s := transferScene()
-	history := playUnlocked(t, s)
-	require.Positive(t, overlaps(sections(history)))
-	require.NotEmpty(t, s.verdict(history))
+	for _, lock := range []string{"redlock", "transfer"} {
+		count, _ := overlaps(audit(playUnlocked(t, lock)))
+		require.Positive(t, count)
+	}
 }

@@ -2,77 +2,63 @@ package demo
 
 import (
 	"fmt"
-	"strings"
+	"math"
+	"strconv"
 	"time"
 )
 
-// slowest is the longest wake-up that can have come by a message. A later one came when a lease or
-// a waiter's own timer ended.
+// slowest is the longest wake-up that can have come by a message, and not by the end of a lease.
 const slowest = time.Second
-
-// slowestVote is the same for a lock over a quorum. With two servers dead it needs all others at
-// once, and a contender that fails retries later and later, up to a second or two.
-const slowestVote = 3 * time.Second
 
 // verdict is the result of a demo.
 type verdict struct {
-	sections int
-	overlaps int
-	counter  int64 // the sum of the counters
-	wakeUp   time.Duration
-	takeover time.Duration // how long after SIGKILL; 0 if there was none
-	faults   []string      // besides overlaps and the counter
-	broken   int           // the overlaps that no stall excuses
-	stall    time.Duration // the longest, of any process
+	sections, overlaps int
+	counter            int64 // the sum of the counters
+	faults                   // besides overlaps and the counter
+	broken             int   // the overlaps that no stall excuses
+	wakeUp, takeover   time.Duration
+	stall              time.Duration // the longest, of any process
 }
 
 // judge judges the whole history, which is ordered by time.
 func judge(scenes []scene, history []event, counter int64) verdict {
-	all := sections(history)
-	v := verdict{sections: len(all), overlaps: overlaps(all), counter: counter,
-		broken: broken(all)}
-	var parts []part
-	for _, s := range scenes {
-		parts = append(parts, s.cast...)
-	}
-	b := newBoard(parts)
+	all := audit(history)
+	v := verdict{sections: len(all), counter: counter}
+	v.overlaps, v.broken = overlaps(all)
+	story := newStory(scenes, func(string) {})
+	times := map[string]int{} // by lock and kind
 	for _, e := range history {
+		story.tell(e)
+		times[e.Lock+" "+string(e.Kind)]++
 		v.stall = max(v.stall, e.Stall)
-		h := b.apply(e)
-		if e.Kind == entered && h.from.killed {
-			v.takeover = h.took
-		}
 		if e.Error != "" {
-			v.faults = append(v.faults, fmt.Sprintf("%s: %s: %s", e.Lock, e.Process, e.Error))
+			v.fault("%s: %s: %s", e.Lock, e.Process, e.Error)
 		}
 	}
-	for _, o := range overtakings(history) {
-		v.faults = append(v.faults,
-			fmt.Sprintf("%s: %s got in before %s, who was queued already", o.lock, o.later,
-				o.first))
-	}
+	v.faults = append(v.faults, story.faults...)
 	for _, s := range scenes {
-		var own []event
-		for _, e := range history {
-			if e.Lock == s.lock {
-				own = append(own, e)
+		for k, want := range s.times {
+			if n := times[s.lock+" "+string(k)]; n != want {
+				v.fault("%s: %s %d times instead of %d", s.lock, k, n, want)
 			}
 		}
-		for _, fault := range s.verdict(own) {
-			v.faults = append(v.faults, s.lock+": "+fault)
+		for _, p := range s.promises {
+			if fault := p.broken(history); fault != "" {
+				v.fault("%s: %s", s.lock, fault)
+			}
 		}
 	}
-	v.wakeUp = b.wakeUp
+	v.wakeUp, v.takeover = story.wakeUp, story.takeover
 	if v.wakeUp > slowest {
-		v.faults = append(v.faults,
-			fmt.Sprintf("a waiter was woken only %s after the unlock", brief(v.wakeUp)))
-	}
-	if b.vote > slowestVote {
-		v.faults = append(v.faults,
-			fmt.Sprintf("a quorum granted the lock only %s after the unlock", brief(b.vote)))
+		v.fault("a waiter was woken only %s after the unlock", brief(v.wakeUp))
 	}
 	return v
 }
+
+// faults are what did not go as promised.
+type faults []string
+
+func (f *faults) fault(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
 // ok reports whether everything went as promised.
 func (v verdict) ok() bool {
@@ -87,27 +73,23 @@ func (v verdict) stoodStill() bool {
 
 // String returns the last line of the demo. It fits in 80 columns if everything went well.
 func (v verdict) String() string {
-	said := []string{
-		fmt.Sprintf("demo: %d sections", v.sections),
-		fmt.Sprintf("%d overlaps", v.overlaps),
-	}
-	counter := fmt.Sprintf("counter %d", v.counter)
+	said := fmt.Sprintf("demo: %d sections, %d overlaps, counter %d", v.sections, v.overlaps,
+		v.counter)
 	if v.counter != int64(v.sections) {
-		counter += fmt.Sprintf(" instead of %d", v.sections)
+		said += fmt.Sprintf(" instead of %d", v.sections)
 	}
-	said = append(said, counter)
-	if v.wakeUp > 0 {
-		said = append(said, "max wake-up "+brief(v.wakeUp))
+	said += ", max wake-up " + brief(v.wakeUp) + ", takeover " + brief(v.takeover)
+	if n := len(v.faults); n > 0 {
+		said += fmt.Sprintf(", faults: %d", n)
 	}
-	if v.takeover > 0 {
-		said = append(said, "takeover "+brief(v.takeover))
+	return said
+}
+
+// brief formats a duration with the digits that matter: 0.9 ms, 12 ms, 0.91 s, 28.46 s, 30 s.
+func brief(d time.Duration) string {
+	value, unit, digits := d.Seconds(), " s", 100.0
+	if d < 100*time.Millisecond {
+		value, unit, digits = 1000*value, " ms", 10
 	}
-	switch n := len(v.faults); n {
-	case 0:
-	case 1:
-		said = append(said, "1 fault")
-	default:
-		said = append(said, fmt.Sprintf("%d faults", n))
-	}
-	return strings.Join(said, ", ")
+	return strconv.FormatFloat(math.Round(value*digits)/digits, 'f', -1, 64) + unit
 }

@@ -3,168 +3,243 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/signal"
-	"sync"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"holdfast/multilock"
+	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
 // worker is a process that plays a part.
 type worker struct {
-	part  part
-	redis rueidis.Client
-	lock  rlock.Locker
-	// held, according to Redis; nil if the part never nests
-	levels func(context.Context) (int, error)
-	// reports whether it is in a queue; nil if the lock has none
-	isIn  func(context.Context) bool
-	clock clock
-	leave chan struct{} // closed by the cue to leave
-	// of this process since the clock started
-	stalls stalls
-
-	mu  sync.Mutex
-	out *json.Encoder // guarded by mu
+	part   part
+	redis  rueidis.Client
+	client *rlock.Client
+	origin time.Time     // of all times
+	cues   chan struct{} // one for each that has yet to end a pause
+	stalls stalls        // of this process since the clock started
+	out    *json.Encoder
 }
 
 // Work plays the part that it reads from stdin and reports events on stdout. It blocks until the
 // part is over.
 //
-// It is made for a process of its own, and ends that process at once, with status 1, when stdin
-// ends: then its starter is gone. An interrupt from the terminal is left to the starter as well.
-func Work(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+// It is made for a process of its own, whose end closes its connections. It ends that process at
+// once when stdin ends: then its starter is gone. Interrupts are left to the starter as well.
+func Work(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
 	signal.Ignore(os.Interrupt)
 	in := json.NewDecoder(stdin)
-	w := &worker{out: json.NewEncoder(stdout), leave: make(chan struct{})}
+	w := &worker{out: json.NewEncoder(stdout), cues: make(chan struct{}, 8)}
 	if err := in.Decode(&w.part); err != nil {
 		return fmt.Errorf("worker: no part to play (`holdfast demo` starts workers): %w", err)
 	}
-	err := w.connectAndPlay(ctx, in)
-	if err != nil {
-		w.emit(event{Kind: failed, Error: err.Error()})
-	}
-	return err
-}
-
-func (w *worker) connectAndPlay(ctx context.Context, in *json.Decoder) error {
-	redis, err := w.part.Server.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
-	w.redis = redis
-	client, err := rlock.New(redis, rlock.Options{
-		WatchdogLease: w.part.WatchdogLease,
-		Logger:        slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
-	if err != nil {
-		return err
-	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // there is no deadline
-	w.open(client)
-	if len(w.part.Nodes) > 0 {
-		disconnect, err := w.openOverQuorum(ctx)
+	defer func() {
+		if err != nil {
+			w.emit(event{Kind: failed, Error: err.Error()})
+		}
+	}()
+	var clients []*rlock.Client
+	for _, s := range append(w.part.Nodes, w.part.Server) {
+		redis, client, err := w.connect(ctx, s)
 		if err != nil {
 			return err
 		}
-		defer disconnect()
+		w.redis, w.client, clients = redis, client, append(clients, client)
 	}
-
-	w.emit(event{Kind: ready})
-	var first cue
-	if err := in.Decode(&first); err != nil {
-		return fmt.Errorf("wait for the beginning: %w", err)
+	lock := w.newLock(clients[:len(w.part.Nodes)])
+	w.emit(event{Kind: ready, Client: w.client.ID()})
+	var start time.Time
+	if err := in.Decode(&start); err != nil {
+		return err
 	}
-	w.clock = clockSince(first.Start)
+	w.origin = since(start)
 	go w.listen(in)
-	stop := make(chan struct{})
-	defer close(stop)
-	go w.stalls.watch(stop)
-	for n := range w.part.Sections {
-		if n > 0 {
-			if err := w.pause(ctx, w.part.Outside); err != nil {
-				return err
-			}
-		}
-		if err := w.section(ctx, n); err != nil {
+	go w.stalls.watch(ctx)
+	for _, s := range w.part.Sections {
+		if err := w.play(ctx, lock, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// open makes the lock of the part.
-func (w *worker) open(client *rlock.Client) {
-	name := lockKey(w.part.Prefix, w.part.Lock)
+// connect returns clients for one server.
+func (w *worker) connect(ctx context.Context, s server) (rueidis.Client, *rlock.Client, error) {
+	redis, err := s.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := rlock.Options{Label: w.part.Process,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	if w.part.Nodes != nil { // no news that a server is dead; a lost lock is an error as well
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	if w.part.Lease == rlock.Watchdog {
+		options.WatchdogLease = watchdogLease
+	}
+	client, err := rlock.New(redis, options)
+	return redis, client, err
+}
+
+// newLock returns the lock of the part.
+func (w *worker) newLock(nodes []*rlock.Client) rlock.Locker {
+	names := w.part.Names
 	switch w.part.Type {
 	case fair:
-		lock := client.NewFairLock(name)
-		w.lock = lock
-		w.isIn = inQueue(lock, client.ID())
+		return w.client.NewFairLock(names[0])
 	case reading:
-		w.lock = client.NewReadWriteLock(name).Read()
+		return w.client.NewReadWriteLock(names[0]).Read()
 	case writing:
-		pair := client.NewReadWriteLock(name)
-		w.lock = pair.Write()
-		w.isIn = keepsReadersBack(pair.Read(), client.ID())
+		return w.client.NewReadWriteLock(names[0]).Write()
 	case several:
-		var locks []rlock.Locker
-		for _, account := range w.part.Accounts {
-			// Plain ones would be acquired together by one script, and no order would matter.
-			locks = append(locks, client.NewFairLock(accountKey(w.part.Prefix, account)))
-		}
-		w.lock = multilock.New(locks...)
+		// Plain ones would be acquired together by one script, and no order would matter.
+		return multilock.New(w.client.NewFairLock(names[0]), w.client.NewFairLock(names[1]))
+	case overQuorum:
+		// A dead server stays dead here, so a restart can forget nothing. A machine that runs all
+		// these processes may reply later than a server of its own.
+		return redlock.NewOn(names[0], redlock.Options{FsyncAlways: true, MaxLease: longWait,
+			NodeTimeout: 50 * ms}, nodes...)
 	default:
-		lock := client.NewLock(name)
-		w.lock, w.levels = lock, lock.HoldCount
+		return w.client.NewLock(names[0])
 	}
 }
 
 // listen follows cues, and ends the process when its starter is gone.
 func (w *worker) listen(in *json.Decoder) {
 	for {
-		var c cue
-		if err := in.Decode(&c); err != nil {
+		var cue string
+		if err := in.Decode(&cue); err != nil {
 			os.Exit(1)
 		}
-		if c.Do == leave {
-			close(w.leave)
-		}
+		w.cues <- struct{}{}
 	}
 }
 
 // emit reports an event, at the present time unless its time is set or the clock has not started.
 func (w *worker) emit(e event) {
-	if e.At == 0 && w.clock != (clock{}) {
-		e.At = w.clock.now()
+	if e.At == 0 && !w.origin.IsZero() {
+		e.At = time.Since(w.origin)
 	}
 	e.Process, e.Lock, e.Stall = w.part.Process, w.part.Lock, w.stalls.longest()
-	w.mu.Lock()
-	err := w.out.Encode(e)
-	w.mu.Unlock()
-	if err != nil {
+	if err := w.out.Encode(e); err != nil {
 		os.Exit(1) // the starter is gone
 	}
 }
 
-// pause lasts for d. It is shorter if the cue to leave comes, and returns an error if ctx ends.
+// pause lasts for d, or until a cue. It returns an error if ctx ends.
 func (w *worker) pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	cue, timer := w.cues, (<-chan time.Time)(nil)
+	if d != untilCue {
+		cue, timer = nil, time.After(d)
+	}
 	select {
-	case <-timer.C:
+	case <-timer:
 		return nil
-	case <-w.leave:
+	case <-cue:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// play acquires the lock, does what only a lock makes safe, and releases it. To be too late for the
+// lock is an outcome and no error.
+func (w *worker) play(ctx context.Context, lock rlock.Locker, s section) error {
+	if err := w.pause(ctx, s.Before); err != nil {
+		return err
+	}
+	w.emit(event{Kind: waiting})
+	hold, err := lock.TryLock(ctx, w.part.Wait, w.part.Lease)
+	at := time.Since(w.origin)
+	var held *rlock.HeldError
+	if errors.As(err, &held) {
+		w.emit(event{Kind: gaveUp, At: at, Owner: held.Owner, TTL: held.TTL})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	work := hold.Context()
+	found, err := w.mark(work, true) //nolint:contextcheck // it derives from ctx
+	w.emit(event{Kind: entered, At: at, Owner: hold.Owner(), Found: found,
+		Shared: w.part.Type == reading})
+	if err == nil {
+		err = w.count(work, lock, s.Nest)
+	}
+	if err == nil {
+		err = w.pause(work, s.Inside)
+	}
+	if err == nil {
+		found, err = w.mark(work, false) //nolint:contextcheck // it derives from ctx
+	}
+	w.emit(event{Kind: leaving, Found: found, Until: hold.Deadline().Sub(w.origin)})
+	if err = errors.Join(err, hold.Unlock(ctx)); err == nil {
+		w.emit(event{Kind: left})
+	}
+	return err
+}
+
+// count adds one to the counter of the lock in the way that loses updates without a lock: it reads,
+// takes its time, and writes. Readers add by one command, which is safe among them; it is lost if a
+// writer is inside that has already read the counter and has yet to write it.
+func (w *worker) count(ctx context.Context, lock rlock.Locker, nest bool) (err error) {
+	field := "counter " + w.part.Lock
+	if w.part.Type == reading {
+		return w.data(ctx, "HINCRBY", field, "1").Error()
+	}
+	n, err := w.data(ctx, "HGET", field).AsInt64()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return err
+	}
+	if nest { // ctx carries the owner, so the lock is re-entered
+		hold, err2 := lock.TryLock(ctx, rlock.NoWait, w.part.Lease)
+		if err2 != nil {
+			return fmt.Errorf("re-enter: %w", err2)
+		}
+		defer hold.UnlockTo(ctx, &err)
+		if info, err := w.client.NewLock(w.part.Names[0]).Info(ctx); err != nil || info.Count != 2 {
+			return fmt.Errorf("re-entered, but not to level 2: %+v, %v", info, err)
+		}
+		w.emit(event{Kind: nested})
+	}
+	if err := w.pause(ctx, 40*ms+rand.N(80*ms)); err != nil {
+		return err
+	}
+	return w.data(ctx, "HSET", field, strconv.FormatInt(n+1, 10)).Error()
+}
+
+// mark sets the marker of this process when it enters, or deletes it when it leaves. It returns who
+// else is inside and should not be, as one of two that meet sees. Readers ignore each other.
+func (w *worker) mark(ctx context.Context, enter bool) (found []string, err error) {
+	marker := "inside " + w.part.Lock + " "
+	if enter {
+		err = w.data(ctx, "HSET", marker+w.part.Process, w.part.Type).Error()
+	}
+	all, err2 := w.data(ctx, "HGETALL").AsStrMap()
+	for field, other := range all {
+		name, ok := strings.CutPrefix(field, marker)
+		if ok && name != w.part.Process && (other != reading || w.part.Type != reading) {
+			found = append(found, name)
+		}
+	}
+	if !enter {
+		err = w.data(ctx, "HDEL", marker+w.part.Process).Error()
+	}
+	return found, errors.Join(err, err2)
+}
+
+// data sends a command for the hash with what locks protect.
+func (w *worker) data(ctx context.Context, command string, args ...string) rueidis.RedisResult {
+	return w.redis.Do(ctx, w.redis.B().Arbitrary(command).Keys(w.part.Data).Args(args...).Build())
 }

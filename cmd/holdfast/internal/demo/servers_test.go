@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,15 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func startedEmbedded(t *testing.T) (*embedded, rueidis.Client) {
+func startedEmbedded(t *testing.T) (server, rueidis.Client) {
 	t.Helper()
-	e, err := startEmbedded()
+	e, where, err := startEmbedded()
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
-	client, err := e.server().connect(t.Context())
+	client, err := where.connect(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	return e, client
+	return where, client
 }
 
 // A script sees leases end in real time: not before, and not much later.
@@ -58,4 +59,40 @@ func TestEmbeddedClockStopsDuringAScript(t *testing.T) {
 	require.Zero(t, gone)
 	require.Greater(t, time.Since(began), time.Millisecond,
 		"the script was over before the key could expire")
+}
+
+func TestOtherAddressesAreRefused(t *testing.T) {
+	for _, address := range []string{"localhost", "http://localhost:6379", "redis://localhost/x"} {
+		_, err := server{Address: address}.connect(t.Context())
+		require.ErrorContains(t, err, "--redis: want host:port or redis://", "%q", address)
+	}
+}
+
+// The scene uses these servers and no others.
+func TestStoppedNodeIsGoneAndTheOthersReply(t *testing.T) {
+	all := played()
+	nodes, err := startNodes(all)
+	t.Cleanup(nodes.Close)
+	require.NoError(t, err)
+	stage := stage{scenes: all, nodes: nodes}
+	stage.obey("stop node2")
+	require.Equal(t, "node2 died", stage.pending[0].name())
+	require.Equal(t, "redlock", stage.pending[0].Lock)
+	distinct := map[string]bool{}
+	for i, node := range find(all, "redlock").cast[0].Nodes {
+		distinct[node.Address] = true
+		client, err := node.connect(t.Context())
+		if i == 1 {
+			require.ErrorContains(t, err, "cannot reach Redis")
+			continue
+		}
+		require.NoError(t, err)
+		client.Close()
+	}
+	require.Len(t, distinct, 5)
+}
+
+// find returns the scene with that lock.
+func find(all []scene, lock string) scene {
+	return all[slices.IndexFunc(all, func(s scene) bool { return s.lock == lock })]
 }
