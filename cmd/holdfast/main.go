@@ -55,9 +55,9 @@ func main() {
 	ctx := context.Background()
 	// A command without a context, such as run, handles signals itself.
 	err = parsed.BindToProvider(func() (context.Context, error) {
-		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		context.AfterFunc(ctx, stop) // a second signal interrupts the cleanup
+		signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(signalled, stop) // a second signal interrupts the cleanup
+		ctx = signalled
 		return ctx, nil
 	})
 	if err == nil {

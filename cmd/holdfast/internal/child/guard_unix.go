@@ -28,7 +28,9 @@ type order struct {
 	done       bool  // nothing any more
 }
 
-func (o order) String() string { return fmt.Sprintf("%d %d %d %t\n", o.group, o.term, o.kill, o.done) }
+func (o order) String() string {
+	return fmt.Sprintf("%d %d %d %t\n", o.group, o.term, o.kill, o.done)
+}
 
 // parseOrder is the inverse of String.
 func parseOrder(line string) (o order, err error) {
