@@ -37,8 +37,8 @@ func (runCommand) Help() string {
 	return `Example, for cron on two machines:  holdfast run --nonblock nightly -- ./job
 
 Exit status: the command's, 128+n for its signal n; 75 another has the lock, 74 server trouble, 76
-lock lost, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, HOLDFAST_OWNER,
-HOLDFAST_TOKEN (of a fenced lock) and HOLDFAST_DEADLINE (the first one, epoch ms).`
+lock lost, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, _OWNER, _TOKEN (if
+fenced) and _DEADLINE (epoch ms).`
 }
 
 // Run runs the command under the lock. It handles signals itself.
@@ -68,7 +68,7 @@ func (c runCommand) Run() error {
 type guardCommand struct{}
 
 // Run does what it reads from standard input.
-func (guardCommand) Run() { child.Guard(os.Stdin, os.Stdout) }
+func (guardCommand) Run() error { return child.Guard(os.Stdin, os.Stdout) }
 
 // startCommand is "holdfast start": a process of run, which becomes the command.
 type startCommand struct {

@@ -238,8 +238,8 @@ func renewed(t *testing.T, redis *redistest.Server) (end time.Time) {
 }
 
 // forEver is a command that says "in" when it runs.
-func forEver(flags ...string) []string {
-	return append(append(flags, "job"), shell(`echo in >&3; sleep 1000`)...)
+func forEver() []string {
+	return append([]string{"job"}, shell(`echo in >&3; sleep 1000`)...)
 }
 
 // children returns the processes that a process has started, by the first argument they have.
