@@ -143,7 +143,7 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	signal.Notify(signals, child.JobControl()...)
 	ch, err := child.Start(command)
 	if err != nil {
-		o.release(hold)
+		_ = o.release(hold) // nothing ran under it
 		return status.New(child.NotExecutable, fmt.Errorf("cannot start %s: %w", o.Args[0], err))
 	}
 	stopped := o.supervise(hold, ch)
