@@ -33,7 +33,7 @@ var promises = []struct {
 // All tests share one Java process, with one owner per thread and one Redisson client per server.
 func TestLocksOfRedissonAndOfHoldfast(t *testing.T) {
 	java := startPeer(t)
-	buildProgram(t)
+	program = buildProgram(t)
 	single, cluster, masters := newSingle(t, java), newCluster(t, java), newMasters(t, java)
 	// Measurements come first, while nothing else runs.
 	t.Run("UnlockWakesTheOtherSideWithin100ms", func(t *testing.T) {

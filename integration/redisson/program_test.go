@@ -14,15 +14,16 @@ import (
 	"holdfast/internal/locktest"
 )
 
-// program is the path of the program holdfast.
+// program is the path of the program holdfast, for [holdfast].
 var program string
 
-// buildProgram builds the program, for as long as the test lasts.
-func buildProgram(t *testing.T) {
+// buildProgram builds the program for as long as the test lasts, and returns its path.
+func buildProgram(t *testing.T) string {
 	t.Helper()
-	program = filepath.Join(t.TempDir(), "holdfast")
-	output, err := exec.Command("go", "build", "-o", program, "holdfast/cmd/holdfast").CombinedOutput()
+	path := filepath.Join(t.TempDir(), "holdfast")
+	output, err := exec.Command("go", "build", "-o", path, "holdfast/cmd/holdfast").CombinedOutput()
 	require.NoError(t, err, "%s", output)
+	return path
 }
 
 // holdfast runs the program against a site, and returns what it prints.

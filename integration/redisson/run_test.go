@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,19 +19,19 @@ var kindsOfRun = map[string]string{
 	reentrant: "lock", fair: "fair", fenced: "fenced", read: "read", write: "write",
 }
 
-// program is a "holdfast run" whose command says that it runs, and ends with its input.
-type program struct {
+// commandRun is a "holdfast run" whose command says that it runs, and ends with its input.
+type commandRun struct {
 	cmd    *exec.Cmd
 	stdin  *os.File
 	stdout *bufio.Reader
 }
 
-// startProgram starts the program beside Redisson.
-func startProgram(t *testing.T, file string, s *site, l target, flags ...string) *program {
+// startRun starts the program beside Redisson.
+func startRun(t *testing.T, file string, s *site, l target, flags ...string) *commandRun {
 	t.Helper()
 	args := append([]string{"run", "--redis", s.nodes[0].Addr(), "--kind", kindsOfRun[l.kind]},
 		flags...)
-	p := &program{cmd: exec.Command(file, append(args, l.name(), "--", "sh", "-c",
+	p := &commandRun{cmd: exec.Command(file, append(args, l.name(), "--", "sh", "-c",
 		`echo "token ${HOLDFAST_TOKEN-none}"; read x; exit 7`)...)}
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
@@ -51,7 +50,7 @@ func startProgram(t *testing.T, file string, s *site, l target, flags ...string)
 }
 
 // status ends the command, and returns the exit status.
-func (p *program) status(t *testing.T) int {
+func (p *commandRun) status(t *testing.T) int {
 	t.Helper()
 	require.NoError(t, p.stdin.Close())
 	_ = p.cmd.Wait() // the status is looked at
@@ -59,7 +58,7 @@ func (p *program) status(t *testing.T) int {
 }
 
 // runs waits until the command runs.
-func (p *program) runs(t *testing.T) string {
+func (p *commandRun) runs(t *testing.T) string {
 	t.Helper()
 	line := make(chan string, 1)
 	go func() {
@@ -73,19 +72,16 @@ func (p *program) runs(t *testing.T) string {
 
 func TestTheProgramRunsCommandsUnderLocksOfRedisson(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "holdfast")
-	build := exec.Command("go", "build", "-o", file, "holdfast/cmd/holdfast")
-	build.Stderr = os.Stderr
-	require.NoError(t, build.Run())
+	file := buildProgram(t)
 	s := newSingle(t, startPeer(t))
 	java := newJavaActor(t, s)
 	for _, c := range contests[:6] { // of one name
 		l := c.make()
 
 		acquire(t, java, l.hold, rlock.Watchdog)
-		refused := startProgram(t, file, s, l.want, "--nonblock")
+		refused := startRun(t, file, s, l.want, "--nonblock")
 		require.Equal(t, 75, refused.status(t), c.name)
-		waits := startProgram(t, file, s, l.want)
+		waits := startRun(t, file, s, l.want)
 		s.waitForWaiters(t, l.want, 1)
 		unlock(t, java, l.hold)
 		token := waits.runs(t)
@@ -94,7 +90,7 @@ func TestTheProgramRunsCommandsUnderLocksOfRedisson(t *testing.T) {
 		}
 		require.Equal(t, 7, waits.status(t), c.name)
 
-		holds := startProgram(t, file, s, l.hold)
+		holds := startRun(t, file, s, l.hold)
 		holds.runs(t)
 		require.ErrorIs(t, java.tryLock(l.want, 0, longLease), errRefused, c.name)
 		waiting := waitInBackground(java, l.want)
