@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,16 +16,19 @@ type Identity struct {
 	Label   string    // chosen by its user
 }
 
-// Known reports whether Redis was told.
-func (id Identity) Known() bool { return id != Identity{} }
-
-// String returns the text of a known identity: "host web-1, pid 4711, nightly".
+// String returns what tells the process from others: "host web-1, pid 4711, nightly"; "" for zero.
 func (id Identity) String() string {
-	text := "host " + id.Host + ", pid " + strconv.Itoa(id.PID)
-	if id.Label != "" {
-		text += ", " + id.Label
+	var parts []string
+	if id.Host != "" {
+		parts = append(parts, "host "+id.Host)
 	}
-	return text
+	if id.PID != 0 {
+		parts = append(parts, "pid "+strconv.Itoa(id.PID))
+	}
+	if id.Label != "" {
+		parts = append(parts, id.Label)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // ClientKey returns the key that says who the client with that id is: the part of an owner before

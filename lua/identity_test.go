@@ -42,7 +42,6 @@ func TestClientThatToldNothingHasNoIdentity(t *testing.T) {
 	read, err := lua.ReadIdentity(t.Context(), c, clientID)
 	require.NoError(t, err)
 	require.Zero(t, read)
-	require.False(t, read.Known())
 }
 
 func TestFieldsOfAnIdentityThatCannotBeReadAreIgnored(t *testing.T) {
@@ -64,4 +63,6 @@ func TestRefusedIdentityIsAnErrorOfItsClass(t *testing.T) {
 func TestIdentityNamesHostProcessAndLabel(t *testing.T) {
 	require.Equal(t, "host web-1, pid 4711, nightly", nightly.String())
 	require.Equal(t, "host web-1, pid 4711", lua.Identity{Host: "web-1", PID: 4711}.String())
+	require.Equal(t, "pid 4711", lua.Identity{PID: 4711}.String())
+	require.Empty(t, lua.Identity{}.String())
 }

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -14,29 +15,21 @@ type Scan struct {
 	pattern string // of the keys
 	of      string // their type
 	prefix  string // what the keys of waiters begin with; "" for locks that are held
+	braced  bool   // finds waiters for locks with a "{" in their names, or for the others
 }
 
 // Scans returns the scans that find all locks whose names match a glob pattern, "" for all: first
 // those that are held, then those that are waited for, of which some are free.
 func Scans(pattern string) []Scan {
-	if pattern == "" {
-		pattern = "*"
+	pattern = cmp.Or(pattern, "*")
+	const queues, waiters = "redisson_lock_queue:", "holdfast_lock_waiters:"
+	return []Scan{
+		{pattern: pattern, of: "hash"},
+		{queues + "{" + pattern + "}", "list", queues, false},
+		{queues + pattern, "list", queues, true},
+		{waiters + "{" + pattern + "}", "zset", waiters, false},
+		{waiters + ":" + pattern, "zset", waiters + ":", true}, // see waitersKey
 	}
-	scans := []Scan{{pattern: pattern, of: "hash"}}
-	queues, waiters := Prefix("redisson_lock_queue", ""), waitersKey("")
-	queues, waiters = strings.TrimSuffix(queues, "{}"), strings.TrimSuffix(waiters, "{}")
-	for _, s := range []Scan{{of: "list", prefix: queues}, {of: "zset", prefix: waiters}} {
-		s.pattern = s.prefix + pattern
-		if s.of == "zset" && pattern != "*" {
-			s.pattern = s.prefix + ":" + pattern // see waitersKey
-		}
-		scans = append(scans, s)
-		if pattern != "*" { // which matches names with braces and without
-			s.pattern = s.prefix + "{" + pattern + "}"
-			scans = append(scans, s)
-		}
-	}
-	return scans
 }
 
 // OfHolders reports whether the scan finds the hashes of locks, and other hashes.
@@ -62,21 +55,17 @@ func (s Scan) Next(ctx context.Context, node Redis, cursor uint64, count int,
 	return names, entry.Cursor, nil
 }
 
-// lock returns the name of the lock that a key of waiters belongs to. "n" and "{n}" have the same
-// queue; then it is "n".
+// lock returns the name of the lock that a key of waiters belongs to; ok is false if the scan does
+// not find it, or another does. "n" and "{n}" have the same queue; then it is "n".
 func (s Scan) lock(key string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, s.prefix)
-	if !ok {
-		return "", false
+	inner, first := strings.CutPrefix(name, "{")
+	inner, last := strings.CutSuffix(inner, "}")
+	inBraces := first && last && !strings.Contains(inner, "{") // as Prefix does without braces
+	if s.braced {
+		return name, ok && strings.Contains(name, "{") && (!inBraces || s.of == "zset")
 	}
-	if inner, found := strings.CutPrefix(name, "{"); found && strings.HasSuffix(inner, "}") &&
-		!strings.Contains(inner, "{") {
-		return strings.TrimSuffix(inner, "}"), true
-	}
-	if s.of == "zset" {
-		name, ok = strings.CutPrefix(name, ":")
-	}
-	return name, ok && strings.Contains(name, "{")
+	return inner, ok && inBraces
 }
 
 // SameQueue returns the name of the other lock that has the queue of this one; "" if none has.

@@ -129,7 +129,7 @@ var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_"}
 // left returns the keys of a server by which a lock is held or queued for.
 func left(t testing.TB, s *redistest.Server) []string {
 	t.Helper()
-	return slices.DeleteFunc(s.DoStrings(t, "KEYS", "*"), func(key string) bool {
+	return slices.DeleteFunc(s.Keys(t), func(key string) bool {
 		return slices.ContainsFunc(whatLasts,
 			func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 	})

@@ -150,12 +150,12 @@ func keysOf(t testing.TB, servers ...*redistest.Server) []string {
 	t.Helper()
 	var keys []string
 	for i, s := range servers {
-		reply, err := s.Call("KEYS", "*")
+		all, err := s.CallKeys()
 		if err != nil {
 			continue
 		}
-		for _, key := range reply.([]any) {
-			keys = append(keys, fmt.Sprintf("%s/%v", called(i), key))
+		for _, key := range all {
+			keys = append(keys, called(i)+"/"+key)
 		}
 	}
 	return keys
@@ -166,8 +166,8 @@ func waitUntilFree(t testing.TB, servers ...*redistest.Server) {
 	t.Helper()
 	for i, s := range servers {
 		eventually(t, func() bool {
-			keys, err := s.Call("DBSIZE")
-			return err == nil && keys == int64(0)
+			keys, err := s.CallKeys()
+			return err == nil && len(keys) == 0
 		}, "nothing is held on "+called(i))
 	}
 }

@@ -176,10 +176,11 @@ func TestUserWithoutTheKeyIsRefusedAtOnce(t *testing.T) {
 type permissions struct{ commands, keys, channels, onClusters []string }
 
 // forEveryLock is the row of docs/permissions.md with what locks of all kinds need, forHandOvers
-// the row with what some need besides.
+// the row with what some need besides, and forIdentities the one with what no lock needs.
 const (
-	forEveryLock = "every lock"
-	forHandOvers = "hand-overs of plain and fenced locks"
+	forEveryLock  = "every lock"
+	forHandOvers  = "hand-overs of plain and fenced locks"
+	forIdentities = "who clients are (optional)"
 )
 
 // listedPermissions returns the permissions that docs/permissions.md lists for locks of a kind
@@ -193,6 +194,7 @@ func listedPermissions(t testing.TB, k kind) permissions {
 		p.keys = append(p.keys, more.keys...)
 		p.channels = append(p.channels, more.channels...)
 	}
+	p.keys = append(p.keys, listedUnder(t, forIdentities).keys...)
 	p.onClusters = listedUnder(t, "a cluster").commands
 	return p
 }

@@ -75,6 +75,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	c.losses.Forget(a.key())
 	addTo(a.session, a)
 	c.watchdog.Add(&a.lease, deadline, renew)
+	c.introduction.used()
 	return hold
 }
 

@@ -23,9 +23,10 @@ import (
 // safe for concurrent use. Holds of different clients never mix, even within a process: in Redis a
 // client is identified by a random UUID.
 type Client struct {
-	id      string
-	redis   rueidis.Client
-	options Options
+	id       string
+	redis    rueidis.Client
+	options  Options
+	identity Identity
 
 	transport *transport.Transport
 	calls     *transport.Calls
@@ -41,6 +42,9 @@ type Client struct {
 	fairNames namesakes
 	peers     sync.Map  // the ids of other clients of this process on the same Redis
 	names     sync.Pool // of *[]string: names for owners that are not used yet
+
+	introduction introduction
+	directory    directory
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
@@ -78,6 +82,10 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		OnGrant: c.granted, Warn: c.warn})
 	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
 	c.cleaner = newCleaner(c)
+	c.identity = thisProcess()
+	c.identity.Label = options.Label
+	c.introduction.begin(c)
+	c.directory.begin(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: options.WatchdogLease,
 		BatchSize: options.RenewBatch, Renew: c.renew, OnFailure: c.renewalFailed})
 	clients.Store(c.id, c)
@@ -92,6 +100,9 @@ func (c *Client) ID() string { return c.id }
 // or within a quarter of a second, or if its context cannot end, at the latest after
 // Options.CommandTimeout. Close blocks until all background work has ended. If ctx ends first, it
 // returns ctx's error, and the closing continues. A further call blocks in the same way.
+//
+// Close also deletes from Redis who this client is, unless it leaves locks behind: then that stays
+// for three times Options.WatchdogLease. It waits for the reply for at most a quarter of a second.
 //
 // Locks that are held stay held until their leases run out, or until their holds are released.
 // Unlock still works, but nothing may continue in the background: on a server that does not reply
@@ -121,9 +132,13 @@ func (c *Client) shutdown() {
 		c.releaseAll()
 	}
 	c.watchdog.Close()
-	for _, a := range c.acquisitions() {
+	left := c.acquisitions()
+	for _, a := range left {
 		a.end(shut, ErrClosed)
 	}
+	// Locks that stay held outlast the client: others may want to know whose they were.
+	c.group.Go(func() { c.introduction.end(len(left) == 0) })
+	c.directory.cancel()
 	c.group.Wait()
 	c.transport.Close()
 }

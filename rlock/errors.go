@@ -98,6 +98,10 @@ type HeldError struct {
 	// HolderKind is the kind of lock that Owner holds, such as "fair"; "" for another process, and
 	// after an attempt without wait unless Options.Debug is set: to find it takes time.
 	HolderKind string
+	// Holder is the process of Owner; zero if not known. A waiter asks Redis for it in the background
+	// once it has waited for a second. An attempt without wait knows only what waiters of its client
+	// were told. Clients of Redisson and those with Options.Anonymous are not known.
+	Holder Identity
 	// AcquiredAt is the file and line where Owner acquired it; "" without Options.Debug.
 	AcquiredAt string
 
@@ -115,7 +119,7 @@ func (e *HeldError) Error() string {
 	case e.Next && e.Owner == "":
 		held = "readers that waited for a writer come first"
 	case e.Next:
-		held = e.Owner + " waits for it and comes first"
+		held = e.who() + " waits for it and comes first"
 	case e.Owner != "":
 		held = e.holder()
 	case errors.Is(e.cause, ErrReleased):
@@ -142,7 +146,7 @@ func (e *HeldError) Error() string {
 // holder describes the holder.
 func (e *HeldError) holder() string {
 	if !e.SameProcess {
-		return "held by " + e.Owner
+		return "held by " + e.who()
 	}
 	more := []string{e.Owner}
 	if !e.SameClient {
@@ -155,6 +159,14 @@ func (e *HeldError) holder() string {
 		more = append(more, "acquired at "+e.AcquiredAt)
 	}
 	return fmt.Sprintf("held by this very process (%s)", strings.Join(more, ", "))
+}
+
+// who names the owner, and its process if that is another one and known.
+func (e *HeldError) who() string {
+	if process := e.Holder.String(); process != "" && !e.SameProcess {
+		return fmt.Sprintf("%s (%s)", e.Owner, process)
+	}
+	return e.Owner
 }
 
 // advice says what to do if the caller may wait for itself.
@@ -177,7 +189,7 @@ func (e *HeldError) advice() string {
 func newHeldError(l *Lock, h lua.Holder, find bool) *HeldError {
 	e := &HeldError{Lock: l.name, Owner: h.Owner, TTL: h.TTL, Next: h.Next}
 	if c := clientOf(h.Owner); c != nil {
-		e.SameProcess, e.SameClient = true, c == l.client
+		e.SameProcess, e.SameClient, e.Holder = true, c == l.client, c.identity
 		if !find {
 			return e
 		}
@@ -187,7 +199,9 @@ func newHeldError(l *Lock, h lua.Holder, find bool) *HeldError {
 				e.kind = l.kindName()
 			}
 		}
+		return e
 	}
+	e.Holder, _ = l.client.directory.find(h.Owner)
 	return e
 }
 

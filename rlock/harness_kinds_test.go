@@ -218,12 +218,11 @@ var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_"}
 // left returns the keys of a server by which any lock, or a named one, is held or queued for; nil
 // and false if the server does not reply. Any goroutine may call it.
 func left(s *redistest.Server, names ...string) (keys []string, ok bool) {
-	reply, err := s.Call("KEYS", "*")
+	all, err := s.CallKeys()
 	if err != nil {
 		return nil, false
 	}
-	for _, each := range reply.([]any) {
-		key := each.(string)
+	for _, key := range all {
 		lasts := slices.ContainsFunc(whatLasts,
 			func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 		concerns := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool {

@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"runtime"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,4 +63,18 @@ func TestHoldThatWasTakenOverIsNotDropped(t *testing.T) {
 		runtime.GC()
 	}
 	require.False(t, hook.Dropped(taken))
+}
+
+func TestDirectoryRemembersAThousandClients(t *testing.T) {
+	c := &Client{}
+	d := directory{client: c}
+	for i := range 1500 {
+		d.enter(strconv.Itoa(i), Identity{PID: 1 + i})
+	}
+	require.Len(t, d.entries, 1000)
+	found, ask := d.find("1499:7")
+	require.Equal(t, 1500, found.PID)
+	require.False(t, ask)
+	_, ask = d.find("somebody without a number")
+	require.False(t, ask)
 }

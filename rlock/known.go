@@ -22,6 +22,20 @@ type known struct {
 	askAt    time.Time            // when the head should ask by itself
 	overdue  *wait.Backoff        // between requests while an expired lease still blocks
 	failure  error                // why the last request got no reply; nil if it did
+
+	stranger string      // the holder that lookUp is about
+	lookUp   *time.Timer // looks up who that is; nil before the first one
+	lookUpAt time.Time
+}
+
+// close ends what goes on in the background for a queue that is over.
+func (kn *known) close() {
+	if kn.listener != nil {
+		kn.listener.Close()
+	}
+	if kn.lookUp != nil {
+		kn.lookUp.Stop()
+	}
 }
 
 // update records a reply about the lock, or an acquisition by this process.

@@ -122,6 +122,17 @@ type Options struct {
 	// It costs each acquisition about a microsecond. Defaults to false.
 	Debug bool
 
+	// Label is shown with the host and the process wherever the holder of a lock is named, in other
+	// processes as well: what this process does, for example "nightly". Defaults to "".
+	Label string
+
+	// Anonymous keeps Redis from being told who this client is. Otherwise a client that holds or
+	// waits for locks has a key holdfast_client:{<id>} there, with program, host, process id, start of
+	// the process and Label: one command for each third of WatchdogLease, however many locks. Close
+	// deletes it, or it expires after three times WatchdogLease. A user whose ACL forbids that key
+	// stays unknown. Defaults to false.
+	Anonymous bool
+
 	// NameMapper maps the names that locks are made with to their names in Redis, like Redisson's;
 	// see [Prefix]. It is called once for each lock that is made, and must return the same name for
 	// the same argument. Defaults to nil: names are used as they are.

@@ -45,7 +45,7 @@ func TestLockIsAHashUnderItsNameAndItsReleaseIsPublished(t *testing.T) {
 			unlock(t, hold)
 			require.Equal(t, []string{"message", channel, "0"}, plain.next(t))
 			require.Equal(t, before+1, s.CommandStats(t)["publish"])
-			require.Empty(t, s.DoStrings(t, "KEYS", "*"))
+			require.Empty(t, s.Keys(t))
 		})
 	}
 }

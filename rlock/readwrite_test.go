@@ -47,7 +47,7 @@ func TestReadersOfAllClientsShareTheLock(t *testing.T) {
 		t,
 		[]string{"page", readKey("page", first.Owner(), 1), readKey("page", second.Owner(), 1),
 			readKey("page", third.Owner(), 1), readKey("page", third.Owner(), 2)},
-		s.DoStrings(t, "KEYS", "*"),
+		s.Keys(t),
 	)
 
 	info, err := c.NewReadWriteLock("page").Read().Info(t.Context())
@@ -66,7 +66,7 @@ func TestReadersOfAllClientsShareTheLock(t *testing.T) {
 	for _, hold := range []*rlock.Hold{third, first, second, nested} {
 		unlock(t, hold)
 	}
-	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	require.Empty(t, s.Keys(t))
 }
 
 func TestOwnerThatReadsIsRefusedTheWriteLockAtOnce(t *testing.T) {
@@ -240,7 +240,7 @@ func TestReleasedReadLevelNeverShortensTheOther(t *testing.T) {
 				"Redis must keep it as long as this client trusts it")
 			require.Greater(t, s.DoInt(t, "PTTL", "page"), (50 * time.Minute).Milliseconds())
 			unlock(t, stays)
-			require.Zero(t, s.DoInt(t, "DBSIZE"))
+			require.Empty(t, s.Keys(t))
 		})
 	}
 }

@@ -96,10 +96,10 @@ func TestNestedPartThatIsGoneFailsAllAndEndsItsHold(t *testing.T) {
 	require.ErrorIs(t, err, watchdog.ErrGone)
 	require.ErrorContains(t, err, `lock "b" lost`)
 	require.ErrorIs(t, outer.Err(), rlock.ErrLost)
-	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	require.Empty(t, s.Keys(t))
 	releaseThree(t, takeThree(ctx, t, c, longLease)) // a new acquisition
 	require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrLost)
-	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	require.Empty(t, s.Keys(t))
 }
 
 // keptAttempt starts an attempt whose script is executed, but its reply is held back.
@@ -129,7 +129,7 @@ func TestBatchThatIsGivenUpIsUndone(t *testing.T) {
 		o := result(t, attempt)
 		require.ErrorIs(t, o.Err, context.Canceled)
 		require.ErrorIs(t, o.Err, rlock.ErrOutcomeUnknown)
-		require.EqualValues(t, 3, s.DoInt(t, "DBSIZE"))
+		require.Len(t, s.Keys(t), 3)
 		g.open()
 		waitForNothingLeft(t, s)
 	})
@@ -211,7 +211,7 @@ func TestBatchReleaseHasAnErrorForEach(t *testing.T) {
 	for _, err := range hook.ReleaseBatch(outer) {
 		require.ErrorIs(t, err, rlock.ErrNotHeld)
 	}
-	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	require.Empty(t, s.Keys(t))
 	require.Zero(t, rlock.Sessions(c))
 }
 
@@ -250,6 +250,6 @@ func TestManyCallsOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 		require.Equal(t, "1", s.DoString(t, "HGET", lock.Name(), first[i].Owner()))
 	}
 	releaseThree(t, first)
-	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	require.Empty(t, s.Keys(t))
 	require.Zero(t, rlock.Sessions(c))
 }

@@ -19,7 +19,7 @@ func TestTryLockWithoutWaitReturnsAtOnce(t *testing.T) {
 		client := newClient(t, s, rlock.Options{})
 		hold := take(t, k.contender(client, k.name), 30*time.Second)
 
-		before := s.DoStrings(t, "KEYS", "*")
+		before := s.Keys(t)
 		start := time.Now()
 		_, err := k.lock(client, k.name).TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 		took := time.Since(start)
@@ -31,7 +31,7 @@ func TestTryLockWithoutWaitReturnsAtOnce(t *testing.T) {
 		require.InDelta(t, 30*time.Second, held.TTL, float64(10*time.Second))
 		require.Less(t, took, promptly)
 		require.Zero(t, k.listeners(s, k.name), "an attempt without wait does not listen")
-		require.ElementsMatch(t, before, s.DoStrings(t, "KEYS", "*"), "and is not queued")
+		require.ElementsMatch(t, before, s.Keys(t), "and is not queued")
 		unlock(t, hold)
 	})
 }

@@ -44,6 +44,7 @@ func (at *attempt) wait() (*Hold, error) {
 		return at.leave(w, nil, err)
 	}
 	defer at.unblock()
+	at.client.introduction.used()
 	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
 }
 
@@ -70,6 +71,7 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	q.Do(func(kn *known) {
 		if kn.failure = at.failure; at.failure == nil {
 			kn.update(at.holder)
+			kn.lookUpLater(&at.client.directory)
 		}
 	})
 }
@@ -140,8 +142,8 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	}
 	// Another asks at once: a wake-up may just have come, and after a reader others can read, too.
 	remains, over := w.Leave(hold != nil, hold == nil || at.lock.mode == sharedMode)
-	if over != nil && over.listener != nil {
-		over.listener.Close()
+	if over != nil {
+		over.close()
 	}
 	if remains != waitqueue.Nothing {
 		at.request.registers = true

@@ -22,20 +22,18 @@ import (
 type inspectCommand struct {
 	Name string `arg:"" help:"Name of the lock."`
 
-	Watch bool `short:"w" help:"Show it again each second on a terminal, else when it changed."`
-	JSON  bool `name:"json" help:"One object, with the fields that ls --json has, and subscribers."`
+	Watch bool `short:"w" help:"Look each second; without a terminal print changes."`
+	JSON  bool `name:"json" help:"Print an object as ls --json does, with subscribers."`
 
 	connect.Flags
 }
 
 // Help returns the text that "holdfast inspect --help" shows.
 func (inspectCommand) Help() string {
-	return `Shows who holds the lock and since when that process runs, what is left of the lease, the
-queue of a fair lock in order, owners that registered to be granted it, the last fencing token, and
-how many connections listen for its release. Redis does not know of waiters for plain locks of
-Redisson: they are among the subscribers.
+	return `Who holds it and since when that process runs, the queue in order, who is
+registered to get it next, the last token, and how many connections listen for
+its release: waiters for plain locks of Redisson are only among those.
 
-  holdfast inspect order:42
   holdfast inspect --watch order:42
 
 The exit status is 1 if nobody holds the lock or waits for it.`

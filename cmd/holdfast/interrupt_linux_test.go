@@ -67,7 +67,7 @@ func TestSignalStopsEverything(t *testing.T) {
 		require.Error(t, cmd.Wait())
 		require.Equal(t, 130, cmd.ProcessState.ExitCode())
 		require.Zero(t, workers(t, cmd.Path))
-		require.Zero(t, redis.DoInt(t, "DBSIZE"))
+		require.Empty(t, redis.Keys(t))
 	}
 }
 

@@ -22,30 +22,25 @@ import (
 
 // lsCommand is "holdfast ls".
 type lsCommand struct {
-	Pattern string `arg:"" optional:"" help:"Names to list, as for SCAN: order:*"`
+	Pattern string `arg:"" optional:"" help:"Names to list, as for SCAN."`
 
-	JSON     bool          `name:"json" help:"One object for each lock, on a line, as it is found."`
-	Cycles   bool          `help:"Circles of processes that wait for each other."`
-	Count    int           `default:"1000" placeholder:"N" help:"Keys that one SCAN looks at (default 1000)."`
-	Interval time.Duration `placeholder:"D" help:"Pause between two SCANs, such as 5ms."`
+	JSON     bool          `name:"json" help:"Print objects, one a line, as they are found."`
+	Cycles   bool          `help:"Print circles of processes that wait for each other."`
+	Count    int           `default:"1000" placeholder:"N" help:"Keys that one SCAN looks at: 1000."`
+	Interval time.Duration `placeholder:"D" help:"Pause between two SCANs: 5ms."`
 
 	connect.Flags
 }
 
 // Help returns the text that "holdfast ls --help" shows.
 func (lsCommand) Help() string {
-	return `Lists locks that are held or waited for, also those of Redisson, with SCAN on each
-master. Redis does not know waiters for plain locks of Redisson, and others of this library only
-in part. The holder is a label or program if it told Redis who it is, else its id.
+	return `Locks of Redisson, too. Of those that wait for a plain lock, Redis knows few.
 
-  holdfast ls 'order:*'
-  holdfast ls --json | jq -r 'select(.ttl_ms == -1) | .name'
+  holdfast ls --json 'order:*' | jq 'select(.ttl_ms == -1)'
 
-JSON: name, kind, holders and waiters (owner, count, mode, since, until, client: program, host, pid,
-start, label), ttl_ms (-1: no end), token, node, slot.
-
---cycles says what to unlock: certain if the owners that wait are those that hold,
-possible if only their processes are. Exit status 1 if one is certain.`
+JSON: name, kind, holders, waiters, ttl_ms (0 free, -1 never ends), token, node,
+slot. A circle of Java threads is certain, and the exit status is 1; one of other
+processes is possible, since other goroutines of theirs may hold the locks.`
 }
 
 // Validate refuses what cannot work.

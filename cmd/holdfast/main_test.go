@@ -83,7 +83,7 @@ func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
 	redis.Do(t, "SET", "counter", "somebody else's")
 	requireStories(t, func() (string, bool) {
 		o := run(t, "demo", "--plain", "--redis", "redis://"+redis.Addr()+"/0")
-		require.Equal(t, []string{"counter"}, redis.DoStrings(t, "KEYS", "*"))
+		require.Equal(t, []string{"counter"}, redis.Keys(t))
 		if !succeeded(t, o) {
 			return o.stdout, false
 		}

@@ -21,8 +21,8 @@ import (
 type unlockCommand struct {
 	Name string `arg:"" help:"Name of the lock."`
 
-	Owner string `xor:"whose" placeholder:"ID" help:"Release it only if this owner, CLIENT:NUMBER, holds it."`
-	Force bool   `xor:"whose" help:"Release it whoever holds it, of all its readers."`
+	Owner string `xor:"whose" placeholder:"ID" help:"Release it if this owner, CLIENT:NUMBER, holds it."`
+	Force bool   `xor:"whose" help:"Release it whoever holds it, and of all readers."`
 	Yes   bool   `short:"y" help:"Do not ask. Needed without a terminal."`
 
 	connect.Flags
@@ -30,14 +30,13 @@ type unlockCommand struct {
 
 // Help returns the text that "holdfast unlock --help" shows.
 func (unlockCommand) Help() string {
-	return `Takes a lock away from an owner, all levels at once, and wakes those that wait, as the
-owner's release would. An owner that is alive is not stopped: it notices at its next renewal, within
-10 s by default, that the lock is lost. So see first that it is dead: holdfast inspect NAME
+	return `Takes all levels from an owner, and wakes those that wait. An owner that lives
+goes on until its next renewal, 10 s at most by default, so see first that it is
+dead: holdfast inspect NAME
 
   holdfast unlock order:42 --owner 8743c9c0-0795-4907-87fd-6c719a6b4586:54
-  holdfast unlock order:42 --force --yes
 
-The exit status is 0 if the lock was released, 1 if it is not held so.`
+The exit status is 1 if the lock is not held so.`
 }
 
 // Validate refuses what cannot work.
@@ -116,7 +115,7 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 	}
 	for i, h := range lock.Holders {
 		if i == most {
-			text += "\n  and more: holdfast inspect " + c.Name
+			text += "\n  and more: see holdfast inspect"
 			break
 		}
 		text += "\n  held by " + h.Owner
@@ -130,7 +129,7 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 // question asks whether to release the lock.
 func (c unlockCommand) question(lock locks.Lock) string {
 	lock.Holders = c.holders(lock)
-	return fmt.Sprintf("%s: %s\nRelease it? [y/N] ", c.Name, view.Line(lock, 0))
+	return fmt.Sprintf("%s: %s\nRelease it? [y/N] ", view.Printable(c.Name), view.Line(lock, 0))
 }
 
 // confirm asks on the terminal, and reports whether the answer was yes.
@@ -154,6 +153,7 @@ func confirm(ctx context.Context, question string) bool {
 func (c unlockCommand) report(out io.Writer, before locks.Lock) error {
 	held := before
 	held.Holders = c.holders(before)
-	_, err := fmt.Fprintf(out, "released %s, which was %s\n", c.Name, view.Line(held, 0))
+	_, err := fmt.Fprintf(out, "released %s, which was %s\n", view.Printable(c.Name),
+		view.Line(held, 0))
 	return err
 }

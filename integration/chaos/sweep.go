@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/integration/history"
+	"holdfast/internal/redistest"
 	"holdfast/lua"
 	"holdfast/rlock"
 )
@@ -140,8 +141,8 @@ func (r *run) left() []string {
 	}
 }
 
-// leftOn lists the keys of a server except the tokens, which stay, and its channels that still have
-// subscribers.
+// leftOn lists the keys of a server except those of clients and the tokens, which stay, and its
+// channels that still have subscribers.
 func leftOn(call func(...string) (any, error), address string) []string {
 	var left []string
 	for _, question := range [][]string{{"KEYS", "*"}, {"PUBSUB", "CHANNELS"},
@@ -154,7 +155,7 @@ func leftOn(call func(...string) (any, error), address string) []string {
 		list, _ := reply.([]any)
 		for _, one := range list {
 			text := fmt.Sprint(one)
-			if strings.HasPrefix(text, "redisson_lock_token") ||
+			if strings.HasPrefix(text, "redisson_lock_token") || redistest.OfClient(text) ||
 				strings.HasPrefix(text, "__sentinel__") {
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,33 @@ func (s *Server) DoMap(tb testing.TB, args ...string) map[string]string {
 		m[texts[i]] = texts[i+1]
 	}
 	return m
+}
+
+// OfClient reports whether a key says who a client is. It is there while the client is in use, and
+// for a while after the end of its process, whatever it holds.
+func OfClient(key string) bool { return strings.HasPrefix(key, "holdfast_client:") }
+
+// CallKeys returns all keys but those of [OfClient]. Any goroutine may call it.
+func (s *Server) CallKeys() ([]string, error) {
+	reply, err := s.Call("KEYS", "*")
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, each := range reply.([]any) {
+		if key := each.(string); !OfClient(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+// Keys is [Server.CallKeys] for a server that must reply: tb fails otherwise.
+func (s *Server) Keys(tb testing.TB) []string {
+	tb.Helper()
+	keys, err := s.CallKeys()
+	require.NoError(tb, err)
+	return keys
 }
 
 func as[T any](tb testing.TB, reply any, args []string) T {

@@ -65,7 +65,8 @@ func Dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, err
 	dialed := make(chan result)
 	go func() {
 		client, err := rueidis.NewClient(option)
-		if err == nil {
+		// On a cluster PING may go to a node that is down, and one has told the topology.
+		if err == nil && client.Mode() != rueidis.ClientModeCluster {
 			if err = client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
 				client.Close()
 			}

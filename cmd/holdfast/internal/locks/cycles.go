@@ -8,12 +8,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Cycle is a circle of processes that wait for each other: the process that holds the lock of one
-// wait is the process that waits in the next, and the last one is followed by the first. It lasts
-// until a waiter gives up or a lease ends.
+// Cycle is a circle of owners or processes that wait for each other: who holds the lock of one wait
+// is who waits in the next, and the last one is followed by the first. It lasts until a waiter gives
+// up or a lease ends.
 type Cycle struct {
-	// Certain says that in each process the owner that waits is the owner that holds. Else another
-	// goroutine or thread of the process may hold the lock, and give it back.
+	// Certain says that the owners that wait are those that hold, as threads of Redisson. Else only
+	// their processes are the same, and other goroutines may hold the locks, and give them back: an
+	// owner of this library has a new name in Redis for each acquisition.
 	Certain bool
 	Waits   []Wait // to release the lock of the first one ends the circle
 }
@@ -40,10 +41,11 @@ func Cycles(ctx context.Context, redis rueidis.Client, q Query) ([]Cycle, error)
 		}
 		first = append(first, waitsOf(lock)...)
 	}
-	byProcess := newGraph(first, process)
 	suspects := map[string]bool{}
-	for _, w := range byProcess.inCircles() {
-		suspects[w.Lock] = true
+	for _, node := range []func(string, Client) string{owner, process} {
+		for _, w := range newGraph(first, node).inCircles() {
+			suspects[w.Lock] = true
+		}
 	}
 	if len(suspects) == 0 {
 		return nil, nil

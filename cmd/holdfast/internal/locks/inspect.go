@@ -16,6 +16,8 @@ var ErrNotLock = errors.New("not a lock")
 // Inspect returns everything about one lock. A lock that is free and that nobody waits for has
 // neither holders nor waiters. If the key is something else, the error wraps [ErrNotLock].
 func Inspect(ctx context.Context, redis rueidis.Client, name string) (Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	r, err := newReader(ctx, redis)
 	if err != nil {
 		return Lock{}, err

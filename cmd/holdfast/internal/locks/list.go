@@ -94,10 +94,7 @@ func (ls *lister) scan(ctx context.Context, address string, node rueidis.Client)
 	for _, scan := range lua.Scans(ls.query.Pattern) {
 		cursor := uint64(0)
 		for looked := 0; ls.query.Most == 0 || looked < ls.query.Most; looked += ls.query.Count {
-			names, next, err := scan.Next(ctx, node, cursor, ls.query.Count)
-			if err == nil {
-				err = ls.look(ctx, address, names, scan.OfHolders())
-			}
+			next, err := ls.step(ctx, scan, address, node, cursor)
 			if err != nil {
 				return err
 			}
@@ -110,6 +107,19 @@ func (ls *lister) scan(ctx context.Context, address string, node rueidis.Client)
 		}
 	}
 	return nil
+}
+
+// step sends one SCAN, and yields the locks that it finds. It returns the next cursor.
+func (ls *lister) step(ctx context.Context, scan lua.Scan, address string, node rueidis.Client,
+	cursor uint64,
+) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	names, next, err := scan.Next(ctx, node, cursor, ls.query.Count)
+	if err != nil {
+		return 0, err
+	}
+	return next, ls.look(ctx, address, names, scan.OfHolders())
 }
 
 // look yields the locks among the names that were found by one SCAN.

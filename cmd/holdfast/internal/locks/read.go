@@ -13,6 +13,12 @@ import (
 	"holdfast/lua"
 )
 
+// answerTime bounds the commands that are sent together, because rueidis would try for ever to reach
+// a node that is down.
+const answerTime = 5 * time.Second
+
+const retryPause = 10 * time.Millisecond
+
 // reader reads locks, and who their owners are.
 type reader struct {
 	redis     rueidis.Client
@@ -22,8 +28,15 @@ type reader struct {
 }
 
 func newReader(ctx context.Context, redis rueidis.Client) (*reader, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	t := transport.New(redis, transport.Options{})
-	if err := t.Ready(ctx); err != nil {
+	err := t.Ready(ctx)
+	// On a cluster rueidis asks any node, also one that is down, and often the same one again.
+	for err != nil && lua.ClassOf(err) == lua.ClassTemporary && pause(ctx, retryPause) == nil {
+		err = t.Ready(ctx)
+	}
+	if err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -68,7 +81,7 @@ func convert(s lua.Survey) Lock {
 	}
 	ahead := time.Duration(0) // of the server's clock
 	if !s.Clock.IsZero() {
-		ahead = s.Clock.Sub(time.Now())
+		ahead = time.Until(s.Clock)
 	}
 	ours := func(t time.Time) time.Time {
 		if t.IsZero() {

@@ -25,6 +25,8 @@ func (e *ChangedError) Error() string { return fmt.Sprintf("%q is not held by th
 // A holder that lives notices at its next renewal that the lock is lost.
 func Unlock(ctx context.Context, redis rueidis.Client, lock Lock, owner string,
 ) (before Lock, refusal string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	r, err := newReader(ctx, redis)
 	if err != nil {
 		return Lock{}, "", err

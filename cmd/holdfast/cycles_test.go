@@ -1,0 +1,106 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/rlock"
+)
+
+// Threads of Redisson have one name for all their locks.
+func TestCyclesOfThreadsAreCertain(t *testing.T) {
+	t.Parallel()
+	onEachPlace(t, func(t *testing.T, p *place) {
+		waits := func(lock, owner string) {
+			key := "redisson_lock_queue:{" + lock + "}"
+			p.do(t, key, "RPUSH", key, owner)
+			key = "redisson_lock_timeout:{" + lock + "}"
+			p.do(t, key, "ZADD", key, "4102444800000", owner)
+		}
+		p.hold(t, "left", java, "1")
+		p.hold(t, "right", otherJava, "1")
+		waits("right", java)
+		require.Equal(t, outcome{}, p.run(t, "ls", "--cycles"))
+		waits("left", otherJava)
+		waits("left", javaClient+":99") // in nobody's way
+		o := p.run(t, "ls", "--cycles")
+		require.Equal(t, status.Failed, o.status, o.stderr)
+		require.Equal(t, "circle 1: certain, until one gives up or a lease ends\n"+
+			"  "+short(otherJava)+" waits for left, held by "+short(java)+"\n"+
+			"  "+short(java)+" waits for right, held by "+short(otherJava)+"\n"+
+			"  to end it: holdfast unlock left --owner "+java+"\n", o.stdout)
+
+		o = p.run(t, "ls", "--cycles", "--json")
+		require.Equal(t, status.Failed, o.status)
+		require.JSONEq(t, `{"certain":true,"waits":[
+			{"waiter":{"owner":"`+otherJava+`"},"lock":"left","holder":{"owner":"`+java+`"}},
+			{"waiter":{"owner":"`+java+`"},"lock":"right","holder":{"owner":"`+otherJava+`"}}],
+			"unlock":{"name":"left","owner":"`+java+`"}}`, o.stdout)
+
+		o = p.run(t, "unlock", "--yes", "left", "--owner", java)
+		require.Zero(t, o.status, o.stderr)
+		require.Equal(t, outcome{}, p.run(t, "ls", "--cycles"))
+	})
+}
+
+// unlockLine returns what is to be unlocked.
+func unlockLine(text string) string {
+	_, line, _ := strings.Cut(text, "holdfast unlock ")
+	line, _, _ = strings.Cut(line, "\n")
+	return line
+}
+
+func TestCyclesOfProcessesArePossible(t *testing.T) {
+	t.Parallel()
+	onEachPlace(t, func(t *testing.T, p *place) {
+		a, b := p.client(t), p.client(t)
+		inA, inB := rlock.WithOwner(t.Context()), rlock.WithOwner(t.Context())
+		newLeft := (*rlock.Client).NewFairLock
+		if p.cluster == nil { // with classic channels nobody registers on a cluster
+			newLeft = (*rlock.Client).NewLock
+		}
+		_, err := newLeft(a, "left").Lock(inA, rlock.Watchdog)
+		require.NoError(t, err)
+		_, err = b.NewFairLock("right").Lock(inB, rlock.Watchdog)
+		require.NoError(t, err)
+		wantsRight := p.await(t, inA, a.NewFairLock("right"))
+		wantsLeft := p.await(t, inB, newLeft(b, "left"))
+		if p.cluster == nil {
+			p.waitForRegistration(t, "left")
+		}
+		o := p.run(t, "ls", "--cycles")
+		require.Zero(t, o.status, o.stderr)
+		require.Contains(t, o.stdout, "circle 1: possible, ")
+		require.Equal(t, 2, strings.Count(o.stdout, " waits for "), o.stdout)
+		require.NotContains(t, o.stdout, "circle 2")
+
+		// What it says ends the circle.
+		words := strings.Fields(unlockLine(o.stdout))
+		o = p.run(t, append([]string{"unlock", "--yes"}, words...)...)
+		require.Zero(t, o.status, o.stderr)
+		woken := map[string]*waiting{"left": wantsLeft, "right": wantsRight}[words[0]]
+		woken.requireWoken(t)
+	})
+}
+
+func TestCyclesNameProcessesThatAreKnown(t *testing.T) {
+	t.Parallel()
+	p := single(t)
+	for _, client := range []string{javaClient, strings.Split(otherJava, ":")[0]} {
+		p.do(t, client, "HSET", "holdfast_client:{"+client+"}", "program", "billing", "host",
+			"web-"+client[:1], "pid", "4711", "start", "1700000000123")
+	}
+	p.hold(t, "it's", java, "1")
+	p.hold(t, "b", otherJava, "1")
+	p.do(t, "b", "RPUSH", "redisson_lock_queue:{b}", java)
+	p.do(t, "it's", "RPUSH", "redisson_lock_queue:{it's}", otherJava)
+	o := p.run(t, "ls", "--cycles")
+	require.Equal(t, status.Failed, o.status)
+	require.Contains(t, o.stdout, "  "+short(java)+" (billing on web-8 (pid 4711)) waits for b, held by "+
+		short(otherJava)+" (billing on web-1 (pid 4711))\n")
+	require.Contains(t, []string{`'it'\''s' --owner ` + java, "b --owner " + otherJava},
+		unlockLine(o.stdout))
+}

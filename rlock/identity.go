@@ -1,0 +1,145 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// Identity is the process of a client, as it told Redis; see Options.Anonymous.
+type Identity = lua.Identity
+
+// thisProcess returns the identity of this process, without a label.
+var thisProcess = sync.OnceValue(func() Identity {
+	id := Identity{PID: os.Getpid(), Start: started}
+	id.Host, _ = os.Hostname() // without one it is known by its process id
+	if len(os.Args) > 0 {
+		id.Program = filepath.Base(os.Args[0])
+	}
+	return id
+})
+
+var started = time.Now()
+
+// introduction tells Redis who a client is, for as long as it holds locks or waits for some. It
+// begins with the first of them and is repeated by a timer. A client that is not used then is
+// introduced again at its next use. Nobody is told of a failure.
+type introduction struct {
+	client *Client
+	due    atomic.Bool // at the next use
+
+	mu      sync.Mutex
+	timer   *time.Timer   // until the next one; guarded by mu; nil before the first
+	sent    chan struct{} // closed when the last command has ended; guarded by mu; nil before it
+	present bool          // Redis may have the key; guarded by mu
+	ended   bool          // guarded by mu
+}
+
+const (
+	// identityLeases is for how many leases of the watchdog Redis keeps who a client is. Eight
+	// refreshes may fail, and a lock that a dead process leaves behind is outlasted: until its lease
+	// ends, everybody can see whose it was.
+	identityLeases = 3
+	// farewell limits how long Close waits for a server that hangs.
+	farewell = 250 * time.Millisecond
+)
+
+func (in *introduction) begin(c *Client) {
+	in.client = c
+	in.due.Store(!c.options.Anonymous)
+}
+
+// used is called after the client has acquired a lock, or has begun to wait for one.
+func (in *introduction) used() {
+	if in.due.Load() && in.due.CompareAndSwap(true, false) {
+		in.send()
+	}
+}
+
+// send sends one introduction in the background. The next one is not due before it has ended.
+func (in *introduction) send() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.ended {
+		return
+	}
+	in.present, in.sent = true, make(chan struct{})
+	// It is not a task of the group, for which Close waits as long as rueidis does. Its context cannot
+	// end: for one that can, rueidis would start to pipeline.
+	go func(sent chan struct{}) {
+		defer close(sent)
+		c := in.client
+		lease := c.options.WatchdogLease
+		err := lua.Identify(context.Background(), c.redis, c.id, c.identity, identityLeases*lease)
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		switch {
+		case in.ended:
+			return
+		case forbidden(err):
+			in.present = false
+			return // for good
+		}
+		in.present = err == nil // if it is there nevertheless, it expires
+		if in.timer == nil {
+			in.timer = time.AfterFunc(lease/3, in.refresh)
+		} else {
+			in.timer.Reset(lease / 3)
+		}
+	}(in.sent)
+}
+
+// refresh sends the next introduction now if the client is in use, or else at its next use.
+func (in *introduction) refresh() {
+	in.due.Store(true) // before the check, so that no use is missed between them
+	if in.client.isUsed() {
+		in.used()
+	}
+}
+
+// isUsed reports whether the client holds locks or waits for some.
+func (c *Client) isUsed() bool {
+	waiting, _ := c.queues.Waiters(func(queueName) bool { return true })
+	return waiting > 0 || c.watchdog.Find(func(*watchdog.Lease) bool { return true }) != nil
+}
+
+// end ends the introductions and, with forget, has Redis forget the last one. A server that is known
+// not to reply is not asked. One that hangs is waited for until the farewell is over.
+func (in *introduction) end(forget bool) {
+	in.mu.Lock()
+	in.ended = true
+	if in.timer != nil {
+		in.timer.Stop()
+	}
+	sent, forget := in.sent, forget && in.present
+	in.mu.Unlock()
+	if sent == nil {
+		return
+	}
+	limit := time.NewTimer(farewell)
+	defer limit.Stop()
+	forgotten := make(chan struct{})
+	go func() {
+		defer close(forgotten)
+		if <-sent; forget {
+			_ = lua.Forget(context.Background(), in.client.redis, in.client.id) // or it expires
+		}
+	}()
+	select {
+	case <-forgotten:
+	case <-limit.C:
+	}
+}
+
+// forbidden reports whether the ACL of the user forbids a command.
+func forbidden(err error) bool {
+	var refusal *ServerError
+	return errors.As(err, &refusal) && refusal.Code == "NOPERM"
+}

@@ -1,0 +1,262 @@
+package rlock_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/logtest"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// identityOf returns the key that says who a client is.
+func identityOf(c *rlock.Client) string { return "holdfast_client:{" + c.ID() + "}" }
+
+// waitForIdentity waits until a server knows who a client is.
+func waitForIdentity(t testing.TB, s *redistest.Server, c *rlock.Client) {
+	t.Helper()
+	eventually(t, func() bool { return exists(s, identityOf(c)) }, "nobody knows who it is")
+}
+
+func TestRedisKnowsWhoAClientIsUntilItCloses(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryContest(t, func(t *testing.T, k kind) {
+		c := newClient(t, s, rlock.Options{Label: "nightly"})
+		hold := take(t, k.lock(c, k.name), rlock.Watchdog)
+		waitForIdentity(t, s, c)
+		fields := s.DoMap(t, "HGETALL", identityOf(c))
+		started, err := strconv.ParseInt(fields["start"], 10, 64)
+		require.NoError(t, err)
+		require.WithinRange(t, time.UnixMilli(started), time.Now().Add(-time.Hour), time.Now())
+		delete(fields, "start")
+		host, err := os.Hostname()
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"program": filepath.Base(os.Args[0]), "host": host,
+			"pid": strconv.Itoa(os.Getpid()), "label": "nightly"}, fields)
+		require.InDelta(t, 90_000, s.DoInt(t, "PTTL", identityOf(c)), 30_000)
+		unlock(t, hold)
+		require.True(t, exists(s, identityOf(c)))
+		closeClient(t, c)
+		require.True(t, absent(s, identityOf(c)))
+	})
+}
+
+func TestWaiterIsKnownAndACallerThatDoesNotWaitIsNot(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEach(t, contests(), func(t *testing.T, k kind) {
+		hold := take(t, k.contender(newClient(t, s, rlock.Options{}), k.name), longLease)
+		c := newClient(t, s, rlock.Options{})
+		_, err := k.lock(c, k.name).TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.True(t, absent(s, identityOf(c)))
+		waiter := lockInBackground(t.Context(), k.lock(c, k.name), longLease)
+		waitForIdentity(t, s, c)
+		unlock(t, hold)
+		unlock(t, acquired(t, waiter))
+	})
+}
+
+// Others may ask whose the lock was.
+func TestClientThatLeavesALockBehindStaysKnown(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for releases, known := range map[bool]bool{false: true, true: false} {
+		c := newClient(t, s, rlock.Options{ReleaseOnClose: releases})
+		take(t, c.NewLock(strconv.FormatBool(releases)), longLease)
+		waitForIdentity(t, s, c)
+		closeClient(t, c)
+		require.Equal(t, known, exists(s, identityOf(c)))
+	}
+}
+
+func TestClusterKnowsWhoAClientIs(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	c := newClientOn(t, cluster.Client(t), rlock.Options{})
+	for _, name := range oneLockPerNode(t, cluster) {
+		take(t, c.NewLock(name), longLease)
+	}
+	var holders []*rlock.Hold
+	for _, node := range cluster.Nodes {
+		holders = append(holders, take(t, c.NewLock("{"+node.Addr()+"}"), longLease))
+	}
+	waitForIdentity(t, nodeOf(t, cluster, identityOf(c)), c)
+	for _, hold := range holders {
+		require.True(t, hold.Valid())
+	}
+}
+
+func TestServerThatRestartsEmptyIsToldAgainWhoAClientIs(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{WatchdogLease: watchedLease})
+	take(t, c.NewLock("order"), longLease) // which is not renewed, so it is not found lost
+	waitForIdentity(t, s, c)
+	s.Restart(t)
+	waitForIdentity(t, s, c)
+}
+
+func TestIdentityIsRefreshedWithEachThirdOfTheLeaseWhileTheClientIsUsed(t *testing.T) {
+	t.Parallel()
+	inBubble(t, rlock.Options{WatchdogLease: 3 * time.Second}, func(t *testing.T, b *bubble) {
+		told := func() (at []float64) {
+			synctest.Wait()
+			for _, since := range b.called("identify.lua") {
+				at = append(at, since.Seconds())
+			}
+			return at
+		}
+		var holds []*rlock.Hold
+		for i := range 100 {
+			holds = append(holds, take(t, b.client.NewLock(strconv.Itoa(i)), rlock.Watchdog))
+		}
+		require.Equal(t, []float64{0}, told(), "once, however many locks")
+		time.Sleep(3500 * time.Millisecond)
+		require.Equal(t, []float64{0, 1, 2, 3}, told())
+		for _, hold := range holds {
+			unlock(t, hold)
+		}
+		time.Sleep(time.Hour)
+		require.Len(t, told(), 4, "an idle client is silent")
+		unlock(t, take(t, b.lock, rlock.Watchdog))
+		unlock(t, take(t, b.lock, rlock.Watchdog))
+		require.Len(t, told(), 5, "it is told again at the next use")
+
+		b.reply("acquire.lua", heldFor(30_000))
+		time.Sleep(time.Minute)
+		_, err := b.lock.TryLock(t.Context(), 1500*time.Millisecond, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Len(t, told(), 7, "a client that waits is in use")
+	})
+}
+
+func TestAnonymousClientIsUnknown(t *testing.T) {
+	t.Parallel()
+	inBubble(t, rlock.Options{Anonymous: true}, func(t *testing.T, b *bubble) {
+		deleted := make(chan []string, 1)
+		b.server.Handle("DEL", func(args []string) any { deleted <- args; return 0 })
+		unlock(t, take(t, b.lock, rlock.Watchdog))
+		hold := take(t, b.lock, rlock.Watchdog)
+		time.Sleep(time.Minute)
+		unlock(t, hold)
+		closeClient(t, b.client)
+		require.Empty(t, b.called("identify.lua"))
+		require.Empty(t, deleted)
+	})
+}
+
+func TestServerThatDoesNotTakeAnIdentityIsAskedAgainUnlessTheACLForbidsIt(t *testing.T) {
+	t.Parallel()
+	for reply, calls := range map[string]int{
+		"LOADING Redis is loading the dataset in memory":                                  4,
+		"OOM command not allowed when used memory > 'maxmemory'.":                         4,
+		"NOPERM this user has no permissions to access one of the keys used as arguments": 1,
+	} {
+		var log logtest.Lines
+		options := rlock.Options{WatchdogLease: 3 * time.Second, Logger: log.Logger()}
+		inBubble(t, options, func(t *testing.T, b *bubble) {
+			deleted := make(chan []string, 1)
+			b.server.Handle("DEL", func(args []string) any { deleted <- args; return 0 })
+			b.reply("identify.lua", func([]string) any { return errors.New(reply) })
+			hold := take(t, b.lock, rlock.Watchdog)
+			time.Sleep(3500 * time.Millisecond)
+			unlock(t, hold)
+			unlock(t, take(t, b.lock, rlock.Watchdog))
+			synctest.Wait()
+			require.Len(t, b.called("identify.lua"), calls, reply)
+			closeClient(t, b.client)
+			require.Empty(t, deleted, "there is nothing to delete")
+			require.Empty(t, log.With(""))
+		})
+	}
+}
+
+func TestUserWhoseACLForbidsTheIdentityWorksWithoutAndNobodyIsTold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	restrict(t, s, "resetkeys", "~order", "~holdfast_lock_waiters:*")
+	var log logtest.Lines
+	c := newClient(t, s, rlock.Options{WatchdogLease: watchedLease, Logger: log.Logger()}, asUser)
+	hold := take(t, c.NewLock("order"), rlock.Watchdog)
+	waitForRenewal(t, []*rlock.Hold{hold})
+	unlock(t, hold)
+	unlock(t, take(t, c.NewLock("order"), rlock.Watchdog))
+	closeClient(t, c)
+	require.Empty(t, log.With(""))
+	require.True(t, absent(s, identityOf(c)))
+	require.Len(t, s.Do(t, "ACL", "LOG"), 1, "one attempt")
+}
+
+// Close waits for a hung server no longer than it says.
+func TestHungServerDoesNotKeepTheIdentityOfAClientFromBeingClosed(t *testing.T) {
+	t.Parallel()
+	for name, mode := range variants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			c := newClient(t, s, rlock.Options{}, mode)
+			unlock(t, take(t, c.NewLock("order"), longLease))
+			waitForIdentity(t, s, c)
+			s.Pause(t)
+			within(t, promptly, func() { closeClient(t, c) })
+			s.Resume(t)
+		})
+	}
+}
+
+func TestRefreshThatHangsDoesNotKeepAClientFromBeingClosed(t *testing.T) {
+	t.Parallel()
+	for name, mode := range variants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond}, mode)
+			take(t, c.NewLock("order"), longLease)
+			waitForIdentity(t, s, c)
+			s.Pause(t)
+			eventually(t, func() bool { return goroutinesIn("rlock.(*introduction).send") > 0 },
+				"nothing is refreshed")
+			within(t, promptly, func() { closeClient(t, c) })
+			s.Resume(t)
+		})
+	}
+}
+
+// Nor does a server that cannot be reached.
+func TestServerThatIsGoneDoesNotDelayClose(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	unlock(t, take(t, c.NewLock("order"), longLease))
+	waitForIdentity(t, s, c)
+	s.Kill(t)
+	within(t, promptly, func() { closeClient(t, c) })
+}
+
+func TestIdentityCostsNoCommandOfAnAcquisition(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	monitor := s.Monitor(t)
+	for range 100 {
+		unlock(t, take(t, c.NewLock("order"), rlock.Watchdog))
+	}
+	waitForIdentity(t, s, c)
+	told := 0
+	for _, command := range monitor.Commands(t) {
+		if command[0] != "exists" && slices.Contains(command, identityOf(c)) {
+			told++
+		}
+	}
+	require.LessOrEqual(t, told, 2, "EVALSHA, and EVAL for a server that does not know the script")
+}
