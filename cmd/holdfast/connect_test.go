@@ -63,6 +63,8 @@ func TestFirstContactIsOneLine(t *testing.T) {
 	secure := redistest.Start(t, redistest.WithTLS())
 	strict := startStrict(t)
 	group := redistest.StartSentinel(t)
+	secureGroup := redistest.StartSentinel(t, redistest.WithTLS(), redistest.WithPassword(secret))
+	groupAuthority, _, _ := secureGroup.Nodes[0].TLSFiles()
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	redistest.Start(t, redistest.WithArgs("--unixsocket", socket))
 	closed := redistest.Start(t)
@@ -87,6 +89,9 @@ func TestFirstContactIsOneLine(t *testing.T) {
 		{"Sentinel", nil, []string{"-r", group.Watcher.Addr(), "--sentinel", "group"}, -1, ""},
 		{"Sentinel by URL", []string{"REDIS_URL=redis://" + group.Watcher.Addr() + "?master_set=group"},
 			nil, -1, ""},
+		{"Sentinel with TLS and a password", []string{"REDISCLI_AUTH=" + secret},
+			[]string{"-r", secureGroup.Watcher.Addr(), "--sentinel", "group", "--tls", "--cacert",
+				groupAuthority}, -1, ""},
 		{"TLS", nil, []string{"-r", secure.Addr(), "--tls", "--cacert", authority}, -1, ""},
 		{"rediss", nil, []string{"-r", "rediss://" + secure.Addr(), "--cacert", authority}, -1, ""},
 		{"insecure", nil, []string{"-r", "rediss://" + secure.Addr(), "--insecure"}, -1, ""},

@@ -52,10 +52,10 @@ func printCycle(out io.Writer, number int, c locks.Cycle) {
 	for _, w := range c.Waits {
 		since := ""
 		if !w.Waiter.Since.IsZero() {
-			since = " for " + view.Since(w.Waiter.Since, time.Now())
+			since = ", for " + view.Since(w.Waiter.Since, time.Now()) + " now"
 		}
-		fmt.Fprintf(out, "  %s waits%s for %s, held by %s\n", who(w.Waiter.Owner, w.Waiter.Client),
-			since, view.Printable(w.Lock), who(w.Holder.Owner, w.Holder.Client))
+		fmt.Fprintf(out, "  %s waits for %s%s, held by %s\n", who(w.Waiter.Owner, w.Waiter.Client),
+			view.Printable(w.Lock), since, who(w.Holder.Owner, w.Holder.Client))
 	}
 	first := c.Waits[0]
 	fmt.Fprintf(out, "  to end it: holdfast unlock %s --owner %s\n", quoted(first.Lock),

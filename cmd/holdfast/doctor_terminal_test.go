@@ -15,8 +15,8 @@ import (
 func TestDoctorHasColoursOnATerminal(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	for variable, coloured := range map[string]bool{"": true, "NO_COLOR=1 ": false} {
-		command := exec.Command("sh", "-c", variable+`exec "$0" doctor -r "$1"`, binary, redis.Addr())
+	for variable, coloured := range map[string]bool{"": true, "NO_COLOR=1": false} {
+		command := exec.Command("sh", "-c", variable+` exec "$0" doctor -r "$1"`, binary, redis.Addr())
 		screen, err := terminal.Start(command, 300, 50)
 		require.NoError(t, err)
 		t.Cleanup(screen.Stop)
