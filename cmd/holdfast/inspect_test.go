@@ -143,6 +143,10 @@ func TestInspectWatchPrintsWhatChanged(t *testing.T) {
 		panic("no object")
 	}
 	require.Equal(t, java, next().Holders[0].Owner)
+	looks := func() int { return p.nodes[0].CommandStats(t)["evalsha"] }
+	before := looks()
+	require.Eventually(t, func() bool { return looks() > before+1 }, 30*time.Second,
+		50*time.Millisecond) // it printed nothing, as the next line shows
 	p.do(t, "a", "HSET", "a", java, "2")
 	require.Equal(t, 2, next().Holders[0].Count)
 	p.do(t, "a", "DEL", "a")
