@@ -67,8 +67,8 @@ func TestCyclesOfProcessesArePossible(t *testing.T) {
 		require.NoError(t, err)
 		_, err = b.NewFairLock("right").Lock(inB, rlock.Watchdog)
 		require.NoError(t, err)
-		wantsRight := p.await(t, inA, a.NewFairLock("right"))
-		wantsLeft := p.await(t, inB, newLeft(b, "left"))
+		wantsRight := p.await(inA, t, a.NewFairLock("right"))
+		wantsLeft := p.await(inB, t, newLeft(b, "left"))
 		if p.cluster == nil {
 			p.waitForRegistration(t, "left")
 		}

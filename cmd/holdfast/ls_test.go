@@ -23,11 +23,11 @@ func TestLsShowsLocksOfAllKindsAndNothingElse(t *testing.T) {
 		plain := take(t, c.NewLock("plain"))
 		take(t, c.NewFencedLock("fenced"))
 		take(t, c.NewFairLock("fair"))
-		p.await(t, t.Context(), c.NewFairLock("fair"))
+		p.await(t.Context(), t, c.NewFairLock("fair"))
 		take(t, c.NewReadWriteLock("reads").Read())
 		take(t, c.NewReadWriteLock("writes").Write())
 		take(t, c.NewLock("{tag}order"))
-		p.await(t, t.Context(), c.NewLock("{tag}order"))
+		p.await(t.Context(), t, c.NewLock("{tag}order"))
 		p.do(t, "java", "HSET", "java", java, "2") // without expiry
 		p.do(t, "both", "HSET", "both", "mode", "write", java, "1", java+":write", "2")
 		readers := []string{"mode", "read"}
@@ -56,7 +56,7 @@ func TestLsShowsLocksOfAllKindsAndNothingElse(t *testing.T) {
 			"program", "billing", "host", "web-1", "pid", "4711", "start", "1700000000123", "label", "")
 
 		owner := short(plain.Owner())
-		client := owner[:strings.Index(owner, ":")]
+		client, _, _ := strings.Cut(owner, ":")
 		o := p.run(t, "ls")
 		require.Zero(t, o.status)
 		got := rows(t, o)
@@ -275,7 +275,8 @@ func TestLsUnderAnACL(t *testing.T) {
 		p.do(t, "order:1", "RPUSH", "redisson_lock_queue:{order:1}", otherJava)
 		p.hold(t, "secret:1", java, "1")
 		p.do(t, "map", "HSET", "map", "a", "b")
-		p.do(t, "", append([]string{"ACL", "SETUSER", "ops", "on", ">word", "resetchannels"}, rules...)...)
+		user := []string{"ACL", "SETUSER", "ops", "on", ">word", "resetchannels"}
+		p.do(t, "", append(user, rules...)...)
 		return p
 	}
 	ls := func(t *testing.T, p *place) outcome {
