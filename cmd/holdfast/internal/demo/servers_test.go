@@ -71,9 +71,9 @@ func TestOtherAddressesAreRefused(t *testing.T) {
 // The scene uses these servers and no others.
 func TestStoppedNodeIsGoneAndTheOthersReply(t *testing.T) {
 	all := played()
-	nodes, err := startNodes(all)
+	nodes := nodes{}
 	t.Cleanup(nodes.Close)
-	require.NoError(t, err)
+	require.NoError(t, nodes.start(all))
 	stage := stage{scenes: all, nodes: nodes}
 	stage.obey("stop node2")
 	require.Equal(t, "node2 died", stage.pending[0].name())
