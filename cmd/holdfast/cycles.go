@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -43,14 +44,18 @@ func (c lsCommand) listCycles(ctx context.Context, redis rueidis.Client, q locks
 
 // printCycle prints who waits for whom, and what to do.
 func printCycle(out io.Writer, number int, c locks.Cycle) {
-	what := "possible, for other goroutines or threads of these processes may hold the locks"
+	what := "possible, unless other goroutines or threads of these processes hold the locks"
 	if c.Certain {
 		what = "certain, until one gives up or a lease ends"
 	}
 	fmt.Fprintf(out, "circle %d: %s\n", number, what)
 	for _, w := range c.Waits {
-		fmt.Fprintf(out, "  %s waits for %s, held by %s\n", who(w.Waiter.Owner, w.Waiter.Client),
-			view.Printable(w.Lock), who(w.Holder.Owner, w.Holder.Client))
+		since := ""
+		if !w.Waiter.Since.IsZero() {
+			since = ", for " + view.Since(w.Waiter.Since, time.Now()) + " now"
+		}
+		fmt.Fprintf(out, "  %s waits for %s%s, held by %s\n", who(w.Waiter.Owner, w.Waiter.Client),
+			view.Printable(w.Lock), since, who(w.Holder.Owner, w.Holder.Client))
 	}
 	first := c.Waits[0]
 	fmt.Fprintf(out, "  to end it: holdfast unlock %s --owner %s\n", quoted(first.Lock),

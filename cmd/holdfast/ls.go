@@ -20,8 +20,7 @@ import (
 	"holdfast/lua"
 )
 
-// lsCommand is "holdfast ls". A circle is certain if the owners that wait are those that hold, and
-// possible if their processes are the same.
+// lsCommand is "holdfast ls".
 type lsCommand struct {
 	Pattern string `arg:"" optional:"" help:"Names to list, as for SCAN."`
 
@@ -40,7 +39,8 @@ func (lsCommand) Help() string {
   holdfast ls --json 'order:*' | jq 'select(.ttl_ms == -1)'
 
 JSON: name, kind, holders, waiters, ttl_ms (0 free, -1 never ends), token, node,
-slot. With --cycles the exit status is 1 if a circle is certain.`
+slot. A circle of Java threads is certain, and the exit status is 1; one of other
+processes is possible, since other goroutines of theirs may hold the locks.`
 }
 
 // Validate refuses what cannot work.

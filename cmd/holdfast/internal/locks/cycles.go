@@ -12,8 +12,9 @@ import (
 // is who waits in the next, and the last one is followed by the first. It lasts until a waiter gives
 // up or a lease ends.
 type Cycle struct {
-	// Certain says that the owners that wait are those that hold. Else only their processes are the
-	// same: another goroutine or thread may hold the lock, and give it back.
+	// Certain says that the owners that wait are those that hold, as threads of Redisson. Else only
+	// their processes are the same, and other goroutines may hold the locks, and give them back: an
+	// owner of this library has a new name in Redis for each acquisition.
 	Certain bool
 	Waits   []Wait // to release the lock of the first one ends the circle
 }

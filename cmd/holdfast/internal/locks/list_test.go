@@ -3,17 +3,13 @@ package locks_test
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/internal/redistest"
-	"holdfast/rlock"
 )
 
 func TestMain(m *testing.M) { redistest.VerifyMain(m) }
@@ -21,57 +17,79 @@ func TestMain(m *testing.M) { redistest.VerifyMain(m) }
 // java is an owner as Redisson names it, with the id of a thread.
 const java = "8743c9c0-0795-4907-87fd-6c719a6b4586:54"
 
-func newLocks(t *testing.T, redis rueidis.Client) *rlock.Client {
-	t.Helper()
-	c, err := rlock.New(redis, rlock.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
-	return c
-}
-
-func lockIt(t *testing.T, l *rlock.Lock) *rlock.Hold {
-	t.Helper()
-	hold, err := l.Lock(t.Context(), rlock.Watchdog)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = hold.Unlock(context.WithoutCancel(t.Context())) })
-	return hold
-}
-
-func list(t *testing.T, redis rueidis.Client, q locks.Query) map[string]locks.Lock {
-	t.Helper()
-	all := map[string]locks.Lock{}
-	for lock, err := range locks.List(t.Context(), redis, q) {
-		require.NoError(t, err)
-		require.NotContains(t, all, lock.Name)
-		all[lock.Name] = lock
+func TestListEndsWithTheLoop(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for i := range 10 {
+		s.Do(t, "HSET", fmt.Sprint("lock", i), java, "1")
 	}
-	return all
+	for lock, err := range locks.List(t.Context(), s.Client(t), locks.Query{}) {
+		require.NoError(t, err)
+		require.Equal(t, java, lock.Holders[0].Owner)
+		break
+	}
 }
 
-func TestListFindsLocksOfAllKinds(t *testing.T) {
+func TestListEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for i := range 1000 {
+		s.Do(t, "SET", fmt.Sprint("key", i), "x")
+	}
+	s.Do(t, "HSET", "lock", java, "1")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	q := locks.Query{Count: 1, Interval: time.Hour}
+	time.AfterFunc(50*time.Millisecond, cancel)
+	failures := 0
+	for _, err := range locks.List(ctx, s.Client(t), q) {
+		if err != nil {
+			failures++
+			require.ErrorIs(t, err, context.Canceled)
+		}
+	}
+	require.Equal(t, 1, failures)
+}
+
+func TestListReadsEachClientOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for i := range 500 {
+		s.Do(t, "HSET", fmt.Sprint("lock", i), java, "1")
+	}
+	s.ResetStats(t)
+	found := 0
+	for _, err := range locks.List(t.Context(), s.Client(t), locks.Query{Count: 10}) {
+		require.NoError(t, err)
+		found++
+	}
+	require.Equal(t, 500, found)
+	stats := s.CommandStats(t)
+	require.Equal(t, 500+1, stats["hgetall"])
+	require.Zero(t, stats["keys"])
+}
+
+func TestUnlockChangesNothingIfTheLockIsNotHeldSo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	redis := s.Client(t)
-	c := newLocks(t, redis)
-	lockIt(t, c.NewLock("plain"))
-	lockIt(t, c.NewFencedLock("fenced"))
-	lockIt(t, c.NewFairLock("fair"))
-	lockIt(t, c.NewReadWriteLock("read").Read())
-	lockIt(t, c.NewReadWriteLock("write").Write())
-	s.Do(t, "HSET", "java", java, "2")
-	s.Do(t, "HSET", "map", "colour", "green")
-	s.Do(t, "HSET", "counters", java, "two")
-	s.Do(t, "SET", "text", "x")
-	s.Do(t, "RPUSH", "redisson_lock_queue:{free}", java)
-	all := list(t, redis, locks.Query{})
-	fmt.Println(all)
-	require.Len(t, all, 7)
-	_ = slices.Sorted[string]
-	_ = strings.Join
-	_ = time.Second
-	for name := range all {
-		one, err := locks.Inspect(t.Context(), redis, name)
-		require.NoError(t, err)
-		fmt.Printf("%+v\n", one)
+	s.Do(t, "HSET", "lock", java, "1")
+	seen, err := locks.Inspect(t.Context(), redis, "lock")
+	require.NoError(t, err)
+	var changed *locks.ChangedError
+	_, _, err = locks.Unlock(t.Context(), redis, seen, java+"5")
+	require.ErrorAs(t, err, &changed)
+	require.Equal(t, java, changed.Now.Holders[0].Owner)
+
+	s.Do(t, "DEL", "lock")
+	s.Do(t, "HSET", "lock", java+"5", "1")
+	for _, owner := range []string{"", java} {
+		_, _, err = locks.Unlock(t.Context(), redis, seen, owner)
+		require.ErrorAs(t, err, &changed)
+		require.Equal(t, java+"5", changed.Now.Holders[0].Owner)
 	}
+	require.Equal(t, []string{java + "5"}, s.DoStrings(t, "HKEYS", "lock"))
+	_, _, err = locks.Unlock(t.Context(), redis, changed.Now, "")
+	require.NoError(t, err)
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }

@@ -17,6 +17,8 @@ import (
 // a node that is down.
 const answerTime = 5 * time.Second
 
+const retryPause = 10 * time.Millisecond
+
 // reader reads locks, and who their owners are.
 type reader struct {
 	redis     rueidis.Client
@@ -29,10 +31,9 @@ func newReader(ctx context.Context, redis rueidis.Client) (*reader, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	t := transport.New(redis, transport.Options{})
-	// On a cluster any node is asked, also one that is down.
-	const attempts = 10
 	err := t.Ready(ctx)
-	for i := 1; i < attempts && lua.ClassOf(err) == lua.ClassTemporary && err != nil; i++ {
+	// On a cluster rueidis asks any node, also one that is down, and often the same one again.
+	for err != nil && lua.ClassOf(err) == lua.ClassTemporary && pause(ctx, retryPause) == nil {
 		err = t.Ready(ctx)
 	}
 	if err != nil {
@@ -80,7 +81,7 @@ func convert(s lua.Survey) Lock {
 	}
 	ahead := time.Duration(0) // of the server's clock
 	if !s.Clock.IsZero() {
-		ahead = s.Clock.Sub(time.Now())
+		ahead = time.Until(s.Clock)
 	}
 	ours := func(t time.Time) time.Time {
 		if t.IsZero() {
