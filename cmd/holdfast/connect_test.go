@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
 )
 
@@ -62,6 +63,8 @@ func TestFirstContactIsOneLine(t *testing.T) {
 	secure := redistest.Start(t, redistest.WithTLS())
 	strict := startStrict(t)
 	group := redistest.StartSentinel(t)
+	secureGroup := redistest.StartSentinel(t, redistest.WithTLS(), redistest.WithPassword(secret))
+	groupAuthority, _, _ := secureGroup.Nodes[0].TLSFiles()
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	redistest.Start(t, redistest.WithArgs("--unixsocket", socket))
 	closed := redistest.Start(t)
@@ -75,6 +78,8 @@ func TestFirstContactIsOneLine(t *testing.T) {
 		return path
 	}
 	url := func(address string) string { return "redis://:" + secret + "@" + address + "/0" }
+	quoting := faultproxy.Start(t, guarded.Addr())
+	quoting.Reply("HELLO", 1000, "ERR what is 'HELLO' 'AUTH' 'default' '"+secret+"'?")
 	for _, c := range []contact{
 		{"address", nil, []string{"-r", plain.Addr()}, -1, ""},
 		{"URL", nil, []string{"-r", "redis://" + plain.Addr() + "/3"}, -1, ""},
@@ -84,6 +89,9 @@ func TestFirstContactIsOneLine(t *testing.T) {
 		{"Sentinel", nil, []string{"-r", group.Watcher.Addr(), "--sentinel", "group"}, -1, ""},
 		{"Sentinel by URL", []string{"REDIS_URL=redis://" + group.Watcher.Addr() + "?master_set=group"},
 			nil, -1, ""},
+		{"Sentinel with TLS and a password", []string{"REDISCLI_AUTH=" + secret},
+			[]string{"-r", secureGroup.Watcher.Addr(), "--sentinel", "group", "--tls", "--cacert",
+				groupAuthority}, -1, ""},
 		{"TLS", nil, []string{"-r", secure.Addr(), "--tls", "--cacert", authority}, -1, ""},
 		{"rediss", nil, []string{"-r", "rediss://" + secure.Addr(), "--cacert", authority}, -1, ""},
 		{"insecure", nil, []string{"-r", "rediss://" + secure.Addr(), "--insecure"}, -1, ""},
@@ -111,6 +119,8 @@ func TestFirstContactIsOneLine(t *testing.T) {
 			"see --user"},
 		{"wrong user", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", guarded.Addr(), "--user", "x"},
 			74, "see --user"},
+		{"password in the reply", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", quoting.Addr()}, 74,
+			"'default' '…'?"},
 		{"unknown master", nil, []string{"-r", group.Watcher.Addr(), "--sentinel", "nobody"}, 74,
 			`do not know "nobody"`},
 		{"no Sentinel", nil, []string{"-r", plain.Addr(), "--sentinel", "m"}, 74, "this is none"},

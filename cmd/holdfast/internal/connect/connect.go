@@ -22,7 +22,7 @@ import (
 // Flags are the flags with which each command finds its server. Passwords are not among them: the
 // command line of a process can be read by all users of its machine.
 type Flags struct {
-	Redis        []string `group:"Server" short:"r" placeholder:"ADDR" sep:"none" help:"host:port, redis://user@host:port/db, rediss:// for TLS, or /path/of/socket; REDIS_URL or 127.0.0.1:6379 by default. Can be repeated for a cluster."`
+	Redis        []string `group:"Server" short:"r" placeholder:"ADDR" sep:"none" help:"host:port, URL (rediss: TLS) or socket; several for a cluster. Default: $$REDIS_URL, or localhost."`
 	Sentinel     string   `group:"Server" placeholder:"MASTER" help:"ADDR is that of Sentinels that know MASTER."`
 	User         string   `group:"Server" placeholder:"NAME" help:"User; the password is in REDISCLI_AUTH or a file."`
 	PasswordFile string   `group:"Server" placeholder:"FILE" help:"File with the password."`

@@ -22,13 +22,14 @@ var errSilent = fmt.Errorf("no answer within %v", patience)
 // explain returns an error of a first contact in one line: where it happened, and what to do. It
 // never shows the password.
 func explain(err error, option rueidis.ClientOption) error {
-	text := strings.Join(strings.Fields(err.Error()), " ")
+	text := err.Error()
 	if rueidis.IsRedisNil(err) {
 		text = "no such master"
 	}
-	if option.Password != "" {
+	if option.Password != "" { // servers quote a command that they do not know
 		text = strings.ReplaceAll(text, option.Password, "…")
 	}
+	text = strings.Join(strings.Fields(text), " ")
 	return fmt.Errorf("cannot use Redis at %s: %s%s", strings.Join(option.InitAddress, ","), text,
 		advise(err, option))
 }

@@ -25,7 +25,7 @@ type check struct {
 
 // checks has all checks, in the order of the report.
 var checks = []check{
-	{name: "node", look: reachable},
+	{name: "node", look: reachable}, // the first, because others need a node that replies
 	{name: "version", look: version},
 	{name: "service", look: service},
 	{name: "role", look: role},
@@ -64,7 +64,7 @@ func Examine(ctx context.Context, redis rueidis.Client, o Options, report func(F
 			worst = max(worst, f.State)
 			report(f)
 		}
-		nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.gone })
+		nodes = slices.DeleteFunc(nodes, (*node).isGone)
 		if ctx.Err() != nil || len(nodes) == 0 {
 			return worst, ctx.Err()
 		}

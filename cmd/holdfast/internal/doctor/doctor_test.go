@@ -64,3 +64,19 @@ func TestPrefixWithAHashTagIsTriedOnOneNode(t *testing.T) {
 		require.Equal(t, OK, f.State, "%+v", f)
 	}
 }
+
+func TestFullExaminationLooksAtAllKeys(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Do(t, "EVAL", "for i = 1, 250000 do redis.call('SET', 'key' .. i, 1) end", "0")
+	client := server.Client(t)
+	scans := func(o Options) int {
+		server.ResetStats(t)
+		require.Equal(t, OK, examined(t, client, "leases", o)[0].State)
+		return server.CommandStats(t)["scan"]
+	}
+	some, all := scans(Options{}), scans(Options{Full: true})
+	require.Positive(t, some)
+	require.Greater(t, all, 2*some)
+	require.Less(t, all, 4*some)
+}

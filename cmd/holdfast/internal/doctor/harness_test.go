@@ -77,7 +77,12 @@ func examined(t *testing.T, redis rueidis.Client, name string, o Options) []Find
 	require.NoError(t, err)
 	at := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
 	require.GreaterOrEqual(t, at, 0, name)
-	return checks[at].examine(context.WithoutCancel(t.Context()), nodes)
+	ctx := context.WithoutCancel(t.Context())
+	found := checks[0].examine(ctx, nodes)
+	if at == 0 {
+		return found
+	}
+	return checks[at].examine(ctx, slices.DeleteFunc(nodes, (*node).isGone))
 }
 
 // sentence is a call of a function that makes a finding, in the code of this package.

@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,40 @@ func plainServer(t *testing.T) rueidis.Client { return configured(t) }
 func with(args ...string) func(*testing.T) rueidis.Client {
 	return func(t *testing.T) rueidis.Client { return configured(t, args...) }
 }
+
+// set returns a server with a setting.
+func set(name, value string) func(*testing.T) rueidis.Client {
+	return func(t *testing.T) rueidis.Client {
+		server := redistest.Start(t)
+		server.Do(t, "CONFIG", "SET", name, value)
+		return server.Client(t)
+	}
+}
+
+// orphaned returns a replica that has no master.
+func orphaned(t *testing.T) rueidis.Client {
+	server := redistest.Start(t)
+	server.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	return server.Client(t)
+}
+
+// unknownNode returns a client of a cluster that does not know one of the masters.
+func unknownNode(t *testing.T) rueidis.Client {
+	nodes := redistest.StartCluster(t, 2)
+	client := nodes.Client(t)
+	known := client.Nodes()
+	delete(known, nodes.Nodes[1].Addr())
+	return forgetful{client, known}
+}
+
+// forgetful is a client of a cluster that knows only some nodes.
+type forgetful struct {
+	rueidis.Client
+	known map[string]rueidis.Client
+}
+
+// Nodes returns those that it knows.
+func (f forgetful) Nodes() map[string]rueidis.Client { return f.known }
 
 // lacking returns a server that lacks rights for its user.
 func lacking(rules ...string) func(*testing.T) rueidis.Client {
@@ -131,7 +167,7 @@ var sights = []sight{
 		server: claiming("module:name=ReJSON,ver=1", "module:name=crdt,ver=1")},
 
 	{check: "role", state: OK, text: "master", server: plainServer},
-	{check: "role", state: Error, text: "has lost", server: with("--replicaof", "127.0.0.1 1")},
+	{check: "role", state: Error, text: "has lost", server: orphaned},
 	{check: "role", state: Error, text: "grants no locks", advice: "connect to the master",
 		server: func(t *testing.T) rueidis.Client {
 			master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
@@ -141,6 +177,8 @@ var sights = []sight{
 	{check: "node", state: OK, text: "replies", server: clustered(2, nothing)},
 	{check: "node", state: Error, text: "does not reply", advice: "bring it back",
 		server: clustered(2, func(t *testing.T, c *redistest.Cluster) { c.Nodes[1].Kill(t) })},
+	// From some servers the client of a cluster does not hear of nodes that have failed.
+	{check: "node", state: Error, text: "has failed", advice: "bring it back", server: unknownNode},
 
 	{check: "cluster", state: OK, text: "all slots are served",
 		server: clustered(2, nothing, redistest.WithReplicas(1))},
@@ -189,7 +227,11 @@ var sights = []sight{
 		server: func(t *testing.T) rueidis.Client {
 			server := redistest.Start(t)
 			server.Do(t, "SETRANGE", "large", "50000000", "x")
-			server.Do(t, "CONFIG", "SET", "maxmemory", "54mb")
+			var used int
+			_, info, _ := strings.Cut(server.DoString(t, "INFO", "memory"), "used_memory:")
+			_, err := fmt.Sscan(info, &used)
+			require.NoError(t, err)
+			server.Do(t, "CONFIG", "SET", "maxmemory", strconv.Itoa(used/95*100))
 			return server.Client(t)
 		}},
 	{check: "memory", state: Error, text: "all of maxmemory", server: with("--maxmemory", "1")},
@@ -201,7 +243,7 @@ var sights = []sight{
 	{check: "persistence", state: Warning, text: "appendfsync no;", advice: "always",
 		server: with("--appendonly", "yes", "--appendfsync", "no")},
 	{check: "persistence", state: Warning, text: "snapshots only", advice: "always",
-		server: with("--save", "3600 1")},
+		server: set("save", "3600 1")},
 	{check: "persistence", state: Error, text: "none;", advice: "always", server: plainServer},
 	{check: "persistence", state: Unknown, text: "NOPERM", advice: "it is no",
 		server: lacking("-config")},
@@ -344,7 +386,7 @@ func lockSights() (all []sight) {
 			sight{check: "locks", line: line, state: Error, text: "refused", advice: "allow this user +hset",
 				server: lacking("-hset")},
 			sight{check: "locks", line: line, state: Error, text: "READONLY", advice: "master",
-				server: with("--replicaof", "127.0.0.1 1")},
+				server: orphaned},
 			sight{check: "locks", line: line, state: Warning, text: "late", advice: "allow this user &redis",
 				server: lacking("resetchannels")})
 	}

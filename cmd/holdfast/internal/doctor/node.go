@@ -21,7 +21,7 @@ import (
 type node struct {
 	Options
 
-	redis   rueidis.Client // this server
+	redis   rueidis.Client // this server; nil if the client of the cluster does not know it
 	whole   rueidis.Client // the same, or the cluster
 	address string         // on a cluster, else ""
 	slots   [][2]int64     // first and last, on a cluster
@@ -51,12 +51,9 @@ func masters(ctx context.Context, redis rueidis.Client, o Options) ([]*node, err
 		}
 		at := slices.IndexFunc(nodes, func(n *node) bool { return n.address == address })
 		if at < 0 {
-			client, known := redis.Nodes()[address]
-			if !known {
-				return nil, fmt.Errorf("node %s of the cluster cannot be reached", address)
-			}
 			at = len(nodes)
-			nodes = append(nodes, &node{Options: o, redis: client, whole: redis, address: address})
+			nodes = append(nodes, &node{Options: o, redis: redis.Nodes()[address], whole: redis,
+				address: address})
 		}
 		nodes[at].slots = append(nodes[at].slots, [2]int64{first, last})
 	}
@@ -97,17 +94,23 @@ func slots(entry rueidis.RedisMessage) (first, last int64, address string, err e
 	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10)), errors.Join(err1, err2)
 }
 
+func (n *node) isGone() bool { return n.gone }
+
 // reachable looks at whether a master of a cluster replies. Elsewhere it finds nothing.
 func reachable(ctx context.Context, n *node) []Finding {
 	if n.address == "" {
 		return nil
 	}
+	const advice = "bring it back, or fail over to a replica of it"
+	if n.redis == nil {
+		n.gone = true
+		return one(failure(advice, "has failed; locks in its slots are refused"))
+	}
 	ctx, cancel := context.WithTimeout(ctx, replyTime)
 	defer cancel()
 	if err := n.do(ctx, "PING").Error(); err != nil {
 		n.gone = true
-		return one(failure("bring it back, or fail over to a replica of it",
-			"does not reply (%s); locks in its slots are refused", reason(err)))
+		return one(failure(advice, "does not reply (%s); locks in its slots are refused", reason(err)))
 	}
 	return one(ok("replies"))
 }
