@@ -252,6 +252,7 @@ func TestTheScreenScrollsAndIsNeverTooLarge(t *testing.T) {
 	p.send(found(all...))
 	p.press(strings.Repeat("j", 30))
 	require.Contains(t, p.table(), "> z")
+	require.Contains(t, p.text(), "\n>  z ", "the row is on the screen")
 	p.press("up")
 	require.Contains(t, p.table(), "> y")
 	p.press(strings.Repeat("k", 30))
