@@ -76,13 +76,17 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo test test-costs test-containers test-interop test-quick chaos random models compat lint fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo pictures test test-costs test-containers test-interop test-quick chaos random models compat lint fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
+
+pictures: ## draw docs/pictures from a real run of holdfast top, inspect and doctor
+	@$(with-server); export HOLDFAST_TEST_BACKEND; \
+	HOLDFAST_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^TestPictures$$' ./cmd/holdfast
 
 test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \

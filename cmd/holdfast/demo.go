@@ -10,9 +10,9 @@ import (
 )
 
 // redisHelp is the help of --redis, which is too long for a tag.
-const redisHelp = "Redis to use: host:port, or redis://user@host:port/db (rediss:// for TLS), with " +
-	"the password in REDISCLI_AUTH. Keys get a random prefix and are deleted at the end. Default: an " +
-	"embedded server."
+const redisHelp = "Redis to use: host:port, or redis://user@host:port/db (rediss:// for " +
+	"TLS), with the password in REDISCLI_AUTH. Keys get a random prefix and are deleted at the " +
+	"end. Default: an embedded server."
 
 // demoCommand is "holdfast demo".
 type demoCommand struct {

@@ -190,7 +190,7 @@ func TestUnreachableServerIsOneLine(t *testing.T) {
 		"127.0.0.1:1":                 {" Redis at 127.0.0.1:1: ", status.Server},
 		"redis://127.0.0.1:1":         {" Redis at 127.0.0.1:1: ", status.Server},
 		"redis://:secret@127.0.0.1:1": {"--redis: a password on the command line", status.Usage},
-		"localhost":                   {"--redis: want host:port or redis://", status.Usage},
+		"localhost":                   {"--redis: want host:port", status.Usage},
 	} {
 		o := run(t, "demo", "--redis", address)
 		require.Equal(t, want.status, o.status)

@@ -83,9 +83,9 @@ func play(ctx context.Context, o Options) (v verdict, err error) {
 	defer redis.Close()
 	prefix := "holdfast-demo:" + rand.Text()[:8] + ":"
 	all := scenes(prefix, where, o.Unlocked)
-	nodes, err := startNodes(all)
+	nodes := nodes{}
 	defer nodes.Close()
-	if err != nil {
+	if err := nodes.start(all); err != nil {
 		return v, err
 	}
 	stage := stage{scenes: all, redis: redis, nodes: nodes}

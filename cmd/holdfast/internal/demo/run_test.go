@@ -82,5 +82,5 @@ func TestWorkerThatCannotConnectStopsTheDemo(t *testing.T) {
 	s := stage{scenes: scenes("", server{Address: "127.0.0.1:1"}, false),
 		screen: newScreen(Options{Output: file})}
 	_, err := s.play(t.Context())
-	require.ErrorContains(t, err, "cannot reach Redis at 127.0.0.1:1")
+	require.ErrorContains(t, err, "Redis at 127.0.0.1:1")
 }

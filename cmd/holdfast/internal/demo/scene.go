@@ -50,9 +50,8 @@ const (
 	overQuorum = "red"   // a RedLock over the nodes
 )
 
-// cue has the stage do something once certain events have happened: "olga queued", or the second
-// time "walt left 2"; several are separated by ", ". What is a verb and whom it concerns: "go" ends
-// the pause of processes, "kill" kills them, "stop" stops servers.
+// cue has the stage do something once all these events have happened: "olga queued, walt left 2",
+// the latter twice. "go" ends the pause of processes, "kill" kills them, "stop" stops servers.
 type cue struct {
 	when  string
 	after time.Duration

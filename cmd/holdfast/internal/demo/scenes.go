@@ -23,8 +23,8 @@ func each(p part, processes ...string) (all []part) {
 	return all
 }
 
-// stay returns one section, which begins at once; onCue one that begins on a cue.
-func stay(inside time.Duration) []section  { return []section{{0, inside, false}} }
+// stay returns one section, which ends on a cue; onCue one that begins on a cue.
+func stay() []section                      { return []section{{0, untilCue, false}} }
 func onCue(inside time.Duration) []section { return []section{{untilCue, inside, false}} }
 
 // scenes returns the scenes of the demo, which are played at the same time. If unlocked, the
@@ -45,7 +45,7 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 		// meanwhile: the lock is free then, but not for it.
 		lock: "queue", title: "a fair lock: first come, first served; one gives up, one is killed",
 		queues: true,
-		cast: slices.Concat(each(part{Type: fair, Sections: stay(untilCue)}, "kate"),
+		cast: slices.Concat(each(part{Type: fair, Sections: stay()}, "kate"),
 			each(part{Type: fair, Sections: onCue(300 * ms)}, "liam"),
 			each(part{Type: fair, Sections: onCue(300 * ms), Wait: 1500 * ms}, "mia"),
 			each(part{Type: fair, Sections: append(onCue(300*ms), again)}, "noah"),
@@ -71,7 +71,7 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 		// waited for it read together, also one that came while it wrote.
 		lock: "readwrite", title: "readers together, a writer alone; new readers step back for it",
 		queues: true,
-		cast: slices.Concat(each(part{Type: reading, Sections: stay(untilCue)}, "quinn", "rosa"),
+		cast: slices.Concat(each(part{Type: reading, Sections: stay()}, "quinn", "rosa"),
 			each(part{Type: writing, Sections: onCue(untilCue)}, "wim"),
 			each(part{Type: reading, Sections: onCue(untilCue)}, "sam", "tess", "uma")),
 		cues: []cue{
@@ -109,7 +109,7 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 		nodes: []string{"node1", "node2", "node3", "node4", "node5"},
 		cast: append(each(part{Type: overQuorum, Sections: []section{first, second, first, second}},
 			"walt", "xena"),
-			part{Process: "vera", Type: overQuorum, Lease: rlock.Watchdog, Sections: stay(untilCue)}),
+			part{Process: "vera", Type: overQuorum, Lease: rlock.Watchdog, Sections: stay()}),
 		cues: []cue{
 			{"vera entered", 0, "go walt xena"},
 			{"walt waiting, xena waiting", 300 * ms, "stop node5"},
@@ -128,7 +128,7 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 		// over. A process that gives up before reports how long the lock is still held.
 		lock: "watchdog", title: "a lease of 1 s, renewed while its holder lives: until SIGKILL",
 		cast: []part{
-			{Process: "gina", Lease: rlock.Watchdog, Sections: stay(untilCue)},
+			{Process: "gina", Lease: rlock.Watchdog, Sections: stay()},
 			{Process: "hugo", Sections: onCue(500 * ms)},
 			{Process: "jack", Wait: 1500 * ms, Sections: onCue(0)},
 		},

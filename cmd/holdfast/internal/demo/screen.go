@@ -14,8 +14,11 @@ import (
 	"holdfast/cmd/holdfast/internal/view"
 )
 
-// screen prints lines. On a terminal it also shows the locks that are in Redis, below the lines,
-// until it is closed.
+// height is that of the table: a blank line, the header and all locks. Bubble Tea leaves lines of a
+// frame that shrinks.
+const height = 9
+
+// screen prints lines. On a terminal it shows the locks in Redis below them, until it is closed.
 type screen struct {
 	print func(line string)
 	show  func([]locks.Lock)
@@ -35,6 +38,7 @@ func newScreen(o Options) screen {
 		show(nil)
 		program.Quit()
 		program.Wait()
+		fmt.Fprint(o.Output, ansi.CursorUp(height-1))
 	}}
 }
 
@@ -66,8 +70,9 @@ func (t table) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 func (t table) View() tea.View {
-	if len(t.all) == 0 {
-		return tea.NewView("")
+	lines := make([]string, height)
+	if len(t.all) > 0 {
+		copy(lines[1:], view.Table(t.all, t.width))
 	}
-	return tea.NewView("\n" + strings.Join(view.Table(t.all, t.width), "\n"))
+	return tea.NewView(strings.Join(lines, "\n"))
 }

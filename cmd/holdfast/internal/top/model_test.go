@@ -16,11 +16,15 @@ import (
 // fake is a server whose answers tests give by hand. It notes what it was asked.
 type fake struct{ asked *[]string }
 
-func (f fake) scan() tea.Msg               { *f.asked = append(*f.asked, "scan"); return nil }
-func (f fake) inspect(name string) tea.Msg { *f.asked = append(*f.asked, "inspect "+name); return nil }
-func (f fake) unlock(l locks.Lock) tea.Msg {
-	*f.asked = append(*f.asked, "unlock "+l.Name+" of "+l.Holders[0].Owner)
+func (f fake) note(what string) tea.Msg {
+	*f.asked = append(*f.asked, what)
 	return nil
+}
+
+func (f fake) scan() tea.Msg               { return f.note("scan") }
+func (f fake) inspect(name string) tea.Msg { return f.note("inspect " + name) }
+func (f fake) unlock(l locks.Lock) tea.Msg {
+	return f.note("unlock " + l.Name + " of " + l.Holders[0].Owner)
 }
 
 // program is a model with its fake server.
@@ -248,6 +252,7 @@ func TestTheScreenScrollsAndIsNeverTooLarge(t *testing.T) {
 	p.send(found(all...))
 	p.press(strings.Repeat("j", 30))
 	require.Contains(t, p.table(), "> z")
+	require.Contains(t, p.text(), "\n>  z ", "the row is on the screen")
 	p.press("up")
 	require.Contains(t, p.table(), "> y")
 	p.press(strings.Repeat("k", 30))

@@ -11,7 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-// Holders says who holds a lock: "nightly on web-1 (pid 4711)", "writer 7f3a90c1…:12", "12 readers",
+// Holders says who holds a lock: "nightly on web-1 (pid 4711)", "writer 7f3a90c1…:12", "2 readers",
 // or "" if it is free.
 func Holders(l locks.Lock) string {
 	if len(l.Holders) == 0 {
