@@ -83,7 +83,7 @@ func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 			}
 			for _, k := range contests() {
 				holds = append(holds, take(t, k.contender(holder, k.name), c.lease))
-				waiters = append(waiters, parkedWaiterFor(t, s, k, k.lock(other, k.name)))
+				waiters = append(waiters, k.parked(t, s, k.lock(other, k.name)))
 			}
 			start := time.Now()
 			for _, hold := range holds {

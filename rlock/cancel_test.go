@@ -234,7 +234,7 @@ func onEveryStage(
 	for _, stage := range stages {
 		t.Run(stage.name, func(t *testing.T) {
 			s := &scene{server: redistest.Start(t), kinds: contests()}
-			s.other = newClient(t, s.server, rlock.Options{}, steadyConnection)
+			s.other = newClient(t, s.server, anonymous, steadyConnection)
 			s.client, s.proxy = proxied(t, s.server, rlock.Options{}, steadyConnection)
 			for _, k := range s.kinds {
 				k.warm(t, s.other, k.name)

@@ -93,7 +93,7 @@ func TestLocalHandOversLeaveOtherProcessesToTheAnnouncement(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
-		local := rlock.Options{HandOver: rlock.HandOverLocal}
+		local := rlock.Options{HandOver: rlock.HandOverLocal, Anonymous: true}
 		told := handOver(t, s, k, newClient(t, s, local), newClient(t, s, local))
 		for _, command := range told {
 			require.NotContains(t, []string{"zadd", "zpopmin"}, command[0],

@@ -16,7 +16,7 @@ func TestLeftLockStaysUntilItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	var log logtest.Lines
-	c := newClient(t, s, rlock.Options{Logger: log.Logger()})
+	c := newClient(t, s, rlock.Options{Logger: log.Logger(), Anonymous: true})
 	withoutNesting(t, func(t *testing.T, k kind) {
 		lock := k.lock(c, k.name)
 		hold := take(t, lock, longLease)

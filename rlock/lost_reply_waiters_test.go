@@ -68,7 +68,7 @@ func TestReadersAreWokenWhenAWriterGivesUpWhoseReplyIsDue(t *testing.T) {
 			writer := lockInBackground(ctx, newWriteLock(c, "order"), longLease)
 			eventually(t, func() bool { return exists(s, "holdfast_rwlock_writer:{order}") },
 				"the writer does not wait")
-			reader := parkedWaiterFor(t, s, kindNamed("read"),
+			reader := kindNamed("read").parked(t, s,
 				newReadLock(newClient(t, s, rlock.Options{}), "order"))
 			require.Empty(t, reader, "it does not step back for the writer")
 
@@ -85,16 +85,6 @@ func TestReadersAreWokenWhenAWriterGivesUpWhoseReplyIsDue(t *testing.T) {
 			waitUntilFree(t, s, "order")
 		})
 	}
-}
-
-// parkedWaiterFor starts a waiter for a lock, and returns when it listens.
-func parkedWaiterFor(t *testing.T, s *redistest.Server, k kind, lock *rlock.Lock) <-chan outcome {
-	t.Helper()
-	before := calls(s, "evalsha")
-	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
-	k.waitForListeners(t, s, lock.Name(), 1)
-	eventually(t, func() bool { return calls(s, "evalsha") >= before+2 }, "the second look")
-	return waiter
 }
 
 // writing returns a read-write lock behind a proxy, with the write lock held.
@@ -178,7 +168,7 @@ func TestLostReplyOfADowngradeIsADowngrade(t *testing.T) {
 			s := redistest.Start(t)
 			w, cut := writing(t, s, rlock.Options{CommandTimeout: time.Second})
 			reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
-			parked := parkedWaiterFor(t, s, kindNamed("read"),
+			parked := kindNamed("read").parked(t, s,
 				newReadLock(newClient(t, s, rlock.Options{}), "order"))
 			cut("write_release.lua", lost)
 			err := w.hold.Unlock(t.Context())
