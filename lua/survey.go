@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -223,8 +222,7 @@ func registration(text string) (w Wait, kind Kind, ok bool) {
 	if parts[2] == "f" {
 		kind = KindFenced
 	}
-	lease := time.Duration(min(number(parts[1]), math.MaxInt64/int64(time.Millisecond)))
-	return Wait{Owner: parts[0], Lease: lease * time.Millisecond}, kind, true
+	return Wait{Owner: parts[0], Lease: ttl(number(parts[1]))}, kind, true
 }
 
 // number reads a number that may have a fraction or an exponent, as a score; 0 if it is none.

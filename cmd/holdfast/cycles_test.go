@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -66,8 +67,8 @@ func TestCyclesOfProcessesArePossible(t *testing.T) {
 		require.NoError(t, err)
 		_, err = b.NewFairLock("right").Lock(inB, rlock.Watchdog)
 		require.NoError(t, err)
-		wantsRight := p.await(t, inA, a.NewFairLock("right"))
-		wantsLeft := p.await(t, inB, newLeft(b, "left"))
+		wantsRight := p.await(inA, t, a.NewFairLock("right"))
+		wantsLeft := p.await(inB, t, newLeft(b, "left"))
 		if p.cluster == nil {
 			p.waitForRegistration(t, "left")
 		}
@@ -86,6 +87,21 @@ func TestCyclesOfProcessesArePossible(t *testing.T) {
 	})
 }
 
+func TestCyclesOfThreadsOfOneProcessAreFound(t *testing.T) {
+	t.Parallel()
+	p := single(t)
+	const threads = 5
+	for i := range threads {
+		lock := fmt.Sprint("lock", i)
+		p.hold(t, lock, fmt.Sprint(javaClient, ":", i), "1")
+		p.do(t, lock, "RPUSH", "redisson_lock_queue:{"+lock+"}",
+			fmt.Sprint(javaClient, ":", (i+1)%threads))
+	}
+	o := p.run(t, "ls", "--cycles")
+	require.Contains(t, o.stdout, "circle 1: certain")
+	require.Equal(t, threads, strings.Count(o.stdout, " waits for "))
+}
+
 func TestCyclesNameProcessesThatAreKnown(t *testing.T) {
 	t.Parallel()
 	p := single(t)
@@ -99,8 +115,8 @@ func TestCyclesNameProcessesThatAreKnown(t *testing.T) {
 	p.do(t, "it's", "RPUSH", "redisson_lock_queue:{it's}", otherJava)
 	o := p.run(t, "ls", "--cycles")
 	require.Equal(t, status.Failed, o.status)
-	require.Contains(t, o.stdout, "  "+short(java)+" (billing on web-8 (pid 4711)) waits for b, held by "+
-		short(otherJava)+" (billing on web-1 (pid 4711))\n")
+	require.Contains(t, o.stdout, "  "+short(java)+" (billing on web-8 (pid 4711)) waits for b, "+
+		"held by "+short(otherJava)+" (billing on web-1 (pid 4711))\n")
 	require.Contains(t, []string{`'it'\''s' --owner ` + java, "b --owner " + otherJava},
 		unlockLine(o.stdout))
 }

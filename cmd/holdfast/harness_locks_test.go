@@ -48,16 +48,16 @@ func onEachPlace(t *testing.T, test func(t *testing.T, p *place)) {
 	})
 }
 
-func single(t *testing.T, opts ...redistest.Option) *place {
+func single(t *testing.T) *place {
 	t.Helper()
-	s := redistest.Start(t, opts...)
+	s := redistest.Start(t)
 	return &place{nodes: []*redistest.Server{s}, redis: s.Client(t)}
 }
 
 // do runs a command on the node that has the key.
-func (p *place) do(t *testing.T, key string, args ...string) any {
+func (p *place) do(t *testing.T, key string, args ...string) {
 	t.Helper()
-	return p.node(t, key).Do(t, args...)
+	p.node(t, key).Do(t, args...)
 }
 
 func (p *place) node(t *testing.T, key string) *redistest.Server {
@@ -108,7 +108,7 @@ func take(t *testing.T, l *rlock.Lock) *rlock.Hold {
 type waiting struct{ acquired chan *rlock.Hold }
 
 // await waits for a lock in the background. It returns when Redis shows that it does.
-func (p *place) await(t *testing.T, ctx context.Context, l *rlock.Lock) *waiting {
+func (p *place) await(ctx context.Context, t *testing.T, l *rlock.Lock) *waiting {
 	t.Helper()
 	w := &waiting{make(chan *rlock.Hold, 1)}
 	before := p.waiters(t, l.Name())
@@ -213,7 +213,8 @@ func rows(t *testing.T, o outcome) map[string]string {
 
 // short returns an owner as tables show it.
 func short(owner string) string {
-	return fmt.Sprintf("%.8s…%s", owner, owner[strings.Index(owner, ":"):])
+	client, number, _ := strings.Cut(owner, ":")
+	return fmt.Sprintf("%.8s…:%s", client, number)
 }
 
 // runWith is run with additional environment variables.

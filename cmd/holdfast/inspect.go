@@ -63,13 +63,13 @@ func (c inspectCommand) Run(ctx context.Context) error {
 	for last := ""; ; {
 		lock, err := c.look(ctx, redis)
 		var e *status.Error
-		if err != nil && !(errors.As(err, &e) && e.Status == status.Failed) {
+		if err != nil && (!errors.As(err, &e) || e.Status != status.Failed) {
 			return err
 		}
 		switch now := fingerprint(lock); {
 		case redraws:
-			const clear = "\x1b[H\x1b[2J"
-			_, err = os.Stdout.WriteString(clear + c.show(lock))
+			const home = "\x1b[H\x1b[2J" // of an empty screen
+			_, err = os.Stdout.WriteString(home + c.show(lock))
 		case now != last:
 			last = now
 			_, err = os.Stdout.WriteString(c.show(lock))

@@ -90,7 +90,8 @@ func streamJSON(all func(func(locks.Lock, error) bool)) error {
 }
 
 // collect returns all locks by name, also if there is an error.
-func collect(ctx context.Context, redis rueidis.Client, q locks.Query) (all []locks.Lock, err error) {
+func collect(ctx context.Context, redis rueidis.Client, q locks.Query,
+) (all []locks.Lock, err error) {
 	for lock, failed := range locks.List(ctx, redis, q) {
 		if failed != nil {
 			err = serverTrouble(failed)

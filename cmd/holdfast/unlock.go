@@ -51,7 +51,7 @@ func (c unlockCommand) Validate() error {
 // Run releases the lock.
 func (c unlockCommand) Run(ctx context.Context) error {
 	asks := !c.Yes
-	if asks && !(term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))) {
+	if asks && (!term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd()))) {
 		return status.New(status.Usage, errors.New("no terminal to ask on: confirm with --yes"))
 	}
 	redis, err := c.Client(ctx)
@@ -113,17 +113,19 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 	case !strings.Contains(c.Owner, ":") && !c.Force:
 		text += ": an owner is CLIENT:NUMBER"
 	}
+	var b strings.Builder
+	b.WriteString(text)
 	for i, h := range lock.Holders {
 		if i == most {
-			text += "\n  and more: see holdfast inspect"
+			b.WriteString("\n  and more: see holdfast inspect")
 			break
 		}
-		text += "\n  held by " + h.Owner
+		b.WriteString("\n  held by " + view.Printable(h.Owner))
 		if h.Client.Known() {
-			text += ", " + view.Who(h.Owner, h.Client)
+			b.WriteString(", " + view.Who(h.Owner, h.Client))
 		}
 	}
-	return status.New(status.Failed, errors.New(text))
+	return status.New(status.Failed, errors.New(b.String()))
 }
 
 // question asks whether to release the lock.

@@ -49,7 +49,7 @@ func TestUnlockWakesAWaiterOfEachKind(t *testing.T) {
 					key := lua.Suffix(name, java) + fmt.Sprint(":rwlock_timeout:", j)
 					p.do(t, key, "SET", key, "1", "EX", "600")
 				}
-				w := p.await(t, t.Context(), lock.waits(c, name))
+				w := p.await(t.Context(), t, lock.waits(c, name))
 				o := p.run(t, "unlock", name, flag, "--yes")
 				require.Zero(t, o.status, "%s: %s", lock.name, o.stderr)
 				require.Contains(t, o.stdout, "released "+name+", which was held by ")
@@ -68,7 +68,7 @@ func TestUnlockKeepsTheOrderOfAFairQueue(t *testing.T) {
 		p.hold(t, "fair", java, "1")
 		var queue []*waiting
 		for range 3 {
-			queue = append(queue, p.await(t, t.Context(), p.client(t).NewFairLock("fair")))
+			queue = append(queue, p.await(t.Context(), t, p.client(t).NewFairLock("fair")))
 		}
 		o := p.run(t, "unlock", "fair", "--force", "--yes")
 		require.Contains(t, o.stdout, "3 wait")
@@ -95,7 +95,7 @@ func TestUnlockOfOneReaderLeavesTheOthers(t *testing.T) {
 			p.hold(t, "rw", "mode", "read", owner, "1")
 			p.do(t, key, "SET", key, "1", "EX", "600")
 		}
-		w := p.await(t, t.Context(), newWrite(p.client(t), "rw"))
+		w := p.await(t.Context(), t, newWrite(p.client(t), "rw"))
 		require.Zero(t, p.run(t, "unlock", "rw", "--owner", java, "--yes").status)
 		require.Equal(t, map[string]string{"mode": "read", otherJava: "1"},
 			p.node(t, "rw").DoMap(t, "HGETALL", "rw"))

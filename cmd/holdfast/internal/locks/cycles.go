@@ -9,8 +9,8 @@ import (
 )
 
 // Cycle is a circle of owners or processes that wait for each other: who holds the lock of one wait
-// is who waits in the next, and the last one is followed by the first. It lasts until a waiter gives
-// up or a lease ends.
+// is who waits in the next, and the last one is followed by the first. It lasts until a waiter
+// gives up or a lease ends.
 type Cycle struct {
 	// Certain says that the owners that wait are those that hold, as threads of Redisson. Else only
 	// their processes are the same, and other goroutines may hold the locks, and give them back: an

@@ -52,7 +52,8 @@ func hasCircle(waits []Wait, node func(string, Client) string) bool {
 func TestCirclesAreThoseThatASearchOfAllChainsFinds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		processes, threads := rapid.IntRange(1, 6).Draw(t, "processes"), rapid.IntRange(1, 3).Draw(t, "threads")
+		processes := rapid.IntRange(1, 6).Draw(t, "processes")
+		threads := rapid.IntRange(1, 3).Draw(t, "threads")
 		name := rapid.Custom(func(t *rapid.T) string {
 			return fmt.Sprintf("p%d:%d", rapid.IntRange(1, processes).Draw(t, "process"),
 				rapid.IntRange(1, threads).Draw(t, "thread"))
@@ -63,6 +64,16 @@ func TestCirclesAreThoseThatASearchOfAllChainsFinds(t *testing.T) {
 			if a != b {
 				waits = append(waits, waitFor(a, "held by "+b, b))
 			}
+		}
+		for _, node := range []func(string, Client) string{owner, process} {
+			var want []Wait
+			for _, w := range waits {
+				a, b := node(w.Waiter.Owner, w.Waiter.Client), node(w.Holder.Owner, w.Holder.Client)
+				if a != b && reaches(waits, node, b, a, map[string]bool{}) {
+					want = append(want, w)
+				}
+			}
+			require.ElementsMatch(t, want, newGraph(waits, node).inCircles())
 		}
 		all := append([]Wait(nil), waits...)
 		cycles := cyclesOf(append([]Wait(nil), waits...))

@@ -73,10 +73,8 @@ func (ls *lister) run(ctx context.Context) error {
 	nodes := ls.redis.Nodes()
 	for _, address := range ls.transport.Masters() {
 		node, known := nodes[address]
-		err := error(nil)
-		if !known {
-			err = errors.New("not known to the client yet")
-		} else {
+		err := errors.New("not known to the client yet")
+		if known {
 			err = ls.scan(ctx, address, node)
 		}
 		if errors.Is(err, errStopped) || ctx.Err() != nil {

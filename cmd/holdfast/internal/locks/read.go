@@ -13,8 +13,8 @@ import (
 	"holdfast/lua"
 )
 
-// answerTime bounds the commands that are sent together, because rueidis would try for ever to reach
-// a node that is down.
+// answerTime bounds the commands that are sent together, because rueidis would try for ever to
+// reach a node that is down.
 const answerTime = 5 * time.Second
 
 const retryPause = 10 * time.Millisecond

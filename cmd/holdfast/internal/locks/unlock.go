@@ -14,13 +14,15 @@ import (
 type ChangedError struct{ Now Lock }
 
 // Error returns the text of the error.
-func (e *ChangedError) Error() string { return fmt.Sprintf("%q is not held by that owner", e.Now.Name) }
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("%q is not held by that owner", e.Now.Name)
+}
 
 // Unlock takes a lock away from an owner, all its levels at once, and wakes waiters as a release by
 // that owner does. With the owner "" it takes the lock from all that hold it, unless another has
-// acquired it since it was read; readers may come and go. It returns the lock as it was just before,
-// and the server's refusal to wake waiters, "" if there is none: then they look for themselves,
-// within 5 s. If the lock is not held so, the error is a *[ChangedError].
+// acquired it since it was read; readers may come and go. It returns the lock as it was just
+// before, and the server's refusal to wake waiters, "" if there is none: after one they look for
+// themselves, within 5 s. If the lock is not held so, the error is a *[ChangedError].
 //
 // A holder that lives notices at its next renewal that the lock is lost.
 func Unlock(ctx context.Context, redis rueidis.Client, lock Lock, owner string,

@@ -29,7 +29,7 @@ func Line(lock locks.Lock, width int) string {
 			parts = append(parts, left+" left")
 		}
 	}
-	switch n := len(lock.Waiters); n {
+	switch n := lock.Waiting(); n {
 	case 0:
 	case 1:
 		parts = append(parts, "1 waits")

@@ -70,7 +70,7 @@ func owners(l locks.Lock) int {
 	for _, h := range l.Holders {
 		seen[h.Owner] = true
 	}
-	return len(seen)
+	return len(seen) + l.MoreHolders
 }
 
 // levels counts the levels at which a lock is held, those of all readers together.
