@@ -52,18 +52,18 @@ func main() {
 		fmt.Fprintf(os.Stderr, "holdfast: %v\nTry: holdfast --help\n", err)
 		os.Exit(status.Usage)
 	}
-	ctx := context.Background()
+	interrupted := func() bool { return false }
 	// A command without a context, such as run, handles signals itself.
 	err = parsed.BindToProvider(func() (context.Context, error) {
-		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(ctx, stop) // a second signal interrupts the cleanup
+		interrupted = func() bool { return ctx.Err() != nil }
 		return ctx, nil
 	})
 	if err == nil {
 		err = parsed.Run()
 	}
-	if err != nil && ctx.Err() != nil {
+	if err != nil && interrupted() {
 		err = status.New(status.Interrupted, errors.New("interrupted"))
 	}
 	os.Exit(status.Report(os.Stderr, err))

@@ -16,31 +16,29 @@ import (
 
 // runCommand is "holdfast run".
 type runCommand struct {
-	Kind      string         `enum:"lock,fair,read,write,fenced" default:"lock" help:"lock, fair, read, write or fenced."`
-	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"30s" help:"Give up after that. The default is to wait for ever."`
+	Kind      string         `enum:"lock,fair,read,write,fenced" default:"lock" help:"Or fair, read, write, fenced."`
+	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"30s" help:"Give up after that; never by default."`
 	Nonblock  bool           `short:"n" xor:"wait" help:"Do not wait."`
-	Lease     time.Duration  `default:"30s" help:"For how long a dead machine keeps the lock; it is renewed while the command runs."`
-	KillAfter *time.Duration `placeholder:"5s" help:"Time between SIGTERM and SIGKILL, at most a third of the lease."`
-	OnLost    string         `enum:"term,ignore" default:"term" help:"term ends the command when the lock is lost; ignore lets it run."`
-	Conflict  int            `short:"E" name:"conflict-exit-code" default:"75" placeholder:"CODE" help:"Exit status if another has the lock."`
+	Lease     time.Duration  `default:"30s" help:"A dead machine keeps the lock that long."`
+	KillAfter *time.Duration `placeholder:"5s" help:"From SIGTERM to SIGKILL; up to lease/3."`
+	OnLost    string         `enum:"term,ignore" default:"term" help:"Or ignore: run on when the lock is lost."`
+	Conflict  int            `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if another has it."`
 	Shell     bool           `help:"Run the command by sh -c."`
-	Quorum    bool           `help:"One lock over all --redis (RedLock): a minority may fail."`
+	Quorum    bool           `help:"One lock over all --redis (RedLock)."`
 	Quiet     bool           `short:"q" help:"Print only what went wrong."`
 	connect.Flags
 
-	Name    string   `arg:"" help:"Name of the lock."`
+	Name    string   `arg:"" help:"The lock."`
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command, and its arguments."`
 }
 
 // Help returns the text that "holdfast run --help" shows.
 func (runCommand) Help() string {
-	return `Example: a job that cron starts on two machines, and one of them runs:
+	return `Example, for cron on two machines:  holdfast run --nonblock nightly -- ./job
 
-  holdfast run --nonblock nightly -- ./job
-
-Exit status: the command's, 128+n for its signal n; 75 another has the lock; 74 server trouble; 76
-the lock was lost; 64 usage; 126, 127 as shells. The command gets HOLDFAST_LOCK, HOLDFAST_OWNER,
-HOLDFAST_TOKEN (fenced), HOLDFAST_DEADLINE (the first one, epoch ms). See docs/operations.md.`
+Exit status: the command's, 128+n for its signal n; 75 another has the lock, 74 server trouble, 76
+lock lost, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, _OWNER, _TOKEN (if
+fenced) and _DEADLINE (epoch ms).`
 }
 
 // Run runs the command under the lock. It handles signals itself.
@@ -58,11 +56,10 @@ func (c runCommand) Run() error {
 		o.Args = o.Args[1:]
 	}
 	if c.Shell && len(o.Args) > 0 {
-		shell := []string{"/bin/sh", "-c"}
-		if runtime.GOOS == "windows" {
-			shell = []string{"cmd", "/C"}
+		script := strings.Join(o.Args, " ")
+		if o.Args = []string{"/bin/sh", "-c", script}; runtime.GOOS == "windows" {
+			o.Args = []string{"cmd", "/C", script}
 		}
-		o.Args = append(shell, strings.Join(o.Args, " "))
 	}
 	return runner.Run(o)
 }
@@ -71,10 +68,7 @@ func (c runCommand) Run() error {
 type guardCommand struct{}
 
 // Run does what it reads from standard input.
-func (guardCommand) Run() error {
-	child.Guard(os.Stdin, os.Stdout)
-	return nil
-}
+func (guardCommand) Run() error { return child.Guard(os.Stdin, os.Stdout) }
 
 // startCommand is "holdfast start": a process of run, which becomes the command.
 type startCommand struct {

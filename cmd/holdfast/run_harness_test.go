@@ -219,22 +219,27 @@ func requireFree(t *testing.T, redis *redistest.Server) {
 	require.Empty(t, keys(t, redis))
 }
 
-// expiry returns when the lease of a lock ends in Redis, on the clock of this machine.
-func expiry(t *testing.T, redis *redistest.Server, name string) time.Time {
+// expiry returns when the lease of "job" ends in Redis, on the clock of this machine.
+func expiry(t *testing.T, redis *redistest.Server) time.Time {
 	t.Helper()
-	return time.UnixMilli(int64(redis.DoInt(t, "PEXPIRETIME", name)))
+	return time.UnixMilli(redis.DoInt(t, "PEXPIRETIME", "job"))
 }
 
-// renewed waits until the lease of a lock was renewed, and returns when it ends now. The next
+// renewed waits until the lease of "job" was renewed, and returns when it ends now. The next
 // renewal comes a third of the lease later.
-func renewed(t *testing.T, redis *redistest.Server, name string) (end time.Time) {
+func renewed(t *testing.T, redis *redistest.Server) (end time.Time) {
 	t.Helper()
-	first := expiry(t, redis, name)
+	first := expiry(t, redis)
 	require.Eventually(t, func() bool {
-		end = expiry(t, redis, name)
+		end = expiry(t, redis)
 		return end.After(first)
 	}, patience, time.Millisecond)
 	return end
+}
+
+// forEver is a command that says "in" when it runs.
+func forEver() []string {
+	return append([]string{"job"}, shell(`echo in >&3; sleep 1000`)...)
 }
 
 // children returns the processes that a process has started, by the first argument they have.

@@ -103,7 +103,7 @@ func TestRunNoticesALossBeforeTheLeaseWouldHaveEnded(t *testing.T) {
 	j := startRun(t, redis.Addr(), append([]string{"--lease", "12s", "job"},
 		shell(`echo in >&3; exec sleep 1000`)...)...)
 	j.line(t, "in")
-	end := expiry(t, redis, "job")
+	end := expiry(t, redis)
 	redis.Do(t, "DEL", "job")
 	require.True(t, j.dead(t).at.Before(end))
 	require.Equal(t, 76, j.status(t))
@@ -133,7 +133,7 @@ func TestRunThatIsStoppedHasItsCommandKilledBeforeTheLeaseEnds(t *testing.T) {
 			`echo in >&3; `+waits)...)...)
 	j.line(t, "in")
 	j.signal(t, unix.SIGSTOP)
-	end := expiry(t, redis, "job") // it is not renewed any more
+	end := expiry(t, redis) // it is not renewed any more
 	require.True(t, j.line(t, "TERM").at.Before(end))
 	require.True(t, j.dead(t).at.Before(end))
 	j.signal(t, unix.SIGCONT)

@@ -185,7 +185,7 @@ func TestTheTerminalComesBackAsItWasFromACommandThatIsKilled(t *testing.T) {
 func TestRunOnATerminalRedrawsItsLineWhileItWaits(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	holder := startRun(t, redis.Addr(), append([]string{"job"}, shell(`echo in >&3; sleep 1000`)...)...)
+	holder := startRun(t, redis.Addr(), forEver()...)
 	holder.line(t, "in")
 	s := sit(t, redis, binary, "run", "job", "--", "sh", "-c", "echo mine; read x")
 	s.sees(t, `waiting for "job" for 1s: held by `)

@@ -184,7 +184,7 @@ func TestRunExcludesByTheKindOfTheLock(t *testing.T) {
 func TestRunSaysThatItWaits(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	first := startRun(t, redis.Addr(), append([]string{"job"}, shell(`echo in >&3; sleep 100`)...)...)
+	first := startRun(t, redis.Addr(), forEver()...)
 	first.line(t, "in")
 	second := startRun(t, redis.Addr(), append([]string{"job"}, shell(`echo in >&3; exit 3`)...)...)
 	require.Eventually(t, func() bool {

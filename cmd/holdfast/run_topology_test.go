@@ -39,12 +39,12 @@ func TestRunWithAQuorumOutlivesAMinorityOfItsServers(t *testing.T) {
 	}
 	o := run(t, append(append([]string{"run", "--nonblock"}, flags...), "job", "true")...)
 	require.Equal(t, 75, o.status, o.stderr)
-	end := renewed(t, redis[1], "job")
-	require.Eventually(t, func() bool { return expiry(t, redis[1], "job").Sub(end) > lease },
+	end := renewed(t, redis[1])
+	require.Eventually(t, func() bool { return expiry(t, redis[1]).Sub(end) > lease },
 		patience, 10*time.Millisecond)
 	j.lives(t)
 	// Without a majority the lock ends.
-	end = renewed(t, redis[1], "job")
+	end = renewed(t, redis[1])
 	redis[1].Pause(t)
 	end = end.Add(lease / 3) // a renewal may have come in between
 	require.True(t, j.line(t, "TERM").at.Before(end))
@@ -101,7 +101,7 @@ func TestRunWorksOnACluster(t *testing.T) {
 	node := cluster.Owner(t, cluster.Slot(t, "job"))
 	j := startRun(t, "127.0.0.1:1", stubborn(append(flags, "--lease", "4s")...)...)
 	j.line(t, "in")
-	end := renewed(t, node, "job")
+	end := renewed(t, node)
 	node.Pause(t)
 	end = end.Add(4 * time.Second / 3) // a renewal may have come in between
 	require.True(t, j.line(t, "TERM").at.Before(end))

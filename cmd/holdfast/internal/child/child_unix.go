@@ -49,8 +49,8 @@ func Start(c Command) (*Child, error) {
 	return ch, nil
 }
 
-// Until moves the deadline. The group is killed Reserve before it, and sent SIGTERM KillAfter before
-// that.
+// Until moves the deadline. The group is killed Reserve before it, and sent SIGTERM KillAfter
+// before that.
 func (ch *Child) Until(deadline time.Time) {
 	kill := instant(deadline) - int64(ch.command.Reserve)
 	ch.guard.tell(func(o *order) { o.term, o.kill = kill-int64(ch.command.KillAfter), kill })

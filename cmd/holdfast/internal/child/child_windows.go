@@ -80,7 +80,7 @@ func (ch *Child) Done() <-chan struct{} { return ch.done }
 func (ch *Child) Status() int { return ch.cmd.ProcessState.ExitCode() }
 
 // Guard is for other systems.
-func Guard(io.Reader, io.Writer) {}
+func Guard(io.Reader, io.Writer) error { return errors.New("not on Windows") }
 
 // Become is for other systems.
 func Become([]string) (status int, err error) {

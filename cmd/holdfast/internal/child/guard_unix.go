@@ -4,6 +4,7 @@ package child
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -28,7 +29,9 @@ type order struct {
 	done       bool  // nothing any more
 }
 
-func (o order) String() string { return fmt.Sprintf("%d %d %d %t\n", o.group, o.term, o.kill, o.done) }
+func (o order) String() string {
+	return fmt.Sprintf("%d %d %d %t\n", o.group, o.term, o.kill, o.done)
+}
 
 // parseOrder is the inverse of String.
 func parseOrder(line string) (o order, err error) {
@@ -37,8 +40,8 @@ func parseOrder(line string) (o order, err error) {
 }
 
 // Guard is "holdfast guard": it carries out the orders that it reads, and reports what it did. It
-// kills the group if the orders end without one that says that it is done.
-func Guard(orders io.Reader, reports io.Writer) {
+// kills the group, and returns an error, if the orders end without one that says that it is done.
+func Guard(orders io.Reader, reports io.Writer) error {
 	for _, s := range Forwarded() {
 		signal.Ignore(s) // it ends when run says so
 	}
@@ -49,7 +52,7 @@ func Guard(orders io.Reader, reports io.Writer) {
 		for lines := bufio.NewScanner(orders); lines.Scan(); {
 			o, err := parseOrder(lines.Text())
 			if err != nil {
-				return // run is out of its mind
+				return
 			}
 			received <- o
 		}
@@ -61,9 +64,9 @@ func Guard(orders io.Reader, reports io.Writer) {
 			switch {
 			case !more:
 				g.signal(Killed, unix.SIGKILL)
-				return
+				return errors.New("run has ended, or is out of its mind")
 			case o.done:
-				return
+				return nil
 			}
 			g.accept(o)
 		case <-time.After(g.nap()):

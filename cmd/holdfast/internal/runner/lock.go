@@ -22,7 +22,7 @@ type lock struct {
 }
 
 // closeTimeout bounds the removal of what may be left in Redis: a registration, a late grant.
-const closeTimeout = 5 * time.Second
+const closeTimeout = 3 * time.Second
 
 // open connects, and returns the lock. close must be called.
 func (o Options) open(ctx context.Context) (l *lock, err error) {

@@ -46,9 +46,9 @@ const (
 	fewestServers    = 3 // of a quorum
 )
 
-// killAfter returns the time between SIGTERM and SIGKILL. A lease is renewed after each third of it,
-// and once more when half of it is over. With more than a third here the command would be sent
-// SIGTERM before that.
+// killAfter returns the time between SIGTERM and SIGKILL. A lease is renewed when a third of it is
+// over, and once more at half of it if there was no reply. With more than a third here the command
+// would be sent SIGTERM before that.
 func (o Options) killAfter() time.Duration {
 	if o.KillAfter != nil {
 		return *o.KillAfter

@@ -143,7 +143,7 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	signal.Notify(signals, child.JobControl()...)
 	ch, err := child.Start(command)
 	if err != nil {
-		o.release(hold)
+		_ = o.release(hold) // nothing ran under it
 		return status.New(child.NotExecutable, fmt.Errorf("cannot start %s: %w", o.Args[0], err))
 	}
 	stopped := o.supervise(hold, ch)
@@ -168,47 +168,67 @@ func (o Options) supervise(hold *rlock.Hold, ch *child.Child) (stopped bool) {
 	// A renewal moves the deadline; it comes at each third of the lease.
 	tick := time.NewTicker(min(max(o.Lease/30, 10*time.Millisecond), time.Second))
 	defer tick.Stop()
-	deadline, lost, ended := hold.Deadline(), hold.Done(), false
+	s := supervision{Options: o, hold: hold, child: ch, lost: hold.Done()}
+	deadline := hold.Deadline()
 	for {
 		select {
 		case <-tick.C:
-			if moved := hold.Deadline(); !o.Ignore && lost != nil && moved != deadline {
+			if moved := hold.Deadline(); !o.Ignore && s.lost != nil && moved != deadline {
 				deadline = moved
 				ch.Until(deadline)
 			}
-		case <-lost:
-			lost = nil
-			switch {
-			case o.Ignore:
-				o.warn("%v; the command goes on (--on-lost ignore)", reason(hold.Err()))
-			case errors.Is(hold.Err(), rlock.ErrExpired):
-				stopped = true
-				o.warn("%v", reason(hold.Err()))
-				ch.Kill() // the guard has done so, unless it hangs
-			default:
-				stopped = true
-				o.warn("%v: ending the command", reason(hold.Err()))
-				ch.End()
-			}
+		case <-s.lost:
+			s.lose(hold.Err())
 		case r := <-ch.Reports():
-			switch r {
-			case child.LeftBehind:
-				if ended = true; !stopped {
-					o.note("the command has ended, and what it left running is ended as well")
-				}
-			case child.Terminated:
-				if !ended && lost != nil {
-					stopped = true
-					o.warn("the lock %q was not renewed, and may be lost in %v: ending the command",
-						o.Name, time.Until(hold.Deadline()).Round(100*time.Millisecond))
-				}
-			case child.Killed:
-				o.warn("the command was killed")
-				stopped = stopped || !ended
-			}
+			s.hear(r)
 		case <-ch.Done():
-			return stopped
+			for len(ch.Reports()) > 0 {
+				s.hear(<-ch.Reports())
+			}
+			return s.stopped
 		}
+	}
+}
+
+// supervision is what happened to a command and its lock so far.
+type supervision struct {
+	Options
+	hold    *rlock.Hold
+	child   *child.Child
+	lost    <-chan struct{} // closed by a loss; nil once that was handled
+	stopped bool            // the command was ended because of its lock
+	ended   bool            // it has ended by itself
+}
+
+// lose handles the loss of the lock.
+func (s *supervision) lose(err error) {
+	s.lost = nil
+	switch s.stopped = s.stopped || !s.Ignore; {
+	case s.Ignore:
+		s.warn("%v; the command goes on (--on-lost ignore)", reason(err))
+	case errors.Is(err, rlock.ErrExpired):
+		s.warn("%v", reason(err))
+		s.child.Kill() // the guard has done so, unless it hangs
+	default:
+		s.warn("%v: ending the command", reason(err))
+		s.child.End()
+	}
+}
+
+// hear handles what happened to the command.
+func (s *supervision) hear(r child.Report) {
+	switch {
+	case r == child.LeftBehind:
+		if s.ended = true; !s.stopped {
+			s.note("the command has ended, and what it left running is ended as well")
+		}
+	case r == child.Terminated && !s.ended && !s.stopped:
+		s.stopped = true
+		s.warn("the lock %q was not renewed, and may be lost in %v: ending the command", s.Name,
+			time.Until(s.hold.Deadline()).Round(100*time.Millisecond))
+	case r == child.Killed:
+		s.stopped = s.stopped || !s.ended
+		s.warn("the command was killed")
 	}
 }
 
