@@ -54,8 +54,9 @@ func TestFieldsOfAnIdentityThatCannotBeReadAreIgnored(t *testing.T) {
 
 func TestRefusedIdentityIsAnErrorOfItsClass(t *testing.T) {
 	_, c := startAs(t, "resetkeys", "~order:*")
-	requireError(t, lua.Identify(t.Context(), c, clientID, nightly, lease), lua.ClassPermanent, "NOPERM")
-	_, err := lua.ReadIdentity(t.Context(), c, clientID)
+	err := lua.Identify(t.Context(), c, clientID, nightly, lease)
+	requireError(t, err, lua.ClassPermanent, "NOPERM")
+	_, err = lua.ReadIdentity(t.Context(), c, clientID)
 	requireError(t, err, lua.ClassPermanent, "NOPERM")
 	requireError(t, lua.Forget(t.Context(), c, clientID), lua.ClassPermanent, "NOPERM")
 }

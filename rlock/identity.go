@@ -110,8 +110,8 @@ func (c *Client) isUsed() bool {
 	return waiting > 0 || c.watchdog.Find(func(*watchdog.Lease) bool { return true }) != nil
 }
 
-// end ends the introductions and, with forget, has Redis forget the last one. A server that is known
-// not to reply is not asked. One that hangs is waited for until the farewell is over.
+// end ends the introductions and, with forget, has Redis forget the last one. A server that did not
+// reply to it is not asked. One that hangs is waited for until the farewell is over.
 func (in *introduction) end(forget bool) {
 	in.mu.Lock()
 	in.ended = true

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,7 +195,21 @@ func TestUserWhoseACLForbidsTheIdentityWorksWithoutAndNobodyIsTold(t *testing.T)
 	closeClient(t, c)
 	require.Empty(t, log.With(""))
 	require.True(t, absent(s, identityOf(c)))
-	require.Len(t, s.Do(t, "ACL", "LOG"), 1, "one attempt")
+	require.Equal(t, 1, denials(t, s), "one attempt")
+}
+
+// denials returns how often the ACL has forbidden something to clients, but for rueidis' question
+// whether this is a cluster.
+func denials(t testing.TB, s *redistest.Server) (n int) {
+	t.Helper()
+	for _, entry := range s.Do(t, "ACL", "LOG").([]any) {
+		fields := entry.([]any)
+		value := func(name string) any { return fields[slices.Index(fields, any(name))+1] }
+		if object := value("object").(string); !strings.HasPrefix(object, "cluster") {
+			n += int(value("count").(int64))
+		}
+	}
+	return n
 }
 
 // Close waits for a hung server no longer than it says.
