@@ -41,10 +41,12 @@ func advise(err error, option rueidis.ClientOption) string {
 		notTLS      tls.RecordHeaderError
 		certificate *tls.CertificateVerificationError
 		network     *net.OpError
-		alert       tls.AlertError
 	)
 	silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.Is(err, errSilent)
+	// Which one it is depends on who is quicker.
+	closed := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 	switch {
 	case option.Sentinel.MasterSet != "" && (rueidis.IsRedisNil(err) ||
 		strings.Contains(err.Error(), "No such master")):
@@ -56,18 +58,15 @@ func advise(err error, option rueidis.ClientOption) string {
 		return ": the server does not speak TLS here, leave out --tls or rediss://, or use its TLS port"
 	case errors.As(err, &certificate):
 		return ": see --cacert, and whether the certificate is for this address"
-	case errors.As(err, &alert):
-		return ": the server may want a certificate, see --cert and --key"
 	case errors.As(err, &network) && network.Op == "dial" && !silent:
 		return ": is the server up, and the address right?"
 	case option.TLSConfig != nil && silent:
 		return ": is the server up, and does it speak TLS here?"
 	case silent:
 		return ": is the server up, and the address right?"
-	case option.TLSConfig != nil && errors.Is(err, syscall.ECONNRESET):
+	case option.TLSConfig != nil && (closed || strings.Contains(err.Error(), "remote error: tls")):
 		return ": the server may want a certificate, see --cert and --key, or not speak TLS here"
-	case option.TLSConfig == nil && (strings.Contains(err.Error(), "unknown message type") ||
-		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+	case option.TLSConfig == nil && (closed || strings.Contains(err.Error(), "unknown message type")):
 		return ": if the server wants TLS, use --tls or rediss://"
 	}
 	return ""
