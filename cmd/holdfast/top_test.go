@@ -64,7 +64,7 @@ func TestTopShowsFiltersAndMarks(t *testing.T) {
 		order, stock := c.NewLock("order"), c.NewFairLock("stock")
 		hold := take(t, order)
 		take(t, stock)
-		p.await(t, t.Context(), stock)
+		p.await(t.Context(), t, stock)
 		p.hold(t, "java", java, "2")
 		w := p.top(t, "--interval", "2s") // for so long are marks to be seen
 		w.sees(`^holdfast top  127\.0\.0\.1:\d+  3 locks, 1 waiters  `,
@@ -115,7 +115,7 @@ func TestTopUnlocksAfterAQuestion(t *testing.T) {
 	p := single(t)
 	c := p.client(t)
 	hold := take(t, c.NewLock("order"))
-	waiter := p.await(t, t.Context(), p.client(t).NewLock("order"))
+	waiter := p.await(t.Context(), t, p.client(t).NewLock("order"))
 	w := p.top(t, "--interval", "2s")
 	w.sees(`^>  order `)
 	w.press("u")
