@@ -56,8 +56,8 @@ func SVG(t *terminal.Terminal, title string) string {
 	return b.String()
 }
 
-// draw draws the text from x on that has the same style, and returns its number of columns. After a
-// gap there is another text, so that columns are below each other, whatever the font.
+// draw draws the text from x on that has the same style, and returns how many columns that is. A
+// gap ends it as well, so that columns are below each other, whatever the font.
 func draw(b *strings.Builder, cell func(x, y int) *uv.Cell, width, x, y int) (columns int) {
 	style := cell(x, y).Style
 	var text strings.Builder
