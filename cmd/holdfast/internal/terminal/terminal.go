@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/charmbracelet/x/vt"
@@ -21,7 +22,8 @@ import (
 // Terminal is a pseudo-terminal with one program, which has it as its controlling terminal.
 type Terminal struct {
 	cmd    *exec.Cmd
-	file   *os.File // the side that a human would sit at
+	file   *os.File   // the side that a human would sit at
+	mu     sync.Mutex // held while the screen is drawn or read
 	screen *vt.SafeEmulator
 	drawn  chan struct{} // receives after each change of the screen
 	ended  chan struct{} // closed when the program has ended and everything is drawn
@@ -51,7 +53,9 @@ func (t *Terminal) draw() {
 	text := make([]byte, 32<<10)
 	for {
 		n, err := t.file.Read(text)
+		t.mu.Lock()
 		_, _ = t.screen.Write(text[:n]) // the emulator accepts everything
+		t.mu.Unlock()
 		select {
 		case t.drawn <- struct{}{}:
 		default:
@@ -71,6 +75,8 @@ func (t *Terminal) Emulator() *vt.SafeEmulator { return t.screen }
 
 // Screen returns the text on the screen, without blanks at the ends of lines.
 func (t *Terminal) Screen() string {
+	t.mu.Lock() // the emulator guards its cells only while it looks for them
+	defer t.mu.Unlock()
 	var b strings.Builder
 	for y := range t.screen.Height() {
 		var line strings.Builder
