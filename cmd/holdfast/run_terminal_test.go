@@ -177,7 +177,8 @@ func TestTheTerminalComesBackAsItWasFromACommandThatIsKilled(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	s := bash(t, redis)
-	s.types(t, "clear; cd $(mktemp -d); stty -a > before; holdfast run job -- sh -c 'stty raw -echo; kill -9 $$'; "+
+	s.types(t, "clear; cd $(mktemp -d); stty -a > before; "+
+		"holdfast run job -- sh -c 'stty raw -echo; kill -9 $$'; "+
 		"stty -a > after; cmp before after && rm before after && echo 'as it' was\r")
 	s.sees(t, `(?m)^as it was`)
 }
