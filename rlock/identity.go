@@ -73,11 +73,16 @@ func (in *introduction) send() {
 	in.present, in.sent = true, make(chan struct{})
 	// It is not a task of the group, for which Close waits as long as rueidis does. Its context cannot
 	// end: for one that can, rueidis would start to pipeline.
-	go func(sent chan struct{}) {
-		defer close(sent)
+	go func(done chan struct{}) {
+		defer close(done)
 		c := in.client
 		lease := c.options.WatchdogLease
-		err := lua.Identify(context.Background(), c.redis, c.id, c.identity, identityLeases*lease)
+		err := ErrClosed // unless it is sent
+		c.calls.Aside(func() {
+			if ctx := context.Background(); !c.isClosing() {
+				err = lua.Identify(ctx, c.redis, c.id, c.identity, identityLeases*lease)
+			}
+		})
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		switch {

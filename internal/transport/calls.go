@@ -76,6 +76,8 @@ type Calls struct {
 	count      int       // guarded by mu
 	sweepAt    time.Time // when the timer fires; zero if it is not set; guarded by mu
 	overlapped bool      // Begin has seen another command under way; guarded by mu
+
+	aside chan struct{} // closed when the command of Aside has ended; guarded by mu; nil without one
 }
 
 const (
@@ -189,7 +191,8 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	k.budget, k.sent, k.limit, k.deadline, k.endless = *b, now, limit, limit, endless
 	k.phase.Store(begun)
 	c.mu.Lock()
-	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0
+	c.awaitAside()
+	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0 || c.aside != nil
 	// direct is read with mu held: an abandoned call makes it false before it leaves count.
 	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
@@ -206,6 +209,51 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	}
 	c.mu.Unlock()
 	return k
+}
+
+// Aside runs a command that no caller waits for, one at a time. Until two commands of callers have
+// overlapped it does so when none is under way, and those that come meanwhile wait for it for a
+// moment: if it overlapped with one, rueidis would start to pipeline. It returns false, without
+// running the command, if there is no such moment within about a second.
+func (c *Calls) Aside(command func()) bool {
+	c.mu.Lock()
+	for tries := 0; !c.overlapped && (c.count > 0 || len(c.slots) > 0); tries++ {
+		c.mu.Unlock()
+		if tries == mostTries {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+		c.mu.Lock()
+	}
+	done := make(chan struct{})
+	c.aside = done
+	c.mu.Unlock()
+	command()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aside = nil
+	close(done)
+	return true
+}
+
+// mostTries is how often Aside looks for a moment without commands, a millisecond apart.
+const mostTries = 1000
+
+// awaitAside waits for the command of Aside, for no longer than a grace. c.mu must be held; it is
+// unlocked meanwhile.
+func (c *Calls) awaitAside() {
+	aside := c.aside
+	if aside == nil || c.overlapped {
+		return
+	}
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	limit := time.NewTimer(grace)
+	defer limit.Stop()
+	select {
+	case <-aside:
+	case <-limit.C:
+	}
 }
 
 // direct reports whether callers may send commands themselves.
@@ -318,6 +366,9 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 			late(s, outcome.value, ErrNotSent)
 			return
 		}
+		c.mu.Lock()
+		c.awaitAside()
+		c.mu.Unlock()
 		sent := time.Now()
 		value, err := command(s, context.Background())
 		// A caller has started a dial and ended it, and perhaps others after it.

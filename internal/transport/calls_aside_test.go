@@ -1,0 +1,96 @@
+package transport
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
+)
+
+// forever is the budget of a caller that nothing ends.
+func forever() *wait.Budget {
+	return wait.NewBudget(context.Background(), nil, wait.Unlimited)
+}
+
+func TestAsideWaitsUntilNoCommandIsUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		c.overlapped = false
+		for name, end := range map[string]func() func(){
+			"a caller's": func() func() {
+				k := c.Begin(forever(), time.Now())
+				require.NotNil(t, k)
+				return func() { _, _ = k.End(nil) }
+			},
+			"a worker's": func() func() {
+				reply := make(chan struct{})
+				go func() {
+					_, _, _ = detach(c, forever(), func(context.Context) (int, error) {
+						<-reply
+						return 0, nil
+					}, nil)
+				}()
+				return func() { close(reply) }
+			},
+		} {
+			ends, ran := end(), make(chan bool, 1)
+			synctest.Wait()
+			go func() { ran <- c.Aside(func() {}) }()
+			time.Sleep(100 * time.Millisecond)
+			require.Empty(t, ran, name)
+			ends()
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			require.True(t, <-ran, name)
+		}
+		require.False(t, c.overlapped)
+	})
+}
+
+func TestAsideGivesUpIfThereIsAlwaysACommandUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		c.overlapped = false
+		k := c.Begin(forever(), time.Now())
+		start := time.Now()
+		require.False(t, c.Aside(func() { t.Error("it overlaps") }))
+		require.Equal(t, time.Second, time.Since(start))
+		_, _ = k.End(nil)
+	})
+}
+
+func TestAsideDoesNotWaitOnceCommandsHaveOverlapped(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		c.overlapped = true
+		k, start := c.Begin(forever(), time.Now()), time.Now()
+		require.True(t, c.Aside(func() {
+			other := c.Begin(forever(), time.Now())
+			_, _ = other.End(nil)
+		}))
+		require.Zero(t, time.Since(start))
+		_, _ = k.End(nil)
+	})
+}
+
+// Longer than a moment would be the delay of a server that hangs.
+func TestCommandsWaitForTheOneAsideForAMoment(t *testing.T) {
+	for takes, overlaps := range map[time.Duration]bool{grace / 2: false, time.Minute: true} {
+		inBubble(t, func(t *testing.T, c *Calls) {
+			c.overlapped = false
+			go c.Aside(func() { time.Sleep(takes) })
+			synctest.Wait()
+			start := time.Now()
+			k := c.Begin(forever(), start)
+			require.Equal(t, min(takes, grace), time.Since(start))
+			require.Equal(t, overlaps, c.overlapped)
+			_, _ = k.End(nil)
+			k = c.Begin(forever(), start)
+			require.Equal(t, min(takes, grace), time.Since(start), "it waits once")
+			_, _ = k.End(nil)
+			time.Sleep(takes)
+			synctest.Wait()
+		})
+	}
+}
