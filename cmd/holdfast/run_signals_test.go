@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -172,6 +173,53 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 	j.dead(t)
 	require.Equal(t, 76, j.status(t))
 	requireFree(t, redis)
+}
+
+func TestRunWhoseGuardWasStoppedEnds(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for _, test := range []struct {
+		end    func(j *job)
+		status int
+	}{
+		{func(j *job) { j.signal(t, unix.SIGTERM) }, 143},
+		{func(*job) { redis.Do(t, "DEL", "job") }, 76},
+	} {
+		j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
+			shell(`echo in >&3; exec sleep 1000`)...)...)
+		j.line(t, "in")
+		guards := children(t, j.cmd.Process.Pid, "guard")
+		require.Len(t, guards, 1)
+		require.NoError(t, unix.Kill(guards[0], unix.SIGSTOP))
+		test.end(j)
+		j.dead(t)
+		require.Equal(t, test.status, j.status(t))
+		requireFree(t, redis)
+	}
+}
+
+// What it has to say must not end it: its command would be killed, and the lock not released.
+func TestRunGoesOnWhenNobodyReadsWhatItSays(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	j := prepareRun(t, redis.Addr(), append([]string{"job"},
+		shell(`(sleep 1000 2>/dev/null &); echo in >&3; exit 3`)...)...)
+	j.cmd.Stderr = write
+	require.NoError(t, read.Close())
+	j.start(t)
+	require.NoError(t, write.Close())
+	j.line(t, "in")
+	require.Equal(t, 3, j.status(t)) // after it said that it ends what was left
+	requireFree(t, redis)
+}
+
+func TestCommandCanBeEndedByAClosedPipe(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	require.Equal(t, outcome{status: 141},
+		ranUnder(t, redis, "job", "--", "sh", "-c", "kill -PIPE $$"))
 }
 
 // nohup and shells in scripts have signals ignored.

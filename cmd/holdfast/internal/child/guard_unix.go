@@ -135,9 +135,10 @@ type guard struct {
 	reports chan<- Report
 	ended   chan struct{} // closed when there is no process any more
 
-	mu    sync.Mutex
-	last  order    // guarded by mu
-	input *os.File // of the process; guarded by mu
+	mu      sync.Mutex
+	last    order       // guarded by mu
+	input   *os.File    // of the process; guarded by mu
+	process *os.Process // guarded by mu
 }
 
 // shortestLife is how long a guard must have lived to be replaced: one that fails at once would do
@@ -179,7 +180,7 @@ func (g *guard) start() (*exec.Cmd, *os.File, error) {
 	}
 	// It must be on time, also on a busy machine. That is forbidden to most users.
 	_ = unix.Setpriority(unix.PRIO_PROCESS, cmd.Process.Pid, -20)
-	g.input = write
+	g.input, g.process = write, cmd.Process
 	_, err = write.WriteString(g.last.String())
 	return cmd, output, err
 }
@@ -217,12 +218,14 @@ func (g *guard) keep(cmd *exec.Cmd, output *os.File) {
 	}
 }
 
-// tell changes the order, and sends it. A process that is gone is told later.
+// tell changes the order, and sends it. A process that is gone is told later, and one that is
+// stopped goes on: it would not end, and its input would fill up.
 func (g *guard) tell(change func(*order)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.last
 	if change(&g.last); g.last != before {
+		_ = g.process.Signal(unix.SIGCONT)
 		_, _ = g.input.WriteString(g.last.String())
 	}
 }

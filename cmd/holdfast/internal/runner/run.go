@@ -25,6 +25,7 @@ func Run(o Options) error {
 	}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
+	surviveClosedOutput()
 	l, hold, err := o.acquire(signals)
 	if l != nil {
 		defer l.close()
