@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,6 +174,38 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 	j.dead(t)
 	require.Equal(t, 76, j.status(t))
 	requireFree(t, redis)
+}
+
+// timeout(1) and the jobs of an interactive shell have groups of their own.
+func TestRunTakesThoseAlongThatHaveLeftTheGroup(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		return // nothing tells whose they are
+	}
+	redis := redistest.Start(t)
+	const limited = `timeout 1000 sh -c 'trap "" TERM; echo in >&3; while :; do sleep 1000; done'`
+	for _, test := range []struct {
+		name, script string
+		end          func(j *job)
+		status       int
+	}{
+		{"lost", limited + `; :`, func(*job) { redis.Do(t, "DEL", "job") }, 76},
+		{"terminated", limited + `; :`, func(j *job) { j.signal(t, unix.SIGTERM) }, 143},
+		{"killed", limited + `; :`, func(j *job) { j.signal(t, unix.SIGKILL) }, 1009},
+		{"left behind", `exec 4<&0; ` + limited + ` & read x <&4; exit 5`, func(*job) {}, 5},
+	} {
+		j := prepareRun(t, redis.Addr(), append([]string{"--lease", "3s", "--kill-after", "100ms",
+			"job"}, shell(test.script)...)...)
+		stdin, err := j.cmd.StdinPipe()
+		require.NoError(t, err)
+		j.start(t)
+		j.line(t, "in")
+		require.NoError(t, stdin.Close())
+		test.end(j)
+		j.dead(t)
+		require.Equal(t, test.status, j.status(t), "%s: %s", test.name, j.stderr)
+		redis.Do(t, "DEL", "job")
+	}
 }
 
 func TestRunWhoseGuardWasStoppedEnds(t *testing.T) {
