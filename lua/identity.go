@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"holdfast/internal/printable"
 )
 
 // Identity is the process of a client, as the client told Redis; zero if it did not.
@@ -17,16 +19,17 @@ type Identity struct {
 }
 
 // String returns what tells the process from others: "host web-1, pid 4711, nightly"; "" for zero.
+// It is safe to print, whatever the client told.
 func (id Identity) String() string {
 	var parts []string
 	if id.Host != "" {
-		parts = append(parts, "host "+id.Host)
+		parts = append(parts, "host "+printable.Text(id.Host))
 	}
 	if id.PID != 0 {
 		parts = append(parts, "pid "+strconv.Itoa(id.PID))
 	}
 	if id.Label != "" {
-		parts = append(parts, id.Label)
+		parts = append(parts, printable.Text(id.Label))
 	}
 	return strings.Join(parts, ", ")
 }

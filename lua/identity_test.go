@@ -66,4 +66,6 @@ func TestIdentityNamesHostProcessAndLabel(t *testing.T) {
 	require.Equal(t, "host web-1, pid 4711", lua.Identity{Host: "web-1", PID: 4711}.String())
 	require.Equal(t, "pid 4711", lua.Identity{PID: 4711}.String())
 	require.Empty(t, lua.Identity{}.String())
+	require.Equal(t, `host a\x1b[2J\nb, "é\a"`,
+		lua.Identity{Host: "a\x1b[2J\nb", Label: "\"é\a\""}.String())
 }

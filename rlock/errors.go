@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/internal/hooks"
+	"holdfast/internal/printable"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
@@ -163,10 +164,11 @@ func (e *HeldError) holder() string {
 
 // who names the owner, and its process if that is another one and known.
 func (e *HeldError) who() string {
+	owner := printable.Text(e.Owner) // anybody may have written it
 	if process := e.Holder.String(); process != "" && !e.SameProcess {
-		return fmt.Sprintf("%s (%s)", e.Owner, process)
+		return fmt.Sprintf("%s (%s)", owner, process)
 	}
-	return e.Owner
+	return owner
 }
 
 // advice says what to do if the caller may wait for itself.

@@ -17,6 +17,7 @@ import (
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/view"
+	"holdfast/internal/printable"
 )
 
 // listCycles prints circles of processes that wait for each other. If one of them is certain, the
@@ -55,7 +56,7 @@ func printCycle(out io.Writer, number int, c locks.Cycle) {
 			since = ", for " + view.Since(w.Waiter.Since, time.Now()) + " now"
 		}
 		fmt.Fprintf(out, "  %s waits for %s%s, held by %s\n", who(w.Waiter.Owner, w.Waiter.Client),
-			view.Printable(w.Lock), since, who(w.Holder.Owner, w.Holder.Client))
+			printable.Text(w.Lock), since, who(w.Holder.Owner, w.Holder.Client))
 	}
 	first := c.Waits[0]
 	fmt.Fprintf(out, "  to end it: holdfast unlock %s --owner %s\n", quoted(first.Lock),
@@ -78,5 +79,5 @@ func quoted(text string) string {
 	if plainWord.MatchString(text) {
 		return text
 	}
-	return "'" + strings.ReplaceAll(view.Printable(text), "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(printable.Text(text), "'", `'\''`) + "'"
 }

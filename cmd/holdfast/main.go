@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -37,6 +38,21 @@ type commandLine struct {
 	Start  startCommand  `cmd:"" hidden:""`
 }
 
+// exactly decodes an argument as it is. kong's own mapper replaces bytes that are not UTF-8, but
+// names of files and of locks may have any.
+func exactly(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	text, is := token.Value.(string)
+	if !is {
+		return fmt.Errorf("want a string, not %v", token.Value)
+	}
+	target.SetString(text)
+	return nil
+}
+
 func main() {
 	var line commandLine
 	parser := kong.Must(&line,
@@ -45,6 +61,7 @@ func main() {
 		kong.ShortUsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"redis": redisHelp},
+		kong.KindMapper(reflect.String, kong.MapperFunc(exactly)),
 	)
 	kongcompletion.Register(parser)
 	parsed, err := parser.Parse(os.Args[1:])

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -170,6 +172,85 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 	j.dead(t)
 	require.Equal(t, 76, j.status(t))
 	requireFree(t, redis)
+}
+
+// timeout(1) and the jobs of an interactive shell have groups of their own.
+func TestRunTakesThoseAlongThatHaveLeftTheGroup(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		return // nothing tells whose they are
+	}
+	redis := redistest.Start(t)
+	const limited = `timeout 1000 sh -c 'trap "" TERM; echo in >&3; while :; do sleep 1000; done'`
+	for _, test := range []struct {
+		name, script string
+		end          func(j *job)
+		status       int
+	}{
+		{"lost", limited + `; :`, func(*job) { redis.Do(t, "DEL", "job") }, 76},
+		{"terminated", limited + `; :`, func(j *job) { j.signal(t, unix.SIGTERM) }, 143},
+		{"killed", limited + `; :`, func(j *job) { j.signal(t, unix.SIGKILL) }, 1009},
+		{"left behind", `exec 4<&0; ` + limited + ` & read x <&4; exit 5`, func(*job) {}, 5},
+	} {
+		j := prepareRun(t, redis.Addr(), append([]string{"--lease", "3s", "--kill-after", "100ms",
+			"job"}, shell(test.script)...)...)
+		stdin, err := j.cmd.StdinPipe()
+		require.NoError(t, err)
+		j.start(t)
+		j.line(t, "in")
+		require.NoError(t, stdin.Close())
+		test.end(j)
+		j.dead(t)
+		require.Equal(t, test.status, j.status(t), "%s: %s", test.name, j.stderr)
+		redis.Do(t, "DEL", "job")
+	}
+}
+
+func TestRunWhoseGuardWasStoppedEnds(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for _, test := range []struct {
+		end    func(j *job)
+		status int
+	}{
+		{func(j *job) { j.signal(t, unix.SIGTERM) }, 143},
+		{func(*job) { redis.Do(t, "DEL", "job") }, 76},
+	} {
+		j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
+			shell(`echo in >&3; exec sleep 1000`)...)...)
+		j.line(t, "in")
+		guards := children(t, j.cmd.Process.Pid, "guard")
+		require.Len(t, guards, 1)
+		require.NoError(t, unix.Kill(guards[0], unix.SIGSTOP))
+		test.end(j)
+		j.dead(t)
+		require.Equal(t, test.status, j.status(t))
+		requireFree(t, redis)
+	}
+}
+
+// What it has to say must not end it: its command would be killed, and the lock not released.
+func TestRunGoesOnWhenNobodyReadsWhatItSays(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	j := prepareRun(t, redis.Addr(), append([]string{"job"},
+		shell(`(sleep 1000 2>/dev/null &); echo in >&3; exit 3`)...)...)
+	j.cmd.Stderr = write
+	require.NoError(t, read.Close())
+	j.start(t)
+	require.NoError(t, write.Close())
+	j.line(t, "in")
+	require.Equal(t, 3, j.status(t)) // after it said that it ends what was left
+	requireFree(t, redis)
+}
+
+func TestCommandCanBeEndedByAClosedPipe(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	require.Equal(t, outcome{status: 141},
+		ranUnder(t, redis, "job", "--", "sh", "-c", "kill -PIPE $$"))
 }
 
 // nohup and shells in scripts have signals ignored.

@@ -33,6 +33,18 @@ func TestRunPassesTheStatusOn(t *testing.T) {
 	requireFree(t, redis)
 }
 
+// Names of files need not be UTF-8.
+func TestRunPassesArgumentsOnByteForByte(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	all := make([]byte, 0, 255)
+	for b := 1; b < 256; b++ {
+		all = append(all, byte(b))
+	}
+	require.Equal(t, outcome{stdout: string(all) + " job\xff"}, ranUnder(t, redis, "job\xff", "--",
+		"sh", "-c", `printf %s "$1 $HOLDFAST_LOCK"`, "sh", string(all)))
+}
+
 func TestRunHasAStatusForEachReasonNotToRun(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -15,6 +15,7 @@ import (
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/view"
+	"holdfast/internal/printable"
 )
 
 // unlockCommand is "holdfast unlock".
@@ -120,7 +121,7 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 			b.WriteString("\n  and more: see holdfast inspect")
 			break
 		}
-		b.WriteString("\n  held by " + view.Printable(h.Owner))
+		b.WriteString("\n  held by " + printable.Text(h.Owner))
 		if h.Client.Known() {
 			b.WriteString(", " + view.Who(h.Owner, h.Client))
 		}
@@ -131,7 +132,7 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 // question asks whether to release the lock.
 func (c unlockCommand) question(lock locks.Lock) string {
 	lock.Holders = c.holders(lock)
-	return fmt.Sprintf("%s: %s\nRelease it? [y/N] ", view.Printable(c.Name), view.Line(lock, 0))
+	return fmt.Sprintf("%s: %s\nRelease it? [y/N] ", printable.Text(c.Name), view.Line(lock, 0))
 }
 
 // confirm asks on the terminal, and reports whether the answer was yes.
@@ -155,7 +156,7 @@ func confirm(ctx context.Context, question string) bool {
 func (c unlockCommand) report(out io.Writer, before locks.Lock) error {
 	held := before
 	held.Holders = c.holders(before)
-	_, err := fmt.Fprintf(out, "released %s, which was %s\n", view.Printable(c.Name),
+	_, err := fmt.Fprintf(out, "released %s, which was %s\n", printable.Text(c.Name),
 		view.Line(held, 0))
 	return err
 }

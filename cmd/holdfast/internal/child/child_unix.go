@@ -20,7 +20,8 @@ import (
 // Child is a command that runs. Its methods are safe for concurrent use.
 type Child struct {
 	command Command
-	group   int // the leader's process id
+	group   int  // the leader's process id
+	crew    crew // all that must end
 	guard   *guard
 	reports chan Report
 	done    chan struct{}
@@ -36,7 +37,7 @@ type Child struct {
 func Start(c Command) (*Child, error) {
 	ch := &Child{command: c, reports: make(chan Report, 8), done: make(chan struct{})}
 	var err error
-	if ch.guard, err = startGuard(ch.reports); err != nil {
+	if ch.guard, err = startGuard(c.Env, ch.reports); err != nil {
 		return nil, err
 	}
 	started := make(chan error)
@@ -124,7 +125,9 @@ func (ch *Child) start() error {
 	if err != nil {
 		return err
 	}
-	ch.guard.tell(func(o *order) { o.group = ch.group })
+	ch.crew = crew{ch.group, 0, mark(ch.command.Env)}
+	ch.crew.session, _ = unix.Getsid(0)
+	ch.guard.tell(func(o *order) { o.group, o.session = ch.crew.group, ch.crew.session })
 	if !ch.command.Deadline.IsZero() {
 		ch.Until(ch.command.Deadline)
 	}
@@ -155,9 +158,9 @@ func Become(args []string) (status int, err error) {
 	return status, fmt.Errorf("%s: %w", args[0], err)
 }
 
-// endGroup ends what the command left in its group.
+// endGroup ends what the command left behind.
 func (ch *Child) endGroup() {
-	if !inhabited(ch.group) {
+	if !ch.crew.lives() {
 		return
 	}
 	ch.reports <- LeftBehind
@@ -166,7 +169,7 @@ func (ch *Child) endGroup() {
 	const patience = 5 * time.Second
 	for end := time.Now().Add(ch.command.KillAfter + patience); time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
-		if !inhabited(ch.group) {
+		if !ch.crew.lives() {
 			return
 		}
 	}

@@ -20,6 +20,10 @@ const (
 	NotFound      = 127
 )
 
+// OwnerVariable is the variable that tells the command's processes from others. Its value must be
+// used once only.
+const OwnerVariable = "HOLDFAST_OWNER"
+
 // Command is a command to run.
 type Command struct {
 	Args      []string         // the program, and its arguments

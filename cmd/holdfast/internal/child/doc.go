@@ -16,7 +16,8 @@
 // The group's id stays reserved while its leader has not been waited for. So run does that last,
 // when the group is empty and the guard has ended; no signal ever hits a stranger.
 //
-// A descendant that leaves the group, with setsid or as the leader of another one, is out of reach.
+// A descendant that leaves the group but not the session, as timeout(1) and the jobs of a shell do,
+// is found on Linux by its environment: see crew. One that leaves the session is out of reach.
 //
 // On a terminal, run is a small shell with one job: it gives the terminal to the group and takes it
 // back, and when the command is stopped with Ctrl-Z, it stops as well, until it is continued.

@@ -25,19 +25,22 @@ const never = math.MaxInt64
 // instants are those of now.
 type order struct {
 	group      int   // the process group
+	session    int   // that the group is in
 	term, kill int64 // when to send each signal
 	done       bool  // nothing any more
 }
 
 func (o order) String() string {
-	return fmt.Sprintf("%d %d %d %t\n", o.group, o.term, o.kill, o.done)
+	return fmt.Sprintf("%d %d %d %d %t\n", o.group, o.session, o.term, o.kill, o.done)
 }
 
 // parseOrder is the inverse of String.
 func parseOrder(line string) (o order, err error) {
-	_, err = fmt.Sscanf(line, "%d %d %d %t", &o.group, &o.term, &o.kill, &o.done)
+	_, err = fmt.Sscanf(line, "%d %d %d %d %t", &o.group, &o.session, &o.term, &o.kill, &o.done)
 	return o, err
 }
+
+func (o order) crew(mark string) crew { return crew{o.group, o.session, mark} }
 
 // Guard is "holdfast guard": it carries out the orders that it reads, and reports what it did. It
 // kills the group, and returns an error, if the orders end without one that says that it is done.
@@ -57,7 +60,7 @@ func Guard(orders io.Reader, reports io.Writer) error {
 			received <- o
 		}
 	}()
-	g := guarded{order: order{term: never, kill: never}, reports: reports}
+	g := guarded{order: order{term: never, kill: never}, mark: mark(os.Environ()), reports: reports}
 	for {
 		select {
 		case o, more := <-received:
@@ -78,6 +81,7 @@ func Guard(orders io.Reader, reports io.Writer) error {
 // guarded is the group of a guard.
 type guarded struct {
 	order
+	mark           string
 	termed, killed bool
 	reports        io.Writer
 }
@@ -114,30 +118,26 @@ func (g *guarded) act() {
 	case at >= g.term && !g.termed:
 		g.termed = true
 		g.signal(Terminated, unix.SIGTERM)
-		g.send(unix.SIGCONT) // it may be stopped
+		g.crew(g.mark).send(unix.SIGCONT) // it may be stopped
 	}
 }
 
 // signal sends the group a signal, and reports that.
 func (g *guarded) signal(r Report, s syscall.Signal) {
-	g.send(s)
+	g.crew(g.mark).send(s)
 	fmt.Fprintln(g.reports, int(r))
-}
-
-func (g *guarded) send(s syscall.Signal) {
-	if g.group > 1 {
-		_ = unix.Kill(-g.group, s) // it may have ended
-	}
 }
 
 // guard keeps a guard process for one group.
 type guard struct {
+	env     []string // of the command, and of the process
 	reports chan<- Report
 	ended   chan struct{} // closed when there is no process any more
 
-	mu    sync.Mutex
-	last  order    // guarded by mu
-	input *os.File // of the process; guarded by mu
+	mu      sync.Mutex
+	last    order       // guarded by mu
+	input   *os.File    // of the process; guarded by mu
+	process *os.Process // guarded by mu
 }
 
 // shortestLife is how long a guard must have lived to be replaced: one that fails at once would do
@@ -145,8 +145,8 @@ type guard struct {
 const shortestLife = time.Second
 
 // startGuard starts a process, which has nothing to do yet.
-func startGuard(reports chan<- Report) (*guard, error) {
-	g := &guard{reports: reports, ended: make(chan struct{}),
+func startGuard(env []string, reports chan<- Report) (*guard, error) {
+	g := &guard{env: env, reports: reports, ended: make(chan struct{}),
 		last: order{term: never, kill: never}}
 	cmd, output, err := g.start()
 	if err != nil {
@@ -170,7 +170,7 @@ func (g *guard) start() (*exec.Cmd, *os.File, error) {
 	}
 	defer reports.Close()
 	cmd := exec.Command(self(), GuardCommand)
-	cmd.Stdin, cmd.Stdout = read, reports
+	cmd.Stdin, cmd.Stdout, cmd.Env = read, reports, g.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal can signal or stop it
 	if err := cmd.Start(); err != nil {
 		write.Close()
@@ -179,7 +179,7 @@ func (g *guard) start() (*exec.Cmd, *os.File, error) {
 	}
 	// It must be on time, also on a busy machine. That is forbidden to most users.
 	_ = unix.Setpriority(unix.PRIO_PROCESS, cmd.Process.Pid, -20)
-	g.input = write
+	g.input, g.process = write, cmd.Process
 	_, err = write.WriteString(g.last.String())
 	return cmd, output, err
 }
@@ -208,7 +208,7 @@ func (g *guard) keep(cmd *exec.Cmd, output *os.File) {
 			cmd, output, err = g.start()
 		}
 		if err != nil { // nothing would end the group in time
-			_ = unix.Kill(-g.last.group, unix.SIGKILL)
+			g.last.crew(mark(g.env)).send(unix.SIGKILL)
 			g.mu.Unlock()
 			g.reports <- Killed
 			return
@@ -217,12 +217,14 @@ func (g *guard) keep(cmd *exec.Cmd, output *os.File) {
 	}
 }
 
-// tell changes the order, and sends it. A process that is gone is told later.
+// tell changes the order, and sends it. A process that is gone is told later, and one that is
+// stopped goes on: it would not end, and its input would fill up.
 func (g *guard) tell(change func(*order)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.last
 	if change(&g.last); g.last != before {
+		_ = g.process.Signal(unix.SIGCONT)
 		_, _ = g.input.WriteString(g.last.String())
 	}
 }

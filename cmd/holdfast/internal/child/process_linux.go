@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -118,6 +119,31 @@ func inhabited(group int) bool {
 		}
 	}
 	return false
+}
+
+// strays returns those that have left the group, but not its session. The mark is in the
+// environment that they were started with.
+func (c crew) strays() (all []*os.Process) {
+	if c.mark == "" {
+		return nil
+	}
+	for _, p := range processes() {
+		if p.session != c.session || p.group == c.group || p.zombie {
+			continue
+		}
+		// First, so that it cannot become another process between the check and a signal.
+		found, err := os.FindProcess(p.pid)
+		if err != nil {
+			continue
+		}
+		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid)) // fails for other users
+		if slices.Contains(strings.Split(string(env), "\x00"), c.mark) {
+			all = append(all, found)
+		} else {
+			_ = found.Release()
+		}
+	}
+	return all
 }
 
 // orphaned reports whether no shell watches the group of this process: one in the same session, in

@@ -51,6 +51,9 @@ func reap(int) int { return int(ended.Load()) }
 // inhabited reports whether somebody in the group lives.
 func inhabited(group int) bool { return unix.Kill(-group, 0) == nil }
 
+// strays returns nobody: others' environments cannot be read here.
+func (crew) strays() []*os.Process { return nil }
+
 // orphaned reports whether no shell watches the group of this process, as far as its parent tells.
 func orphaned() bool {
 	session, err := unix.Getsid(os.Getppid())

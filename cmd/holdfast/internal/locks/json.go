@@ -76,12 +76,13 @@ func newClientJSON(c Client) *clientJSON {
 	return &clientJSON{c.Program, c.Host, c.PID, newTime(c.Start), c.Label}
 }
 
-// newTime returns nil for a time that is not known.
+// newTime returns nil for a time that is not known, or that JSON cannot have: anybody may have
+// written it.
 func newTime(t time.Time) *time.Time {
-	if t.IsZero() {
+	t = t.UTC().Truncate(time.Millisecond)
+	if t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
 		return nil
 	}
-	t = t.UTC().Truncate(time.Millisecond)
 	return &t
 }
 

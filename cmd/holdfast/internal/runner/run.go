@@ -25,6 +25,7 @@ func Run(o Options) error {
 	}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
+	surviveClosedOutput()
 	l, hold, err := o.acquire(signals)
 	if l != nil {
 		defer l.close()
@@ -253,12 +254,12 @@ func environment(o Options, hold *rlock.Hold) []string {
 	// A command may be a run inside another one.
 	outer := func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains([]string{"HOLDFAST_LOCK", "HOLDFAST_OWNER", "HOLDFAST_TOKEN",
+		return slices.Contains([]string{"HOLDFAST_LOCK", child.OwnerVariable, "HOLDFAST_TOKEN",
 			"HOLDFAST_DEADLINE"}, name)
 	}
 	env := append(slices.DeleteFunc(os.Environ(), outer),
 		"HOLDFAST_LOCK="+o.Name,
-		"HOLDFAST_OWNER="+hold.Owner(),
+		child.OwnerVariable+"="+hold.Owner(),
 		"HOLDFAST_DEADLINE="+strconv.FormatInt(hold.Deadline().UnixMilli(), 10))
 	if token := hold.Token(); token != 0 {
 		env = append(env, "HOLDFAST_TOKEN="+strconv.FormatInt(token, 10))

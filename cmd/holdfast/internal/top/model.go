@@ -10,6 +10,7 @@ import (
 
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/view"
+	"holdfast/internal/printable"
 )
 
 // mode is what keys mean.
@@ -101,7 +102,7 @@ func outcome(a unlocked) string {
 	case a.refusal != "":
 		return "unlocked, but waiters look only within 5 s: " + a.refusal
 	}
-	return fmt.Sprintf("unlocked %s, which was %s", view.Printable(a.before.Name),
+	return fmt.Sprintf("unlocked %s, which was %s", printable.Text(a.before.Name),
 		view.Line(a.before, 0))
 }
 

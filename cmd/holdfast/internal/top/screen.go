@@ -11,6 +11,7 @@ import (
 
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/view"
+	"holdfast/internal/printable"
 )
 
 // The styles. Without colours, the characters in front of the rows tell the same.
@@ -55,7 +56,7 @@ func (m model) View() tea.View {
 func (m model) heading() string {
 	text := "holdfast top  " + m.options.Server
 	if m.options.Pattern != "" {
-		text += "  " + view.Printable(m.options.Pattern)
+		text += "  " + printable.Text(m.options.Pattern)
 	}
 	if m.rows == nil {
 		return text
@@ -75,14 +76,14 @@ func (m model) heading() string {
 func (m model) second() string {
 	switch {
 	case m.err != nil && m.rows == nil:
-		return failure.Render(m.cut("no answer yet: " + view.Printable(m.err.Error())))
+		return failure.Render(m.cut("no answer yet: " + printable.Text(m.err.Error())))
 	case m.err != nil:
 		return failure.Render(m.cut("as it was at " + m.found.Format(time.TimeOnly) +
-			", no answer since: " + view.Printable(m.err.Error())))
+			", no answer since: " + printable.Text(m.err.Error())))
 	case m.mode == typing:
-		return m.cut("/" + view.Printable(m.search) + "▏")
+		return m.cut("/" + printable.Text(m.search) + "▏")
 	case m.search != "":
-		return dim.Render(m.cut("/" + view.Printable(m.search) + "  (esc shows all)"))
+		return dim.Render(m.cut("/" + printable.Text(m.search) + "  (esc shows all)"))
 	}
 	return ""
 }
@@ -125,7 +126,7 @@ func (m model) body() []string {
 func (m model) inspection() (lines []string) {
 	switch {
 	case m.detail.err != nil:
-		return []string{failure.Render(m.cut(view.Printable(m.detail.err.Error())))}
+		return []string{failure.Render(m.cut(printable.Text(m.detail.err.Error())))}
 	case m.detail.at.IsZero():
 		return []string{dim.Render("looking…")}
 	}
@@ -139,7 +140,7 @@ func (m model) inspection() (lines []string) {
 func (m model) footer() string {
 	switch {
 	case m.mode == asking:
-		question := fmt.Sprintf("Unlock %s, %s? (y/n)", view.Printable(m.question.Name),
+		question := fmt.Sprintf("Unlock %s, %s? (y/n)", printable.Text(m.question.Name),
 			view.Line(m.question, 0))
 		if ansi.StringWidth(question) > m.width { // the end matters most
 			question = "(y/n) " + question

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/internal/printable"
 	"holdfast/lua"
 )
 
 // Details returns all that is known of a lock, in lines with a word in front of each.
 func Details(l locks.Lock, now time.Time) string {
 	var d details
-	d.line("lock", printable(l.Name))
+	d.line("lock", printable.Text(l.Name))
 	d.line("kind", string(l.Kind))
 	switch {
 	case l.Holding() == 0:
@@ -34,7 +35,7 @@ func Details(l locks.Lock, now time.Time) string {
 		if h.Count != 1 {
 			text += fmt.Sprintf(" %d times", h.Count)
 		}
-		d.line("holder", printable(h.Owner)+" "+text)
+		d.line("holder", printable.Text(h.Owner)+" "+text)
 		d.client(h.Client, now)
 	}
 	d.more("holder", l.MoreHolders)
@@ -65,11 +66,11 @@ func (d *details) client(c locks.Client, now time.Time) {
 	if !c.Known() {
 		return
 	}
-	text := cmp.Or(printable(c.Program), "process")
+	text := cmp.Or(printable.Text(c.Program), "process")
 	if c.Label != "" {
-		text = printable(c.Label) + " (" + text + ")"
+		text = printable.Text(c.Label) + " (" + text + ")"
 	}
-	text += fmt.Sprintf(" on %s, pid %d", cmp.Or(printable(c.Host), "unknown host"), c.PID)
+	text += fmt.Sprintf(" on %s, pid %d", cmp.Or(printable.Text(c.Host), "unknown host"), c.PID)
 	if !c.Start.IsZero() {
 		text += ", running for " + Since(c.Start, now)
 	}
@@ -84,7 +85,7 @@ func (d *details) more(word string, n int) {
 
 // waiter says who waits, and since when.
 func waiter(w locks.Waiter, now time.Time) string {
-	text := printable(w.Owner)
+	text := printable.Text(w.Owner)
 	switch {
 	case w.Owner == "":
 		text = "readers wait for a writer"

@@ -7,6 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/internal/printable"
 )
 
 // header names the columns. Only those of text shrink, the others are numbers.
@@ -40,7 +41,7 @@ func Table(all []locks.Lock, width int) []string {
 }
 
 func newRow(l locks.Lock) row {
-	r := row{printable(l.Name), string(l.Kind), "-", "-", "-", strconv.Itoa(l.Waiting())}
+	r := row{printable.Text(l.Name), string(l.Kind), "-", "-", "-", strconv.Itoa(l.Waiting())}
 	if len(l.Holders) > 0 {
 		r[holderColumn] = Holders(l)
 		r[firstNumber] = strconv.Itoa(levels(l))

@@ -1,0 +1,24 @@
+package locks
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// One lock with nonsense in it must not hide the others.
+func TestEveryTimeHasAFormInJSON(t *testing.T) {
+	t.Parallel()
+	for _, odd := range []time.Time{time.UnixMicro(math.MaxInt64), time.UnixMilli(math.MinInt64),
+		time.UnixMilli(math.MaxInt64), {}} {
+		text, err := json.Marshal(Lock{Name: "l", Subscribers: -1,
+			Holders: []Holder{{Owner: "a:1", Client: Client{ID: "a", PID: 7, Start: odd}}},
+			Waiters: []Waiter{{Owner: "b:1", Since: odd, Until: odd}}})
+		require.NoError(t, err)
+		require.JSONEq(t, `{"name": "l", "kind": "", "ttl_ms": 0, "waiters": [{"owner": "b:1"}],
+			"holders": [{"owner": "a:1", "count": 0, "client": {"pid": 7}}]}`, string(text))
+	}
+}
