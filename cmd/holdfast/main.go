@@ -37,6 +37,15 @@ type commandLine struct {
 	Start  startCommand  `cmd:"" hidden:""`
 }
 
+// mistaken returns the command that a mistake was made in, as far as it is known.
+func mistaken(err error) string {
+	var parsing *kong.ParseError
+	if errors.As(err, &parsing) && parsing.Context.Selected() != nil {
+		return parsing.Context.Selected().FullPath()
+	}
+	return "holdfast"
+}
+
 func main() {
 	var line commandLine
 	parser := kong.Must(&line,
@@ -49,7 +58,7 @@ func main() {
 	kongcompletion.Register(parser)
 	parsed, err := parser.Parse(os.Args[1:])
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "holdfast: %v\nTry: holdfast --help\n", err)
+		fmt.Fprintf(os.Stderr, "holdfast: %v\nTry: %s --help\n", err, mistaken(err))
 		os.Exit(status.Usage)
 	}
 	interrupted := func() bool { return false }
