@@ -67,12 +67,23 @@ func (c lsCommand) Run(ctx context.Context) error {
 	}
 	all, err := collect(ctx, redis, query)
 	out := bufio.NewWriter(os.Stdout)
+	if len(all) == 0 && err == nil {
+		sayNothingFound("no locks")
+	}
 	if len(all) > 0 {
 		for _, line := range view.Table(all, width()) {
 			fmt.Fprintln(out, line)
 		}
 	}
 	return cmp.Or(out.Flush(), err)
+}
+
+// sayNothingFound tells somebody at a terminal that there is nothing to print. Elsewhere it is
+// silent.
+func sayNothingFound(text string) {
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		fmt.Fprintln(os.Stderr, "holdfast:", text)
+	}
 }
 
 // streamJSON prints locks as they are found.
