@@ -2,7 +2,7 @@
 // frees those that are stuck, and checks servers.
 //
 //	holdfast demo                                 # needs only this program
-//	holdfast run --nonblock nightly -- ./job      # on any number of machines, one runs it
+//	holdfast run -n -q -E 0 nightly -- ./job      # on any number of machines, one runs it
 //	holdfast ls                                   # who holds what
 package main
 
