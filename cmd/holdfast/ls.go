@@ -27,7 +27,7 @@ type lsCommand struct {
 	JSON     bool          `name:"json" help:"Print objects, one a line, as they are found."`
 	Cycles   bool          `help:"Print circles of processes that wait for each other."`
 	Count    int           `default:"1000" placeholder:"N" help:"Keys that one SCAN looks at: 1000."`
-	Interval time.Duration `placeholder:"D" help:"Pause between two SCANs: 5ms."`
+	Interval time.Duration `placeholder:"D" help:"Pause between two SCANs, such as 5ms; none: 0."`
 
 	connect.Flags
 }
