@@ -32,12 +32,15 @@ func TestHelpFitsOnAScreen(t *testing.T) {
 
 func TestUsageErrorsHaveTheirStatus(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"", "bogus", "doctor --bogus", "doctor extra", "--version",
-		"completion tcsh", "version extra", "doctor --user"} {
+	for line, help := range map[string]string{"": "holdfast", "bogus": "holdfast",
+		"--version": "holdfast", "doctor --bogus": "holdfast doctor",
+		"doctor extra": "holdfast doctor", "doctor --user": "holdfast doctor",
+		"run": "holdfast run", "run --kind spin job true": "holdfast run",
+		"completion tcsh": "holdfast completion", "version extra": "holdfast version"} {
 		o := run(t, strings.Fields(line)...)
 		require.Equal(t, 64, o.status, line)
 		require.Empty(t, o.stdout, line)
-		require.Regexp(t, `^holdfast: .*\nTry: holdfast --help\n$`, o.stderr, line)
+		require.Regexp(t, `^holdfast: .*\nTry: `+help+` --help\n$`, o.stderr, line)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestFirstContactIsOneLine(t *testing.T) {
 			74, "see --cert"},
 		{"no password", nil, []string{"-r", guarded.Addr()}, 74, "into REDISCLI_AUTH"},
 		{"wrong password", []string{"REDISCLI_AUTH=" + secret + "x"}, []string{"-r", guarded.Addr()}, 74,
-			"see --user"},
+			"disabled: see --user"},
 		{"wrong user", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", guarded.Addr(), "--user", "x"},
 			74, "see --user"},
 		{"password in the reply", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", quoting.Addr()}, 74,
@@ -125,7 +125,7 @@ func TestFirstContactIsOneLine(t *testing.T) {
 			`do not know "nobody"`},
 		{"no Sentinel", nil, []string{"-r", plain.Addr(), "--sentinel", "m"}, 74, "this is none"},
 		{"no cluster", nil, []string{"-r", plain.Addr(), "-r", other.Addr()}, 74,
-			"nodes of one cluster, and this is none"},
+			"nodes of one cluster, and this is none; for a RedLock use run --quorum"},
 		{"no socket", nil, []string{"-r", socket + "x"}, 74, "no such file"},
 
 		{"password in argv", nil, []string{"-r", url(guarded.Addr())}, 64, "can be read by all users"},

@@ -27,6 +27,9 @@ func (c lsCommand) listCycles(ctx context.Context, redis rueidis.Client, q locks
 	if err != nil {
 		return serverTrouble(err)
 	}
+	if len(all) == 0 {
+		sayNothingFound("no processes wait for each other, as far as Redis knows")
+	}
 	certain := false
 	out := bufio.NewWriter(os.Stdout)
 	for i, cycle := range all {

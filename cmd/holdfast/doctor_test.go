@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,10 @@ func TestDoctorExaminesAClusterAndSentinels(t *testing.T) {
 	o := run(t, "doctor", "-r", nodes.Nodes[0].Addr(), "-r", nodes.Nodes[1].Addr())
 	require.Equal(t, 2, o.status)
 	require.Contains(t, o.stdout, "SPUBLISH reaches SSUBSCRIBE")
-	require.Contains(t, o.stdout, "no replica of "+nodes.Nodes[0].Addr())
+	lonely := []string{nodes.Nodes[0].Addr(), nodes.Nodes[1].Addr()}
+	slices.Sort(lonely)
+	require.Equal(t, 1, strings.Count(o.stdout, "no replica of"), "all nodes say the same")
+	require.Contains(t, o.stdout, " cluster      no replica of "+strings.Join(lonely, ", "))
 
 	group := redistest.StartSentinel(t)
 	o = run(t, "doctor", "-r", group.Watcher.Addr(), "--sentinel", "group")
@@ -86,4 +90,31 @@ func TestInterruptedDoctorLeavesNothing(t *testing.T) {
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 130, cmd.ProcessState.ExitCode())
 	require.Zero(t, redis.DoInt(t, "DBSIZE"))
+}
+
+// docs/permissions.md says what doctor needs to see everything, beside the rights for locks.
+func TestDoctorSaysWhichRightsItLacks(t *testing.T) {
+	t.Parallel()
+	rules := []string{"resetchannels"}
+	for _, row := range []string{"every lock", "plain locks", "fair locks", "fenced locks",
+		"read-write locks", "hand-overs of plain and fenced locks", "`ls` and `inspect`"} {
+		rules = append(rules, listedFor(t, row)...)
+	}
+	redis := redistest.Start(t, redistest.WithUser("app", "secret", rules...))
+	examine := func() string {
+		cmd := exec.CommandContext(t.Context(), binary, "doctor", "--user", "app", "-r", redis.Addr(),
+			"--prefix", "order:")
+		cmd.Env = append(os.Environ(), "REDISCLI_AUTH=secret")
+		out, _ := cmd.Output() // its status is what it thinks of Redis
+		return string(out)
+	}
+	lacks := examine()
+	document, err := os.ReadFile("../../docs/permissions.md")
+	require.NoError(t, err)
+	for _, right := range []string{"+info", "+config|get", "+slowlog|get"} {
+		require.Contains(t, lacks, ", or allow this user "+right+"\n")
+		require.Contains(t, string(document), right)
+		redis.Do(t, "ACL", "SETUSER", "app", right)
+	}
+	require.NotContains(t, examine(), "NOPERM")
 }

@@ -27,7 +27,7 @@ type lsCommand struct {
 	JSON     bool          `name:"json" help:"Print objects, one a line, as they are found."`
 	Cycles   bool          `help:"Print circles of processes that wait for each other."`
 	Count    int           `default:"1000" placeholder:"N" help:"Keys that one SCAN looks at: 1000."`
-	Interval time.Duration `placeholder:"D" help:"Pause between two SCANs: 5ms."`
+	Interval time.Duration `placeholder:"D" help:"Pause between two SCANs, such as 5ms; none: 0."`
 
 	connect.Flags
 }
@@ -67,12 +67,23 @@ func (c lsCommand) Run(ctx context.Context) error {
 	}
 	all, err := collect(ctx, redis, query)
 	out := bufio.NewWriter(os.Stdout)
+	if len(all) == 0 && err == nil {
+		sayNothingFound("no locks")
+	}
 	if len(all) > 0 {
 		for _, line := range view.Table(all, width()) {
 			fmt.Fprintln(out, line)
 		}
 	}
 	return cmp.Or(out.Flush(), err)
+}
+
+// sayNothingFound tells somebody at a terminal that there is nothing to print. Elsewhere it is
+// silent.
+func sayNothingFound(text string) {
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		fmt.Fprintln(os.Stderr, "holdfast:", text)
+	}
 }
 
 // streamJSON prints locks as they are found.

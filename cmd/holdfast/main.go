@@ -2,7 +2,7 @@
 // frees those that are stuck, and checks servers.
 //
 //	holdfast demo                                 # needs only this program
-//	holdfast run --nonblock nightly -- ./job      # on any number of machines, one runs it
+//	holdfast run -n -q -E 0 nightly -- ./job      # on any number of machines, one runs it
 //	holdfast ls                                   # who holds what
 package main
 
@@ -53,6 +53,15 @@ func exactly(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
+// mistaken returns the command that a mistake was made in, as far as it is known.
+func mistaken(err error) string {
+	var parsing *kong.ParseError
+	if errors.As(err, &parsing) && parsing.Context.Selected() != nil {
+		return parsing.Context.Selected().FullPath()
+	}
+	return "holdfast"
+}
+
 func main() {
 	var line commandLine
 	parser := kong.Must(&line,
@@ -66,7 +75,7 @@ func main() {
 	kongcompletion.Register(parser)
 	parsed, err := parser.Parse(os.Args[1:])
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "holdfast: %v\nTry: holdfast --help\n", err)
+		fmt.Fprintf(os.Stderr, "holdfast: %v\nTry: %s --help\n", err, mistaken(err))
 		os.Exit(status.Usage)
 	}
 	interrupted := func() bool { return false }

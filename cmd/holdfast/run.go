@@ -25,7 +25,7 @@ type runCommand struct {
 	Conflict  int            `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if another has it."`
 	Shell     bool           `help:"Run the command by sh -c."`
 	Quorum    bool           `help:"One lock over all --redis (RedLock)."`
-	Quiet     bool           `short:"q" help:"Print only what went wrong."`
+	Quiet     bool           `short:"q" help:"Say nothing of waits, or if another has it."`
 	connect.Flags
 
 	Name    string   `arg:"" help:"The lock."`
@@ -34,7 +34,7 @@ type runCommand struct {
 
 // Help returns the text that "holdfast run --help" shows.
 func (runCommand) Help() string {
-	return `Example, for cron on two machines:  holdfast run --nonblock nightly -- ./job
+	return `Example, for cron on two machines:  holdfast run -n -q -E 0 nightly -- ./job
 
 Exit status: the command's, 128+n for its signal n; 75 another has the lock, 74 server trouble, 76
 lock lost, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, _OWNER, _TOKEN (if

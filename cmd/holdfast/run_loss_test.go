@@ -82,6 +82,7 @@ func hangUnderRun(t *testing.T) (left time.Duration, kept bool) {
 	require.True(t, kill.at.Before(end), "KILL came %v after the end", kill.at.Sub(end))
 	require.Equal(t, 76, j.status(t))
 	require.Contains(t, j.stderr.String(), "was not renewed")
+	require.NotContains(t, j.stderr.String(), "rueidis", "advice is for users of the program")
 	require.Len(t, server, 2)
 	return end.Sub(kill.at), held
 }

@@ -120,8 +120,9 @@ func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) 
 	require.Equal(t, 3, j.status(t))
 	require.Contains(t, j.stderr.String(), "what it left running is ended as well")
 	requireFree(t, redis)
-	// What leaves the group is left alone.
-	o := ranUnder(t, redis, "job", "--", "sh", "-c", "setsid sleep 0.5 >/dev/null 2>&1 & exit 4")
+	// What has left the group when the command ends is left alone.
+	o := ranUnder(t, redis, "job", "--", "sh", "-c",
+		`left=$(setsid sh -c 'sleep 0.5 >/dev/null 2>&1 & echo yes'); exit 4`)
 	require.Equal(t, outcome{status: 4}, o)
 }
 

@@ -199,3 +199,12 @@ func TestRunOnATerminalRedrawsItsLineWhileItWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, status)
 }
+
+func TestLsSaysOnATerminalThatThereIsNothing(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	sit(t, redis, binary, "ls").sees(t, "^holdfast: no locks")
+	sit(t, redis, binary, "ls", "--cycles").sees(t, "^holdfast: no processes wait for each other")
+	require.Equal(t, outcome{}, run(t, "ls", "--redis", redis.Addr()))
+	require.Equal(t, outcome{}, run(t, "ls", "--cycles", "--redis", redis.Addr()))
+}

@@ -193,6 +193,21 @@ func TestRunExcludesByTheKindOfTheLock(t *testing.T) {
 	}
 }
 
+func TestRunSaysWhichProcessHasTheLock(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), forEver()...)
+	j.line(t, "in")
+	o := ranUnder(t, redis, "--nonblock", "job", "true")
+	require.Equal(t, 75, o.status)
+	require.Regexp(t, `^holdfast: lock "job": not acquired: held by run sh on \S+ \(pid `+
+		strconv.Itoa(j.cmd.Process.Pid)+`\), \S+ s left\n$`, o.stderr)
+	redis.Do(t, "HSET", "stuck", "7c1f9d0e-0000-4000-8000-000000000000:12", "1") // as nobody does
+	o = ranUnder(t, redis, "--nonblock", "stuck", "true")
+	require.Equal(t, 75, o.status)
+	require.Contains(t, o.stderr, `"stuck": not acquired: held by 7c1f9d0e…:12, never ends`+"\n")
+}
+
 func TestRunSaysThatItWaits(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -206,6 +221,7 @@ func TestRunSaysThatItWaits(t *testing.T) {
 	first.signal(t, syscall.SIGTERM)
 	second.line(t, "in")
 	require.Equal(t, 3, second.status(t))
+	require.NotContains(t, second.stderr.String(), "1 waits", "it is the only one")
 	require.Regexp(t, `^holdfast: waiting for "job".*\nholdfast: acquired "job" after .*s\n$`,
 		second.stderr.String())
 	quiet.line(t, "in")

@@ -29,7 +29,7 @@ func explain(err error, option rueidis.ClientOption) error {
 	if option.Password != "" { // servers quote a command that they do not know
 		text = strings.ReplaceAll(text, option.Password, "…")
 	}
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ".")
 	return fmt.Errorf("cannot use Redis at %s: %s%s", strings.Join(option.InitAddress, ","), text,
 		advise(err, option))
 }
@@ -88,7 +88,8 @@ func adviseRefused(refused *rueidis.RedisError, option rueidis.ClientOption) str
 		return ": with --sentinel the addresses are those of Sentinels, and this is none"
 	}
 	if len(option.InitAddress) > 1 && strings.Contains(strings.ToUpper(refused.Error()), "CLUSTER") {
-		return ": several addresses are nodes of one cluster, and this is none"
+		return ": several addresses are nodes of one cluster, and this is none; for a RedLock use " +
+			"run --quorum, and look at one server at a time"
 	}
 	return ""
 }

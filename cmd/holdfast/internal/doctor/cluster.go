@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -90,5 +91,7 @@ func survey(lines string) (failing, lonely []string) {
 			lonely = append(lonely, masters[id])
 		}
 	}
+	slices.Sort(failing) // each node has an order of its own
+	slices.Sort(lonely)
 	return failing, lonely
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"holdfast/lua"
@@ -42,9 +43,16 @@ func ok(format string, args ...any) Finding {
 
 // unknown returns that the server did not say, and what to look at by hand.
 func unknown(err error, byHand string) Finding {
-	return Finding{State: Unknown, Text: fmt.Sprintf("cannot tell (%v)", reason(err)),
-		Advice: "check by hand " + byHand}
+	advice := "check by hand " + byHand
+	if refused := refusedCommand.FindStringSubmatch(reason(err)); refused != nil {
+		advice += ", or allow this user +" + refused[1]
+	}
+	return Finding{State: Unknown, Text: fmt.Sprintf("cannot tell (%v)", reason(err)), Advice: advice}
 }
+
+// refusedCommand finds the command that a user may not call, as Redis 7 says it. Redis 6 does not
+// name subcommands, and all of CONFIG is more than is needed.
+var refusedCommand = regexp.MustCompile(`^NOPERM .* '([a-z|]+)' command$`)
 
 // warning returns that locks may suffer, and what to do.
 func warning(advice, format string, args ...any) Finding {

@@ -97,6 +97,7 @@ func (s sentence) matches(f Finding) bool {
 	text := f.Text
 	if s.state == Unknown {
 		text = strings.TrimPrefix(f.Advice, "check by hand ")
+		text, _, _ = strings.Cut(text, ", or allow this user +")
 	}
 	return f.State == s.state && s.format.MatchString(text)
 }

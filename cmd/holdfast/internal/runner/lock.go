@@ -10,7 +10,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/cmd/holdfast/internal/connect"
+	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/view"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -123,7 +125,7 @@ func (l *lock) close() {
 }
 
 // acquireError returns an error of an acquisition with its exit status.
-func (o Options) acquireError(err error) error {
+func (o Options) acquireError(err error, l *lock) error {
 	text := errors.New(reason(err))
 	var unanswered *rlock.ServerError // a RedLock may be another's although a server is down
 	switch {
@@ -134,5 +136,22 @@ func (o Options) acquireError(err error) error {
 	case o.Quiet:
 		return status.New(o.Conflict, nil)
 	}
+	var held *rlock.HeldError
+	if !o.Quorum && errors.As(err, &held) && !held.Next {
+		if who := heldBy(l, o.Name); who != "" {
+			text = fmt.Errorf("lock %q: not acquired: %s", o.Name, who)
+		}
+	}
 	return status.New(o.Conflict, text)
+}
+
+// heldBy says who holds a lock: its process, if Redis knows that. "" if nobody does any more.
+func heldBy(l *lock, name string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), redrawn)
+	defer cancel()
+	found, err := locks.Inspect(ctx, l.redis[0], name)
+	if err != nil || len(found.Holders) == 0 {
+		return ""
+	}
+	return view.Line(found, 0)
 }

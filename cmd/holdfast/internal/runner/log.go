@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // logger returns a logger that prints what the library warns of, as messages of the program.
@@ -29,7 +31,7 @@ func (warnings) Handle(_ context.Context, r slog.Record) error {
 		text += fmt.Sprintf(" %s=%v", a.Key, a.Value)
 		return true
 	})
-	_, err := fmt.Fprintln(os.Stderr, "holdfast:", text)
+	_, err := fmt.Fprintln(os.Stderr, "holdfast:", status.Text(text))
 	return err
 }
 

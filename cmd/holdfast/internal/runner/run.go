@@ -78,7 +78,7 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			if interrupt != nil {
 				a.err = interrupt
 			} else if a.err != nil {
-				a.err = withStatus(a.err, o)
+				a.err = withStatus(a.err, o, a.lock)
 			}
 			return a.lock, a.hold, a.err
 		}
@@ -86,12 +86,12 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 }
 
 // withStatus returns err with its exit status, unless it has one.
-func withStatus(err error, o Options) error {
+func withStatus(err error, o Options, l *lock) error {
 	var has *status.Error
 	if errors.As(err, &has) {
 		return err
 	}
-	return o.acquireError(err)
+	return o.acquireError(err, l)
 }
 
 // interruptedBy returns the exit status of a process that a signal ended, as shells have it.
@@ -233,8 +233,8 @@ func (s *supervision) hear(r child.Report) {
 	}
 }
 
-// reason returns the text of a loss without the prefix that all messages have.
-func reason(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
+// reason returns the text of an error of the library as users of the program should read it.
+func reason(err error) string { return status.Text(err.Error()) }
 
 // release releases the lock. It returns an error if the lock was lost before.
 func (o Options) release(hold *rlock.Hold) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -50,6 +52,7 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 		width = max(width-len(text)-len(": "), 1)
 	}
 	found, err := locks.Inspect(ctx, l.redis[0], o.Name)
+	found.Waiters = slices.DeleteFunc(found.Waiters, l.isOwn)
 	if err == nil && len(found.Holders) > 0 {
 		if line := view.Line(found, width); line != "" {
 			text += ": " + line
@@ -62,4 +65,9 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 	default:
 		fmt.Fprintln(os.Stderr, text)
 	}
+}
+
+// isOwn reports whether a waiter is this run: a line about the others does not count it.
+func (l *lock) isOwn(w locks.Waiter) bool {
+	return strings.HasPrefix(w.Owner, l.clients[0].ID()+":")
 }

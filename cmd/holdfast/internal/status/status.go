@@ -55,6 +55,13 @@ func Report(w io.Writer, err error) int {
 			return status
 		}
 	}
-	fmt.Fprintln(w, "holdfast:", strings.TrimPrefix(err.Error(), "holdfast: "))
+	fmt.Fprintln(w, "holdfast:", Text(err.Error()))
 	return status
+}
+
+// Text returns a text of the library for users of the program: without the prefix that all messages
+// have, and with the flag where the library names a field.
+func Text(s string) string {
+	s = strings.TrimPrefix(s, "holdfast: ")
+	return strings.ReplaceAll(s, "rueidis.ClientOption.TLSConfig", "--tls")
 }
