@@ -14,7 +14,7 @@ import (
 // Details returns all that is known of a lock, in lines with a word in front of each.
 func Details(l locks.Lock, now time.Time) string {
 	var d details
-	d.line("lock", printable(l.Name))
+	d.line("lock", Printable(l.Name))
 	d.line("kind", string(l.Kind))
 	switch {
 	case l.Holding() == 0:
@@ -34,7 +34,7 @@ func Details(l locks.Lock, now time.Time) string {
 		if h.Count != 1 {
 			text += fmt.Sprintf(" %d times", h.Count)
 		}
-		d.line("holder", printable(h.Owner)+" "+text)
+		d.line("holder", Printable(h.Owner)+" "+text)
 		d.client(h.Client, now)
 	}
 	d.more("holder", l.MoreHolders)
@@ -65,11 +65,11 @@ func (d *details) client(c locks.Client, now time.Time) {
 	if !c.Known() {
 		return
 	}
-	text := cmp.Or(printable(c.Program), "process")
+	text := cmp.Or(Printable(c.Program), "process")
 	if c.Label != "" {
-		text = printable(c.Label) + " (" + text + ")"
+		text = Printable(c.Label) + " (" + text + ")"
 	}
-	text += fmt.Sprintf(" on %s, pid %d", cmp.Or(printable(c.Host), "unknown host"), c.PID)
+	text += fmt.Sprintf(" on %s, pid %d", cmp.Or(Printable(c.Host), "unknown host"), c.PID)
 	if !c.Start.IsZero() {
 		text += ", running for " + Since(c.Start, now)
 	}
@@ -84,7 +84,7 @@ func (d *details) more(word string, n int) {
 
 // waiter says who waits, and since when.
 func waiter(w locks.Waiter, now time.Time) string {
-	text := printable(w.Owner)
+	text := Printable(w.Owner)
 	switch {
 	case w.Owner == "":
 		text = "readers wait for a writer"

@@ -40,7 +40,7 @@ func Table(all []locks.Lock, width int) []string {
 }
 
 func newRow(l locks.Lock) row {
-	r := row{printable(l.Name), string(l.Kind), "-", "-", "-", strconv.Itoa(l.Waiting())}
+	r := row{Printable(l.Name), string(l.Kind), "-", "-", "-", strconv.Itoa(l.Waiting())}
 	if len(l.Holders) > 0 {
 		r[holderColumn] = Holders(l)
 		r[firstNumber] = strconv.Itoa(levels(l))

@@ -41,9 +41,9 @@ func Who(owner string, c locks.Client) string {
 	if name == "" {
 		return ShortOwner(owner)
 	}
-	text := printable(name)
+	text := Printable(name)
 	if c.Host != "" {
-		text += " on " + printable(c.Host)
+		text += " on " + Printable(c.Host)
 	}
 	if c.PID != 0 {
 		text += fmt.Sprintf(" (pid %d)", c.PID)
@@ -61,7 +61,7 @@ func ShortOwner(owner string) string {
 	if number != "" {
 		client += ":" + number
 	}
-	return printable(client)
+	return Printable(client)
 }
 
 // owners counts those who hold a lock.
@@ -91,11 +91,3 @@ func TTL(d time.Duration) string {
 	}
 	return d.Round(time.Second).String()
 }
-
-// printable returns text with what could move a cursor, or is not UTF-8, as Go escapes it.
-func printable(text string) string {
-	quoted := strconv.Quote(text)
-	return unescape.Replace(quoted[1 : len(quoted)-1])
-}
-
-var unescape = strings.NewReplacer(`\"`, `"`, `\\`, `\`)
