@@ -47,10 +47,24 @@ func (o outcome) lastLine() string {
 	return lines[len(lines)-1]
 }
 
+// run runs the program to its end.
 func run(t *testing.T, args ...string) outcome {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
+	return runWith(t, nil, args...)
+}
+
+// runWith is run with additional environment variables.
+func runWith(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env = append(os.Environ(), env...)
+	return finish(t, cmd)
+}
+
+// finish runs a command to its end.
+func finish(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError

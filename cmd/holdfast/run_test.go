@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -116,7 +117,9 @@ func TestRunPassesStandardInputThrough(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	text := strings.Repeat("line\n", 100_000)
-	o := ranWith(t, strings.NewReader(text), "run", "--redis", redis.Addr(), "job", "cat")
+	cmd := exec.CommandContext(t.Context(), binary, "run", "--redis", redis.Addr(), "job", "cat")
+	cmd.Stdin = strings.NewReader(text)
+	o := finish(t, cmd)
 	require.Equal(t, outcome{stdout: text}, o)
 }
 
