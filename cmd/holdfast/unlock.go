@@ -81,8 +81,8 @@ func (c unlockCommand) Run(ctx context.Context) error {
 		return serverTrouble(err)
 	}
 	if refusal != "" {
-		fmt.Fprintf(os.Stderr, "holdfast: waiters could not be woken, and look by themselves within "+
-			"5 s: %s\n", refusal)
+		status.Print(os.Stderr, "waiters could not be woken, and look by themselves within 5 s: "+
+			refusal)
 	}
 	return c.report(os.Stdout, before)
 }

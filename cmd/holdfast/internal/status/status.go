@@ -55,6 +55,11 @@ func Report(w io.Writer, err error) int {
 			return status
 		}
 	}
-	fmt.Fprintln(w, "holdfast:", strings.TrimPrefix(err.Error(), "holdfast: "))
+	Print(w, err.Error())
 	return status
+}
+
+// Print prints a message of the program to w. Errors of the library have its prefix already.
+func Print(w io.Writer, text string) {
+	_, _ = fmt.Fprintln(w, "holdfast:", strings.TrimPrefix(text, "holdfast: "))
 }
