@@ -217,11 +217,12 @@ func TestRunThatIsInterruptedWhileItWaitsLeavesNothingInRedis(t *testing.T) {
 			syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131,
 		} {
 			waiter := startRun(t, redis.Addr(), "--kind", kind, "job", "true")
-			require.Eventually(t, func() bool { // it has registered by then, if its kind does so
+			require.Eventually(t, func() bool {
 				return strings.Contains(waiter.stderr.String(), "waiting for \"job\"")
 			}, patience, time.Millisecond, kind)
 			if kind != "write" {
-				require.Greater(t, len(keys(t, redis)), len(before), kind)
+				require.Eventually(t, func() bool { return len(keys(t, redis)) > len(before) }, patience,
+					time.Millisecond, kind)
 			}
 			waiter.signal(t, syscall.SIGWINCH) // does not concern it
 			waiter.signal(t, signal)
