@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
 )
 
@@ -57,7 +57,7 @@ func (c inspectCommand) Run(ctx context.Context) error {
 		_, err = os.Stdout.WriteString(c.show(lock))
 		return err
 	}
-	redraws := !c.JSON && term.IsTerminal(int(os.Stdout.Fd()))
+	redraws := !c.JSON && tty.Are(os.Stdout)
 	tick := time.NewTicker(between)
 	defer tick.Stop()
 	for last := ""; ; {

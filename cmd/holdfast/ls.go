@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
 	"holdfast/lua"
 )
@@ -68,7 +68,7 @@ func (c lsCommand) Run(ctx context.Context) error {
 	all, err := collect(ctx, redis, query)
 	out := bufio.NewWriter(os.Stdout)
 	if len(all) > 0 {
-		for _, line := range view.Table(all, width()) {
+		for _, line := range view.Table(all, tty.Width(os.Stdout)) {
 			fmt.Fprintln(out, line)
 		}
 	}
@@ -105,12 +105,3 @@ func collect(ctx context.Context, redis rueidis.Client, q locks.Query,
 
 // serverTrouble gives an error of the server its exit status.
 func serverTrouble(err error) error { return status.New(status.Server, lua.Classify(err)) }
-
-// width returns the columns of the terminal; 0 elsewhere.
-func width() int {
-	columns, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		return 0
-	}
-	return columns
-}

@@ -9,11 +9,10 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/term"
-
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
 )
 
@@ -51,7 +50,7 @@ func (c unlockCommand) Validate() error {
 // Run releases the lock.
 func (c unlockCommand) Run(ctx context.Context) error {
 	asks := !c.Yes
-	if asks && (!term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd()))) {
+	if asks && !tty.Are(os.Stdin, os.Stderr) {
 		return status.New(status.Usage, errors.New("no terminal to ask on: confirm with --yes"))
 	}
 	redis, err := c.Client(ctx)
