@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -83,7 +84,7 @@ func streamJSON(all func(func(locks.Lock, error) bool)) error {
 			err = out.Encode(lock)
 		}
 		if err != nil {
-			return serverTrouble(err)
+			return withStatus(err)
 		}
 	}
 	return nil
@@ -94,7 +95,7 @@ func collect(ctx context.Context, redis rueidis.Client, q locks.Query,
 ) (all []locks.Lock, err error) {
 	for lock, failed := range locks.List(ctx, redis, q) {
 		if failed != nil {
-			err = serverTrouble(failed)
+			err = withStatus(failed)
 			break
 		}
 		all = append(all, lock)
@@ -103,5 +104,13 @@ func collect(ctx context.Context, redis rueidis.Client, q locks.Query,
 	return all, err
 }
 
-// serverTrouble gives an error of the server its exit status.
-func serverTrouble(err error) error { return status.New(status.Server, lua.Classify(err)) }
+// withStatus returns an error of package locks with its exit status; nil for nil.
+func withStatus(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, locks.ErrNotLock):
+		return status.New(status.Failed, err)
+	}
+	return status.New(status.Server, lua.Classify(err))
+}

@@ -24,7 +24,7 @@ import (
 func (c lsCommand) listCycles(ctx context.Context, redis rueidis.Client, q locks.Query) error {
 	all, err := locks.Cycles(ctx, redis, q)
 	if err != nil {
-		return serverTrouble(err)
+		return withStatus(err)
 	}
 	certain := false
 	out := bufio.NewWriter(os.Stdout)
