@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -105,6 +106,12 @@ func Classify(err error) error {
 	}
 	message := cmp.Or(err.Error(), "error without a text")
 	return &Error{Class: class, Message: message, Advice: advice, Err: err}
+}
+
+// HasCode reports whether the server refused a command with one of these codes.
+func HasCode(err error, codes ...string) bool {
+	var e *Error
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
 // Redirected reports whether a command failed because another node of the cluster has its key, and

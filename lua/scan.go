@@ -89,7 +89,7 @@ func (sv *Surveyor) Candidates(ctx context.Context, hashes ...string) (found []s
 	}
 	for i, result := range sv.redis.DoMulti(ctx, commands...) {
 		fields, err := result.AsStrSlice()
-		if err = Classify(err); err != nil && !hasCode(err, "WRONGTYPE") && !KeyForbidden(err) {
+		if err = Classify(err); err != nil && !HasCode(err, "WRONGTYPE") && !KeyForbidden(err) {
 			return nil, err
 		}
 		if len(fields) > 0 && !slices.ContainsFunc(fields, isForeign) {
@@ -101,5 +101,5 @@ func (sv *Surveyor) Candidates(ctx context.Context, hashes ...string) (found []s
 
 // KeyForbidden reports whether the ACL forbids a key, and not the command.
 func KeyForbidden(err error) bool {
-	return hasCode(err, "NOPERM") && !strings.Contains(err.Error(), " run th")
+	return HasCode(err, "NOPERM") && !strings.Contains(err.Error(), " run th")
 }

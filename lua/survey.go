@@ -100,7 +100,7 @@ func (sv *Surveyor) Survey(ctx context.Context, locks ...string) []Survey {
 		if refusal, ok := rueidis.IsRedisErr(err); ok && refusal.IsNoScript() {
 			rp = sv.run(ctx, locks[i], sv.forbidden)
 		}
-		if hasCode(rp.err, "NOPERM") {
+		if HasCode(rp.err, "NOPERM") {
 			rp = sv.probe(ctx, locks[i])
 		}
 		surveys[i] = rp.survey(locks[i])
@@ -138,17 +138,11 @@ func (sv *Surveyor) probe(ctx context.Context, lock string) reply {
 		return rp
 	}
 	for _, b := range besides {
-		if all[b.name] = false; hasCode(sv.run(ctx, lock, all).err, "NOPERM") {
+		if all[b.name] = false; HasCode(sv.run(ctx, lock, all).err, "NOPERM") {
 			all[b.name], sv.forbidden[b.name] = true, true
 		}
 	}
 	return sv.run(ctx, lock, all)
-}
-
-// hasCode reports whether the server has refused a command with that code.
-func hasCode(err error, code string) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Code == code
 }
 
 // survey reads the reply of survey.lua.

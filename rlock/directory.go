@@ -63,7 +63,7 @@ func (d *directory) lookUp(owner string) {
 		identity, err := lua.ReadIdentity(ctx, c.redis, id)
 		if err == nil {
 			d.enter(id, identity)
-		} else if forbidden(err) {
+		} else if lua.HasCode(err, "NOPERM") {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.forbidden = true

@@ -2,10 +2,8 @@ package rlock
 
 import (
 	"context"
-	"errors"
-	"slices"
-
 	"holdfast/internal/waitqueue"
+
 	"holdfast/lua"
 )
 
@@ -86,12 +84,8 @@ func (k *exclusive) retryAnnounced(
 // needs: the server's clock, which some refuse to scripts, and keys of its own, which an ACL may
 // forbid, are elsewhere while a slot moves, and are written even if nothing else is.
 func refusesHandOver(err error) bool {
-	if err == nil {
-		return false // before anything is allocated
-	}
-	var refusal *ServerError
-	return errors.As(err, &refusal) && slices.Contains([]string{"TRYAGAIN", "NOPERM", "MISCONF",
-		"READONLY", "NOREPLICAS", "WRONGTYPE", "OOM", lua.NoCommand}, refusal.Code)
+	return err != nil && lua.HasCode(err, "TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS",
+		"WRONGTYPE", "OOM", lua.NoCommand)
 }
 
 func (k *exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {

@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -88,7 +87,7 @@ func (in *introduction) send() {
 		switch {
 		case in.ended:
 			return
-		case forbidden(err):
+		case lua.HasCode(err, "NOPERM"):
 			in.present = false
 			return // for good
 		}
@@ -141,10 +140,4 @@ func (in *introduction) end(forget bool) {
 	case <-forgotten:
 	case <-limit.C:
 	}
-}
-
-// forbidden reports whether the ACL of the user forbids a command.
-func forbidden(err error) bool {
-	var refusal *ServerError
-	return errors.As(err, &refusal) && refusal.Code == "NOPERM"
 }

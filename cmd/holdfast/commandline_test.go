@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -71,12 +69,9 @@ func TestCompletionOfEachShell(t *testing.T) {
 // complete returns what the program offers for the last word of a line.
 func complete(t *testing.T, line string) []string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary)
-	cmd.Env = append(os.Environ(), "COMP_LINE="+line)
-	var stdout bytes.Buffer
-	cmd.Stdout = &stdout
-	require.NoError(t, cmd.Run())
-	return strings.Fields(stdout.String())
+	o := runWith(t, []string{"COMP_LINE=" + line})
+	require.Zero(t, o.status)
+	return strings.Fields(o.stdout)
 }
 
 func TestWordsAreCompleted(t *testing.T) {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,14 +24,9 @@ type contact struct {
 }
 
 // meet runs doctor, which is the command that needs no arguments.
-func (c contact) meet(t *testing.T) (o outcome) {
+func (c contact) meet(t *testing.T) outcome {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, append([]string{"doctor", "--json"}, c.args...)...)
-	cmd.Env = append(os.Environ(), c.env...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run()
-	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+	return runWith(t, c.env, append([]string{"doctor", "--json"}, c.args...)...)
 }
 
 // silent is an address that accepts connections and says nothing.

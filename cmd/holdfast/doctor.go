@@ -4,11 +4,10 @@ import (
 	"context"
 	"os"
 
-	"golang.org/x/term"
-
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/doctor"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/tty"
 )
 
 // doctorCommand is "holdfast doctor".
@@ -39,8 +38,7 @@ func (c doctorCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer redis.Close()
-	report := doctor.Lines(os.Stdout, os.Getenv("NO_COLOR") == "" &&
-		term.IsTerminal(int(os.Stdout.Fd())))
+	report := doctor.Lines(os.Stdout, os.Getenv("NO_COLOR") == "" && tty.Are(os.Stdout))
 	if c.JSON {
 		report = doctor.JSON(os.Stdout)
 	}

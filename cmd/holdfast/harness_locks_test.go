@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -215,21 +212,6 @@ func rows(t *testing.T, o outcome) map[string]string {
 func short(owner string) string {
 	client, number, _ := strings.Cut(owner, ":")
 	return fmt.Sprintf("%.8s…:%s", client, number)
-}
-
-// runWith is run with additional environment variables.
-func runWith(t *testing.T, env []string, args ...string) outcome {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		require.NoError(t, err)
-	}
-	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
 // listedFor returns the rules of a row in docs/permissions.md.

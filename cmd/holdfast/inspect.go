@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
 )
 
@@ -49,35 +49,37 @@ func (c inspectCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer redis.Close()
-	if !c.Watch {
-		lock, err := c.look(ctx, redis)
-		if err != nil {
-			return err
-		}
-		_, err = os.Stdout.WriteString(c.show(lock))
-		return err
+	if c.Watch {
+		return c.watch(ctx, redis)
 	}
-	redraws := !c.JSON && term.IsTerminal(int(os.Stdout.Fd()))
+	lock, err := c.look(ctx, redis)
+	if err == nil {
+		_, err = os.Stdout.WriteString(c.show(lock))
+	}
+	return err
+}
+
+// watch shows the lock again and again, until ctx ends. The lock may come and go.
+func (c inspectCommand) watch(ctx context.Context, redis rueidis.Client) error {
+	redraws := !c.JSON && tty.Are(os.Stdout)
 	tick := time.NewTicker(between)
 	defer tick.Stop()
 	for last := ""; ; {
 		lock, err := c.look(ctx, redis)
 		var e *status.Error
-		if err != nil && (!errors.As(err, &e) || e.Status != status.Failed) {
+		if errors.As(err, &e) && e.Status != status.Failed {
 			return err
 		}
-		switch now := fingerprint(lock); {
-		case redraws:
+		text := c.show(lock)
+		if redraws {
 			const home = "\x1b[H\x1b[2J" // of an empty screen
-			_, err = os.Stdout.WriteString(home + c.show(lock))
-		case now != last:
-			last = now
-			_, err = os.Stdout.WriteString(c.show(lock))
-		default:
-			err = nil
+			text = home + text
 		}
-		if err != nil {
-			return err
+		if now := fingerprint(lock); redraws || now != last {
+			last = now
+			if _, err := os.Stdout.WriteString(text); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-tick.C:
@@ -90,18 +92,14 @@ func (c inspectCommand) Run(ctx context.Context) error {
 // look reads the lock. There has to be one.
 func (c inspectCommand) look(ctx context.Context, redis rueidis.Client) (locks.Lock, error) {
 	lock, err := locks.Inspect(ctx, redis, c.Name)
-	switch {
-	case errors.Is(err, locks.ErrNotLock):
-		return lock, status.New(status.Failed, err)
-	case err != nil:
-		return lock, serverTrouble(err)
-	case lock.Holding()+lock.Waiting() == 0:
+	if err == nil && lock.Holding()+lock.Waiting() == 0 {
 		return lock, status.New(status.Failed, fmt.Errorf("nobody holds %q or waits for it, as far as "+
 			"Redis knows (try: holdfast ls)", c.Name))
 	}
-	return lock, nil
+	return lock, withStatus(err)
 }
 
+// show returns the lock as it is printed.
 func (c inspectCommand) show(lock locks.Lock) string {
 	if !c.JSON {
 		return view.Details(lock, time.Now())
@@ -109,7 +107,7 @@ func (c inspectCommand) show(lock locks.Lock) string {
 	return object(lock) + "\n"
 }
 
-// fingerprint returns what of a lock is new when it changes, unlike what passes with time.
+// fingerprint returns what a lock has that does not change by itself as time passes.
 func fingerprint(lock locks.Lock) string {
 	lock.TTL, lock.Waiters = min(lock.TTL, 1), slices.Clone(lock.Waiters)
 	for i := range lock.Waiters {

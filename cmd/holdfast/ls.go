@@ -5,17 +5,18 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
-	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
 	"holdfast/lua"
 )
@@ -71,7 +72,7 @@ func (c lsCommand) Run(ctx context.Context) error {
 		sayNothingFound("no locks")
 	}
 	if len(all) > 0 {
-		for _, line := range view.Table(all, width()) {
+		for _, line := range view.Table(all, tty.Width(os.Stdout)) {
 			fmt.Fprintln(out, line)
 		}
 	}
@@ -81,8 +82,8 @@ func (c lsCommand) Run(ctx context.Context) error {
 // sayNothingFound tells somebody at a terminal that there is nothing to print. Elsewhere it is
 // silent.
 func sayNothingFound(text string) {
-	if term.IsTerminal(int(os.Stdout.Fd())) {
-		fmt.Fprintln(os.Stderr, "holdfast:", text)
+	if tty.Are(os.Stdout) {
+		status.Print(os.Stderr, text)
 	}
 }
 
@@ -94,7 +95,7 @@ func streamJSON(all func(func(locks.Lock, error) bool)) error {
 			err = out.Encode(lock)
 		}
 		if err != nil {
-			return serverTrouble(err)
+			return withStatus(err)
 		}
 	}
 	return nil
@@ -105,7 +106,7 @@ func collect(ctx context.Context, redis rueidis.Client, q locks.Query,
 ) (all []locks.Lock, err error) {
 	for lock, failed := range locks.List(ctx, redis, q) {
 		if failed != nil {
-			err = serverTrouble(failed)
+			err = withStatus(failed)
 			break
 		}
 		all = append(all, lock)
@@ -114,14 +115,13 @@ func collect(ctx context.Context, redis rueidis.Client, q locks.Query,
 	return all, err
 }
 
-// serverTrouble gives an error of the server its exit status.
-func serverTrouble(err error) error { return status.New(status.Server, lua.Classify(err)) }
-
-// width returns the columns of the terminal; 0 elsewhere.
-func width() int {
-	columns, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		return 0
+// withStatus returns an error of package locks with its exit status; nil for nil.
+func withStatus(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, locks.ErrNotLock):
+		return status.New(status.Failed, err)
 	}
-	return columns
+	return status.New(status.Server, lua.Classify(err))
 }

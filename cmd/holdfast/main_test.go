@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,6 +22,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	// go test knows what it has linked, and repeats a result that it has for the same. So the program
+	// has to be linked, although it runs elsewhere.
+	_ = reflect.ValueOf(main).Pointer()
 	dir, err := os.MkdirTemp("", "holdfast")
 	if err != nil {
 		panic(err)
@@ -47,10 +51,24 @@ func (o outcome) lastLine() string {
 	return lines[len(lines)-1]
 }
 
+// run runs the program to its end.
 func run(t *testing.T, args ...string) outcome {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
+	return runWith(t, nil, args...)
+}
+
+// runWith is run with additional environment variables.
+func runWith(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env = append(os.Environ(), env...)
+	return finish(t, cmd)
+}
+
+// finish runs a command to its end.
+func finish(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError

@@ -5,8 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,21 +188,7 @@ func (j *job) signal(t *testing.T, s syscall.Signal) {
 // ranUnder runs "holdfast run" to its end, with the server in the environment.
 func ranUnder(t *testing.T, redis *redistest.Server, args ...string) outcome {
 	t.Helper()
-	return ranWith(t, nil, append([]string{"run", "--redis", redis.Addr()}, args...)...)
-}
-
-// ranWith runs the program to its end, with standard input.
-func ranWith(t *testing.T, stdin io.Reader, args ...string) outcome {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		require.NoError(t, err)
-	}
-	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+	return run(t, append([]string{"run", "--redis", redis.Addr()}, args...)...)
 }
 
 // keys returns all keys.

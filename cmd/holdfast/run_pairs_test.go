@@ -24,10 +24,14 @@ func TestOneOfTwoRunsAtTheSameTimeRuns(t *testing.T) {
 	pairs := locktest.Times(t, "HOLDFAST_RUN_PAIRS", 30)
 	ran := filepath.Join(t.TempDir(), "ran") // a line for each command that runs
 	for pair := range pairs {
+		kills, lease := pair%10 == 9, "30s"
+		if kills {
+			lease = "3s" // of the dead, which is waited for
+		}
 		var both [2]*job
 		for i := range both {
 			// The winner runs until the other one has decided.
-			both[i] = prepareRun(t, redis.Addr(), append([]string{"--nonblock", "--lease", "1s",
+			both[i] = prepareRun(t, redis.Addr(), append([]string{"--nonblock", "--lease", lease,
 				"nightly"}, shell(`echo "$HOLDFAST_OWNER" >>"$RAN"; echo in >&3; read x`)...)...)
 			both[i].cmd.Env = append(both[i].cmd.Env, "RAN="+ran)
 		}
@@ -52,7 +56,6 @@ func TestOneOfTwoRunsAtTheSameTimeRuns(t *testing.T) {
 		require.Equal(t, 75, both[loser].status(t), "%v", both[loser].stderr)
 		require.Contains(t, both[loser].stderr.String(), "not acquired: held by")
 		both[winner].line(t, "in")
-		kills := pair%10 == 9
 		if kills {
 			both[winner].signal(t, unix.SIGKILL)
 			both[winner].dead(t)

@@ -47,7 +47,7 @@ func TestRunThatIsHungUpOrQuitLeavesNoOrphans(t *testing.T) {
 	} {
 		// Non-interactive shells have what is in the background ignore SIGINT and SIGQUIT.
 		j := startRun(t, redis.Addr(), append([]string{"--kill-after", "100ms", "job"},
-			shell(ignoresTERM+`sleep 1000 & echo in >&3; sleep 1000`)...)...)
+			shell(ignoresTERM+`sleep 1000 & echo in >&3; wait`)...)...)
 		j.line(t, "in")
 		j.signal(t, signal)
 		j.dead(t)

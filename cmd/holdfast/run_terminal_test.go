@@ -71,11 +71,13 @@ func trailingBlank(screen string) string {
 	return ""
 }
 
+// A SIGINT is lost to a shell that is about to execute a command. So commands that get one have
+// started all others before, and then read or wait.
 func TestCtrlCAndCtrlBackslashGoToTheCommandOfRun(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	for key, want := range map[string]int{"\x03": 130, "\x1c": 131} {
-		s := sit(t, redis, binary, "run", "job", "--", "sh", "-c", `echo in; exec sleep 1000`)
+		s := sit(t, redis, binary, "run", "job", "--", "sh", "-c", `echo in; read x`)
 		s.sees(t, "in")
 		s.types(t, key)
 		status, err := s.Wait(s.ctx)
@@ -153,7 +155,7 @@ func TestRunInAPipelineLeavesTheTerminalToOthersUntilItsCommandReads(t *testing.
 	t.Parallel()
 	redis := redistest.Start(t)
 	s := bash(t, redis)
-	s.types(t, `clear; holdfast run job -- sh -c 'echo in; read x; echo "got $x"; sleep 1000' | cat; `+
+	s.types(t, `clear; holdfast run job -- sh -c 'echo in; read x; echo "got $x"; read x' | cat; `+
 		"echo over ${PIPESTATUS[0]}\r")
 	s.sees(t, `(?m)^in$`)
 	s.types(t, "text\r")
@@ -161,7 +163,7 @@ func TestRunInAPipelineLeavesTheTerminalToOthersUntilItsCommandReads(t *testing.
 	s.types(t, "\x03")
 	s.sees(t, `over 130`)
 	// Without a read, Ctrl-C reaches run, which passes it on, and so does Ctrl-Z.
-	s.types(t, `clear; holdfast run job -- sh -c 'echo again; sleep 1000' | cat`+"\r")
+	s.types(t, `clear; holdfast run job -- sh -c 'sleep 1000 & echo again; wait' | cat`+"\r")
 	s.sees(t, `(?m)^again$`)
 	s.types(t, "\x1a")
 	s.sees(t, `Stopped`)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -128,7 +129,9 @@ func TestRunPassesStandardInputThrough(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	text := strings.Repeat("line\n", 100_000)
-	o := ranWith(t, strings.NewReader(text), "run", "--redis", redis.Addr(), "job", "cat")
+	cmd := exec.CommandContext(t.Context(), binary, "run", "--redis", redis.Addr(), "job", "cat")
+	cmd.Stdin = strings.NewReader(text)
+	o := finish(t, cmd)
 	require.Equal(t, outcome{stdout: text}, o)
 }
 
@@ -242,11 +245,12 @@ func TestRunThatIsInterruptedWhileItWaitsLeavesNothingInRedis(t *testing.T) {
 			syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131,
 		} {
 			waiter := startRun(t, redis.Addr(), "--kind", kind, "job", "true")
-			require.Eventually(t, func() bool { // it has registered by then, if its kind does so
+			require.Eventually(t, func() bool {
 				return strings.Contains(waiter.stderr.String(), "waiting for \"job\"")
 			}, patience, time.Millisecond, kind)
 			if kind != "write" {
-				require.Greater(t, len(keys(t, redis)), len(before), kind)
+				require.Eventually(t, func() bool { return len(keys(t, redis)) > len(before) }, patience,
+					time.Millisecond, kind)
 			}
 			waiter.signal(t, syscall.SIGWINCH) // does not concern it
 			waiter.signal(t, signal)

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/top"
+	"holdfast/cmd/holdfast/internal/tty"
 )
 
 // topCommand is "holdfast top".
@@ -47,7 +46,7 @@ func (c topCommand) Validate() error {
 
 // Run watches locks.
 func (c topCommand) Run(ctx context.Context) error {
-	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
+	if !tty.Are(os.Stdin, os.Stdout) {
 		return status.New(status.Usage, errors.New("top needs a terminal: use holdfast ls"))
 	}
 	options, err := c.Options()

@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
-
-	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
 	"holdfast/internal/printable"
 )
@@ -52,7 +50,7 @@ func (c unlockCommand) Validate() error {
 // Run releases the lock.
 func (c unlockCommand) Run(ctx context.Context) error {
 	asks := !c.Yes
-	if asks && (!term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd()))) {
+	if asks && !tty.Are(os.Stdin, os.Stderr) {
 		return status.New(status.Usage, errors.New("no terminal to ask on: confirm with --yes"))
 	}
 	redis, err := c.Client(ctx)
@@ -61,16 +59,14 @@ func (c unlockCommand) Run(ctx context.Context) error {
 	}
 	defer redis.Close()
 	lock, err := locks.Inspect(ctx, redis, c.Name)
-	switch {
-	case errors.Is(err, locks.ErrNotLock):
-		return status.New(status.Failed, err)
-	case err != nil:
-		return serverTrouble(err)
+	if err != nil {
+		return withStatus(err)
 	}
-	if !c.isHeld(lock) {
+	if len(c.holders(lock)) == 0 {
 		return c.notHeld(lock)
 	}
-	if asks && !confirm(ctx, c.question(lock)) {
+	question := fmt.Sprintf("%s: %s\nRelease it? [y/N] ", printable.Text(c.Name), c.line(lock))
+	if asks && !confirm(ctx, question) {
 		return status.New(status.Failed, errors.New("not released"))
 	}
 	before, refusal, err := locks.Unlock(ctx, redis, lock, c.Owner)
@@ -79,17 +75,16 @@ func (c unlockCommand) Run(ctx context.Context) error {
 	case errors.As(err, &changed):
 		return c.notHeld(changed.Now)
 	case err != nil:
-		return serverTrouble(err)
+		return withStatus(err)
 	}
 	if refusal != "" {
-		fmt.Fprintf(os.Stderr, "holdfast: waiters could not be woken, and look by themselves within "+
-			"5 s: %s\n", refusal)
+		status.Print(os.Stderr, "waiters could not be woken, and look by themselves within 5 s: "+
+			refusal)
 	}
-	return c.report(os.Stdout, before)
+	_, err = fmt.Fprintf(os.Stdout, "released %s, which was %s\n", printable.Text(c.Name),
+		c.line(before))
+	return err
 }
-
-// isHeld reports whether there is something to release.
-func (c unlockCommand) isHeld(lock locks.Lock) bool { return len(c.holders(lock)) > 0 }
 
 // holders returns those that lose the lock.
 func (c unlockCommand) holders(lock locks.Lock) (all []locks.Holder) {
@@ -129,10 +124,10 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 	return status.New(status.Failed, errors.New(b.String()))
 }
 
-// question asks whether to release the lock.
-func (c unlockCommand) question(lock locks.Lock) string {
+// line returns the lock in one line, with the holders that lose it.
+func (c unlockCommand) line(lock locks.Lock) string {
 	lock.Holders = c.holders(lock)
-	return fmt.Sprintf("%s: %s\nRelease it? [y/N] ", printable.Text(c.Name), view.Line(lock, 0))
+	return view.Line(lock, 0)
 }
 
 // confirm asks on the terminal, and reports whether the answer was yes.
@@ -150,13 +145,4 @@ func confirm(ctx context.Context, question string) bool {
 		fmt.Fprintln(os.Stderr)
 		return false
 	}
-}
-
-// report says what was done.
-func (c unlockCommand) report(out io.Writer, before locks.Lock) error {
-	held := before
-	held.Holders = c.holders(before)
-	_, err := fmt.Fprintf(out, "released %s, which was %s\n", printable.Text(c.Name),
-		view.Line(held, 0))
-	return err
 }

@@ -156,8 +156,7 @@ func (t *Transport) Permanent(err error) bool {
 	}
 	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
 	// and may for a moment still reach a master that has become a replica.
-	var refusal *lua.Error
-	return permanent && (!errors.As(err, &refusal) || refusal.Code != "READONLY")
+	return permanent && !lua.HasCode(err, "READONLY")
 }
 
 // Subscribe starts listening. It returns nil while the kind of channels is not known.

@@ -8,9 +8,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
-	"golang.org/x/term"
 
 	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
 )
 
@@ -26,7 +26,7 @@ type screen struct {
 }
 
 func newScreen(o Options) screen {
-	if o.Plain || !term.IsTerminal(int(o.Output.Fd())) || os.Getenv("TERM") == "dumb" {
+	if o.Plain || !tty.Are(o.Output) || os.Getenv("TERM") == "dumb" {
 		return screen{func(line string) { fmt.Fprintln(o.Output, line) }, func([]locks.Lock) {},
 			func() {}}
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
 	"pgregory.net/rapid"
 )
 
@@ -131,8 +133,8 @@ func TestClientsOfOneProcessAreTheSameProcess(t *testing.T) {
 	a := waitFor("x:1", "a", "y:1")
 	b := waitFor("z:1", "b", "x:2")
 	require.Empty(t, cyclesOf([]Wait{a, b}))
-	a.Holder.Client = Client{ID: "y", Host: "web-1", PID: 7}
-	b.Waiter.Client = Client{ID: "z", Host: "web-1", PID: 7}
+	a.Holder.Client = Client{ID: "y", Identity: lua.Identity{Host: "web-1", PID: 7}}
+	b.Waiter.Client = Client{ID: "z", Identity: lua.Identity{Host: "web-1", PID: 7}}
 	cycles := cyclesOf([]Wait{a, b})
 	require.Len(t, cycles, 1)
 	require.False(t, cycles[0].Certain)

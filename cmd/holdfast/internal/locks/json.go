@@ -32,7 +32,7 @@ func (l Lock) MarshalJSON() ([]byte, error) {
 
 type lockJSON struct {
 	Name        string       `json:"name"`
-	Kind        Kind         `json:"kind"`
+	Kind        lua.Kind     `json:"kind"`
 	Holders     []holderJSON `json:"holders"`
 	MoreHolders int          `json:"more_holders,omitempty"`
 	Waiters     []waiterJSON `json:"waiters"`

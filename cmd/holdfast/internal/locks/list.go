@@ -139,7 +139,7 @@ func (ls *lister) look(ctx context.Context, address string, names []string, hash
 		case lock.err == nil:
 		case !hashes && lua.KeyForbidden(lock.err):
 			continue // its queue may be read, but not the lock
-		case forbidden(lock.err):
+		case lua.HasCode(lock.err, "NOPERM"):
 			ls.refusal = cmp.Or(ls.refusal, lock.err)
 			continue
 		default:

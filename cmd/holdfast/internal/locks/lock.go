@@ -4,14 +4,14 @@ package locks
 import (
 	"time"
 
-	_ "holdfast/lua" // the documentation refers to it
+	"holdfast/lua"
 )
 
 // Lock is what Redis has of one lock at one moment. A lock that is free and has no waiters has
 // neither holders nor waiters. Redis does not know of all waiters: see [lua.Wait].
 type Lock struct {
 	Name    string
-	Kind    Kind
+	Kind    lua.Kind
 	Holders []Holder // several if they read
 	Waiters []Waiter // that Redis knows of; those of a fair lock in order, else the longest first
 	// MoreHolders and MoreWaiters are how many are not in Holders and Waiters, because there are
@@ -25,18 +25,6 @@ type Lock struct {
 	// counts them, if the ACL allows it.
 	Subscribers int
 }
-
-// Kind is the kind of a lock, as far as its keys tell. A plain lock and a fair lock that nobody
-// waits for look the same.
-type Kind string
-
-// The kinds.
-const (
-	Plain     Kind = "lock"
-	Fair      Kind = "fair"
-	Fenced    Kind = "fenced"
-	ReadWrite Kind = "read-write"
-)
 
 // Holder is an owner that holds a lock.
 type Holder struct {
@@ -62,16 +50,20 @@ func (l Lock) Waiting() int { return len(l.Waiters) + l.MoreWaiters }
 // Holding returns how many owners hold the lock.
 func (l Lock) Holding() int { return len(l.Holders) + l.MoreHolders }
 
-// Client is the process of an owner, as it told Redis; zero if it did not. Clients of Redisson do
-// not.
+// Mode returns the mode of a read-write lock that is held, "write" for a writer that reads as well.
+// Else it is "".
+func (l Lock) Mode() (mode string) {
+	for _, h := range l.Holders {
+		mode = max(mode, h.Mode)
+	}
+	return mode
+}
+
+// Client is the client of an owner.
 type Client struct {
-	ID      string
-	Program string
-	Host    string
-	PID     int
-	Start   time.Time
-	Label   string
+	ID           string
+	lua.Identity // zero if it did not tell Redis who it is; clients of Redisson do not
 }
 
 // Known reports whether it told Redis who it is.
-func (c Client) Known() bool { return c != Client{ID: c.ID} }
+func (c Client) Known() bool { return c.Identity != lua.Identity{} }

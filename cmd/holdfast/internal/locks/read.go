@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -67,7 +66,7 @@ func (r *reader) read(ctx context.Context, names []string) []result {
 
 // convert returns a lock without the identity of its owners. Times are converted to our clock.
 func convert(s lua.Survey) Lock {
-	lock := Lock{Name: s.Name, Kind: Kind(s.Kind), TTL: s.TTL, Token: s.Token,
+	lock := Lock{Name: s.Name, Kind: s.Kind, TTL: s.TTL, Token: s.Token,
 		MoreHolders: s.MoreHolds, MoreWaiters: s.MoreWaits, Subscribers: -1}
 	for _, h := range s.Holds {
 		mode := ""
@@ -126,8 +125,7 @@ func (r *reader) identify(ctx context.Context, locks []result) {
 			if is, err := lua.ReadIdentity(ctx, r.redis, id); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
-				r.clients[id] = Client{ID: id, Program: is.Program, Host: is.Host, PID: is.PID,
-					Start: is.Start, Label: is.Label}
+				r.clients[id] = Client{ID: id, Identity: is}
 			}
 		})
 	}
@@ -149,10 +147,4 @@ func each(locks []result, visit func(*Client)) {
 			visit(&locks[i].Waiters[j].Client)
 		}
 	}
-}
-
-// forbidden reports whether the ACL forbids a command.
-func forbidden(err error) bool {
-	var refusal *lua.Error
-	return errors.As(err, &refusal) && refusal.Code == "NOPERM"
 }

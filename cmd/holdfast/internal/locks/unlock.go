@@ -93,7 +93,7 @@ func (r *reader) release(ctx context.Context, l Lock, owner, mode string) (lua.R
 		return r.readWrite(l.Name).ReleaseRead(ctx, r.redis, owner, 0)
 	case mode == "write":
 		return r.readWrite(l.Name).ReleaseWrite(ctx, r.redis, owner, 0, "", 0)
-	case l.Kind == Fair:
+	case l.Kind == lua.KindFair:
 		return r.fair(l.Name).Release(ctx, r.redis, 0, owner)
 	}
 	// It is announced even where registered waiters could be granted it: they hear that as well, and
@@ -104,23 +104,15 @@ func (r *reader) release(ctx context.Context, l Lock, owner, mode string) (lua.R
 
 // forceUnlock frees a lock of all that hold it.
 func (r *reader) forceUnlock(ctx context.Context, l Lock) (lua.Released, error) {
-	switch mode := modeOf(l); {
+	switch mode := l.Mode(); {
 	case len(l.Holders) == 0:
 		return lua.Released{}, nil
 	case mode != "":
 		return r.readWrite(l.Name).ForceUnlock(ctx, r.redis, mode)
-	case l.Kind == Fair:
+	case l.Kind == lua.KindFair:
 		return r.fair(l.Name).ForceUnlock(ctx, r.redis)
 	}
 	return lua.NewExclusive(l.Name, false).ForceUnlock(ctx, r.redis, r.transport.Sharded())
-}
-
-// modeOf returns the mode of a read-write lock that is held, else "".
-func modeOf(l Lock) (mode string) {
-	for _, h := range l.Holders {
-		mode = max(mode, h.Mode) // a writer may read as well
-	}
-	return mode
 }
 
 func (r *reader) fair(name string) lua.Fair {

@@ -124,25 +124,27 @@ func (l *lock) close() {
 	}
 }
 
-// acquireError returns an error of an acquisition with its exit status.
+// acquireError returns an error of an acquisition with its exit status, unless it has one.
 func (o Options) acquireError(err error, l *lock) error {
-	text := errors.New(reason(err))
+	var known *status.Error
 	var unanswered *rlock.ServerError // a RedLock may be another's although a server is down
 	switch {
+	case errors.As(err, &known):
+		return err
 	case errors.Is(err, rlock.ErrInvalid):
-		return status.New(status.Usage, text)
+		return status.New(status.Usage, err)
 	case !errors.Is(err, rlock.ErrNotAcquired), !o.Quorum && errors.As(err, &unanswered):
-		return status.New(status.Server, text)
+		return status.New(status.Server, err)
 	case o.Quiet:
 		return status.New(o.Conflict, nil)
 	}
 	var held *rlock.HeldError
 	if !o.Quorum && errors.As(err, &held) && !held.Next {
 		if who := heldBy(l, o.Name); who != "" {
-			text = fmt.Errorf("lock %q: not acquired: %s", o.Name, who)
+			err = fmt.Errorf("lock %q: not acquired: %s", o.Name, who)
 		}
 	}
-	return status.New(o.Conflict, text)
+	return status.New(o.Conflict, err)
 }
 
 // heldBy says who holds a lock: its process, if Redis knows that. "" if nobody does any more.

@@ -20,8 +20,8 @@ type warnings struct{}
 func (warnings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
 func (warnings) Handle(_ context.Context, r slog.Record) error {
-	text := strings.TrimPrefix(r.Message, "holdfast: ")
-	if strings.HasPrefix(text, "lock ") && strings.Contains(text, " lost: ") {
+	text := r.Message
+	if strings.HasPrefix(text, "holdfast: lock ") && strings.Contains(text, " lost: ") {
 		return nil // the loss of the lock, which is reported with what follows from it
 	}
 	r.Attrs(func(a slog.Attr) bool {
@@ -31,8 +31,8 @@ func (warnings) Handle(_ context.Context, r slog.Record) error {
 		text += fmt.Sprintf(" %s=%v", a.Key, a.Value)
 		return true
 	})
-	_, err := fmt.Fprintln(os.Stderr, "holdfast:", status.Text(text))
-	return err
+	status.Print(os.Stderr, text)
+	return nil
 }
 
 func (h warnings) WithAttrs([]slog.Attr) slog.Handler { return h }

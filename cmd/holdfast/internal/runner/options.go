@@ -100,5 +100,5 @@ func (o Options) note(format string, args ...any) {
 
 // warn prints a message.
 func (o Options) warn(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "holdfast: "+format+"\n", args...)
+	status.Print(os.Stderr, fmt.Sprintf(format, args...))
 }

@@ -78,20 +78,11 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			if interrupt != nil {
 				a.err = interrupt
 			} else if a.err != nil {
-				a.err = withStatus(a.err, o, a.lock)
+				a.err = o.acquireError(a.err, a.lock)
 			}
 			return a.lock, a.hold, a.err
 		}
 	}
-}
-
-// withStatus returns err with its exit status, unless it has one.
-func withStatus(err error, o Options, l *lock) error {
-	var has *status.Error
-	if errors.As(err, &has) {
-		return err
-	}
-	return o.acquireError(err, l)
 }
 
 // interruptedBy returns the exit status of a process that a signal ended, as shells have it.
@@ -206,12 +197,12 @@ func (s *supervision) lose(err error) {
 	s.lost = nil
 	switch s.stopped = s.stopped || !s.Ignore; {
 	case s.Ignore:
-		s.warn("%v; the command goes on (--on-lost ignore)", reason(err))
+		s.warn("%v; the command goes on (--on-lost ignore)", err)
 	case errors.Is(err, rlock.ErrExpired):
-		s.warn("%v", reason(err))
+		s.warn("%v", err)
 		s.child.Kill() // the guard has done so, unless it hangs
 	default:
-		s.warn("%v: ending the command", reason(err))
+		s.warn("%v: ending the command", err)
 		s.child.End()
 	}
 }
@@ -233,18 +224,15 @@ func (s *supervision) hear(r child.Report) {
 	}
 }
 
-// reason returns the text of an error of the library as users of the program should read it.
-func reason(err error) string { return status.Text(err.Error()) }
-
 // release releases the lock. It returns an error if the lock was lost before.
 func (o Options) release(hold *rlock.Hold) error {
 	err := hold.Unlock(context.Background())
 	switch {
 	case err == nil:
 	case errors.Is(err, rlock.ErrLost):
-		return errors.New(reason(err))
+		return err
 	default:
-		o.warn("%v; the lock is free when its lease ends, %v from now at most", reason(err), o.Lease)
+		o.warn("%v; the lock is free when its lease ends, %v from now at most", err, o.Lease)
 	}
 	return nil
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
 )
 
@@ -23,7 +22,7 @@ const (
 // showWait tells on standard error that the lock is waited for, until ctx ends: with a line that is
 // redrawn on a terminal, and one line elsewhere. It returns how the wait ended being told.
 func (o Options) showWait(ctx context.Context, l *lock) {
-	began, draws := time.Now(), term.IsTerminal(int(os.Stderr.Fd()))
+	began, draws := time.Now(), tty.Are(os.Stderr)
 	for pause := unremarkable; ; pause = redrawn {
 		select {
 		case <-ctx.Done():
@@ -46,7 +45,7 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 	text, width := fmt.Sprintf("holdfast: waiting for %q", o.Name), 0
 	if redraw {
 		text += fmt.Sprintf(" for %v", since.Round(time.Second))
-		width, _, _ = term.GetSize(int(os.Stderr.Fd()))
+		width = tty.Width(os.Stderr)
 	}
 	if width > 0 {
 		width = max(width-len(text)-len(": "), 1)

@@ -55,8 +55,13 @@ func Report(w io.Writer, err error) int {
 			return status
 		}
 	}
-	fmt.Fprintln(w, "holdfast:", Text(err.Error()))
+	Print(w, err.Error())
 	return status
+}
+
+// Print prints a message of the program to w.
+func Print(w io.Writer, text string) {
+	_, _ = fmt.Fprintln(w, "holdfast:", Text(text))
 }
 
 // Text returns a text of the library for users of the program: without the prefix that all messages

@@ -9,30 +9,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
 var (
-	nightly = locks.Client{Label: "nightly", Program: "backup", Host: "web-1", PID: 4711}
-	java    = locks.Holder{Owner: "b983c153-7421-469a-addb-44fb92259a1b:12", Count: 2}
+	nightly = locks.Client{Identity: lua.Identity{Program: "backup", Host: "web-1", PID: 4711,
+		Label: "nightly"}}
+	java = locks.Holder{Owner: "b983c153-7421-469a-addb-44fb92259a1b:12", Count: 2}
 )
 
 func someLocks() []locks.Lock {
 	return []locks.Lock{
 		{
-			Name: "job", Kind: locks.Plain, TTL: 12_345 * time.Millisecond,
+			Name: "job", Kind: lua.KindPlain, TTL: 12_345 * time.Millisecond,
 			Holders: []locks.Holder{{Owner: "1:1", Count: 1, Client: nightly}},
 			Waiters: make([]locks.Waiter, 3),
 		},
-		{Name: "stock:é", Kind: locks.Fair, TTL: rlock.NoExpiry, Holders: []locks.Holder{java}},
+		{Name: "stock:é", Kind: lua.KindFair, TTL: rlock.NoExpiry, Holders: []locks.Holder{java}},
 		{
-			Name: "prices", Kind: locks.ReadWrite, TTL: 150 * time.Second,
+			Name: "prices", Kind: lua.KindReadWrite, TTL: 150 * time.Second,
 			Holders: []locks.Holder{
 				{Owner: "1:1", Count: 1, Mode: "read", Client: nightly},
 				{Owner: "2:1", Count: 2, Mode: "read"},
 			},
 		},
-		{Name: "queue", Kind: locks.Fair, Waiters: make([]locks.Waiter, 12)},
+		{Name: "queue", Kind: lua.KindFair, Waiters: make([]locks.Waiter, 12)},
 	}
 }
 
@@ -99,7 +101,7 @@ func TestNothingFromRedisMovesTheCursor(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2J\n\"\\\xff"
 	l := locks.Lock{Name: evil, Holders: []locks.Holder{
-		{Owner: evil + ":" + evil, Client: locks.Client{Label: evil, Host: evil}},
+		{Owner: evil + ":" + evil, Client: locks.Client{Identity: lua.Identity{Label: evil, Host: evil}}},
 	}}
 	text := strings.Join(append(Table([]locks.Lock{l}, 0), Line(l, 0), ShortOwner(evil)), "")
 	require.NotContains(t, text, "\x1b")

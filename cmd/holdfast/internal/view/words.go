@@ -22,11 +22,7 @@ func Holders(l locks.Lock) string {
 		return fmt.Sprintf("%d readers", n)
 	}
 	who := Who(l.Holders[0].Owner, l.Holders[0].Client)
-	mode := ""
-	for _, h := range l.Holders {
-		mode = max(mode, h.Mode) // a writer may read as well
-	}
-	switch mode {
+	switch l.Mode() {
 	case "read":
 		return "reader " + who
 	case "write":

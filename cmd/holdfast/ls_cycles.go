@@ -25,7 +25,7 @@ import (
 func (c lsCommand) listCycles(ctx context.Context, redis rueidis.Client, q locks.Query) error {
 	all, err := locks.Cycles(ctx, redis, q)
 	if err != nil {
-		return serverTrouble(err)
+		return withStatus(err)
 	}
 	if len(all) == 0 {
 		sayNothingFound("no processes wait for each other, as far as Redis knows")
