@@ -171,7 +171,7 @@ func TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 // script. All parts are asked for again, as a single lock would be.
 func TestReleaseThatIsRefusedForNowIsRetried(t *testing.T) {
 	t.Parallel()
-	s, lock, _ := proxied(t, rlock.Options{Anonymous: true}) // its commands are counted
+	s, lock, _ := proxied(t, rlock.Options{})
 	hold := take(t, lock, longLease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 	before := s.CommandStats(t)["evalsha"]

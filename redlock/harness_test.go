@@ -112,7 +112,7 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 }
 
 // proxied is newClients with a proxy before each server. In clean-up the proxies let everything
-// pass before the clients are closed.
+// pass before the clients are closed. The clients are anonymous.
 func proxied(
 	t testing.TB, servers []*redistest.Server, options rlock.Options,
 	mutators ...func(*rueidis.ClientOption),
@@ -121,7 +121,7 @@ func proxied(
 	clients, proxies := make([]*rlock.Client, len(servers)), make([]*faultproxy.Proxy, len(servers))
 	for i, s := range servers {
 		p := faultproxy.Start(t, s.Addr())
-		options.Server = called(i)
+		options.Server, options.Anonymous = called(i), true
 		through := func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }
 		clients[i] = newClientOn(t, s.Client(t, append(mutators, through)...), options)
 		proxies[i] = p

@@ -39,12 +39,15 @@ func steadyConnection(o *rueidis.ClientOption) {
 
 // proxied returns a client whose connections to the server pass through a proxy, with one
 // connection for commands. In clean-up the proxy lets everything pass before the client is closed.
+// The client is anonymous: while the reply to what says who it is were held, rueidis would send
+// nothing else.
 func proxied(
 	t testing.TB, s *redistest.Server, options rlock.Options,
 	mutators ...func(*rueidis.ClientOption),
 ) (*rlock.Client, *faultproxy.Proxy) {
 	t.Helper()
 	p := faultproxy.Start(t, s.Addr())
+	options.Anonymous = true
 	c := newClient(t, s, options, append(mutators, through(p), redistest.OneConnection)...)
 	t.Cleanup(p.Pass)
 	return c, p

@@ -103,11 +103,15 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
+	withheld := false // some commands, on purpose: who the client is must not be among them
+	switch redis.(type) {
+	case *gated, *stepwise:
+		withheld, options.Anonymous = true, true
+	}
 	c, err := rlock.New(redis, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { closeClient(t, c) })
-	switch redis.(type) {
-	case *gated, *stepwise: // with these no caller can leave, even if its context ends
+	if withheld { // no caller can leave, even if its context ends
 		rlock.Detach(c)
 	}
 	return c

@@ -89,9 +89,7 @@ func TestRenewalExecutedAfterTheDeadlineIsUndone(t *testing.T) {
 		// The renewal comes before rueidis misses the replies to its own commands.
 		const lease = 4 * time.Second
 		s := redistest.Start(t)
-		// Nor must it wait for the reply to the command that says who the client is: rueidis sends one
-		// command at a time here.
-		c, p := proxied(t, s, rlock.Options{WatchdogLease: lease, Anonymous: true})
+		c, p := proxied(t, s, rlock.Options{WatchdogLease: lease})
 		loaded(t, s, k.renew)
 		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
 		p.HoldReplies()

@@ -81,7 +81,7 @@ func heldWhileRenewing(
 ) (*rlock.Hold, *gated) {
 	t.Helper()
 	gate := keepCommands(s.Client(t), loaded(t, s, k.renew))
-	c := newClientOn(t, gate, rlock.Options{WatchdogLease: lease, Anonymous: true})
+	c := newClientOn(t, gate, rlock.Options{WatchdogLease: lease})
 	t.Cleanup(gate.open)
 	hold := take(t, k.lock(c, "order"), rlock.Watchdog)
 	receive(t, gate.kept, "no renewal")
