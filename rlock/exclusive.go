@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+
 	"holdfast/internal/waitqueue"
 
 	"holdfast/lua"

@@ -6,8 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/lua"
 	"pgregory.net/rapid"
+
+	"holdfast/lua"
 )
 
 // waitFor returns a wait of an owner for another. Owners are "<process>:<number>".

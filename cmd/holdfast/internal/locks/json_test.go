@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
 )
 
 // One lock with nonsense in it must not hide the others.
@@ -14,8 +16,9 @@ func TestEveryTimeHasAFormInJSON(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []time.Time{time.UnixMicro(math.MaxInt64), time.UnixMilli(math.MinInt64),
 		time.UnixMilli(math.MaxInt64), {}} {
+		client := Client{ID: "a", Identity: lua.Identity{PID: 7, Start: odd}}
 		text, err := json.Marshal(Lock{Name: "l", Subscribers: -1,
-			Holders: []Holder{{Owner: "a:1", Client: Client{ID: "a", PID: 7, Start: odd}}},
+			Holders: []Holder{{Owner: "a:1", Client: client}},
 			Waiters: []Waiter{{Owner: "b:1", Since: odd, Until: odd}}})
 		require.NoError(t, err)
 		require.JSONEq(t, `{"name": "l", "kind": "", "ttl_ms": 0, "waiters": [{"owner": "b:1"}],
