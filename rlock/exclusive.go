@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"holdfast/internal/waitqueue"
-
 	"holdfast/lua"
 )
 
