@@ -2,8 +2,8 @@ package rlock
 
 import (
 	"context"
-	"holdfast/internal/waitqueue"
 
+	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 )
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"holdfast/lua"
-	"pgregory.net/rapid"
 )
 
 // waitFor returns a wait of an owner for another. Owners are "<process>:<number>".
