@@ -33,9 +33,6 @@ type Survey struct {
 	Err error
 }
 
-// Held reports whether an owner holds the lock.
-func (s *Survey) Held() bool { return len(s.Holds) > 0 }
-
 // Kind is the kind of a lock, as far as its keys tell.
 type Kind string
 

@@ -42,11 +42,11 @@ type introduction struct {
 }
 
 const (
-	// identityLeases is for how many leases of the watchdog Redis keeps who a client is. Eight
+	// identityLeases is the number of watchdog leases for which Redis keeps who a client is. Eight
 	// refreshes may fail, and a lock that a dead process leaves behind is outlasted: until its lease
 	// ends, everybody can see whose it was.
 	identityLeases = 3
-	// farewell limits how long Close waits for a server that hangs.
+	// farewell bounds how long Close waits for a server that hangs.
 	farewell = 250 * time.Millisecond
 )
 

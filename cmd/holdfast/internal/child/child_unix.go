@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // Child is a command that runs. Its methods are safe for concurrent use.
@@ -22,7 +24,7 @@ type Child struct {
 	command Command
 	group   int  // the leader's process id
 	crew    crew // all that must end
-	guard   *guard
+	keeper  *keeper
 	reports chan Report
 	done    chan struct{}
 	status  int // once done is closed
@@ -37,13 +39,13 @@ type Child struct {
 func Start(c Command) (*Child, error) {
 	ch := &Child{command: c, reports: make(chan Report, 8), done: make(chan struct{})}
 	var err error
-	if ch.guard, err = startGuard(c.Env, ch.reports); err != nil {
+	if ch.keeper, err = newKeeper(c.Env, ch.reports); err != nil {
 		return nil, err
 	}
 	started := make(chan error)
 	go ch.attend(started)
 	if err := <-started; err != nil {
-		ch.guard.stop()
+		ch.keeper.stop()
 		return nil, err
 	}
 	go ch.relay()
@@ -54,20 +56,20 @@ func Start(c Command) (*Child, error) {
 // before that.
 func (ch *Child) Until(deadline time.Time) {
 	kill := instant(deadline) - int64(ch.command.Reserve)
-	ch.guard.tell(func(o *order) { o.term, o.kill = kill-int64(ch.command.KillAfter), kill })
+	ch.keeper.tell(func(o *order) { o.term, o.kill = kill-int64(ch.command.KillAfter), kill })
 }
 
 // End ends the command: the group is sent SIGTERM now, and SIGKILL after KillAfter at the latest.
 func (ch *Child) End() {
 	at := now()
-	ch.guard.tell(func(o *order) {
+	ch.keeper.tell(func(o *order) {
 		o.term, o.kill = at, min(o.kill, at+int64(ch.command.KillAfter))
 	})
 }
 
 // Kill kills the group at once.
 func (ch *Child) Kill() {
-	ch.guard.tell(func(o *order) { o.term, o.kill = 0, 0 })
+	ch.keeper.tell(func(o *order) { o.term, o.kill = 0, 0 })
 	ch.send(unix.SIGKILL) // also if the guard is stopped
 }
 
@@ -97,13 +99,13 @@ func (ch *Child) attend(started chan<- error) {
 		ch.stopped(stopped)
 	}
 	ch.endGroup()
-	ch.guard.stop()
+	ch.keeper.stop()
 	ch.status = reap(ch.group)
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	ch.ended = true
 	if ch.terminal != nil {
-		ch.terminal.end(ch.status > 128)
+		ch.terminal.end(ch.status > status.Signal)
 	}
 }
 
@@ -127,7 +129,7 @@ func (ch *Child) start() error {
 	}
 	ch.crew = crew{ch.group, 0, mark(ch.command.Env)}
 	ch.crew.session, _ = unix.Getsid(0)
-	ch.guard.tell(func(o *order) { o.group, o.session = ch.crew.group, ch.crew.session })
+	ch.keeper.tell(func(o *order) { o.group, o.session = ch.crew.group, ch.crew.session })
 	if !ch.command.Deadline.IsZero() {
 		ch.Until(ch.command.Deadline)
 	}
@@ -138,24 +140,24 @@ func (ch *Child) start() error {
 
 // Become is "holdfast start": it waits until it may, and becomes the command. It returns only if it
 // cannot, with the exit status that shells have for that.
-func Become(args []string) (status int, err error) {
+func Become(args []string) (code int, err error) {
 	ready := os.NewFile(3, "ready")
 	if n, _ := ready.Read(make([]byte, 1)); n == 0 {
-		return NotExecutable, errors.New("holdfast run has ended")
+		return status.NotExecutable, errors.New("holdfast run has ended")
 	}
 	ready.Close()
-	file, status, err := Look(args[0])
+	file, code, err := Look(args[0])
 	if err != nil {
-		return status, err
+		return code, err
 	}
 	if err = syscall.Exec(file, args, os.Environ()); errors.Is(err, unix.ENOEXEC) {
 		// A script without #!, which shells interpret.
 		err = syscall.Exec("/bin/sh", append([]string{"sh", file}, args[1:]...), os.Environ())
 	}
-	if status = NotExecutable; errors.Is(err, fs.ErrNotExist) {
-		status = NotFound
+	if code = status.NotExecutable; errors.Is(err, fs.ErrNotExist) {
+		code = status.NotFound
 	}
-	return status, fmt.Errorf("%s: %w", args[0], err)
+	return code, fmt.Errorf("%s: %w", args[0], err)
 }
 
 // endGroup ends what the command left behind.
@@ -166,8 +168,8 @@ func (ch *Child) endGroup() {
 	ch.reports <- LeftBehind
 	ch.End()
 	// What cannot be killed hangs in the kernel, and not because of us.
-	const patience = 5 * time.Second
-	for end := time.Now().Add(ch.command.KillAfter + patience); time.Now().Before(end); {
+	const enough = 5 * time.Second
+	for end := time.Now().Add(ch.command.KillAfter + enough); time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 		if !ch.crew.lives() {
 			return

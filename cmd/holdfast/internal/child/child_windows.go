@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // Child is a command that runs. Windows has no signals: the command is killed where others would be
@@ -83,8 +85,8 @@ func (ch *Child) Status() int { return ch.cmd.ProcessState.ExitCode() }
 func Guard(io.Reader, io.Writer) error { return errors.New("not on Windows") }
 
 // Become is for other systems.
-func Become([]string) (status int, err error) {
-	return NotExecutable, errors.New("not on Windows")
+func Become([]string) (code int, err error) {
+	return status.NotExecutable, errors.New("not on Windows")
 }
 
 // Forwarded returns the signals that are caught.

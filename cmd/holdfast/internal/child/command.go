@@ -6,18 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // The hidden commands of the program that this package starts it with.
 const (
 	StartCommand = "start"
 	GuardCommand = "guard"
-)
-
-// The exit statuses of a command that cannot be run, as shells have them.
-const (
-	NotExecutable = 126
-	NotFound      = 127
 )
 
 // OwnerVariable is the variable that tells the command's processes from others. Its value must be
@@ -45,13 +41,13 @@ const (
 )
 
 // Look returns the file of a program, or an error with the exit status that shells have for it.
-func Look(program string) (file string, status int, err error) {
+func Look(program string) (file string, code int, err error) {
 	file, err = exec.LookPath(program)
 	switch {
 	case err == nil, errors.Is(err, exec.ErrDot): // as shells do
 		return file, 0, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return "", NotFound, err
+		return "", status.NotFound, err
 	}
-	return "", NotExecutable, err
+	return "", status.NotExecutable, err
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // now returns nanoseconds of a clock that all processes share, and that goes on while the machine
@@ -57,26 +59,26 @@ func awaitChange(pid int) (stopped syscall.Signal, err error) {
 		if info.Code != childStopped {
 			return 0, nil
 		}
-		var status unix.WaitStatus
-		_, err = unix.Wait4(pid, &status, unix.WUNTRACED|unix.WNOHANG, nil)
-		if err == nil && status.Stopped() {
-			return status.StopSignal(), nil
+		var changed unix.WaitStatus
+		_, err = unix.Wait4(pid, &changed, unix.WUNTRACED|unix.WNOHANG, nil)
+		if err == nil && changed.Stopped() {
+			return changed.StopSignal(), nil
 		}
 	}
 }
 
 // reap returns the exit status of a child that has ended, and gives up its process id.
 func reap(pid int) int {
-	var status unix.WaitStatus
+	var ended unix.WaitStatus
 	for {
-		_, err := unix.Wait4(pid, &status, 0, nil)
+		_, err := unix.Wait4(pid, &ended, 0, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return NotExecutable
+			return status.NotExecutable
 		}
-		return shellStatus(syscall.WaitStatus(status))
+		return status.Of(syscall.WaitStatus(ended))
 	}
 }
 

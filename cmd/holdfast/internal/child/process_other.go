@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // now returns nanoseconds of a clock that all processes share.
@@ -30,16 +32,16 @@ var ended atomic.Int64
 // is no way to look without giving up the process id, which its group keeps while it has members.
 func awaitChange(pid int) (stopped syscall.Signal, err error) {
 	for {
-		var status unix.WaitStatus
-		_, err := unix.Wait4(pid, &status, unix.WUNTRACED, nil)
+		var changed unix.WaitStatus
+		_, err := unix.Wait4(pid, &changed, unix.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return 0, err
-		case status.Stopped():
-			return status.StopSignal(), nil
+		case changed.Stopped():
+			return changed.StopSignal(), nil
 		default:
-			ended.Store(int64(shellStatus(syscall.WaitStatus(status))))
+			ended.Store(int64(status.Of(syscall.WaitStatus(changed))))
 			return 0, nil
 		}
 	}

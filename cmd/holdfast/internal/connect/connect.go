@@ -38,7 +38,7 @@ const (
 	DefaultAddress = "127.0.0.1:6379"
 
 	dialTimeout = 2 * time.Second // of one address
-	patience    = 5 * time.Second // with all of them
+	answerTime  = 5 * time.Second // of all of them
 )
 
 // Client connects to the server, and returns after its first answer.
@@ -56,7 +56,7 @@ func (f Flags) Client(ctx context.Context) (rueidis.Client, error) {
 
 // Dial connects with these options, and returns after the server's first answer.
 func Dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, errSilent)
 	defer cancel()
 	type result struct {
 		client rueidis.Client

@@ -17,7 +17,7 @@ import (
 )
 
 // errSilent reports that the server takes too long.
-var errSilent = fmt.Errorf("no answer within %v", patience)
+var errSilent = fmt.Errorf("no answer within %v", answerTime)
 
 // explain returns an error of a first contact in one line: where it happened, and what to do. It
 // never shows the password.

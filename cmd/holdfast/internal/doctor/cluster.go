@@ -51,11 +51,7 @@ func (n *node) clusterInfo(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		fields[name] = value
-	}
+	fields := parseFields(text)
 	if fields["cluster_state"] == "" {
 		return nil, errors.New("CLUSTER INFO has no cluster_state")
 	}

@@ -48,8 +48,8 @@ var checks = []check{
 	{name: "leases", look: leases, once: true},
 }
 
-// patience bounds one check on one node.
-const patience = 20 * time.Second
+// checkTime bounds one check on one node.
+const checkTime = 20 * time.Second
 
 // Examine passes the findings of all checks to report, and returns the worst state. On a cluster it
 // examines each master. It returns an error if ctx ends before, and has cleaned up then.
@@ -98,7 +98,7 @@ func (c check) examine(ctx context.Context, nodes []*node) []Finding {
 
 // examineNode returns what the check finds on one node.
 func (c check) examineNode(ctx context.Context, n *node) []Finding {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	found := c.look(ctx, n)
 	for i := range found {

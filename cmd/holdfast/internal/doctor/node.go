@@ -135,16 +135,23 @@ func (n *node) info(ctx context.Context) (map[string]string, error) {
 	if n.err = err; err != nil {
 		return nil, err
 	}
-	n.said = map[string]string{}
+	n.said = parseFields(text)
+	return n.said, nil
+}
+
+// parseFields reads lines of a name, a colon and a value. Values of the same name, such as module,
+// are joined.
+func parseFields(text string) map[string]string {
+	fields := map[string]string{}
 	for line := range strings.Lines(text) {
-		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			if n.said[field] != "" { // such as module
-				value = n.said[field] + " " + value
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			if fields[name] != "" {
+				value = fields[name] + " " + value
 			}
-			n.said[field] = value
+			fields[name] = value
 		}
 	}
-	return n.said, nil
+	return fields
 }
 
 // field returns a field of INFO that has to be there.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// make is a make of servers.
+// product is a make of servers.
 type product struct {
 	name    string
 	field   string // of INFO, with its version

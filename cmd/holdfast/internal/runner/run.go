@@ -64,12 +64,13 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 	for {
 		select {
 		case s := <-signals:
-			if s, is := s.(syscall.Signal); is && isHarmless(s) {
+			number := s.(syscall.Signal) // it has no other type
+			if isHarmless(number) {
 				continue
 			} else if interrupt != nil {
 				return nil, nil, interrupt // the second one: the lease ends by itself
 			}
-			interrupt = status.New(interruptedBy(s), fmt.Errorf("interrupted (%v)", s))
+			interrupt = status.New(status.Signal+int(number), fmt.Errorf("interrupted (%v)", s))
 			cancel()
 		case a := <-result:
 			if interrupt != nil && a.hold != nil {
@@ -83,14 +84,6 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			return a.lock, a.hold, a.err
 		}
 	}
-}
-
-// interruptedBy returns the exit status of a process that a signal ended, as shells have it.
-func interruptedBy(s os.Signal) int {
-	if number, is := s.(syscall.Signal); is {
-		return 128 + int(number)
-	}
-	return status.Interrupted
 }
 
 // await waits for the lock.
@@ -136,7 +129,7 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	ch, err := child.Start(command)
 	if err != nil {
 		_ = o.release(hold) // nothing ran under it
-		return status.New(child.NotExecutable, fmt.Errorf("cannot start %s: %w", o.Args[0], err))
+		return status.New(status.NotExecutable, fmt.Errorf("cannot start %s: %w", o.Args[0], err))
 	}
 	stopped := o.supervise(hold, ch)
 	lost := o.release(hold)

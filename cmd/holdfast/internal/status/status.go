@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 )
 
 // The exit statuses, beside 0. Those of sysexits.h keep their meaning.
@@ -20,6 +21,21 @@ const (
 	Lost        = 76  // the lock was lost while the command ran
 	Interrupted = 130 // SIGINT, as shells say it
 )
+
+// The exit statuses that shells have for a command that cannot be run, or that a signal ends.
+const (
+	NotExecutable = 126
+	NotFound      = 127
+	Signal        = 128 // and the number of the signal
+)
+
+// Of returns the exit status of a process that has ended, as shells have it.
+func Of(s syscall.WaitStatus) int {
+	if s.Signaled() {
+		return Signal + int(s.Signal())
+	}
+	return s.ExitStatus()
+}
 
 // Error is an error with the exit status that it leads to. Without an error it is silent.
 type Error struct {

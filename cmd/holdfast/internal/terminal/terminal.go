@@ -13,10 +13,13 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
+
+	"holdfast/cmd/holdfast/internal/status"
 )
 
 // Terminal is a pseudo-terminal with one program, which has it as its controlling terminal.
@@ -144,7 +147,7 @@ func (t *Terminal) Wait(ctx context.Context) (int, error) {
 	if t.err != nil && !errors.As(t.err, &exit) {
 		return 0, t.err
 	}
-	return exitStatus(t.cmd), nil
+	return status.Of(t.cmd.ProcessState.Sys().(syscall.WaitStatus)), nil
 }
 
 // Stop kills the program, and frees the terminal.
