@@ -204,8 +204,8 @@ func of(locks []*rlock.Lock) *multilock.Lock {
 
 // proxied returns a lock of three plain ones, whose client is connected to the server through a
 // proxy, by one connection for commands. The server knows the scripts. In clean-up the proxy lets
-// everything pass before the client is closed. The client is anonymous: while the reply to what says
-// who it is were held, rueidis would send nothing else.
+// everything pass before the client is closed. The client is anonymous: while the reply to what
+// says who it is were held, rueidis would send nothing else.
 func proxied(
 	t testing.TB, options rlock.Options,
 ) (*redistest.Server, *multilock.Lock, *faultproxy.Proxy) {
