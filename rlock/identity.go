@@ -32,14 +32,26 @@ var started = time.Now()
 // introduced again at its next use. Nobody is told of a failure.
 type introduction struct {
 	client *Client
-	due    atomic.Bool // at the next use
+	state  atomic.Int32 // an introductionState; changed with mu held
 
 	mu      sync.Mutex
 	timer   *time.Timer   // until the next one; guarded by mu; nil before the first
 	sent    chan struct{} // closed when the last command has ended; guarded by mu; nil before it
 	present bool          // Redis may have the key; guarded by mu
-	ended   bool          // guarded by mu
 }
+
+// introductionState is what has become of an introduction:
+//
+//	due ──▶ sending ──▶ told ──▶ due
+//	 └─────────┴─────────┴─────▶ silent, for good
+type introductionState = int32
+
+const (
+	due     introductionState = iota // at the next use
+	sending                          // the command is under way
+	told                             // Redis knows, or did not reply, until the timer fires
+	silent                           // anonymous, forbidden by the ACL, or the client has ended
+)
 
 const (
 	// identityLeases is the number of watchdog leases for which Redis keeps who a client is. Eight
@@ -51,22 +63,23 @@ const (
 )
 
 func (in *introduction) begin(c *Client) {
-	in.client = c
-	in.due.Store(!c.options.Anonymous)
+	if in.client = c; c.options.Anonymous {
+		in.state.Store(silent)
+	}
 }
 
 // used is called after the client has acquired a lock, or has begun to wait for one.
 func (in *introduction) used() {
-	if in.due.Load() && in.due.CompareAndSwap(true, false) {
+	if in.state.Load() == due {
 		in.send()
 	}
 }
 
-// send sends one introduction in the background. The next one is not due before it has ended.
+// send sends the introduction that is due, in the background.
 func (in *introduction) send() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.ended {
+	if !in.state.CompareAndSwap(due, sending) {
 		return
 	}
 	in.present, in.sent = true, make(chan struct{})
@@ -75,34 +88,39 @@ func (in *introduction) send() {
 	go func(done chan struct{}) {
 		defer close(done)
 		c := in.client
-		lease := c.options.WatchdogLease
 		err := ErrClosed // unless it is sent
 		c.calls.Aside(func() {
 			if ctx := context.Background(); !c.isClosing() {
-				err = lua.Identify(ctx, c.redis, c.id, c.identity, identityLeases*lease)
+				err = lua.Identify(ctx, c.redis, c.id, c.identity,
+					identityLeases*c.options.WatchdogLease)
 			}
 		})
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		switch {
-		case in.ended:
-			return
-		case lua.HasCode(err, "NOPERM"):
-			in.present = false
-			return // for good
-		}
-		in.present = err == nil // if it is there nevertheless, it expires
-		if in.timer == nil {
-			in.timer = time.AfterFunc(lease/3, in.refresh)
-		} else {
-			in.timer.Reset(lease / 3)
-		}
+		in.heard(err)
 	}(in.sent)
+}
+
+// heard is called with the outcome of the command.
+func (in *introduction) heard(err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.present = err == nil // if it is there nevertheless, it expires
+	pause := in.client.options.WatchdogLease / 3
+	switch {
+	case lua.HasCode(err, "NOPERM"):
+		in.state.Store(silent)
+	case !in.state.CompareAndSwap(sending, told): // the client has ended
+	case in.timer == nil:
+		in.timer = time.AfterFunc(pause, in.refresh)
+	default:
+		in.timer.Reset(pause)
+	}
 }
 
 // refresh sends the next introduction now if the client is in use, or else at its next use.
 func (in *introduction) refresh() {
-	in.due.Store(true) // before the check, so that no use is missed between them
+	in.mu.Lock()
+	in.state.CompareAndSwap(told, due) // before the check, so that no use is missed between them
+	in.mu.Unlock()
 	if in.client.isUsed() {
 		in.used()
 	}
@@ -118,7 +136,7 @@ func (c *Client) isUsed() bool {
 // reply to it is not asked. One that hangs is waited for until the farewell is over.
 func (in *introduction) end(forget bool) {
 	in.mu.Lock()
-	in.ended = true
+	in.state.Store(silent)
 	if in.timer != nil {
 		in.timer.Stop()
 	}
