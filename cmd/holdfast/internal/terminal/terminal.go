@@ -119,7 +119,7 @@ func (t *Terminal) WaitFor(ctx context.Context, what string, is func(screen stri
 		select {
 		case <-t.drawn:
 		case <-ended:
-			if is(t.Screen()) {
+			if screen = t.Screen(); is(screen) {
 				return nil
 			}
 			return fmt.Errorf("the program ended before %s was seen:\n%s", what, screen)
