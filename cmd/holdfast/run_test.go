@@ -278,3 +278,18 @@ func TestRunWithOnLostIgnoreLetsTheCommandRun(t *testing.T) {
 	j.dead(t)
 	require.Equal(t, 5, j.status(t))
 }
+
+func TestRunWithinARunOfTheSameLockIsRefused(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for kinds, want := range map[[2]string]int{
+		{"lock", "fair"}: 75, {"write", "read"}: 75, {"read", "write"}: 75, {"read", "read"}: 0,
+	} {
+		o := ranUnder(t, redis, "--kind", kinds[0], "job", "--",
+			binary, "run", "--redis", redis.Addr(), "--kind", kinds[1], "job", "--", "true")
+		require.Equal(t, want, o.status, "%v: %s", kinds, o.stderr)
+		require.Equal(t, want != 0, strings.Contains(o.stderr, "would wait for itself"), o.stderr)
+	}
+	o := ranUnder(t, redis, "job", "--", binary, "run", "--redis", redis.Addr(), "another", "true")
+	require.Zero(t, o.status, o.stderr)
+}

@@ -54,7 +54,10 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			result <- acquired{err: err}
 			return
 		}
-		hold, err := o.await(ctx, l)
+		var hold *rlock.Hold
+		if err = o.refuseOwn(ctx, l); err == nil {
+			hold, err = o.await(ctx, l)
+		}
 		if err == nil {
 			hold, err = o.extend(ctx, hold)
 		}
@@ -230,16 +233,19 @@ func (o Options) release(hold *rlock.Hold) error {
 	return nil
 }
 
+// lockVariable is the variable with the name of the lock.
+const lockVariable = "HOLDFAST_LOCK"
+
 // environment returns the environment of the command.
 func environment(o Options, hold *rlock.Hold) []string {
 	// A command may be a run inside another one.
 	outer := func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains([]string{"HOLDFAST_LOCK", child.OwnerVariable, "HOLDFAST_TOKEN",
+		return slices.Contains([]string{lockVariable, child.OwnerVariable, "HOLDFAST_TOKEN",
 			"HOLDFAST_DEADLINE"}, name)
 	}
 	env := append(slices.DeleteFunc(os.Environ(), outer),
-		"HOLDFAST_LOCK="+o.Name,
+		lockVariable+"="+o.Name,
 		child.OwnerVariable+"="+hold.Owner(),
 		"HOLDFAST_DEADLINE="+strconv.FormatInt(hold.Deadline().UnixMilli(), 10))
 	if token := hold.Token(); token != 0 {
