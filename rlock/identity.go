@@ -47,10 +47,10 @@ type introduction struct {
 type introductionState = int32
 
 const (
-	due     introductionState = iota // at the next use
+	silent  introductionState = iota // anonymous, forbidden by the ACL, or the client has ended
+	due                              // at the next use
 	sending                          // the command is under way
 	told                             // Redis knows, or did not reply, until the timer fires
-	silent                           // anonymous, forbidden by the ACL, or the client has ended
 )
 
 const (
@@ -63,8 +63,8 @@ const (
 )
 
 func (in *introduction) begin(c *Client) {
-	if in.client = c; c.options.Anonymous {
-		in.state.Store(silent)
+	if in.client = c; !c.options.Anonymous {
+		in.state.Store(due)
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,9 +37,20 @@ func TestMain(m *testing.M) {
 	if err := build.Run(); err != nil {
 		panic(err)
 	}
+	catchIgnored()
 	status := m.Run() // no leak check: everything runs in other processes
 	_ = os.RemoveAll(dir)
 	os.Exit(status)
+}
+
+// catchIgnored catches signals that this process was started to ignore, as by nohup or in the
+// background of a shell: programs that it starts would ignore them, too.
+func catchIgnored() {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // outcome is the result of a run of the program.

@@ -26,6 +26,7 @@ type worker struct {
 	part   part
 	redis  rueidis.Client
 	client *rlock.Client
+	lock   rlock.Locker
 	origin time.Time     // of all times
 	cues   chan struct{} // one for each that has yet to end a pause
 	stalls stalls        // of this process since the clock started
@@ -57,7 +58,7 @@ func Work(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
 		}
 		w.redis, w.client, clients = redis, client, append(clients, client)
 	}
-	lock := w.newLock(clients[:len(w.part.Nodes)])
+	w.lock = w.newLock(clients[:len(w.part.Nodes)])
 	w.emit(event{Kind: ready, Client: w.client.ID()})
 	var start time.Time
 	if err := in.Decode(&start); err != nil {
@@ -67,7 +68,7 @@ func Work(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
 	go w.listen(in)
 	go w.stalls.watch(ctx)
 	for _, s := range w.part.Sections {
-		if err := w.play(ctx, lock, s); err != nil {
+		if err := w.play(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -117,13 +118,10 @@ func (w *worker) newLock(nodes []*rlock.Client) rlock.Locker {
 
 // listen follows cues, and ends the process when its starter is gone.
 func (w *worker) listen(in *json.Decoder) {
-	for {
-		var cue string
-		if err := in.Decode(&cue); err != nil {
-			os.Exit(1)
-		}
+	for cue := ""; in.Decode(&cue) == nil; {
 		w.cues <- struct{}{}
 	}
+	os.Exit(1)
 }
 
 // emit reports an event, at the present time unless its time is set or the clock has not started.
@@ -132,6 +130,7 @@ func (w *worker) emit(e event) {
 		e.At = time.Since(w.origin)
 	}
 	e.Process, e.Lock, e.Stall = w.part.Process, w.part.Lock, w.stalls.longest()
+	e.Shared = w.part.Type == reading
 	if err := w.out.Encode(e); err != nil {
 		os.Exit(1) // the starter is gone
 	}
@@ -145,55 +144,57 @@ func (w *worker) pause(ctx context.Context, d time.Duration) error {
 	}
 	select {
 	case <-timer:
-		return nil
 	case <-cue:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
-// play acquires the lock, does what only a lock makes safe, and releases it. To be too late for the
-// lock is an outcome and no error.
-func (w *worker) play(ctx context.Context, lock rlock.Locker, s section) error {
+// play acquires the lock for a section. To be too late is an outcome and no error.
+func (w *worker) play(ctx context.Context, s section) error {
 	if err := w.pause(ctx, s.Before); err != nil {
 		return err
 	}
 	w.emit(event{Kind: waiting})
-	hold, err := lock.TryLock(ctx, w.part.Wait, w.part.Lease)
+	hold, err := w.lock.TryLock(ctx, w.part.Wait, w.part.Lease)
 	at := time.Since(w.origin)
-	var held *rlock.HeldError
-	if errors.As(err, &held) {
+	if held := new(rlock.HeldError); errors.As(err, &held) {
 		w.emit(event{Kind: gaveUp, At: at, Owner: held.Owner, TTL: held.TTL})
 		return nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return err
 	}
-	work := hold.Context()
-	found, err := w.mark(work, true) //nolint:contextcheck // it derives from ctx
-	w.emit(event{Kind: entered, At: at, Owner: hold.Owner(), Found: found,
-		Shared: w.part.Type == reading})
-	if err == nil {
-		err = w.count(work, lock, s.Nest)
-	}
-	if err == nil {
-		err = w.pause(work, s.Inside)
-	}
-	if err == nil {
-		found, err = w.mark(work, false) //nolint:contextcheck // it derives from ctx
-	}
-	w.emit(event{Kind: leaving, Found: found, Until: hold.Deadline().Sub(w.origin)})
-	if err = errors.Join(err, hold.Unlock(ctx)); err == nil {
+	if err = w.inside(ctx, hold, s, at); err == nil {
 		w.emit(event{Kind: left})
 	}
+	return err
+}
+
+// inside does what only a lock makes safe, and releases it.
+func (w *worker) inside(ctx context.Context, hold *rlock.Hold, s section, at time.Duration,
+) (err error) {
+	defer hold.UnlockTo(ctx, &err)
+	ctx = hold.Context()
+	found, err := w.mark(ctx, true)
+	w.emit(event{Kind: entered, At: at, Owner: hold.Owner(), Found: found})
+	if err == nil {
+		err = w.count(ctx, s.Nest)
+	}
+	if err == nil {
+		err = w.pause(ctx, s.Inside)
+	}
+	if err == nil {
+		found, err = w.mark(ctx, false)
+	}
+	w.emit(event{Kind: leaving, Found: found, Until: hold.Deadline().Sub(w.origin)})
 	return err
 }
 
 // count adds one to the counter of the lock in the way that loses updates without a lock: it reads,
 // takes its time, and writes. Readers add by one command, which is safe among them; it is lost if a
 // writer is inside that has already read the counter and has yet to write it.
-func (w *worker) count(ctx context.Context, lock rlock.Locker, nest bool) (err error) {
+func (w *worker) count(ctx context.Context, nest bool) (err error) {
 	field := "counter " + w.part.Lock
 	if w.part.Type == reading {
 		return w.data(ctx, "HINCRBY", field, "1").Error()
@@ -203,11 +204,12 @@ func (w *worker) count(ctx context.Context, lock rlock.Locker, nest bool) (err e
 		return err
 	}
 	if nest { // ctx carries the owner, so the lock is re-entered
-		hold, err2 := lock.TryLock(ctx, rlock.NoWait, w.part.Lease)
+		hold, err2 := w.lock.TryLock(ctx, rlock.NoWait, w.part.Lease)
 		if err2 != nil {
 			return fmt.Errorf("re-enter: %w", err2)
 		}
 		defer hold.UnlockTo(ctx, &err)
+		ctx = hold.Context()
 		if info, _ := w.client.NewLock(w.part.Names[0]).Info(ctx); info.Count != 2 {
 			return fmt.Errorf("re-entered, but Redis has level %d instead of 2", info.Count)
 		}

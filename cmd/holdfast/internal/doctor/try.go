@@ -79,21 +79,33 @@ func (n *node) try(ctx context.Context, k kind, log *warnings) (err error) {
 	if err != nil {
 		return err
 	}
-	before := n.beside(ctx, name)
 	waited := make(chan error, 1)
-	go func() {
-		next, err := k.second(second, name).TryLock(ctx, tryWait, tryLease)
-		if err == nil {
-			err = next.Unlock(ctx)
-		}
-		waited <- err
-	}()
-	for began := time.Now(); n.beside(ctx, name) <= before && time.Since(began) < waiterTime; {
+	err = n.whileHeld(ctx, hold, lock, func() {
+		go func() {
+			next, err := k.second(second, name).TryLock(ctx, tryWait, tryLease)
+			if err == nil {
+				err = next.Unlock(ctx)
+			}
+			waited <- err
+		}()
+	})
+	return cmp.Or(err, <-waited)
+}
+
+// whileHeld has another client wait for a lock, looks at the lock, extends its lease, and releases
+// it.
+func (n *node) whileHeld(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock, wait func(),
+) (err error) {
+	defer hold.UnlockTo(ctx, &err)
+	ctx = hold.Context()
+	before := n.beside(ctx, hold.Name())
+	wait()
+	for began := time.Now(); n.beside(ctx, hold.Name()) <= before &&
+		time.Since(began) < waiterTime; {
 		time.Sleep(pause)
 	}
 	_, err = lock.Info(ctx)
-	err = errors.Join(hold.Extend(ctx, tryLease), err, hold.Unlock(ctx))
-	return cmp.Or(err, <-waited)
+	return errors.Join(hold.Extend(ctx, tryLease), err)
 }
 
 // closeClient closes a client, also if ctx has ended: the clean-up comes after it.

@@ -126,6 +126,7 @@ type HeldError struct {
 	SameProcess bool
 	SameClient  bool
 	HolderKind  string
+	Holder      Identity
 	AcquiredAt  string
 	_           int
 }
@@ -192,6 +193,18 @@ func (*Hold) UnlockTo(ctx context.Context, err *error) {
 
 func (*Hold) Valid() bool {
 	return *new(bool)
+}
+
+type Identity struct {
+	Program string
+	Host    string
+	PID     int
+	Start   time.Time
+	Label   string
+}
+
+func (Identity) String() string {
+	return *new(string)
 }
 
 type Info struct {
@@ -300,6 +313,8 @@ type Options struct {
 	ReleaseOnClose   bool
 	MaxHold          time.Duration
 	Debug            bool
+	Label            string
+	Anonymous        bool
 	NameMapper       func(name string) string
 	Logger           *slog.Logger
 }
