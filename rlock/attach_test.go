@@ -73,7 +73,7 @@ func TestDetachedLockIsLostAfterItsLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
-	text, err := take(t, c.NewLock("order"), 50*time.Millisecond).Detach()
+	text, err := take(t, c.NewLock("order"), 2*time.Second).Detach()
 	require.NoError(t, err)
 	eventually(t, func() bool { return absent(s, "order") }, "its lease does not end")
 	_, err = c.Attach(t.Context(), text, longLease)
