@@ -9,12 +9,14 @@ package top
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/redis/rueidis"
 
 	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/cmd/holdfast/internal/tty"
 )
 
 // Options are the options of [Run].
@@ -29,12 +31,23 @@ type Options struct {
 func Run(ctx context.Context, redis rueidis.Client, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	go endWithTerminal(ctx, cancel, o.Interval)
 	m := newModel(server{ctx, redis, o.Pattern}, o)
 	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
+}
+
+// endWithTerminal calls end once the terminal is gone. Where SIGHUP is ignored, nobody else does.
+func endWithTerminal(ctx context.Context, end func(), interval time.Duration) {
+	for ctx.Err() == nil {
+		if !tty.Are(os.Stdin) {
+			end()
+		}
+		time.Sleep(interval)
+	}
 }
 
 // The answers of the server. Each question runs beside the program, which goes on meanwhile.
