@@ -32,7 +32,7 @@ var started = time.Now()
 // introduced again at its next use. Nobody is told of a failure.
 type introduction struct {
 	client *Client
-	state  atomic.Int32 // an introductionState; changed with mu held
+	state  atomic.Int32 // an introductionState: see is and become
 
 	mu      sync.Mutex
 	timer   *time.Timer   // until the next one; guarded by mu; nil before the first
@@ -44,7 +44,7 @@ type introduction struct {
 //
 //	due ──▶ sending ──▶ told ──▶ due
 //	 └─────────┴─────────┴─────▶ silent, for good
-type introductionState = int32
+type introductionState int32
 
 const (
 	silent  introductionState = iota // anonymous, forbidden by the ACL, or the client has ended
@@ -62,15 +62,22 @@ const (
 	farewell = 250 * time.Millisecond
 )
 
+func (in *introduction) is(s introductionState) bool {
+	return introductionState(in.state.Load()) == s
+}
+
+// become changes the state. mu must be held once the client is in use.
+func (in *introduction) become(s introductionState) { in.state.Store(int32(s)) }
+
 func (in *introduction) begin(c *Client) {
 	if in.client = c; !c.options.Anonymous {
-		in.state.Store(due)
+		in.become(due)
 	}
 }
 
 // used is called after the client has acquired a lock, or has begun to wait for one.
 func (in *introduction) used() {
-	if in.state.Load() == due {
+	if in.is(due) {
 		in.send()
 	}
 }
@@ -79,9 +86,10 @@ func (in *introduction) used() {
 func (in *introduction) send() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.state.CompareAndSwap(due, sending) {
+	if !in.is(due) {
 		return
 	}
+	in.become(sending)
 	in.present, in.sent = true, make(chan struct{})
 	// It is not a task of the group, for which Close waits as long as rueidis does. Its context cannot
 	// end: for one that can, rueidis would start to pipeline.
@@ -106,12 +114,14 @@ func (in *introduction) heard(err error) {
 	in.present = err == nil // if it is there nevertheless, it expires
 	pause := in.client.options.WatchdogLease / 3
 	switch {
+	case in.is(silent): // the client has ended
 	case lua.HasCode(err, "NOPERM"):
-		in.state.Store(silent)
-	case !in.state.CompareAndSwap(sending, told): // the client has ended
+		in.become(silent)
 	case in.timer == nil:
+		in.become(told)
 		in.timer = time.AfterFunc(pause, in.refresh)
 	default:
+		in.become(told)
 		in.timer.Reset(pause)
 	}
 }
@@ -119,7 +129,9 @@ func (in *introduction) heard(err error) {
 // refresh sends the next introduction now if the client is in use, or else at its next use.
 func (in *introduction) refresh() {
 	in.mu.Lock()
-	in.state.CompareAndSwap(told, due) // before the check, so that no use is missed between them
+	if in.is(told) {
+		in.become(due) // before the check, so that no use is missed between them
+	}
 	in.mu.Unlock()
 	if in.client.isUsed() {
 		in.used()
@@ -136,7 +148,7 @@ func (c *Client) isUsed() bool {
 // reply to it is not asked. One that hangs is waited for until the farewell is over.
 func (in *introduction) end(forget bool) {
 	in.mu.Lock()
-	in.state.Store(silent)
+	in.become(silent)
 	if in.timer != nil {
 		in.timer.Stop()
 	}

@@ -55,7 +55,7 @@ func TestTheIncidentInTheDocumentationIsRepairedByItsCommands(t *testing.T) {
 		require.Zero(t, o.status, o.stderr)
 		require.NoError(t, json.Unmarshal([]byte(o.stdout), &lock))
 		return len(lock.Waiters) == 1
-	}, patience, 10*time.Millisecond)
+	}, longest, 10*time.Millisecond)
 
 	bin := t.TempDir()
 	require.NoError(t, os.Symlink(binary, filepath.Join(bin, "holdfast")))

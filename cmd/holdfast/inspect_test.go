@@ -138,10 +138,9 @@ func TestInspectWatchPrintsWhatChanged(t *testing.T) {
 	lines := bufio.NewScanner(stdout)
 	next := func() lockObject {
 		require.True(t, lines.Scan())
-		for _, one := range objects(t, outcome{stdout: lines.Text() + "\n"}) {
-			return one
-		}
-		panic("no object")
+		one := objects(t, outcome{stdout: lines.Text() + "\n"})
+		require.Contains(t, one, "a")
+		return one["a"]
 	}
 	require.Equal(t, java, next().Holders[0].Owner)
 	looks := func() int { return p.nodes[0].CommandStats(t)["evalsha"] }

@@ -21,8 +21,8 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// patience is how long a test waits for what must happen, on a machine that may be busy.
-const patience = 30 * time.Second
+// longest bounds how long a test waits for what must happen, on a machine that may be busy.
+const longest = 30 * time.Second
 
 // text is output of a process. It is safe for concurrent use.
 type text struct {
@@ -127,15 +127,14 @@ func (j *job) start(t *testing.T) {
 }
 
 // next returns the next line of the job's pipe, or its end.
-func (j *job) next(t *testing.T) moment {
+func (j *job) next(t *testing.T) (m moment) {
 	t.Helper()
 	select {
-	case m := <-j.lines:
-		return m
-	case <-time.After(patience):
+	case m = <-j.lines:
+	case <-time.After(longest):
 		require.FailNow(t, "the job says nothing", "%s", j.stderr)
-		panic("unreachable")
 	}
+	return m
 }
 
 // line requires a line.
@@ -170,7 +169,7 @@ func (j *job) status(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-j.ended:
-	case <-time.After(patience):
+	case <-time.After(longest):
 		require.FailNow(t, "run has not ended", "%s", j.stderr)
 	}
 	s := j.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -217,7 +216,7 @@ func renewed(t *testing.T, redis *redistest.Server) (end time.Time) {
 	require.Eventually(t, func() bool {
 		end = expiry(t, redis)
 		return end.After(first)
-	}, patience, time.Millisecond)
+	}, longest, time.Millisecond)
 	return end
 }
 

@@ -110,7 +110,7 @@ func TestRunIsSafeUnderEachFaultOfItsServer(t *testing.T) {
 				require.Eventually(t, func() bool {
 					at, err := redis.Call("PEXPIRETIME", "job") // the fault may concern this as well
 					return err == nil && time.UnixMilli(at.(int64)).Sub(end) > lease
-				}, patience, 10*time.Millisecond)
+				}, longest, 10*time.Millisecond)
 				j.lives(t)
 				fault.End(t, victim)
 				j.signal(t, unix.SIGTERM)
@@ -139,7 +139,7 @@ func TestRunThatIsHandedTheLockHasTheWholeLease(t *testing.T) {
 	second := startRun(t, redis.Addr(), forEver()...)
 	require.Eventually(t, func() bool {
 		return strings.Contains(second.stderr.String(), "waiting for")
-	}, patience, time.Millisecond)
+	}, longest, time.Millisecond)
 	first.signal(t, unix.SIGTERM)
 	second.line(t, "in")
 	require.Greater(t, redis.DoInt(t, "PTTL", "job"), int64(20_000))

@@ -50,7 +50,7 @@ func TestOneOfTwoRunsAtTheSameTimeRuns(t *testing.T) {
 			winner, loser = 1, 0
 		case <-both[1].ended:
 			winner, loser = 0, 1
-		case <-time.After(patience):
+		case <-time.After(longest):
 			require.FailNow(t, "both run, or none has decided")
 		}
 		require.Equal(t, 75, both[loser].status(t), "%v", both[loser].stderr)
@@ -74,7 +74,7 @@ func TestOneOfTwoRunsAtTheSameTimeRuns(t *testing.T) {
 		if kills {
 			require.NotZero(t, redis.DoInt(t, "EXISTS", "nightly"), "a dead machine keeps the lock")
 			require.Eventually(t, func() bool { return redis.DoInt(t, "EXISTS", "nightly") == 0 },
-				patience, time.Millisecond)
+				longest, time.Millisecond)
 			redis.Do(t, "FLUSHALL") // who it was is there for longer
 		} else {
 			requireFree(t, redis)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,7 +73,7 @@ func TestRunThatIsKilledTakesItsGrandchildrenAlong(t *testing.T) {
 		require.Len(t, guards, 1)
 		j.signal(t, unix.SIGKILL)
 		j.dead(t)
-		require.Eventually(t, func() bool { return unix.Kill(guards[0], 0) != nil }, patience,
+		require.Eventually(t, func() bool { return unix.Kill(guards[0], 0) != nil }, longest,
 			time.Millisecond, "%s: the guard ends as well", test.name)
 		require.EqualValues(t, 1, redis.DoInt(t, "DEL", "job"), test.name) // its lease runs on
 	}
@@ -141,6 +142,14 @@ func TestRunThatIsStoppedHasItsCommandKilledBeforeTheLeaseEnds(t *testing.T) {
 	require.Equal(t, 76, j.status(t))
 }
 
+// age returns for how long a process has been there.
+func age(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	found, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	require.NoError(t, err)
+	return time.Since(found.ModTime())
+}
+
 func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -154,16 +163,18 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 				pid = pids[0]
 			}
 			return len(pids) == 1
-		}, patience, time.Millisecond)
+		}, longest, time.Millisecond)
 		return pid
 	}
 	old := guard()
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGTSTP} {
 		require.NoError(t, unix.Kill(old, s)) // ignored
 	}
-	<-time.After(1100 * time.Millisecond) // a guard that ends sooner is not replaced
+	// A guard that has just begun is not replaced.
+	require.Eventually(t, func() bool { return age(t, old) > 3*time.Second }, longest,
+		10*time.Millisecond)
 	require.NoError(t, unix.Kill(old, unix.SIGKILL))
-	require.Eventually(t, func() bool { return unix.Kill(old, 0) != nil }, patience,
+	require.Eventually(t, func() bool { return unix.Kill(old, 0) != nil }, longest,
 		time.Millisecond)
 	replaced := guard()
 	require.NotEqual(t, old, replaced)

@@ -30,7 +30,7 @@ func sit(t *testing.T, redis *redistest.Server, args ...string) sitting {
 	t.Helper()
 	bin := t.TempDir()
 	require.NoError(t, os.Symlink(binary, filepath.Join(bin, "holdfast")))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*longest)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PS1=$ ", "HISTFILE=",
@@ -127,7 +127,7 @@ func TestAStoppedRunIsEndedInTime(t *testing.T) {
 	s.sees(t, `(?m)^in$`)
 	s.types(t, "\x1a")
 	s.sees(t, `Stopped`)
-	require.Eventually(t, func() bool { return redis.DoInt(t, "EXISTS", "job") == 0 }, patience,
+	require.Eventually(t, func() bool { return redis.DoInt(t, "EXISTS", "job") == 0 }, longest,
 		time.Millisecond)
 	s.types(t, "clear; fg\r")
 	s.sees(t, `was killed`)
@@ -141,10 +141,12 @@ func TestRunInTheBackgroundIsStoppedWhenItReadsAndGetsTheTerminalWithFg(t *testi
 	s := bash(t, redis)
 	s.types(t, `clear; holdfast run job -- sh -c 'read x; echo "got $x"' &`+"\r")
 	require.Eventually(t, func() bool {
-		s.types(t, "\r")
-		<-time.After(50 * time.Millisecond)
-		return strings.Contains(s.Screen(), "Stopped")
-	}, patience, 100*time.Millisecond)
+		if strings.Contains(s.Screen(), "Stopped") {
+			return true
+		}
+		s.types(t, "\r") // bash tells of its jobs before a prompt
+		return false
+	}, longest, 100*time.Millisecond)
 	s.types(t, "clear; fg\r")
 	s.sees(t, `(?m)^holdfast run`)
 	s.types(t, "text\r")

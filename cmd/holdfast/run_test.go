@@ -219,7 +219,7 @@ func TestRunSaysThatItWaits(t *testing.T) {
 	second := startRun(t, redis.Addr(), append([]string{"job"}, shell(`echo in >&3; exit 3`)...)...)
 	require.Eventually(t, func() bool {
 		return strings.Contains(second.stderr.String(), "holdfast: waiting for \"job\"")
-	}, patience, time.Millisecond)
+	}, longest, time.Millisecond)
 	quiet := startRun(t, redis.Addr(), append([]string{"-q", "job"}, shell(`echo in >&3`)...)...)
 	first.signal(t, syscall.SIGTERM)
 	second.line(t, "in")
@@ -247,9 +247,9 @@ func TestRunThatIsInterruptedWhileItWaitsLeavesNothingInRedis(t *testing.T) {
 			waiter := startRun(t, redis.Addr(), "--kind", kind, "job", "true")
 			require.Eventually(t, func() bool {
 				return strings.Contains(waiter.stderr.String(), "waiting for \"job\"")
-			}, patience, time.Millisecond, kind)
+			}, longest, time.Millisecond, kind)
 			if kind != "write" {
-				require.Eventually(t, func() bool { return len(keys(t, redis)) > len(before) }, patience,
+				require.Eventually(t, func() bool { return len(keys(t, redis)) > len(before) }, longest,
 					time.Millisecond, kind)
 			}
 			waiter.signal(t, syscall.SIGWINCH) // does not concern it
@@ -272,7 +272,7 @@ func TestRunWithOnLostIgnoreLetsTheCommandRun(t *testing.T) {
 	redis.Do(t, "DEL", "job")
 	require.Eventually(t, func() bool {
 		return strings.Contains(j.stderr.String(), "the command goes on (--on-lost ignore)")
-	}, patience, time.Millisecond)
+	}, longest, time.Millisecond)
 	j.lives(t)
 	j.signal(t, syscall.SIGUSR1)
 	j.dead(t)
@@ -286,7 +286,7 @@ func TestRunWithinARunOfTheSameLockIsRefused(t *testing.T) {
 		{"lock", "fair"}: 75, {"write", "read"}: 75, {"read", "write"}: 75, {"read", "read"}: 0,
 	} {
 		o := ranUnder(t, redis, "--kind", kinds[0], "job", "--",
-			binary, "run", "--redis", redis.Addr(), "--kind", kinds[1], "job", "--", "true")
+			binary, "run", "--redis", redis.Addr(), "-w", "5s", "--kind", kinds[1], "job", "true")
 		require.Equal(t, want, o.status, "%v: %s", kinds, o.stderr)
 		require.Equal(t, want != 0, strings.Contains(o.stderr, "would wait for itself"), o.stderr)
 	}

@@ -27,7 +27,7 @@ func TestRunWithAQuorumOutlivesAMinorityOfItsServers(t *testing.T) {
 	const lease = 3 * time.Second
 	redis := redistest.StartAll(t, 3)
 	for _, s := range redis {
-		require.Eventually(t, func() bool { return uptime(t, s) > lease+time.Second }, patience,
+		require.Eventually(t, func() bool { return uptime(t, s) > lease+time.Second }, longest,
 			50*time.Millisecond)
 	}
 	flags := append(servers(redis), "--quorum", "--lease", lease.String())
@@ -41,7 +41,7 @@ func TestRunWithAQuorumOutlivesAMinorityOfItsServers(t *testing.T) {
 	require.Equal(t, 75, o.status, o.stderr)
 	end := renewed(t, redis[1])
 	require.Eventually(t, func() bool { return expiry(t, redis[1]).Sub(end) > lease },
-		patience, 10*time.Millisecond)
+		longest, 10*time.Millisecond)
 	j.lives(t)
 	// Without a majority the lock ends.
 	end = renewed(t, redis[1])
@@ -89,7 +89,7 @@ func TestRunWorksOnACluster(t *testing.T) {
 			shell(`echo in >&3`)...)...)
 		require.Eventually(t, func() bool {
 			return strings.Contains(waiter.stderr.String(), "waiting for")
-		}, patience, time.Millisecond)
+		}, longest, time.Millisecond)
 		j.signal(t, unix.SIGTERM)
 		waiter.line(t, "in")
 		require.Zero(t, waiter.status(t))

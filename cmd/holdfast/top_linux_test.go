@@ -24,5 +24,5 @@ func TestTopEndsWithItsTerminalAlsoWhereSIGHUPIsIgnored(t *testing.T) {
 	require.Eventually(t, func() bool {
 		line, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/cmdline")
 		return err != nil || len(line) == 0 // gone, or waits to be reaped
-	}, patience, 10*time.Millisecond)
+	}, longest, 10*time.Millisecond)
 }

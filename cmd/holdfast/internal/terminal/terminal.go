@@ -70,9 +70,6 @@ func (t *Terminal) draw() {
 	}
 }
 
-// PID returns the process id of the program.
-func (t *Terminal) PID() int { return t.cmd.Process.Pid }
-
 // Emulator returns the emulator, for those who need colours.
 func (t *Terminal) Emulator() *vt.SafeEmulator { return t.screen }
 
