@@ -78,3 +78,13 @@ func TestDirectoryRemembersAThousandClients(t *testing.T) {
 	_, ask = d.find("somebody without a number")
 	require.False(t, ask)
 }
+
+func TestIntroductionThatHasEndedStartsNothing(t *testing.T) {
+	in := new(introduction)
+	in.begin(&Client{})
+	in.end(true)
+	in.used()
+	require.Nil(t, in.sent, "no command")
+	in.heard(nil)
+	require.Nil(t, in.timer, "one that was under way")
+}
