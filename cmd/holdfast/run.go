@@ -16,12 +16,12 @@ import (
 
 // runCommand is "holdfast run".
 type runCommand struct {
-	Kind      string         `enum:"lock,fair,read,write,fenced" default:"lock" help:"Or fair, read, write, fenced."`
+	Kind      string         `enum:"lock,fair,read,write,fenced" default:"lock" help:"lock, fair, read, write or fenced."`
 	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"30s" help:"Give up after that; never by default."`
 	Nonblock  bool           `short:"n" xor:"wait" help:"Do not wait."`
 	Lease     time.Duration  `default:"30s" help:"A dead machine keeps the lock that long."`
 	KillAfter *time.Duration `placeholder:"5s" help:"From SIGTERM to SIGKILL; up to lease/3."`
-	OnLost    string         `enum:"term,ignore" default:"term" help:"Or ignore: run on when the lock is lost."`
+	OnLost    string         `enum:"term,ignore" default:"term" help:"When the lock is lost: term or ignore."`
 	Conflict  int            `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if another has it."`
 	Shell     bool           `help:"Run the command by sh -c."`
 	Quorum    bool           `help:"One lock over all --redis (RedLock)."`
