@@ -133,6 +133,10 @@ type Options struct {
 	// stays unknown. Defaults to false.
 	Anonymous bool
 
+	// Tracer hears how locks are acquired, held and lost, for metrics and traces: see [Tracer].
+	// Package holdfast/otel has one for OpenTelemetry. Defaults to nil, which costs nothing.
+	Tracer Tracer
+
 	// NameMapper maps the names that locks are made with to their names in Redis, like Redisson's;
 	// see [Prefix]. It is called once for each lock that is made, and must return the same name for
 	// the same argument. Defaults to nil: names are used as they are.
