@@ -25,9 +25,9 @@ type Lock struct {
 	name     string
 	servers  string      // of its parts, joined by commas
 	first    *rlock.Lock // whose client's tracer is told; nil if no part is of package rlock
-	parts    []part // in the order of acquisition, which is the same in all processes
-	identity string // the same for locks of the same parts; "" if they can never be locked
-	invalid  error  // why this can never be locked; nil if it can
+	parts    []part      // in the order of acquisition, which is the same in all processes
+	identity string      // the same for locks of the same parts; "" if they can never be locked
+	invalid  error       // why this can never be locked; nil if it can
 }
 
 var _ rlock.Locker = (*Lock)(nil)

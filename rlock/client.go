@@ -55,7 +55,7 @@ type Client struct {
 	renewalFails   rate        // of reports
 	ownWaits       rate        // of reports
 
-	tracing  *tracing                     // nil without a tracer
+	tracing  *tracing                    // nil without a tracer
 	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
 }
 
