@@ -1,0 +1,152 @@
+package holdfastotel
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"holdfast/rlock"
+)
+
+// call is the context of a call whose span is recorded.
+type call struct {
+	context.Context
+	span   trace.Span
+	caller trace.Span // what the caller's context had
+	wait   time.Duration
+	lease  time.Duration
+}
+
+type callKey struct{}
+
+// Value implements [context.Context].
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// callOf returns the call that ctx belongs to; nil if it is over, or not recorded. The context of a
+// hold has the one that acquired it, which is over.
+func callOf(ctx context.Context) *call {
+	if c, _ := ctx.Value(callKey{}).(*call); c != nil && c.span.IsRecording() {
+		return c
+	}
+	return nil
+}
+
+// AcquireStart implements [rlock.Tracer].
+func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context.Context {
+	if t.spans == nil {
+		return ctx
+	}
+	caller := trace.SpanFromContext(ctx)
+	started, span := t.spans.Start(ctx, "lock acquire", trace.WithTimestamp(d.Since))
+	if !span.IsRecording() {
+		if caller.SpanContext().IsValid() {
+			return ctx
+		}
+		return started // what the call causes is not sampled either
+	}
+	if whole := callOf(ctx); whole != nil {
+		caller = whole.caller // d.Lock is a part of a MultiLock
+	}
+	return &call{started, span, caller, d.Wait, d.Lease}
+}
+
+// onSpan returns the attributes of a lock that spans have. There is room for as many as there are at
+// most: more than 8 would be slow, and so would attributes that are set one by one.
+func onSpan(l rlock.TracedLock) []attribute.KeyValue {
+	a := append(make([]attribute.KeyValue, 0, 8), AttrName.String(l.Name), AttrKind.String(l.Kind))
+	if l.Server != "" {
+		a = append(a, AttrServer.String(l.Server))
+	}
+	return a
+}
+
+// AcquireEnd implements [rlock.Tracer].
+func (t *Tracer) AcquireEnd(ctx context.Context, d rlock.AcquireEnd) {
+	s, r := t.of(d.Lock), acquiredAs(ctx, d)
+	s.acquire.Record(ctx, d.Took.Seconds(), s.ended(r)...)
+	switch d.How {
+	case rlock.HandedOver:
+		s.handovers.Add(ctx, 1, s.inProcess...)
+	case rlock.Granted:
+		s.handovers.Add(ctx, 1, s.granted...)
+	}
+	if c := callOf(ctx); c != nil {
+		c.end(d, r)
+	}
+}
+
+// end ends the span of the call.
+func (c *call) end(d rlock.AcquireEnd, r result) {
+	switch d.How {
+	case rlock.HandedOver:
+		c.span.AddEvent("handed over")
+	case rlock.Granted:
+		c.span.AddEvent("granted")
+	}
+	attributes := append(onSpan(d.Lock), AttrOutcome.String(r.outcome), AttrRequests.Int(d.Requests))
+	if d.Err != nil {
+		attributes = append(attributes, AttrErrorType.String(r.errorType))
+	} else {
+		attributes = append(attributes, AttrHow.String(r.how))
+	}
+	if c.wait != rlock.Forever {
+		attributes = append(attributes, AttrWait.Float64(c.wait.Seconds()))
+	}
+	if c.lease > 0 {
+		attributes = append(attributes, AttrLease.Float64(c.lease.Seconds()))
+	}
+	c.span.SetAttributes(attributes...)
+	if r.outcome == failed {
+		c.span.SetStatus(codes.Error, d.Err.Error())
+	}
+	c.span.End()
+}
+
+// acquiredAs returns how a call ended.
+func acquiredAs(ctx context.Context, d rlock.AcquireEnd) result {
+	if d.Err == nil {
+		return result{outcome: acquired, how: howOf(d.How)}
+	}
+	ended := ctx.Err()
+	switch {
+	case ended != nil && (errors.Is(d.Err, ended) || errors.Is(d.Err, context.Cause(ctx))):
+		return result{outcome: canceled, errorType: ErrorType(ended)}
+	case errors.Is(d.Err, rlock.ErrNotAcquired) && !errors.Is(d.Err, rlock.ErrUpgrade) &&
+		!errors.Is(d.Err, rlock.ErrDeadlock): // with those two waiting is no use
+		return result{outcome: notAcquired, errorType: ErrorType(d.Err)}
+	}
+	return result{outcome: failed, errorType: ErrorType(d.Err)}
+}
+
+// howOf returns a way to acquire a lock as the value of an attribute.
+func howOf(h rlock.How) string {
+	if h == rlock.HandedOver {
+		return "handed_over"
+	}
+	return h.String()
+}
+
+// WaitStart implements [rlock.WaitTracer].
+func (t *Tracer) WaitStart(ctx context.Context, d rlock.WaitStart) {
+	t.of(d.Lock).waiting.Add(1)
+	if c := callOf(ctx); c != nil {
+		c.span.AddEvent("queued")
+	}
+}
+
+// WaitEnd implements [rlock.WaitTracer].
+func (t *Tracer) WaitEnd(ctx context.Context, d rlock.WaitEnd) {
+	t.of(d.Lock).waiting.Add(-1)
+	if c := callOf(ctx); c != nil && !d.Headed.IsZero() {
+		c.span.AddEvent("head", trace.WithTimestamp(d.Headed))
+	}
+}

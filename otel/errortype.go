@@ -1,0 +1,100 @@
+package holdfastotel
+
+import (
+	"context"
+	"errors"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// otherType is the value for what has no other, by OpenTelemetry's conventions.
+const otherType = "_OTHER"
+
+// types has the error types of sentinels. An error may match several: the first counts, so what
+// says more comes before what says less.
+var types = []struct {
+	err error
+	is  string
+}{
+	{rlock.ErrExpired, "expired"},
+	{rlock.ErrGone, "gone"},
+	{rlock.ErrLost, lost},
+	{rlock.ErrUpgrade, "upgrade"},
+	{rlock.ErrDeadlock, "deadlock"},
+	{rlock.ErrReentry, "reentry"},
+	{rlock.ErrNotReplicated, "not_replicated"},
+	{rlock.ErrInvalid, "invalid"},
+	{rlock.ErrReleased, "released"},
+	{redlock.ErrNoQuorum, noQuorum},
+	{rlock.ErrNotAcquired, notAcquired},
+	{rlock.ErrClosed, closed},
+	{rlock.ErrNotHeld, "not_held"},
+	{rlock.ErrOutcomeUnknown, "outcome_unknown"},
+}
+
+// serverTypes has the error types of servers' codes. Others, which a server may make up, become
+// "server".
+var serverTypes = typesOf("ASK", "BUSY", "CLUSTERDOWN", "CROSSSLOT", "DENIED", "ERR", "HALFMOVED",
+	"LOADING", "MASTERDOWN", "MAXCLIENTS", "MISCONF", "MOVED", "NOAUTH", "NOCOMMAND", "NOEPOCH",
+	"NOINFO", "NOPERM", "NOPROTO", "NOREPLICAS", "NOSCRIPT", "OOM", "READONLY", "TRYAGAIN",
+	"UNBLOCKED", "UNSUPPORTED", "WRONGPASS", "WRONGTYPE")
+
+func typesOf(codes ...string) map[string]string {
+	m := make(map[string]string, len(codes))
+	for _, code := range codes {
+		m[code] = "server_" + code
+	}
+	return m
+}
+
+// ErrorType returns what error.type says of an error of rlock, multilock or redlock; "" for nil. It
+// is one of these, whatever the error:
+//
+//   - for a lost lock, "expired", "gone" or "lost"
+//   - "not_acquired", "no_quorum", "not_replicated", "outcome_unknown", "closed", "released",
+//     "not_held", and the mistakes "upgrade", "deadlock", "reentry" and "invalid"
+//   - "canceled" and "deadline_exceeded", of a context
+//   - "server_" and the code of the server's refusal, such as "server_OOM"; "server" for a code that
+//     holdfast does not know, "no_connection" and "no_reply"
+//   - "delayed", for a node of a RedLock that is not counted yet
+//   - "_OTHER"
+func ErrorType(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, t := range types {
+		if errors.Is(err, t.err) {
+			return t.is
+		}
+	}
+	var (
+		server  *rlock.ServerError
+		delayed *redlock.DelayedError
+	)
+	switch {
+	case errors.As(err, &delayed):
+		return "delayed"
+	case errors.As(err, &server):
+		return serverType(server)
+	case errors.Is(err, context.Canceled):
+		return canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return "deadline_exceeded"
+	}
+	return otherType
+}
+
+func serverType(err *rlock.ServerError) string {
+	if t := serverTypes[err.Code]; t != "" {
+		return t
+	}
+	switch {
+	case err.Code != "":
+	case err.Class == rlock.ClassTemporary:
+		return "no_connection"
+	case err.Class == rlock.ClassUnknown:
+		return "no_reply"
+	}
+	return "server"
+}

@@ -1,0 +1,117 @@
+package holdfastotel
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"holdfast/rlock"
+)
+
+// hold hears of a hold inside of a span that is sampled: its own, or its caller's.
+type hold struct {
+	series *series
+	span   trace.Span
+	own    bool
+	token  int64
+}
+
+// HoldStart implements [rlock.HoldTracer].
+func (t *Tracer) HoldStart(ctx context.Context, d rlock.HoldStart) (context.Context,
+	rlock.HoldTrace) {
+	s, span, own := t.of(d.Lock), trace.SpanFromContext(ctx), false
+	if !d.Nested {
+		s.held.Add(1)
+	}
+	if c := callOf(ctx); c != nil {
+		if d.Nested {
+			span = c.caller
+			ctx = trace.ContextWithSpan(ctx, span)
+		} else {
+			ctx, span = t.startHold(ctx, c)
+			own = true
+		}
+	}
+	if !own && !span.SpanContext().IsSampled() {
+		return ctx, s
+	}
+	return ctx, &hold{s, span, own, d.Token}
+}
+
+// startHold starts the span of a hold, and links it with that of the call.
+func (t *Tracer) startHold(ctx context.Context, c *call) (context.Context, trace.Span) {
+	if c.caller.SpanContext().IsValid() {
+		ctx = trace.ContextWithSpan(ctx, c.caller)
+	}
+	ctx, span := t.spans.Start(ctx, "lock hold")
+	span.AddLink(trace.Link{SpanContext: c.span.SpanContext()})
+	c.span.AddLink(trace.Link{SpanContext: span.SpanContext()})
+	return ctx, span
+}
+
+// HoldEnd implements [rlock.HoldTrace].
+func (h *hold) HoldEnd(d rlock.HoldEnd) {
+	r := endOf(d)
+	h.series.end(h.context(), d, r)
+	if !h.own || !h.span.IsRecording() {
+		return
+	}
+	attributes := append(onSpan(d.Lock), AttrOwner.String(d.Owner),
+		AttrLease.Float64(d.Lease.Seconds()), AttrOutcome.String(r.outcome))
+	if h.token != 0 {
+		attributes = append(attributes, AttrToken.Int64(h.token))
+	}
+	if d.Err != nil {
+		attributes = append(attributes, AttrErrorType.String(r.errorType))
+	}
+	h.span.SetAttributes(attributes...)
+	if r.outcome == lost || r.outcome == unconfirmed {
+		h.span.SetStatus(codes.Error, d.Err.Error())
+	}
+	h.span.End()
+}
+
+// context returns a context for exemplars. That of the hold is not kept: it would keep the hold.
+func (h *hold) context() context.Context {
+	return trace.ContextWithSpan(context.Background(), h.span)
+}
+
+// endOf returns how a hold ended.
+func endOf(d rlock.HoldEnd) result {
+	r := result{errorType: ErrorType(d.Err)}
+	switch {
+	case d.Err == nil && d.Left:
+		r.outcome = left
+	case d.Err == nil:
+		r.outcome = released
+	case errors.Is(d.Err, rlock.ErrLost):
+		r.outcome = lost
+	case errors.Is(d.Err, rlock.ErrClosed):
+		r.outcome = closed
+	default:
+		r.outcome = unconfirmed
+	}
+	return r
+}
+
+// RenewalEnd implements [rlock.RenewalTracer].
+func (t *Tracer) RenewalEnd(d rlock.RenewalEnd) {
+	s, ctx := t.of(d.Lock), context.Background()
+	h, _ := d.Hold.(*hold)
+	if h != nil {
+		ctx = h.context()
+	}
+	s.leaseLeft(ctx, d.Margin, d.Lease)
+	if d.Err == nil {
+		return
+	}
+	because := AttrErrorType.String(ErrorType(d.Err))
+	s.renewals.Add(ctx, 1, s.with(because))
+	if h != nil && h.own {
+		h.span.AddEvent("renewal failed", trace.WithAttributes(because,
+			attribute.String("exception.message", d.Err.Error())))
+	}
+}

@@ -1,0 +1,309 @@
+package holdfastotel_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	holdfastotel "holdfast/otel"
+	"holdfast/rlock"
+)
+
+func TestSpansOfACallAndItsHoldAreLinkedChildrenOfTheCaller(t *testing.T) {
+	s := newSignals()
+	since := time.Now().Add(-time.Second)
+	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
+	call := s.AcquireStart(ctx, rlock.AcquireStart{Lock: order, Since: since,
+		Wait: 2 * time.Second, Lease: 10 * time.Second})
+	held, hold := s.acquired(call, order, rlock.Free, false)
+	inside := trace.SpanContextFromContext(held)
+	hold.HoldEnd(end(order, nil, time.Second))
+	caller.End()
+
+	acquire, kept := s.ended(t, "lock acquire"), s.ended(t, "lock hold")
+	require.Equal(t, caller.SpanContext().SpanID(), acquire.Parent().SpanID())
+	require.Equal(t, caller.SpanContext().SpanID(), kept.Parent().SpanID())
+	require.Equal(t, trace.SpanKindInternal, acquire.SpanKind())
+	require.Equal(t, trace.SpanKindInternal, kept.SpanKind())
+	require.True(t, since.Equal(acquire.StartTime()))
+	require.Equal(t, kept.SpanContext(), inside, "what is done under the lock is inside the hold")
+	require.Equal(t, kept.SpanContext(), acquire.Links()[0].SpanContext)
+	require.Equal(t, acquire.SpanContext(), kept.Links()[0].SpanContext)
+	require.ElementsMatch(t, []attribute.KeyValue{
+		attribute.String("holdfast.lock.name", "order:4711"),
+		attribute.String("holdfast.lock.kind", "fenced"),
+		attribute.String("holdfast.server", "redis:6379"),
+		attribute.Float64("holdfast.lock.wait", 2),
+		attribute.Float64("holdfast.lock.lease", 10),
+		attribute.Int("holdfast.lock.requests", 2),
+		attribute.String("holdfast.lock.outcome", "acquired"),
+		attribute.String("holdfast.lock.how", "free"),
+	}, acquire.Attributes())
+	require.ElementsMatch(t, []attribute.KeyValue{
+		attribute.String("holdfast.lock.name", "order:4711"),
+		attribute.String("holdfast.lock.kind", "fenced"),
+		attribute.String("holdfast.server", "redis:6379"),
+		attribute.String("holdfast.lock.owner", "c:1"),
+		attribute.Int64("holdfast.lock.token", 7),
+		attribute.Float64("holdfast.lock.lease", 30),
+		attribute.String("holdfast.lock.outcome", "released"),
+	}, kept.Attributes())
+	require.Equal(t, codes.Unset, acquire.Status().Code)
+	require.Equal(t, codes.Unset, kept.Status().Code)
+}
+
+func TestHoldIsInTheTraceOfItsAcquisitionWithoutACallersSpan(t *testing.T) {
+	s := newSignals()
+	_, hold := s.takes(t.Context(), order)
+	hold.HoldEnd(end(order, nil, time.Second))
+	acquire, kept := s.ended(t, "lock acquire"), s.ended(t, "lock hold")
+	require.False(t, acquire.Parent().IsValid())
+	require.Equal(t, acquire.SpanContext(), kept.Parent())
+}
+
+func TestUnlimitedWaitAndTheWatchdogAreLeftOut(t *testing.T) {
+	s := newSignals()
+	call := s.AcquireStart(t.Context(), rlock.AcquireStart{
+		Lock: rlock.TracedLock{Name: "a", Kind: "fair"},
+		Wait: rlock.Forever, Lease: rlock.Watchdog})
+	s.fails(call, rlock.TracedLock{Name: "a", Kind: "fair"}, rlock.ErrClosed)
+	for _, a := range s.ended(t, "lock acquire").Attributes() {
+		require.NotContains(t, []attribute.Key{holdfastotel.AttrWait, holdfastotel.AttrLease,
+			holdfastotel.AttrServer}, a.Key)
+	}
+}
+
+func TestSpanTellsHowTheCallWaited(t *testing.T) {
+	s := newSignals()
+	headed := time.Now()
+	for how, want := range map[rlock.How][]string{
+		rlock.Free:       {"queued", "head"},
+		rlock.Granted:    {"queued", "head", "granted"},
+		rlock.HandedOver: {"queued", "handed over"},
+	} {
+		s.spans.Reset()
+		call := s.start(t.Context(), order)
+		s.WaitStart(call, rlock.WaitStart{Lock: order})
+		d := rlock.WaitEnd{Lock: order, Waited: time.Second}
+		if how != rlock.HandedOver {
+			d.Headed = headed
+		}
+		s.WaitEnd(call, d)
+		s.acquired(call, order, how, false)
+		acquire := s.ended(t, "lock acquire")
+		require.Equal(t, want, events(acquire))
+		if how != rlock.HandedOver {
+			require.True(t, headed.Equal(acquire.Events()[1].Time))
+		}
+	}
+}
+
+func TestRoundsAreEventsWithTheNodesThatRefused(t *testing.T) {
+	s := newSignals()
+	call := s.start(t.Context(), order)
+	s.RoundEnd(call, rlock.RoundEnd{Lock: order, Round: 3, Granted: 1, Want: 2,
+		Refused: []rlock.RefusedNode{{Server: "b", Err: &rlock.HeldError{}},
+			{Server: "c", Err: &rlock.ServerError{Code: "OOM"}}}})
+	s.fails(call, order, &rlock.HeldError{})
+	acquire := s.ended(t, "lock acquire")
+	require.Equal(t, []string{"round"}, events(acquire))
+	require.Equal(t, []attribute.KeyValue{
+		attribute.Int("holdfast.redlock.round", 3),
+		attribute.Int("holdfast.redlock.granted", 1),
+		attribute.Int("holdfast.redlock.want", 2),
+		attribute.StringSlice("holdfast.redlock.refused", []string{"b not_acquired", "c server_OOM"}),
+	}, acquire.Events()[0].Attributes)
+}
+
+func TestOnlyAFailedCallIsAnError(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		ctx  context.Context
+		err  error
+		want codes.Code
+	}{
+		{t.Context(), &rlock.HeldError{}, codes.Unset},
+		{canceled, context.Canceled, codes.Unset},
+		{t.Context(), rlock.ErrOutcomeUnknown, codes.Error},
+	} {
+		s := newSignals()
+		s.fails(s.start(test.ctx, order), order, test.err)
+		acquire := s.ended(t, "lock acquire")
+		require.Equal(t, test.want, acquire.Status().Code, "%v", test.err)
+		require.Contains(t, acquire.Attributes(),
+			holdfastotel.AttrErrorType.String(holdfastotel.ErrorType(test.err)))
+		require.Empty(t, acquire.Links())
+	}
+}
+
+func TestHoldThatIsLostOrNotReleasedIsAnError(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		want    codes.Code
+		outcome string
+	}{
+		{nil, codes.Unset, "released"},
+		{rlock.ErrClosed, codes.Unset, "closed"},
+		{&rlock.LostError{Lock: "order:4711", Reason: rlock.ErrGone}, codes.Error, "lost"},
+		{rlock.ErrOutcomeUnknown, codes.Error, "unconfirmed"},
+	} {
+		s := newSignals()
+		_, hold := s.takes(t.Context(), order)
+		hold.HoldEnd(end(order, test.err, 0))
+		kept := s.ended(t, "lock hold")
+		require.Equal(t, test.want, kept.Status().Code, "%v", test.err)
+		require.Contains(t, kept.Attributes(), holdfastotel.AttrOutcome.String(test.outcome))
+		if test.err != nil {
+			require.Contains(t, kept.Attributes(),
+				holdfastotel.AttrErrorType.String(holdfastotel.ErrorType(test.err)))
+		}
+		if test.want == codes.Error {
+			require.Equal(t, test.err.Error(), kept.Status().Description)
+		}
+	}
+}
+
+func TestRenewalThatFailedIsAnEventOfTheHold(t *testing.T) {
+	s := newSignals()
+	_, hold := s.takes(t.Context(), order)
+	for _, err := range []error{nil, &rlock.ServerError{Code: "OOM", Message: "OOM no memory"}} {
+		s.RenewalEnd(rlock.RenewalEnd{Lock: order, Err: err, Lease: time.Second, Hold: hold})
+	}
+	hold.HoldEnd(end(order, nil, 0))
+	kept := s.ended(t, "lock hold")
+	require.Equal(t, []string{"renewal failed"}, events(kept))
+	require.Contains(t, kept.Events()[0].Attributes, holdfastotel.AttrErrorType.String("server_OOM"))
+}
+
+func TestNestedHoldHasNoSpanAndIsInsideTheCallers(t *testing.T) {
+	s := newSignals()
+	outer, first := s.takes(t.Context(), order)
+	inner, caller := s.traces.Tracer("test").Start(outer, "inside")
+	nested, second := s.acquired(s.start(inner, order), order, rlock.Reentered, true)
+	require.Equal(t, caller.SpanContext(), trace.SpanContextFromContext(nested))
+	released := end(order, nil, 0)
+	released.Last = false
+	second.HoldEnd(released)
+	caller.End()
+	require.Len(t, s.spans.Ended(), 3, "two calls, and what is inside")
+	first.HoldEnd(end(order, nil, 0))
+	s.ended(t, "lock hold")
+}
+
+func TestHoldsUnderAHoldAreItsChildren(t *testing.T) {
+	s := newSignals()
+	other := rlock.TracedLock{Name: "other", Kind: "fair"}
+	outer, first := s.takes(t.Context(), order)
+	_, second := s.takes(outer, other)
+	second.HoldEnd(end(other, nil, 0))
+	hold := trace.SpanContextFromContext(outer)
+	for _, span := range s.spans.Ended()[1:] {
+		require.Equal(t, hold.SpanID(), span.Parent().SpanID(), span.Name())
+	}
+	first.HoldEnd(end(order, nil, 0))
+}
+
+func TestPartsOfAMultiLockAreAcquiredInsideItsCallAndHeldInsideTheCaller(t *testing.T) {
+	s := newSignals()
+	multi := rlock.TracedLock{Name: "[a b]", Kind: "multilock"}
+	part := rlock.TracedLock{Name: "a", Kind: "reentrant"}
+	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
+	call := s.start(ctx, multi)
+	_, held := s.takes(call, part)
+	_, whole := s.acquired(call, multi, rlock.Free, false)
+	held.HoldEnd(end(part, nil, 0))
+	whole.HoldEnd(end(multi, nil, 0))
+	spans := s.spans.Ended()
+	require.Len(t, spans, 4)
+	acquirePart, acquireAll, holdPart, holdAll := spans[0], spans[1], spans[2], spans[3]
+	require.Equal(t, acquireAll.SpanContext(), acquirePart.Parent())
+	for _, span := range []sdk.ReadOnlySpan{acquireAll, holdPart, holdAll} {
+		require.Equal(t, caller.SpanContext(), span.Parent(), span.Name())
+	}
+}
+
+func TestExemplarsNameTheSpan(t *testing.T) {
+	s := newSignals()
+	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
+	_, hold := s.takes(ctx, order)
+	hold.HoldEnd(end(order, nil, time.Second))
+	id := caller.SpanContext().TraceID()
+	for name, span := range map[string]string{
+		"holdfast.lock.acquire.duration":  "lock acquire",
+		"holdfast.lock.hold.duration":     "lock hold",
+		"holdfast.lock.deadline.margin":   "lock hold",
+		"holdfast.lock.lease.utilization": "lock hold",
+	} {
+		for _, p := range s.histogram(t, name) {
+			require.Len(t, p.Exemplars, 1, name)
+			require.Equal(t, id[:], p.Exemplars[0].TraceID)
+			want := s.ended(t, span).SpanContext().SpanID()
+			require.Equal(t, want[:], p.Exemplars[0].SpanID, name)
+		}
+	}
+}
+
+func TestWithoutSpansExemplarsNameTheCallersSpan(t *testing.T) {
+	s := newSignals(holdfastotel.WithoutSpans())
+	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
+	call := s.start(ctx, order)
+	s.WaitStart(call, rlock.WaitStart{Lock: order})
+	held, hold := s.acquired(call, order, rlock.Granted, false)
+	require.Equal(t, caller, trace.SpanFromContext(held))
+	s.RenewalEnd(rlock.RenewalEnd{Lock: order, Err: errors.New("x"), Lease: time.Second, Hold: hold})
+	hold.HoldEnd(end(order, nil, time.Second))
+	caller.End()
+	require.Empty(t, s.ended(t, "request").Events())
+	id := caller.SpanContext().SpanID()
+	for _, name := range []string{"holdfast.lock.acquire.duration", "holdfast.lock.hold.duration",
+		"holdfast.lock.deadline.margin"} {
+		for _, p := range s.histogram(t, name) {
+			require.Equal(t, id[:], p.Exemplars[0].SpanID, name)
+		}
+	}
+}
+
+func TestWhatIsNotSampledIsMeasuredWithoutSpans(t *testing.T) {
+	never := sdk.NewTracerProvider(sdk.WithSampler(sdk.NeverSample()))
+	s := newSignals(holdfastotel.WithTracerProvider(never))
+	held, hold := s.takes(t.Context(), order)
+	require.True(t, trace.SpanContextFromContext(held).IsValid(), "what is inside is not sampled either")
+	require.False(t, trace.SpanContextFromContext(held).IsSampled())
+	hold.HoldEnd(end(order, nil, time.Second))
+	ctx, caller := never.Tracer("test").Start(t.Context(), "request")
+	held, hold = s.takes(ctx, order)
+	require.Equal(t, caller, trace.SpanFromContext(held))
+	hold.HoldEnd(end(order, nil, time.Second))
+	released := s.histogram(t, "holdfast.lock.hold.duration")[with(outcome("released"))]
+	require.EqualValues(t, 2, released.Count)
+	require.Empty(t, released.Exemplars)
+	require.Equal(t, map[string]int64{base: 0}, s.sum(t, "holdfast.lock.held"))
+}
+
+func TestContextsOfCallsEndWithTheirCallers(t *testing.T) {
+	s := newSignals()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	held, hold := s.takes(ctx, order)
+	cause := errors.New("enough")
+	cancel(cause)
+	<-held.Done()
+	require.Equal(t, cause, context.Cause(held))
+	hold.HoldEnd(end(order, nil, time.Second))
+}
+
+func TestBrokenInstrumentsAreToldToTheHandlerAndNobodyElse(t *testing.T) {
+	meters := metric.NewMeterProvider()
+	require.NoError(t, meters.Shutdown(t.Context()))
+	s := newSignals(holdfastotel.WithMeterProvider(meters))
+	_, hold := s.takes(t.Context(), order)
+	hold.HoldEnd(end(order, nil, time.Second))
+}
