@@ -32,6 +32,16 @@ type attempt struct {
 // acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
 // the batch is held, it waits for its first part alone, and the next step tries the rest again.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
+	trace := hook.Trace(ctx, l.first, "multilock", l.name, l.servers, limit, lease)
+	hold, err := l.acquireAll(trace.Context(ctx), trace, limit, lease)
+	trace.End(hold, err)
+	return hold, err
+}
+
+// acquireAll is acquire within a trace.
+func (l *Lock) acquireAll(ctx context.Context, trace hooks.Call[*rlock.Hold],
+	limit, lease time.Duration,
+) (*rlock.Hold, error) {
 	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, lease)); err != nil {
 		return nil, l.wrap(err)
 	}
@@ -69,7 +79,11 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 	if err := at.confirm(acquireCtx); err != nil {
 		return nil, at.fail(ctx, acquireCtx, err)
 	}
-	return newHold(ctx, l, at.acquired), nil
+	hold, nested := newHold(ctx, l, at.acquired)
+	if nested {
+		trace.Reenters()
+	}
+	return hold, nil
 }
 
 // step acquires at least one part, and meanwhile extends the leases of the parts acquired before.

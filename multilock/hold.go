@@ -38,8 +38,8 @@ type acquisition struct {
 	live    atomic.Int32 // parts that have not ended
 }
 
-// newHold returns the hold of all parts. ctx has an owner.
-func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
+// newHold returns the hold of all parts, and whether the owner has others. ctx has an owner.
+func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, nested bool) {
 	token, _ := owner.From(ctx)
 	key := sessionKey{token, l.identity}
 	a := &acquisition{lock: l, parts: parts, session: sessions.Open(key)}
@@ -47,7 +47,10 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	a.hold, a.end = hook.Inner(hold), end
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
-	a.session.Do(func(held *[]*rlock.Hold) { *held = slices.Insert(*held, 0, a.hold) })
+	a.session.Do(func(held *[]*rlock.Hold) {
+		nested = len(*held) > 0
+		*held = slices.Insert(*held, 0, a.hold)
+	})
 	a.detach = sync.OnceFunc(func() {
 		a.session.Do(func(held *[]*rlock.Hold) {
 			*held = slices.DeleteFunc(*held, func(h *rlock.Hold) bool { return h == a.hold })
@@ -58,7 +61,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 		hook.PartOf(p, a.hold)
 		hook.OnEnd(p, func(reason error) { a.partEnded(p, reason) })
 	}
-	return hold
+	return hold, nested
 }
 
 // partEnded ends the hold because a part has ended. The session keeps it until the last has ended.

@@ -3,6 +3,7 @@ package holdfastotel
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -16,6 +17,8 @@ type call struct {
 	context.Context
 	span   trace.Span
 	caller trace.Span // what the caller's context had
+	wait   time.Duration
+	lease  time.Duration
 }
 
 type callKey struct{}
@@ -53,23 +56,15 @@ func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context
 	if whole := callOf(ctx); whole != nil {
 		caller = whole.caller // d.Lock is a part of a MultiLock
 	}
-	attributes := append(make([]attribute.KeyValue, 0, 5), onSpan(d.Lock)...)
-	if d.Wait != rlock.Forever {
-		attributes = append(attributes, AttrWait.Float64(d.Wait.Seconds()))
-	}
-	if d.Lease > 0 {
-		attributes = append(attributes, AttrLease.Float64(d.Lease.Seconds()))
-	}
-	span.SetAttributes(attributes...)
-	return &call{started, span, caller}
+	return &call{started, span, caller, d.Wait, d.Lease}
 }
 
-// onSpan returns the attributes of a lock that spans have.
+// onSpan returns the attributes of a lock that spans have. There is room for as many as there are at
+// most: more than 8 would be slow, and so would attributes that are set one by one.
 func onSpan(l rlock.TracedLock) []attribute.KeyValue {
-	a := []attribute.KeyValue{AttrName.String(l.Name), AttrKind.String(l.Kind),
-		AttrServer.String(l.Server)}
-	if l.Server == "" {
-		return a[:2]
+	a := append(make([]attribute.KeyValue, 0, 8), AttrName.String(l.Name), AttrKind.String(l.Kind))
+	if l.Server != "" {
+		a = append(a, AttrServer.String(l.Server))
 	}
 	return a
 }
@@ -97,12 +92,17 @@ func (c *call) end(d rlock.AcquireEnd, r result) {
 	case rlock.Granted:
 		c.span.AddEvent("granted")
 	}
-	attributes := append(make([]attribute.KeyValue, 0, 3),
-		AttrOutcome.String(r.outcome), AttrRequests.Int(d.Requests))
+	attributes := append(onSpan(d.Lock), AttrOutcome.String(r.outcome), AttrRequests.Int(d.Requests))
 	if d.Err != nil {
 		attributes = append(attributes, AttrErrorType.String(r.errorType))
 	} else {
 		attributes = append(attributes, AttrHow.String(r.how))
+	}
+	if c.wait != rlock.Forever {
+		attributes = append(attributes, AttrWait.Float64(c.wait.Seconds()))
+	}
+	if c.lease > 0 {
+		attributes = append(attributes, AttrLease.Float64(c.lease.Seconds()))
 	}
 	c.span.SetAttributes(attributes...)
 	if r.outcome == failed {

@@ -11,13 +11,13 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.uber.org/goleak"
+	"holdfast/internal/redistest"
 
 	holdfastotel "holdfast/otel"
 	"holdfast/rlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.VerifyMain(m) }
 
 // signals is a Tracer and what it made.
 type signals struct {

@@ -16,6 +16,7 @@ type hold struct {
 	series *series
 	span   trace.Span
 	own    bool
+	token  int64
 }
 
 // HoldStart implements [rlock.HoldTracer].
@@ -30,34 +31,24 @@ func (t *Tracer) HoldStart(ctx context.Context, d rlock.HoldStart) (context.Cont
 			span = c.caller
 			ctx = trace.ContextWithSpan(ctx, span)
 		} else {
-			ctx, span = t.startHold(ctx, c, d)
+			ctx, span = t.startHold(ctx, c)
 			own = true
 		}
 	}
 	if !own && !span.SpanContext().IsSampled() {
 		return ctx, s
 	}
-	return ctx, &hold{s, span, own}
+	return ctx, &hold{s, span, own, d.Token}
 }
 
 // startHold starts the span of a hold, and links it with that of the call.
-func (t *Tracer) startHold(ctx context.Context, c *call, d rlock.HoldStart) (context.Context,
-	trace.Span) {
+func (t *Tracer) startHold(ctx context.Context, c *call) (context.Context, trace.Span) {
 	if c.caller.SpanContext().IsValid() {
 		ctx = trace.ContextWithSpan(ctx, c.caller)
 	}
-	ctx, span := t.spans.Start(ctx, "lock hold",
-		trace.WithLinks(trace.Link{SpanContext: c.span.SpanContext()}))
+	ctx, span := t.spans.Start(ctx, "lock hold")
+	span.AddLink(trace.Link{SpanContext: c.span.SpanContext()})
 	c.span.AddLink(trace.Link{SpanContext: span.SpanContext()})
-	if span.IsRecording() {
-		attributes := append(make([]attribute.KeyValue, 0, 6), onSpan(d.Lock)...)
-		attributes = append(attributes, AttrOwner.String(d.Owner),
-			AttrLease.Float64(d.Lease.Seconds()))
-		if d.Token != 0 {
-			attributes = append(attributes, AttrToken.Int64(d.Token))
-		}
-		span.SetAttributes(attributes...)
-	}
 	return ctx, span
 }
 
@@ -65,13 +56,18 @@ func (t *Tracer) startHold(ctx context.Context, c *call, d rlock.HoldStart) (con
 func (h *hold) HoldEnd(d rlock.HoldEnd) {
 	r := endOf(d)
 	h.series.end(h.context(), d, r)
-	if !h.own {
+	if !h.own || !h.span.IsRecording() {
 		return
 	}
-	h.span.SetAttributes(AttrOutcome.String(r.outcome))
-	if d.Err != nil {
-		h.span.SetAttributes(AttrErrorType.String(r.errorType))
+	attributes := append(onSpan(d.Lock), AttrOwner.String(d.Owner),
+		AttrLease.Float64(d.Lease.Seconds()), AttrOutcome.String(r.outcome))
+	if h.token != 0 {
+		attributes = append(attributes, AttrToken.Int64(h.token))
 	}
+	if d.Err != nil {
+		attributes = append(attributes, AttrErrorType.String(r.errorType))
+	}
+	h.span.SetAttributes(attributes...)
 	if r.outcome == lost || r.outcome == unconfirmed {
 		h.span.SetStatus(codes.Error, d.Err.Error())
 	}

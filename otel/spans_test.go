@@ -74,7 +74,7 @@ func TestUnlimitedWaitAndTheWatchdogAreLeftOut(t *testing.T) {
 	call := s.AcquireStart(t.Context(), rlock.AcquireStart{
 		Lock: rlock.TracedLock{Name: "a", Kind: "fair"},
 		Wait: rlock.Forever, Lease: rlock.Watchdog})
-	s.fails(call, order, rlock.ErrClosed)
+	s.fails(call, rlock.TracedLock{Name: "a", Kind: "fair"}, rlock.ErrClosed)
 	for _, a := range s.ended(t, "lock acquire").Attributes() {
 		require.NotContains(t, []attribute.Key{holdfastotel.AttrWait, holdfastotel.AttrLease,
 			holdfastotel.AttrServer}, a.Key)

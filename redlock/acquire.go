@@ -22,17 +22,34 @@ type attempt struct {
 	waits   bool
 	lease   time.Duration
 	renew   bool
+	trace   trace
 	session *lockSession
 	last    *result // of the last round; nil before the first
 }
 
-// acquire acquires the lock, or adds a level to what the owner in ctx holds.
-func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rlock.Hold, err error) {
-	defer func() { err = l.wrap(err) }()
+// acquire acquires the lock within a trace.
+func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
+	tr := hook.Trace(ctx, l.first, "redlock", l.name, l.server, limit, lease).(trace)
+	h, err := l.take(tr.Context(ctx), tr, limit, lease)
+	err = l.wrap(err)
+	tr.End(h, err)
+	return h, err
+}
+
+// trace is the trace of a call, which package rlock implements.
+type trace interface {
+	hooks.Call[*rlock.Hold]
+	Rounds() bool // whether the tracer hears of rounds
+	Round(d rlock.RoundEnd)
+}
+
+// take acquires the lock, or adds a level to what the owner in ctx holds.
+func (l *Lock) take(ctx context.Context, tr trace, limit, lease time.Duration,
+) (h *rlock.Hold, err error) {
 	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, lease)); err != nil {
 		return nil, err
 	}
-	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease < 0}
+	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease < 0, trace: tr}
 	if at.lease, err = l.checkLease(lease); err != nil {
 		return nil, err
 	}
@@ -58,6 +75,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rloc
 	if a := heldIn(at.session); a != nil {
 		err := a.extend(at.budget, at.lease, at.waits, func() { h = a.addLevel(ctx, at.renew) })
 		if !errors.Is(err, rlock.ErrReleased) {
+			tr.Reenters()
 			return h, err
 		}
 		// Another goroutine of this owner has released the last level meanwhile.
@@ -95,7 +113,11 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		return !at.waits || refused > l.spare ||
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= l.spare
 	})
+	var told rlock.RoundEnd
 	a.do(func() {
+		if at.trace.Rounds() {
+			told = a.roundEnd(decided, time.Since(start))
+		}
 		if a.count(granted) >= l.quorum && time.Until(a.trustedUntil()) > 0 {
 			hold = at.succeed(a)
 			return
@@ -106,7 +128,24 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		}
 		a.end(failed, rlock.ErrReleased, time.Time{})
 	})
+	at.trace.Round(told)
 	return hold
+}
+
+// roundEnd returns what a tracer is told of a round. Called with mu held.
+func (a *acquisition) roundEnd(decided bool, took time.Duration) rlock.RoundEnd {
+	noReply := errNoReply
+	if decided {
+		noReply = errNotAwaited
+	}
+	e := a.quorumError("", noReply, in(granted))
+	d := rlock.RoundEnd{Want: e.Want, Granted: e.Granted, Took: took}
+	for _, n := range e.Nodes {
+		if !errors.Is(n.Err, errNotAwaited) {
+			d.Refused = append(d.Refused, rlock.RefusedNode(n))
+		}
+	}
+	return d
 }
 
 // succeed makes an acquisition with a quorum the owner's. It is called with mu held.

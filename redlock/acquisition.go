@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/internal/hooks"
@@ -35,6 +36,8 @@ type acquisition struct {
 	deadline   time.Time     // once over, until when it could be trusted
 	decided    func() bool   // what the last call to waitUntil waits for
 	decision   chan struct{} // closed, and nil, once it returned true or another call followed
+
+	slot atomic.Value // for package rlock: see hooks.Slotted
 }
 
 // hook gives access to the unexported parts of package rlock.
@@ -74,6 +77,11 @@ func heldIn(s *lockSession) (a *acquisition) {
 func (a *acquisition) Name() string  { return a.lock.name }
 func (a *acquisition) Owner() string { return a.owner }
 func (a *acquisition) Token() int64  { return 0 } // see the package documentation
+
+// TraceSlot implements [hooks.Slotted].
+func (a *acquisition) TraceSlot() *atomic.Value { return &a.slot }
+
+// Deadline returns the time until which a quorum of parts can be trusted.
 func (a *acquisition) Deadline() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

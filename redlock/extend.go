@@ -103,7 +103,7 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 // extend asks the node to extend the part. It is called with mu held.
 func (p *part) extend(ex *extension) {
 	hold := p.hold
-	p.err = p.send(new(wait.Job), wait.Func(func() { p.keep(hold, ex) }), ex.lease)
+	p.failed("extend", p.send(new(wait.Job), wait.Func(func() { p.keep(hold, ex) }), ex.lease))
 	if p.err == nil {
 		ex.open = append(ex.open, p)
 	}
@@ -120,7 +120,7 @@ func (p *part) keep(hold hooks.NodeAcquisition, ex *extension) {
 		switch {
 		case p.state != granted:
 		case err != nil:
-			p.err = err
+			p.failed("extend", err)
 		case !yes:
 			p.lost(watchdog.ErrGone)
 		default:

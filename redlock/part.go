@@ -73,7 +73,7 @@ func (p *part) Run() {
 			p.rejoin()
 		default:
 			p.state.enter(missing)
-			if p.err = err; mayBeHeld {
+			if p.failed("acquire", err); mayBeHeld {
 				p.cleanUp() // this owner is never used again
 			}
 		}
@@ -118,11 +118,18 @@ func (p *part) Renewed() {
 func (a *acquisition) ask(node hooks.Node, owner string, lease time.Duration) *part {
 	p := &part{acquisition: a, node: node, owner: owner, lease: lease, askedAt: time.Now(),
 		state: missing}
-	if p.err = p.send(&p.request, p, lease); p.err == nil {
+	if p.failed("acquire", p.send(&p.request, p, lease)); p.err == nil {
 		a.longest = max(a.longest, lease)
 		p.state.enter(asked)
 	}
 	return p
+}
+
+// failed notes why the node does not count, and tells the tracer of its client if it has failed.
+func (p *part) failed(operation string, err error) {
+	if p.err = err; err != nil && heldError(err) == nil && !errors.Is(err, rlock.ErrClosed) {
+		p.node.Failed(operation, err)
+	}
 }
 
 // send gives a call to the node's pool, and returns an error if it could not.
@@ -187,6 +194,7 @@ func (p *part) lost(reason error) {
 	a := p.acquisition
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
+	p.failed("hold", reason)
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
 		// Close does not release what is held. This is not held yet, and cannot be released later.
 		p.cleanUp()

@@ -40,6 +40,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	}()
 	q, ask := w.Queue(), true
 	if !w.JoinedAsHead {
+		at.trace.WaitStart()
 		reason, _ := w.Wait(at.budget)
 		if reason == waitqueue.Ended {
 			q.Do(func(k *known) { at.last = k.result })
@@ -47,6 +48,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 		}
 		ask = reason == waitqueue.Retry
 	}
+	at.trace.Heads()
 	for delay := (wait.Backoff{}); ; ask = true {
 		if ask {
 			if hold := at.round(); hold != nil {
@@ -64,7 +66,11 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 			at.last = &result{held: true, err: err, nodes: nodes}
 			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
-		if at.last.permanent || !at.pause(q, &delay) {
+		if at.last.permanent {
+			return nil, at.failure()
+		}
+		at.trace.WaitStart()
+		if !at.pause(q, &delay) {
 			return nil, at.failure()
 		}
 	}

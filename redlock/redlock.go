@@ -24,6 +24,7 @@ type identity = unique.Handle[string]
 // them. It has no state: any number may be made of the same nodes. It is safe for concurrent use.
 type Lock struct {
 	name, server  string
+	first         *rlock.Lock // whose client's tracer is told; nil without nodes
 	nodes         []hooks.Node
 	quorum, spare int // how many nodes it needs, and how many it does without
 	options       Options
@@ -52,6 +53,9 @@ func New(locks ...*rlock.Lock) *Lock {
 	slices.Sort(names)
 	l := &Lock{name: strings.Join(slices.Compact(names), ","), quorum: len(locks)/2 + 1}
 	l.spare, l.invalid = len(locks)-l.quorum, l.setNodes(locks)
+	if len(locks) > 0 {
+		l.first = locks[0]
+	}
 	return l.WithOptions(Options{})
 }
 

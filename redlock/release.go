@@ -146,7 +146,7 @@ func (a *acquisition) sendReleases() {
 
 // unreleased notes why a release has failed. Once nobody waits for it, the cleaner retries.
 func (p *part) unreleased(err error) {
-	p.err = err
+	p.failed("release", err)
 	closed := errors.Is(err, rlock.ErrClosed)
 	switch {
 	case closed || p.node.Permanent(err):

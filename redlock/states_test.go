@@ -106,6 +106,7 @@ func (n *modelNode) Server() string                { return n.name }
 func (n *modelNode) WatchdogLease() time.Duration  { return 1000 * time.Hour }
 func (n *modelNode) CommandTimeout() time.Duration { return 10 * time.Second }
 func (n *modelNode) Warn(string, ...any)           {}
+func (n *modelNode) Failed(string, error)          {}
 func (n *modelNode) Pool() *wait.Pool              { return n.pool }
 func (n *modelNode) Closing() <-chan struct{}      { return n.closing }
 func (n *modelNode) Permanent(err error) bool      { return lua.ClassOf(err) == lua.ClassPermanent }

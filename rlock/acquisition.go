@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/internal/hooks"
@@ -28,6 +29,8 @@ type acquisition struct {
 	late       *request   // of this owner, may still be executed at any time; nil if there is none
 	registered bool       // a grant message may still arrive, although it was acquired by asking
 	part       hooks.Part // of a RedLock, which a loss here does not end; nil for other locks
+
+	slot atomic.Value // its *levelsTrace, if there is one
 
 	mu sync.Mutex
 	// longestLease is the longest lease that a renewal, an Extend or a nested lock has asked for,

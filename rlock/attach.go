@@ -66,6 +66,7 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 		return "", a.lostError()
 	}
 	h.level.end(ErrReleased)
+	h.level.trace.Load().released(nil, true)
 	return strings.Join([]string{detachedPrefix, a.lock.family, strconv.FormatInt(a.fence, 10),
 		a.owner, a.lock.name}, ":"), nil
 }
@@ -85,12 +86,24 @@ func (c *Client) Attach(ctx context.Context, detached string, lease time.Duratio
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: %w", err)
 	}
-	defer wrap(&err, l.name)
-	var at attempt
+	cl := l.trace(ctx, NoWait, lease)
+	hold, err = l.attach(cl.Context(ctx), cl, from, fence, lease)
+	wrap(&err, l.name)
+	cl.End(hold, err)
+	c.observe(hold)
+	return hold, err
+}
+
+// attach implements [Client.Attach].
+func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, lease time.Duration,
+) (*Hold, error) {
+	at := attempt{call: cl}
 	if err := at.start(ctx, l, NoWait, lease); err != nil {
 		return nil, err
 	}
 	defer at.stop()
+	c := l.client
+	at.call.acquires(Attached)
 	at.fresh = new(acquisition)
 	at.fresh.token = owner.New()
 	at.session = &at.fresh.home
@@ -98,9 +111,7 @@ func (c *Client) Attach(ctx context.Context, detached string, lease time.Duratio
 	defer at.session.Close()
 	defer at.session.Unlock()
 	at.request.owner = c.newOwner()
-	hold, err = at.attach(from, fence)
-	c.observe(hold)
-	return hold, err
+	return at.attach(from, fence)
 }
 
 // parseDetached returns the lock of a text from [Hold.Detach], its owner and its fencing token.
@@ -138,6 +149,7 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 	}
 	unknown, abandoned := false, false // earlier tries
 	for {
+		at.call.asks()
 		sent := time.Now()
 		held, state, err := transport.Do(c.calls, &at.budget, command, cleanUp)
 		switch late := time.Until(watchdog.Deadline(sent, r.lease)) <= 0; {

@@ -22,6 +22,7 @@ const registrationKept = 3 * lua.MaxNap
 type attempt struct {
 	client  *Client
 	lock    *Lock
+	call    *call // its trace; nil without a tracer
 	budget  wait.Budget
 	request request // its owner is the name of the acquisition in Redis
 	renew   bool
@@ -87,8 +88,8 @@ func (at *attempt) stop() {
 }
 
 // acquire acquires the lock, or returns why not. Locking the session makes an owner's calls queue.
-func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, error) {
-	var at attempt
+func (l *Lock) acquire(ctx context.Context, cl *call, limit, lease time.Duration) (*Hold, error) {
+	at := attempt{call: cl}
 	if err := at.start(ctx, l, limit, lease); err != nil {
 		return nil, err
 	}
@@ -133,6 +134,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, 
 func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
+	at.call.asks()
 	got, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
 		if call := c.calls.Begin(&at.budget, at.sent); call != nil {
@@ -247,7 +249,13 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 		return nil, nil
 	}
 	at.fresh.streak = g.Streak
-	return at.begin(g.Since, lease, g.Fence)
+	hold, err := at.begin(g.Since, lease, g.Fence)
+	if g.Local {
+		at.call.acquires(HandedOver)
+	} else {
+		at.call.acquires(Granted)
+	}
+	return hold, err
 }
 
 // finish ends the tries. Without a hold it removes in the background what they may have left in

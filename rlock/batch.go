@@ -28,6 +28,22 @@ type part struct {
 	count   int          // levels afterwards
 }
 
+// trace tells how a part was acquired. A batch that fails is not told: the whole lock goes on
+// without it.
+func (p part) trace(at *attempt, h *Hold) {
+	t := at.client.tracing
+	if t == nil {
+		return
+	}
+	cl := t.begin(at.budget.Ctx, at.client, p.lock.traced(),
+		AcquireStart{Since: at.sent, Wait: NoWait, Lease: at.request.lease})
+	if cl.renew = at.renew; p.held != nil {
+		cl.Reenters()
+	}
+	cl.asks()
+	cl.End(h, nil)
+}
+
 // tryBatch makes one attempt. It never waits in a queue.
 func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []*Hold, err error) {
 	defer func() {
@@ -153,7 +169,8 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 		failure = ErrClosed
 	}
 	if failure == nil {
-		for _, h := range holds {
+		for i, h := range holds {
+			bt.parts[i].trace(&bt.attempt, h)
 			bt.client.observe(h)
 		}
 		return holds, nil

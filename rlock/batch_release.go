@@ -56,6 +56,7 @@ func releaseBatch(holds []*Hold) []error {
 	}
 	blocked.Wait()
 	for i, h := range holds {
+		h.level.trace.Load().released(errs[i], false)
 		wrap(&errs[i], h.Name())
 	}
 	return errs

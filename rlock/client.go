@@ -55,6 +55,7 @@ type Client struct {
 	renewalFails   rate        // of reports
 	ownWaits       rate        // of reports
 
+	tracing  *tracing                    // nil without a tracer
 	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
 }
 
@@ -82,6 +83,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		OnGrant: c.granted, Warn: c.warn})
 	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
 	c.cleaner = newCleaner(c)
+	c.tracing = newTracing(c)
 	c.identity = thisProcess()
 	c.identity.Label = options.Label
 	c.introduction.begin(c)

@@ -93,6 +93,11 @@
 // Waiters for a fair lock queue in Redis instead. Each listens on a channel of its own and asks at
 // least every 5 s to stay in the queue; Redis removes it when its wait is over.
 //
+// # Metrics and traces
+//
+// [Options].Tracer hears of each step: who waits and for how long, how a lock was acquired, how long
+// it was held, and what was lost or nearly lost. Package holdfast/otel makes metrics and traces of it.
+//
 // # Failures
 //
 // Each command may be retried without harm, because it carries the hold count that it is to leave

@@ -42,7 +42,7 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log logtest.Lines
-			options := rlock.Options{Debug: true, Logger: log.Logger()}
+			options := rlock.Options{Debug: true, Logger: log.Logger(), Tracer: new(locktest.Tracer)}
 			inBubbleOnEveryKind(t, options, func(t *testing.T, b *bubble, k kind) {
 				before := len(log.With("lost"))
 				ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold

@@ -16,7 +16,10 @@ import (
 // connect stands for what a program does when it starts. Here the server is inside the program, so
 // that the examples run anywhere. It does not speak all of RESP3; a real Redis needs neither of the
 // last two options.
-func connect() (client *rlock.Client, disconnect func()) {
+func connect() (client *rlock.Client, disconnect func()) { return connectWith(rlock.Options{}) }
+
+// connectWith is connect with options.
+func connectWith(options rlock.Options) (client *rlock.Client, disconnect func()) {
 	server, err := miniredis.Run()
 	if err != nil {
 		panic(err)
@@ -29,7 +32,8 @@ func connect() (client *rlock.Client, disconnect func()) {
 	if err != nil {
 		panic(err)
 	}
-	client, err = rlock.New(redis, rlock.Options{Logger: slog.New(slog.DiscardHandler)})
+	options.Logger = slog.New(slog.DiscardHandler)
+	client, err = rlock.New(redis, options)
 	if err != nil {
 		panic(err)
 	}

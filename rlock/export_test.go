@@ -84,3 +84,9 @@ func GrantLate(c *Client, h *Hold) {
 	channel := lua.PairedChannels(lua.Channel(a.lock.name), c.id)[1]
 	c.granted(channel, a.owner+" 7 0 1 0 "+a.lock.name)
 }
+
+// TellRenewed tells the tracer of a hold's client that it was renewed.
+func TellRenewed(h *Hold) {
+	a := h.level.acquisition.(*acquisition)
+	a.client.tracing.renewed(a, nil)
+}

@@ -67,7 +67,11 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.push(at.budget.Ctx, deadline, at.renew)
+	hold, err := a.push(at.budget.Ctx, deadline, at.renew)
+	if err == nil {
+		at.call.Reenters()
+	}
+	return hold, err
 }
 
 // extend makes Redis keep an acquisition for the lease of the attempt, and returns the new
@@ -90,6 +94,7 @@ func (at *attempt) extend(a *acquisition, levels int) (deadline time.Time, err e
 	}
 	for {
 		a.MayLast(lease)
+		at.call.asks()
 		sent := time.Now()
 		held, state, err := transport.Do(c.calls, &at.budget, command, cleanUp)
 		if state != transport.Detached {

@@ -186,7 +186,10 @@ func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
 		l.end(err) // returns when the hold has ended everywhere
 		return ofEnded(err)
 	}
-	return l.acquisition.Extend(ctx, lease)
+	if err = l.acquisition.Extend(ctx, lease); err == nil {
+		l.trace.Load().extended(lease)
+	}
+	return err
 }
 
 // ofEnded returns the error of a call on a hold that has ended.
@@ -221,7 +224,9 @@ func (h *Hold) Unlock(ctx context.Context) (err error) {
 		}
 		return ofEnded(ErrReleased)
 	}
-	return l.acquisition.Release(h)
+	err = l.acquisition.Release(h)
+	l.trace.Load().released(err, false)
+	return err
 }
 
 // UnlockTo is [Hold.Unlock] for a deferred call, and blocks for as long: it joins the error of the

@@ -41,7 +41,8 @@ func init() {
 				Batched: l.batched && l.invalid == nil && l.client.options.SyncReplicas == 0,
 			}
 		},
-		Node: (*Lock).node,
+		Trace: traceWhole,
+		Node:  (*Lock).node,
 	})
 	hooks.SetTest(hooks.TestHooks[*Client, *Hold]{
 		Observe:   func(c *Client, f func(*Hold)) { c.observer.Store(&f) },

@@ -18,6 +18,7 @@ func (h *Hold) Leave() {
 		a.Leave(h)
 	}
 	l.end(ErrReleased)
+	l.trace.Load().released(nil, true)
 }
 
 // leaver is an [Acquisition] that can be left. Without it, Leave ends the hold in this process.

@@ -22,6 +22,8 @@ type level struct {
 	inner *Hold                 // kept by the maker of a hold that is not of this package; else nil
 	whole atomic.Pointer[level] // of the lock that it is a part of; nil if it is none
 
+	trace atomic.Pointer[holdTrace] // nil without a tracer
+
 	unlocked atomic.Bool // its release has begun
 	ending   sync.Mutex  // held while the level ends, so that a second end waits for the first
 

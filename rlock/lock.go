@@ -103,8 +103,10 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 // If another owner still holds the lock then, the error is a *[HeldError], which matches
 // [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
-	defer wrap(&err, l.name)
-	hold, err = l.acquire(ctx, wait, lease)
+	cl := l.trace(ctx, wait, lease)
+	hold, err = l.acquire(cl.Context(ctx), cl, wait, lease)
+	wrap(&err, l.name)
+	cl.End(hold, err)
 	l.client.observe(hold)
 	return hold, err
 }
@@ -143,7 +145,9 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	}
 	if a := l.heldBy(token); a != nil {
 		if level := a.beginInnermost(); level != nil {
-			return a.release(level)
+			err := a.release(level)
+			level.trace.Load().released(err, false)
+			return err
 		}
 	}
 	if err := l.client.unlockLost(lossKey{l.key(token), l.mode}); err != nil {

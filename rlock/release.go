@@ -52,9 +52,12 @@ func (a *acquisition) releaseWhole() error {
 	}
 	for outer := a.beginInnermost(); outer != nil; outer = a.beginInnermost() {
 		a.remove(level)
+		level.trace.Load().released(nil, false)
 		level = outer
 	}
-	return a.release(level)
+	err := a.release(level)
+	level.trace.Load().released(err, false)
+	return err
 }
 
 // releaseLevel ends a level in this process, and returns how many are left, or how it was lost.

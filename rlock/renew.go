@@ -73,11 +73,15 @@ func (c *Client) renewChunk(ctx context.Context, chunk []renewal) error {
 		return c.renewAll(ctx, slices.Collect(slices.Chunk(chunk, 1)))
 	}
 	if err != nil {
+		for _, r := range chunk {
+			c.tracing.renewed(r.acquisition, err)
+		}
 		return err
 	}
 	for i, r := range chunk {
 		if *r.outcome = watchdog.Gone; held[i] {
 			*r.outcome = watchdog.Held
+			c.tracing.renewed(r.acquisition, nil)
 			if r.part != nil {
 				r.part.Renewed()
 			}

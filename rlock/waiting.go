@@ -23,6 +23,9 @@ func (at *attempt) wait() (*Hold, error) {
 		return nil, at.ended()
 	}
 	slot, resumed := c.queues.Try(how.queue), false
+	if slot == nil {
+		at.call.WaitStart() // before it is in the queue, where a tracer could delay others
+	}
 	var w *waiter
 	if slot == nil || how.registers && c.transport.Listens() {
 		w, resumed = at.join(how, slot == nil)
@@ -33,6 +36,7 @@ func (at *attempt) wait() (*Hold, error) {
 			defer slot.EndTry()
 			return at.finish(hold, err)
 		}
+		at.call.WaitStart()
 		if w, resumed = at.join(how, true); w.JoinedAsHead {
 			at.learn(w.Queue(), true)
 		}
@@ -80,6 +84,9 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 	var grant waitqueue.Grant
 	q, head, reason := w.Queue(), w.JoinedAsHead, waitqueue.Paused
+	if head {
+		at.call.Heads()
+	}
 	if ask {
 		reason = waitqueue.Retry
 	}
@@ -111,6 +118,7 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 				continue
 			}
 		}
+		at.call.WaitStart()
 		if head {
 			reason, grant = at.park(w, how.topic)
 		} else {
@@ -118,7 +126,9 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 			if reason == waitqueue.Retry && at.tooLate(q) {
 				reason = waitqueue.BecameHead
 			}
-			head = true
+			if head = true; reason != waitqueue.Ended && reason != waitqueue.HasGrant {
+				at.call.Heads()
+			}
 		}
 		if reason == waitqueue.Ended {
 			return at.leave(w, nil, nil)

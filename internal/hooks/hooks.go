@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"holdfast/internal/owner"
@@ -39,9 +40,27 @@ type Hooks[Lock, Hold any] struct {
 	ReleaseBatch func(holds []Hold) []error
 	// Identity returns what tells a lock from others.
 	Identity func(Lock) Identity
+	// Trace begins the trace of a call that wants a lock made of others, with the tracer of the client
+	// of one of them, which may be nil.
+	Trace func(ctx context.Context, of Lock, kind, name, server string, wait, lease time.Duration,
+	) Call[Hold]
 	// Node returns a plain lock as part of a lock over several servers; an error for other kinds.
 	Node func(Lock) (Node, error)
 }
+
+// Call is the trace of a call that wants a lock. Its methods do nothing without a tracer.
+type Call[Hold any] interface {
+	// Context returns the context with which the call goes on, which derives from ctx.
+	Context(ctx context.Context) context.Context
+	Reenters()  // called if the owner has the lock already
+	WaitStart() // called when the caller begins to wait
+	Heads()     // called when it becomes the first to wait
+	// End is called with the result. Nobody else has the hold yet.
+	End(h Hold, err error)
+}
+
+// Slotted is an acquisition with several levels, which keeps what package rlock traces of it.
+type Slotted interface{ TraceSlot() *atomic.Value }
 
 // ByLevel is an acquisition that tells its levels apart by Same, not by the address of a hold.
 type ByLevel interface{ ByLevel() }
@@ -109,6 +128,8 @@ type Node interface {
 	WatchdogLease() time.Duration
 	CommandTimeout() time.Duration
 	Warn(message string, details ...any)
+	// Failed tells the tracer that the node did not do what it was asked for. It does not block.
+	Failed(operation string, err error)
 	Pool() *wait.Pool
 	Closing() <-chan struct{}
 

@@ -23,6 +23,7 @@ type Ticket int64
 // Grant describes a lock that was given to a waiter.
 type Grant struct {
 	Since  time.Time // the lease began after this
+	Local  bool      // by a release of this client
 	Fence  int64
 	Streak Streak
 }
@@ -120,7 +121,7 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	w.registered, w.late = w.registered || remains, w.late || r.Late
 	switch r.Outcome {
 	case ToSuccessor:
-		w.giveGrant(Grant{r.Sent, r.Fence, o.After(r.Sent, r.Began)})
+		w.giveGrant(Grant{r.Sent, true, r.Fence, o.After(r.Sent, r.Began)})
 	case SuccessorRegistered:
 		if r.Sent.Before(w.asked) {
 			w.wakeFor(Retry) // it has asked since, and may have another registration

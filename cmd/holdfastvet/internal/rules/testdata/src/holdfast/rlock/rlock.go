@@ -7,6 +7,22 @@ import "log/slog"
 import "sync"
 import "time"
 
+type AcquireEnd struct {
+	Lock     TracedLock
+	Err      error
+	How      How
+	Took     time.Duration
+	Waited   time.Duration
+	Requests int
+}
+
+type AcquireStart struct {
+	Lock  TracedLock
+	Since time.Time
+	Wait  time.Duration
+	Lease time.Duration
+}
+
 type Acquisition interface {
 	Deadline() time.Time
 	Extend(ctx context.Context, lease time.Duration) error
@@ -19,6 +35,8 @@ type Acquisition interface {
 func AsSyncLocker(ctx context.Context, lock Locker, lease time.Duration) sync.Locker {
 	return *new(sync.Locker)
 }
+
+const Attached How = 5
 
 type Class int
 
@@ -106,6 +124,10 @@ var ErrUpgrade error
 
 const Forever time.Duration = 9223372036854775807
 
+const Free How = 1
+
+const Granted How = 3
+
 type HandOver int
 
 const HandOverAnywhere HandOver = 0
@@ -113,6 +135,8 @@ const HandOverAnywhere HandOver = 0
 const HandOverLocal HandOver = 1
 
 const HandOverNone HandOver = 2
+
+const HandedOver How = 2
 
 func HasOwner(ctx context.Context) bool {
 	return *new(bool)
@@ -193,6 +217,40 @@ func (*Hold) UnlockTo(ctx context.Context, err *error) {
 
 func (*Hold) Valid() bool {
 	return *new(bool)
+}
+
+type HoldEnd struct {
+	Lock   TracedLock
+	Owner  string
+	Err    error
+	Left   bool
+	Last   bool
+	Held   time.Duration
+	Margin time.Duration
+	Lease  time.Duration
+}
+
+type HoldStart struct {
+	Lock     TracedLock
+	Owner    string
+	Token    int64
+	How      How
+	Nested   bool
+	Deadline time.Time
+	Lease    time.Duration
+	Renewed  bool
+}
+
+type HoldTrace interface{ HoldEnd(d HoldEnd) }
+
+type HoldTracer interface {
+	HoldStart(ctx context.Context, d HoldStart) (context.Context, HoldTrace)
+}
+
+type How int
+
+func (How) String() string {
+	return *new(string)
 }
 
 type Identity struct {
@@ -287,6 +345,10 @@ func (*LostError) Unwrap() []error {
 	return *new([]error)
 }
 
+func MultiTracer(tracers ...Tracer) Tracer {
+	return *new(Tracer)
+}
+
 func New(redis rueidis.Client, options Options) (*Client, error) {
 	return *new(*Client), *new(error)
 }
@@ -298,6 +360,17 @@ func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason erro
 const NoExpiry time.Duration = -1
 
 const NoWait time.Duration = 0
+
+type NodeFailed struct {
+	Lock      TracedLock
+	Server    string
+	Operation string
+	Err       error
+}
+
+type NodeTracer interface{ NodeFailed(d NodeFailed) }
+
+const NotAcquired How = 0
 
 type Options struct {
 	WatchdogLease    time.Duration
@@ -315,6 +388,7 @@ type Options struct {
 	Debug            bool
 	Label            string
 	Anonymous        bool
+	Tracer           Tracer
 	NameMapper       func(name string) string
 	Logger           *slog.Logger
 }
@@ -351,6 +425,24 @@ func (*ReadWriteLock) Write() *Lock {
 	return *new(*Lock)
 }
 
+const Reentered How = 4
+
+type RefusedNode struct {
+	Server string
+	Err    error
+}
+
+type RenewalEnd struct {
+	Lock   TracedLock
+	Owner  string
+	Err    error
+	Margin time.Duration
+	Lease  time.Duration
+	Hold   HoldTrace
+}
+
+type RenewalTracer interface{ RenewalEnd(d RenewalEnd) }
+
 type ReplicationError struct {
 	Lock   string
 	Want   int
@@ -364,6 +456,19 @@ func (*ReplicationError) Error() string {
 
 func (*ReplicationError) Unwrap() error {
 	return *new(error)
+}
+
+type RoundEnd struct {
+	Lock    TracedLock
+	Round   int
+	Granted int
+	Want    int
+	Took    time.Duration
+	Refused []RefusedNode
+}
+
+type RoundTracer interface {
+	RoundEnd(ctx context.Context, d RoundEnd)
 }
 
 type ServerError struct {
@@ -380,6 +485,32 @@ func (*ServerError) Error() string {
 
 func (*ServerError) Unwrap() error {
 	return *new(error)
+}
+
+type TracedLock struct {
+	Name   string
+	Kind   string
+	Server string
+}
+
+type Tracer interface {
+	AcquireEnd(ctx context.Context, d AcquireEnd)
+	AcquireStart(ctx context.Context, d AcquireStart) context.Context
+}
+
+type WaitEnd struct {
+	Lock   TracedLock
+	Waited time.Duration
+	Headed time.Time
+}
+
+type WaitStart struct {
+	Lock TracedLock
+}
+
+type WaitTracer interface {
+	WaitEnd(ctx context.Context, d WaitEnd)
+	WaitStart(ctx context.Context, d WaitStart)
 }
 
 const Watchdog time.Duration = -1

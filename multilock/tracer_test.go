@@ -1,0 +1,94 @@
+package multilock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/multilock"
+	"holdfast/rlock"
+)
+
+func TestTracerHearsOfTheWholeAndItsParts(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	tr := new(locktest.Tracer)
+	c := newClient(t, s, rlock.Options{Server: "cache", Tracer: tr})
+	// The first two share a command.
+	lock := multilock.New(c.NewLock("a"), c.NewLock("b"), c.NewFairLock("c"))
+	whole := rlock.TracedLock{Name: "a+b+c", Kind: "multilock", Server: "cache"}
+
+	hold := take(t, lock, longLease)
+	var names []string
+	for _, end := range locktest.Heard[rlock.AcquireEnd](tr) {
+		require.NoError(t, end.Err)
+		require.Equal(t, rlock.Free, end.How)
+		require.Positive(t, end.Took)
+		names = append(names, end.Lock.Name)
+	}
+	require.Equal(t, []string{"a", "b", "c", "a+b+c"}, names)
+	starts := locktest.Heard[rlock.HoldStart](tr)
+	require.Len(t, starts, 4)
+	require.Equal(t, whole, starts[3].Lock)
+	begun, _ := hold.Context().Value(locktest.TraceKey{}).(rlock.HoldStart)
+	require.Equal(t, whole, begun.Lock)
+
+	tr.Forget()
+	inner := takeWith(hold.Context(), t, lock, longLease)
+	for _, end := range locktest.Heard[rlock.AcquireEnd](tr) {
+		require.Equal(t, rlock.Reentered, end.How, end.Lock.Name)
+	}
+	unlock(t, inner)
+	tr.Forget()
+	unlock(t, hold)
+	ends := locktest.Heard[rlock.HoldEnd](tr)
+	require.Len(t, ends, 4)
+	for _, end := range ends {
+		require.NoError(t, end.Err)
+		require.True(t, end.Last)
+		require.InDelta(t, longLease.Seconds(), end.Margin.Seconds(), longLease.Seconds()/2)
+	}
+}
+
+// A batch that fails is no failed acquisition: the lock goes on without it.
+func TestTracerHearsThatAMultiLockWaitsForAPart(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	tr := new(locktest.Tracer)
+	c := newClient(t, s, rlock.Options{Tracer: tr})
+	held := take(t, newClient(t, s, rlock.Options{}).NewLock("b"), longLease)
+	_, err := multilock.NewOn(c, "a", "b").TryLock(t.Context(), 20*time.Millisecond, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	failed := map[string]bool{}
+	for _, end := range locktest.Heard[rlock.AcquireEnd](tr) {
+		if end.Err != nil {
+			require.ErrorIs(t, end.Err, rlock.ErrNotAcquired)
+			failed[end.Lock.Name] = true
+		}
+	}
+	require.Equal(t, map[string]bool{"b": true, "a+b": true}, failed)
+	require.Equal(t, "b", locktest.Heard[rlock.WaitStart](tr)[0].Lock.Name)
+	unlock(t, held)
+}
+
+func TestTracerHearsThatAMultiLockIsLostWithAPart(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	tr := new(locktest.Tracer)
+	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond, Tracer: tr})
+	hold := take(t, multilock.NewOn(c, "a", "b"), rlock.Watchdog)
+	s.Do(t, "DEL", "a")
+	receive(t, hold.Done(), "not lost")
+	for _, end := range locktest.WaitToHear[rlock.HoldEnd](t, tr, 2) {
+		require.ErrorIs(t, end.Err, rlock.ErrLost)
+		require.NotEqual(t, "b", end.Lock.Name)
+	}
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	ends := locktest.WaitToHear[rlock.HoldEnd](t, tr, 3)
+	require.Len(t, ends, 3)
+	require.Equal(t, "b", ends[2].Lock.Name)
+	require.NoError(t, ends[2].Err)
+}

@@ -1,0 +1,400 @@
+package holdfastotel_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/multilock"
+	holdfastotel "holdfast/otel"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// These tests cause each signal with real locks on real servers.
+
+// client returns a client of a server that tells s.
+func (s *signals) client(t *testing.T, server *redistest.Server, o rlock.Options,
+	mutators ...func(*rueidis.ClientOption)) *rlock.Client {
+	o.Tracer = s
+	o.Logger = slog.New(slog.DiscardHandler)
+	c, err := rlock.New(server.Client(t, mutators...), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { locktest.CloseClient(t, c) })
+	return c
+}
+
+// of returns as text the attributes of a lock on a server, and more.
+func of(kind string, server *redistest.Server, more ...attribute.KeyValue) string {
+	return text(attribute.NewSet(append(more, holdfastotel.AttrKind.String(kind),
+		holdfastotel.AttrServer.String(server.Addr()))...))
+}
+
+// calls returns how many calls ended in a way.
+func (s *signals) calls(t *testing.T, series string) uint64 {
+	return s.histogram(t, "holdfast.lock.acquire.duration")[series].Count
+}
+
+// eventually waits until a sum has a value: what is told in the background may be late.
+func (s *signals) eventually(t *testing.T, name, series string, want int64) {
+	t.Helper()
+	locktest.Eventually(t, func() bool { return s.sum(t, name)[series] == want }, name)
+}
+
+// hold returns the span of the last hold that ended.
+func (s *signals) hold(t *testing.T) (last sdk.ReadOnlySpan) {
+	t.Helper()
+	locktest.Eventually(t, func() bool {
+		for _, span := range s.spans.Ended() {
+			if span.Name() == "lock hold" {
+				last = span
+			}
+		}
+		return last != nil
+	}, "the span of a hold ends")
+	return last
+}
+
+func TestFreeLockAndReentry(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{})
+	lock := c.NewFencedLock("order")
+	outer := locktest.Acquire(t, lock, rlock.Watchdog)
+	inner := locktest.AcquireWith(outer.Context(), t, lock, rlock.Watchdog)
+	require.EqualValues(t, 1, s.calls(t, of("fenced", server, outcome("acquired"), how("free"))))
+	require.EqualValues(t, 1, s.calls(t, of("fenced", server, outcome("acquired"), how("reentered"))))
+	require.Equal(t, map[string]int64{of("fenced", server): 1}, s.sum(t, "holdfast.lock.held"))
+	require.Equal(t, trace.SpanContextFromContext(outer.Context()),
+		trace.SpanContextFromContext(inner.Context()), "nested holds have no span of their own")
+
+	locktest.Unlock(t, inner)
+	require.Empty(t, s.histogram(t, "holdfast.lock.hold.duration"))
+	locktest.Unlock(t, outer)
+	require.Equal(t, map[string]int64{of("fenced", server): 0}, s.sum(t, "holdfast.lock.held"))
+	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("fenced", server,
+		outcome("released"))].Count)
+	require.EqualValues(t, 1,
+		s.histogram(t, "holdfast.lock.lease.utilization")[of("fenced", server)].Count)
+	attributes := s.hold(t).Attributes()
+	require.Contains(t, attributes, holdfastotel.AttrOwner.String(outer.Owner()))
+	require.Contains(t, attributes, holdfastotel.AttrToken.Int64(outer.Token()))
+	require.Contains(t, attributes, holdfastotel.AttrLease.Float64(30))
+}
+
+func TestHandOverInAProcess(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{})
+	lock := c.NewLock("order")
+	first := locktest.Acquire(t, lock, rlock.Watchdog)
+	var waiters []<-chan locktest.Outcome
+	for n := range int64(2) {
+		waiters = append(waiters, locktest.LockInBackground(t.Context(), lock, rlock.Watchdog))
+		s.eventually(t, "holdfast.lock.waiting", of("reentrant", server), n+1)
+	}
+	locktest.Unlock(t, first)
+	second := locktest.Acquired(t, waiters[0])
+	locktest.Unlock(t, second)
+	locktest.Unlock(t, locktest.Acquired(t, waiters[1]))
+	scope := holdfastotel.AttrScope.String("in_process")
+	// The head may have been about to ask when the lock was released.
+	require.Positive(t, s.sum(t, "holdfast.lock.handovers")[of("reentrant", server, scope)])
+	require.Positive(t, s.calls(t, of("reentrant", server, outcome("acquired"), how("handed_over"))))
+	require.Zero(t, s.sum(t, "holdfast.lock.waiting")[of("reentrant", server)])
+	requireEvents(t, s, []string{"queued", "handed over"})
+}
+
+// requireEvents requires that a call had these events.
+func requireEvents(t *testing.T, s *signals, want []string) {
+	t.Helper()
+	var all [][]string
+	for _, span := range s.spans.Ended() {
+		all = append(all, events(span))
+	}
+	require.Contains(t, all, want)
+}
+
+func TestGrantBetweenProcesses(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	a, b := s.client(t, server, rlock.Options{}), s.client(t, server, rlock.Options{})
+	first := locktest.Acquire(t, a.NewLock("order"), rlock.Watchdog)
+	waiter := locktest.LockInBackground(t.Context(), b.NewLock("order"), rlock.Watchdog)
+	locktest.Eventually(t, func() bool {
+		return server.DoInt(t, "ZCARD", "holdfast_lock_waiters:{order}") == 1
+	}, "the waiter is registered")
+	locktest.Unlock(t, first)
+	locktest.Unlock(t, locktest.Acquired(t, waiter))
+	scope := holdfastotel.AttrScope.String("between_processes")
+	require.Equal(t, map[string]int64{of("reentrant", server, scope): 1},
+		s.sum(t, "holdfast.lock.handovers"))
+	require.EqualValues(t, 1, s.calls(t, of("reentrant", server, outcome("acquired"), how("granted"))))
+	requireEvents(t, s, []string{"queued", "head", "granted"})
+}
+
+func TestGiveUpAndCancel(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{})
+	lock := c.NewFairLock("order")
+	hold := locktest.Acquire(t, lock, rlock.Watchdog)
+	_, err := lock.TryLock(t.Context(), 20*time.Millisecond, rlock.Watchdog)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.EqualValues(t, 1, s.calls(t, of("fair", server, outcome("not_acquired"),
+		errorType("not_acquired"))))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	waiter := locktest.LockInBackground(ctx, lock, rlock.Watchdog)
+	s.eventually(t, "holdfast.lock.waiting", of("fair", server), 1)
+	cancel()
+	require.ErrorIs(t, locktest.Result(t, waiter).Err, context.Canceled)
+	late, end := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer end()
+	_, err = lock.Lock(late, rlock.Watchdog)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	for _, why := range []string{"canceled", "deadline_exceeded"} {
+		require.EqualValues(t, 1, s.calls(t, of("fair", server, outcome("canceled"), errorType(why))), why)
+	}
+	for _, span := range s.spans.Ended() {
+		require.Equal(t, codes.Unset, span.Status().Code, "expected answers")
+	}
+	require.Zero(t, s.sum(t, "holdfast.lock.waiting")[of("fair", server)])
+	locktest.Unlock(t, hold)
+}
+
+func TestMistakesAndClosedClients(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{})
+	lock := c.NewReadWriteLock("order")
+	reader := locktest.Acquire(t, lock.Read(), rlock.Watchdog)
+	_, err := lock.Write().TryLock(reader.Context(), rlock.NoWait, rlock.Watchdog)
+	require.ErrorIs(t, err, rlock.ErrUpgrade)
+	require.EqualValues(t, 1, s.calls(t, of("write", server, outcome("failed"), errorType("upgrade"))))
+	_, err = lock.Read().TryLock(t.Context(), rlock.NoWait, 0)
+	require.ErrorIs(t, err, rlock.ErrInvalid)
+	locktest.CloseClient(t, c)
+	s.eventually(t, "holdfast.lock.held", of("read", server), 0)
+	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("read", server,
+		outcome("closed"), errorType("closed"))].Count)
+	require.Empty(t, s.sum(t, "holdfast.lock.lost"))
+}
+
+func TestDetachedHoldIsLeftAndAttached(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	a, b := s.client(t, server, rlock.Options{}), s.client(t, server, rlock.Options{})
+	detached, err := locktest.Acquire(t, a.NewLock("order"), time.Minute).Detach()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("reentrant", server,
+		outcome("left"))].Count)
+	require.Empty(t, s.histogram(t, "holdfast.lock.deadline.margin"))
+	hold, err := b.Attach(t.Context(), detached, time.Minute)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.calls(t, of("reentrant", server, outcome("acquired"), how("attached"))))
+	require.Equal(t, map[string]int64{of("reentrant", server): 1}, s.sum(t, "holdfast.lock.held"))
+	locktest.Unlock(t, hold)
+}
+
+func TestLossOfALockThatIsGone(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{WatchdogLease: 300 * time.Millisecond})
+	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
+	server.Do(t, "DEL", "order")
+	locktest.Receive(t, hold.Context().Done(), "the hold is lost")
+	s.eventually(t, "holdfast.lock.lost", of("reentrant", server, errorType("gone")), 1)
+	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("reentrant", server,
+		outcome("lost"), errorType("gone"))].Count)
+	require.Equal(t, map[string]int64{of("reentrant", server): 0}, s.sum(t, "holdfast.lock.held"))
+	span := s.hold(t)
+	require.Equal(t, codes.Error, span.Status().Code)
+	require.Contains(t, span.Status().Description, "lost")
+	require.Contains(t, span.Attributes(), errorType("gone"))
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	require.Len(t, s.sum(t, "holdfast.lock.lost"), 1)
+}
+
+func TestLossByAServerThatHangs(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{WatchdogLease: time.Second,
+		CommandTimeout: 100 * time.Millisecond})
+	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
+	server.Pause(t)
+	locktest.Receive(t, hold.Context().Done(), "the lease ends")
+	s.eventually(t, "holdfast.lock.lost", of("reentrant", server, errorType("expired")), 1)
+	server.Resume(t)
+	failures := s.sum(t, "holdfast.lock.renewal.failures")
+	require.Positive(t, failures[of("reentrant", server, errorType("no_reply"))], "%v", failures)
+	span := s.hold(t)
+	require.Equal(t, codes.Error, span.Status().Code)
+	require.Contains(t, events(span), "renewal failed")
+	used := s.histogram(t, "holdfast.lock.lease.utilization")[of("reentrant", server)]
+	largest, _ := used.Max.Value()
+	require.InDelta(t, 1, largest, 0, "of what was lost by time all is used up")
+}
+
+// The renewal comes when more than 0.9 of the lease are over. If the machine is so busy that it
+// comes after that, the lock is lost, and the test has another try.
+func TestNearLoss(t *testing.T) {
+	t.Parallel()
+	const lease = 6 * time.Second
+	for range 5 {
+		if nearLoss(t, lease) {
+			return
+		}
+	}
+	require.FailNow(t, "the machine is too busy")
+}
+
+func nearLoss(t *testing.T, lease time.Duration) bool {
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{WatchdogLease: lease, CommandTimeout: 2 * lease},
+		redistest.OneConnection)
+	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
+	server.Pause(t)
+	select {
+	case <-time.After(time.Until(hold.Deadline()) - lease*9/100):
+	case <-hold.Context().Done():
+	}
+	server.Resume(t)
+	near := func() (n uint64) {
+		used := s.histogram(t, "holdfast.lock.lease.utilization")[of("reentrant", server)]
+		for i, bound := range used.Bounds {
+			if bound >= .9 {
+				n += used.BucketCounts[i+1]
+			}
+		}
+		return n
+	}
+	locktest.Eventually(t, func() bool { return near() == 1 }, "the renewal is told")
+	if hold.Err() != nil {
+		return false
+	}
+	require.Empty(t, s.sum(t, "holdfast.lock.lost"))
+	locktest.Unlock(t, hold)
+	require.EqualValues(t, 1, near())
+	margin := s.histogram(t, "holdfast.lock.deadline.margin")[of("reentrant", server)]
+	least, _ := margin.Min.Value()
+	require.Less(t, least, lease.Seconds()/10)
+	return true
+}
+
+func TestRefusedRenewal(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t, redistest.WithUser("app", "secret")), newSignals()
+	c := s.client(t, server, rlock.Options{WatchdogLease: time.Second})
+	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
+	server.Do(t, "ACL", "SETUSER", "app", "-@scripting")
+	refused := of("reentrant", server, errorType("server_NOPERM"))
+	locktest.Eventually(t, func() bool {
+		return s.sum(t, "holdfast.lock.renewal.failures")[refused] > 0
+	}, "a renewal is refused")
+	server.Do(t, "ACL", "SETUSER", "app", "+@all")
+	if err := hold.Unlock(t.Context()); err != nil {
+		require.ErrorIs(t, err, rlock.ErrLost, "on a busy machine")
+	}
+	span := s.hold(t)
+	require.Contains(t, events(span), "renewal failed")
+	require.Contains(t, span.Events()[0].Attributes, errorType("server_NOPERM"))
+}
+
+func TestRefusedAcquisitionAndRelease(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t, redistest.WithUser("app", "secret")), newSignals()
+	c := s.client(t, server, rlock.Options{})
+	hold := locktest.Acquire(t, c.NewLock("order"), time.Minute)
+	server.Do(t, "ACL", "SETUSER", "app", "-@scripting")
+	_, err := c.NewLock("other").TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+	require.Error(t, err)
+	require.EqualValues(t, 1, s.calls(t, of("reentrant", server, outcome("failed"),
+		errorType("server_NOPERM"))))
+	require.Error(t, hold.Unlock(t.Context()))
+	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("reentrant", server,
+		outcome("unconfirmed"), errorType("server_NOPERM"))].Count)
+	require.Equal(t, codes.Error, s.hold(t).Status().Code)
+	server.Do(t, "ACL", "SETUSER", "app", "+@all")
+}
+
+func TestMultiLockIsToldAsAWholeAndInParts(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{})
+	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
+	hold := locktest.AcquireWith(ctx, t, multilock.New(c.NewLock("a"), c.NewLock("b")),
+		rlock.Watchdog)
+	require.Equal(t, map[string]int64{of("multilock", server): 1, of("reentrant", server): 2},
+		s.sum(t, "holdfast.lock.held"))
+	locktest.Unlock(t, hold)
+	caller.End()
+	s.eventually(t, "holdfast.lock.held", of("reentrant", server), 0)
+	s.eventually(t, "holdfast.lock.held", of("multilock", server), 0)
+	require.EqualValues(t, 2, s.calls(t, of("reentrant", server, outcome("acquired"), how("free"))))
+	require.EqualValues(t, 1, s.calls(t, of("multilock", server, outcome("acquired"), how("free"))))
+	var whole trace.SpanID
+	for _, span := range s.spans.Ended() {
+		if span.Name() == "lock acquire" && span.Parent().SpanID() == caller.SpanContext().SpanID() {
+			whole = span.SpanContext().SpanID()
+		}
+	}
+	parts := 0
+	for _, span := range s.spans.Ended() {
+		switch {
+		case span.Name() == "lock hold":
+			require.Equal(t, caller.SpanContext(), span.Parent())
+		case span.Parent().SpanID() == whole:
+			parts++
+		}
+	}
+	require.Equal(t, 2, parts, "the parts are acquired inside of the whole")
+}
+
+func TestNodeOfARedLockThatHangs(t *testing.T) {
+	t.Parallel()
+	servers, s := redistest.StartAll(t, 3), newSignals()
+	var locks []*rlock.Lock
+	for _, server := range servers {
+		c := s.client(t, server, rlock.Options{CommandTimeout: 500 * time.Millisecond})
+		locks = append(locks, c.NewLock("order"))
+	}
+	lock := redlock.New(locks...).WithOptions(redlock.Options{
+		NodeTimeout: 200 * time.Millisecond, FsyncAlways: true})
+	locktest.Unlock(t, locktest.Acquire(t, lock, time.Minute))
+	rounds := func(outcome string) uint64 {
+		return s.histogram(t, "holdfast.redlock.round.duration")["holdfast.lock.outcome="+outcome].Count
+	}
+	require.EqualValues(t, 1, rounds("quorum"))
+	require.Empty(t, s.sum(t, "holdfast.redlock.node.failures"))
+
+	servers[2].Pause(t)
+	hold := locktest.Acquire(t, lock, time.Minute)
+	locktest.Eventually(t, func() bool { return len(s.sum(t, "holdfast.redlock.node.failures")) > 0 },
+		"the node that hangs is told")
+	t.Log(s.sum(t, "holdfast.redlock.node.failures"))
+	locktest.Unlock(t, hold)
+
+	servers[1].Pause(t)
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.EqualValues(t, 1, rounds("no_quorum"))
+	t.Log(s.histogram(t, "holdfast.lock.acquire.duration"))
+	for _, span := range s.spans.Ended() {
+		for _, e := range span.Events() {
+			t.Log(e.Name, e.Attributes)
+		}
+	}
+	servers[1].Resume(t)
+	servers[2].Resume(t)
+}

@@ -1,0 +1,132 @@
+package redlock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func TestTracerHearsOfARedLock(t *testing.T) {
+	t.Parallel()
+	tr := new(locktest.Tracer)
+	clients := newClients(t, startNodes(t, 3), rlock.Options{Tracer: tr})
+	lock := redlock.NewOn("order", atOnce, clients...)
+	hold := take(t, lock, rlock.Watchdog)
+	end := locktest.Heard[rlock.AcquireEnd](tr)[0]
+	require.Equal(t, "redlock", end.Lock.Kind)
+	require.Equal(t, lock.Server(), end.Lock.Server)
+	require.Equal(t, rlock.Free, end.How)
+	require.Equal(t, 1, end.Requests)
+	round := locktest.Heard[rlock.RoundEnd](tr)[0]
+	require.Equal(t, 1, round.Round)
+	require.Equal(t, 2, round.Want)
+	require.GreaterOrEqual(t, round.Granted, 2)
+	require.Positive(t, round.Took)
+	require.Empty(t, round.Refused)
+
+	inner := takeWith(hold.Context(), t, lock, rlock.Watchdog)
+	require.Equal(t, rlock.Reentered, locktest.Heard[rlock.AcquireEnd](tr)[1].How)
+	starts := locktest.Heard[rlock.HoldStart](tr)
+	require.Len(t, starts, 2, "the locks on the nodes are not told")
+	require.Equal(t, []bool{false, true}, []bool{starts[0].Nested, starts[1].Nested})
+	require.Positive(t, time.Until(starts[0].Deadline))
+	unlock(t, hold)
+	unlock(t, inner)
+	ends := locktest.Heard[rlock.HoldEnd](tr)
+	require.Len(t, ends, 2)
+	require.Equal(t, []bool{false, true}, []bool{ends[0].Last, ends[1].Last})
+	require.Positive(t, ends[1].Margin)
+	require.Empty(t, locktest.Heard[rlock.NodeFailed](tr))
+}
+
+func TestTracerHearsWhoRefusedARound(t *testing.T) {
+	t.Parallel()
+	tr := new(locktest.Tracer)
+	servers := startNodes(t, 3)
+	clients := newClients(t, servers, rlock.Options{Tracer: tr})
+	others := newClients(t, servers, rlock.Options{})
+	held := take(t, redlock.NewOn("order", atOnce, others...), longLease)
+	_, err := redlock.NewOn("order", atOnce, clients...).
+		TryLock(t.Context(), 30*time.Millisecond, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	round := locktest.Heard[rlock.RoundEnd](tr)[0]
+	require.GreaterOrEqual(t, len(round.Refused), 2)
+	for _, node := range round.Refused {
+		require.NotEmpty(t, node.Server)
+		require.ErrorAs(t, node.Err, new(*rlock.HeldError))
+	}
+	require.Len(t, locktest.Heard[rlock.WaitStart](tr), 1)
+	require.Len(t, locktest.Heard[rlock.WaitEnd](tr), 1)
+	require.Positive(t, locktest.Heard[rlock.AcquireEnd](tr)[0].Waited)
+	require.Empty(t, locktest.Heard[rlock.NodeFailed](tr), "a node with another holder works")
+	unlock(t, held)
+}
+
+func TestTracerHearsOfANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	tr := new(locktest.Tracer)
+	servers := startNodes(t, 3)
+	clients := newClients(t, servers, rlock.Options{Tracer: tr})
+	warm(t, clients)
+	lock := redlock.NewOn("order", hasty, clients...)
+	servers[2].Pause(t)
+	hung := clients[2].NewLock("order").Server()
+	of := func(server string) (found []rlock.NodeFailed) {
+		for _, d := range locktest.Heard[rlock.NodeFailed](tr) {
+			if d.Server == server {
+				found = append(found, d)
+			}
+		}
+		return found
+	}
+	// Once it has not replied for its time-out, it is not asked any more.
+	eventually(t, func() bool {
+		unlock(t, take(t, lock, longLease))
+		return len(of(hung)) > 0
+	}, "nobody was told that the node hangs")
+	failed := of(hung)[0]
+	require.Equal(t, "acquire", failed.Operation)
+	require.ErrorContains(t, failed.Err, "has not replied")
+	require.Equal(t, "order", failed.Lock.Name)
+	rounds := locktest.Heard[rlock.RoundEnd](tr)
+	refused := rounds[len(rounds)-1].Refused
+	require.Len(t, refused, 1)
+	require.Equal(t, hung, refused[0].Server)
+	servers[2].Resume(t)
+	for _, c := range clients[:2] {
+		require.Empty(t, of(c.NewLock("order").Server()))
+	}
+}
+
+func TestTracerHearsThatARedLockIsLost(t *testing.T) {
+	t.Parallel()
+	tr := new(locktest.Tracer)
+	servers := startNodes(t, 3)
+	clients := newClients(t, servers, rlock.Options{WatchdogLease: 600 * time.Millisecond, Tracer: tr})
+	hold := take(t, redlock.NewOn("order", atOnce, clients...), rlock.Watchdog)
+	require.NoError(t, locktest.WaitToHear[rlock.RenewalEnd](t, tr, 1)[0].Err, "of a node")
+	eventually(t, func() bool { // also if the node grants it only now
+		servers[0].Do(t, "DEL", "order")
+		return len(locktest.Heard[rlock.NodeFailed](tr)) > 0
+	}, "the tracer was not told")
+	failed := locktest.Heard[rlock.NodeFailed](tr)[0]
+	require.Equal(t, "hold", failed.Operation)
+	require.ErrorIs(t, failed.Err, rlock.ErrGone)
+	require.Empty(t, locktest.Heard[rlock.HoldEnd](tr), "a quorum holds it")
+	eventually(t, func() bool { // the nodes that lost it rejoin
+		servers[0].Do(t, "DEL", "order")
+		servers[1].Do(t, "DEL", "order")
+		return errors.Is(hold.Err(), rlock.ErrLost)
+	}, "not lost")
+	end := locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)
+	require.Len(t, end, 1)
+	require.ErrorIs(t, end[0].Err, rlock.ErrLost)
+	require.Equal(t, "redlock", end[0].Lock.Kind)
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+}

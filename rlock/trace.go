@@ -1,0 +1,320 @@
+package rlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/internal/hooks"
+)
+
+// tracing tells the tracer of a client what happens to its locks. It is nil without a tracer.
+type tracing struct {
+	tracer   Tracer
+	waits    WaitTracer    // the tracer, if it is one; else nil, as the following
+	holds    HoldTracer    //
+	renewals RenewalTracer //
+	rounds   RoundTracer   //
+	nodes    NodeTracer    //
+	later    background
+}
+
+func newTracing(c *Client) *tracing {
+	t := c.options.Tracer
+	if t == nil {
+		return nil
+	}
+	tr := &tracing{tracer: t, later: background{client: c}}
+	tr.waits, _ = t.(WaitTracer)
+	tr.holds, _ = t.(HoldTracer)
+	tr.renewals, _ = t.(RenewalTracer)
+	tr.rounds, _ = t.(RoundTracer)
+	tr.nodes, _ = t.(NodeTracer)
+	return tr
+}
+
+// traced names the lock to a tracer.
+func (l *Lock) traced() TracedLock {
+	return TracedLock{Name: l.name, Kind: l.kindName(), Server: l.Server()}
+}
+
+// call is the trace of a call that wants a lock. It is nil without a tracer: all methods allow that.
+type call struct {
+	tracing *tracing
+	lock    TracedLock
+	caller  context.Context
+	ctx     context.Context // of the tracer
+	since   time.Time
+	lease   time.Duration // in Redis
+	renew   bool
+	how     How // if the lock is acquired
+
+	requests int
+	waits    time.Time // since when it waits; zero if it does not
+	headed   time.Time // since when it has been the head; zero if it has not
+	waited   time.Duration
+}
+
+// trace begins the trace of a call that wants the lock.
+func (l *Lock) trace(ctx context.Context, wait, lease time.Duration) *call {
+	if l.client.tracing == nil {
+		return nil
+	}
+	return l.client.tracing.begin(ctx, l.client, l.traced(),
+		AcquireStart{Since: time.Now(), Wait: wait, Lease: lease})
+}
+
+// begin begins the trace of a call that wants a lock, perhaps one made of locks of this client.
+func (t *tracing) begin(ctx context.Context, c *Client, lock TracedLock, d AcquireStart) *call {
+	d.Lock = lock
+	cl := &call{tracing: t, lock: lock, caller: ctx, since: d.Since, how: Free, lease: d.Lease}
+	if cl.renew = d.Lease < 0; cl.renew {
+		cl.lease = c.options.WatchdogLease
+	}
+	cl.ctx = t.tracer.AcquireStart(ctx, d)
+	return cl
+}
+
+// Context returns the context with which the call goes on: that of the tracer, or else ctx.
+func (cl *call) Context(ctx context.Context) context.Context {
+	if cl == nil {
+		return ctx
+	}
+	return cl.ctx
+}
+
+// asks counts a request.
+func (cl *call) asks() {
+	if cl != nil {
+		cl.requests++
+	}
+}
+
+// acquires notes how the lock was acquired, if that is not [Free].
+func (cl *call) acquires(how How) {
+	if cl != nil {
+		cl.how = how
+	}
+}
+
+// Reenters notes that the owner has the lock already.
+func (cl *call) Reenters() { cl.acquires(Reentered) }
+
+// WaitStart tells that the caller begins to wait, unless it does already.
+func (cl *call) WaitStart() {
+	if cl == nil || !cl.waits.IsZero() {
+		return
+	}
+	cl.waits = time.Now()
+	if w := cl.tracing.waits; w != nil {
+		w.WaitStart(cl.ctx, WaitStart{cl.lock})
+	}
+}
+
+// Heads notes that the caller has become the head of its queue.
+func (cl *call) Heads() {
+	if cl != nil && cl.headed.IsZero() {
+		cl.headed = time.Now()
+	}
+}
+
+// Rounds reports whether the tracer hears of the rounds of a RedLock.
+func (cl *call) Rounds() bool { return cl != nil && cl.tracing.rounds != nil }
+
+// Round tells how a round has ended.
+func (cl *call) Round(d RoundEnd) {
+	cl.asks()
+	if cl.Rounds() {
+		d.Lock, d.Round = cl.lock, cl.requests
+		cl.tracing.rounds.RoundEnd(cl.ctx, d)
+	}
+}
+
+// End tells how the call has ended: with a hold, or with an error.
+func (cl *call) End(h *Hold, err error) {
+	if cl == nil {
+		return
+	}
+	if !cl.waits.IsZero() {
+		cl.waited = time.Since(cl.waits)
+		if w := cl.tracing.waits; w != nil {
+			w.WaitEnd(cl.ctx, WaitEnd{Lock: cl.lock, Waited: cl.waited, Headed: cl.headed})
+		}
+	}
+	if err != nil {
+		cl.how = NotAcquired
+	} else {
+		cl.hold(h)
+	}
+	cl.tracing.tracer.AcquireEnd(cl.ctx, AcquireEnd{Lock: cl.lock, Err: err, How: cl.how,
+		Took: time.Since(cl.since), Waited: cl.waited, Requests: cl.requests})
+}
+
+// hold begins the trace of a hold that the caller does not have yet.
+func (cl *call) hold(h *Hold) {
+	h.parent = cl.caller // without what the tracer's context says about the call
+	if cl.tracing.holds == nil {
+		return
+	}
+	l := h.level
+	of, nested := levelsOf(l.acquisition)
+	ctx, trace := cl.tracing.holds.HoldStart(cl.ctx, HoldStart{Lock: cl.lock, Owner: h.Owner(),
+		Token: h.Token(), How: cl.how, Nested: nested, Deadline: h.Deadline(), Lease: cl.lease,
+		Renewed: cl.renew})
+	h.parent = ctx
+	ht := &holdTrace{tracing: cl.tracing, trace: trace, of: of, lease: cl.lease,
+		end: HoldEnd{Lock: cl.lock, Owner: h.Owner()}}
+	if !nested {
+		of.first.Store(ht)
+	}
+	l.trace.Store(ht)
+	l.onEnd(func(reason error) { ht.ended(l, reason) })
+	if l.err() != nil {
+		ht.released(nil, false) // another goroutine of the owner may have released it unseen
+	}
+}
+
+// levelsTrace counts the traced levels of an acquisition.
+type levelsTrace struct {
+	since time.Time
+	first atomic.Pointer[holdTrace] // of the first level; nil until its hold has begun
+
+	mu sync.Mutex
+	n  int // guarded by mu; once it is 0 again it stays so
+}
+
+// levelsOf adds a level to the trace of an acquisition, and reports whether there were others.
+func levelsOf(a Acquisition) (lt *levelsTrace, nested bool) {
+	slot, slotted := a.(hooks.Slotted)
+	if slotted {
+		if lt, _ := slot.TraceSlot().Load().(*levelsTrace); lt != nil && lt.join() {
+			return lt, true
+		}
+	}
+	lt = &levelsTrace{since: time.Now(), n: 1}
+	if slotted {
+		slot.TraceSlot().Store(lt)
+	}
+	return lt, false
+}
+
+// join adds a level, unless all others have ended.
+func (lt *levelsTrace) join() bool {
+	lt.mu.Lock()
+	defer lt.mu.Unlock()
+	if lt.n > 0 {
+		lt.n++
+		return true
+	}
+	return false
+}
+
+// holdTrace tells the tracer, once, how a hold ends.
+type holdTrace struct {
+	tracing *tracing
+	trace   HoldTrace // nil if it need not be told
+	of      *levelsTrace
+
+	// Guarded by of.mu.
+	lease time.Duration
+	state holdTraceState
+	end   HoldEnd
+}
+
+// holdTraceState is the state of a [holdTrace]. It only grows.
+type holdTraceState uint8
+
+const (
+	holdLasts    holdTraceState = iota
+	holdReleases                // it has ended; what became of the release is not known yet
+	holdTold                    // the tracer was told, or is about to be
+)
+
+// ended notes the end of the hold. Unless a release is under way, whose caller tells the result, it
+// is told in the background.
+func (ht *holdTrace) ended(l *level, reason error) {
+	margin := time.Until(l.acquisition.Deadline())
+	releases := reason == ErrReleased && l.unlocked.Load() //nolint:errorlint // a wrapped one is a loss
+	ht.of.mu.Lock()
+	defer ht.of.mu.Unlock()
+	ht.of.n--
+	ht.end.Last, ht.end.Held = ht.of.n == 0, time.Since(ht.of.since)
+	ht.end.Margin, ht.end.Lease = margin, ht.lease
+	if ht.state = holdReleases; releases {
+		return
+	}
+	ht.state = holdTold
+	if reason != ErrReleased { //nolint:errorlint // as above
+		ht.end.Err = reason
+	}
+	if ht.trace != nil {
+		end := ht.end
+		ht.tracing.later.tell(func() { ht.trace.HoldEnd(end) })
+	}
+}
+
+// released tells how the release of a hold has ended, unless the end was told before.
+func (ht *holdTrace) released(err error, left bool) {
+	if ht == nil {
+		return
+	}
+	ht.of.mu.Lock()
+	tells := ht.state == holdReleases
+	if tells {
+		ht.state = holdTold
+		ht.end.Err, ht.end.Left = err, left
+	}
+	ht.of.mu.Unlock()
+	if tells && ht.trace != nil {
+		ht.trace.HoldEnd(ht.end)
+	}
+}
+
+// extended notes the lease that the hold has asked for.
+func (ht *holdTrace) extended(lease time.Duration) {
+	if ht != nil && lease > 0 {
+		ht.of.mu.Lock()
+		defer ht.of.mu.Unlock()
+		ht.lease = lease
+	}
+}
+
+// TraceSlot implements [hooks.Slotted].
+func (a *acquisition) TraceSlot() *atomic.Value { return &a.slot }
+
+// renewed tells the result of a try to renew an acquisition.
+func (t *tracing) renewed(a *acquisition, err error) {
+	if t == nil || t.renewals == nil {
+		return
+	}
+	d := RenewalEnd{Lock: a.lock.traced(), Owner: a.owner, Err: err,
+		Margin: time.Until(a.Deadline()), Lease: a.client.options.WatchdogLease}
+	if lt, _ := a.slot.Load().(*levelsTrace); lt != nil {
+		if ht := lt.first.Load(); ht != nil {
+			d.Hold = ht.trace
+		}
+	}
+	t.later.tellIfRoom(func() { t.renewals.RenewalEnd(d) })
+}
+
+// Failed tells that a node of a RedLock did not do what it was asked for.
+func (n node) Failed(operation string, err error) {
+	t := n.client.tracing
+	if t == nil || t.nodes == nil {
+		return
+	}
+	d := NodeFailed{Lock: n.traced(), Server: n.Server(), Operation: operation, Err: err}
+	t.later.tellIfRoom(func() { t.nodes.NodeFailed(d) })
+}
+
+// traceWhole begins the trace of a call that wants a lock made of others.
+func traceWhole(ctx context.Context, of *Lock, kind, name, server string, wait, lease time.Duration,
+) hooks.Call[*Hold] {
+	var cl *call
+	if of != nil && of.client.tracing != nil {
+		cl = of.client.tracing.begin(ctx, of.client, TracedLock{name, kind, server},
+			AcquireStart{Since: time.Now(), Wait: wait, Lease: lease})
+	}
+	return cl
+}

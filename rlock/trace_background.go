@@ -1,0 +1,66 @@
+package rlock
+
+import "sync"
+
+// mostUntold is how much may wait for a tracer that blocks.
+const mostUntold = 4096
+
+// background tells a tracer, in order, what was found out by goroutines that must not block. It has
+// a goroutine while there is something to tell.
+type background struct {
+	client *Client
+
+	mu      sync.Mutex
+	untold  []func() // guarded by mu
+	telling bool     // guarded by mu; a goroutine tells
+	missed  int      // guarded by mu; how much was left out since there was room
+}
+
+// tell calls f later. It does not block.
+func (b *background) tell(f func()) {
+	b.mu.Lock()
+	b.untold = append(b.untold, f)
+	starts := !b.telling
+	b.telling = true
+	b.mu.Unlock()
+	if starts && !b.client.group.Go(b.run) {
+		b.run() // the client has been closed, so nobody depends on this goroutine
+	}
+}
+
+// tellIfRoom is tell for what may be left out while the tracer blocks.
+func (b *background) tellIfRoom(f func()) {
+	b.mu.Lock()
+	full := len(b.untold) >= mostUntold
+	first := full && b.missed == 0
+	if full {
+		b.missed++
+	}
+	b.mu.Unlock()
+	switch {
+	case first:
+		b.client.warn("holdfast: Options.Tracer blocks: renewals and failed nodes are not told until " +
+			"it goes on")
+	case !full:
+		b.tell(f)
+	}
+}
+
+// run tells until there is nothing more.
+func (b *background) run() {
+	for {
+		b.mu.Lock()
+		all := b.untold
+		b.untold = nil
+		if b.telling = len(all) > 0; !b.telling {
+			b.missed = 0
+		}
+		b.mu.Unlock()
+		if len(all) == 0 {
+			return
+		}
+		for _, f := range all {
+			f()
+		}
+	}
+}

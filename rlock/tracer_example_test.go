@@ -1,0 +1,70 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+
+	"holdfast/rlock"
+)
+
+// printer is a tracer that prints what it hears.
+type printer struct{}
+
+func (printer) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context { return ctx }
+
+func (printer) AcquireEnd(_ context.Context, d rlock.AcquireEnd) {
+	fmt.Println(d.Lock.Kind, d.Lock.Name, d.How)
+}
+
+// HoldStart makes it an [rlock.HoldTracer] as well.
+func (p printer) HoldStart(ctx context.Context, _ rlock.HoldStart) (context.Context, rlock.HoldTrace) {
+	return ctx, p
+}
+
+func (printer) HoldEnd(d rlock.HoldEnd) {
+	if d.Last {
+		fmt.Println("free again, error:", d.Err)
+	}
+}
+
+func ExampleTracer() {
+	client, disconnect := connectWith(rlock.Options{Tracer: printer{}})
+	defer disconnect()
+	lock := client.NewLock("order:42")
+	_ = rlock.Do(context.Background(), lock, rlock.NoWait, rlock.Watchdog,
+		func(ctx context.Context) error {
+			return rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog,
+				func(context.Context) error { return nil })
+		})
+	// Output:
+	// reentrant order:42 free
+	// reentrant order:42 reentered
+	// free again, error: <nil>
+}
+
+// counter is a tracer that counts acquisitions.
+type counter struct{ acquired int }
+
+func (*counter) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context { return ctx }
+
+func (c *counter) AcquireEnd(_ context.Context, d rlock.AcquireEnd) {
+	if d.Err == nil {
+		c.acquired++
+	}
+}
+
+func ExampleMultiTracer() {
+	count := new(counter)
+	client, disconnect := connectWith(rlock.Options{Tracer: rlock.MultiTracer(printer{}, count)})
+	defer disconnect()
+	hold, err := client.NewFairLock("import").Lock(context.Background(), rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	_ = hold.Unlock(context.Background())
+	fmt.Println(count.acquired, "acquired")
+	// Output:
+	// fair import free
+	// free again, error: <nil>
+	// 1 acquired
+}
