@@ -138,8 +138,9 @@ func (p *prometheus) missing(t *testing.T, run among) (missing []string) {
 	return missing
 }
 
+// hasData reports whether there is more than zeros and NaN.
 func (s series) hasData() bool {
-	return slices.ContainsFunc(s.points, func(v float64) bool { return !math.IsNaN(v) })
+	return slices.ContainsFunc(s.points, func(v float64) bool { return v > 0 })
 }
 
 // shortened returns the rules with minutes as seconds, so that a short run is long enough for them.

@@ -21,7 +21,7 @@ var shown = []string{"Calls that wait", "Time to acquire", "Hand-overs", "Lease 
 
 // The sizes of a picture, in pixels. Strips are above each other, on the same axis of time.
 const (
-	wide, leftMost, rightMost, top  = 980, 58, 740, 78
+	wide, leftMost, rightMost, top  = 960, 56, 740, 70
 	stripHeight, stripGap, alertRow = 76, 30, 15
 )
 
@@ -69,7 +69,7 @@ func draw(t *testing.T, path string, from *prometheus, run among, faults []span)
 		p.add(`<rect x="%.1f" y="%d" width="%.1f" height="%.0f" fill="%s"/>`, left, top-20,
 			right-left, bottom-top+24, stripes[i%len(stripes)])
 		for line, text := range strings.Split(f.name, "\n") {
-			p.text((left+right)/2, float64(top-62+13*line), "c", text)
+			p.text((left+right)/2, float64(top-50+13*line), "c", text)
 		}
 	}
 	for _, title := range shown {
@@ -84,11 +84,14 @@ func draw(t *testing.T, path string, from *prometheus, run among, faults []span)
 		p.add(`<line x1="%d" x2="%d" y1="%.1f" y2="%[3]f"/>`, leftMost, rightMost, y+7)
 		for _, s := range from.queryRange(t,
 			fmt.Sprintf(`max(ALERTS{alertname=%q, alertstate="firing"})`, rule), run) {
-			for at, v := range s.points {
-				if !math.IsNaN(v) {
-					x := p.x(run.start.Add(run.step * time.Duration(at)))
-					p.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="9" fill="#c43c39"/>`, x, y+2.5,
-						p.x(run.start.Add(run.step*time.Duration(at+1)))-x+.2)
+			for at := 0; at < len(s.points); at++ {
+				if began := at; !math.IsNaN(s.points[at]) {
+					for at < len(s.points) && !math.IsNaN(s.points[at]) {
+						at++
+					}
+					left, right := p.x(run.at(began)), min(p.x(run.at(at)), rightMost)
+					p.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="9" fill="#c43c39"/>`, left, y+2.5,
+						right-left)
 				}
 			}
 		}
@@ -111,7 +114,7 @@ func (p *picture) strip(t *testing.T, from *prometheus, of panel) {
 		most   float64
 	}
 	var lines []line
-	least, most := math.Inf(1), 0.0
+	least, most := math.Inf(1), 0.0 // of all
 	for _, target := range of.Targets {
 		expr := query(target.Expr, p.run.step*time.Duration(p.run.steps))
 		for _, s := range from.queryRange(t, expr, p.run) {
@@ -128,16 +131,16 @@ func (p *picture) strip(t *testing.T, from *prometheus, of panel) {
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.most, a.most) })
+	lines = slices.DeleteFunc(lines, func(l line) bool { return l.most < most/50 })
 	lines = lines[:min(len(lines), len(colors))]
 
-	scale := func(v float64) float64 { return v / most }
-	ticks := []float64{0, most / 2, most}
+	most = rounded(most)
+	scale, ticks := func(v float64) float64 { return v / most }, []float64{0, most / 2, most}
 	switch unit {
 	case "percentunit":
 		scale, ticks = func(v float64) float64 { return v }, []float64{0, 0.5, 0.9}
 	case "s":
-		low := math.Floor(math.Log10(least))
-		high := max(math.Ceil(math.Log10(most)), low+1)
+		low, high := math.Floor(math.Log10(least)), math.Ceil(math.Log10(most))
 		scale = func(v float64) float64 {
 			return (math.Log10(max(v, math.Pow(10, low))) - low) / (high - low)
 		}
@@ -147,7 +150,11 @@ func (p *picture) strip(t *testing.T, from *prometheus, of panel) {
 		}
 	}
 	height := func(v float64) float64 { return p.y + stripHeight*(1-scale(v)) }
-	p.text(leftMost, p.y-5, "h", of.Title)
+	title := of.Title
+	if strings.Contains(of.Targets[0].Expr, "increase(") {
+		title += ", in 10 s"
+	}
+	p.text(leftMost, p.y-5, "h", title)
 	for _, v := range ticks {
 		p.add(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1[3]f"/>`, leftMost, rightMost, height(v))
 		p.text(leftMost-5, height(v)+4, "r", label(v, unit))
@@ -160,7 +167,7 @@ func (p *picture) strip(t *testing.T, from *prometheus, of panel) {
 				move = "M"
 				continue
 			}
-			fmt.Fprintf(&path, "%s%.0f %.1f", move, p.x(p.run.start.Add(p.run.step*time.Duration(at))),
+			fmt.Fprintf(&path, "%s%.0f %.1f", move, p.x(p.run.at(at)),
 				height(v))
 			move = "L"
 		}
@@ -178,9 +185,20 @@ func label(v float64, unit string) string {
 	case unit == "percentunit":
 		return fmt.Sprintf("%.0f %%", v*100)
 	case unit == "s" && v < 1:
-		return fmt.Sprintf("%.2g ms", v*1000)
+		return fmt.Sprintf("%.4g ms", v*1000)
 	case unit == "s":
-		return fmt.Sprintf("%.2g s", v)
+		return fmt.Sprintf("%.4g s", v)
 	}
-	return fmt.Sprintf("%.2g%s", v, strings.TrimPrefix(strings.TrimPrefix(unit, "short"), "suffix:"))
+	return fmt.Sprintf("%.4g%s", v, strings.TrimPrefix(strings.TrimPrefix(unit, "short"), "suffix:"))
+}
+
+// rounded returns the next larger number that is easy to read on an axis.
+func rounded(v float64) float64 {
+	decade := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, times := range []float64{1, 2, 4, 6, 8} {
+		if v <= times*decade {
+			return times * decade
+		}
+	}
+	return 10 * decade
 }

@@ -132,6 +132,9 @@ type among struct {
 	steps int
 }
 
+// at returns the time of a step.
+func (r among) at(step int) time.Time { return r.start.Add(r.step * time.Duration(step)) }
+
 // queryRange evaluates an expression at each step.
 func (p *prometheus) queryRange(t *testing.T, expr string, r among) []series {
 	t.Helper()
@@ -144,7 +147,7 @@ func (p *prometheus) queryRange(t *testing.T, expr string, r among) []series {
 	}
 	p.get(t, "query_range", url.Values{
 		"query": {expr}, "start": {seconds(r.start)}, "step": {fmt.Sprintf("%.3f", r.step.Seconds())},
-		"end": {seconds(r.start.Add(r.step * time.Duration(r.steps)))},
+		"end": {seconds(r.at(r.steps))},
 	}, &data)
 	var all []series
 	for _, result := range data.Result {
