@@ -44,6 +44,8 @@ func TestErrorTypeIsTheFirstThatSaysWhy(t *testing.T) {
 		{&rlock.ServerError{Class: rlock.ClassTemporary}, "no_connection"},
 		{&rlock.ServerError{Err: context.DeadlineExceeded}, "no_reply"},
 		{&redlock.DelayedError{}, "delayed"},
+		{redlock.ErrNoReply, "no_reply"},
+		{&redlock.QuorumError{Nodes: []redlock.NodeError{{Err: redlock.ErrNoReply}}}, "no_quorum"},
 		{context.Canceled, "canceled"},
 		{context.DeadlineExceeded, "deadline_exceeded"},
 		{errors.New("order 4711 is broken"), "_OTHER"},

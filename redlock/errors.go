@@ -13,6 +13,22 @@ import (
 // ErrNoQuorum reports that too few nodes replied, or could be counted. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
+// ErrNoReply reports that a node did not reply within [Options.NodeTimeout], or is not asked because
+// it has not replied to earlier requests.
+var ErrNoReply = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
+
+// stalledError is the ErrNoReply of a node that is not asked: it has not replied for that long.
+type stalledError time.Duration
+
+func (e stalledError) Error() string {
+	return fmt.Sprintf("it has not replied for %v", time.Duration(e).Round(time.Millisecond))
+}
+
+// Is makes errors.Is(e, ErrNoReply) true.
+func (stalledError) Is(target error) bool {
+	return target == ErrNoReply //nolint:errorlint // Is must not unwrap
+}
+
 // QuorumError reports what each node replied when there was no quorum.
 type QuorumError struct {
 	Lock    string
@@ -27,7 +43,7 @@ type QuorumError struct {
 type NodeError struct {
 	Server string // the name of the node's server
 	// Err is a *[rlock.HeldError] if another owner holds the lock there, a *[DelayedError] if the
-	// node has restarted, else the reason why there was no reply.
+	// node has restarted, [ErrNoReply], or what the node or the connection refused.
 	Err error
 }
 
@@ -129,7 +145,6 @@ var (
 		"a RedLock needs independent servers")
 	// errNotAwaited means that the reply of a node would not have changed the result.
 	errNotAwaited = errors.New("its reply was not waited for")
-	errNoReply    = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
 	errNoPart     = errors.New("not acquired there")
 )
 

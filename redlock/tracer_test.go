@@ -92,6 +92,7 @@ func TestTracerHearsOfANodeThatHangs(t *testing.T) {
 	}, "nobody was told that the node hangs")
 	failed := of(hung)[0]
 	require.Equal(t, "acquire", failed.Operation)
+	require.ErrorIs(t, failed.Err, redlock.ErrNoReply)
 	require.ErrorContains(t, failed.Err, "has not replied")
 	require.Equal(t, "order", failed.Lock.Name)
 	rounds := locktest.Heard[rlock.RoundEnd](tr)
