@@ -42,10 +42,10 @@ func callOf(ctx context.Context) *call {
 
 // AcquireStart implements [rlock.Tracer].
 func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context.Context {
-	if t.spans == nil {
+	caller := trace.SpanFromContext(ctx)
+	if t.spans == nil || unsampled(caller) {
 		return ctx
 	}
-	caller := trace.SpanFromContext(ctx)
 	started, span := t.spans.Start(ctx, "lock acquire", trace.WithTimestamp(d.Since))
 	if !span.IsRecording() {
 		if caller.SpanContext().IsValid() {
@@ -59,8 +59,15 @@ func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context
 	return &call{started, span, caller, d.Wait, d.Lease}
 }
 
-// onSpan returns the attributes of a lock that spans have. There is room for as many as there are at
-// most: more than 8 would be slow, and so would attributes that are set one by one.
+// unsampled reports whether the sampler of this process has left the trace out already. To ask it
+// again for each lock would cost half as much as all metrics of the lock.
+func unsampled(caller trace.Span) bool {
+	c := caller.SpanContext()
+	return c.IsValid() && !c.IsRemote() && !c.IsSampled() && !caller.IsRecording()
+}
+
+// onSpan returns the attributes of a lock that spans have, with room for others. More than 8 in all
+// would be slow, and so would be to set them one by one.
 func onSpan(l rlock.TracedLock) []attribute.KeyValue {
 	a := append(make([]attribute.KeyValue, 0, 8), AttrName.String(l.Name), AttrKind.String(l.Kind))
 	if l.Server != "" {

@@ -276,7 +276,7 @@ func TestWhatIsNotSampledIsMeasuredWithoutSpans(t *testing.T) {
 	never := sdk.NewTracerProvider(sdk.WithSampler(sdk.NeverSample()))
 	s := newSignals(holdfastotel.WithTracerProvider(never))
 	held, hold := s.takes(t.Context(), order)
-	require.True(t, trace.SpanContextFromContext(held).IsValid(), "what is inside is not sampled either")
+	require.True(t, trace.SpanContextFromContext(held).IsValid(), "nor is what is inside sampled")
 	require.False(t, trace.SpanContextFromContext(held).IsSampled())
 	hold.HoldEnd(end(order, nil, time.Second))
 	ctx, caller := never.Tracer("test").Start(t.Context(), "request")
@@ -306,4 +306,18 @@ func TestBrokenInstrumentsAreToldToTheHandlerAndNobodyElse(t *testing.T) {
 	s := newSignals(holdfastotel.WithMeterProvider(meters))
 	_, hold := s.takes(t.Context(), order)
 	hold.HoldEnd(end(order, nil, time.Second))
+}
+
+// A remote caller that was not sampled says nothing about what this process samples.
+func TestUnsampledRemoteCallerIsLeftToTheSampler(t *testing.T) {
+	s := newSignals()
+	ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(
+		trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}))
+	s.takes(ctx, order)
+	require.Empty(t, s.spans.Started(), "the default sampler follows the caller")
+	always := sdk.NewTracerProvider(sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(s.spans))
+	again := newSignals(holdfastotel.WithTracerProvider(always))
+	_, hold := again.takes(ctx, order)
+	hold.HoldEnd(end(order, nil, time.Second))
+	require.Len(t, s.spans.Started(), 2)
 }

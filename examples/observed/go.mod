@@ -2,10 +2,9 @@ module holdfast/examples/observed
 
 go 1.25.0
 
-replace (
-	holdfast => ../../
-	holdfast/otel => ../../otel
-)
+replace holdfast => ../../
+
+replace holdfast/otel => ../../otel
 
 require (
 	github.com/prometheus/client_golang v1.24.1
