@@ -166,7 +166,8 @@ func TestGiveUpAndCancel(t *testing.T) {
 	_, err = lock.Lock(late, rlock.Watchdog)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	for _, why := range []string{"canceled", "deadline_exceeded"} {
-		require.EqualValues(t, 1, s.calls(t, of("fair", server, outcome("canceled"), errorType(why))), why)
+		require.EqualValues(t, 1,
+			s.calls(t, of("fair", server, outcome("canceled"), errorType(why))), why)
 	}
 	for _, span := range s.spans.Ended() {
 		require.Equal(t, codes.Unset, span.Status().Code, "expected answers")
