@@ -205,7 +205,8 @@ func TestDetachedHoldIsLeftAndAttached(t *testing.T) {
 	require.Empty(t, s.histogram(t, "holdfast.lock.deadline.margin"))
 	hold, err := b.Attach(t.Context(), detached, time.Minute)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, s.calls(t, of("reentrant", server, outcome("acquired"), how("attached"))))
+	require.EqualValues(t, 1,
+		s.calls(t, of("reentrant", server, outcome("acquired"), how("attached"))))
 	require.Equal(t, map[string]int64{of("reentrant", server): 1}, s.sum(t, "holdfast.lock.held"))
 	locktest.Unlock(t, hold)
 }

@@ -315,7 +315,8 @@ func TestUnsampledRemoteCallerIsLeftToTheSampler(t *testing.T) {
 		trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}))
 	s.takes(ctx, order)
 	require.Empty(t, s.spans.Started(), "the default sampler follows the caller")
-	always := sdk.NewTracerProvider(sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(s.spans))
+	always := sdk.NewTracerProvider(sdk.WithSampler(sdk.AlwaysSample()),
+		sdk.WithSpanProcessor(s.spans))
 	again := newSignals(holdfastotel.WithTracerProvider(always))
 	_, hold := again.takes(ctx, order)
 	hold.HoldEnd(end(order, nil, time.Second))
