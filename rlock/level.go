@@ -106,6 +106,7 @@ func (l *level) end(reason error) {
 	callbacks := l.callbacks
 	l.callbacks = nil
 	l.mu.Unlock()
+	l.trace.Load().ended(l, reason)
 	for _, f := range callbacks {
 		f(reason)
 	}

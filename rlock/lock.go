@@ -145,7 +145,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	}
 	if a := l.heldBy(token); a != nil {
 		if level := a.beginInnermost(); level != nil {
-			err := a.release(level)
+			err := a.release(context.Background(), level)
 			level.trace.Load().released(err, false)
 			return err
 		}

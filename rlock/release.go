@@ -15,11 +15,18 @@ import (
 )
 
 // Release implements [Acquisition].
-func (a *acquisition) Release(h *Hold) error { return a.release(h.level) }
+func (a *acquisition) Release(h *Hold) error {
+	ctx := context.Background()
+	if h.level.trace.Load() != nil {
+		ctx = context.WithoutCancel(h.parent) // so that commands are traced as the hold's
+	}
+	return a.release(ctx, h.level)
+}
 
 // release releases a level whose release the caller has begun. The level ends even with an error.
-func (a *acquisition) release(level *level) error {
-	b := wait.NewBudget(context.Background(), nil, a.client.options.CommandTimeout)
+// ctx cannot end.
+func (a *acquisition) release(ctx context.Context, level *level) error {
+	b := wait.NewBudget(ctx, nil, a.client.options.CommandTimeout)
 	defer b.Stop()
 	locked := a.session.Lock(b)
 	if locked {
@@ -55,7 +62,7 @@ func (a *acquisition) releaseWhole() error {
 		level.trace.Load().released(nil, false)
 		level = outer
 	}
-	err := a.release(level)
+	err := a.release(context.Background(), level)
 	level.trace.Load().released(err, false)
 	return err
 }

@@ -158,49 +158,46 @@ func (cl *call) hold(h *Hold) {
 		return
 	}
 	l := h.level
-	of, nested := levelsOf(l.acquisition)
-	ctx, trace := cl.tracing.holds.HoldStart(cl.ctx, HoldStart{Lock: cl.lock, Owner: h.Owner(),
-		Token: h.Token(), How: cl.how, Nested: nested, Deadline: h.Deadline(), Lease: cl.lease,
-		Renewed: cl.renew})
-	h.parent = ctx
-	ht := &holdTrace{tracing: cl.tracing, trace: trace, of: of, lease: cl.lease,
+	ht := &holdTrace{tracing: cl.tracing, lease: cl.lease,
 		end: HoldEnd{Lock: cl.lock, Owner: h.Owner()}}
-	if !nested {
-		of.first.Store(ht)
+	ht.of = &ht.levels
+	ht.levels.since, ht.levels.first, ht.levels.n = time.Now(), ht, 1
+	slot, slotted := l.acquisition.(hooks.Slotted)
+	nested := slotted && ht.join(slot.TraceSlot())
+	h.parent, ht.trace = cl.tracing.holds.HoldStart(cl.ctx, HoldStart{Lock: cl.lock,
+		Owner: h.Owner(), Token: h.Token(), How: cl.how, Nested: nested, Deadline: h.Deadline(),
+		Lease: cl.lease, Renewed: cl.renew})
+	if slotted && !nested {
+		slot.TraceSlot().Store(ht.of)
 	}
 	l.trace.Store(ht)
-	l.onEnd(func(reason error) { ht.ended(l, reason) })
-	if l.err() != nil {
-		ht.released(nil, false) // another goroutine of the owner may have released it unseen
+	if reason := l.err(); reason != nil {
+		// It has ended before, perhaps unseen: another goroutine of the owner may have released it.
+		ht.ended(l, reason)
+		ht.released(nil, false)
 	}
 }
 
 // levelsTrace counts the traced levels of an acquisition.
 type levelsTrace struct {
 	since time.Time
-	first atomic.Pointer[holdTrace] // of the first level; nil until its hold has begun
+	first *holdTrace // of the first level
 
 	mu sync.Mutex
 	n  int // guarded by mu; once it is 0 again it stays so
 }
 
-// levelsOf adds a level to the trace of an acquisition, and reports whether there were others.
-func levelsOf(a Acquisition) (lt *levelsTrace, nested bool) {
-	slot, slotted := a.(hooks.Slotted)
-	if slotted {
-		if lt, _ := slot.TraceSlot().Load().(*levelsTrace); lt != nil && lt.join() {
-			return lt, true
-		}
+// join makes the hold one more level of the acquisition with that slot, unless it has no others.
+func (ht *holdTrace) join(slot *atomic.Value) (nested bool) {
+	lt, _ := slot.Load().(*levelsTrace)
+	if nested = lt != nil && lt.add(); nested {
+		ht.of = lt
 	}
-	lt = &levelsTrace{since: time.Now(), n: 1}
-	if slotted {
-		slot.TraceSlot().Store(lt)
-	}
-	return lt, false
+	return nested
 }
 
-// join adds a level, unless all others have ended.
-func (lt *levelsTrace) join() bool {
+// add adds a level, unless all others have ended.
+func (lt *levelsTrace) add() bool {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
 	if lt.n > 0 {
@@ -215,6 +212,7 @@ type holdTrace struct {
 	tracing *tracing
 	trace   HoldTrace // nil if it need not be told
 	of      *levelsTrace
+	levels  levelsTrace // preallocated for the first level
 
 	// Guarded by of.mu.
 	lease time.Duration
@@ -231,13 +229,19 @@ const (
 	holdTold                    // the tracer was told, or is about to be
 )
 
-// ended notes the end of the hold. Unless a release is under way, whose caller tells the result, it
-// is told in the background.
+// ended notes the end of the hold, at its first call. Unless a release is under way, whose caller
+// tells the result, it is told in the background.
 func (ht *holdTrace) ended(l *level, reason error) {
+	if ht == nil {
+		return
+	}
 	margin := time.Until(l.acquisition.Deadline())
 	releases := reason == ErrReleased && l.unlocked.Load() //nolint:errorlint // a wrapped one is a loss
 	ht.of.mu.Lock()
 	defer ht.of.mu.Unlock()
+	if ht.state != holdLasts {
+		return
+	}
 	ht.of.n--
 	ht.end.Last, ht.end.Held = ht.of.n == 0, time.Since(ht.of.since)
 	ht.end.Margin, ht.end.Lease = margin, ht.lease
@@ -291,9 +295,7 @@ func (t *tracing) renewed(a *acquisition, err error) {
 	d := RenewalEnd{Lock: a.lock.traced(), Owner: a.owner, Err: err,
 		Margin: time.Until(a.Deadline()), Lease: a.client.options.WatchdogLease}
 	if lt, _ := a.slot.Load().(*levelsTrace); lt != nil {
-		if ht := lt.first.Load(); ht != nil {
-			d.Hold = ht.trace
-		}
+		d.Hold = lt.first.trace
 	}
 	t.later.tellIfRoom(func() { t.renewals.RenewalEnd(d) })
 }

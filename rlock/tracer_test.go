@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
@@ -437,5 +440,43 @@ func TestWaysToAcquireHaveNames(t *testing.T) {
 		rlock.Attached: "attached", -1: "unknown", 99: "unknown"}
 	for how, name := range names {
 		require.Equal(t, name, how.String())
+	}
+}
+
+// hooked is a rueidis client that notes what commands' contexts have from a tracer, as rueidisotel
+// looks for the caller's span there.
+type hooked struct {
+	rueidis.Client
+	mu   sync.Mutex
+	seen []any // guarded by mu
+}
+
+func (h *hooked) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	if slices.Contains([]string{"EVALSHA", "EVAL"}, command.Commands()[0]) {
+		h.mu.Lock()
+		h.seen = append(h.seen, ctx.Value(locktest.TraceKey{}))
+		h.mu.Unlock()
+	}
+	return h.Client.Do(ctx, command)
+}
+
+func TestCommandsHaveTheContextOfTheTracer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for _, byWorkers := range []bool{false, true} {
+		h := &hooked{Client: s.Client(t)}
+		c := newClientOn(t, h, rlock.Options{Anonymous: true, Tracer: new(locktest.Tracer)})
+		if byWorkers {
+			rlock.Detach(c)
+		}
+		warm(t, c, "warm")
+		h.seen = nil
+		hold := take(t, c.NewLock("order"), longLease)
+		unlock(t, hold)
+		h.mu.Lock()
+		require.Len(t, h.seen, 2)
+		require.IsType(t, rlock.AcquireStart{}, h.seen[0])
+		require.IsType(t, rlock.HoldStart{}, h.seen[1])
+		h.mu.Unlock()
 	}
 }

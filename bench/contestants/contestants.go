@@ -8,6 +8,7 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"holdfast/bench/contest"
 	"holdfast/redlock"
@@ -26,6 +27,12 @@ var all = []contest.Contestant{
 	holdfast("holdfast", "defaults, with the watchdog", rlock.Options{}),
 	holdfast("holdfast, announcing",
 		"HandOverNone: every release is announced, and nothing handed over", announcing()),
+	observed("holdfast, metrics", "with OpenTelemetry: metrics", nil),
+	observed("holdfast, metrics and traces", "with OpenTelemetry: metrics, and two spans for each cycle",
+		sdktrace.AlwaysSample()),
+	observed("holdfast, metrics and few traces",
+		"with OpenTelemetry: metrics, and two spans for every tenth cycle",
+		sdktrace.TraceIDRatioBased(0.1)),
 	holdfastRedLock("holdfast redlock", "defaults", redlock.Options{}),
 	holdfastRedLock("holdfast redlock, durable",
 		"FsyncAlways stated, so that nobody asks for how long a node has been up",

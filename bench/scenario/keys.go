@@ -29,7 +29,8 @@ func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 		load: load{processes: 1, goroutines: 64, ownKeys: true,
 			window: pick(e, 400*time.Millisecond, 2*time.Second)},
 		origins: map[string]server.Origins{}}
-	names := []string{"raw scripts", ours, "rueidislock, patient", "redsync, rueidis",
+	names := []string{"raw scripts", ours, "holdfast, metrics", "holdfast, metrics and few traces",
+		"holdfast, metrics and traces", "rueidislock, patient", "redsync, rueidis",
 		"redsync, go-redis", "redislock"}
 	if !e.Short {
 		names = append(names, "rueidislock", "go-zero, 1 ms")
@@ -47,6 +48,8 @@ func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 	t.AtLeast(">= 0.87 x the floor", t.Ratio(ours, t.Floor, "rate"), 0.87, report.Ratio)
 	t.AtLeast("ahead of redsync", t.Ratio(ours, "redsync, rueidis", "rate"), 1, report.Ratio)
 	t.AtMost("<= 7 allocations per cycle", t.Figure(ours, "allocs"), 7.05, report.Decimal)
+	t.AtLeast("with metrics and all traces <= 1.3 x the time",
+		t.Ratio("holdfast, metrics and traces", ours, "rate"), 1/1.3, report.Ratio)
 	t.AtMost("p99 <= 2.5 ms", t.Figure(ours, "cycle99"), 2.5e6, report.Duration)
 	t.AtLeast("Background: >= 0.95 x the floor",
 		t.Ratio(ours, t.Floor, background.key("rate")), 0.95, report.Ratio)

@@ -169,8 +169,14 @@ func (k *Call) Done() <-chan struct{} {
 	return k.done
 }
 
-// Value returns nil.
-func (k *Call) Value(any) any { return nil }
+// Value returns what the caller's context has until rueidis reads k: for hooks around its client,
+// such as rueidisotel's. Later the caller may have returned.
+func (k *Call) Value(key any) any {
+	if k.phase.Load() == begun && k.budget.Ctx != nil {
+		return k.budget.Ctx.Value(key)
+	}
+	return nil
+}
 
 // Deadline returns the timeout of a caller that nothing else ends: rueidis may read from the socket
 // itself then, if no other command is under way, but it closes the connection at a deadline.
@@ -347,17 +353,30 @@ func StateOf(err error) State {
 	return Unconfirmed
 }
 
+// detached is the outcome of a command that a worker sends, and the context that it is sent with,
+// which never ends.
+type detached[T any] struct {
+	decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
+	value   T
+	err     error
+
+	values context.Context // the caller's
+}
+
+// These implement [context.Context].
+
+func (d *detached[T]) Deadline() (none time.Time, ok bool) { return none, false }
+func (d *detached[T]) Done() <-chan struct{}               { return nil }
+func (d *detached[T]) Err() error                          { return nil }
+func (d *detached[T]) Value(key any) any                   { return d.values.Value(key) }
+
 // Detach has a worker call command with s, and waits for its outcome. If b ends first it returns
 // [Detached] at once, and late is called with the outcome when it is known; else it is not called.
 // Once the client is closed it sends the command itself, and returns when rueidis does.
 func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
-	var outcome struct {
-		decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
-		value   T
-		err     error
-	}
+	outcome := detached[T]{values: b.Ctx}
 	decided := make(chan struct{})
 	started := c.group.Go(func() {
 		c.slots <- struct{}{}
@@ -370,11 +389,11 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 		c.awaitAside()
 		c.mu.Unlock()
 		sent := time.Now()
-		value, err := command(s, context.Background())
+		value, err := command(s, &outcome)
 		// A caller has started a dial and ended it, and perhaps others after it.
 		for tries := 1; errors.Is(err, context.Canceled) && tries < 10; tries++ {
 			time.Sleep(time.Millisecond << tries)
-			value, err = command(s, context.Background())
+			value, err = command(s, &outcome)
 		}
 		c.heard(sent, StateOf(err))
 		err = Unexplained(err)
@@ -388,7 +407,7 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 	})
 	switch {
 	case !started: // the client is closed: nothing may run in the background
-		outcome.value, outcome.err = command(s, context.Background())
+		outcome.value, outcome.err = command(s, &outcome)
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
 		return *new(T), Detached, ErrNoReply
