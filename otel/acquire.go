@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
@@ -66,16 +65,6 @@ func unsampled(caller trace.Span) bool {
 	return c.IsValid() && !c.IsRemote() && !c.IsSampled() && !caller.IsRecording()
 }
 
-// onSpan returns the attributes of a lock that spans have, with room for others. More than 8 in all
-// would be slow, and so would be to set them one by one.
-func onSpan(l rlock.TracedLock) []attribute.KeyValue {
-	a := append(make([]attribute.KeyValue, 0, 8), AttrName.String(l.Name), AttrKind.String(l.Kind))
-	if l.Server != "" {
-		a = append(a, AttrServer.String(l.Server))
-	}
-	return a
-}
-
 // AcquireEnd implements [rlock.Tracer].
 func (t *Tracer) AcquireEnd(ctx context.Context, d rlock.AcquireEnd) {
 	s, r := t.of(d.Lock), acquiredAs(ctx, d)
@@ -99,19 +88,23 @@ func (c *call) end(d rlock.AcquireEnd, r result) {
 	case rlock.Granted:
 		c.span.AddEvent("granted")
 	}
-	attributes := append(onSpan(d.Lock), AttrOutcome.String(r.outcome), AttrRequests.Int(d.Requests))
-	if d.Err != nil {
-		attributes = append(attributes, AttrErrorType.String(r.errorType))
-	} else {
-		attributes = append(attributes, AttrHow.String(r.how))
+	about := describe(d.Lock)
+	if d.Lock.Server != "" {
+		about.add(AttrServer.String(d.Lock.Server))
 	}
+	about.add(AttrRequests.Int(d.Requests))
 	if c.wait != rlock.Forever {
-		attributes = append(attributes, AttrWait.Float64(c.wait.Seconds()))
+		about.add(AttrWait.Float64(c.wait.Seconds()))
 	}
 	if c.lease > 0 {
-		attributes = append(attributes, AttrLease.Float64(c.lease.Seconds()))
+		about.add(AttrLease.Float64(c.lease.Seconds()))
 	}
-	c.span.SetAttributes(attributes...)
+	if d.Err != nil {
+		about.failure(r)
+	} else {
+		about.add(AttrHow.String(r.how))
+	}
+	about.set(c.span)
 	if r.outcome == failed {
 		c.span.SetStatus(codes.Error, d.Err.Error())
 	}
