@@ -29,7 +29,7 @@ CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
 MIN_COVERAGE := 90
 
 # Modules of their own, for what the library must not depend on.
-MODULES := bench cmd/holdfastvet examples/gocron
+MODULES := bench cmd/holdfastvet examples/gocron otel examples/observed
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
@@ -142,7 +142,7 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
 	for module in $(MODULES); do (cd $$module && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff); done
-	cd cmd/holdfastvet && $(GO) run $(STATICCHECK) ./... && $(CURDIR)/$(GOLANGCI) run ./...
+	for module in cmd/holdfastvet otel; do (cd $$module && $(GO) run $(STATICCHECK) ./... && $(CURDIR)/$(GOLANGCI) run ./...); done
 
 fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
 	$(GO) mod tidy -diff

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
@@ -42,10 +41,10 @@ func callOf(ctx context.Context) *call {
 
 // AcquireStart implements [rlock.Tracer].
 func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context.Context {
-	if t.spans == nil {
+	caller := trace.SpanFromContext(ctx)
+	if t.spans == nil || unsampled(caller) {
 		return ctx
 	}
-	caller := trace.SpanFromContext(ctx)
 	started, span := t.spans.Start(ctx, "lock acquire", trace.WithTimestamp(d.Since))
 	if !span.IsRecording() {
 		if caller.SpanContext().IsValid() {
@@ -59,14 +58,11 @@ func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context
 	return &call{started, span, caller, d.Wait, d.Lease}
 }
 
-// onSpan returns the attributes of a lock that spans have. There is room for as many as there are at
-// most: more than 8 would be slow, and so would attributes that are set one by one.
-func onSpan(l rlock.TracedLock) []attribute.KeyValue {
-	a := append(make([]attribute.KeyValue, 0, 8), AttrName.String(l.Name), AttrKind.String(l.Kind))
-	if l.Server != "" {
-		a = append(a, AttrServer.String(l.Server))
-	}
-	return a
+// unsampled reports whether the sampler of this process has left the trace out already. To ask it
+// again for each lock would cost half as much as all metrics of the lock.
+func unsampled(caller trace.Span) bool {
+	c := caller.SpanContext()
+	return c.IsValid() && !c.IsRemote() && !c.IsSampled() && !caller.IsRecording()
 }
 
 // AcquireEnd implements [rlock.Tracer].
@@ -92,19 +88,23 @@ func (c *call) end(d rlock.AcquireEnd, r result) {
 	case rlock.Granted:
 		c.span.AddEvent("granted")
 	}
-	attributes := append(onSpan(d.Lock), AttrOutcome.String(r.outcome), AttrRequests.Int(d.Requests))
-	if d.Err != nil {
-		attributes = append(attributes, AttrErrorType.String(r.errorType))
-	} else {
-		attributes = append(attributes, AttrHow.String(r.how))
+	about := describe(d.Lock)
+	if d.Lock.Server != "" {
+		about.add(AttrServer.String(d.Lock.Server))
 	}
+	about.add(AttrRequests.Int(d.Requests))
 	if c.wait != rlock.Forever {
-		attributes = append(attributes, AttrWait.Float64(c.wait.Seconds()))
+		about.add(AttrWait.Float64(c.wait.Seconds()))
 	}
 	if c.lease > 0 {
-		attributes = append(attributes, AttrLease.Float64(c.lease.Seconds()))
+		about.add(AttrLease.Float64(c.lease.Seconds()))
 	}
-	c.span.SetAttributes(attributes...)
+	if d.Err != nil {
+		about.failure(r)
+	} else {
+		about.add(AttrHow.String(r.how))
+	}
+	about.set(c.span)
 	if r.outcome == failed {
 		c.span.SetStatus(codes.Error, d.Err.Error())
 	}

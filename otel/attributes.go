@@ -12,7 +12,7 @@ const (
 	AttrName = attribute.Key("holdfast.lock.name")
 	// AttrOutcome is how it ended: "acquired", "not_acquired", "canceled" or "failed" for a call,
 	// "released", "left", "lost", "closed" or "unconfirmed" for a hold, "quorum" or "no_quorum" for a
-	// round of a RedLock.
+	// round of a RedLock. Left out of the spans of what was acquired and released.
 	AttrOutcome = attribute.Key("holdfast.lock.outcome")
 	// AttrHow is how a lock was acquired: "free", "handed_over", "granted", "reentered", "attached".
 	AttrHow = attribute.Key("holdfast.lock.how")

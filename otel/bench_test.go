@@ -20,7 +20,7 @@ func (drop) Shutdown(context.Context) error                        { return nil 
 
 // BenchmarkCycle is what a tracer adds to Lock and Unlock without contention.
 func BenchmarkCycle(b *testing.B) {
-	b.Run("metrics", func(b *testing.B) { cycles(b, b.Context(), holdfastotel.WithoutSpans()) })
+	b.Run("metrics", func(b *testing.B) { cycles(b.Context(), b, holdfastotel.WithoutSpans()) })
 	for _, sampled := range []struct {
 		name    string
 		sampler sdk.Sampler
@@ -31,16 +31,16 @@ func BenchmarkCycle(b *testing.B) {
 			sdk.WithBatcher(drop{}))
 		b.Cleanup(func() { _ = traces.Shutdown(context.Background()) })
 		spans := holdfastotel.WithTracerProvider(traces)
-		b.Run("spans="+sampled.name, func(b *testing.B) { cycles(b, b.Context(), spans) })
+		b.Run("spans="+sampled.name, func(b *testing.B) { cycles(b.Context(), b, spans) })
 		b.Run("spans="+sampled.name+"/child", func(b *testing.B) {
 			ctx, span := traces.Tracer("test").Start(b.Context(), "request")
 			defer span.End()
-			cycles(b, ctx, spans)
+			cycles(ctx, b, spans)
 		})
 	}
 }
 
-func cycles(b *testing.B, ctx context.Context, spans holdfastotel.Option) {
+func cycles(ctx context.Context, b *testing.B, spans holdfastotel.Option) {
 	t := holdfastotel.New(spans, holdfastotel.WithMeterProvider(
 		metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))))
 	lock := rlock.TracedLock{Name: "order:4711", Kind: "reentrant", Server: "127.0.0.1:6379"}

@@ -56,8 +56,8 @@ func typesOf(codes ...string) map[string]string {
 //   - "not_acquired", "no_quorum", "not_replicated", "outcome_unknown", "closed", "released",
 //     "not_held", and the mistakes "upgrade", "deadlock", "reentry" and "invalid"
 //   - "canceled" and "deadline_exceeded", of a context
-//   - "server_" and the code of the server's refusal, such as "server_OOM"; "server" for a code that
-//     holdfast does not know, "no_connection" and "no_reply"
+//   - "server_" and the code of the server's refusal, such as "server_OOM", or "server" for a code
+//     that holdfast does not know; "no_connection" and "no_reply"
 //   - "delayed", for a node of a RedLock that is not counted yet
 //   - "_OTHER"
 func ErrorType(err error) string {

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"holdfast/internal/redistest"
 
+	"holdfast/internal/redistest"
 	holdfastotel "holdfast/otel"
 	"holdfast/rlock"
 )
@@ -24,14 +24,16 @@ type signals struct {
 	*holdfastotel.Tracer
 	reader *metric.ManualReader
 	spans  *tracetest.SpanRecorder
+	meters *metric.MeterProvider
 	traces *trace.TracerProvider
 }
 
 func newSignals(options ...holdfastotel.Option) *signals {
 	s := &signals{reader: metric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
+	s.meters = metric.NewMeterProvider(metric.WithReader(s.reader))
 	s.traces = trace.NewTracerProvider(trace.WithSpanProcessor(s.spans))
 	s.Tracer = holdfastotel.New(append([]holdfastotel.Option{
-		holdfastotel.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(s.reader))),
+		holdfastotel.WithMeterProvider(s.meters),
 		holdfastotel.WithTracerProvider(s.traces),
 	}, options...)...)
 	return s

@@ -59,15 +59,16 @@ func (h *hold) HoldEnd(d rlock.HoldEnd) {
 	if !h.own || !h.span.IsRecording() {
 		return
 	}
-	attributes := append(onSpan(d.Lock), AttrOwner.String(d.Owner),
-		AttrLease.Float64(d.Lease.Seconds()), AttrOutcome.String(r.outcome))
+	about := describe(d.Lock)
+	about.add(AttrOwner.String(d.Owner))
+	about.add(AttrLease.Float64(d.Lease.Seconds()))
 	if h.token != 0 {
-		attributes = append(attributes, AttrToken.Int64(h.token))
+		about.add(AttrToken.Int64(h.token))
 	}
-	if d.Err != nil {
-		attributes = append(attributes, AttrErrorType.String(r.errorType))
+	if r.outcome != released {
+		about.failure(r)
 	}
-	h.span.SetAttributes(attributes...)
+	about.set(h.span)
 	if r.outcome == lost || r.outcome == unconfirmed {
 		h.span.SetStatus(codes.Error, d.Err.Error())
 	}

@@ -12,7 +12,8 @@ var seconds = metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01,
 	.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300)
 
 // parts has those for parts of a lease. Renewals are due when a third is used up.
-var parts = metric.WithExplicitBucketBoundaries(.05, .1, .2, .3, .4, .5, .6, .7, .8, .9, .95, .99, 1)
+var parts = metric.WithExplicitBucketBoundaries(.05, .1, .2, .3, .4, .5, .6, .7, .8, .9, .95, .99,
+	1)
 
 // instruments are what a Tracer measures with.
 type instruments struct {

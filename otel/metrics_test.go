@@ -350,3 +350,13 @@ func TestManyGoroutinesLoseNoMeasurement(t *testing.T) {
 	}
 	require.Len(t, s.spans.Ended(), 2*goroutines*each)
 }
+
+func TestTracersOfOneProviderAddUp(t *testing.T) {
+	s := newSignals()
+	another := holdfastotel.New(holdfastotel.WithMeterProvider(s.meters))
+	for range 2 {
+		s.takes(t.Context(), order)
+		another.HoldStart(t.Context(), rlock.HoldStart{Lock: order})
+	}
+	require.Equal(t, map[string]int64{base: 4}, s.sum(t, "holdfast.lock.held"))
+}

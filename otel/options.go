@@ -35,10 +35,11 @@ func WithoutSpans() Option {
 	return optionFunc(func(o *options) { o.tracers = nil })
 }
 
-// WithNameFunc adds the attribute [AttrName] to metrics: what f returns for the name of a lock, such
-// as "order" for "order:4711". For "" there is none. Each value makes series of its own; after the
-// first 1000 kinds, servers and names the next names become "_OTHER". f is called a few times for
-// each acquisition, concurrently, and must be fast. Defaults to nil: names are on spans only.
+// WithNameFunc adds the attribute [AttrName] to metrics: what f returns for the name of a lock,
+// such as "order" for "order:4711". For "" there is none. Each value makes series of its own. After
+// 1000 combinations of kind, server and name, further names become "_OTHER". f is called a few
+// times for each acquisition, concurrently, and must be fast. Defaults to nil: names are on spans
+// only.
 func WithNameFunc(f func(name string) string) Option {
 	return optionFunc(func(o *options) { o.name = f })
 }

@@ -47,7 +47,8 @@ func TestPrometheusScrapesTheNamesThatDashboardsUse(t *testing.T) {
 	_, hold := s.acquired(call, order, rlock.Granted, false)
 	s.RenewalEnd(rlock.RenewalEnd{Lock: order, Err: rlock.ErrClosed, Lease: 1, Hold: hold})
 	hold.HoldEnd(end(order, &rlock.LostError{Reason: rlock.ErrGone}, time.Second))
-	s.NodeFailed(rlock.NodeFailed{Lock: order, Server: "a", Operation: "acquire", Err: rlock.ErrClosed})
+	s.NodeFailed(rlock.NodeFailed{Lock: order, Server: "a", Operation: "acquire",
+		Err: rlock.ErrClosed})
 
 	families := scrape(t, registry)
 	lock := []string{"holdfast_lock_kind", "holdfast_server"}
@@ -60,11 +61,12 @@ func TestPrometheusScrapesTheNamesThatDashboardsUse(t *testing.T) {
 			with("holdfast_lock_outcome", "holdfast_lock_how")},
 		"holdfast_lock_hold_duration_seconds": {dto.MetricType_HISTOGRAM,
 			with("holdfast_lock_outcome", "error_type")},
-		"holdfast_lock_held":                    {dto.MetricType_GAUGE, lock},
-		"holdfast_lock_waiting":                 {dto.MetricType_GAUGE, lock},
-		"holdfast_lock_lost_total":              {dto.MetricType_COUNTER, with("error_type")},
-		"holdfast_lock_renewal_failures_total":  {dto.MetricType_COUNTER, with("error_type")},
-		"holdfast_lock_handovers_total":         {dto.MetricType_COUNTER, with("holdfast_handover_scope")},
+		"holdfast_lock_held":                   {dto.MetricType_GAUGE, lock},
+		"holdfast_lock_waiting":                {dto.MetricType_GAUGE, lock},
+		"holdfast_lock_lost_total":             {dto.MetricType_COUNTER, with("error_type")},
+		"holdfast_lock_renewal_failures_total": {dto.MetricType_COUNTER, with("error_type")},
+		"holdfast_lock_handovers_total": {dto.MetricType_COUNTER,
+			with("holdfast_handover_scope")},
 		"holdfast_lock_deadline_margin_seconds": {dto.MetricType_HISTOGRAM, lock},
 		"holdfast_lock_lease_utilization":       {dto.MetricType_HISTOGRAM, lock},
 		"holdfast_redlock_round_duration_seconds": {dto.MetricType_HISTOGRAM,

@@ -112,17 +112,19 @@ func TestHandOverInAProcess(t *testing.T) {
 	require.Positive(t, s.sum(t, "holdfast.lock.handovers")[of("reentrant", server, scope)])
 	require.Positive(t, s.calls(t, of("reentrant", server, outcome("acquired"), how("handed_over"))))
 	require.Zero(t, s.sum(t, "holdfast.lock.waiting")[of("reentrant", server)])
-	requireEvents(t, s, []string{"queued", "handed over"})
+	requireEvents(t, s, "queued", "handed over")
 }
 
-// requireEvents requires that a call had these events.
-func requireEvents(t *testing.T, s *signals, want []string) {
+// requireEvents requires that a call had these events first and last.
+func requireEvents(t *testing.T, s *signals, first, last string) {
 	t.Helper()
-	var all [][]string
 	for _, span := range s.spans.Ended() {
-		all = append(all, events(span))
+		names := events(span)
+		if len(names) > 1 && names[0] == first && names[len(names)-1] == last {
+			return
+		}
 	}
-	require.Contains(t, all, want)
+	require.FailNow(t, "no call was "+first+" and then "+last)
 }
 
 func TestGrantBetweenProcesses(t *testing.T) {
@@ -140,7 +142,7 @@ func TestGrantBetweenProcesses(t *testing.T) {
 	require.Equal(t, map[string]int64{of("reentrant", server, scope): 1},
 		s.sum(t, "holdfast.lock.handovers"))
 	require.EqualValues(t, 1, s.calls(t, of("reentrant", server, outcome("acquired"), how("granted"))))
-	requireEvents(t, s, []string{"queued", "head", "granted"})
+	requireEvents(t, s, "queued", "granted")
 }
 
 func TestGiveUpAndCancel(t *testing.T) {
@@ -164,7 +166,8 @@ func TestGiveUpAndCancel(t *testing.T) {
 	_, err = lock.Lock(late, rlock.Watchdog)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	for _, why := range []string{"canceled", "deadline_exceeded"} {
-		require.EqualValues(t, 1, s.calls(t, of("fair", server, outcome("canceled"), errorType(why))), why)
+		require.EqualValues(t, 1,
+			s.calls(t, of("fair", server, outcome("canceled"), errorType(why))), why)
 	}
 	for _, span := range s.spans.Ended() {
 		require.Equal(t, codes.Unset, span.Status().Code, "expected answers")
@@ -202,7 +205,8 @@ func TestDetachedHoldIsLeftAndAttached(t *testing.T) {
 	require.Empty(t, s.histogram(t, "holdfast.lock.deadline.margin"))
 	hold, err := b.Attach(t.Context(), detached, time.Minute)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, s.calls(t, of("reentrant", server, outcome("acquired"), how("attached"))))
+	require.EqualValues(t, 1,
+		s.calls(t, of("reentrant", server, outcome("acquired"), how("attached"))))
 	require.Equal(t, map[string]int64{of("reentrant", server): 1}, s.sum(t, "holdfast.lock.held"))
 	locktest.Unlock(t, hold)
 }
@@ -366,35 +370,81 @@ func TestNodeOfARedLockThatHangs(t *testing.T) {
 	servers, s := redistest.StartAll(t, 3), newSignals()
 	var locks []*rlock.Lock
 	for _, server := range servers {
-		c := s.client(t, server, rlock.Options{CommandTimeout: 500 * time.Millisecond})
+		c := s.client(t, server, rlock.Options{}, func(o *rueidis.ClientOption) {
+			o.ConnWriteTimeout = 500 * time.Millisecond // after that rueidis gives a node up
+		})
 		locks = append(locks, c.NewLock("order"))
 	}
 	lock := redlock.New(locks...).WithOptions(redlock.Options{
 		NodeTimeout: 200 * time.Millisecond, FsyncAlways: true})
-	locktest.Unlock(t, locktest.Acquire(t, lock, time.Minute))
-	rounds := func(outcome string) uint64 {
-		return s.histogram(t, "holdfast.redlock.round.duration")["holdfast.lock.outcome="+outcome].Count
-	}
-	require.EqualValues(t, 1, rounds("quorum"))
-	require.Empty(t, s.sum(t, "holdfast.redlock.node.failures"))
-
 	servers[2].Pause(t)
-	hold := locktest.Acquire(t, lock, time.Minute)
-	locktest.Eventually(t, func() bool { return len(s.sum(t, "holdfast.redlock.node.failures")) > 0 },
-		"the node that hangs is told")
-	t.Log(s.sum(t, "holdfast.redlock.node.failures"))
-	locktest.Unlock(t, hold)
+	locktest.Unlock(t, locktest.Acquire(t, lock, time.Minute))
+	require.EqualValues(t, 1, s.rounds(t, "quorum"))
+	locktest.Eventually(t, func() bool { return len(s.failures(t)) > 0 }, "the failure is told")
+	for failure := range s.failures(t) {
+		require.Contains(t, failure, "holdfast.server="+servers[2].Addr())
+		require.Contains(t, failure, "error.type=no_reply")
+	}
 
 	servers[1].Pause(t)
+	s.spans.Reset()
 	_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.EqualValues(t, 1, rounds("no_quorum"))
-	t.Log(s.histogram(t, "holdfast.lock.acquire.duration"))
-	for _, span := range s.spans.Ended() {
-		for _, e := range span.Events() {
-			t.Log(e.Name, e.Attributes)
-		}
+	require.EqualValues(t, 1, s.rounds(t, "no_quorum"))
+	acquire := s.ended(t, "lock acquire")
+	require.Equal(t, codes.Error, acquire.Status().Code)
+	require.Contains(t, acquire.Attributes(), errorType("no_quorum"))
+	round := attribute.NewSet(acquire.Events()[0].Attributes...)
+	granted, _ := round.Value(holdfastotel.AttrGranted)
+	require.EqualValues(t, 1, granted.AsInt64())
+	refused, _ := round.Value(holdfastotel.AttrRefused)
+	require.Len(t, refused.AsStringSlice(), 2)
+	for _, node := range refused.AsStringSlice() {
+		require.NotContains(t, node, servers[0].Addr())
 	}
 	servers[1].Resume(t)
 	servers[2].Resume(t)
+}
+
+func TestNodeThatDoesNotHoldARedLockAnyMore(t *testing.T) {
+	t.Parallel()
+	servers, s := redistest.StartAll(t, 3), newSignals()
+	var locks []*rlock.Lock
+	for _, server := range servers {
+		c := s.client(t, server, rlock.Options{WatchdogLease: time.Second})
+		locks = append(locks, c.NewLock("order"))
+	}
+	hold := locktest.Acquire(t, redlock.New(locks...).WithOptions(redlock.Options{FsyncAlways: true}),
+		rlock.Watchdog)
+	forget := func(nodes ...*redistest.Server) {
+		for _, node := range nodes { // again and again: they rejoin
+			node.Do(t, "DEL", "order")
+		}
+	}
+	failure := text(attribute.NewSet(holdfastotel.AttrOperation.String("hold"), errorType("gone"),
+		holdfastotel.AttrServer.String(servers[0].Addr())))
+	locktest.Eventually(t, func() bool {
+		forget(servers[0])
+		return s.failures(t)[failure] > 0
+	}, "the node is told")
+	require.NoError(t, hold.Err(), "a quorum is left")
+	locktest.Eventually(t, func() bool {
+		forget(servers[:2]...)
+		return hold.Err() != nil
+	}, "the hold is lost")
+	locktest.Eventually(t, func() bool { return len(s.sum(t, "holdfast.lock.lost")) == 1 }, "lost")
+	for series := range s.sum(t, "holdfast.lock.lost") {
+		require.Contains(t, series, "holdfast.lock.kind=redlock")
+	}
+	require.Equal(t, codes.Error, s.hold(t).Status().Code)
+}
+
+// failures returns what nodes of RedLocks did not do.
+func (s *signals) failures(t *testing.T) map[string]int64 {
+	return s.sum(t, "holdfast.redlock.node.failures")
+}
+
+// rounds returns the number of rounds with an outcome.
+func (s *signals) rounds(t *testing.T, of string) uint64 {
+	return s.histogram(t, "holdfast.redlock.round.duration")[text(attribute.NewSet(outcome(of)))].Count
 }

@@ -9,8 +9,8 @@ import (
 // scope is the name of the instrumentation: the import path.
 const scope = "holdfast/otel"
 
-// Tracer makes metrics and spans of what it hears of locks. Make it with [New]. It may serve several
-// clients, and is safe for concurrent use. It starts no goroutine.
+// Tracer makes metrics and spans of what it hears of locks. Make it with [New]. It may serve
+// several clients, and is safe for concurrent use. It starts no goroutine.
 type Tracer struct {
 	*instruments
 	spans  trace.Tracer        // nil for none
@@ -27,8 +27,8 @@ var (
 	_ rlock.NodeTracer    = (*Tracer)(nil)
 )
 
-// New returns a Tracer for rlock.Options.Tracer. Make one for all clients: each has gauges of its
-// own, which their provider asks as long as it lives. Errors go to OpenTelemetry's handler of errors.
+// New returns a Tracer for rlock.Options.Tracer. One for all clients of a process will do: its
+// provider keeps it as long as it lives. Errors go to OpenTelemetry's error handler.
 func New(opts ...Option) *Tracer {
 	o := newOptions(opts)
 	t := &Tracer{name: o.name}

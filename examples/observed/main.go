@@ -31,13 +31,14 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	if len(os.Args) != 3 {
 		slog.Error("usage: observed REDIS LISTEN")
 		os.Exit(64)
 	}
-	if err := serve(ctx, os.Args[1], os.Args[2]); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := serve(ctx, os.Args[1], os.Args[2])
+	stop()
+	if err != nil {
 		slog.Error("serve", "error", err)
 		os.Exit(1)
 	}
@@ -60,13 +61,13 @@ func observe() (flush func(context.Context) error, err error) {
 }
 
 // serve serves until ctx ends.
-func serve(ctx context.Context, server, listen string) error {
+func serve(ctx context.Context, server, listen string) (err error) {
 	end := context.WithoutCancel(ctx)
 	flush, err := observe()
 	if err != nil {
 		return err
 	}
-	defer flush(end)
+	defer func() { err = errors.Join(err, flush(end)) }()
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server}})
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func serve(ctx context.Context, server, listen string) error {
 	if err != nil {
 		return err
 	}
-	defer locks.Close(end)
+	defer func() { err = errors.Join(err, locks.Close(end)) }()
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())

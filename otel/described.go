@@ -1,0 +1,48 @@
+package holdfastotel
+
+import (
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"holdfast/rlock"
+)
+
+// description is what the attributes of a span will say. They are set at once, because one by one
+// would be slow, and so would be more than 8.
+type description struct {
+	all [8]attribute.KeyValue
+	n   int
+}
+
+// descriptions has those that may be used again: spans copy their attributes.
+var descriptions = sync.Pool{New: func() any { return new(description) }}
+
+// describe returns the description of a span about a lock.
+func describe(l rlock.TracedLock) *description {
+	d := descriptions.Get().(*description)
+	d.n = 0
+	d.add(AttrName.String(l.Name))
+	d.add(AttrKind.String(l.Kind))
+	return d
+}
+
+func (d *description) add(a attribute.KeyValue) {
+	d.all[d.n] = a
+	d.n++
+}
+
+// failure adds how something ended that did not end as it should.
+func (d *description) failure(r result) {
+	d.add(AttrOutcome.String(r.outcome))
+	if r.errorType != "" {
+		d.add(AttrErrorType.String(r.errorType))
+	}
+}
+
+// set gives the description to the span. It is not used any more.
+func (d *description) set(span trace.Span) {
+	span.SetAttributes(d.all[:d.n]...)
+	descriptions.Put(d)
+}
