@@ -131,7 +131,9 @@ func (p *picture) strip(t *testing.T, from *prometheus, of panel) {
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.most, a.most) })
-	lines = slices.DeleteFunc(lines, func(l line) bool { return l.most < most/50 })
+	if unit != "s" && unit != "percentunit" {
+		lines = slices.DeleteFunc(lines, func(l line) bool { return l.most < most/50 })
+	}
 	lines = lines[:min(len(lines), len(colors))]
 
 	most = rounded(most)
