@@ -25,9 +25,7 @@ func (e stalledError) Error() string {
 }
 
 // Is makes errors.Is(e, ErrNoReply) true.
-func (stalledError) Is(target error) bool {
-	return target == ErrNoReply //nolint:errorlint // Is must not unwrap
-}
+func (stalledError) Is(target error) bool { return target == ErrNoReply }
 
 // QuorumError reports what each node replied when there was no quorum.
 type QuorumError struct {

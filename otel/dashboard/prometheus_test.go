@@ -49,8 +49,9 @@ type prometheus struct {
 func startPrometheus(t *testing.T, rules, address, job string, instances []string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
-	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"+
-		"rule_files: [rules.yaml]\nscrape_configs:\n- job_name: %s\n  static_configs:\n", job)
+	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n" +
+		"rule_files: [rules.yaml]\n" +
+		"scrape_configs:\n- job_name: " + job + "\n  static_configs:\n"
 	for _, instance := range instances {
 		config += fmt.Sprintf("  - {targets: [%q], labels: {instance: %s, __metrics_path__: /%[2]s}}\n",
 			address, instance)
@@ -61,7 +62,8 @@ func startPrometheus(t *testing.T, rules, address, job string, instances []strin
 	port, err := portlock.Free()
 	require.NoError(t, err)
 	t.Cleanup(port.Release)
-	cmd := exec.Command(program(t, "prometheus"), "--config.file", filepath.Join(dir, "prometheus.yaml"),
+	cmd := exec.Command(program(t, "prometheus"),
+		"--config.file", filepath.Join(dir, "prometheus.yaml"),
 		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", port.Addr(),
 		"--log.level", "warn")
 	cmd.SysProcAttr = redistest.DieWithParent()
