@@ -91,7 +91,7 @@ func TestDashboardAndAlertsShowFaults(t *testing.T) {
 	}
 	// On a machine that is busy, a fault may come to nothing, or Prometheus misses it.
 	missing := prom.missing(t, run())
-	for again := 0; len(missing) > 0 && again < 5; again++ {
+	for again := 0; len(missing) > 0 && again < 3; again++ {
 		t.Logf("after %v, all faults happen again: %v", time.Since(start), missing)
 		s.happen(t, 75*time.Second)
 		missing = prom.missing(t, run())
