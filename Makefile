@@ -76,7 +76,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo pictures test test-costs test-containers test-interop test-quick chaos random models compat lint fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo pictures dashboard test test-costs test-containers test-interop test-quick chaos random models compat lint fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,13 +88,17 @@ pictures: ## draw docs/pictures from a real run of holdfast top, inspect and doc
 	@$(with-server); export HOLDFAST_TEST_BACKEND; \
 	HOLDFAST_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^TestPictures$$' ./cmd/holdfast
 
+# The tests of docs/monitoring need a Prometheus. Without one they are left out, as .ci/run notices.
 test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
+	modules='$(MODULES)'; if otel/dashboard/ensure-prometheus.sh >/dev/null; then modules+=' otel/dashboard'; fi; \
 	run() { $(GO) test -race $(quick) $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
 	failed=0; \
 	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
 	[[ -z $$tags ]] || run ./integration/redisson || failed=1; \
-	for module in $(MODULES); do (cd $$module && run ./...) || failed=1; done; \
+	for module in $$modules; do \
+		(cd $$module && run $$($(GO) list ./... | grep -v '/otel/dashboard$$' || echo .)) || failed=1; \
+	done; \
 	exit $$failed
 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
@@ -130,6 +134,11 @@ models: compiler ## compare each model with CHECKS (2000) programs, drawn from S
 
 compat: ## run the tests of the protocol on other versions and makes of servers, fetched into .tools
 	@integration/compat/all.sh
+
+dashboard: compiler ## test docs/monitoring with Prometheus: ten minutes of load and faults; draws docs/pictures/faults.svg
+	@otel/dashboard/ensure-prometheus.sh >/dev/null; $(with-server); export HOLDFAST_TEST_BACKEND; \
+	cd otel && HOLDFAST_DASHBOARD_TIME=10m HOLDFAST_PICTURES=$(CURDIR)/docs/pictures \
+	$(GO) test -race -count=1 -timeout 40m -v $(TESTFLAGS) -run TestDashboardAndAlerts ./dashboard
 
 test-quick: ## run the tests of the core packages, without the race detector
 	@$(with-server) $(GO) test $(light) $(TESTFLAGS) $(CORE)

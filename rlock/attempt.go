@@ -250,11 +250,11 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	}
 	at.fresh.streak = g.Streak
 	hold, err := at.begin(g.Since, lease, g.Fence)
+	how := Granted
 	if g.Local {
-		at.call.acquires(HandedOver)
-	} else {
-		at.call.acquires(Granted)
+		how = HandedOver
 	}
+	at.call.isGiven(how, lease)
 	return hold, err
 }
 

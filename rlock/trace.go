@@ -98,6 +98,13 @@ func (cl *call) acquires(how How) {
 	}
 }
 
+// isGiven notes that another caller gave it the lock, for a lease that is short until it is renewed.
+func (cl *call) isGiven(how How, lease time.Duration) {
+	if cl != nil {
+		cl.how, cl.lease = how, lease
+	}
+}
+
 // Reenters notes that the owner has the lock already.
 func (cl *call) Reenters() { cl.acquires(Reentered) }
 
@@ -284,6 +291,16 @@ func (ht *holdTrace) extended(lease time.Duration) {
 	}
 }
 
+// renewed returns the lease that a renewal found, and notes the one that it leaves.
+func (ht *holdTrace) renewed(lease time.Duration, err error) (found time.Duration) {
+	ht.of.mu.Lock()
+	defer ht.of.mu.Unlock()
+	if found = ht.lease; err == nil {
+		ht.lease = lease
+	}
+	return found
+}
+
 // TraceSlot implements [hooks.Slotted].
 func (a *acquisition) TraceSlot() *atomic.Value { return &a.slot }
 
@@ -296,6 +313,7 @@ func (t *tracing) renewed(a *acquisition, err error) {
 		Margin: time.Until(a.Deadline()), Lease: a.client.options.WatchdogLease}
 	if lt, _ := a.slot.Load().(*levelsTrace); lt != nil {
 		d.Hold = lt.first.trace
+		d.Lease = lt.first.renewed(d.Lease, err)
 	}
 	t.later.tellIfRoom(func() { t.renewals.RenewalEnd(d) })
 }

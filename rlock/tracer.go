@@ -169,7 +169,7 @@ type HoldEnd struct {
 	Held time.Duration // since the first hold of the acquisition
 	// Margin is what was left until the deadline when the hold ended; not above 0 if it had passed.
 	Margin time.Duration
-	Lease  time.Duration // the latest that this hold asked for
+	Lease  time.Duration // the latest that this hold was given, which Margin is a part of
 }
 
 // RenewalEnd describes a try to renew the lease of a lock. That a lock was found gone is not told
@@ -182,7 +182,7 @@ type RenewalEnd struct {
 	Err error
 	// Margin is what was left until the deadline, without this renewal.
 	Margin time.Duration
-	Lease  time.Duration // Options.WatchdogLease
+	Lease  time.Duration // which that is a part of
 	// Hold is what HoldStart returned for the first hold of the acquisition; nil for a node of a
 	// RedLock, and without a HoldTracer.
 	Hold HoldTrace

@@ -195,6 +195,29 @@ func TestTracerHearsHowALockIsHandedOver(t *testing.T) {
 	})
 }
 
+func TestTracerHearsOfTheShortLeaseOfAHandOver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		const short = 5 * time.Second // a tenth of 30 s, but no less than waiters sleep
+		c, tr := traced(t, s, rlock.Options{})
+		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		waiter := registers(t, s, 1, k.lock(c, k.name), rlock.Watchdog)
+		unlock(t, hold)
+		next := acquired(t, waiter)
+		require.Equal(t, short, only[rlock.HoldStart](t, tr).Lease)
+
+		renewed := locktest.WaitToHear[rlock.RenewalEnd](t, tr, 1)[0]
+		require.NoError(t, renewed.Err)
+		require.Equal(t, short, renewed.Lease)
+		require.Less(t, renewed.Margin, short)
+		tr.Forget()
+		unlock(t, next)
+		end := only[rlock.HoldEnd](t, tr)
+		require.Equal(t, 30*time.Second, end.Lease)
+	})
+}
+
 func TestTracerHearsOfNestedHolds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -1,0 +1,189 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/portlock"
+	"holdfast/internal/redistest"
+)
+
+// program returns the path of prometheus or promtool: on PATH, or where ensure-prometheus.sh puts
+// them.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	path, err := filepath.Abs("../../.tools/prometheus/" + name)
+	require.NoError(t, err)
+	require.FileExists(t, path, "run otel/dashboard/ensure-prometheus.sh: there is no "+name)
+	return path
+}
+
+// prometheus is a running Prometheus, which scrapes and evaluates its rules every second.
+type prometheus struct {
+	address string
+	client  *http.Client
+}
+
+// startPrometheus starts a Prometheus that scrapes each instance of a job at the path that is its
+// name. The test's clean-up kills it.
+func startPrometheus(t *testing.T, rules, address, job string, instances []string) *prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"+
+		"rule_files: [rules.yaml]\nscrape_configs:\n- job_name: %s\n  static_configs:\n", job)
+	for _, instance := range instances {
+		config += fmt.Sprintf("  - {targets: [%q], labels: {instance: %s, __metrics_path__: /%[2]s}}\n",
+			address, instance)
+	}
+	for name, text := range map[string]string{"rules.yaml": rules, "prometheus.yaml": config} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	port, err := portlock.Free()
+	require.NoError(t, err)
+	t.Cleanup(port.Release)
+	cmd := exec.Command(program(t, "prometheus"), "--config.file", filepath.Join(dir, "prometheus.yaml"),
+		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", port.Addr(),
+		"--log.level", "warn")
+	cmd.SysProcAttr = redistest.DieWithParent()
+	log, err := os.Create(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the system kills the process when the thread that started it ends
+		defer runtime.UnlockOSThread()
+		defer close(ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // it is killed
+		}
+	}()
+	require.NoError(t, <-started)
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	p := &prometheus{port.Addr(), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	ready := func() bool {
+		response, err := p.client.Get("http://" + p.address + "/-/ready")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}
+	for deadline := time.Now().Add(time.Minute); !ready(); time.Sleep(50 * time.Millisecond) {
+		text, _ := os.ReadFile(log.Name())
+		select {
+		case <-ended:
+			require.Fail(t, "Prometheus has ended", string(text))
+		default:
+			require.False(t, time.Now().After(deadline), "Prometheus is not ready: %s", text)
+		}
+	}
+	return p
+}
+
+// get calls the API of Prometheus.
+func (p *prometheus) get(t *testing.T, path string, arguments url.Values, data any) {
+	t.Helper()
+	response, err := p.client.PostForm("http://"+p.address+"/api/v1/"+path, arguments)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, "%v: %s", arguments, body)
+	require.NoError(t, json.Unmarshal(body, &struct{ Data any }{data}))
+}
+
+// series is a line of a graph: points at the same distance, from the start of a range. Those that
+// are missing are NaN.
+type series struct {
+	labels map[string]string
+	points []float64
+}
+
+// among is a range of time with steps.
+type among struct {
+	start time.Time
+	step  time.Duration
+	steps int
+}
+
+// at returns the time of a step.
+func (r among) at(step int) time.Time { return r.start.Add(r.step * time.Duration(step)) }
+
+// queryRange evaluates an expression at each step.
+func (p *prometheus) queryRange(t *testing.T, expr string, r among) []series {
+	t.Helper()
+	seconds := func(at time.Time) string { return fmt.Sprintf("%.3f", float64(at.UnixMilli())/1000) }
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Values [][2]any
+		}
+	}
+	p.get(t, "query_range", url.Values{
+		"query": {expr}, "start": {seconds(r.start)}, "step": {fmt.Sprintf("%.3f", r.step.Seconds())},
+		"end": {seconds(r.at(r.steps))},
+	}, &data)
+	var all []series
+	for _, result := range data.Result {
+		s := series{labels: result.Metric, points: make([]float64, r.steps+1)}
+		for i := range s.points {
+			s.points[i] = math.NaN()
+		}
+		for _, v := range result.Values {
+			at := v[0].(float64)*1000 - float64(r.start.UnixMilli())
+			value, err := strconv.ParseFloat(v[1].(string), 64)
+			require.NoError(t, err)
+			s.points[int(math.Round(at/float64(r.step.Milliseconds())))] = value
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// labelValues returns the values that a label has among the series of a selector.
+func (p *prometheus) labelValues(t *testing.T, selector, label string) []string {
+	t.Helper()
+	var data []map[string]string
+	p.get(t, "series", url.Values{"match[]": {selector}}, &data)
+	values := map[string]bool{}
+	for _, labels := range data {
+		values[labels[label]] = true
+	}
+	return slices.Sorted(maps.Keys(values))
+}
+
+// legend fills a legend of Grafana with the labels of a series.
+func (s series) legend(format string) string {
+	for label, value := range s.labels {
+		format = strings.ReplaceAll(format, "{{"+label+"}}", value)
+	}
+	return strings.TrimSpace(unknownLabel.ReplaceAllString(format, ""))
+}
+
+var unknownLabel = regexp.MustCompile(`\{\{\w+\}\}`)
