@@ -195,6 +195,21 @@ func TestTracerHearsHowALockIsHandedOver(t *testing.T) {
 	})
 }
 
+func TestTracerHearsOfAHandOverFromAnotherProcess(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	k := kindNamed("reentrant")
+	p := startProcess(t, "given", s.Addr(), k.name, "30s")
+	p.Line(t) // it has the lock
+	c, tr := traced(t, s, rlock.Options{})
+	waiter := registers(t, s, 1, k.lock(c, k.name), longLease)
+	p.Tell(t, "release")
+	hold := acquired(t, waiter)
+	require.Equal(t, rlock.Granted, only[rlock.AcquireEnd](t, tr).How)
+	unlock(t, hold)
+	p.Wait(t)
+}
+
 func TestTracerHearsOfTheShortLeaseOfAHandOver(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
