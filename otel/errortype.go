@@ -19,6 +19,7 @@ var types = []struct {
 }{
 	{rlock.ErrExpired, "expired"},
 	{rlock.ErrGone, "gone"},
+	{rlock.ErrForced, "forced"},
 	{rlock.ErrLost, lost},
 	{rlock.ErrUpgrade, "upgrade"},
 	{rlock.ErrDeadlock, "deadlock"},
@@ -52,7 +53,7 @@ func typesOf(codes ...string) map[string]string {
 // ErrorType returns what error.type says of an error of rlock, multilock or redlock; "" for nil. It
 // is one of these, whatever the error:
 //
-//   - for a lost lock, "expired", "gone" or "lost"
+//   - for a lost lock, "expired", "gone", "forced" or "lost"
 //   - "not_acquired", "no_quorum", "not_replicated", "outcome_unknown", "closed", "released",
 //     "not_held", and the mistakes "upgrade", "deadlock", "reentry" and "invalid"
 //   - "canceled" and "deadline_exceeded", of a context

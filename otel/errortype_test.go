@@ -44,11 +44,11 @@ func TestErrorTypeIsTheFirstThatSaysWhy(t *testing.T) {
 		{&rlock.ServerError{Class: rlock.ClassTemporary}, "no_connection"},
 		{&rlock.ServerError{Err: context.DeadlineExceeded}, "no_reply"},
 		{&redlock.DelayedError{}, "delayed"},
-		{redlock.ErrNoReply, "no_reply"},
-		{&redlock.QuorumError{Nodes: []redlock.NodeError{{Err: redlock.ErrNoReply}}}, "no_quorum"},
 		{context.Canceled, "canceled"},
 		{context.DeadlineExceeded, "deadline_exceeded"},
 		{errors.New("order 4711 is broken"), "_OTHER"},
+		{&rlock.LostError{Reason: rlock.ErrForced}, "forced"},
+		{redlock.ErrNoReply, "no_reply"},
 	} {
 		require.Equal(t, test.want, holdfastotel.ErrorType(test.err), "%v", test.err)
 	}

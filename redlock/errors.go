@@ -13,19 +13,8 @@ import (
 // ErrNoQuorum reports that too few nodes replied, or could be counted. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
-// ErrNoReply reports that a node did not reply within [Options.NodeTimeout], or is not asked because
-// it has not replied to earlier requests.
+// ErrNoReply reports that a node did not reply in time. It is the Err of a [NodeError].
 var ErrNoReply = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
-
-// stalledError is the ErrNoReply of a node that is not asked: it has not replied for that long.
-type stalledError time.Duration
-
-func (e stalledError) Error() string {
-	return fmt.Sprintf("it has not replied for %v", time.Duration(e).Round(time.Millisecond))
-}
-
-// Is makes errors.Is(e, ErrNoReply) true.
-func (stalledError) Is(target error) bool { return target == ErrNoReply }
 
 // QuorumError reports what each node replied when there was no quorum.
 type QuorumError struct {
@@ -41,7 +30,7 @@ type QuorumError struct {
 type NodeError struct {
 	Server string // the name of the node's server
 	// Err is a *[rlock.HeldError] if another owner holds the lock there, a *[DelayedError] if the
-	// node has restarted, [ErrNoReply], or what the node or the connection refused.
+	// node has restarted, else the reason why there was no reply.
 	Err error
 }
 
@@ -145,6 +134,15 @@ var (
 	errNotAwaited = errors.New("its reply was not waited for")
 	errNoPart     = errors.New("not acquired there")
 )
+
+// stalledError is an [ErrNoReply] of a node that is not asked any more until it replies.
+type stalledError struct{ since time.Duration }
+
+func (e stalledError) Error() string {
+	return fmt.Sprintf("it has not replied for %v", e.since.Round(time.Millisecond))
+}
+
+func (stalledError) Unwrap() error { return ErrNoReply }
 
 // list formats how many nodes agreed, and the others by error, in order of the nodes.
 func (e *QuorumError) list(agreed string) string {

@@ -163,7 +163,7 @@ func unavailable(node hooks.Node) error {
 		return rlock.ErrClosed
 	}
 	if stalled := node.Pool().Stalled(); stalled > 0 {
-		return stalledError(stalled)
+		return stalledError{stalled}
 	}
 	return nil
 }
