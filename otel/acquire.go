@@ -146,7 +146,7 @@ func (t *Tracer) WaitStart(ctx context.Context, d rlock.WaitStart) {
 // WaitEnd implements [rlock.WaitTracer].
 func (t *Tracer) WaitEnd(ctx context.Context, d rlock.WaitEnd) {
 	t.of(d.Lock).waiting.Add(-1)
-	if c := callOf(ctx); c != nil && !d.Headed.IsZero() {
-		c.span.AddEvent("head", trace.WithTimestamp(d.Headed))
+	if c := callOf(ctx); c != nil && !d.BecameHead.IsZero() {
+		c.span.AddEvent("head", trace.WithTimestamp(d.BecameHead))
 	}
 }

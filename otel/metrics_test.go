@@ -326,7 +326,7 @@ func TestManyGoroutinesLoseNoMeasurement(t *testing.T) {
 			for i := range each {
 				ctx := s.start(t.Context(), l)
 				s.WaitStart(ctx, rlock.WaitStart{Lock: l})
-				s.WaitEnd(ctx, rlock.WaitEnd{Lock: l, Headed: time.Now()})
+				s.WaitEnd(ctx, rlock.WaitEnd{Lock: l, BecameHead: time.Now()})
 				_, hold := s.acquired(ctx, l, rlock.How(1+i%5), false)
 				s.RenewalEnd(rlock.RenewalEnd{Lock: l, Lease: time.Second, Hold: hold})
 				hold.HoldEnd(end(l, nil, time.Second))

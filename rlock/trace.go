@@ -146,7 +146,7 @@ func (cl *call) End(h *Hold, err error) {
 	if !cl.waits.IsZero() {
 		cl.waited = time.Since(cl.waits)
 		if w := cl.tracing.waits; w != nil {
-			w.WaitEnd(cl.ctx, WaitEnd{Lock: cl.lock, Waited: cl.waited, Headed: cl.headed})
+			w.WaitEnd(cl.ctx, WaitEnd{Lock: cl.lock, Waited: cl.waited, BecameHead: cl.headed})
 		}
 	}
 	if err != nil {

@@ -118,7 +118,7 @@ func TestTracerHearsOfAWaitThatIsGivenUp(t *testing.T) {
 		_, err = k.lock(c, k.name).TryLock(t.Context(), 20*time.Millisecond, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, []string{"AcquireStart", "WaitStart", "WaitEnd", "AcquireEnd"}, steps(tr))
-		require.False(t, only[rlock.WaitEnd](t, tr).Headed.IsZero())
+		require.False(t, only[rlock.WaitEnd](t, tr).BecameHead.IsZero())
 		end = only[rlock.AcquireEnd](t, tr)
 		require.Equal(t, only[rlock.WaitEnd](t, tr).Waited, end.Waited)
 		require.Positive(t, end.Waited)
@@ -152,7 +152,7 @@ func TestTracerHearsWhenAWaiterBecomesHead(t *testing.T) {
 	eventually(t, func() bool { return rlock.Waiting(lock) == 2 }, "not queued")
 	cancel2()
 	result(t, second)
-	require.True(t, only[rlock.WaitEnd](t, tr).Headed.IsZero(), "it never was the head")
+	require.True(t, only[rlock.WaitEnd](t, tr).BecameHead.IsZero(), "it never was the head")
 
 	second = lockInBackground(t.Context(), lock, longLease)
 	eventually(t, func() bool { return rlock.Waiting(lock) == 2 }, "not queued")
@@ -164,7 +164,7 @@ func TestTracerHearsWhenAWaiterBecomesHead(t *testing.T) {
 	unlock(t, acquired(t, second))
 	waits := locktest.Heard[rlock.WaitEnd](tr)
 	require.Len(t, waits, 3)
-	require.True(t, waits[2].Headed.After(left), "it became head when the first left")
+	require.True(t, waits[2].BecameHead.After(left), "it became head when the first left")
 }
 
 func TestTracerHearsHowALockIsHandedOver(t *testing.T) {

@@ -499,9 +499,9 @@ type Tracer interface {
 }
 
 type WaitEnd struct {
-	Lock   TracedLock
-	Waited time.Duration
-	Headed time.Time
+	Lock       TracedLock
+	Waited     time.Duration
+	BecameHead time.Time
 }
 
 type WaitStart struct {
