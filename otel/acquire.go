@@ -31,7 +31,7 @@ func (c *call) Value(key any) any {
 }
 
 // callOf returns the call that ctx belongs to; nil if it is over, or not recorded. The context of a
-// hold has the one that acquired it, which is over.
+// hold has the call that acquired it, which is over.
 func callOf(ctx context.Context) *call {
 	if c, _ := ctx.Value(callKey{}).(*call); c != nil && c.span.IsRecording() {
 		return c
@@ -82,11 +82,8 @@ func (t *Tracer) AcquireEnd(ctx context.Context, d rlock.AcquireEnd) {
 
 // end ends the span of the call.
 func (c *call) end(d rlock.AcquireEnd, r result) {
-	switch d.How {
-	case rlock.HandedOver:
-		c.span.AddEvent("handed over")
-	case rlock.Granted:
-		c.span.AddEvent("granted")
+	if d.How == rlock.HandedOver || d.How == rlock.Granted {
+		c.span.AddEvent(d.How.String())
 	}
 	about := describe(d.Lock)
 	if d.Lock.Server != "" {
@@ -121,7 +118,7 @@ func acquiredAs(ctx context.Context, d rlock.AcquireEnd) result {
 	case ended != nil && (errors.Is(d.Err, ended) || errors.Is(d.Err, context.Cause(ctx))):
 		return result{outcome: canceled, errorType: ErrorType(ended)}
 	case errors.Is(d.Err, rlock.ErrNotAcquired) && !errors.Is(d.Err, rlock.ErrUpgrade) &&
-		!errors.Is(d.Err, rlock.ErrDeadlock): // with those two waiting is no use
+		!errors.Is(d.Err, rlock.ErrDeadlock): // those two are mistakes: waiting would not help
 		return result{outcome: notAcquired, errorType: ErrorType(d.Err)}
 	}
 	return result{outcome: failed, errorType: ErrorType(d.Err)}

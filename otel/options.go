@@ -19,8 +19,8 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-// WithMeterProvider selects where metrics go. Defaults to [otel.GetMeterProvider]. For none give it
-// a provider of package go.opentelemetry.io/otel/metric/noop.
+// WithMeterProvider selects where metrics go. Defaults to [otel.GetMeterProvider]. For no metrics,
+// pass a provider of package go.opentelemetry.io/otel/metric/noop.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return optionFunc(func(o *options) { o.meters = p })
 }
@@ -30,16 +30,15 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(o *options) { o.tracers = p })
 }
 
-// WithoutSpans makes no spans, but metrics only. Their exemplars name the spans of callers.
+// WithoutSpans makes metrics only. Their exemplars name the spans of callers.
 func WithoutSpans() Option {
 	return optionFunc(func(o *options) { o.tracers = nil })
 }
 
 // WithNameFunc adds the attribute [AttrName] to metrics: what f returns for the name of a lock,
-// such as "order" for "order:4711". For "" there is none. Each value makes series of its own. After
-// 1000 combinations of kind, server and name, further names become "_OTHER". f is called a few
-// times for each acquisition, concurrently, and must be fast. Defaults to nil: names are on spans
-// only.
+// such as "order" for "order:4711"; none for "". Each value makes series of its own. After 1000
+// combinations of kind, server and name, new names become "_OTHER". f is called concurrently, a few
+// times for each acquisition, and must be fast. Defaults to nil: only spans have names.
 func WithNameFunc(f func(name string) string) Option {
 	return optionFunc(func(o *options) { o.name = f })
 }

@@ -12,12 +12,12 @@ import (
 	"holdfast/rlock"
 )
 
-// maxSeries is from how many series on new names of a WithNameFunc share one: more than a dashboard
-// can show, and less than the 2000 at which the SDK merges series.
+// maxSeries is how many series there may be before new names of a WithNameFunc share one. It is
+// more than a dashboard can show, and less than the 2000 at which the SDK merges series.
 const maxSeries = 1000
 
-// series are the measurements of locks that metrics do not tell apart. As the trace of a hold it
-// hears of one without a span.
+// series has the measurements of locks that metrics do not tell apart. It is also the trace of
+// their holds without a span.
 type series struct {
 	*instruments
 	seriesKey
@@ -41,12 +41,8 @@ func (t *Tracer) of(l rlock.TracedLock) *series {
 	if t.name != nil {
 		k.name = t.name(l.Name)
 	}
-	all := t.series.all()
-	if s := all[k]; s != nil {
-		return s
-	}
-	if k.name != "" && len(all) >= maxSeries {
-		k.name = otherType
+	if all := t.series.all(); k.name != "" && len(all) >= maxSeries && all[k] == nil {
+		k.name = other
 	}
 	return t.series.get(k, t.newSeries)
 }
@@ -67,7 +63,7 @@ func (t *Tracer) newSeries(k seriesKey) *series {
 	return s
 }
 
-// with returns an option with more attributes.
+// with returns an option with the attributes of the series and more.
 func (s *series) with(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(slices.Concat(s.base, more)...))
 }
@@ -99,7 +95,7 @@ func (s *series) leaseLeft(ctx context.Context, margin, lease time.Duration) {
 // HoldEnd implements [rlock.HoldTrace].
 func (s *series) HoldEnd(d rlock.HoldEnd) { s.end(context.Background(), d, endOf(d)) }
 
-// end records the end of a hold. It is the acquisition's that counts.
+// end records the end of a hold, if it ends the acquisition.
 func (s *series) end(ctx context.Context, d rlock.HoldEnd, r result) {
 	if !d.Last {
 		return
