@@ -220,6 +220,9 @@ func TestServerWithoutANameHasNoAttribute(t *testing.T) {
 	s := newSignals()
 	s.takes(t.Context(), rlock.TracedLock{Name: "a", Kind: "fenced"})
 	require.Equal(t, map[string]int64{"holdfast.lock.kind=fenced": 1}, s.sum(t, "holdfast.lock.held"))
+	s.NodeFailed(rlock.NodeFailed{Operation: "hold", Err: rlock.ErrGone})
+	require.Equal(t, map[string]int64{"error.type=gone,holdfast.redlock.operation=hold": 1},
+		s.sum(t, "holdfast.redlock.node.failures"))
 }
 
 func TestMetricsHaveUnitsAndDescriptions(t *testing.T) {
