@@ -151,7 +151,7 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
 	for module in $(MODULES); do (cd $$module && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff); done
-	for module in cmd/holdfastvet otel; do (cd $$module && $(GO) run $(STATICCHECK) ./... && $(CURDIR)/$(GOLANGCI) run ./...); done
+	for module in cmd/holdfastvet otel examples/observed; do (cd $$module && $(GO) run $(STATICCHECK) ./... && $(CURDIR)/$(GOLANGCI) run ./...); done
 
 fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
 	$(GO) mod tidy -diff

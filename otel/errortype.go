@@ -19,6 +19,7 @@ var types = []struct {
 }{
 	{rlock.ErrExpired, "expired"},
 	{rlock.ErrGone, "gone"},
+	{rlock.ErrForced, "forced"},
 	{rlock.ErrLost, lost},
 	{rlock.ErrUpgrade, "upgrade"},
 	{rlock.ErrDeadlock, "deadlock"},
@@ -31,6 +32,7 @@ var types = []struct {
 	{rlock.ErrClosed, closed},
 	{rlock.ErrNotHeld, "not_held"},
 	{rlock.ErrOutcomeUnknown, "outcome_unknown"},
+	{redlock.ErrNoReply, "no_reply"},
 }
 
 // serverTypes has the error types of servers' codes. Others, which a module may make up, become
@@ -52,7 +54,7 @@ func typesOf(codes ...string) map[string]string {
 // ErrorType returns the value of [AttrErrorType] for an error of rlock, multilock or redlock; ""
 // for nil. Whatever the error, it is one of these:
 //
-//   - "expired", "gone" or "lost", for a lost lock
+//   - "expired", "gone", "forced" or "lost", for a lost lock
 //   - "not_acquired", "no_quorum", "not_replicated", "outcome_unknown", "closed", "released",
 //     "not_held", and the mistakes "upgrade", "deadlock", "reentry" and "invalid"
 //   - "canceled" and "deadline_exceeded", of a context

@@ -47,6 +47,8 @@ func TestErrorTypeIsTheFirstThatSaysWhy(t *testing.T) {
 		{context.Canceled, "canceled"},
 		{context.DeadlineExceeded, "deadline_exceeded"},
 		{errors.New("order 4711 is broken"), "_OTHER"},
+		{&rlock.LostError{Reason: rlock.ErrForced}, "forced"},
+		{redlock.ErrNoReply, "no_reply"},
 	} {
 		require.Equal(t, test.want, holdfastotel.ErrorType(test.err), "%v", test.err)
 	}

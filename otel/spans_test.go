@@ -3,10 +3,13 @@ package holdfastotel_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -297,12 +300,50 @@ func TestContextsOfCallsEndWithTheirCallers(t *testing.T) {
 	hold.HoldEnd(end(order, nil, time.Second))
 }
 
-func TestBrokenInstrumentsAreToldToTheHandlerAndNobodyElse(t *testing.T) {
+func TestProviderThatWasShutDownIsNoTrouble(t *testing.T) {
 	meters := metric.NewMeterProvider()
 	require.NoError(t, meters.Shutdown(t.Context()))
 	s := newSignals(holdfastotel.WithMeterProvider(meters))
 	_, hold := s.takes(t.Context(), order)
 	hold.HoldEnd(end(order, nil, time.Second))
+	s.ended(t, "lock hold")
+}
+
+// It runs in a process of its own: what is global can be set later once.
+func TestGlobalProvidersMayBeSetLater(t *testing.T) {
+	if os.Getenv("HOLDFAST_GLOBAL_PROVIDERS") == "" {
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
+		again.Env = append(os.Environ(), "HOLDFAST_GLOBAL_PROVIDERS=1")
+		output, err := again.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		return
+	}
+	s := newSignals()
+	s.Tracer = holdfastotel.New()
+	otel.SetMeterProvider(s.meters)
+	otel.SetTracerProvider(s.traces)
+	_, hold := s.takes(t.Context(), order)
+	require.Equal(t, map[string]int64{base: 1}, s.sum(t, "holdfast.lock.held"))
+	require.Len(t, s.histogram(t, "holdfast.lock.acquire.duration"), 1)
+	hold.HoldEnd(end(order, nil, time.Second))
+	s.ended(t, "lock hold")
+}
+
+func TestExemplarsOfRenewalsNameTheHold(t *testing.T) {
+	s := newSignals()
+	_, hold := s.takes(t.Context(), order)
+	s.RenewalEnd(rlock.RenewalEnd{Lock: order, Lease: time.Second, Hold: hold})
+	margin := s.histogram(t, "holdfast.lock.deadline.margin")[base]
+	require.Len(t, margin.Exemplars, 1)
+	hold.HoldEnd(end(order, nil, time.Second))
+	want := s.ended(t, "lock hold").SpanContext().SpanID()
+	require.Equal(t, want[:], margin.Exemplars[0].SpanID)
+}
+
+func TestMetricsAllocateNothing(t *testing.T) {
+	s := newSignals(holdfastotel.WithoutSpans())
+	ctx := context.Background()
+	require.Zero(t, testing.AllocsPerRun(100, func() { cycle(ctx, s.Tracer, order) }))
 }
 
 // A remote caller that was not sampled says nothing about what this process samples.

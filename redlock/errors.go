@@ -13,6 +13,9 @@ import (
 // ErrNoQuorum reports that too few nodes replied, or could be counted. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
+// ErrNoReply reports that a node did not reply in time. It is the Err of a [NodeError].
+var ErrNoReply = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
+
 // QuorumError reports what each node replied when there was no quorum.
 type QuorumError struct {
 	Lock    string
@@ -129,9 +132,17 @@ var (
 		"a RedLock needs independent servers")
 	// errNotAwaited means that the reply of a node would not have changed the result.
 	errNotAwaited = errors.New("its reply was not waited for")
-	errNoReply    = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
 	errNoPart     = errors.New("not acquired there")
 )
+
+// stalledError is an [ErrNoReply] of a node that is not asked any more until it replies.
+type stalledError struct{ since time.Duration }
+
+func (e stalledError) Error() string {
+	return fmt.Sprintf("it has not replied for %v", e.since.Round(time.Millisecond))
+}
+
+func (stalledError) Unwrap() error { return ErrNoReply }
 
 // list formats how many nodes agreed, and the others by error, in order of the nodes.
 func (e *QuorumError) list(agreed string) string {

@@ -65,6 +65,8 @@ var (
 	ErrExpired = watchdog.ErrExpired
 	// ErrGone reports that Redis no longer has the lock, or has it for another owner.
 	ErrGone = watchdog.ErrGone
+	// ErrForced reports a ForceUnlock of the same client. Other clients find the lock gone.
+	ErrForced = errors.New("force-unlocked")
 )
 
 // ServerError describes a command that Redis refused or did not reply to. Its Class says whether
@@ -235,7 +237,7 @@ func (re *ReplicationError) Unwrap() error { return ErrNotReplicated }
 // LostError reports why a lock was lost. It matches [ErrLost].
 type LostError struct {
 	Lock string
-	// Reason is ErrExpired, ErrGone, a ForceUnlock of this client, or an unconfirmed release.
+	// Reason matches ErrExpired, ErrGone or ErrForced, or is an unconfirmed release.
 	Reason error
 }
 

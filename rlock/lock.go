@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -177,14 +176,11 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	l.client.reportRefusal(l, r.Refusal)
 	for _, a := range acquisitions {
 		if a.lock.name == l.name && l.frees(a.lock, r.Held) {
-			a.lose(errForced)
+			a.lose(ErrForced)
 		}
 	}
 	return r.Held, nil
 }
-
-// errForced is the reason of a loss by this client's own ForceUnlock.
-var errForced = errors.New("force-unlocked")
 
 // frees reports whether a ForceUnlock of l, which found it held or not, has freed other as well, a
 // lock of the same name. A read-write lock and others do not know each other's entries.

@@ -293,6 +293,17 @@ func TestTracerHearsOfALossThatOnlyTheReleaseFinds(t *testing.T) {
 	})
 }
 
+func TestTracerHearsOfAForcedLoss(t *testing.T) {
+	t.Parallel()
+	c, tr := traced(t, redistest.Start(t), rlock.Options{})
+	lock := c.NewLock("order")
+	hold := take(t, lock, longLease)
+	_, err := lock.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	lostTo(t, hold, rlock.ErrForced)
+	require.ErrorIs(t, locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)[0].Err, rlock.ErrForced)
+}
+
 func TestTracerHearsOfALeaseThatRunsOut(t *testing.T) {
 	t.Parallel()
 	c, tr := traced(t, redistest.Start(t), rlock.Options{})

@@ -16,6 +16,8 @@ func (*DelayedError) Error() string {
 
 var ErrNoQuorum error
 
+var ErrNoReply error
+
 type Lock struct {
 	_ int
 }

@@ -100,6 +100,8 @@ var ErrDeadlock error
 
 var ErrExpired error
 
+var ErrForced error
+
 var ErrGone error
 
 var ErrInvalid error
