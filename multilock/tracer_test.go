@@ -60,7 +60,7 @@ func TestTracerHearsThatAMultiLockWaitsForAPart(t *testing.T) {
 	tr := new(locktest.Tracer)
 	c := newClient(t, s, rlock.Options{Tracer: tr})
 	held := take(t, newClient(t, s, rlock.Options{}).NewLock("b"), longLease)
-	_, err := multilock.NewOn(c, "a", "b").TryLock(t.Context(), 20*time.Millisecond, longLease)
+	_, err := multilock.NewOn(c, "a", "b").TryLock(t.Context(), 300*time.Millisecond, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	failed := map[string]bool{}
 	for _, end := range locktest.Heard[rlock.AcquireEnd](tr) {

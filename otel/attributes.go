@@ -6,7 +6,7 @@ import "go.opentelemetry.io/otel/attribute"
 const (
 	// AttrKind is the kind of lock: rlock.TracedLock.Kind.
 	AttrKind = attribute.Key("holdfast.lock.kind")
-	// AttrServer is the server: rlock.TracedLock.Server. Left out if that is "".
+	// AttrServer is the server: rlock.TracedLock.Server. Left out if it has no name.
 	AttrServer = attribute.Key("holdfast.server")
 	// AttrName is the name of the lock on spans, and what [WithNameFunc] makes of it on metrics.
 	AttrName = attribute.Key("holdfast.lock.name")

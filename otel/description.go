@@ -9,8 +9,8 @@ import (
 	"holdfast/rlock"
 )
 
-// description collects the attributes of a span. They are set all at once: one by one would be
-// slow, and so would be more than 8.
+// description is what the attributes of a span will say. They are set at once, because one by one
+// would be slow, and so would be more than 8.
 type description struct {
 	all [8]attribute.KeyValue
 	n   int

@@ -22,8 +22,7 @@
 //
 // Margin and utilization are measured at each renewal, and at the end of a hold that was not left:
 // what was left until the deadline, and which part of the lease was used up. A utilization above
-// 0.9 was nearly a loss. Nested holds count as one lock, which ends with the last of them; those of
-// a MultiLock count each.
+// 0.9 was nearly a loss. Nested holds count as one lock, which ends with the last of them.
 //
 // The attributes are the constants that begin with Attr. Metrics have no names of locks, because
 // there may be millions, unless [WithNameFunc] makes few of them. [AttrErrorType] has a fixed set

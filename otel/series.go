@@ -12,8 +12,8 @@ import (
 	"holdfast/rlock"
 )
 
-// maxSeries is how many series there may be before new names of a WithNameFunc share one. It is
-// more than a dashboard can show, and less than the 2000 at which the SDK merges series.
+// maxSeries is from how many series on new names of a WithNameFunc share one: more than a dashboard
+// can show, and less than the 2000 at which the SDK merges series.
 const maxSeries = 1000
 
 // series has the measurements of locks that metrics do not tell apart. It is also the trace of

@@ -151,7 +151,7 @@ type HoldStart struct {
 	Owner    string // as others see it
 	Token    int64  // the fencing token; 0 if there is none
 	How      How
-	Nested   bool // one more level of an acquisition; never for a MultiLock, where each hold is one
+	Nested   bool // the owner has other holds of the lock: it is one more level
 	Deadline time.Time
 	Lease    time.Duration // in Redis
 	Renewed  bool          // by the watchdog

@@ -115,7 +115,7 @@ func TestTracerHearsOfAWaitThatIsGivenUp(t *testing.T) {
 		require.Equal(t, rlock.NotAcquired, end.How)
 
 		tr.Forget()
-		_, err = k.lock(c, k.name).TryLock(t.Context(), 20*time.Millisecond, longLease)
+		_, err = k.lock(c, k.name).TryLock(t.Context(), 300*time.Millisecond, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, []string{"AcquireStart", "WaitStart", "WaitEnd", "AcquireEnd"}, steps(tr))
 		require.False(t, only[rlock.WaitEnd](t, tr).BecameHead.IsZero())
@@ -463,7 +463,7 @@ func TestMultiTracerTellsSeveral(t *testing.T) {
 		Tracer: rlock.MultiTracer(first, plainTracer{plain}, nil, second)})
 	lock := c.NewLock("order")
 	hold := take(t, lock, rlock.Watchdog)
-	_, err := lock.TryLock(t.Context(), 20*time.Millisecond, longLease)
+	_, err := lock.TryLock(t.Context(), 300*time.Millisecond, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	for _, tr := range []*locktest.Tracer{first, second} {
 		renewed := locktest.WaitToHear[rlock.RenewalEnd](t, tr, 1)[0]
