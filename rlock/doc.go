@@ -96,8 +96,8 @@
 // # Metrics and traces
 //
 // [Options].Tracer is told of each step: who waits and for how long, how a lock was acquired, how
-// long it was held, and what was lost or nearly lost. Package holdfast/otel makes metrics and traces
-// of it.
+// long it was held, and what was lost or nearly lost. Package holdfast/otel makes metrics and
+// traces of it.
 //
 // # Failures
 //

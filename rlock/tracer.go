@@ -245,7 +245,7 @@ func tell[T any](m multiTracer, f func(T)) {
 
 func (m multiTracer) AcquireStart(ctx context.Context, d AcquireStart) context.Context {
 	for _, t := range m {
-		ctx = t.AcquireStart(ctx, d)
+		ctx = t.AcquireStart(ctx, d) //nolint:fatcontext // each tracer adds to it, once
 	}
 	return ctx
 }
@@ -271,7 +271,7 @@ func (m multiTracer) HoldStart(ctx context.Context, d HoldStart) (context.Contex
 	traces := make(multiTrace, len(m))
 	for i, t := range m {
 		if t, ok := t.(HoldTracer); ok {
-			ctx, traces[i] = t.HoldStart(ctx, d)
+			ctx, traces[i] = t.HoldStart(ctx, d) //nolint:fatcontext // as above
 		}
 	}
 	return ctx, traces

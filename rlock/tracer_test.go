@@ -434,7 +434,7 @@ func TestTracerThatBlocksDelaysNoRenewalAndNoLoss(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, c.Close(ctx), context.Canceled, "Close waits for the tracer until its context ends")
+	require.ErrorIs(t, c.Close(ctx), context.Canceled, "Close waits for the tracer while it may")
 	close(unblock)
 	closeClient(t, c)
 	ends := locktest.Heard[rlock.HoldEnd](tr)

@@ -57,8 +57,8 @@ func draw(t *testing.T, path string, from *prometheus, run timeRange, faults []e
 	rules := slices.Sorted(maps.Keys(alerts(t)))
 	p := &picture{run: run, y: top}
 	bottom := top + float64(len(shown)*(stripHeight+stripGap)+len(rules)*alertRow)
-	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" viewBox="0 0 %[1]d %.0[2]f">`,
-		wide, bottom+34)
+	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" `+
+		`viewBox="0 0 %[1]d %.0[2]f">`, wide, bottom+34)
 	p.add(`<style>text{font:11px sans-serif;fill:#333}.h{font-weight:bold;font-size:12px}` +
 		`.r{text-anchor:end;fill:#666}.c{text-anchor:middle}path{fill:none;stroke-width:1.3}` +
 		`line{stroke:#ccc;stroke-width:.7}</style>`)

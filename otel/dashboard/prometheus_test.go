@@ -48,8 +48,8 @@ type prometheus struct {
 func startPrometheus(t *testing.T, rules, address, job string, instances []string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
-	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"+
-		"rule_files: [rules.yaml]\nscrape_configs:\n- job_name: %s\n  static_configs:\n", job)
+	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, "+
+		"evaluation_interval: 1s}\nrule_files: [rules.yaml]\nscrape_configs:\n- job_name: %s\n  static_configs:\n", job)
 	for _, instance := range instances {
 		config += fmt.Sprintf("  - {targets: [%q], labels: {instance: %s, __metrics_path__: /%[2]s}}\n",
 			address, instance)
@@ -60,8 +60,8 @@ func startPrometheus(t *testing.T, rules, address, job string, instances []strin
 	port, err := portlock.Free()
 	require.NoError(t, err)
 	t.Cleanup(port.Release)
-	cmd := exec.Command(program(t, "prometheus"), "--config.file", filepath.Join(dir, "prometheus.yaml"),
-		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", port.Addr(),
+	cmd := exec.Command(program(t, "prometheus"),
+		"--config.file", filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", port.Addr(),
 		"--log.level", "warn")
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
