@@ -477,7 +477,8 @@ func TestMultiTracerTellsSeveral(t *testing.T) {
 		only[rlock.HoldStart](t, tr)
 		only[rlock.HoldEnd](t, tr)
 	}
-	require.Equal(t, []string{"AcquireStart", "AcquireEnd", "AcquireStart", "AcquireEnd"}, steps(plain))
+	require.Equal(t, []string{"AcquireStart", "AcquireEnd", "AcquireStart", "AcquireEnd"},
+		steps(plain))
 	begun, _ := hold.Context().Value(locktest.TraceKey{}).(rlock.HoldStart)
 	require.Equal(t, hold.Owner(), begun.Owner)
 }

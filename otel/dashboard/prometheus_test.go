@@ -61,7 +61,8 @@ func startPrometheus(t *testing.T, rules, address, job string, instances []strin
 	require.NoError(t, err)
 	t.Cleanup(port.Release)
 	cmd := exec.Command(program(t, "prometheus"),
-		"--config.file", filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", port.Addr(),
+		"--config.file", filepath.Join(dir, "prometheus.yaml"),
+		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", port.Addr(),
 		"--log.level", "warn")
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
