@@ -31,7 +31,7 @@ func (c *call) Value(key any) any {
 }
 
 // callOf returns the call that ctx belongs to; nil if it is over, or not recorded. The context of a
-// hold has the call that acquired it, which is over.
+// hold has the one that acquired it, which is over.
 func callOf(ctx context.Context) *call {
 	if c, _ := ctx.Value(callKey{}).(*call); c != nil && c.span.IsRecording() {
 		return c

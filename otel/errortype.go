@@ -8,8 +8,8 @@ import (
 	"holdfast/rlock"
 )
 
-// other is the value for what has no value of its own, by OpenTelemetry's conventions.
-const other = "_OTHER"
+// otherType is the value for what has no value of its own, by OpenTelemetry's conventions.
+const otherType = "_OTHER"
 
 // types has the error types of sentinels. An error may match several, of which the first counts:
 // the specific come before the general.
@@ -85,7 +85,7 @@ func ErrorType(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline_exceeded"
 	}
-	return other
+	return otherType
 }
 
 // serverType returns the error type of a server's refusal or of a missing reply.

@@ -41,8 +41,12 @@ func (t *Tracer) of(l rlock.TracedLock) *series {
 	if t.name != nil {
 		k.name = t.name(l.Name)
 	}
-	if all := t.series.all(); k.name != "" && len(all) >= maxSeries && all[k] == nil {
-		k.name = other
+	all := t.series.all()
+	if s := all[k]; s != nil {
+		return s
+	}
+	if k.name != "" && len(all) >= maxSeries {
+		k.name = otherType
 	}
 	return t.series.get(k, t.newSeries)
 }

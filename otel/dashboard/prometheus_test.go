@@ -49,7 +49,8 @@ func startPrometheus(t *testing.T, rules, address, job string, instances []strin
 	t.Helper()
 	dir := t.TempDir()
 	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, "+
-		"evaluation_interval: 1s}\nrule_files: [rules.yaml]\nscrape_configs:\n- job_name: %s\n  static_configs:\n", job)
+		"evaluation_interval: 1s}\nrule_files: [rules.yaml]\nscrape_configs:\n"+
+		"- job_name: %s\n  static_configs:\n", job)
 	for _, instance := range instances {
 		config += fmt.Sprintf("  - {targets: [%q], labels: {instance: %s, __metrics_path__: /%[2]s}}\n",
 			address, instance)
