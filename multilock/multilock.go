@@ -23,7 +23,7 @@ var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 // parts. It is safe for concurrent use.
 type Lock struct {
 	name     string
-	servers  string      // of its parts, joined by commas
+	servers  string      // that have names, sorted and joined by commas
 	first    *rlock.Lock // whose client's tracer is told; nil if no part is of package rlock
 	parts    []part      // in the order of acquisition, which is the same in all processes
 	identity string      // the same for locks of the same parts; "" if they can never be locked
@@ -61,13 +61,14 @@ func New(locks ...rlock.Locker) *Lock {
 		}
 	}
 	l.name = strings.Join(names, "+")
-	slices.SortStableFunc(l.parts, compareParts)
-	l.parts = slices.CompactFunc(l.parts, sameLock)
 	var servers []string
 	for _, p := range l.parts {
 		l.first, servers = cmp.Or(l.first, p.plain), append(servers, p.Server)
 	}
-	l.servers = strings.Join(slices.Compact(servers), ",") // the parts are ordered by server
+	slices.Sort(servers)
+	l.servers = strings.TrimPrefix(strings.Join(slices.Compact(servers), ","), ",") // without ""
+	slices.SortStableFunc(l.parts, compareParts)
+	l.parts = slices.CompactFunc(l.parts, sameLock)
 	if l.invalid = cmp.Or(l.invalid, check(l.parts)); l.invalid != nil {
 		return l // without an identity: some of the parts may be missing
 	}

@@ -60,7 +60,7 @@ func TestTracerHearsThatAMultiLockWaitsForAPart(t *testing.T) {
 	tr := new(locktest.Tracer)
 	c := newClient(t, s, rlock.Options{Tracer: tr})
 	held := take(t, newClient(t, s, rlock.Options{}).NewLock("b"), longLease)
-	_, err := multilock.NewOn(c, "a", "b").TryLock(t.Context(), 20*time.Millisecond, longLease)
+	_, err := multilock.NewOn(c, "a", "b").TryLock(t.Context(), 300*time.Millisecond, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	failed := map[string]bool{}
 	for _, end := range locktest.Heard[rlock.AcquireEnd](tr) {
@@ -91,4 +91,23 @@ func TestTracerHearsThatAMultiLockIsLostWithAPart(t *testing.T) {
 	require.Len(t, ends, 3)
 	require.Equal(t, "b", ends[2].Lock.Name)
 	require.NoError(t, ends[2].Err)
+}
+
+func TestMultiLockIsTracedByTheClientOfItsFirstLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	first, second := new(locktest.Tracer), new(locktest.Tracer)
+	own := struct{ rlock.Locker }{newClient(t, s, rlock.Options{}).NewLock("b")} // has no server
+	c := newClient(t, s, rlock.Options{Server: "cache", Tracer: first}).NewLock("c")
+	a := newClient(t, s, rlock.Options{Server: "cache", Tracer: second}).NewLock("a")
+	unlock(t, take(t, multilock.New(own, c, a), longLease))
+	whole := rlock.TracedLock{Name: "b+c+a", Kind: "multilock", Server: "cache"}
+	var heard []rlock.TracedLock
+	for _, end := range locktest.Heard[rlock.AcquireEnd](first) {
+		heard = append(heard, end.Lock)
+	}
+	require.Contains(t, heard, whole)
+	for _, end := range locktest.Heard[rlock.AcquireEnd](second) {
+		require.Equal(t, "a", end.Lock.Name)
+	}
 }

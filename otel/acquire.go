@@ -82,11 +82,8 @@ func (t *Tracer) AcquireEnd(ctx context.Context, d rlock.AcquireEnd) {
 
 // end ends the span of the call.
 func (c *call) end(d rlock.AcquireEnd, r result) {
-	switch d.How {
-	case rlock.HandedOver:
-		c.span.AddEvent("handed over")
-	case rlock.Granted:
-		c.span.AddEvent("granted")
+	if d.How == rlock.HandedOver || d.How == rlock.Granted {
+		c.span.AddEvent(d.How.String())
 	}
 	about := describe(d.Lock)
 	if d.Lock.Server != "" {
@@ -121,7 +118,7 @@ func acquiredAs(ctx context.Context, d rlock.AcquireEnd) result {
 	case ended != nil && (errors.Is(d.Err, ended) || errors.Is(d.Err, context.Cause(ctx))):
 		return result{outcome: canceled, errorType: ErrorType(ended)}
 	case errors.Is(d.Err, rlock.ErrNotAcquired) && !errors.Is(d.Err, rlock.ErrUpgrade) &&
-		!errors.Is(d.Err, rlock.ErrDeadlock): // with those two waiting is no use
+		!errors.Is(d.Err, rlock.ErrDeadlock): // those two are mistakes: waiting would not help
 		return result{outcome: notAcquired, errorType: ErrorType(d.Err)}
 	}
 	return result{outcome: failed, errorType: ErrorType(d.Err)}
@@ -146,7 +143,7 @@ func (t *Tracer) WaitStart(ctx context.Context, d rlock.WaitStart) {
 // WaitEnd implements [rlock.WaitTracer].
 func (t *Tracer) WaitEnd(ctx context.Context, d rlock.WaitEnd) {
 	t.of(d.Lock).waiting.Add(-1)
-	if c := callOf(ctx); c != nil && !d.Headed.IsZero() {
-		c.span.AddEvent("head", trace.WithTimestamp(d.Headed))
+	if c := callOf(ctx); c != nil && !d.BecameHead.IsZero() {
+		c.span.AddEvent("head", trace.WithTimestamp(d.BecameHead))
 	}
 }

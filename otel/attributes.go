@@ -10,16 +10,16 @@ const (
 	AttrServer = attribute.Key("holdfast.server")
 	// AttrName is the name of the lock on spans, and what [WithNameFunc] makes of it on metrics.
 	AttrName = attribute.Key("holdfast.lock.name")
-	// AttrOutcome is how it ended: "acquired", "not_acquired", "canceled" or "failed" for a call,
-	// "released", "left", "lost", "closed" or "unconfirmed" for a hold, "quorum" or "no_quorum" for a
-	// round of a RedLock. Left out of the spans of what was acquired and released.
+	// AttrOutcome is how something ended: a call "acquired", "not_acquired", "canceled" or "failed", a
+	// hold "released", "left", "lost", "closed" or "unconfirmed", a round of a RedLock "quorum" or
+	// "no_quorum". Left out of spans that ended "acquired" or "released".
 	AttrOutcome = attribute.Key("holdfast.lock.outcome")
 	// AttrHow is how a lock was acquired: "free", "handed_over", "granted", "reentered", "attached".
 	AttrHow = attribute.Key("holdfast.lock.how")
 	// AttrErrorType is why something failed: see [ErrorType].
 	AttrErrorType = attribute.Key("error.type")
-	// AttrScope is "in_process" for a lock that was handed over between callers of one client,
-	// "between_processes" between clients.
+	// AttrScope is "in_process" for a lock that was handed over to a waiter of the same client,
+	// "between_processes" for one of another client.
 	AttrScope = attribute.Key("holdfast.handover.scope")
 	// AttrOperation is what a node of a RedLock did not do: "acquire", "extend", "release" or "hold".
 	AttrOperation = attribute.Key("holdfast.redlock.operation")
@@ -29,7 +29,7 @@ const (
 const (
 	// AttrWait is the longest wait of a call. Left out if it has no limit.
 	AttrWait = attribute.Key("holdfast.lock.wait")
-	// AttrLease is the lease. Left out of a call that leaves it to the watchdog.
+	// AttrLease is the lease. Left out of a call with the watchdog.
 	AttrLease = attribute.Key("holdfast.lock.lease")
 	// AttrRequests is how often Redis was asked; for a RedLock the number of rounds.
 	AttrRequests = attribute.Key("holdfast.lock.requests")
@@ -41,9 +41,10 @@ const (
 	AttrRound = attribute.Key("holdfast.redlock.round")
 	// AttrGranted is how many nodes granted the lock in a round.
 	AttrGranted = attribute.Key("holdfast.redlock.granted")
-	// AttrWant is how many nodes would do.
+	// AttrWant is how many nodes are needed: the quorum.
 	AttrWant = attribute.Key("holdfast.redlock.want")
-	// AttrRefused has the nodes that did not, each with its error type: "10.0.0.7:6379 not_acquired".
+	// AttrRefused has the nodes that did not grant it, each with its error type, such as
+	// "10.0.0.7:6379 not_acquired".
 	AttrRefused = attribute.Key("holdfast.redlock.refused")
 )
 

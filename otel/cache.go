@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// cache is a map that is read without a lock and without an allocation. It is copied for each new
-// key, so it is for few keys that are used often.
+// cache is a map that is read without a lock and without an allocation. Adding a key copies it, so
+// it is for few keys that are used often. The zero value is empty. It is safe for concurrent use.
 type cache[K comparable, V any] struct {
 	mu   sync.Mutex // held while a key is added
 	read atomic.Pointer[map[K]V]
@@ -21,7 +21,7 @@ func (m *cache[K, V]) all() map[K]V {
 	return nil
 }
 
-// get returns the value of a key. If there is none yet it is built.
+// get returns the value of a key, which build makes if there is none yet.
 func (m *cache[K, V]) get(k K, build func(k K) V) V {
 	if v, ok := m.all()[k]; ok {
 		return v

@@ -1,10 +1,10 @@
-// Package holdfastotel shows the locks of package rlock, and those made of them, to OpenTelemetry:
-// who waits for a lock, how long it is held, what was lost, and what was close to it.
+// Package holdfastotel makes metrics and spans of locks with OpenTelemetry: who waits for a lock,
+// how long it is held, what was lost, and what was nearly lost.
 //
 //	client, err := rlock.New(redis, rlock.Options{Tracer: holdfastotel.New()})
 //
-// That uses the global providers, which may be set later. It is a module of its own, so that
-// holdfast does not depend on OpenTelemetry.
+// That uses the global providers, which may be set later. The package is a module of its own, so
+// that holdfast does not depend on OpenTelemetry.
 //
 // # Metrics
 //
@@ -20,25 +20,25 @@
 //	holdfast.redlock.round.duration histogram, s         outcome
 //	holdfast.redlock.node.failures  counter              server, operation, error.type
 //
-// Margin and utilization are measured at each renewal, and when a lock is released or lost: what
-// was left until the deadline, and which part of the lease was used up. A utilization above 0.9 was
-// nearly a loss. A lock with several holds of one owner is measured once, as one acquisition.
+// Margin and utilization are measured at each renewal, and at the end of a hold that was not left:
+// what was left until the deadline, and which part of the lease was used up. A utilization above
+// 0.9 was nearly a loss. Nested holds count as one lock, which ends with the last of them.
 //
-// The attributes are those whose names begin with Attr. None has the name of a lock, of which there
-// may be millions; with [WithNameFunc] there is one with what that makes of it. The values of
-// [AttrErrorType] are of a fixed set: see [ErrorType].
+// The attributes are the constants that begin with Attr. Metrics have no names of locks, because
+// there may be millions, unless [WithNameFunc] makes few of them. [AttrErrorType] has a fixed set
+// of values: see [ErrorType].
 //
 // # Spans
 //
-// "lock acquire" is a call that wants a lock. Its events are "queued", "head" (the caller is the
-// first of its process that waits), "handed over" and "granted", and for a RedLock "round". A call
-// that gave up, because others held the lock or its context ended, is no error.
+// "lock acquire" is a call that wants a lock. Its events are "queued", "head" (the caller became
+// the first in its process to wait), "handed over" and "granted", and for a RedLock "round". A call
+// that gave up, because others held the lock or because its context ended, is not an error.
 //
-// "lock hold" is what was acquired, until it is released or lost, with an event "renewal failed".
-// It is in the context of the hold, so what is done under the lock is inside it. It is a child of
-// the caller's span, as "lock acquire" is, or of that one without a caller's; both are linked. A
-// nested hold has no span.
+// "lock hold" lasts until the lock is released or lost. It has an event "renewal failed". The
+// context of the hold carries it, so that what is done under the lock is inside it. Its parent is
+// the caller's span, as that of "lock acquire", or without one "lock acquire" itself. The two are
+// linked. A nested hold has no span.
 //
 // Spans get their attributes when they end, so samplers do not see them. A hold is sampled if its
-// acquisition was. A caller's span that is not sampled has none of these inside.
+// acquisition was. Inside a caller's span that is not sampled there are none.
 package holdfastotel

@@ -8,11 +8,11 @@ import (
 	"holdfast/rlock"
 )
 
-// otherType is the value for what has no other, by OpenTelemetry's conventions.
+// otherType is the value for what has no value of its own, by OpenTelemetry's conventions.
 const otherType = "_OTHER"
 
-// types has the error types of sentinels. An error may match several: the first counts, so what
-// says more comes before what says less.
+// types has the error types of sentinels. An error may match several, of which the first counts:
+// the specific come before the general.
 var types = []struct {
 	err error
 	is  string
@@ -35,13 +35,14 @@ var types = []struct {
 	{redlock.ErrNoReply, "no_reply"},
 }
 
-// serverTypes has the error types of servers' codes. Others, which a server may make up, become
+// serverTypes has the error types of servers' codes. Others, which a module may make up, become
 // "server".
 var serverTypes = typesOf("ASK", "BUSY", "CLUSTERDOWN", "CROSSSLOT", "DENIED", "ERR", "HALFMOVED",
 	"LOADING", "MASTERDOWN", "MAXCLIENTS", "MISCONF", "MOVED", "NOAUTH", "NOCOMMAND", "NOEPOCH",
 	"NOINFO", "NOPERM", "NOPROTO", "NOREPLICAS", "NOSCRIPT", "OOM", "READONLY", "TRYAGAIN",
 	"UNBLOCKED", "UNSUPPORTED", "WRONGPASS", "WRONGTYPE")
 
+// typesOf returns the error types of codes.
 func typesOf(codes ...string) map[string]string {
 	m := make(map[string]string, len(codes))
 	for _, code := range codes {
@@ -50,10 +51,10 @@ func typesOf(codes ...string) map[string]string {
 	return m
 }
 
-// ErrorType returns what error.type says of an error of rlock, multilock or redlock; "" for nil. It
-// is one of these, whatever the error:
+// ErrorType returns the value of [AttrErrorType] for an error of rlock, multilock or redlock; ""
+// for nil. Whatever the error, it is one of these:
 //
-//   - for a lost lock, "expired", "gone", "forced" or "lost"
+//   - "expired", "gone", "forced" or "lost", for a lost lock
 //   - "not_acquired", "no_quorum", "not_replicated", "outcome_unknown", "closed", "released",
 //     "not_held", and the mistakes "upgrade", "deadlock", "reentry" and "invalid"
 //   - "canceled" and "deadline_exceeded", of a context
@@ -87,6 +88,7 @@ func ErrorType(err error) string {
 	return otherType
 }
 
+// serverType returns the error type of a server's refusal or of a missing reply.
 func serverType(err *rlock.ServerError) string {
 	if t := serverTypes[err.Code]; t != "" {
 		return t

@@ -11,11 +11,11 @@ import (
 	"holdfast/rlock"
 )
 
-// hold hears of a hold inside of a span that is sampled: its own, or its caller's.
+// hold traces a hold inside a span that is sampled: its own, or its caller's.
 type hold struct {
 	series *series
 	span   trace.Span
-	own    bool
+	own    bool // span is the hold's own
 	token  int64
 }
 
@@ -41,7 +41,7 @@ func (t *Tracer) HoldStart(ctx context.Context, d rlock.HoldStart) (context.Cont
 	return ctx, &hold{s, span, own, d.Token}
 }
 
-// startHold starts the span of a hold, and links it with that of the call.
+// startHold starts the span of a hold, and links it with that of its call.
 func (t *Tracer) startHold(ctx context.Context, c *call) (context.Context, trace.Span) {
 	if c.caller.SpanContext().IsValid() {
 		ctx = trace.ContextWithSpan(ctx, c.caller)
@@ -75,7 +75,7 @@ func (h *hold) HoldEnd(d rlock.HoldEnd) {
 	h.span.End()
 }
 
-// context returns a context for exemplars. That of the hold is not kept: it would keep the hold.
+// context returns a context for exemplars. The hold's own is not kept, because it keeps the hold.
 func (h *hold) context() context.Context {
 	return trace.ContextWithSpan(context.Background(), h.span)
 }
@@ -110,7 +110,7 @@ func (t *Tracer) RenewalEnd(d rlock.RenewalEnd) {
 		return
 	}
 	because := AttrErrorType.String(ErrorType(d.Err))
-	s.renewals.Add(ctx, 1, s.with(because))
+	s.renewalFailures.Add(ctx, 1, s.with(because))
 	if h != nil && h.own {
 		h.span.AddEvent("renewal failed", trace.WithAttributes(because,
 			attribute.String("exception.message", d.Err.Error())))

@@ -220,6 +220,9 @@ func TestServerWithoutANameHasNoAttribute(t *testing.T) {
 	s := newSignals()
 	s.takes(t.Context(), rlock.TracedLock{Name: "a", Kind: "fenced"})
 	require.Equal(t, map[string]int64{"holdfast.lock.kind=fenced": 1}, s.sum(t, "holdfast.lock.held"))
+	s.NodeFailed(rlock.NodeFailed{Operation: "hold", Err: rlock.ErrGone})
+	require.Equal(t, map[string]int64{"error.type=gone,holdfast.redlock.operation=hold": 1},
+		s.sum(t, "holdfast.redlock.node.failures"))
 }
 
 func TestMetricsHaveUnitsAndDescriptions(t *testing.T) {
@@ -326,7 +329,7 @@ func TestManyGoroutinesLoseNoMeasurement(t *testing.T) {
 			for i := range each {
 				ctx := s.start(t.Context(), l)
 				s.WaitStart(ctx, rlock.WaitStart{Lock: l})
-				s.WaitEnd(ctx, rlock.WaitEnd{Lock: l, Headed: time.Now()})
+				s.WaitEnd(ctx, rlock.WaitEnd{Lock: l, BecameHead: time.Now()})
 				_, hold := s.acquired(ctx, l, rlock.How(1+i%5), false)
 				s.RenewalEnd(rlock.RenewalEnd{Lock: l, Lease: time.Second, Hold: hold})
 				hold.HoldEnd(end(l, nil, time.Second))

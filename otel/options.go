@@ -19,8 +19,8 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-// WithMeterProvider selects where metrics go. Defaults to [otel.GetMeterProvider]. For none give it
-// a provider of package go.opentelemetry.io/otel/metric/noop.
+// WithMeterProvider selects where metrics go. Defaults to [otel.GetMeterProvider]. For no metrics,
+// pass a provider of package go.opentelemetry.io/otel/metric/noop.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return optionFunc(func(o *options) { o.meters = p })
 }
@@ -30,7 +30,7 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(o *options) { o.tracers = p })
 }
 
-// WithoutSpans makes no spans, but metrics only. Their exemplars name the spans of callers.
+// WithoutSpans makes metrics only. Their exemplars name the spans of callers.
 func WithoutSpans() Option {
 	return optionFunc(func(o *options) { o.tracers = nil })
 }

@@ -151,7 +151,7 @@ func TestGiveUpAndCancel(t *testing.T) {
 	c := s.client(t, server, rlock.Options{})
 	lock := c.NewFairLock("order")
 	hold := locktest.Acquire(t, lock, rlock.Watchdog)
-	_, err := lock.TryLock(t.Context(), 20*time.Millisecond, rlock.Watchdog)
+	_, err := lock.TryLock(t.Context(), 300*time.Millisecond, rlock.Watchdog)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	require.EqualValues(t, 1, s.calls(t, of("fair", server, outcome("not_acquired"),
 		errorType("not_acquired"))))
@@ -161,7 +161,7 @@ func TestGiveUpAndCancel(t *testing.T) {
 	s.eventually(t, "holdfast.lock.waiting", of("fair", server), 1)
 	cancel()
 	require.ErrorIs(t, locktest.Result(t, waiter).Err, context.Canceled)
-	late, end := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	late, end := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer end()
 	_, err = lock.Lock(late, rlock.Watchdog)
 	require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -15,6 +15,7 @@ var (
 	withoutQuorum = []metric.RecordOption{outcomeOf(noQuorum)}
 )
 
+// outcomeOf returns an option with an outcome.
 func outcomeOf(outcome string) metric.RecordOption {
 	return metric.WithAttributeSet(attribute.NewSet(AttrOutcome.String(outcome)))
 }
@@ -40,6 +41,10 @@ func (t *Tracer) RoundEnd(ctx context.Context, d rlock.RoundEnd) {
 
 // NodeFailed implements [rlock.NodeTracer].
 func (t *Tracer) NodeFailed(d rlock.NodeFailed) {
-	t.nodes.Add(context.Background(), 1, metric.WithAttributes(AttrServer.String(d.Server),
-		AttrOperation.String(d.Operation), AttrErrorType.String(ErrorType(d.Err))))
+	about := []attribute.KeyValue{AttrOperation.String(d.Operation),
+		AttrErrorType.String(ErrorType(d.Err))}
+	if d.Server != "" {
+		about = append(about, AttrServer.String(d.Server))
+	}
+	t.nodeFailures.Add(context.Background(), 1, metric.WithAttributes(about...))
 }

@@ -16,8 +16,8 @@ import (
 // can show, and less than the 2000 at which the SDK merges series.
 const maxSeries = 1000
 
-// series are the measurements of locks that metrics do not tell apart. As the trace of a hold it
-// hears of one without a span.
+// series has the measurements of locks that metrics do not tell apart. It is also the trace of
+// their holds without a span.
 type series struct {
 	*instruments
 	seriesKey
@@ -67,7 +67,7 @@ func (t *Tracer) newSeries(k seriesKey) *series {
 	return s
 }
 
-// with returns an option with more attributes.
+// with returns an option with the attributes of the series and more.
 func (s *series) with(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(slices.Concat(s.base, more)...))
 }
@@ -99,7 +99,7 @@ func (s *series) leaseLeft(ctx context.Context, margin, lease time.Duration) {
 // HoldEnd implements [rlock.HoldTrace].
 func (s *series) HoldEnd(d rlock.HoldEnd) { s.end(context.Background(), d, endOf(d)) }
 
-// end records the end of a hold. It is the acquisition's that counts.
+// end records the end of a hold, if it ends the acquisition.
 func (s *series) end(ctx context.Context, d rlock.HoldEnd, r result) {
 	if !d.Last {
 		return

@@ -94,7 +94,7 @@ func TestSpanTellsHowTheCallWaited(t *testing.T) {
 		s.WaitStart(call, rlock.WaitStart{Lock: order})
 		d := rlock.WaitEnd{Lock: order, Waited: time.Second}
 		if how != rlock.HandedOver {
-			d.Headed = headed
+			d.BecameHead = headed
 		}
 		s.WaitEnd(call, d)
 		s.acquired(call, order, how, false)

@@ -1,6 +1,9 @@
 package holdfastotel
 
 import (
+	"context"
+
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"holdfast/rlock"
@@ -9,7 +12,7 @@ import (
 // scope is the name of the instrumentation: the import path.
 const scope = "holdfast/otel"
 
-// Tracer makes metrics and spans of what it hears of locks. Make it with [New]. It may serve
+// Tracer is an [rlock.Tracer] that makes metrics and spans. Make it with [New]. It may serve
 // several clients, and is safe for concurrent use. It starts no goroutine.
 type Tracer struct {
 	*instruments
@@ -27,22 +30,26 @@ var (
 	_ rlock.NodeTracer    = (*Tracer)(nil)
 )
 
-// New returns a Tracer for rlock.Options.Tracer. One for all clients of a process will do: its
-// provider keeps it as long as it lives. Errors go to OpenTelemetry's error handler.
+// New returns a Tracer for rlock.Options.Tracer. Make one for all clients of a process: its meter
+// provider keeps it for as long as it lives itself. Errors go to OpenTelemetry's error handler.
 func New(opts ...Option) *Tracer {
 	o := newOptions(opts)
 	t := &Tracer{name: o.name}
 	if o.tracers != nil {
 		t.spans = o.tracers.Tracer(scope)
 	}
-	t.instruments = newInstruments(o.meters.Meter(scope), t.observe)
+	m := o.meters.Meter(scope)
+	t.instruments = newInstruments(m)
+	_, err := m.RegisterCallback(t.observe, t.heldNow, t.waitingNow)
+	handle(err)
 	return t
 }
 
-// observe tells what is held and waited for at present.
-func (t *Tracer) observe(held, waiting observed) {
+// observe reports what is held and waited for, whenever metrics are collected.
+func (t *Tracer) observe(_ context.Context, o metric.Observer) error {
 	for _, s := range t.series.all() {
-		held(s.held.Load(), s.gauge)
-		waiting(s.waiting.Load(), s.gauge)
+		o.ObserveInt64(t.heldNow, s.held.Load(), s.gauge)
+		o.ObserveInt64(t.waitingNow, s.waiting.Load(), s.gauge)
 	}
+	return nil
 }

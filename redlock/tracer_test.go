@@ -53,7 +53,7 @@ func TestTracerHearsWhoRefusedARound(t *testing.T) {
 	others := newClients(t, servers, rlock.Options{})
 	held := take(t, redlock.NewOn("order", atOnce, others...), longLease)
 	_, err := redlock.NewOn("order", atOnce, clients...).
-		TryLock(t.Context(), 30*time.Millisecond, longLease)
+		TryLock(t.Context(), 300*time.Millisecond, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	round := locktest.Heard[rlock.RoundEnd](tr)[0]
 	require.GreaterOrEqual(t, len(round.Refused), 2)

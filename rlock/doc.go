@@ -95,8 +95,9 @@
 //
 // # Metrics and traces
 //
-// [Options].Tracer hears of each step: who waits and for how long, how a lock was acquired, how long
-// it was held, and what was lost or nearly lost. Package holdfast/otel makes metrics and traces of it.
+// [Options].Tracer is told of each step: who waits and for how long, how a lock was acquired, how
+// long it was held, and what was lost or nearly lost. Package holdfast/otel makes metrics and
+// traces of it.
 //
 // # Failures
 //

@@ -133,8 +133,9 @@ type Options struct {
 	// stays unknown. Defaults to false.
 	Anonymous bool
 
-	// Tracer hears how locks are acquired, held and lost, for metrics and traces: see [Tracer].
-	// Package holdfast/otel has one for OpenTelemetry. Defaults to nil, which costs nothing.
+	// Tracer is told how locks are acquired, held and lost, for metrics and traces. Package
+	// holdfast/otel has one for OpenTelemetry; [MultiTracer] makes one of several. Defaults to nil,
+	// which costs nothing.
 	Tracer Tracer
 
 	// NameMapper maps the names that locks are made with to their names in Redis, like Redisson's;

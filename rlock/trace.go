@@ -39,7 +39,7 @@ func (l *Lock) traced() TracedLock {
 	return TracedLock{Name: l.name, Kind: l.kindName(), Server: l.Server()}
 }
 
-// call is the trace of a call that wants a lock. It is nil without a tracer: all methods allow that.
+// call is the trace of a call that wants a lock. Nil without a tracer: all methods allow that.
 type call struct {
 	tracing *tracing
 	lock    TracedLock
@@ -98,7 +98,7 @@ func (cl *call) acquires(how How) {
 	}
 }
 
-// isGiven notes that another caller gave it the lock, for a lease that is short until it is renewed.
+// isGiven notes that another caller gave it the lock, for a lease that is short until renewed.
 func (cl *call) isGiven(how How, lease time.Duration) {
 	if cl != nil {
 		cl.how, cl.lease = how, lease
@@ -146,7 +146,7 @@ func (cl *call) End(h *Hold, err error) {
 	if !cl.waits.IsZero() {
 		cl.waited = time.Since(cl.waits)
 		if w := cl.tracing.waits; w != nil {
-			w.WaitEnd(cl.ctx, WaitEnd{Lock: cl.lock, Waited: cl.waited, Headed: cl.headed})
+			w.WaitEnd(cl.ctx, WaitEnd{Lock: cl.lock, Waited: cl.waited, BecameHead: cl.headed})
 		}
 	}
 	if err != nil {
@@ -243,7 +243,7 @@ func (ht *holdTrace) ended(l *level, reason error) {
 		return
 	}
 	margin := time.Until(l.acquisition.Deadline())
-	releases := reason == ErrReleased && l.unlocked.Load() //nolint:errorlint // a wrapped one is a loss
+	releases := reason == ErrReleased && l.unlocked.Load() //nolint:errorlint // wrapped: a loss
 	ht.of.mu.Lock()
 	defer ht.of.mu.Unlock()
 	if ht.state != holdLasts {

@@ -2,18 +2,18 @@ package rlock
 
 import "sync"
 
-// mostUntold is how much may wait for a tracer that blocks.
+// mostUntold is how many calls may wait for a tracer that blocks, before some are left out.
 const mostUntold = 4096
 
-// background tells a tracer, in order, what was found out by goroutines that must not block. It has
-// a goroutine while there is something to tell.
+// background calls a tracer for goroutines that must not block: one call after the other, in order.
+// It has a goroutine while there are calls to make.
 type background struct {
 	client *Client
 
 	mu      sync.Mutex
 	untold  []func() // guarded by mu
 	telling bool     // guarded by mu; a goroutine tells
-	missed  int      // guarded by mu; how much was left out since there was room
+	missed  int      // guarded by mu; how many were left out since there was room
 }
 
 // tell calls f later. It does not block.
@@ -28,7 +28,7 @@ func (b *background) tell(f func()) {
 	}
 }
 
-// tellIfRoom is tell for what may be left out while the tracer blocks.
+// tellIfRoom is like tell, for what may be left out while the tracer blocks.
 func (b *background) tellIfRoom(f func()) {
 	b.mu.Lock()
 	full := len(b.untold) >= mostUntold
@@ -39,8 +39,8 @@ func (b *background) tellIfRoom(f func()) {
 	b.mu.Unlock()
 	switch {
 	case first:
-		b.client.warn("holdfast: Options.Tracer blocks: renewals and failed nodes are not told until " +
-			"it goes on")
+		b.client.warn("holdfast: Options.Tracer blocks: until it returns it is not told of renewals " +
+			"and failed nodes; never block in a tracer")
 	case !full:
 		b.tell(f)
 	}

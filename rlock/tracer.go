@@ -2,91 +2,94 @@ package rlock
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
-// Tracer hears how a client's locks are acquired: [Options].Tracer. What it hears of besides is up
-// to it, by further interfaces that it implements: [HoldTracer], [WaitTracer], [RenewalTracer],
-// [RoundTracer] and [NodeTracer]. Later versions may add fields to the structs, and interfaces.
-// Package holdfast/otel has a Tracer for OpenTelemetry.
+// Tracer is told how the locks of a client are acquired: see [Options].Tracer. To be told of more,
+// it also implements [HoldTracer], [WaitTracer], [RenewalTracer], [RoundTracer] or [NodeTracer].
+// Later versions may add fields to the structs, and interfaces. Package holdfast/otel has a Tracer
+// for OpenTelemetry.
 //
-// Most methods are called on the goroutine of the call that they are about, so one that blocks
-// delays its caller: WaitStart perhaps while that is first in the queue of its process, which delays
-// those behind it, too. What other goroutines find out is told by one goroutine of each client in
-// the background: losses, renewals, failed nodes. So a tracer that blocks delays neither a renewal
-// nor the end of a hold's context. While it blocks there, renewals and failed nodes beyond the first
-// 4096 that wait are left out, which is logged, and Close waits until its context ends.
+// Methods are called concurrently. Most are called by the goroutine whose call they are about. One
+// that blocks delays that call; WaitStart may also delay those that wait behind it.
 //
-// Methods are called concurrently. They must not panic: a lock that was just acquired would stay
-// held. They must not use the lock that they are told about.
+// A background goroutine of each client calls RenewalEnd and NodeFailed, and HoldEnd for a hold
+// that was not released. A method that blocks there delays neither renewals nor the end of a hold's
+// context. Once 4096 calls wait for it, further ones of RenewalEnd and NodeFailed are left out,
+// which is logged. Close waits for it until the context of Close ends.
 //
-// A lock that holds others, of package multilock or redlock, has the tracer of the client of the
-// first of them. The parts of a MultiLock are told as well, like all locks; a part that shares a
-// command with others once it was acquired. The locks on the nodes of a RedLock are not.
+// A method must not panic: a lock that was just acquired would stay held. It must not use the lock
+// that it is told about.
+//
+// A MultiLock or RedLock uses the tracer of the client of the first lock that it was made of. The
+// parts of a MultiLock are traced as well, like all locks; those that are acquired by one command
+// only once it has succeeded. Of the locks on the nodes of a RedLock only renewals and failures are
+// told.
 type Tracer interface {
 	// AcquireStart is called when a call to Lock, TryLock or Attach begins. The call goes on with
 	// the context that it returns, which must derive from ctx.
 	AcquireStart(ctx context.Context, d AcquireStart) context.Context
-	// AcquireEnd is called before that call returns, with the context that AcquireStart returned.
+	// AcquireEnd is called before that call returns, with the context from AcquireStart.
 	AcquireEnd(ctx context.Context, d AcquireEnd)
 }
 
-// HoldTracer is a [Tracer] that also hears of holds.
+// HoldTracer is a [Tracer] that is also told of holds.
 type HoldTracer interface {
 	// HoldStart is called for each new hold, right before AcquireEnd of the call that acquired it and
 	// with the same context. The hold's context derives from the one that HoldStart returns, which
 	// must derive from ctx. Without a HoldTracer it derives from the caller's.
 	//
-	// The returned trace hears how the hold ends; nil if it need not. It should not keep the context,
-	// which may keep a hold reachable that its caller has dropped.
+	// The returned trace is told how the hold ends, unless it is nil. It should not keep the context:
+	// that may keep a hold reachable that its caller has dropped.
 	HoldStart(ctx context.Context, d HoldStart) (context.Context, HoldTrace)
 }
 
-// HoldTrace hears of one hold.
+// HoldTrace is told of one hold.
 type HoldTrace interface {
-	// HoldEnd is called once: when the release has returned, or when the hold ended for another
-	// reason.
+	// HoldEnd is called once: after the hold was released, or when it ended for another reason.
 	HoldEnd(d HoldEnd)
 }
 
-// WaitTracer is a [Tracer] that also hears of waits. A MultiLock waits for one of its parts.
+// WaitTracer is a [Tracer] that is also told of waits. Of a MultiLock a part waits, not the whole.
 type WaitTracer interface {
-	// WaitStart is called when a caller begins to wait because the lock is not free, or others wait
-	// for it already. ctx is that of AcquireEnd.
+	// WaitStart is called when a caller begins to wait, because the lock is not free or because others
+	// wait for it already. It is called once for each call, with the context from AcquireStart.
 	WaitStart(ctx context.Context, d WaitStart)
-	// WaitEnd is called, for each WaitStart, before AcquireEnd.
+	// WaitEnd is called after WaitStart, and before HoldStart and AcquireEnd, with the same context.
 	WaitEnd(ctx context.Context, d WaitEnd)
 }
 
-// RenewalTracer is a [Tracer] that also hears of renewals by the watchdog.
+// RenewalTracer is a [Tracer] that is also told of renewals by the watchdog.
 type RenewalTracer interface {
-	// RenewalEnd is called for each lock after each try to renew its lease.
+	// RenewalEnd is called for each lock, and each node of a RedLock, after each try to renew its
+	// lease.
 	RenewalEnd(d RenewalEnd)
 }
 
-// RoundTracer is a [Tracer] that also hears of the rounds in which a RedLock asks its nodes.
+// RoundTracer is a [Tracer] that is also told of the rounds in which a RedLock asks its nodes.
 type RoundTracer interface {
-	// RoundEnd is called after each round of a call to Lock or TryLock that asks for a new hold. ctx
-	// is that of AcquireEnd.
+	// RoundEnd is called after each round of a call that wants a lock, with the context from
+	// AcquireStart. A call whose owner holds the lock already has no rounds.
 	RoundEnd(ctx context.Context, d RoundEnd)
 }
 
-// NodeTracer is a [Tracer] that also hears of failing nodes of RedLocks. It is asked for with the
-// client of the node.
+// NodeTracer is a [Tracer] that is also told of failing nodes of RedLocks. It belongs to the client
+// of the node.
 type NodeTracer interface {
-	// NodeFailed is called when a node did not do what a RedLock asked of it. That another owner holds
-	// the lock there is no failure.
+	// NodeFailed is called when a node did not do what a RedLock asked of it. A node on which another
+	// owner holds the lock has not failed.
 	NodeFailed(d NodeFailed)
 }
 
-// TracedLock names a lock to a [Tracer].
+// TracedLock says which lock a [Tracer] is told about.
 type TracedLock struct {
 	Name string
 	// Kind is "reentrant", "non-reentrant", "fair", "fenced", "read", "write", "multilock" or
 	// "redlock".
 	Kind string
-	// Server is Options.Server or the address of the server; "" if it has no name. A MultiLock and a
-	// RedLock name all of theirs, joined by commas.
+	// Server is Options.Server or the address of the server; "" if it has no name. For a MultiLock or
+	// RedLock it has the names of its servers, sorted and joined by commas.
 	Server string
 }
 
@@ -114,10 +117,10 @@ type How int
 // The ways to acquire a lock.
 const (
 	NotAcquired How = iota
-	Free            // it was free when Redis was asked, perhaps after a wait
-	HandedOver      // a release of the same client gave it to the caller, who waited
-	Granted         // a release of another client gave it to the caller, by a message
-	Reentered       // the owner had it already
+	Free            // Redis was asked when the lock was free, perhaps after a wait
+	HandedOver      // a release by the same client gave it to the waiting caller
+	Granted         // a release by another client gave it to the waiting caller, by a message
+	Reentered       // the owner held it already
 	Attached        // by Client.Attach
 )
 
@@ -137,9 +140,9 @@ type WaitStart struct{ Lock TracedLock }
 type WaitEnd struct {
 	Lock   TracedLock
 	Waited time.Duration
-	// Headed is when the caller became the first in its process to wait for the lock, and began to
-	// ask Redis itself; zero if it never was.
-	Headed time.Time
+	// BecameHead is when the caller became the first in its process to wait for the lock, and began
+	// to ask Redis itself; zero if it never did.
+	BecameHead time.Time
 }
 
 // HoldStart describes a hold that begins.
@@ -159,28 +162,27 @@ type HoldEnd struct {
 	Lock  TracedLock
 	Owner string
 	// Err is nil if the hold was released or left. It matches [ErrLost] if the lock was lost, even if
-	// only the release found out, [ErrClosed] if the client was closed, and is the error of the release
-	// if that failed. Then the lock stays held until its lease ends.
+	// only the release found out, and [ErrClosed] if the client was closed. If the release failed it
+	// is that error, and the lock may stay held until its lease ends.
 	Err  error
 	Left bool // by Leave or Detach
-	// Last reports that no other hold of the acquisition is left. Count losses, and what is held, by
-	// that.
+	// Last reports whether it was the last hold of its acquisition. To count locks, count only these.
 	Last bool
 	Held time.Duration // since the first hold of the acquisition
-	// Margin is what was left until the deadline when the hold ended; not above 0 if it had passed.
+	// Margin is what was left until the deadline when the hold ended; 0 or less if it had passed.
 	Margin time.Duration
-	Lease  time.Duration // the latest that this hold was given, which Margin is a part of
+	Lease  time.Duration // the latest lease of this hold, which Margin is a part of
 }
 
-// RenewalEnd describes a try to renew the lease of a lock. That a lock was found gone is not told
-// here, but as the end of its holds.
+// RenewalEnd describes a try to renew the lease of a lock. A lock that was found gone is not told
+// here, but by the end of its holds.
 type RenewalEnd struct {
 	Lock  TracedLock
 	Owner string
 	// Err is why the lease was not renewed; nil if it was. The watchdog tries again until the
 	// deadline.
 	Err error
-	// Margin is what was left until the deadline, without this renewal.
+	// Margin is what was left until the deadline, had this renewal not come.
 	Margin time.Duration
 	Lease  time.Duration // which that is a part of
 	// Hold is what HoldStart returned for the first hold of the acquisition; nil for a node of a
@@ -195,8 +197,8 @@ type RoundEnd struct {
 	Granted int // the number of nodes that granted the lock
 	Want    int // the quorum
 	Took    time.Duration
-	// Refused has the nodes that did not grant it, with the reason: a *[HeldError] if another owner
-	// holds it. Nodes that were slower than a quorum are left out.
+	// Refused has the nodes that did not grant it, and why: a *[HeldError] if another owner holds it.
+	// A node is left out if the round was decided before it replied.
 	Refused []RefusedNode
 }
 
@@ -210,21 +212,16 @@ type RefusedNode struct {
 type NodeFailed struct {
 	Lock   TracedLock // the one on the node
 	Server string
-	// Operation is what the node did not do: "acquire", "extend", "release", or "hold" if it does
-	// not have the lock any more.
+	// Operation is what the node did not do: "acquire", "extend", "release", or "hold" if it no longer
+	// has the lock.
 	Operation string
 	Err       error
 }
 
-// MultiTracer returns a Tracer that tells several, in their order. nil ones are left out. With none
-// left it returns nil.
+// MultiTracer returns a Tracer that tells each of tracers, in order. It skips nil ones, and returns
+// nil if there are no others.
 func MultiTracer(tracers ...Tracer) Tracer {
-	var m multiTracer
-	for _, t := range tracers {
-		if t != nil {
-			m = append(m, t)
-		}
-	}
+	m := multiTracer(slices.DeleteFunc(slices.Clone(tracers), func(t Tracer) bool { return t == nil }))
 	switch len(m) {
 	case 0:
 		return nil
@@ -234,12 +231,21 @@ func MultiTracer(tracers ...Tracer) Tracer {
 	return m
 }
 
-// multiTracer implements all interfaces of tracers, and tells those that implement one, too.
+// multiTracer implements all interfaces of tracers. It tells those that implement them as well.
 type multiTracer []Tracer
+
+// tell calls f with each tracer that implements T.
+func tell[T any](m multiTracer, f func(T)) {
+	for _, t := range m {
+		if t, ok := t.(T); ok {
+			f(t)
+		}
+	}
+}
 
 func (m multiTracer) AcquireStart(ctx context.Context, d AcquireStart) context.Context {
 	for _, t := range m {
-		ctx = t.AcquireStart(ctx, d)
+		ctx = t.AcquireStart(ctx, d) //nolint:fatcontext // each tracer adds to it, once
 	}
 	return ctx
 }
@@ -251,29 +257,21 @@ func (m multiTracer) AcquireEnd(ctx context.Context, d AcquireEnd) {
 }
 
 func (m multiTracer) WaitStart(ctx context.Context, d WaitStart) {
-	for _, t := range m {
-		if t, ok := t.(WaitTracer); ok {
-			t.WaitStart(ctx, d)
-		}
-	}
+	tell(m, func(t WaitTracer) { t.WaitStart(ctx, d) })
 }
 
 func (m multiTracer) WaitEnd(ctx context.Context, d WaitEnd) {
-	for _, t := range m {
-		if t, ok := t.(WaitTracer); ok {
-			t.WaitEnd(ctx, d)
-		}
-	}
+	tell(m, func(t WaitTracer) { t.WaitEnd(ctx, d) })
 }
 
-// multiTrace has the traces of one hold, by tracer; nil for a tracer without one.
+// multiTrace has the traces of one hold, in the order of the tracers; nil for one without.
 type multiTrace []HoldTrace
 
 func (m multiTracer) HoldStart(ctx context.Context, d HoldStart) (context.Context, HoldTrace) {
 	traces := make(multiTrace, len(m))
 	for i, t := range m {
 		if t, ok := t.(HoldTracer); ok {
-			ctx, traces[i] = t.HoldStart(ctx, d)
+			ctx, traces[i] = t.HoldStart(ctx, d) //nolint:fatcontext // as above
 		}
 	}
 	return ctx, traces
@@ -301,17 +299,9 @@ func (m multiTracer) RenewalEnd(d RenewalEnd) {
 }
 
 func (m multiTracer) RoundEnd(ctx context.Context, d RoundEnd) {
-	for _, t := range m {
-		if t, ok := t.(RoundTracer); ok {
-			t.RoundEnd(ctx, d)
-		}
-	}
+	tell(m, func(t RoundTracer) { t.RoundEnd(ctx, d) })
 }
 
 func (m multiTracer) NodeFailed(d NodeFailed) {
-	for _, t := range m {
-		if t, ok := t.(NodeTracer); ok {
-			t.NodeFailed(d)
-		}
-	}
+	tell(m, func(t NodeTracer) { t.NodeFailed(d) })
 }

@@ -10,14 +10,17 @@ import (
 // printer is a tracer that prints what it hears.
 type printer struct{}
 
-func (printer) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context { return ctx }
+func (printer) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context {
+	return ctx
+}
 
 func (printer) AcquireEnd(_ context.Context, d rlock.AcquireEnd) {
 	fmt.Println(d.Lock.Kind, d.Lock.Name, d.How)
 }
 
 // HoldStart makes it an [rlock.HoldTracer] as well.
-func (p printer) HoldStart(ctx context.Context, _ rlock.HoldStart) (context.Context, rlock.HoldTrace) {
+func (p printer) HoldStart(ctx context.Context, _ rlock.HoldStart,
+) (context.Context, rlock.HoldTrace) {
 	return ctx, p
 }
 
@@ -45,7 +48,9 @@ func ExampleTracer() {
 // counter is a tracer that counts acquisitions.
 type counter struct{ acquired int }
 
-func (*counter) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context { return ctx }
+func (*counter) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context {
+	return ctx
+}
 
 func (c *counter) AcquireEnd(_ context.Context, d rlock.AcquireEnd) {
 	if d.Err == nil {

@@ -115,10 +115,10 @@ func TestTracerHearsOfAWaitThatIsGivenUp(t *testing.T) {
 		require.Equal(t, rlock.NotAcquired, end.How)
 
 		tr.Forget()
-		_, err = k.lock(c, k.name).TryLock(t.Context(), 20*time.Millisecond, longLease)
+		_, err = k.lock(c, k.name).TryLock(t.Context(), 300*time.Millisecond, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, []string{"AcquireStart", "WaitStart", "WaitEnd", "AcquireEnd"}, steps(tr))
-		require.False(t, only[rlock.WaitEnd](t, tr).Headed.IsZero())
+		require.False(t, only[rlock.WaitEnd](t, tr).BecameHead.IsZero())
 		end = only[rlock.AcquireEnd](t, tr)
 		require.Equal(t, only[rlock.WaitEnd](t, tr).Waited, end.Waited)
 		require.Positive(t, end.Waited)
@@ -152,7 +152,7 @@ func TestTracerHearsWhenAWaiterBecomesHead(t *testing.T) {
 	eventually(t, func() bool { return rlock.Waiting(lock) == 2 }, "not queued")
 	cancel2()
 	result(t, second)
-	require.True(t, only[rlock.WaitEnd](t, tr).Headed.IsZero(), "it never was the head")
+	require.True(t, only[rlock.WaitEnd](t, tr).BecameHead.IsZero(), "it never was the head")
 
 	second = lockInBackground(t.Context(), lock, longLease)
 	eventually(t, func() bool { return rlock.Waiting(lock) == 2 }, "not queued")
@@ -164,7 +164,7 @@ func TestTracerHearsWhenAWaiterBecomesHead(t *testing.T) {
 	unlock(t, acquired(t, second))
 	waits := locktest.Heard[rlock.WaitEnd](tr)
 	require.Len(t, waits, 3)
-	require.True(t, waits[2].Headed.After(left), "it became head when the first left")
+	require.True(t, waits[2].BecameHead.After(left), "it became head when the first left")
 }
 
 func TestTracerHearsHowALockIsHandedOver(t *testing.T) {
@@ -434,7 +434,7 @@ func TestTracerThatBlocksDelaysNoRenewalAndNoLoss(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, c.Close(ctx), context.Canceled, "Close waits for the tracer until its context ends")
+	require.ErrorIs(t, c.Close(ctx), context.Canceled, "Close waits for the tracer while it may")
 	close(unblock)
 	closeClient(t, c)
 	ends := locktest.Heard[rlock.HoldEnd](tr)
@@ -463,7 +463,7 @@ func TestMultiTracerTellsSeveral(t *testing.T) {
 		Tracer: rlock.MultiTracer(first, plainTracer{plain}, nil, second)})
 	lock := c.NewLock("order")
 	hold := take(t, lock, rlock.Watchdog)
-	_, err := lock.TryLock(t.Context(), 20*time.Millisecond, longLease)
+	_, err := lock.TryLock(t.Context(), 300*time.Millisecond, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	for _, tr := range []*locktest.Tracer{first, second} {
 		renewed := locktest.WaitToHear[rlock.RenewalEnd](t, tr, 1)[0]
@@ -477,7 +477,8 @@ func TestMultiTracerTellsSeveral(t *testing.T) {
 		only[rlock.HoldStart](t, tr)
 		only[rlock.HoldEnd](t, tr)
 	}
-	require.Equal(t, []string{"AcquireStart", "AcquireEnd", "AcquireStart", "AcquireEnd"}, steps(plain))
+	require.Equal(t, []string{"AcquireStart", "AcquireEnd", "AcquireStart", "AcquireEnd"},
+		steps(plain))
 	begun, _ := hold.Context().Value(locktest.TraceKey{}).(rlock.HoldStart)
 	require.Equal(t, hold.Owner(), begun.Owner)
 }

@@ -5,14 +5,15 @@ import (
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"holdfast/bench/contest"
 	holdfastotel "holdfast/otel"
 	"holdfast/rlock"
 )
 
-// observed is this library's lock with metrics and traces by OpenTelemetry. sampler chooses the
-// traces; nil for metrics only.
+// observed returns this library's lock with metrics and traces by OpenTelemetry. sampler chooses the
+// traces; nil makes metrics only.
 func observed(name, setting string, sampler sdktrace.Sampler) contest.Contestant {
 	c := holdfast(name, setting, rlock.Options{})
 	c.Open = func(s contest.Setup) (contest.Client, error) {
@@ -22,7 +23,7 @@ func observed(name, setting string, sampler sdktrace.Sampler) contest.Contestant
 			holdfastotel.WithoutSpans()}
 		if sampler != nil {
 			spans := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler),
-				sdktrace.WithBatcher(discard{}))
+				sdktrace.WithBatcher(tracetest.NewNoopExporter()))
 			o.shutdown = func(ctx context.Context) error {
 				_ = meters.Shutdown(ctx)
 				return spans.Shutdown(ctx)
@@ -37,6 +38,7 @@ func observed(name, setting string, sampler sdktrace.Sampler) contest.Contestant
 	return c
 }
 
+// observedClient also shuts the providers down.
 type observedClient struct {
 	*holdfastClient
 	shutdown func(context.Context) error
@@ -46,9 +48,3 @@ func (c *observedClient) Close() {
 	c.holdfastClient.Close()
 	_ = c.shutdown(context.Background()) // nothing leaves the process
 }
-
-// discard is an exporter that drops what it gets.
-type discard struct{}
-
-func (discard) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
-func (discard) Shutdown(context.Context) error                             { return nil }

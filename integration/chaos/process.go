@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -79,8 +78,9 @@ type process struct {
 	stdin io.Closer
 	log   *log
 	began chan struct{} // closed when it starts to use locks
-	ended chan struct{} // closed when it has ended and its output was read
 	exit  error         // valid when ended is closed
+
+	ended <-chan struct{} // closed when it has ended and its output was read
 }
 
 // startProcess runs the program as a client process with a plan.
@@ -90,26 +90,15 @@ func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 	cmd.Env = append(os.Environ(), locktest.PlayPart(Role),
 		"GORACE=atexit_sleep_ms=0 halt_on_error=1")
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = redistest.DieWithParent()
 	stdin, err := cmd.StdinPipe()
 	require.NoError(tb, err)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(tb, err)
-	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{}),
-		ended: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		// A process that dies with its parent dies with the thread that started it.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(c.ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			c.exit = errors.Join(c.collect(stdout), cmd.Wait())
-		}
-	}()
-	require.NoError(tb, <-started)
+	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{})}
+	c.ended, err = redistest.StartChild(cmd, func() {
+		c.exit = errors.Join(c.collect(stdout), cmd.Wait())
+	})
+	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended; a stopped one dies as well
 		<-c.ended

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -21,8 +20,8 @@ type process struct {
 	log      string
 	settings *settings
 
-	cmd   *exec.Cmd     // of the last launch; nil before the first
-	ended chan struct{} // closed when cmd has been waited for
+	cmd   *exec.Cmd       // of the last launch; nil before the first
+	ended <-chan struct{} // closed when cmd has been waited for
 }
 
 func newProcess(tb testing.TB, path string, s *settings) *process {
@@ -73,7 +72,6 @@ func (p *process) launch(port int) error {
 		cmd.Args = slices.Insert(cmd.Args, 1, file, "--sentinel")
 	}
 	cmd.Dir = p.dir
-	cmd.SysProcAttr = DieWithParent()
 	// The server's own log file would miss complaints about its arguments.
 	log, err := os.OpenFile(p.log, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -82,23 +80,10 @@ func (p *process) launch(port int) error {
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
 
-	started := make(chan error, 1)
-	ended := make(chan struct{})
-	go func() {
-		// Linux sends the death signal when the thread that forked ends, which may be long before
-		// its process does. This goroutine keeps the thread as long as the server lives.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			// A server killed by its test has no exit status worth reporting; one that ended by
-			// itself logged why.
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	// A server killed by its test has no exit status worth reporting; one that ended by itself logged
+	// why.
+	ended, err := StartChild(cmd, func() { _ = cmd.Wait() })
+	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", p.path, err)
 	}
 	p.cmd, p.ended = cmd, ended

@@ -4,5 +4,5 @@ package redistest
 
 import "syscall"
 
-// DieWithParent has no counterpart here: only the clean-up of the test stops its servers.
-func DieWithParent() *syscall.SysProcAttr { return nil }
+// dieWithParent has no counterpart here: only the clean-up of the test stops its servers.
+func dieWithParent() *syscall.SysProcAttr { return nil }

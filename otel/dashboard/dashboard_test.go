@@ -58,16 +58,16 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// query fills in the variables of an expression as Grafana does, for a dashboard that shows what
-// happened within a time.
+// query fills in the variables of an expression as Grafana does. within is the time that the
+// dashboard shows.
 func query(expr string, within time.Duration) string {
 	return strings.NewReplacer("$__rate_interval", "10s",
 		"$__range", fmt.Sprintf("%.0fs", math.Ceil(within.Seconds())),
 		"$job", ".*", "$server", ".*", "$kind", ".*").Replace(expr)
 }
 
-// TestDashboardAndAlertsShowFaults lets a service run while things fail. Then each query of the
-// dashboard must give data, and each alert must have fired.
+// TestDashboardAndAlertsShowFaults runs a service while things fail. Then each query of the
+// dashboard must have data, and each alert must have fired.
 func TestDashboardAndAlertsShowFaults(t *testing.T) {
 	t.Parallel()
 	length := locktest.Length(t, "HOLDFAST_DASHBOARD_TIME", 75*time.Second)
@@ -84,26 +84,26 @@ func TestDashboardAndAlertsShowFaults(t *testing.T) {
 	}
 
 	start := time.Now()
-	spans := s.happen(t, length)
-	run := func() among {
+	episodes := s.fail(t, length)
+	run := func() timeRange {
 		step := max(time.Second, length.Truncate(time.Second)/300)
-		return among{start, step, int(time.Since(start) / step)}
+		return timeRange{start, step, int(time.Since(start) / step)}
 	}
-	// On a machine that is busy, a fault may come to nothing, or Prometheus misses it.
+	// On a busy machine a fault may have no effect, or Prometheus may miss it.
 	missing := prom.missing(t, run())
 	for again := 0; len(missing) > 0 && again < 3; again++ {
 		t.Logf("after %v, all faults happen again: %v", time.Since(start), missing)
-		s.happen(t, 75*time.Second)
+		s.fail(t, 75*time.Second)
 		missing = prom.missing(t, run())
 	}
 	require.Empty(t, missing, "after %v", time.Since(start))
 	if dir := os.Getenv("HOLDFAST_PICTURES"); dir != "" {
-		draw(t, dir+"/faults.svg", prom, run(), spans)
+		draw(t, dir+"/faults.svg", prom, run(), episodes)
 	}
 }
 
 // missing returns the queries without data in a run, and the alerts that did not fire.
-func (p *prometheus) missing(t *testing.T, run among) (missing []string) {
+func (p *prometheus) missing(t *testing.T, run timeRange) (missing []string) {
 	t.Helper()
 	within := run.step * time.Duration(run.steps)
 	d := readDashboard(t)
@@ -138,7 +138,7 @@ func (p *prometheus) missing(t *testing.T, run among) (missing []string) {
 	return missing
 }
 
-// hasData reports whether there is more than zeros and NaN.
+// hasData reports whether a point is neither 0 nor missing.
 func (s series) hasData() bool {
 	return slices.ContainsFunc(s.points, func(v float64) bool { return v > 0 })
 }

@@ -1,6 +1,6 @@
 // Package dashboard tests docs/monitoring: the dashboard for Grafana and the alert rules. A real
 // Prometheus scrapes a service that uses locks of all kinds while things fail. Then each query of
-// the dashboard must give data, and each alert must have fired.
+// the dashboard must have data, and each alert must have fired.
 //
 // It needs Prometheus and promtool, on PATH or from ensure-prometheus.sh beside this file. These
 // environment variables change what the test does:

@@ -12,13 +12,14 @@ import (
 	"holdfast/rlock"
 )
 
-// fault is something that happens to a service.
+// fault is something that fails.
 type fault struct {
 	name string // for a picture: two lines
-	// begins causes it. The fault is over when begins returns, which is when ctx ends.
-	begins func(ctx context.Context, t *testing.T, s *service)
+	// cause causes it until ctx ends, and then undoes it.
+	cause func(ctx context.Context, t *testing.T, s *service)
 }
 
+// faults has the faults in the order in which they happen.
 var faults = []fault{
 	{"keys are\ndeleted", func(ctx context.Context, t *testing.T, s *service) {
 		for ; ctx.Err() == nil; pause(ctx, time.Second) {
@@ -40,7 +41,7 @@ var faults = []fault{
 	}},
 	{"renewals\nare refused", func(ctx context.Context, t *testing.T, s *service) {
 		for ; ctx.Err() == nil; pause(ctx, watchdogLease) {
-			// Those of the reports only: a client that may not do it at all ends its hand-overs.
+			// Those of the reports only: a client that may renew nothing stops handing over.
 			s.server.Do(t, "ACL", "SETUSER", "shop", "-pexpire", "(+pexpire ~[^r]* ~redisson*)")
 			pause(ctx, watchdogLease/2)
 			s.server.Do(t, "ACL", "SETUSER", "shop", "clearselectors", "+pexpire")
@@ -61,7 +62,7 @@ var faults = []fault{
 		interval := time.Until(deadline) / callers
 		holder, err := s.processes[0].client.NewLock("invoice").Lock(ctx, rlock.Watchdog)
 		if err != nil {
-			return // it comes again
+			return // all faults may happen again
 		}
 		for i := 0; ctx.Err() == nil; pause(ctx, interval) {
 			p := s.processes[i%len(s.processes)]
@@ -83,14 +84,14 @@ var faults = []fault{
 	}},
 }
 
-// span is when a fault happened.
-type span struct {
+// episode is when a fault happened.
+type episode struct {
 	name       string
 	start, end time.Time
 }
 
-// happen causes all faults, one after the other, with calm between them, in the given time.
-func (s *service) happen(t *testing.T, within time.Duration) (spans []span) {
+// fail causes all faults, one after the other, with calm between them, in the given time.
+func (s *service) fail(t *testing.T, within time.Duration) (episodes []episode) {
 	t.Helper()
 	each := within / time.Duration(len(faults))
 	lasts := min(each*8/10, 45*time.Second)
@@ -98,10 +99,10 @@ func (s *service) happen(t *testing.T, within time.Duration) (spans []span) {
 		pause(t.Context(), (each-lasts)/2)
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), lasts)
-		f.begins(ctx, t, s)
+		f.cause(ctx, t, s)
 		cancel()
-		spans = append(spans, span{f.name, start, time.Now()})
+		episodes = append(episodes, episode{f.name, start, time.Now()})
 		pause(t.Context(), (each-lasts)/2)
 	}
-	return spans
+	return episodes
 }

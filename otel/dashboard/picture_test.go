@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shown has the panels of the dashboard that a picture has, from the top.
+// shown has the titles of the panels in a picture, from the top.
 var shown = []string{"Calls that wait", "Time to acquire", "Hand-overs", "Lease used up, p99",
 	"Renewals that failed", "Losses by reason", "Nodes that fail"}
 
-// The sizes of a picture, in pixels. Strips are above each other, on the same axis of time.
+// The sizes of a picture, in pixels. Strips are stacked, on the same axis of time.
 const (
 	wide, leftMost, rightMost, top  = 960, 56, 740, 70
 	stripHeight, stripGap, alertRow = 76, 30, 15
@@ -31,10 +31,10 @@ var (
 	stripes = []string{"#fdeccf", "#e3ecf7"} // faults
 )
 
-// picture is an SVG in the making.
+// picture is an SVG that is being drawn.
 type picture struct {
 	strings.Builder
-	run among
+	run timeRange
 	y   float64 // the top of the strip that is drawn
 }
 
@@ -50,9 +50,8 @@ func (p *picture) x(at time.Time) float64 {
 	return leftMost + float64(at.Sub(p.run.start))/float64(whole)*(rightMost-leftMost)
 }
 
-// draw draws what Prometheus has of a run, by the queries of the dashboard, with the faults as
-// stripes.
-func draw(t *testing.T, path string, from *prometheus, run among, faults []span) {
+// draw draws the results of the dashboard's queries over a run, with the faults as stripes.
+func draw(t *testing.T, path string, from *prometheus, run timeRange, faults []episode) {
 	t.Helper()
 	d := readDashboard(t)
 	rules := slices.Sorted(maps.Keys(alerts(t)))
@@ -194,7 +193,7 @@ func label(v float64, unit string) string {
 	return fmt.Sprintf("%.4g%s", v, strings.TrimPrefix(strings.TrimPrefix(unit, "short"), "suffix:"))
 }
 
-// rounded returns the next larger number that is easy to read on an axis.
+// rounded returns the next number, no smaller than v, that is easy to read on an axis.
 func rounded(v float64) float64 {
 	decade := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, times := range []float64{1, 2, 4, 6, 8} {

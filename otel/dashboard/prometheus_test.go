@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,23 +65,12 @@ func startPrometheus(t *testing.T, rules, address, job string, instances []strin
 		"--config.file", filepath.Join(dir, "prometheus.yaml"),
 		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", port.Addr(),
 		"--log.level", "warn")
-	cmd.SysProcAttr = redistest.DieWithParent()
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the system kills the process when the thread that started it ends
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // it is killed
-		}
-	}()
-	require.NoError(t, <-started)
+	ended, err := redistest.StartChild(cmd, func() { _ = cmd.Wait() }) // it is killed
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-ended
@@ -127,18 +115,18 @@ type series struct {
 	points []float64
 }
 
-// among is a range of time with steps.
-type among struct {
+// timeRange is a range of time in equal steps.
+type timeRange struct {
 	start time.Time
 	step  time.Duration
 	steps int
 }
 
 // at returns the time of a step.
-func (r among) at(step int) time.Time { return r.start.Add(r.step * time.Duration(step)) }
+func (r timeRange) at(step int) time.Time { return r.start.Add(r.step * time.Duration(step)) }
 
 // queryRange evaluates an expression at each step.
-func (p *prometheus) queryRange(t *testing.T, expr string, r among) []series {
+func (p *prometheus) queryRange(t *testing.T, expr string, r timeRange) []series {
 	t.Helper()
 	seconds := func(at time.Time) string { return fmt.Sprintf("%.3f", float64(at.UnixMilli())/1000) }
 	var data struct {
@@ -168,7 +156,7 @@ func (p *prometheus) queryRange(t *testing.T, expr string, r among) []series {
 	return all
 }
 
-// labelValues returns the values that a label has among the series of a selector.
+// labelValues returns the values that a label has timeRange the series of a selector.
 func (p *prometheus) labelValues(t *testing.T, selector, label string) []string {
 	t.Helper()
 	var data []map[string]string

@@ -29,7 +29,7 @@ import (
 // watchdogLease is short, so that a short run sees leases that end.
 const watchdogLease = 3 * time.Second
 
-// service has several processes that use locks on one server, and RedLocks on three more.
+// service is several processes that use locks on one server, and RedLocks on three more.
 type service struct {
 	server    *redistest.Server
 	nodes     []*redistest.Server
@@ -38,13 +38,13 @@ type service struct {
 	running   sync.WaitGroup
 }
 
-// process is one of a service: it has a client of each server, and metrics of its own. In truth all
-// are parts of this process.
+// process is one process of a service: it has a client of each server, and metrics of its own. All
+// are in fact inside this process.
 type process struct {
 	name   string
 	client *rlock.Client
 	nodes  []*rlock.Client
-	uses   func(func()) // starts a goroutine of the service
+	spawn  func(func()) // starts a goroutine of the service
 }
 
 // startService starts the servers and the processes, which do nothing yet.
@@ -68,7 +68,7 @@ func startService(t *testing.T, names ...string) *service {
 			t.Cleanup(func() { locktest.CloseClient(t, client) })
 			return client
 		}
-		p := &process{name: name, client: connect(s.server, "redis"), uses: s.running.Go}
+		p := &process{name: name, client: connect(s.server, "redis"), spawn: s.running.Go}
 		for i, node := range s.nodes {
 			p.nodes = append(p.nodes, connect(node, fmt.Sprintf("node-%c", 'a'+i)))
 		}
@@ -136,11 +136,11 @@ func (p *process) use(ctx context.Context, l rlock.Locker, j job) {
 	if j.lease == 0 {
 		j.lease = rlock.Watchdog
 	}
-	// Random ones differ from each other, by up to a half.
+	// random returns a time that differs from ms by up to a half.
 	random := func(ms int) time.Duration {
 		return time.Duration((0.5 + rand.Float64()) * float64(ms) * float64(time.Millisecond))
 	}
-	p.uses(func() {
+	p.spawn(func() {
 		for ; ctx.Err() == nil; pause(ctx, random(j.rests)) {
 			call, cancel := ctx, context.CancelFunc(func() {})
 			if j.within > 0 {

@@ -501,9 +501,9 @@ type Tracer interface {
 }
 
 type WaitEnd struct {
-	Lock   TracedLock
-	Waited time.Duration
-	Headed time.Time
+	Lock       TracedLock
+	Waited     time.Duration
+	BecameHead time.Time
 }
 
 type WaitStart struct {

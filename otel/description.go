@@ -16,10 +16,10 @@ type description struct {
 	n   int
 }
 
-// descriptions has those that may be used again: spans copy their attributes.
+// descriptions has those that are free again: spans copy their attributes.
 var descriptions = sync.Pool{New: func() any { return new(description) }}
 
-// describe returns the description of a span about a lock.
+// describe begins the description of a span about a lock.
 func describe(l rlock.TracedLock) *description {
 	d := descriptions.Get().(*description)
 	d.n = 0
@@ -28,12 +28,13 @@ func describe(l rlock.TracedLock) *description {
 	return d
 }
 
+// add adds an attribute.
 func (d *description) add(a attribute.KeyValue) {
 	d.all[d.n] = a
 	d.n++
 }
 
-// failure adds how something ended that did not end as it should.
+// failure adds an outcome other than success, and why.
 func (d *description) failure(r result) {
 	d.add(AttrOutcome.String(r.outcome))
 	if r.errorType != "" {
@@ -41,7 +42,7 @@ func (d *description) failure(r result) {
 	}
 }
 
-// set gives the description to the span. It is not used any more.
+// set sets the attributes of the span. The description must not be used afterwards.
 func (d *description) set(span trace.Span) {
 	span.SetAttributes(d.all[:d.n]...)
 	descriptions.Put(d)
