@@ -41,7 +41,13 @@ func TestTracerHearsOfTheWholeAndItsParts(t *testing.T) {
 	for _, end := range locktest.Heard[rlock.AcquireEnd](tr) {
 		require.Equal(t, rlock.Reentered, end.How, end.Lock.Name)
 	}
+	for _, start := range locktest.Heard[rlock.HoldStart](tr) {
+		require.True(t, start.Nested, start.Lock.Name)
+	}
 	unlock(t, inner)
+	for _, end := range locktest.Heard[rlock.HoldEnd](tr) {
+		require.False(t, end.Last, end.Lock.Name)
+	}
 	tr.Forget()
 	unlock(t, hold)
 	ends := locktest.Heard[rlock.HoldEnd](tr)
