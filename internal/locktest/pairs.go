@@ -199,3 +199,15 @@ func (p *Pairs) Check(t testing.TB) {
 	}
 	require.Empty(t, p.problems)
 }
+
+// Quiet reports whether every hold has ended.
+func (p *Pairs) Quiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.holds {
+		if len(h.ends) == 0 {
+			return false
+		}
+	}
+	return true
+}
