@@ -1,6 +1,8 @@
 package holdfastotel
 
 import (
+	"sync"
+
 	"go.opentelemetry.io/otel/trace"
 
 	"holdfast/rlock"
@@ -16,6 +18,7 @@ type Tracer struct {
 	spans  trace.Tracer        // nil for none
 	name   func(string) string // nil for no names in metrics
 	series cache[seriesKey, *series]
+	naming sync.Mutex // held while a series with a new name is added
 }
 
 var (
