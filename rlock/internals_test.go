@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -121,3 +122,8 @@ type idle struct{ rueidis.Client }
 
 func (idle) Nodes() map[string]rueidis.Client { return nil }
 func (idle) Mode() rueidis.ClientMode         { return rueidis.ClientModeStandalone }
+
+// The allocator has sizes of 640 and 704 bytes, and puts 8 of its own in front.
+func TestAcquisitionIsNoLargerThanItsSizeClass(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(acquisition{}), uintptr(640-8))
+}
