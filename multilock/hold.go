@@ -21,8 +21,14 @@ type sessionKey struct {
 	lock  string // the identity of the lock
 }
 
-// sessions has the holds of each owner in this process, innermost first, for Unlock without a hold.
-var sessions = session.New[sessionKey, []*rlock.Hold]()
+// owned is what one owner has with one MultiLock.
+type owned struct {
+	holds []*rlock.Hold // innermost first, for Unlock without a hold
+	slot  atomic.Value  // for package rlock: see hooks.Slotted
+}
+
+// sessions has what each owner in this process has.
+var sessions = session.New[sessionKey, owned]()
 
 // lostHolds has holds that ended with ErrLost until they are unlocked, for Unlock without a hold.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
@@ -31,7 +37,7 @@ var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 type acquisition struct {
 	lock    *Lock
 	parts   []*rlock.Hold // in the order of lock.parts
-	session *session.Session[sessionKey, []*rlock.Hold]
+	session *session.Session[sessionKey, owned]
 	hold    *rlock.Hold // of the same level as the caller's
 	end     func(reason error)
 	detach  func()       // removes the hold from its session; more calls do nothing
@@ -47,13 +53,13 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, 
 	a.hold, a.end = hook.Inner(hold), end
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
-	a.session.Do(func(held *[]*rlock.Hold) {
-		nested = len(*held) > 0
-		*held = slices.Insert(*held, 0, a.hold)
+	a.session.Do(func(ow *owned) {
+		nested = slices.ContainsFunc(ow.holds, func(h *rlock.Hold) bool { return h.Err() == nil })
+		ow.holds = slices.Insert(ow.holds, 0, a.hold)
 	})
 	a.detach = sync.OnceFunc(func() {
-		a.session.Do(func(held *[]*rlock.Hold) {
-			*held = slices.DeleteFunc(*held, func(h *rlock.Hold) bool { return h == a.hold })
+		a.session.Do(func(ow *owned) {
+			ow.holds = slices.DeleteFunc(ow.holds, func(h *rlock.Hold) bool { return h == a.hold })
 		})
 		a.session.Close()
 	})
@@ -80,6 +86,12 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 		lostHolds.Add(a.session.Key(), a.hold)
 	}
 	a.detach()
+}
+
+// TraceSlot implements [hooks.Slotted]. The holds of one owner count as levels of one acquisition.
+func (a *acquisition) TraceSlot() (slot *atomic.Value) {
+	a.session.Do(func(ow *owned) { slot = &ow.slot })
+	return slot
 }
 
 func (a *acquisition) Name() string { return a.lock.name }

@@ -127,7 +127,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	key := sessionKey{token, l.identity}
 	var holds []*rlock.Hold
 	if s := sessions.Find(key); s != nil {
-		s.Do(func(held *[]*rlock.Hold) { holds = slices.Clone(*held) })
+		s.Do(func(ow *owned) { holds = slices.Clone(ow.holds) })
 	}
 	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)

@@ -1,9 +1,12 @@
 package multilock_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
@@ -41,7 +44,13 @@ func TestTracerHearsOfTheWholeAndItsParts(t *testing.T) {
 	for _, end := range locktest.Heard[rlock.AcquireEnd](tr) {
 		require.Equal(t, rlock.Reentered, end.How, end.Lock.Name)
 	}
+	for _, start := range locktest.Heard[rlock.HoldStart](tr) {
+		require.True(t, start.Nested, start.Lock.Name)
+	}
 	unlock(t, inner)
+	for _, end := range locktest.Heard[rlock.HoldEnd](tr) {
+		require.False(t, end.Last, end.Lock.Name)
+	}
 	tr.Forget()
 	unlock(t, hold)
 	ends := locktest.Heard[rlock.HoldEnd](tr)
@@ -109,5 +118,56 @@ func TestMultiLockIsTracedByTheClientOfItsFirstLock(t *testing.T) {
 	require.Contains(t, heard, whole)
 	for _, end := range locktest.Heard[rlock.AcquireEnd](second) {
 		require.Equal(t, "a", end.Lock.Name)
+	}
+}
+
+// keepsReply is a rueidis client that keeps the reply of the next command back.
+type keepsReply struct {
+	rueidis.Client
+	next atomic.Bool
+	pass chan struct{}
+}
+
+func (k *keepsReply) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	result := k.Client.Do(ctx, command)
+	if k.next.CompareAndSwap(true, false) {
+		<-k.pass
+	}
+	return result
+}
+
+func TestPartThatIsReleasedAloneIsNotToldAsARefusedRelease(t *testing.T) {
+	t.Parallel()
+	tr := new(locktest.Tracer)
+	redis := &keepsReply{Client: redistest.Start(t).Client(t), pass: make(chan struct{})}
+	c := newClientOn(t, redis, rlock.Options{Tracer: tr, Anonymous: true})
+	hold := take(t, multilock.NewOn(c, "a", "b", "c"), longLease)
+	redis.next.Store(true)
+	alone := make(chan error, 1)
+	go func() { alone <- c.NewLock("a").Unlock(hold.Context()) }()
+	receive(t, hold.Done(), "a was not released")
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	close(redis.pass)
+	require.NoError(t, receive(t, alone, "the release has not ended"))
+	for _, end := range locktest.WaitToHear[rlock.HoldEnd](t, tr, 4) {
+		if end.Lock.Kind == "multilock" {
+			require.ErrorIs(t, end.Err, rlock.ErrLost)
+		} else {
+			require.NoError(t, end.Err, end.Lock.Name)
+		}
+	}
+}
+
+func TestTracerHearsThatPartsAreRenewed(t *testing.T) {
+	t.Parallel()
+	tr := new(locktest.Tracer)
+	c := newClient(t, redistest.Start(t), rlock.Options{Tracer: tr})
+	unlock(t, take(t, multilock.NewOn(c, "a", "b"), rlock.Watchdog))
+	for _, start := range locktest.Heard[rlock.AcquireStart](tr) {
+		require.Equal(t, rlock.Watchdog, start.Lease, start.Lock.Name)
+	}
+	for _, start := range locktest.Heard[rlock.HoldStart](tr) {
+		require.True(t, start.Renewed, start.Lock.Name)
+		require.Equal(t, 30*time.Second, start.Lease, start.Lock.Name)
 	}
 }

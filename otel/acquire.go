@@ -14,17 +14,19 @@ import (
 // call is the context of a call whose span is recorded.
 type call struct {
 	context.Context
+	tracer *Tracer
 	span   trace.Span
 	caller trace.Span // what the caller's context had
 	wait   time.Duration
 	lease  time.Duration
 }
 
-type callKey struct{}
+// callKey is the key of a call. A rlock.MultiTracer may have several Tracers, each with its own.
+type callKey struct{ of *Tracer }
 
 // Value implements [context.Context].
 func (c *call) Value(key any) any {
-	if key == (callKey{}) {
+	if key == (callKey{c.tracer}) {
 		return c
 	}
 	return c.Context.Value(key)
@@ -32,30 +34,42 @@ func (c *call) Value(key any) any {
 
 // callOf returns the call that ctx belongs to; nil if it is over, or not recorded. The context of a
 // hold has the one that acquired it, which is over.
-func callOf(ctx context.Context) *call {
-	if c, _ := ctx.Value(callKey{}).(*call); c != nil && c.span.IsRecording() {
+func (t *Tracer) callOf(ctx context.Context) *call {
+	if c, _ := ctx.Value(callKey{t}).(*call); c != nil && c.span.IsRecording() {
 		return c
 	}
 	return nil
 }
 
+// unrecorded returns the context of a call without a span: ctx, without the call that it is inside
+// of, as that for a part of a MultiLock is.
+func (t *Tracer) unrecorded(ctx context.Context) context.Context {
+	if t.callOf(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, callKey{t}, (*call)(nil))
+}
+
 // AcquireStart implements [rlock.Tracer].
 func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context.Context {
 	caller := trace.SpanFromContext(ctx)
-	if t.spans == nil || unsampled(caller) {
+	if t.spans == nil {
 		return ctx
+	}
+	if unsampled(caller) {
+		return t.unrecorded(ctx)
 	}
 	started, span := t.spans.Start(ctx, "lock acquire", trace.WithTimestamp(d.Since))
 	if !span.IsRecording() {
 		if caller.SpanContext().IsValid() {
-			return ctx
+			return t.unrecorded(ctx)
 		}
 		return started // what the call causes is not sampled either
 	}
-	if whole := callOf(ctx); whole != nil {
+	if whole := t.callOf(ctx); whole != nil {
 		caller = whole.caller // d.Lock is a part of a MultiLock
 	}
-	return &call{started, span, caller, d.Wait, d.Lease}
+	return &call{started, t, span, caller, d.Wait, d.Lease}
 }
 
 // unsampled reports whether the sampler of this process has left the trace out already. To ask it
@@ -75,7 +89,7 @@ func (t *Tracer) AcquireEnd(ctx context.Context, d rlock.AcquireEnd) {
 	case rlock.Granted:
 		s.handovers.Add(ctx, 1, s.granted...)
 	}
-	if c := callOf(ctx); c != nil {
+	if c := t.callOf(ctx); c != nil {
 		c.end(d, r)
 	}
 }
@@ -135,7 +149,7 @@ func howOf(h rlock.How) string {
 // WaitStart implements [rlock.WaitTracer].
 func (t *Tracer) WaitStart(ctx context.Context, d rlock.WaitStart) {
 	t.of(d.Lock).waiting.Add(1)
-	if c := callOf(ctx); c != nil {
+	if c := t.callOf(ctx); c != nil {
 		c.span.AddEvent("queued")
 	}
 }
@@ -143,7 +157,7 @@ func (t *Tracer) WaitStart(ctx context.Context, d rlock.WaitStart) {
 // WaitEnd implements [rlock.WaitTracer].
 func (t *Tracer) WaitEnd(ctx context.Context, d rlock.WaitEnd) {
 	t.of(d.Lock).waiting.Add(-1)
-	if c := callOf(ctx); c != nil && !d.BecameHead.IsZero() {
+	if c := t.callOf(ctx); c != nil && !d.BecameHead.IsZero() {
 		c.span.AddEvent("head", trace.WithTimestamp(d.BecameHead))
 	}
 }

@@ -26,7 +26,7 @@ func (t *Tracer) HoldStart(ctx context.Context, d rlock.HoldStart) (context.Cont
 	if !d.Nested {
 		s.held.Add(1)
 	}
-	if c := callOf(ctx); c != nil {
+	if c := t.callOf(ctx); c != nil {
 		if d.Nested {
 			span = c.caller
 			ctx = trace.ContextWithSpan(ctx, span)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -362,4 +363,27 @@ func TestTracersOfOneProviderAddUp(t *testing.T) {
 		another.HoldStart(t.Context(), rlock.HoldStart{Lock: order})
 	}
 	require.Equal(t, map[string]int64{base: 4}, s.sum(t, "holdfast.lock.held"))
+}
+
+// Goroutines that name locks while the last names become series begin and end waits in the same.
+func TestWaitEndsInTheSeriesThatItBeganIn(t *testing.T) {
+	s := newSignals(holdfastotel.WithNameFunc(func(name string) string { return name }))
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for i := range 1500 {
+				l := rlock.TracedLock{Name: strconv.Itoa(i), Kind: "fair"}
+				ctx := s.start(context.Background(), l)
+				s.WaitStart(ctx, rlock.WaitStart{Lock: l})
+				s.WaitEnd(ctx, rlock.WaitEnd{Lock: l})
+				s.fails(ctx, l, rlock.ErrNotAcquired)
+			}
+		})
+	}
+	callers.Wait()
+	waiting := s.sum(t, "holdfast.lock.waiting")
+	require.LessOrEqual(t, len(waiting), 1001)
+	for series, n := range waiting {
+		require.Zero(t, n, series)
+	}
 }

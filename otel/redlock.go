@@ -27,7 +27,7 @@ func (t *Tracer) RoundEnd(ctx context.Context, d rlock.RoundEnd) {
 		outcome = withoutQuorum
 	}
 	t.round.Record(ctx, d.Took.Seconds(), outcome...)
-	c := callOf(ctx)
+	c := t.callOf(ctx)
 	if c == nil {
 		return
 	}

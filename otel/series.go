@@ -45,7 +45,13 @@ func (t *Tracer) of(l rlock.TracedLock) *series {
 	if s := all[k]; s != nil {
 		return s
 	}
-	if k.name != "" && len(all) >= maxSeries {
+	if k.name != "" && len(all) < maxSeries {
+		// Whether there is room for a name is decided once: a wait ends in the series that it began in.
+		t.naming.Lock()
+		defer t.naming.Unlock()
+		all = t.series.all()
+	}
+	if k.name != "" && len(all) >= maxSeries && all[k] == nil {
 		k.name = otherType
 	}
 	return t.series.get(k, t.newSeries)

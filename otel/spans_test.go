@@ -360,3 +360,57 @@ func TestUnsampledRemoteCallerIsLeftToTheSampler(t *testing.T) {
 	hold.HoldEnd(end(order, nil, time.Second))
 	require.Len(t, s.spans.Started(), 2)
 }
+
+// Each tracer has its own spans, also if another one has none.
+func TestTracersThatShareAClientHaveTheirOwnSpans(t *testing.T) {
+	first, second, without := newSignals(), newSignals(), newSignals(holdfastotel.WithoutSpans())
+	for _, all := range [][]rlock.Tracer{{first, second, without}, {without, second, first}} {
+		first.spans.Reset()
+		second.spans.Reset()
+		m := rlock.MultiTracer(all...)
+		ctx := m.AcquireStart(t.Context(), rlock.AcquireStart{Lock: order, Since: time.Now()})
+		m.(rlock.WaitTracer).WaitStart(ctx, rlock.WaitStart{Lock: order})
+		_, hold := m.(rlock.HoldTracer).HoldStart(ctx, rlock.HoldStart{Lock: order, How: rlock.Free})
+		m.AcquireEnd(ctx, rlock.AcquireEnd{Lock: order, How: rlock.Free})
+		hold.HoldEnd(end(order, nil, time.Second))
+		for _, s := range []*signals{first, second} {
+			require.Equal(t, []string{"queued"}, events(s.ended(t, "lock acquire")))
+			s.ended(t, "lock hold")
+			require.Len(t, s.spans.Started(), 2)
+		}
+		require.Empty(t, without.spans.Started())
+	}
+}
+
+// everyOther is a sampler that leaves out every second span.
+type everyOther struct{ n int }
+
+func (*everyOther) Description() string { return "every other" }
+
+func (e *everyOther) ShouldSample(sdk.SamplingParameters) sdk.SamplingResult {
+	if e.n++; e.n%2 == 0 {
+		return sdk.SamplingResult{Decision: sdk.Drop}
+	}
+	return sdk.SamplingResult{Decision: sdk.RecordAndSample}
+}
+
+func TestPartThatIsNotSampledChangesNothingOfTheWhole(t *testing.T) {
+	s := newSignals()
+	traces := sdk.NewTracerProvider(sdk.WithSpanProcessor(s.spans), sdk.WithSampler(new(everyOther)))
+	s.Tracer = holdfastotel.New(holdfastotel.WithMeterProvider(s.meters),
+		holdfastotel.WithTracerProvider(traces))
+	whole := rlock.TracedLock{Name: "a+b", Kind: "multilock"}
+	ctx := s.start(t.Context(), whole)
+	part := s.start(ctx, order)
+	s.WaitStart(part, rlock.WaitStart{Lock: order})
+	s.WaitEnd(part, rlock.WaitEnd{Lock: order, BecameHead: time.Now()})
+	_, hold := s.acquired(part, order, rlock.Free, false)
+	require.Empty(t, s.spans.Ended())
+	s.fails(ctx, whole, rlock.ErrNotAcquired)
+	hold.HoldEnd(end(order, nil, time.Second))
+	acquire := s.ended(t, "lock acquire")
+	require.Contains(t, acquire.Attributes(), holdfastotel.AttrName.String("a+b"))
+	require.Empty(t, acquire.Events())
+	require.Empty(t, acquire.Links())
+	require.Len(t, s.spans.Started(), 1)
+}

@@ -2,6 +2,7 @@ package holdfastotel
 
 import (
 	"context"
+	"sync"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -19,6 +20,7 @@ type Tracer struct {
 	spans  trace.Tracer        // nil for none
 	name   func(string) string // nil for no names in metrics
 	series cache[seriesKey, *series]
+	naming sync.Mutex // held while a series with a new name is added
 }
 
 var (

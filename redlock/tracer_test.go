@@ -131,3 +131,40 @@ func TestTracerHearsThatARedLockIsLost(t *testing.T) {
 	require.Equal(t, "redlock", end[0].Lock.Kind)
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 }
+
+// The tracer of a RedLock is that of its first client, which may be closed while the others go on.
+func TestTracerThatBlocksDelaysNoOtherClient(t *testing.T) {
+	t.Parallel()
+	blocked, goOn := make(chan struct{}, 10), make(chan struct{})
+	defer close(goOn)
+	tr := &locktest.Tracer{Block: func(event any) {
+		if _, ends := event.(rlock.HoldEnd); ends {
+			blocked <- struct{}{}
+			<-goOn
+		}
+	}}
+	const lease = 3 * time.Second
+	servers, trOfOthers := startNodes(t, 3), new(locktest.Tracer)
+	first := newClients(t, servers[:1], rlock.Options{Tracer: tr, WatchdogLease: lease})
+	others := newClients(t, servers, rlock.Options{Tracer: trOfOthers, WatchdogLease: lease})[1:]
+	hold := take(t, redlock.NewOn("order", atOnce, append(first, others...)...), rlock.Watchdog)
+	eventually(t, func() bool {
+		renewed := make(map[string]bool)
+		for _, d := range locktest.Heard[rlock.RenewalEnd](trOfOthers) {
+			renewed[d.Lock.Server] = true
+		}
+		return len(renewed) == len(others)
+	}, "not held by the others")
+	closeClient(t, first[0])
+	require.NoError(t, hold.Err(), "a quorum is left")
+	servers[1].Pause(t)
+	servers[2].Pause(t)
+	receive(t, hold.Done(), "not lost")
+	receive(t, blocked, "not told")
+	servers[1].Resume(t)
+	servers[2].Resume(t)
+	for _, c := range others {
+		other := take(t, c.NewLock("other"), 50*time.Millisecond)
+		receive(t, other.Done(), "its watchdog is blocked")
+	}
+}

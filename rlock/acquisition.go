@@ -26,9 +26,8 @@ type acquisition struct {
 	streak  waitqueue.Streak
 	lease   watchdog.Lease
 
-	late       *request   // of this owner, may still be executed at any time; nil if there is none
-	registered bool       // a grant message may still arrive, although it was acquired by asking
-	part       hooks.Part // of a RedLock, which a loss here does not end; nil for other locks
+	late *request   // of this owner, may still be executed at any time; nil if there is none
+	part hooks.Part // of a RedLock, which a loss here does not end; nil for other locks
 
 	slot atomic.Value // its *levelsTrace, if there is one
 
@@ -38,13 +37,16 @@ type acquisition struct {
 	longestLease time.Duration
 
 	began time.Time // set with Options.MaxHold only
-	age   age       // guarded by mu
 
 	unrenewed error // guarded by mu; why it is not renewed although it was to be; nil if it is
 
 	levels []*level // guarded by mu; not released yet, outermost first
-	state  state    // guarded by mu
 	reason error    // guarded by mu; why the acquisition ended; nil if it has not
+
+	// Side by side, because an acquisition just fits in 640 bytes of memory; the next size is 704.
+	state      state // guarded by mu
+	age        age   // guarded by mu
+	registered bool  // a grant message may still arrive, although it was acquired by asking
 
 	// Preallocated for the usual case, so that an acquisition is one allocation.
 	outermost level

@@ -62,8 +62,10 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 	case !begun:
 		return "", ofEnded(ErrReleased)
 	}
-	if a.endLeft(); a.lostError() != nil {
-		return "", a.lostError()
+	a.endLeft()
+	if err := a.lostError(); err != nil { // just now, when the level was not among those of a any more
+		h.level.end(err)
+		return "", err
 	}
 	h.level.end(ErrReleased)
 	h.level.trace.Load().released(nil, true)

@@ -35,9 +35,13 @@ func (p part) trace(at *attempt, h *Hold) {
 	if t == nil {
 		return
 	}
+	lease := at.request.lease
+	if at.renew {
+		lease = Watchdog
+	}
 	cl := t.begin(at.budget.Ctx, at.client, p.lock.traced(),
-		AcquireStart{Since: at.sent, Wait: NoWait, Lease: at.request.lease})
-	if cl.renew = at.renew; p.held != nil {
+		AcquireStart{Since: at.sent, Wait: NoWait, Lease: lease})
+	if p.held != nil {
 		cl.Reenters()
 	}
 	cl.asks()

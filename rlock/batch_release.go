@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -56,7 +57,9 @@ func releaseBatch(holds []*Hold) []error {
 	}
 	blocked.Wait()
 	for i, h := range holds {
-		h.level.trace.Load().released(errs[i], false)
+		if !errors.Is(errs[i], ErrNotHeld) { // else another call releases it, and tells
+			h.level.trace.Load().released(errs[i], false)
+		}
 		wrap(&errs[i], h.Name())
 	}
 	return errs

@@ -59,11 +59,11 @@ func (a *acquisition) releaseWhole() error {
 	}
 	for outer := a.beginInnermost(); outer != nil; outer = a.beginInnermost() {
 		a.remove(level)
-		level.trace.Load().released(nil, false)
+		level.trace.Load().releasedByClose(nil)
 		level = outer
 	}
 	err := a.release(context.Background(), level)
-	level.trace.Load().released(err, false)
+	level.trace.Load().releasedByClose(err)
 	return err
 }
 

@@ -169,14 +169,15 @@ func (cl *call) hold(h *Hold) {
 		end: HoldEnd{Lock: cl.lock, Owner: h.Owner()}}
 	ht.of = &ht.levels
 	ht.levels.since, ht.levels.first, ht.levels.n = time.Now(), ht, 1
-	slot, slotted := l.acquisition.(hooks.Slotted)
-	nested := slotted && ht.join(slot.TraceSlot())
-	h.parent, ht.trace = cl.tracing.holds.HoldStart(cl.ctx, HoldStart{Lock: cl.lock,
+	slotted, _ := l.acquisition.(hooks.Slotted)
+	nested := slotted != nil && ht.join(slotted.TraceSlot())
+	ctx, trace := cl.tracing.holds.HoldStart(cl.ctx, HoldStart{Lock: cl.lock,
 		Owner: h.Owner(), Token: h.Token(), How: cl.how, Nested: nested, Deadline: h.Deadline(),
 		Lease: cl.lease, Renewed: cl.renew})
-	if slotted && !nested {
-		slot.TraceSlot().Store(ht.of)
-	}
+	h.parent = ctx
+	ht.of.mu.Lock()
+	ht.trace = trace
+	ht.of.mu.Unlock()
 	l.trace.Store(ht)
 	if reason := l.err(); reason != nil {
 		// It has ended before, perhaps unseen: another goroutine of the owner may have released it.
@@ -194,13 +195,19 @@ type levelsTrace struct {
 	n  int // guarded by mu; once it is 0 again it stays so
 }
 
-// join makes the hold one more level of the acquisition with that slot, unless it has no others.
+// join makes the hold a level of the acquisition with that slot, and reports whether it has others:
+// goroutines that share an owner may begin two at the same time.
 func (ht *holdTrace) join(slot *atomic.Value) (nested bool) {
-	lt, _ := slot.Load().(*levelsTrace)
-	if nested = lt != nil && lt.add(); nested {
-		ht.of = lt
+	for {
+		before := slot.Load()
+		if lt, _ := before.(*levelsTrace); lt != nil && lt.add() {
+			ht.of = lt
+			return true
+		}
+		if slot.CompareAndSwap(before, &ht.levels) {
+			return false
+		}
 	}
-	return nested
 }
 
 // add adds a level, unless all others have ended.
@@ -217,11 +224,11 @@ func (lt *levelsTrace) add() bool {
 // holdTrace tells the tracer, once, how a hold ends.
 type holdTrace struct {
 	tracing *tracing
-	trace   HoldTrace // nil if it need not be told
 	of      *levelsTrace
 	levels  levelsTrace // preallocated for the first level
 
 	// Guarded by of.mu.
+	trace HoldTrace // nil until the tracer was told of the hold, and if it need not be told more
 	lease time.Duration
 	state holdTraceState
 	end   HoldEnd
@@ -259,9 +266,14 @@ func (ht *holdTrace) ended(l *level, reason error) {
 	if reason != ErrReleased { //nolint:errorlint // as above
 		ht.end.Err = reason
 	}
+	ht.tellLater()
+}
+
+// tellLater tells the end of the hold in the background. of.mu must be held.
+func (ht *holdTrace) tellLater() {
 	if ht.trace != nil {
-		end := ht.end
-		ht.tracing.later.tell(func() { ht.trace.HoldEnd(end) })
+		trace, end := ht.trace, ht.end
+		ht.tracing.later.tell(func() { trace.HoldEnd(end) })
 	}
 }
 
@@ -271,15 +283,34 @@ func (ht *holdTrace) released(err error, left bool) {
 		return
 	}
 	ht.of.mu.Lock()
-	tells := ht.state == holdReleases
-	if tells {
-		ht.state = holdTold
-		ht.end.Err, ht.end.Left = err, left
-	}
+	tells := ht.settle(err, left) && ht.trace != nil
 	ht.of.mu.Unlock()
-	if tells && ht.trace != nil {
+	if tells {
 		ht.trace.HoldEnd(ht.end)
 	}
+}
+
+// releasedByClose is released for Options.ReleaseOnClose: a tracer that blocks must not keep Close
+// from releasing the others.
+func (ht *holdTrace) releasedByClose(err error) {
+	if ht == nil {
+		return
+	}
+	ht.of.mu.Lock()
+	defer ht.of.mu.Unlock()
+	if ht.settle(err, false) {
+		ht.tellLater()
+	}
+}
+
+// settle notes how the release of the hold has ended, and reports whether that is to be told.
+// of.mu must be held.
+func (ht *holdTrace) settle(err error, left bool) bool {
+	if ht.state != holdReleases {
+		return false
+	}
+	ht.state, ht.end.Err, ht.end.Left = holdTold, err, left
+	return true
 }
 
 // extended notes the lease that the hold has asked for.
@@ -291,14 +322,14 @@ func (ht *holdTrace) extended(lease time.Duration) {
 	}
 }
 
-// renewed returns the lease that a renewal found, and notes the one that it leaves.
-func (ht *holdTrace) renewed(lease time.Duration, err error) (found time.Duration) {
+// renewed notes the lease that a renewal leaves, and returns the one that it found.
+func (ht *holdTrace) renewed(lease time.Duration, err error) (found time.Duration, of HoldTrace) {
 	ht.of.mu.Lock()
 	defer ht.of.mu.Unlock()
 	if found = ht.lease; err == nil {
 		ht.lease = lease
 	}
-	return found
+	return found, ht.trace
 }
 
 // TraceSlot implements [hooks.Slotted].
@@ -312,8 +343,7 @@ func (t *tracing) renewed(a *acquisition, err error) {
 	d := RenewalEnd{Lock: a.lock.traced(), Owner: a.owner, Err: err,
 		Margin: time.Until(a.Deadline()), Lease: a.client.options.WatchdogLease}
 	if lt, _ := a.slot.Load().(*levelsTrace); lt != nil {
-		d.Hold = lt.first.trace
-		d.Lease = lt.first.renewed(d.Lease, err)
+		d.Lease, d.Hold = lt.first.renewed(d.Lease, err)
 	}
 	t.later.tellIfRoom(func() { t.renewals.RenewalEnd(d) })
 }

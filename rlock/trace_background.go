@@ -24,7 +24,9 @@ func (b *background) tell(f func()) {
 	b.telling = true
 	b.mu.Unlock()
 	if starts && !b.client.group.Go(b.run) {
-		b.run() // the client has been closed, so nobody depends on this goroutine
+		// The client has been closed. A RedLock of other clients may still tell its tracer, and those
+		// must not wait for it.
+		go b.run()
 	}
 }
 

@@ -12,14 +12,15 @@ import (
 // for OpenTelemetry.
 //
 // Methods are called concurrently. Most are called by the goroutine whose call they are about. One
-// that blocks delays that call; WaitStart may also delay those that wait behind it.
+// that blocks delays that call; WaitStart and RoundEnd may also delay those that wait behind it.
 //
-// A background goroutine of each client calls RenewalEnd and NodeFailed, and HoldEnd for a hold
-// that was not released. A method that blocks there delays neither renewals nor the end of a hold's
-// context. Once 4096 calls wait for it, further ones of RenewalEnd and NodeFailed are left out,
-// which is logged. Close waits for it until the context of Close ends.
+// A background goroutine of each client calls RenewalEnd and NodeFailed, and HoldEnd for a hold that
+// its holder has not released. A method that blocks there delays neither renewals nor the end of a
+// hold's context. Once 4096 calls wait for it, further ones of RenewalEnd and NodeFailed are left
+// out, which is logged. Close waits for it until the context of Close ends.
 //
-// A method must not panic: a lock that was just acquired would stay held. It must not use the lock
+// A method must not panic: a lock that was just acquired would stay held, those behind a caller that
+// waits would wait for ever, and in the background the process would end. It must not use the lock
 // that it is told about.
 //
 // A MultiLock or RedLock uses the tracer of the client of the first lock that it was made of. The
@@ -103,12 +104,14 @@ type AcquireStart struct {
 
 // AcquireEnd describes the result of a call that wanted a lock.
 type AcquireEnd struct {
-	Lock     TracedLock
-	Err      error         // what the caller gets; nil if the lock was acquired
-	How      How           // how it was acquired
-	Took     time.Duration // the whole call
-	Waited   time.Duration // from WaitStart to WaitEnd; 0 without a wait
-	Requests int           // how often Redis was asked; for a RedLock, rounds
+	Lock   TracedLock
+	Err    error         // what the caller gets; nil if the lock was acquired
+	How    How           // how it was acquired
+	Took   time.Duration // the whole call
+	Waited time.Duration // from WaitStart to WaitEnd; 0 without a wait
+	// Requests is how often Redis was asked. For a RedLock it is the number of rounds, which a nested
+	// hold has none of; for a MultiLock 0: its parts tell.
+	Requests int
 }
 
 // How says how a lock was acquired.

@@ -59,7 +59,8 @@ type Call[Hold any] interface {
 	End(h Hold, err error)
 }
 
-// Slotted is an acquisition with several levels, which keeps what package rlock traces of it.
+// Slotted is an acquisition with several levels, or one of several that count as levels of one. It
+// keeps what package rlock traces of them.
 type Slotted interface{ TraceSlot() *atomic.Value }
 
 // ByLevel is an acquisition that tells its levels apart by Same, not by the address of a hold.

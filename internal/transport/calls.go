@@ -122,7 +122,8 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 // Call is a command under way, and the context that it is sent with.
 type Call struct {
 	calls   *Calls
-	budget  wait.Budget // a copy of the caller's
+	budget  wait.Budget // a copy of the caller's; guarded by calls.mu
+	valued  bool        // Value was called; guarded by calls.mu
 	sent    time.Time
 	limit   time.Time // when the call ends; guarded by calls.mu once it is under way
 	endless bool      // only the timeout ends it
@@ -170,12 +171,17 @@ func (k *Call) Done() <-chan struct{} {
 }
 
 // Value returns what the caller's context has until rueidis reads k: for hooks around its client,
-// such as rueidisotel's. Later the caller may have returned.
+// such as rueidisotel's. Later the caller may have returned. A hook may keep k, and ask again when the
+// call has ended, so k is not recycled then: it would have the values of another caller.
 func (k *Call) Value(key any) any {
-	if k.phase.Load() == begun && k.budget.Ctx != nil {
-		return k.budget.Ctx.Value(key)
+	k.calls.mu.Lock()
+	k.valued = true
+	values := k.budget.Ctx
+	k.calls.mu.Unlock()
+	if values == nil || k.phase.Load() != begun {
+		return nil
 	}
-	return nil
+	return values.Value(key)
 }
 
 // Deadline returns the timeout of a caller that nothing else ends: rueidis may read from the socket
@@ -194,18 +200,18 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 		limit, endless = b.Until, endless && limit.Sub(b.Until) < grace
 	}
 	k := c.recycled.Get().(*Call)
-	k.budget, k.sent, k.limit, k.deadline, k.endless = *b, now, limit, limit, endless
-	k.phase.Store(begun)
 	c.mu.Lock()
 	c.awaitAside()
 	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0 || c.aside != nil
 	// direct is read with mu held: an abandoned call makes it false before it leaves count.
 	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
-		k.budget = wait.Budget{}
 		c.recycled.Put(k)
 		return nil
 	}
+	k.budget, k.valued = *b, false
+	k.sent, k.limit, k.deadline, k.endless = now, limit, limit, endless
+	k.phase.Store(begun)
 	c.count++
 	k.crowded.Store(c.count > crowd)
 	k.prev, k.next = c.underway.prev, &c.underway
@@ -284,10 +290,11 @@ func (k *Call) End(err error) (State, error) {
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
 	c.count-- // the timer stays set: setting it for each command costs more than its wake-ups
-	c.mu.Unlock()
 	k.budget = wait.Budget{}
+	valued := k.valued
+	c.mu.Unlock()
 	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context.
-	if !k.ended.Load() && k.phase.Load() == sending {
+	if !k.ended.Load() && !valued && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
 	if left && time.Since(sent) > c.timeout+c.timeout/4 {

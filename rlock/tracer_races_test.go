@@ -1,0 +1,153 @@
+package rlock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// blocksAt returns a tracer that blocks, once, where it hears of an E, and two channels: it has
+// blocked when the first is closed, and goes on when the second is.
+func blocksAt[E any]() (tr *locktest.Tracer, blocked, goOn chan struct{}) {
+	blocked, goOn = make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	return &locktest.Tracer{Block: func(event any) {
+		if _, ok := event.(E); ok && first.CompareAndSwap(false, true) {
+			close(blocked)
+			<-goOn
+		}
+	}}, blocked, goOn
+}
+
+// Goroutines that share an owner may begin levels while the tracer hears of the first.
+func TestLevelsThatBeginAtOnceAreOneAcquisitionToATracer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		tr, blocked, goOn := blocksAt[rlock.HoldStart]()
+		lock := k.lock(newClient(t, s, rlock.Options{Tracer: tr}), k.name)
+		ctx := rlock.WithOwner(t.Context())
+		first := lockInBackground(ctx, lock, longLease)
+		receive(t, blocked, "not acquired")
+		inner := takeWith(ctx, t, lock, longLease)
+		require.True(t, only[rlock.HoldStart](t, tr).Nested)
+		close(goOn)
+		outer := acquired(t, first)
+		starts := locktest.Heard[rlock.HoldStart](tr)
+		require.Len(t, starts, 2)
+		require.False(t, starts[1].Nested)
+
+		_, err := lock.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		receive(t, inner.Done(), "not lost")
+		receive(t, outer.Done(), "not lost")
+		ends := locktest.WaitToHear[rlock.HoldEnd](t, tr, 2)
+		require.NotEqual(t, ends[0].Last, ends[1].Last, "one loss")
+	})
+}
+
+// Another goroutine of the owner releases a hold whose caller does not have it yet.
+func TestTracerHearsTheEndOfAHoldThatIsReleasedBeforeItsCallerHasIt(t *testing.T) {
+	t.Parallel()
+	tr, blocked, goOn := blocksAt[rlock.HoldStart]()
+	lock := newClient(t, redistest.Start(t), rlock.Options{Tracer: tr}).NewLock("order")
+	ctx := rlock.WithOwner(t.Context())
+	first := lockInBackground(ctx, lock, longLease)
+	receive(t, blocked, "not acquired")
+	require.NoError(t, lock.Unlock(ctx))
+	close(goOn)
+	require.ErrorIs(t, acquired(t, first).Err(), rlock.ErrReleased)
+	end := locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)[0]
+	require.NoError(t, end.Err)
+	require.True(t, end.Last)
+	require.Len(t, locktest.Heard[rlock.HoldEnd](tr), 1)
+}
+
+func TestTracerThatBlocksKeepsCloseFromReleasingNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	tr, blocked, goOn := blocksAt[rlock.HoldEnd]()
+	c := newClient(t, s, rlock.Options{Tracer: tr, ReleaseOnClose: true})
+	take(t, c.NewLock("a"), longLease)
+	take(t, c.NewLock("b"), longLease)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, c.Close(ctx), context.Canceled)
+	receive(t, blocked, "not told")
+	waitUntilFree(t, s, "a")
+	waitUntilFree(t, s, "b")
+	close(goOn)
+	closeClient(t, c)
+	require.Len(t, locktest.Heard[rlock.HoldEnd](tr), 2)
+}
+
+// A call that is about a lock while the tracer hears of another one.
+func TestTracerMayUseOtherLocks(t *testing.T) {
+	t.Parallel()
+	var other atomic.Pointer[rlock.Lock]
+	var errs [2]atomic.Value
+	tr := &locktest.Tracer{Block: func(event any) {
+		l := other.Load()
+		if l == nil {
+			return
+		}
+		var lock rlock.TracedLock
+		switch d := event.(type) {
+		case rlock.AcquireStart:
+			lock = d.Lock
+		case rlock.WaitStart:
+			lock = d.Lock
+		case rlock.WaitEnd:
+			lock = d.Lock
+		case rlock.HoldStart:
+			lock = d.Lock
+		case rlock.AcquireEnd:
+			lock = d.Lock
+		case rlock.HoldEnd:
+			lock = d.Lock
+		case rlock.RenewalEnd:
+			lock = d.Lock
+		}
+		if lock.Name == l.Name() {
+			return
+		}
+		hold, err := l.Lock(context.Background(), longLease)
+		if err != nil {
+			errs[0].Store(err)
+			return
+		}
+		if err := hold.Unlock(context.Background()); err != nil {
+			errs[1].Store(err)
+		}
+	}}
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{Tracer: tr, WatchdogLease: 300 * time.Millisecond})
+	other.Store(c.NewLock("other"))
+	lock := c.NewLock("order")
+	hold := take(t, lock, rlock.Watchdog)
+	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
+	locktest.WaitToHear[rlock.WaitStart](t, tr, 1)
+	locktest.WaitToHear[rlock.RenewalEnd](t, tr, 1)
+	unlock(t, hold)
+	hold = acquired(t, waiter)
+	s.Do(t, "DEL", "order")
+	lostTo(t, hold, rlock.ErrGone)
+	eventually(t, func() bool {
+		for _, end := range locktest.Heard[rlock.HoldEnd](tr) {
+			if end.Err != nil {
+				return true
+			}
+		}
+		return false
+	}, "the loss was not told")
+	other.Store(nil)
+	require.Nil(t, errs[0].Load())
+	require.Nil(t, errs[1].Load())
+}
