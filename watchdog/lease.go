@@ -32,10 +32,10 @@ type Lease struct {
 
 	// Watchdog.mu guards the rest, but deadline is read without it.
 	deadline atomic.Int64 // counted from epoch
-	index    int   // in Watchdog.deadlines while the lease is watched
-	stage    uint8 // one of those below
-	renew    bool  // counted in Watchdog.renewable while the lease is watched
-	queued   bool  // in a batch that waits or is in flight, so that it is never in two
+	index    int          // in Watchdog.deadlines while the lease is watched
+	stage    uint8        // one of those below
+	renew    bool         // counted in Watchdog.renewable while the lease is watched
+	queued   bool         // in a batch that waits or is in flight, so that it is never in two
 }
 
 // The stages of a lease. They only ever grow.
