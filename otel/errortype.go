@@ -31,6 +31,7 @@ var types = []struct {
 	{rlock.ErrClosed, closed},
 	{rlock.ErrNotHeld, "not_held"},
 	{rlock.ErrOutcomeUnknown, "outcome_unknown"},
+	{redlock.ErrNoReply, "no_reply"},
 }
 
 // serverTypes has the error types of servers' codes. Others, which a server may make up, become

@@ -134,7 +134,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 
 // roundEnd returns what a tracer is told of a round. Called with mu held.
 func (a *acquisition) roundEnd(decided bool, took time.Duration) rlock.RoundEnd {
-	noReply := errNoReply
+	noReply := ErrNoReply
 	if decided {
 		noReply = errNotAwaited
 	}

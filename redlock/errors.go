@@ -13,6 +13,10 @@ import (
 // ErrNoQuorum reports that too few nodes replied, or could be counted. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
+// ErrNoReply is the error of a node, in a [*NodeError], that did not reply within
+// Options.NodeTimeout, or still owes the reply to an earlier request.
+var ErrNoReply = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
+
 // QuorumError reports what each node replied when there was no quorum.
 type QuorumError struct {
 	Lock    string
@@ -129,9 +133,18 @@ var (
 		"a RedLock needs independent servers")
 	// errNotAwaited means that the reply of a node would not have changed the result.
 	errNotAwaited = errors.New("its reply was not waited for")
-	errNoReply    = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
 	errNoPart     = errors.New("not acquired there")
 )
+
+// stalledError reports that a node is not asked because it owes a reply, and for how long. It
+// matches [ErrNoReply].
+type stalledError time.Duration
+
+func (s stalledError) Error() string {
+	return fmt.Sprintf("it has not replied for %v", time.Duration(s).Round(time.Millisecond))
+}
+
+func (s stalledError) Is(target error) bool { return target == ErrNoReply }
 
 // list formats how many nodes agreed, and the others by error, in order of the nodes.
 func (e *QuorumError) list(agreed string) string {

@@ -82,7 +82,7 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 			case !done:
 				retry = retry && a.permanentRefusals() <= a.lock.spare
 				if failure == nil || !b.Over() { // one cut short says less than the one before
-					failure = a.quorumError("extended", errNoReply, kept)
+					failure = a.quorumError("extended", ErrNoReply, kept)
 				}
 			case nest != nil:
 				nest()

@@ -163,7 +163,7 @@ func unavailable(node hooks.Node) error {
 		return rlock.ErrClosed
 	}
 	if stalled := node.Pool().Stalled(); stalled > 0 {
-		return fmt.Errorf("it has not replied for %v", stalled.Round(time.Millisecond))
+		return stalledError(stalled)
 	}
 	return nil
 }

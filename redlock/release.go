@@ -111,7 +111,7 @@ func (a *acquisition) outcome() (err error) {
 			holds := in(freed, unwanted, releaseDue, releaseSent, kept)
 			err = a.lostError(watchdog.ErrGone, holds)
 		default:
-			e := a.quorumError("released", errNoReply, in(freed))
+			e := a.quorumError("released", ErrNoReply, in(freed))
 			e.cause, err = rlock.ErrOutcomeUnknown, e
 		}
 		a.sendReleases()

@@ -25,7 +25,7 @@ type result struct {
 // result returns the result of a round that has just failed. Nodes without a reply are not blamed
 // if others decided the round, or the wait was too short for any reply. It is called with mu held.
 func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *result {
-	noReply := errNoReply
+	noReply := ErrNoReply
 	if decided || b.Over() && took < shortestWait {
 		noReply = errNotAwaited
 	}
@@ -97,7 +97,7 @@ func (a *acquisition) quorumError(did string, noReply error, agrees func(*part) 
 
 // lostError returns the error of a loss, with the nodes that do not hold the lock any more.
 func (a *acquisition) lostError(reason error, holds func(p *part) bool) *rlock.LostError {
-	e := a.quorumError("", errNoReply, holds)
+	e := a.quorumError("", ErrNoReply, holds)
 	for _, n := range e.Nodes {
 		if errors.Is(reason, rlock.ErrClosed) {
 			reason = n.Err // a hold that ends because clients were closed is not lost

@@ -93,6 +93,7 @@ func TestTracerHearsOfANodeThatHangs(t *testing.T) {
 	failed := of(hung)[0]
 	require.Equal(t, "acquire", failed.Operation)
 	require.ErrorContains(t, failed.Err, "has not replied")
+	require.ErrorIs(t, failed.Err, redlock.ErrNoReply)
 	require.Equal(t, "order", failed.Lock.Name)
 	rounds := locktest.Heard[rlock.RoundEnd](tr)
 	refused := rounds[len(rounds)-1].Refused
