@@ -10,7 +10,8 @@ import (
 )
 
 // description is what the attributes of a span will say. They are set at once, because one by one
-// would be slow. A call that acquires a lock, and its hold, have 8 at most: more would be slow, too.
+// would be slow. A call that acquires a lock, and its hold, have 8 at most, because more would be
+// slow, too.
 type description struct {
 	all [9]attribute.KeyValue
 	n   int

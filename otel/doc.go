@@ -4,8 +4,8 @@
 //	client, err := rlock.New(redis, rlock.Options{Tracer: holdfastotel.New()})
 //
 // That uses the global providers, which may be set later. It is a module of its own, so that
-// holdfast does not depend on OpenTelemetry: go.mod needs a require and a replace for holdfast/otel,
-// too.
+// holdfast does not depend on OpenTelemetry: go.mod needs a require and a replace for
+// holdfast/otel, too.
 //
 // # Metrics
 //
@@ -23,8 +23,9 @@
 //
 // Margin and utilization are measured at each renewal, and when a lock is released or lost: what
 // was left until the deadline, and which part of the lease was used up. A utilization above 0.9 was
-// nearly a loss. A lock with several holds of one owner is measured once, as one acquisition. Losses
-// are counted from 0 as soon as a lock of the kind is wanted, so that the first is an increase.
+// nearly a loss. A lock with several holds of one owner is measured once, as one acquisition.
+// Losses are counted from 0 as soon as a lock of the kind is wanted, so that the first is an
+// increase.
 //
 // The attributes are those whose names begin with Attr. None has the name of a lock, of which there
 // may be millions; with [WithNameFunc] there is one with what that makes of it. The values of
