@@ -19,6 +19,7 @@ type call struct {
 	caller trace.Span // what the caller's context had
 	wait   time.Duration
 	lease  time.Duration
+	queued time.Time // when the latest wait began
 }
 
 // callKey is the key of a call. A rlock.MultiTracer may have several Tracers, each with its own.
@@ -69,7 +70,7 @@ func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context
 	if whole := t.callOf(ctx); whole != nil {
 		caller = whole.caller // d.Lock is a part of a MultiLock
 	}
-	return &call{started, t, span, caller, d.Wait, d.Lease}
+	return &call{Context: started, tracer: t, span: span, caller: caller, wait: d.Wait, lease: d.Lease}
 }
 
 // unsampled reports whether the sampler of this process has left the trace out already. To ask it
@@ -112,6 +113,10 @@ func (c *call) end(d rlock.AcquireEnd, r result) {
 	}
 	if d.Err != nil {
 		about.failure(r)
+		var held *rlock.HeldError
+		if errors.As(d.Err, &held) && held.Owner != "" {
+			about.add(AttrHolder.String(held.Owner))
+		}
 	} else {
 		about.add(AttrHow.String(r.how))
 	}
@@ -150,7 +155,8 @@ func howOf(h rlock.How) string {
 func (t *Tracer) WaitStart(ctx context.Context, d rlock.WaitStart) {
 	t.of(d.Lock).waiting.Add(1)
 	if c := t.callOf(ctx); c != nil {
-		c.span.AddEvent("queued")
+		c.queued = time.Now()
+		c.span.AddEvent("queued", trace.WithTimestamp(c.queued))
 	}
 }
 
@@ -158,6 +164,15 @@ func (t *Tracer) WaitStart(ctx context.Context, d rlock.WaitStart) {
 func (t *Tracer) WaitEnd(ctx context.Context, d rlock.WaitEnd) {
 	t.of(d.Lock).waiting.Add(-1)
 	if c := t.callOf(ctx); c != nil && !d.BecameHead.IsZero() {
-		c.span.AddEvent("head", trace.WithTimestamp(d.BecameHead))
+		c.span.AddEvent("head", trace.WithTimestamp(later(d.BecameHead, c.queued)))
 	}
+}
+
+// later returns the later of two times: a call may have been the first of its process before it was
+// found that it has to wait.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }

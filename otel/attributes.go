@@ -6,7 +6,8 @@ import "go.opentelemetry.io/otel/attribute"
 const (
 	// AttrKind is the kind of lock: rlock.TracedLock.Kind.
 	AttrKind = attribute.Key("holdfast.lock.kind")
-	// AttrServer is the server: rlock.TracedLock.Server. Left out if it has no name.
+	// AttrServer is the server: rlock.TracedLock.Server. Left out if it has no name, and of the spans
+	// of holds that were released.
 	AttrServer = attribute.Key("holdfast.server")
 	// AttrName is the name of the lock on spans, and what [WithNameFunc] makes of it on metrics.
 	AttrName = attribute.Key("holdfast.lock.name")
@@ -35,6 +36,8 @@ const (
 	AttrRequests = attribute.Key("holdfast.lock.requests")
 	// AttrOwner is the owner as others see it.
 	AttrOwner = attribute.Key("holdfast.lock.owner")
+	// AttrHolder is the owner that had the lock when a call gave up: AttrOwner of its "lock hold".
+	AttrHolder = attribute.Key("holdfast.lock.holder")
 	// AttrToken is the fencing token, if there is one.
 	AttrToken = attribute.Key("holdfast.lock.token")
 	// AttrRound is the number of a round of a RedLock, from 1.

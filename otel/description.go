@@ -10,9 +10,10 @@ import (
 )
 
 // description is what the attributes of a span will say. They are set at once, because one by one
-// would be slow, and so would be more than 8.
+// would be slow. A call that acquires a lock, and its hold, have 8 at most, because more would be
+// slow, too.
 type description struct {
-	all [8]attribute.KeyValue
+	all [9]attribute.KeyValue
 	n   int
 }
 

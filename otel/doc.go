@@ -4,7 +4,8 @@
 //	client, err := rlock.New(redis, rlock.Options{Tracer: holdfastotel.New()})
 //
 // That uses the global providers, which may be set later. The package is a module of its own, so
-// that holdfast does not depend on OpenTelemetry.
+// that holdfast does not depend on OpenTelemetry: go.mod needs a require and a replace for
+// holdfast/otel, too.
 //
 // # Metrics
 //
@@ -22,7 +23,8 @@
 //
 // Margin and utilization are measured at each renewal, and at the end of a hold that was not left:
 // what was left until the deadline, and which part of the lease was used up. A utilization above
-// 0.9 was nearly a loss. Nested holds count as one lock, which ends with the last of them.
+// 0.9 was nearly a loss. Nested holds count as one lock, which ends with the last of them. Losses
+// are counted from 0 as soon as a lock of the kind is wanted, so that the first is an increase.
 //
 // The attributes are the constants that begin with Attr. Metrics have no names of locks, because
 // there may be millions, unless [WithNameFunc] makes few of them. [AttrErrorType] has a fixed set
@@ -32,7 +34,8 @@
 //
 // "lock acquire" is a call that wants a lock. Its events are "queued", "head" (the caller became
 // the first in its process to wait), "handed over" and "granted", and for a RedLock "round". A call
-// that gave up, because others held the lock or because its context ended, is not an error.
+// that gave up, because others held the lock or because its context ended, is not an error. It names
+// the holder ([AttrHolder]), by which the "lock hold" in its way is found ([AttrOwner]).
 //
 // "lock hold" lasts until the lock is released or lost. It has an event "renewal failed". The
 // context of the hold carries it, so that what is done under the lock is inside it. Its parent is

@@ -43,6 +43,7 @@ func TestErrorTypeIsTheFirstThatSaysWhy(t *testing.T) {
 		{&rlock.ServerError{Class: rlock.ClassPermanent}, "server"},
 		{&rlock.ServerError{Class: rlock.ClassTemporary}, "no_connection"},
 		{&rlock.ServerError{Err: context.DeadlineExceeded}, "no_reply"},
+		{redlock.ErrNoReply, "no_reply"},
 		{&redlock.DelayedError{}, "delayed"},
 		{context.Canceled, "canceled"},
 		{context.DeadlineExceeded, "deadline_exceeded"},

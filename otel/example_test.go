@@ -63,6 +63,7 @@ func ExampleNew() {
 	// holdfast.lock.held
 	// holdfast.lock.waiting
 	// holdfast.lock.acquire.duration
+	// holdfast.lock.lost
 }
 
 func ExampleWithNameFunc() {

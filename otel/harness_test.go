@@ -2,6 +2,7 @@ package holdfastotel_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -75,6 +76,13 @@ func (s *signals) sum(t testing.TB, name string) map[string]int64 {
 		}
 	}
 	return series
+}
+
+// lost returns which locks were lost. Reasons that never occurred are left out.
+func (s *signals) lost(t testing.TB) map[string]int64 {
+	all := s.sum(t, "holdfast.lock.lost")
+	maps.DeleteFunc(all, func(_ string, n int64) bool { return n == 0 })
+	return all
 }
 
 func text(set attribute.Set) string { return set.Encoded(attribute.DefaultEncoder()) }

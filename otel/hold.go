@@ -66,6 +66,9 @@ func (h *hold) HoldEnd(d rlock.HoldEnd) {
 		about.add(AttrToken.Int64(h.token))
 	}
 	if r.outcome != released {
+		if d.Lock.Server != "" {
+			about.add(AttrServer.String(d.Lock.Server))
+		}
 		about.failure(r)
 	}
 	about.set(h.span)

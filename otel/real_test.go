@@ -191,7 +191,7 @@ func TestMistakesAndClosedClients(t *testing.T) {
 	s.eventually(t, "holdfast.lock.held", of("read", server), 0)
 	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("read", server,
 		outcome("closed"), errorType("closed"))].Count)
-	require.Empty(t, s.sum(t, "holdfast.lock.lost"))
+	require.Empty(t, s.lost(t))
 }
 
 func TestDetachedHoldIsLeftAndAttached(t *testing.T) {
@@ -227,7 +227,7 @@ func TestLossOfALockThatIsGone(t *testing.T) {
 	require.Contains(t, span.Status().Description, "lost")
 	require.Contains(t, span.Attributes(), errorType("gone"))
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-	require.Len(t, s.sum(t, "holdfast.lock.lost"), 1)
+	require.Len(t, s.lost(t), 1)
 }
 
 func TestLossByAServerThatHangs(t *testing.T) {
@@ -287,7 +287,7 @@ func nearLoss(t *testing.T, lease time.Duration) bool {
 	if hold.Err() != nil {
 		return false
 	}
-	require.Empty(t, s.sum(t, "holdfast.lock.lost"))
+	require.Empty(t, s.lost(t))
 	locktest.Unlock(t, hold)
 	require.EqualValues(t, 1, near())
 	margin := s.histogram(t, "holdfast.lock.deadline.margin")[of("reentrant", server)]
@@ -432,8 +432,8 @@ func TestNodeThatDoesNotHoldARedLockAnyMore(t *testing.T) {
 		forget(servers[:2]...)
 		return hold.Err() != nil
 	}, "the hold is lost")
-	locktest.Eventually(t, func() bool { return len(s.sum(t, "holdfast.lock.lost")) == 1 }, "lost")
-	for series := range s.sum(t, "holdfast.lock.lost") {
+	locktest.Eventually(t, func() bool { return len(s.lost(t)) == 1 }, "lost")
+	for series := range s.lost(t) {
 		require.Contains(t, series, "holdfast.lock.kind=redlock")
 	}
 	require.Equal(t, codes.Error, s.hold(t).Status().Code)

@@ -13,8 +13,9 @@ import (
 )
 
 // maxSeries is from how many series on new names of a WithNameFunc share one: more than a dashboard
-// can show, and less than the 2000 at which the SDK merges series.
-const maxSeries = 1000
+// can show, and with ten results of calls each not more than the 2000 at which the SDK merges what
+// one instrument measures.
+const maxSeries = 200
 
 // series has the measurements of locks that metrics do not tell apart. It is also the trace of
 // their holds without a span.
@@ -70,6 +71,9 @@ func (t *Tracer) newSeries(k seriesKey) *series {
 	s.gauge, s.plain = plain, []metric.RecordOption{plain}
 	s.inProcess = []metric.AddOption{s.with(AttrScope.String("in_process"))}
 	s.granted = []metric.AddOption{s.with(AttrScope.String("between_processes"))}
+	for _, reason := range []error{rlock.ErrExpired, rlock.ErrGone} {
+		s.countLoss(context.Background(), 0, ErrorType(reason)) // increase() misses a first value of 1
+	}
 	return s
 }
 
@@ -90,6 +94,11 @@ func (s *series) newResult(r result) []metric.RecordOption {
 		more = append(more, AttrErrorType.String(r.errorType))
 	}
 	return []metric.RecordOption{s.with(more...)}
+}
+
+// countLoss adds to the locks that were lost.
+func (s *series) countLoss(ctx context.Context, n int64, errorType string) {
+	s.lost.Add(ctx, n, s.with(AttrErrorType.String(errorType)))
 }
 
 // leaseLeft records what is left of a lease.
@@ -113,7 +122,7 @@ func (s *series) end(ctx context.Context, d rlock.HoldEnd, r result) {
 	s.held.Add(-1)
 	s.hold.Record(ctx, d.Held.Seconds(), s.ended(r)...)
 	if r.outcome == lost {
-		s.lost.Add(ctx, 1, s.with(AttrErrorType.String(r.errorType)))
+		s.countLoss(ctx, 1, r.errorType)
 	}
 	if r.outcome != left {
 		s.leaseLeft(ctx, d.Margin, d.Lease)

@@ -83,7 +83,7 @@ func TestUnlimitedWaitAndTheWatchdogAreLeftOut(t *testing.T) {
 
 func TestSpanTellsHowTheCallWaited(t *testing.T) {
 	s := newSignals()
-	headed := time.Now()
+	headed := time.Now().Add(time.Second)
 	for how, want := range map[rlock.How][]string{
 		rlock.Free:       {"queued", "head"},
 		rlock.Granted:    {"queued", "head", "granted"},
@@ -145,6 +145,27 @@ func TestOnlyAFailedCallIsAnError(t *testing.T) {
 	}
 }
 
+func TestSpanOfAGiveUpNamesTheHolder(t *testing.T) {
+	s := newSignals()
+	call := s.AcquireStart(t.Context(), rlock.AcquireStart{Lock: order, Since: time.Now(),
+		Wait: time.Second, Lease: time.Second}) // with every attribute that there is
+	s.fails(call, order, &rlock.HeldError{Owner: "c:2"})
+	require.Contains(t, s.ended(t, "lock acquire").Attributes(),
+		holdfastotel.AttrHolder.String("c:2"))
+}
+
+func TestCallIsQueuedBeforeItIsTheHead(t *testing.T) {
+	s := newSignals()
+	headed := time.Now() // the first of its process asks Redis, and then waits
+	call := s.start(t.Context(), order)
+	s.WaitStart(call, rlock.WaitStart{Lock: order})
+	s.WaitEnd(call, rlock.WaitEnd{Lock: order, BecameHead: headed})
+	s.acquired(call, order, rlock.Free, false)
+	waited := s.ended(t, "lock acquire").Events()
+	require.Equal(t, "head", waited[1].Name)
+	require.False(t, waited[1].Time.Before(waited[0].Time))
+}
+
 func TestHoldThatIsLostOrNotReleasedIsAnError(t *testing.T) {
 	for _, test := range []struct {
 		err     error
@@ -163,6 +184,7 @@ func TestHoldThatIsLostOrNotReleasedIsAnError(t *testing.T) {
 		require.Equal(t, test.want, kept.Status().Code, "%v", test.err)
 		if test.err != nil {
 			require.Contains(t, kept.Attributes(), outcome(test.outcome))
+			require.Contains(t, kept.Attributes(), holdfastotel.AttrServer.String(order.Server))
 			require.Contains(t, kept.Attributes(),
 				holdfastotel.AttrErrorType.String(holdfastotel.ErrorType(test.err)))
 		}

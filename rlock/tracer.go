@@ -104,8 +104,10 @@ type AcquireStart struct {
 
 // AcquireEnd describes the result of a call that wanted a lock.
 type AcquireEnd struct {
-	Lock   TracedLock
-	Err    error         // what the caller gets; nil if the lock was acquired
+	Lock TracedLock
+	// Err is what the caller gets; nil if the lock was acquired. A [*HeldError] names the holder. Who
+	// held a lock that was acquired after a wait is not told.
+	Err    error
 	How    How           // how it was acquired
 	Took   time.Duration // the whole call
 	Waited time.Duration // from WaitStart to WaitEnd; 0 without a wait

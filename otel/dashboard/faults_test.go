@@ -40,6 +40,11 @@ var faults = []fault{
 		}
 	}},
 	{"renewals\nare refused", func(ctx context.Context, t *testing.T, s *service) {
+		// So are calls for a lock whose key is something else.
+		s.server.Do(t, "SET", "coupon", "10%")
+		for _, p := range s.processes {
+			p.use(ctx, p.client.NewLock("coupon"), job{rests: 20})
+		}
 		for ; ctx.Err() == nil; pause(ctx, watchdogLease) {
 			// Those of the reports only: a client that may renew nothing stops handing over.
 			s.server.Do(t, "ACL", "SETUSER", "shop", "-pexpire", "(+pexpire ~[^r]* ~redisson*)")
