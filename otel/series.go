@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"holdfast/rlock"
 )
@@ -90,6 +91,16 @@ func (s *series) newResult(r result) []metric.RecordOption {
 		more = append(more, AttrErrorType.String(r.errorType))
 	}
 	return []metric.RecordOption{s.with(more...)}
+}
+
+// exemplar returns what an exemplar needs of ctx. Metrics may keep it for ever: with ctx itself they
+// would keep the owner in it, and a hold of that owner that was dropped would not be noticed.
+func exemplar(ctx context.Context) context.Context {
+	span := trace.SpanFromContext(ctx)
+	if !span.SpanContext().IsSampled() {
+		return context.Background()
+	}
+	return trace.ContextWithSpan(context.Background(), span)
 }
 
 // leaseLeft records what is left of a lease.
