@@ -82,13 +82,13 @@ func unsampled(caller trace.Span) bool {
 
 // AcquireEnd implements [rlock.Tracer].
 func (t *Tracer) AcquireEnd(ctx context.Context, d rlock.AcquireEnd) {
-	s, r := t.of(d.Lock), acquiredAs(ctx, d)
-	s.acquire.Record(ctx, d.Took.Seconds(), s.ended(r)...)
+	s, r, measured := t.of(d.Lock), acquiredAs(ctx, d), exemplar(ctx)
+	s.acquire.Record(measured, d.Took.Seconds(), s.ended(r)...)
 	switch d.How {
 	case rlock.HandedOver:
-		s.handovers.Add(ctx, 1, s.inProcess...)
+		s.handovers.Add(measured, 1, s.inProcess...)
 	case rlock.Granted:
-		s.handovers.Add(ctx, 1, s.granted...)
+		s.handovers.Add(measured, 1, s.granted...)
 	}
 	if c := t.callOf(ctx); c != nil {
 		c.end(d, r)

@@ -3,6 +3,7 @@ package holdfastotel_test
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -447,4 +448,22 @@ func (s *signals) failures(t *testing.T) map[string]int64 {
 // rounds returns the number of rounds with an outcome.
 func (s *signals) rounds(t *testing.T, of string) uint64 {
 	return s.histogram(t, "holdfast.redlock.round.duration")[text(attribute.NewSet(outcome(of)))].Count
+}
+
+// Neither spans nor exemplars keep the contexts of callers, with which others could release the lock.
+func TestDroppedHoldIsNoticed(t *testing.T) {
+	t.Parallel()
+	server, s := redistest.Start(t), newSignals()
+	c := s.client(t, server, rlock.Options{WatchdogLease: 300 * time.Millisecond})
+	locktest.Dropping(func() {
+		ctx, caller := s.traces.Tracer("test").Start(rlock.WithOwner(t.Context()), "request")
+		locktest.AcquireUnkept(ctx, t, c.NewLock("order")).Context()
+		caller.End()
+	})
+	locktest.Eventually(t, func() bool {
+		runtime.GC()
+		return server.DoInt(t, "EXISTS", "order") == 0
+	}, "it is renewed no more")
+	s.eventually(t, "holdfast.lock.held", of("reentrant", server), 0)
+	s.hold(t)
 }

@@ -26,7 +26,7 @@ func (t *Tracer) RoundEnd(ctx context.Context, d rlock.RoundEnd) {
 	if d.Granted < d.Want {
 		outcome = withoutQuorum
 	}
-	t.round.Record(ctx, d.Took.Seconds(), outcome...)
+	t.round.Record(exemplar(ctx), d.Took.Seconds(), outcome...)
 	c := t.callOf(ctx)
 	if c == nil {
 		return

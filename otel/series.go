@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"holdfast/rlock"
 )
@@ -99,6 +100,16 @@ func (s *series) newResult(r result) []metric.RecordOption {
 // countLoss adds to the locks that were lost.
 func (s *series) countLoss(ctx context.Context, n int64, errorType string) {
 	s.lost.Add(ctx, n, s.with(AttrErrorType.String(errorType)))
+}
+
+// exemplar returns what an exemplar needs of ctx. Metrics may keep it for ever: with ctx itself they
+// would keep the owner in it, and a hold of that owner that was dropped would not be noticed.
+func exemplar(ctx context.Context) context.Context {
+	span := trace.SpanFromContext(ctx)
+	if !span.SpanContext().IsSampled() {
+		return context.Background()
+	}
+	return trace.ContextWithSpan(context.Background(), span)
 }
 
 // leaseLeft records what is left of a lease.

@@ -156,8 +156,8 @@ func TestTracerHearsWhenAWaiterBecomesHead(t *testing.T) {
 
 	second = lockInBackground(t.Context(), lock, longLease)
 	eventually(t, func() bool { return rlock.Waiting(lock) == 2 }, "not queued")
-	cancel()
 	left := time.Now()
+	cancel()
 	result(t, first)
 	eventually(t, func() bool { return rlock.Waiting(lock) == 1 }, "not left")
 	unlock(t, hold)

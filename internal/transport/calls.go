@@ -367,7 +367,8 @@ type detached[T any] struct {
 	value   T
 	err     error
 
-	values context.Context // the caller's
+	mu     sync.Mutex
+	values context.Context // the caller's; nil once the command has ended; guarded by mu
 }
 
 // These implement [context.Context].
@@ -375,7 +376,25 @@ type detached[T any] struct {
 func (d *detached[T]) Deadline() (none time.Time, ok bool) { return none, false }
 func (d *detached[T]) Done() <-chan struct{}               { return nil }
 func (d *detached[T]) Err() error                          { return nil }
-func (d *detached[T]) Value(key any) any                   { return d.values.Value(key) }
+
+// Value returns what the caller's context has, for hooks around rueidis; nil once the command has
+// ended. A hook may keep d, and must not keep the caller's context by that.
+func (d *detached[T]) Value(key any) any {
+	d.mu.Lock()
+	values := d.values
+	d.mu.Unlock()
+	if values == nil {
+		return nil
+	}
+	return values.Value(key)
+}
+
+// end forgets the caller's context.
+func (d *detached[T]) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.values = nil
+}
 
 // Detach has a worker call command with s, and waits for its outcome. If b ends first it returns
 // [Detached] at once, and late is called with the outcome when it is known; else it is not called.
@@ -402,6 +421,7 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 			time.Sleep(time.Millisecond << tries)
 			value, err = command(s, &outcome)
 		}
+		outcome.end()
 		c.heard(sent, StateOf(err))
 		err = Unexplained(err)
 		<-c.slots // before its caller may begin another command, so that the two do not overlap
@@ -415,6 +435,7 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 	switch {
 	case !started: // the client is closed: nothing may run in the background
 		outcome.value, outcome.err = command(s, &outcome)
+		outcome.end()
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
 		return *new(T), Detached, ErrNoReply

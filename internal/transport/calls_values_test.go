@@ -46,3 +46,26 @@ func TestContextThatAHookKeepsNeverHasTheValuesOfAnotherCaller(t *testing.T) {
 	}
 	hooks.Wait()
 }
+
+func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		group := wait.NewGroup()
+		c := NewCalls(group, timeout, true)
+		if closed {
+			group.Wait() // the caller sends the command itself
+		}
+		var kept context.Context
+		ctx := context.WithValue(t.Context(), valueKey{}, 7)
+		value, _, err := Detach(c, wait.NewBudget(ctx, nil, wait.Unlimited), struct{}{},
+			func(_ struct{}, ctx context.Context) (any, error) {
+				kept = ctx
+				return ctx.Value(valueKey{}), nil
+			}, func(struct{}, any, error) {})
+		require.NoError(t, err)
+		require.Equal(t, 7, value)
+		require.Nil(t, kept.Value(valueKey{}))
+		if !closed {
+			group.Wait()
+		}
+	}
+}
