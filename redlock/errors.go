@@ -13,8 +13,8 @@ import (
 // ErrNoQuorum reports that too few nodes replied, or could be counted. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
-// ErrNoReply reports that a node did not reply within [Options].NodeTimeout, or still owes the reply
-// to an earlier request. It is the Err of a [NodeError].
+// ErrNoReply reports that a node did not reply within [Options].NodeTimeout, or still owes the
+// reply to an earlier request. It is the Err of a [NodeError].
 var ErrNoReply = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
 
 // QuorumError reports what each node replied when there was no quorum.

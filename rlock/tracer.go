@@ -14,10 +14,10 @@ import (
 // Methods are called concurrently. Most are called by the goroutine whose call they are about. One
 // that blocks delays that call; WaitStart and RoundEnd may also delay those that wait behind it.
 //
-// A background goroutine of each client calls RenewalEnd and NodeFailed, and HoldEnd for a hold that
-// its holder has not released. A method that blocks there delays neither renewals nor the end of a
-// hold's context. Once 4096 calls wait for it, further ones of RenewalEnd and NodeFailed are left
-// out, which is logged. Close waits for it until the context of Close ends.
+// A background goroutine of each client calls RenewalEnd and NodeFailed, and HoldEnd for a hold
+// that its holder has not released. A method that blocks there delays neither renewals nor the end
+// of a hold's context. Once 4096 calls wait for it, further ones of RenewalEnd and NodeFailed are
+// left out, which is logged. Close waits for it until the context of Close ends.
 //
 // A method must not panic: a lock that was just acquired would stay held, those behind a caller that
 // waits would wait for ever, and in the background the process would end. It must not use the lock

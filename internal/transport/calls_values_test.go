@@ -58,7 +58,7 @@ func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
 		ctx := context.WithValue(t.Context(), valueKey{}, 7)
 		value, _, err := Detach(c, wait.NewBudget(ctx, nil, wait.Unlimited), struct{}{},
 			func(_ struct{}, ctx context.Context) (any, error) {
-				kept = ctx
+				kept = ctx //nolint:fatcontext // which is what a hook may do
 				return ctx.Value(valueKey{}), nil
 			}, func(struct{}, any, error) {})
 		require.NoError(t, err)
