@@ -19,9 +19,9 @@ import (
 // of a hold's context. Once 4096 calls wait for it, further ones of RenewalEnd and NodeFailed are
 // left out, which is logged. Close waits for it until the context of Close ends.
 //
-// A method must not panic: a lock that was just acquired would stay held, those behind a caller that
-// waits would wait for ever, and in the background the process would end. It must not use the lock
-// that it is told about.
+// A method must not panic: a lock that was just acquired would stay held, those behind a caller
+// that waits would wait for ever, and in the background the process would end. It must not use the
+// lock that it is told about.
 //
 // A MultiLock or RedLock uses the tracer of the client of the first lock that it was made of. The
 // parts of a MultiLock are traced as well, like all locks; those that are acquired by one command
