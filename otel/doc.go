@@ -34,8 +34,8 @@
 //
 // "lock acquire" is a call that wants a lock. Its events are "queued", "head" (the caller became
 // the first in its process to wait), "handed over" and "granted", and for a RedLock "round". A call
-// that gave up, because others held the lock or because its context ended, is not an error. It names
-// the holder ([AttrHolder]), by which the "lock hold" in its way is found ([AttrOwner]).
+// that gave up, because others held the lock or because its context ended, is not an error. It
+// names the holder ([AttrHolder]), by which the "lock hold" in its way is found ([AttrOwner]).
 //
 // "lock hold" lasts until the lock is released or lost. It has an event "renewal failed". The
 // context of the hold carries it, so that what is done under the lock is inside it. Its parent is

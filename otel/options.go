@@ -38,8 +38,8 @@ func WithoutSpans() Option {
 // WithNameFunc adds the attribute [AttrName] to metrics: what f returns for the name of a lock,
 // such as "order" for "order:4711". For "" there is none. Each value makes series of its own. After
 // 200 combinations of kind, server and name, further names become "_OTHER". f is called a few
-// times for each acquisition, concurrently, must be fast, and must return the same for the same name.
-// Defaults to nil: names are on spans only.
+// times for each acquisition, concurrently, must be fast, and must return the same for the same
+// name. Defaults to nil: names are on spans only.
 func WithNameFunc(f func(name string) string) Option {
 	return optionFunc(func(o *options) { o.name = f })
 }

@@ -450,7 +450,8 @@ func (s *signals) rounds(t *testing.T, of string) uint64 {
 	return s.histogram(t, "holdfast.redlock.round.duration")[text(attribute.NewSet(outcome(of)))].Count
 }
 
-// Neither spans nor exemplars keep the contexts of callers, with which others could release the lock.
+// Neither spans nor exemplars keep the contexts of callers, with which others could release the
+// lock.
 func TestDroppedHoldIsNoticed(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t), newSignals()

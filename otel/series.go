@@ -102,8 +102,8 @@ func (s *series) countLoss(ctx context.Context, n int64, errorType string) {
 	s.lost.Add(ctx, n, s.with(AttrErrorType.String(errorType)))
 }
 
-// exemplar returns what an exemplar needs of ctx. Metrics may keep it for ever: with ctx itself they
-// would keep the owner in it, and a hold of that owner that was dropped would not be noticed.
+// exemplar returns what an exemplar needs of ctx. Metrics may keep it for ever: with ctx itself
+// they would keep the owner in it, and a hold of that owner that was dropped would not be noticed.
 func exemplar(ctx context.Context) context.Context {
 	span := trace.SpanFromContext(ctx)
 	if !span.SpanContext().IsSampled() {
