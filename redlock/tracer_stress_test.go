@@ -12,8 +12,8 @@ import (
 	"holdfast/rlock"
 )
 
-// Everything that a tracer hears of must end once, also when nodes lose what they have, parts rejoin
-// and the client whose tracer it is closes first.
+// Everything that a tracer hears of must end once, also when nodes lose what they have, parts
+// rejoin and the client whose tracer it is closes first.
 func TestTracerHearsOfEveryEndOnceWhateverHappens(t *testing.T) {
 	t.Parallel()
 	seed := locktest.Seed(t, "HOLDFAST_STRESS_SEED")

@@ -12,15 +12,15 @@ import (
 //
 // Most methods are called on the goroutine of the call that they are about, so one that blocks
 // delays its caller: WaitStart and RoundEnd perhaps while that is first in the queue of its process,
-// which delays those behind it, too. What other goroutines find out is told by one goroutine of each
-// client in the background: losses, renewals, failed nodes, and what Close releases. So a tracer that
-// blocks delays neither a renewal nor the end of a hold's context. While it blocks there, renewals
-// and failed nodes beyond the first 4096 that wait are left out, which is logged, and Close waits
-// until its context ends.
+// which delays those behind it, too. What other goroutines find out is told by one goroutine of
+// each client in the background: losses, renewals, failed nodes, and what Close releases. So a
+// tracer that blocks delays neither a renewal nor the end of a hold's context. While it blocks
+// there, renewals and failed nodes beyond the first 4096 that wait are left out, which is logged,
+// and Close waits until its context ends.
 //
 // Methods are called concurrently. They must not panic: a lock that was just acquired would stay
-// held, those behind a caller that waits would wait for ever, and in the background the process would
-// end. They must not use the lock that they are told about.
+// held, those behind a caller that waits would wait for ever, and in the background the process
+// would end. They must not use the lock that they are told about.
 //
 // A lock that holds others, of package multilock or redlock, has the tracer of the client of the
 // first of them. The parts of a MultiLock are told as well, like all locks; a part that shares a

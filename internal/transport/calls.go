@@ -171,8 +171,8 @@ func (k *Call) Done() <-chan struct{} {
 }
 
 // Value returns what the caller's context has until rueidis reads k: for hooks around its client,
-// such as rueidisotel's. Later the caller may have returned. A hook may keep k, and ask again when the
-// call has ended, so k is not recycled then: it would have the values of another caller.
+// such as rueidisotel's. Later the caller may have returned. A hook may keep k, and ask again when
+// the call has ended, so k is not recycled then: it would have the values of another caller.
 func (k *Call) Value(key any) any {
 	k.calls.mu.Lock()
 	k.valued = true
