@@ -186,7 +186,8 @@ func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
 		l.end(err) // returns when the hold has ended everywhere
 		return ofEnded(err)
 	}
-	if err = l.acquisition.Extend(ctx, lease); err == nil {
+	before := l.acquisition.Deadline()
+	if err = l.acquisition.Extend(ctx, lease); err == nil && l.acquisition.Deadline() != before {
 		l.trace.Load().extended(lease)
 	}
 	return err

@@ -17,7 +17,8 @@ import (
 // A background goroutine of each client calls RenewalEnd and NodeFailed, and HoldEnd for a hold
 // that its holder has not released. A method that blocks there delays neither renewals nor the end
 // of a hold's context. Once 4096 calls wait for it, further ones of RenewalEnd and NodeFailed are
-// left out, which is logged. Close waits for it until the context of Close ends.
+// left out, which is logged; those of HoldEnd never are. Close waits for it until the context of
+// Close ends.
 //
 // A method must not panic: a lock that was just acquired would stay held, those behind a caller
 // that waits would wait for ever, and in the background the process would end. It must not use the

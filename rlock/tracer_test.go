@@ -293,6 +293,22 @@ func TestTracerHearsOfALossThatOnlyTheReleaseFinds(t *testing.T) {
 	})
 }
 
+// A lease that is shorter than what is left changes nothing.
+func TestTracerHearsOfTheLeaseAfterAnExtension(t *testing.T) {
+	t.Parallel()
+	c, tr := traced(t, redistest.Start(t), rlock.Options{})
+	hold := take(t, c.NewLock("order"), longLease)
+	require.NoError(t, hold.Extend(t.Context(), time.Second))
+	unlock(t, hold)
+	require.Equal(t, longLease, only[rlock.HoldEnd](t, tr).Lease)
+
+	tr.Forget()
+	hold = take(t, c.NewLock("order"), time.Minute)
+	require.NoError(t, hold.Extend(t.Context(), longLease))
+	unlock(t, hold)
+	require.Equal(t, longLease, only[rlock.HoldEnd](t, tr).Lease)
+}
+
 func TestTracerHearsOfAForcedLoss(t *testing.T) {
 	t.Parallel()
 	c, tr := traced(t, redistest.Start(t), rlock.Options{})

@@ -54,16 +54,16 @@ func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
 		if closed {
 			group.Wait() // the caller sends the command itself
 		}
-		var kept context.Context
+		kept := make(chan context.Context, 1)
 		ctx := context.WithValue(t.Context(), valueKey{}, 7)
 		value, _, err := Detach(c, wait.NewBudget(ctx, nil, wait.Unlimited), struct{}{},
 			func(_ struct{}, ctx context.Context) (any, error) {
-				kept = ctx //nolint:fatcontext // which is what a hook may do
+				kept <- ctx
 				return ctx.Value(valueKey{}), nil
 			}, func(struct{}, any, error) {})
 		require.NoError(t, err)
 		require.Equal(t, 7, value)
-		require.Nil(t, kept.Value(valueKey{}))
+		require.Nil(t, (<-kept).Value(valueKey{}))
 		if !closed {
 			group.Wait()
 		}
