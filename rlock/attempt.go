@@ -254,7 +254,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	if g.Local {
 		how = HandedOver
 	}
-	at.call.isGiven(how, lease)
+	at.call.given(how, lease)
 	return hold, err
 }
 

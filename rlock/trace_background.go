@@ -13,7 +13,7 @@ type background struct {
 	mu      sync.Mutex
 	untold  []func() // guarded by mu
 	telling bool     // guarded by mu; a goroutine tells
-	missed  int      // guarded by mu; how many were left out since there was room
+	full    bool     // guarded by mu; something was left out since all was told
 }
 
 // tell calls f later. It does not block.
@@ -34,10 +34,8 @@ func (b *background) tell(f func()) {
 func (b *background) tellIfRoom(f func()) {
 	b.mu.Lock()
 	full := len(b.untold) >= mostUntold
-	first := full && b.missed == 0
-	if full {
-		b.missed++
-	}
+	first := full && !b.full
+	b.full = b.full || full
 	b.mu.Unlock()
 	switch {
 	case first:
@@ -55,7 +53,7 @@ func (b *background) run() {
 		all := b.untold
 		b.untold = nil
 		if b.telling = len(all) > 0; !b.telling {
-			b.missed = 0
+			b.full = false
 		}
 		b.mu.Unlock()
 		if len(all) == 0 {
