@@ -99,7 +99,7 @@ func (ht *holdTrace) ended(l *level, reason error) {
 	if ht == nil {
 		return
 	}
-	margin := time.Until(l.acquisition.Deadline())
+	now, deadline := time.Now(), l.acquisition.Deadline()
 	releases := reason == ErrReleased && l.unlocked.Load() //nolint:errorlint // wrapped: a loss
 	ht.of.mu.Lock()
 	defer ht.of.mu.Unlock()
@@ -107,8 +107,8 @@ func (ht *holdTrace) ended(l *level, reason error) {
 		return
 	}
 	ht.of.n--
-	ht.end.Last, ht.end.Held = ht.of.n == 0, time.Since(ht.of.since)
-	ht.end.Margin, ht.end.Lease = margin, ht.lease
+	ht.end.Last, ht.end.Held = ht.of.n == 0, now.Sub(ht.of.since)
+	ht.end.Margin, ht.end.Lease = deadline.Sub(now), ht.lease
 	if ht.state = holdReleases; releases {
 		return
 	}
