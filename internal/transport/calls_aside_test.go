@@ -36,6 +36,7 @@ func TestAsideWaitsUntilNoCommandIsUnderWay(t *testing.T) {
 				return func() { close(reply) }
 			},
 		} {
+			c.heard(time.Now(), Executed) // so that callers may send
 			ends, ran := end(), make(chan bool, 1)
 			synctest.Wait()
 			go func() { ran <- c.Aside(func() {}) }()
