@@ -87,7 +87,7 @@ func TestTracerHearsThatAMultiLockIsLostWithAPart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	tr := new(locktest.Tracer)
-	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond, Tracer: tr})
+	c := newClient(t, s, rlock.Options{WatchdogLease: 2 * time.Second, Tracer: tr})
 	hold := take(t, multilock.NewOn(c, "a", "b"), rlock.Watchdog)
 	s.Do(t, "DEL", "a")
 	receive(t, hold.Done(), "not lost")

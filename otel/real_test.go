@@ -215,7 +215,7 @@ func TestDetachedHoldIsLeftAndAttached(t *testing.T) {
 func TestLossOfALockThatIsGone(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{WatchdogLease: 300 * time.Millisecond})
+	c := s.client(t, server, rlock.Options{WatchdogLease: 2 * time.Second})
 	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
 	server.Do(t, "DEL", "order")
 	locktest.Receive(t, hold.Context().Done(), "the hold is lost")
@@ -235,7 +235,7 @@ func TestLossByAServerThatHangs(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t), newSignals()
 	c := s.client(t, server, rlock.Options{WatchdogLease: time.Second,
-		CommandTimeout: 100 * time.Millisecond})
+		CommandTimeout: 500 * time.Millisecond})
 	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
 	server.Pause(t)
 	locktest.Receive(t, hold.Context().Done(), "the lease ends")
@@ -377,7 +377,7 @@ func TestNodeOfARedLockThatHangs(t *testing.T) {
 		locks = append(locks, c.NewLock("order"))
 	}
 	lock := redlock.New(locks...).WithOptions(redlock.Options{
-		NodeTimeout: 200 * time.Millisecond, FsyncAlways: true})
+		NodeTimeout: time.Second, FsyncAlways: true})
 	servers[2].Pause(t)
 	locktest.Unlock(t, locktest.Acquire(t, lock, time.Minute))
 	require.EqualValues(t, 1, s.rounds(t, "quorum"))
@@ -455,7 +455,7 @@ func (s *signals) rounds(t *testing.T, of string) uint64 {
 func TestDroppedHoldIsNoticed(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{WatchdogLease: 300 * time.Millisecond})
+	c := s.client(t, server, rlock.Options{WatchdogLease: 2 * time.Second})
 	locktest.Dropping(func() {
 		ctx, caller := s.traces.Tracer("test").Start(rlock.WithOwner(t.Context()), "request")
 		locktest.AcquireUnkept(ctx, t, c.NewLock("order")).Context()

@@ -74,7 +74,7 @@ func TestTracerHearsOfANodeThatHangs(t *testing.T) {
 	servers := startNodes(t, 3)
 	clients := newClients(t, servers, rlock.Options{Tracer: tr})
 	warm(t, clients)
-	lock := redlock.NewOn("order", hasty, clients...)
+	lock := redlock.NewOn("order", atOnce, clients...)
 	servers[2].Pause(t)
 	hung := clients[2].NewLock("order").Server()
 	of := func(server string) (found []rlock.NodeFailed) {
@@ -109,7 +109,7 @@ func TestTracerHearsThatARedLockIsLost(t *testing.T) {
 	t.Parallel()
 	tr := new(locktest.Tracer)
 	servers := startNodes(t, 3)
-	clients := newClients(t, servers, rlock.Options{WatchdogLease: 600 * time.Millisecond, Tracer: tr})
+	clients := newClients(t, servers, rlock.Options{WatchdogLease: 2 * time.Second, Tracer: tr})
 	hold := take(t, redlock.NewOn("order", atOnce, clients...), rlock.Watchdog)
 	require.NoError(t, locktest.WaitToHear[rlock.RenewalEnd](t, tr, 1)[0].Err, "of a node")
 	eventually(t, func() bool { // also if the node grants it only now
@@ -164,7 +164,7 @@ func TestTracerThatBlocksDelaysNoOtherClient(t *testing.T) {
 	servers[1].Resume(t)
 	servers[2].Resume(t)
 	for _, c := range others {
-		other := take(t, c.NewLock("other"), 50*time.Millisecond)
+		other := take(t, c.NewLock("other"), time.Second)
 		receive(t, other.Done(), "its watchdog is blocked")
 	}
 }

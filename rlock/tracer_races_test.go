@@ -128,7 +128,7 @@ func TestTracerMayUseOtherLocks(t *testing.T) {
 		}
 	}}
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{Tracer: tr, WatchdogLease: 300 * time.Millisecond})
+	c := newClient(t, s, rlock.Options{Tracer: tr, WatchdogLease: 2 * time.Second})
 	other.Store(c.NewLock("other"))
 	lock := c.NewLock("order")
 	hold := take(t, lock, rlock.Watchdog)

@@ -263,7 +263,7 @@ func TestTracerHearsOfALossOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
-		c, tr := traced(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond})
+		c, tr := traced(t, s, rlock.Options{WatchdogLease: 2 * time.Second})
 		outer := take(t, k.lock(c, k.name), rlock.Watchdog)
 		inner := takeWith(outer.Context(), t, k.lock(c, k.name), rlock.Watchdog)
 		s.Do(t, "DEL", k.name)
@@ -324,7 +324,7 @@ func TestTracerHearsOfAForcedLoss(t *testing.T) {
 func TestTracerHearsOfALeaseThatRunsOut(t *testing.T) {
 	t.Parallel()
 	c, tr := traced(t, redistest.Start(t), rlock.Options{})
-	hold := take(t, c.NewLock("order"), 50*time.Millisecond)
+	hold := take(t, c.NewLock("order"), time.Second)
 	lostTo(t, hold, rlock.ErrExpired)
 	end := locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)[0]
 	require.ErrorIs(t, end.Err, rlock.ErrExpired)
@@ -365,7 +365,7 @@ func TestTracerHearsOfRenewals(t *testing.T) {
 func TestTracerHearsOfAReleaseWithoutAReply(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c, tr := traced(t, s, rlock.Options{CommandTimeout: 50 * time.Millisecond})
+	c, tr := traced(t, s, rlock.Options{CommandTimeout: 500 * time.Millisecond})
 	hold := take(t, c.NewLock("order"), longLease)
 	end := befall(t, s, "hangs")
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
@@ -433,7 +433,7 @@ func TestTracerThatBlocksDelaysNoRenewalAndNoLoss(t *testing.T) {
 			<-unblock
 		}
 	}}
-	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond, Tracer: tr,
+	c := newClient(t, s, rlock.Options{WatchdogLease: 2 * time.Second, Tracer: tr,
 		Logger: log.Logger()})
 	hold := take(t, c.NewLock("order"), rlock.Watchdog)
 	receive(t, blocked, "no renewal")
@@ -505,7 +505,7 @@ func TestMultiTracerTellsSeveral(t *testing.T) {
 	require.Same(t, first, rlock.MultiTracer(nil, first))
 
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond,
+	c := newClient(t, s, rlock.Options{WatchdogLease: 2 * time.Second,
 		Tracer: rlock.MultiTracer(first, plainTracer{plain}, nil, second)})
 	lock := c.NewLock("order")
 	hold := take(t, lock, rlock.Watchdog)
