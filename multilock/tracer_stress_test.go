@@ -40,15 +40,8 @@ func TestTracerHearsOfEveryEndOnceWhateverHappens(t *testing.T) {
 			running.Go(func() { w.Run(ctx) })
 		}
 		running.Go(func() {
-			for d := rand.New(rand.NewPCG(seed, uint64(i))); ctx.Err() == nil; {
-				select {
-				case <-time.After(time.Duration(d.Int64N(int64(30 * time.Millisecond)))):
-				case <-ctx.Done():
-				}
-				if _, err := s.Call("DEL", string(rune('a'+d.IntN(7)))); err != nil {
-					t.Error(err)
-				}
-			}
+			locktest.LoseKeys(ctx, t, s, rand.New(rand.NewPCG(seed, uint64(i))),
+				30*time.Millisecond, "a", "b", "c", "d", "e", "f", "g")
 		})
 	}
 	running.Go(func() {

@@ -34,15 +34,8 @@ func TestTracerHearsOfEveryEndOnceWhateverHappens(t *testing.T) {
 	}
 	for i, s := range servers {
 		running.Go(func() {
-			for d := rand.New(rand.NewPCG(seed, uint64(100+i))); ctx.Err() == nil; {
-				select {
-				case <-time.After(time.Duration(d.Int64N(int64(10 * time.Millisecond)))):
-				case <-ctx.Done():
-				}
-				if _, err := s.Call("DEL", string(rune('a'+d.IntN(3)))); err != nil {
-					t.Error(err)
-				}
-			}
+			locktest.LoseKeys(ctx, t, s, rand.New(rand.NewPCG(seed, uint64(100+i))),
+				10*time.Millisecond, "a", "b", "c")
 		})
 	}
 	running.Go(func() {

@@ -28,8 +28,8 @@ type part struct {
 	count   int          // levels afterwards
 }
 
-// trace tells how a part was acquired. A batch that fails is not told: the whole lock goes on
-// without it.
+// trace reports the acquisition of a part to the tracer. A batch that fails is not reported: the
+// whole lock goes on without it.
 func (p part) trace(at *attempt, h *Hold) {
 	t := at.client.tracing
 	if t == nil {

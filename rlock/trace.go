@@ -7,7 +7,7 @@ import (
 	"holdfast/internal/hooks"
 )
 
-// tracing tells the tracer of a client what happens to its locks. It is nil without a tracer.
+// tracing calls the tracer of a client. It is nil without a tracer.
 type tracing struct {
 	tracer   Tracer
 	waits    WaitTracer    // the tracer, if it is one; else nil, as the following
@@ -106,7 +106,7 @@ func (cl *call) given(how How, lease time.Duration) {
 // Reenters notes that the owner has the lock already.
 func (cl *call) Reenters() { cl.acquires(Reentered) }
 
-// WaitStart tells that the caller begins to wait, unless it does already.
+// WaitStart notes the start of the wait, once, and calls the tracer.
 func (cl *call) WaitStart() {
 	if cl == nil || !cl.waits.IsZero() {
 		return
@@ -124,10 +124,10 @@ func (cl *call) Heads() {
 	}
 }
 
-// Rounds reports whether the tracer hears of the rounds of a RedLock.
+// Rounds reports whether the tracer is a [RoundTracer].
 func (cl *call) Rounds() bool { return cl != nil && cl.tracing.rounds != nil }
 
-// Round tells how a round has ended.
+// Round reports the end of a round to the tracer.
 func (cl *call) Round(d RoundEnd) {
 	cl.asks()
 	if cl.Rounds() {
@@ -136,7 +136,7 @@ func (cl *call) Round(d RoundEnd) {
 	}
 }
 
-// End tells how the call has ended: with a hold, or with an error.
+// End reports the end of the call to the tracer: with a hold, or with an error.
 func (cl *call) End(h *Hold, err error) {
 	if cl == nil {
 		return
@@ -156,7 +156,7 @@ func (cl *call) End(h *Hold, err error) {
 		Took: time.Since(cl.since), Waited: cl.waited, Requests: cl.requests})
 }
 
-// renewed tells the result of a try to renew an acquisition.
+// renewed reports the result of a try to renew an acquisition.
 func (t *tracing) renewed(a *acquisition, err error) {
 	if t == nil || t.renewals == nil {
 		return
@@ -169,7 +169,7 @@ func (t *tracing) renewed(a *acquisition, err error) {
 	t.later.tellIfRoom(func() { t.renewals.RenewalEnd(d) })
 }
 
-// Failed tells that a node of a RedLock did not do what it was asked for.
+// Failed reports to the tracer what the node did not do for a RedLock.
 func (n node) Failed(operation string, err error) {
 	t := n.client.tracing
 	if t == nil || t.nodes == nil {

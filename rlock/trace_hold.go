@@ -71,7 +71,7 @@ func (lt *levelsTrace) add() bool {
 	return false
 }
 
-// holdTrace tells the tracer, once, how a hold ends.
+// holdTrace reports the end of a hold to the tracer, once.
 type holdTrace struct {
 	tracing *tracing
 	of      *levelsTrace
@@ -119,7 +119,7 @@ func (ht *holdTrace) ended(l *level, reason error) {
 	ht.tellLater()
 }
 
-// tellLater tells the end of the hold in the background. of.mu must be held.
+// tellLater reports the end of the hold in the background. of.mu must be held.
 func (ht *holdTrace) tellLater() {
 	if ht.trace != nil {
 		trace, end := ht.trace, ht.end
@@ -127,7 +127,7 @@ func (ht *holdTrace) tellLater() {
 	}
 }
 
-// released tells how the release of a hold has ended, unless the end was told before.
+// released reports the result of the release to the tracer, unless the end was reported before.
 func (ht *holdTrace) released(err error, left bool) {
 	if ht == nil {
 		return

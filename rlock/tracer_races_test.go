@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,23 +99,7 @@ func TestTracerMayUseOtherLocks(t *testing.T) {
 		if l == nil {
 			return
 		}
-		var lock rlock.TracedLock
-		switch d := event.(type) {
-		case rlock.AcquireStart:
-			lock = d.Lock
-		case rlock.WaitStart:
-			lock = d.Lock
-		case rlock.WaitEnd:
-			lock = d.Lock
-		case rlock.HoldStart:
-			lock = d.Lock
-		case rlock.AcquireEnd:
-			lock = d.Lock
-		case rlock.HoldEnd:
-			lock = d.Lock
-		case rlock.RenewalEnd:
-			lock = d.Lock
-		}
+		lock := reflect.ValueOf(event).FieldByName("Lock").Interface().(rlock.TracedLock)
 		if lock.Name == l.Name() {
 			return
 		}

@@ -12,8 +12,8 @@ import (
 	"holdfast/rlock"
 )
 
-// observed returns this library's lock with metrics and traces by OpenTelemetry. sampler chooses the
-// traces; nil makes metrics only.
+// observed returns this library's lock with metrics and traces by OpenTelemetry. The sampler
+// chooses the traces; nil means metrics only.
 func observed(name, setting string, sampler sdktrace.Sampler) contest.Contestant {
 	c := holdfast(name, setting, rlock.Options{})
 	c.Open = func(s contest.Setup) (contest.Client, error) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"testing"
 	"time"
 
+	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
 
@@ -111,4 +113,20 @@ func (w *Wanderer) unlock(h wandererHold) {
 
 func (w *Wanderer) forget(h wandererHold) {
 	w.holds = slices.DeleteFunc(w.holds, func(other wandererHold) bool { return other.Hold == h.Hold })
+}
+
+// LoseKeys deletes one of some keys again and again until ctx ends, with pauses of up to longest.
+func LoseKeys(ctx context.Context, t testing.TB, s *redistest.Server, random *rand.Rand,
+	longest time.Duration, keys ...string,
+) {
+	t.Helper()
+	for ctx.Err() == nil {
+		select {
+		case <-time.After(time.Duration(random.Int64N(int64(longest)))):
+		case <-ctx.Done():
+		}
+		if _, err := s.Call("DEL", keys[random.IntN(len(keys))]); err != nil {
+			t.Error(err)
+		}
+	}
 }

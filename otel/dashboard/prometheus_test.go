@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,11 +66,9 @@ func startPrometheus(t *testing.T, rules, address, job string, instances []strin
 	cmd := exec.Command(program(t, "prometheus"),
 		"--config.file", filepath.Join(dir, "prometheus.yaml"),
 		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", port.Addr(),
-		"--log.level", "warn")
-	log, err := os.Create(filepath.Join(dir, "log"))
-	require.NoError(t, err)
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
+		"--log.level", "info")
+	log := &startLog{ready: make(chan struct{})}
+	cmd.Stderr = log
 	ended, err := redistest.StartChild(cmd, func() { _ = cmd.Wait() }) // it is killed
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -76,24 +76,41 @@ func startPrometheus(t *testing.T, rules, address, job string, instances []strin
 		<-ended
 	})
 	p := &prometheus{port.Addr(), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	ready := func() bool {
-		response, err := p.client.Get("http://" + p.address + "/-/ready")
-		if err != nil {
-			return false
-		}
-		response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	}
-	for deadline := time.Now().Add(time.Minute); !ready(); time.Sleep(50 * time.Millisecond) {
-		text, _ := os.ReadFile(log.Name())
-		select {
-		case <-ended:
-			require.Fail(t, "Prometheus has ended", string(text))
-		default:
-			require.False(t, time.Now().After(deadline), "Prometheus is not ready: %s", text)
-		}
+	select {
+	case <-log.ready:
+	case <-ended:
+		require.Fail(t, "Prometheus has ended", log.String())
+	case <-time.After(time.Minute):
+		require.Fail(t, "Prometheus is not ready", log.String())
 	}
 	return p
+}
+
+// startLog keeps what Prometheus logs, and notices when it says that it is ready.
+type startLog struct {
+	ready chan struct{} // closed then
+
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+// Write implements [io.Writer].
+func (l *startLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sign := []byte("Server is ready to receive web requests")
+	before := bytes.Contains(l.text.Bytes(), sign)
+	l.text.Write(p)
+	if !before && bytes.Contains(l.text.Bytes(), sign) {
+		close(l.ready)
+	}
+	return len(p), nil
+}
+
+func (l *startLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // get calls the API of Prometheus.
