@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 -- Renews the leases of a batch of read locks, each for the owner that is believed to hold it.
 -- KEYS[2i-1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2i]    the first of the owner's read holds, a key that exists: a cluster that moves the slot

@@ -66,7 +66,7 @@ func TestServerWithChangedScriptsIsKilledAndRestarted(t *testing.T) {
 }
 
 func TestScriptsOfAllServersAreChangedByTheEnvironment(t *testing.T) {
-	t.Setenv(scriptsVariable, "refusing TIME")
+	t.Setenv(Scripts, "refusing TIME")
 	for name, refused := range map[string]bool{"single": true, "on the network of this machine": false} {
 		var opts []Option
 		if !refused {
