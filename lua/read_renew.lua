@@ -10,7 +10,7 @@
 
 -- Needs attempt
 local lease, renewed = tonumber(ARGV[1]), {}
-for i = 1, #KEYS / 2 do
+for i = 1, #ARGV - 1 do
   local lock, holds = KEYS[2 * i - 1], string.sub(KEYS[2 * i], 1, -3) -- without the number
   local count, refusal = attempt('HGET', lock, ARGV[i + 1])
   -- A key that was overwritten with another type must not prevent the renewal of the others.
