@@ -24,7 +24,7 @@ local function writer_waits(writer, owner, bound, waiter_ttl)
   local since, waiting = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
   if waiting and waiting ~= owner then return end
   since = tonumber(since) or time
-  if time >= since + bound * 1.1 then since = time end
+  if 10 * (time - since) >= 11 * bound then since = time end
   attempt('SET', writer, whole(since) .. ' ' .. owner, 'PX', waiter_ttl)
 end
 
