@@ -50,49 +50,68 @@ vars == <<holder, granted, slack, state, renews, left, kept, process, call, rene
 \* RULE countFromSend BREAKS DeadlineNeverAfterExpiry
 \*   A lease is counted from the reply, but the server has counted since it executed the request.
 \*   STEPS Acquire Execute Pass Reply
+\*   WITH May = {}
 \* RULE driftMargin BREAKS NobodyTrustsWhatWasGivenOn
 \*   The whole lease is trusted, but the server's clock is faster: it gives the lock to another.
-\*   STEPS Acquire Execute Reply Pass Acquire Execute
+\*   STEPS Acquire Execute Pass AnotherTakes
+\*   WITH May = {}
 \* RULE validReadsClock BREAKS NobodyTrustsWhatWasGivenOn
 \*   Valid believes the timers. A stopped process continues, and they have not run yet.
-\*   STEPS Stop Pass Execute Continue
+\*   STEPS Stop Pass AnotherTakes Continue
+\*   WITH May = {"stop"}
 \* RULE contextEndsAtDeadline BREAKS ContextEndsAtDeadline
 \*   Nothing ends the context but the reply to a renewal. None comes.
 \*   STEPS Acquire Execute Reply Pass
+\*   WITH May = {"renew"}
 \* RULE neverShorten BREAKS DeadlineNeverAfterExpiry
-\*   A renewal sets the TTL of a lock that was taken for longer. The holder trusts the longer lease.
-\*   STEPS Acquire Execute Reply Execute
+\*   A renewal sets the TTL of a lock that was extended for longer. The holder trusts the longer
+\*   lease.
+\*   STEPS Extend Execute ExecuteRenewal
+\*   WITH May = {"renew", "extend"}
 \* RULE renewOnlyOwn BREAKS DeadlineNeverAfterExpiry
 \*   A renewal extends whatever lock is there. It reports another owner's as held.
-\*   STEPS TakeAway Execute ExecuteRenewal RenewalReply
+\*   STEPS TakeAway AnotherTakes ExecuteRenewal RenewalReply
+\*   WITH May = {"renew", "take away"}
 \* RULE ignoreLateReply BREAKS ContextEndsAtDeadline
 \*   The reply that the lock was taken comes after the deadline that it gives. It makes a hold.
-\*   STEPS Acquire Execute Pass Reply
+\*   STEPS Acquire Pass Reply
+\*   WITH May = {}
 \* RULE lossIsFinal BREAKS NobodyTrustsWhatWasGivenOn
-\*   The deadline came while a renewal was under way. Its reply revives the lost acquisition, while
-\*   the cleaner releases the lock.
-\*   STEPS ExecuteRenewal Expire ExecuteCleanup RenewalReply
+\*   The lock is lost while a renewal is under way. Its reply revives the acquisition, whose lock the
+\*   cleaner releases.
+\*   STEPS Renew Pass ExecuteRenewal RenewalReply ExecuteCleanup AnotherTakes
+\*   WITH May = {"renew"}
 \* RULE validNeverComesBack BREAKS LostIsLost
-\*   The deadline passed while the process was stopped. The reply to a renewal is handled before
-\*   the timers run, and moves the deadline on: a hold that was found invalid is valid again.
-\*   STEPS Stop Continue RenewalReply
+\*   The reply to a renewal comes after the deadline, but before the timer: the process is slow, or
+\*   was stopped. A hold that was found invalid is valid again.
+\*   STEPS Renew Pass ExecuteRenewal RenewalReply
+\*   WITH May = {"renew"}
 \* RULE undoLateRenewal BREAKS NothingLeftBehind
-\*   The deadline comes while a renewal is under way. That keeps the lock for nobody.
-\*   STEPS Renew ExecuteRenewal Expire
+\*   The deadline comes, and the server keeps the lock for longer, because it has executed a request
+\*   late: the first one, or a renewal that the owner has not heard of. It keeps it for nobody.
+\*   STEPS Acquire Execute Reply Pass Expire
+\*   WITH May = {"renew"}
 \* RULE cleanUnconfirmedRelease BREAKS NothingLeftBehind
 \*   Nobody hears whether a release was executed, and nobody sends it again.
 \*   STEPS Release GiveUp Fail
+\*   WITH May = {"lose"}
 \* RULE cleanUnknownAcquire BREAKS NothingLeftBehind
-\*   The reply that the lock was taken is lost, and nobody gives it back.
-\*   STEPS Acquire Execute GiveUp Fail
+\*   The caller leaves before the reply that the lock was taken, and nobody gives it back.
+\*   STEPS Acquire Execute GiveUp
+\*   WITH May = {"lose"}
 \* RULE repeatCleanup BREAKS NothingLeftBehind
 \*   A request that nobody waits for is executed after the cleanup, which is not repeated.
 \*   STEPS Acquire GiveUp Fail CleanUp ExecuteCleanup ExecuteStray
+\*   WITH May = {"lose", "stray"}
 \* RULE cleanLateRequest BREAKS NothingLeftBehind
-\*   A lock that was asked for twice is released. Then the first request is executed.
-\*   STEPS Acquire AskAgain Execute Reply Release Execute Reply ExecuteStray
+\*   A lock is asked for twice, because the first request has no reply. The second one is refused, or
+\*   what it took is released. Then the first one is executed.
+\*   STEPS Acquire AskAgain Execute Reply ExecuteStray
+\*   WITH May = {"lose", "stray"}
 \* RULE renewOnlyWatched BREAKS LockBecomesFree
-\*   The watchdog goes on to renew what is lost or left, for ever.
+\*   The watchdog goes on to renew what was left.
+\*   STEPS Acquire Execute Reply Leave Renew ExecuteRenewal
+\*   WITH May = {"renew", "leave"}
 Rule(r) == r \notin Without
 
 Can(what) == what \in May
@@ -572,11 +591,12 @@ LostIsLost ==
     [][\A o \in Owners : (state[o] = "active" /\ left[o] <= 0) \/ state[o] = "lost" =>
          state'[o] # "active" \/ left'[o] <= 0]_vars
 
-\* Whatever a holder does, even if it stops for ever: the lock becomes free, unless it is trusted.
+\* Wants says that somebody has the lock, or goes on asking for it.
+Wants(o) == process[o] = "runs" /\ (Lasts(o) \/ (call[o] # None /\ call[o].waits))
+
+\* Whatever a holder does, even if it stops for ever: the lock becomes free, unless it is wanted.
 LockBecomesFree ==
-    \A o \in Owners :
-        holder = o /\ ~(process[o] = "runs" /\ Lasts(o)) ~>
-            holder # o \/ (process[o] = "runs" /\ Lasts(o))
+    \A o \in Owners : holder = o /\ ~Wants(o) ~> holder # o \/ Wants(o)
 
 TypeOK ==
     /\ holder \in Owners \cup {"nobody", "another"}

@@ -99,6 +99,7 @@ Fired(o) ==
           \/ tick[o] # 0 /\ retry[o] = 0 /\ Renew(o) /\ Step("Retry", o)
           \/ \E may \in Strays :
                /\ tick[o] # 0 /\ hung[o] = 0
+               /\ may \/ renewal[o].at # "sent" \/ dice % 2 = 0
                /\ RenewalFails(o, may)
                /\ step' = [do |-> "RenewalFails", who |-> o, may |-> may]
           \/ budget[o] = 0 /\ GiveUp(o) /\ Step("GiveUp", o)
@@ -144,7 +145,7 @@ Chosen ==
          \/ Continue(o) /\ Step("Continue", o)
          \/ Fail(o, FALSE) /\ Step("Fail", o)
          \/ ExecuteStray(o) /\ Step("ExecuteStray", o)
-         \/ LoseStray(o) /\ Step("LoseStray", o)
+         \/ dice % 4 = 0 /\ LoseStray(o) /\ Step("LoseStray", o)
          \/ ExecuteRenewal(o) /\ Step("ExecuteRenewal", o)
          \/ RenewalReply(o) /\ Step("RenewalReply", o)
          \/ /\ Seldom
