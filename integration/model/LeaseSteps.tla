@@ -145,7 +145,7 @@ Chosen ==
          \/ Continue(o) /\ Step("Continue", o)
          \/ Fail(o, FALSE) /\ Step("Fail", o)
          \/ ExecuteStray(o) /\ Step("ExecuteStray", o)
-         \/ dice % 4 = 0 /\ LoseStray(o) /\ Step("LoseStray", o)
+         \/ dice % 2 = 0 /\ LoseStray(o) /\ Step("LoseStray", o)
          \/ ExecuteRenewal(o) /\ Step("ExecuteRenewal", o)
          \/ RenewalReply(o) /\ Step("RenewalReply", o)
          \/ /\ Seldom
