@@ -36,9 +36,9 @@ const leaseKey = "model:lease"
 // clock the test moves. Their commands are executed, and answered, when the model says so. After
 // each step the acquisitions, their deadlines and the lock in Redis are what the model says.
 func TestTracesOfTheLeaseModel(t *testing.T) {
-	const traces = 220
+	const traces = 250
 	steps := map[string]int{}
-	for i, trace := range model.Traces(t, "Lease", traces, 64, 20) {
+	for i, trace := range model.Traces(t, "Lease", traces, 80, 20) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newLeaseReplay(t)
