@@ -1,7 +1,6 @@
 package watchdog
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ func (w *Watchdog) schedule() {
 // only shortens, so that no lease waits longer than that third for its renewal.
 func period(lease time.Duration) time.Duration {
 	third := lease / 3
-	return third - rand.N(third/10+1)
+	return third - wait.Random(third/10+1)
 }
 
 // expired returns a lease whose deadline has passed, or nil.

@@ -1,9 +1,6 @@
 package wait
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 // Backoff draws the delays between failing tries. The delay doubles and is drawn from its upper
 // half, so that callers that failed together do not try again together. Its zero value is ready.
@@ -19,5 +16,5 @@ func (bo *Backoff) Next() time.Duration { return bo.Within(10*time.Millisecond, 
 func (bo *Backoff) Within(first, longest time.Duration) time.Duration {
 	bo.delay = min(max(2*bo.delay, first), longest)
 	bo.Failures++
-	return bo.delay/2 + rand.N(bo.delay/2)
+	return bo.delay/2 + Random(bo.delay/2)
 }

@@ -1,0 +1,467 @@
+//go:build model
+
+package rlock
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration/model"
+	"holdfast/internal/fakeredis"
+	"holdfast/internal/fragments"
+	"holdfast/internal/inprocess"
+	"holdfast/watchdog"
+)
+
+// leaseTick is a tick of integration/model/LeaseSteps.tla, whose WatchdogLease is then 30 s.
+const leaseTick = 50 * time.Millisecond
+
+// leaseKey is the lock of the model.
+const leaseKey = "model:lease"
+
+// Each trace of the model is played against two clients, and a server with the real scripts, whose
+// clock the test moves. Their commands are executed, and answered, when the model says so. After
+// each step the acquisitions, their deadlines and the lock in Redis are what the model says.
+func TestTracesOfTheLeaseModel(t *testing.T) {
+	const traces = 250
+	steps := map[string]int{}
+	for i, trace := range model.Traces(t, "Lease", traces, 80, 20) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLeaseReplay(t)
+				defer r.end()
+				for n := 1; n < len(trace); n++ {
+					step := trace[n]["step"].(model.Record)
+					r.step(trace[n-1], trace[n])
+					steps[step["do"].(string)]++
+				}
+			})
+		})
+	}
+	t.Log(steps)
+	for _, do := range []string{
+		"Pass", "Acquire", "Execute", "Reply", "GiveUp", "Fail", "Extend", "Release", "Leave",
+		"Stop", "Continue", "Wake", "Expire", "Tick", "Retry", "ExecuteRenewal", "RenewalReply",
+		"RenewalFails", "ExecuteStray", "LoseStray", "CleanUp", "ExecuteCleanup", "CleanupReply",
+		"TakeAway", "AnotherTakes", "AnotherLeaves",
+	} {
+		require.Greater(t, steps[do], 2, "too few %s", do)
+	}
+}
+
+// leaseReplay is the code that plays a trace.
+type leaseReplay struct {
+	t      *testing.T
+	server *inprocess.Server
+	broken *fakeredis.Server // breaks connections
+	noise  rueidis.Client    // of broken
+	start  time.Time
+	now    int64 // in ticks
+	owners map[string]*leaseOwner
+	path   []string // the steps so far
+}
+
+// leaseOwner is an owner of the model: a client in a process of its own.
+type leaseOwner struct {
+	client *Client
+	gate   *leaseGate
+	lock   *Lock
+
+	hold    *Hold        // of the last acquisition
+	of      *acquisition // of hold
+	outcome chan error   // of the caller's command
+	reason  error        // why the acquisition was lost
+	stopped chan struct{}
+
+	call, renewal, stray *leaseCommand
+	cleanups             []*leaseCommand
+}
+
+// leaseGate is a rueidis client that keeps commands about the lock until the test executes them.
+type leaseGate struct {
+	rueidis.Client
+	names map[string]string // of scripts, by their SHA-1
+
+	mu   sync.Mutex
+	sent []*leaseCommand // not expected by the test yet; guarded by mu
+	open bool            // guarded by mu; nothing is kept any more
+}
+
+// leaseCommand is a command that a gate keeps.
+type leaseCommand struct {
+	script  string
+	command rueidis.Completed
+	result  rueidis.RedisResult
+	done    bool          // result is there
+	replied chan struct{} // closed when result may be returned
+}
+
+func (g *leaseGate) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	args := command.Commands()
+	g.mu.Lock()
+	if g.open || len(args) < 4 || args[0] != "EVALSHA" || args[3] != leaseKey {
+		g.mu.Unlock()
+		return g.Client.Do(ctx, command)
+	}
+	script := strings.Replace(g.names[args[1]], "release_only", "release", 1)
+	c := &leaseCommand{script: script, command: command, replied: make(chan struct{})}
+	g.sent = append(g.sent, c)
+	g.mu.Unlock()
+	<-c.replied
+	return c.result
+}
+
+// take returns the first command that was sent and runs the script; nil if there is none.
+func (g *leaseGate) take(script string) *leaseCommand {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, c := range g.sent {
+		if c.script == script {
+			g.sent = append(g.sent[:i:i], g.sent[i+1:]...)
+			return c
+		}
+	}
+	return nil
+}
+
+// unexpected returns how many renewals were sent that the test did not take.
+func (g *leaseGate) unexpected() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.sent {
+		if c.script != "release.lua" {
+			n++
+		}
+	}
+	return n
+}
+
+func newLeaseReplay(t *testing.T) *leaseReplay {
+	s, err := inprocess.New()
+	require.NoError(t, err)
+	r := &leaseReplay{t: t, server: s, broken: fakeredis.New(), owners: map[string]*leaseOwner{}}
+	r.broken.Handle("BREAK", func([]string) any { r.broken.Disconnect(); return nil })
+	r.noise, err = rueidis.NewClient(r.broken.ClientOption())
+	require.NoError(t, err)
+	names := map[string]string{}
+	scripts := fragments.Read(os.DirFS("../lua"))
+	for file, source := range scripts {
+		sum := sha1.Sum([]byte(source))
+		names[hex.EncodeToString(sum[:])] = file
+	}
+	for _, name := range []string{"a", "b"} {
+		redis, err := rueidis.NewClient(s.ClientOption())
+		require.NoError(t, err)
+		for _, file := range []string{"acquire.lua", "renew.lua", "release.lua", "release_only.lua"} {
+			load := redis.B().ScriptLoad().Script(scripts[file]).Build()
+			require.NoError(t, redis.Do(t.Context(), load).Error())
+		}
+		o := &leaseOwner{gate: &leaseGate{Client: redis, names: names}}
+		o.client, err = New(o.gate, Options{WatchdogLease: 600 * leaseTick,
+			CommandTimeout: 120 * leaseTick, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		Detach(o.client) // so that callers always leave in time
+		o.lock = o.client.NewLock(leaseKey)
+		r.owners[name] = o
+	}
+	synctest.Wait()
+	r.start = time.Now()
+	return r
+}
+
+// end ends everything, so that the bubble can end.
+func (r *leaseReplay) end() {
+	for _, o := range r.owners {
+		if o.stopped != nil {
+			close(o.stopped)
+		}
+		o.gate.mu.Lock()
+		o.gate.open = true
+		kept := o.gate.sent
+		o.gate.mu.Unlock()
+		for _, c := range append(append(kept, o.call, o.renewal, o.stray), o.cleanups...) {
+			if c != nil && !c.done {
+				r.execute(o, c)
+			}
+			if c != nil {
+				r.reply(c)
+			}
+		}
+		time.Sleep(time.Minute)
+		require.NoError(r.t, o.client.Close(context.Background()))
+		o.gate.Client.Close()
+	}
+	r.noise.Close()
+	r.broken.Close()
+	r.server.Close()
+}
+
+// execute has the server execute a command.
+func (r *leaseReplay) execute(o *leaseOwner, c *leaseCommand) {
+	c.result, c.done = o.gate.Client.Do(context.Background(), c.command), true
+}
+
+// reply lets the client have the reply to a command.
+func (r *leaseReplay) reply(c *leaseCommand) {
+	close(c.replied)
+	synctest.Wait()
+}
+
+// fail lets the client have the error of a broken connection instead.
+func (r *leaseReplay) fail(c *leaseCommand) {
+	c.result = r.noise.Do(context.Background(), r.noise.B().Arbitrary("BREAK").Build())
+	require.Error(r.t, c.result.Error())
+	r.reply(c)
+}
+
+// send has the caller of an owner make a call, which must send a command with that script.
+func (r *leaseReplay) send(o *leaseOwner, script string, call func() error) {
+	o.outcome = make(chan error, 1)
+	go func() { o.outcome <- call() }()
+	synctest.Wait()
+	o.call = r.sent(o, script)
+}
+
+// sent returns a command that must have been sent by now.
+func (r *leaseReplay) sent(o *leaseOwner, script string) *leaseCommand {
+	c := o.gate.take(script)
+	require.NotNil(r.t, c, "%s was not sent, after %v", script, r.path)
+	return c
+}
+
+// returned returns the outcome of the caller's call, which must have returned.
+func (r *leaseReplay) returned(o *leaseOwner) error {
+	select {
+	case err := <-o.outcome:
+		return err
+	default:
+		require.FailNow(r.t, "the caller has not returned", "%v", r.path)
+		return nil
+	}
+}
+
+// of returns the part of a variable that is an owner's.
+func of(s model.State, variable, owner string) model.Value {
+	return s[variable].(model.Record)[owner]
+}
+
+// field returns a field of a record that is an owner's part of a variable, "" if it has none.
+func field(s model.State, variable, owner, name string) model.Value {
+	if value, found := of(s, variable, owner).(model.Record)[name]; found {
+		return value
+	}
+	return ""
+}
+
+// step makes the code take the step that leads from one state to the next.
+func (r *leaseReplay) step(before, after model.State) {
+	step := after["step"].(model.Record)
+	do, who := step["do"].(string), step["who"].(string)
+	r.path = append(r.path, fmt.Sprint(do, step))
+	o, redis := r.owners[who], r.server.Redis()
+	lost := func() bool { return of(after, "state", who) == "lost" }
+	switch do {
+	case "Pass":
+		r.now += step["ticks"].(int64)
+		time.Sleep(time.Until(r.start.Add(time.Duration(r.now) * leaseTick)))
+		r.server.Advance(time.Duration(step["gain"].(int64)) * leaseTick)
+	case "AnotherTakes":
+		r.server.CatchUp()
+		redis.HSet(leaseKey, "another:1", "1")
+		redis.SetTTL(leaseKey, 1000*time.Hour)
+	case "AnotherLeaves", "TakeAway":
+		r.server.CatchUp()
+		require.True(r.t, redis.Del(leaseKey))
+
+	case "Acquire":
+		lease := Watchdog
+		if ticks := step["lease"].(int64); ticks > 0 {
+			lease = time.Duration(ticks) * leaseTick
+		}
+		o.hold, o.of, o.reason = nil, nil, nil
+		r.send(o, "acquire.lua", func() (err error) {
+			o.hold, err = o.lock.TryLock(context.Background(), NoWait, lease)
+			return err
+		})
+	case "Extend":
+		lease := time.Duration(step["lease"].(int64)) * leaseTick
+		r.send(o, "renew.lua", func() error { return o.hold.Extend(context.Background(), lease) })
+	case "Release":
+		r.send(o, "release.lua", func() error { return o.hold.Unlock(context.Background()) })
+	case "Leave":
+		o.hold.Leave()
+	case "Execute":
+		r.execute(o, o.call)
+	case "Reply":
+		r.reply(o.call)
+		o.call = nil
+		if field(before, "call", who, "waits") == true {
+			r.answered(before, after, who, r.returned(o))
+		}
+	case "GiveUp":
+		require.ErrorIs(r.t, r.returned(o), ErrOutcomeUnknown)
+	case "Fail":
+		r.fail(o.call)
+		o.call = nil
+
+	case "Stop":
+		stopped := make(chan struct{})
+		o.stopped = stopped
+		o.client.watchdog.Add(&watchdog.Lease{
+			OnLost: func(*watchdog.Lease, error) { <-stopped }}, time.Now(), false)
+	case "Continue":
+	case "Wake", "Expire":
+		if o.stopped != nil {
+			close(o.stopped)
+			o.stopped = nil
+		}
+		if do == "Expire" {
+			o.reason = watchdog.ErrExpired
+		}
+
+	case "Tick":
+		if field(before, "renewal", who, "do") == "none" &&
+			field(after, "renewal", who, "do") != "none" {
+			o.renewal = r.sent(o, "renew.lua")
+		}
+	case "Retry":
+		o.renewal = r.sent(o, "renew.lua")
+	case "ExecuteRenewal":
+		r.execute(o, o.renewal)
+	case "RenewalReply":
+		r.reply(o.renewal)
+		o.renewal = nil
+		if lost() && o.reason == nil {
+			o.reason = watchdog.ErrGone
+		}
+	case "RenewalFails":
+		if step["may"].(bool) {
+			o.stray = o.renewal
+		} else {
+			r.fail(o.renewal)
+		}
+		o.renewal = nil
+	case "ExecuteStray":
+		r.execute(o, o.stray)
+		r.reply(o.stray)
+		o.stray = nil
+	case "LoseStray":
+		r.fail(o.stray)
+		o.stray = nil
+
+	case "CleanUp":
+		o.cleanups = append(o.cleanups, r.sent(o, "release.lua"))
+		for c := o.gate.take("release.lua"); c != nil; c = o.gate.take("release.lua") {
+			o.cleanups = append(o.cleanups, c) // the model has one cleanup for all
+		}
+	case "ExecuteCleanup":
+		for _, c := range o.cleanups {
+			r.execute(o, c)
+		}
+	case "CleanupReply":
+		for _, c := range o.cleanups {
+			r.reply(c)
+		}
+		o.cleanups = nil
+	default:
+		require.FailNow(r.t, "unknown step", do)
+	}
+	synctest.Wait()
+	r.compare(after)
+}
+
+// answered checks what a caller was told when it got a reply.
+func (r *leaseReplay) answered(before, after model.State, who string, err error) {
+	o, yes := r.owners[who], field(before, "call", who, "at") == "yes"
+	switch do := field(before, "call", who, "do"); {
+	case do == "acquire" && of(after, "state", who) == "active":
+		require.NoError(r.t, err, "%v", r.path)
+		o.of = o.hold.level.acquisition.(*acquisition)
+	case do == "acquire":
+		require.Error(r.t, err, "%v", r.path)
+		require.Nil(r.t, o.hold, "%v", r.path)
+	case of(after, "state", who) == "lost":
+		require.ErrorIs(r.t, err, ErrLost, "%v", r.path)
+		if o.reason == nil {
+			o.reason = watchdog.ErrGone
+		}
+		require.ErrorIs(r.t, err, o.reason, "%v", r.path)
+	default:
+		require.NoError(r.t, err, "%v", r.path)
+		require.True(r.t, yes, "%v", r.path)
+	}
+}
+
+// states of acquisitions in the model.
+var leaseStates = map[state]string{active: "active", releasing: "releasing", released: "released",
+	unconfirmed: "unconfirmed", lost: "lost", left: "left"}
+
+// compare compares the code with a state of the model.
+func (r *leaseReplay) compare(s model.State) {
+	for name, o := range r.owners {
+		if of(s, "state", name) != "none" && o.of != nil {
+			r.compareOwner(s, name, o)
+		}
+	}
+	redis, holder := r.server.Redis(), s["holder"].(string)
+	r.server.CatchUp()
+	if holder == "nobody" {
+		require.False(r.t, redis.Exists(leaseKey), "%v", r.path)
+		return
+	}
+	fields, err := redis.HKeys(leaseKey)
+	require.NoError(r.t, err, "%v", r.path)
+	require.Len(r.t, fields, 1, "%v", r.path)
+	o := r.owners[holder]
+	if o == nil {
+		require.Equal(r.t, "another:1", fields[0], "%v", r.path)
+		return
+	}
+	require.True(r.t, strings.HasPrefix(fields[0], o.client.id+":"), "%v", r.path)
+	require.Equal(r.t, time.Duration(of(s, "granted", holder).(int64))*leaseTick,
+		redis.TTL(leaseKey), "%v", r.path)
+}
+
+func (r *leaseReplay) compareOwner(s model.State, name string, o *leaseOwner) {
+	is, left := of(s, "state", name).(string), of(s, "left", name).(int64)
+	runs := of(s, "process", name) == "runs"
+	require.Equal(r.t, is == "active" && left > 0, o.hold.Valid(), "Valid: %v", r.path)
+	if is == "active" && left > 0 {
+		left := time.Duration(left)*leaseTick - 2*time.Millisecond
+		require.Equal(r.t, left, time.Until(o.hold.Deadline()), "Deadline: %v", r.path)
+	}
+	for _, timer := range []string{"tick", "retry", "hung", "budget"} {
+		runs = runs && of(s, timer, name) != int64(0) // else the code has handled it already
+	}
+	if !runs || is == "active" && left <= 0 {
+		return
+	}
+	require.Zero(r.t, o.gate.unexpected(), "sent: %v", r.path)
+	o.of.mu.Lock()
+	now := o.of.state
+	o.of.mu.Unlock()
+	require.Equal(r.t, is, leaseStates[now], "%s: %v", name, r.path)
+	select {
+	case <-o.hold.Done():
+		require.NotEqual(r.t, "active", is, "Done: %v", r.path)
+	default:
+		require.Equal(r.t, "active", is, "not Done: %v", r.path)
+	}
+	if is == "lost" && !errors.Is(o.hold.Err(), ErrReleased) {
+		require.NotNil(r.t, o.reason, "%v", r.path)
+		require.ErrorIs(r.t, o.hold.Err(), o.reason, "%v", r.path)
+	}
+}
