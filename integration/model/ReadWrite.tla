@@ -21,7 +21,9 @@ CONSTANTS
   Names,                    \* numbers: how many names an owner has at a time
   Leases,                   \* leases that owners ask for
   MaxLevels,                \* of a read hold
-  Faulty,                   \* owners that may give up or repeat requests whose reply is late
+  Faulty,                   \* owners that may give up a call whose reply is late
+  Repeats,                  \* owners that may send a request once more
+  Atomic,                   \* owners that are not interrupted: calls, loss and cleanup take no time
   MaxLate,
   Mortal,                   \* owners that may die
   Patient,                  \* owners that wait
@@ -356,7 +358,7 @@ Execute(o) ==
      /\ UNCHANGED <<unconfirmed, late, dead>>
 
 \* Counted adds an unconfirmed release. More than may be late need not be told apart.
-Counted(o, i) == [unconfirmed EXCEPT ![o][i] = Min(@ + 1, MaxLate + 1)]
+Counted(o, i) == [unconfirmed EXCEPT ![o][i] = Min(@ + 1, MaxLate)]
 
 Last(c) == c.do = "unread" /\ c.number = 0
 
@@ -377,7 +379,7 @@ GiveUp(o) ==
 \* Retry sends the request of a call once more.
 Retry(o) ==
   LET c == call[o]
-  IN /\ o \in Faulty \ dead /\ c /= NoCall
+  IN /\ o \in Repeats \ dead /\ c /= NoCall
      /\ ~c.asleep
      /\ late' = late \cup {Request(o)}
      /\ late' /= late /\ Cardinality(late') <= MaxLate
@@ -518,14 +520,17 @@ Init ==
   /\ due = {}
   /\ dead = {}
 
+Step(o) ==
+  \/ AskRead(o) \/ AskWrite(o) \/ Reenter(o) \/ Unread(o) \/ Unwrite(o)
+  \/ Execute(o) \/ GiveUp(o) \/ Retry(o) \/ Renew(o) \/ Die(o)
+  \/ Expire(o, "write") \/ Expire(o, "read")
+
 Next ==
-  \/ \E o \in Owners :
-       \/ AskRead(o) \/ AskWrite(o) \/ Reenter(o) \/ Unread(o) \/ Unwrite(o)
-       \/ Execute(o) \/ GiveUp(o) \/ Retry(o) \/ Renew(o) \/ Die(o)
-       \/ Expire(o, "write") \/ Expire(o, "read")
-  \/ \E q \in late : ExecuteLate(q) \/ ConfirmLate(q) \/ Vanish(q)
-  \/ \E cu \in due : CleanUp(cu) \/ CleanUpUnanswered(cu)
-  \/ \E d \in Ticks : Tick(d)
+  LET busy == {o \in Atomic \ dead : Urgent(o) \/ \E cu \in due : cu.who = o}
+  IN \/ \E o \in IF busy = {} THEN Owners ELSE busy : Step(o)
+     \/ \E cu \in due : (busy = {} \/ cu.who \in busy) /\ (CleanUp(cu) \/ CleanUpUnanswered(cu))
+     \/ busy = {} /\ \E q \in late : ExecuteLate(q) \/ ConfirmLate(q) \/ Vanish(q)
+     \/ busy = {} /\ \E d \in Ticks : Tick(d)
 
 \* Time passes, requests are executed, and the watchdog and the cleanup do their work. Nobody has to acquire or to release.
 Fairness ==
@@ -537,6 +542,10 @@ Fairness ==
 Spec == Init /\ [][Next]_vars /\ Fairness
 
 -----------------------------------------------------------------------------
+\* Used is a state without the unconfirmed releases of names that are not in use: they are forgotten before such a name is used again.
+Used == <<redis, write, read, call, late, due, dead,
+  [o \in Owners |-> [i \in Names |-> IF InUse(o, i) THEN unconfirmed[o][i] ELSE 0]]>>
+
 Writes(o) == write[o].name > 0 /\ write[o].left > 0
 Reads(o) == read[o].name > 0 /\ read[o].left > 0
 
