@@ -28,7 +28,7 @@ CONSTANTS
   Mortal,                   \* owners that may die
   Patient,                  \* owners that wait
   Stays,                    \* readers that renew and never release
-  Prompt,                   \* TRUE = calls take no time, and whoever is woken asks at once
+  Prompt,                   \* TRUE = calls take no time, whoever is woken asks at once, and writers release before their leases end
   Bound, Pause,             \* readers step back for Bound at a time, 0 = never, with pauses
   Turn, WaiterTTL, MaxNap, Ticks,
   Without                   \* rules left out
@@ -76,7 +76,8 @@ Reading(r) ==
 LastUntil(r) == IF LongestRead(r) > 0 THEN [r EXCEPT !.ttl = LongestRead(r)] ELSE r
 
 Result(r, status, told) == [redis |-> r, status |-> status, told |-> told, nap |-> 0]
-Refusal(r, nap) == [redis |-> r, status |-> "refused", told |-> "", nap |-> nap]
+Refusal(r) == [redis |-> r, status |-> "refused", told |-> "", nap |-> r.ttl]
+StepsBack(r, nap) == [redis |-> r, status |-> "steps back", told |-> "", nap |-> nap]
 
 \* RULE longestRead BREAKS Exclusion
 \*   The hash ends with the lease of the latest reader. A writer gets in although another reads for longer.
@@ -116,13 +117,13 @@ ReadAcquire(r, q) ==
       i == q.name
       waiting == WaitingWriter(r)
       row == IF Bound > 0 /\ q.waits /= "0" THEN [r EXCEPT !.row = WaiterTTL] ELSE r
-  IN IF r.mode = "write" /\ <<o, i>> \notin r.writer THEN Refusal(row, r.ttl)
+  IN IF r.mode = "write" /\ <<o, i>> \notin r.writer THEN Refusal(row)
      ELSE IF /\ Bound > 0
              /\ r.mode /= "write"
              /\ Remaining(r, o, i) = 0
              /\ ~(q.waits = "2" /\ r.turn > 0)
              /\ waiting > 0
-       THEN Refusal(row, waiting)
+       THEN StepsBack(row, waiting)
      ELSE Result(TakeRead(r, o, i, q.number, q.lease), "taken", "")
 
 \* ReadReenter is read_reenter.lua.
@@ -173,8 +174,8 @@ WriteAcquire(r, q) ==
       taken == StopWaiting([r EXCEPT !.mode = "write", !.writer = {key}, !.ttl = Max(@, q.lease)], key)
   IN IF key \in r.writer THEN Result(taken, "taken", "")
      ELSE IF held
-       THEN Refusal(IF Bound > 0 /\ q.waits /= "0" /\ r.mode = "read" THEN WriterWaits(r, key) ELSE r, r.ttl)
-     ELSE IF Bound > 0 /\ r.turn > 0 /\ Rule("turn") THEN Refusal(r, r.turn)
+       THEN Refusal(IF Bound > 0 /\ q.waits /= "0" /\ r.mode = "read" THEN WriterWaits(r, key) ELSE r)
+     ELSE IF Bound > 0 /\ r.turn > 0 /\ Rule("turn") THEN StepsBack(r, r.turn)
      ELSE Result(taken, "taken", "")
 
 \* WriteRelease is write_release.lua.
@@ -228,7 +229,7 @@ NoRead == [name |-> 0, left |-> 0, levels |-> 0]
 \* beside says that the owner holds the lock in the other mode, under the same name.
 Call(do, i, number, lease, beside) ==
   [do |-> do, name |-> i, number |-> number, lease |-> lease, left |-> lease, beside |-> beside,
-   waited |-> FALSE, asleep |-> FALSE, wake |-> 0]
+   waited |-> FALSE, asleep |-> FALSE, behind |-> FALSE, wake |-> 0]
 
 \* Request is what a call sends.
 Request(o) ==
@@ -239,7 +240,18 @@ Request(o) ==
 
 Release(o, do, i) == [who |-> o, do |-> do, name |-> i, number |-> 0, lease |-> 0, waits |-> "0"]
 
-Idle(o) == o \notin dead /\ call[o] = NoCall
+Urgent(o) ==
+  \/ call[o] /= NoCall /\ ~call[o].asleep
+  \/ write[o].name > 0 /\ write[o].left = 0
+  \/ read[o].name > 0 /\ read[o].left = 0
+  \/ o \in Stays /\ read[o].left = 1
+
+\* Busy are owners that others do not interrupt.
+Busy == {o \in Atomic \ dead : Urgent(o) \/ \E cu \in due : cu.who = o}
+Quiet == Busy = {}
+May(o) == o \notin dead /\ (Quiet \/ o \in Busy)
+
+Idle(o) == May(o) /\ call[o] = NoCall
 
 InUse(o, i) ==
   \/ write[o].name = i
@@ -330,7 +342,7 @@ Unwrite(o) ==
 Woken(calls, told) ==
   IF told = "" THEN calls
   ELSE [o \in Owners |-> IF calls[o] /= NoCall /\ calls[o].asleep
-                         THEN [calls[o] EXCEPT !.asleep = FALSE, !.wake = 0, !.left = @.lease] ELSE calls[o]]
+                         THEN [calls[o] EXCEPT !.asleep = FALSE, !.behind = FALSE, !.wake = 0, !.left = calls[o].lease] ELSE calls[o]]
 
 Taken(o, c) ==
   IF c.left = 0 \* the reply took longer than the lease
@@ -343,9 +355,10 @@ Taken(o, c) ==
 Execute(o) ==
   LET c == call[o]
       got == Run(redis, Request(o))
-      asleep == [c EXCEPT !.asleep = TRUE, !.wake = Max(Min(got.nap, MaxNap), 1), !.waited = TRUE, !.left = 0]
-      waits == got.status = "refused" /\ o \in Patient
-  IN /\ o \notin dead /\ c /= NoCall
+      asleep == [c EXCEPT !.asleep = TRUE, !.behind = got.status = "steps back", !.wake = Min(got.nap, MaxNap),
+                          !.waited = TRUE, !.left = 0]
+      waits == got.status \in {"refused", "steps back"} /\ o \in Patient
+  IN /\ May(o) /\ c /= NoCall
      /\ ~c.asleep
      /\ redis' = got.redis
      /\ call' = Woken([call EXCEPT ![o] = IF waits THEN asleep ELSE NoCall], got.told)
@@ -367,7 +380,7 @@ GiveUp(o) ==
   LET c == call[o]
       mode == IF c.do \in {"write", "unwrite"} THEN "write" ELSE "read"
       remains == Last(c) \/ c.do = "unwrite" \/ (c.do = "write" /\ c.waited /\ Bound > 0)
-  IN /\ o \in Faulty \ dead /\ c /= NoCall
+  IN /\ o \in Faulty /\ May(o) /\ c /= NoCall
      /\ IF c.asleep THEN late' = late
         ELSE /\ late' = late \cup {Request(o)}
              /\ Cardinality(late') <= MaxLate
@@ -379,7 +392,7 @@ GiveUp(o) ==
 \* Retry sends the request of a call once more.
 Retry(o) ==
   LET c == call[o]
-  IN /\ o \in Repeats \ dead /\ c /= NoCall
+  IN /\ o \in Repeats /\ May(o) /\ c /= NoCall
      /\ ~c.asleep
      /\ late' = late \cup {Request(o)}
      /\ late' /= late /\ Cardinality(late') <= MaxLate
@@ -391,10 +404,10 @@ Retry(o) ==
 \* RULE repeatCleanUp BREAKS NoGhost
 \*   A request that got no reply is executed after all, and holds the lock for nobody.
 \*   STEPS AskRead GiveUp ExecuteLate
-ExecuteLate(q) ==
+RunLate(q) ==
   LET got == Run(redis, q)
       mode == IF q.do = "write" THEN "write" ELSE "read"
-  IN /\ q \in late
+  IN /\ Quiet
      /\ late' = late \ {q}
      /\ redis' = got.redis
      /\ call' = Woken(call, got.told)
@@ -402,14 +415,16 @@ ExecuteLate(q) ==
                THEN due \cup {CleanUpOf(q.who, q.name, mode)} ELSE due
      /\ UNCHANGED <<write, read, unconfirmed, dead>>
 
+ExecuteLate == \E q \in late : RunLate(q)
+
 \* ConfirmLate runs a release that nobody waits for, and its reply arrives: confirmRelease.
 \* RULE confirmOnlyUnheld BREAKS Exclusion
 \*   An unconfirmed release has been executed and is no longer counted, but has removed the read hold of its owner.
 \*   STEPS Unread GiveUp AskRead Execute ConfirmLate Unwrite Execute AskWrite Execute
-ConfirmLate(q) ==
+Confirm(q) ==
   LET got == Run(redis, q)
       o == q.who
-  IN /\ q \in late /\ q.do = "unread" /\ q.number = 0 /\ o \notin dead
+  IN /\ Quiet /\ q.do = "unread" /\ q.number = 0 /\ o \notin dead
      /\ late' = late \ {q}
      /\ redis' = got.redis
      /\ call' = Woken(call, got.told)
@@ -417,22 +432,24 @@ ConfirmLate(q) ==
                        THEN [unconfirmed EXCEPT ![o][q.name] = Less(@, 1)] ELSE unconfirmed
      /\ UNCHANGED <<write, read, due, dead>>
 
+ConfirmLate == \E q \in late : Confirm(q)
+
 \* Vanish drops a request that nobody waits for: its connection has ended.
-Vanish(q) ==
-  /\ q \in late
-  /\ late' = late \ {q}
+Vanish ==
+  /\ Quiet
+  /\ \E q \in late : late' = late \ {q}
   /\ UNCHANGED <<redis, client>>
 
 \* CleanUp is readWrite.cleanUp. Unless its name is untaken it needs the session, and sends nothing while the owner holds the mode.
 \* RULE cleanUpUnheld BREAKS Exclusion
 \*   What cleans up after a read hold removes the next one under the same name.
 \*   STEPS CleanUp Unwrite Execute AskWrite Execute
-CleanUp(cu) ==
+SendCleanUp(cu) ==
   LET o == cu.who
       untaken == write[o].name /= cu.name /\ read[o].name /= cu.name
       held == IF cu.mode = "read" THEN read[o].name = cu.name ELSE write[o].name = cu.name
       got == Run(redis, Release(o, IF cu.mode = "read" THEN "unread" ELSE "unwrite", cu.name))
-  IN /\ Scheduled(cu)
+  IN /\ Scheduled(cu) /\ May(o)
      /\ untaken \/ call[o] = NoCall
      /\ due' = due \ {cu}
      /\ IF held /\ Rule("cleanUpUnheld") THEN UNCHANGED <<redis, call, unconfirmed>>
@@ -441,21 +458,25 @@ CleanUp(cu) ==
              /\ unconfirmed' = IF cu.mode = "read" /\ untaken /\ call[o] /= NoCall THEN Counted(o, cu.name) ELSE unconfirmed
      /\ UNCHANGED <<write, read, late, dead>>
 
+CleanUp == \E cu \in due : SendCleanUp(cu)
+
 \* CleanUpUnanswered sends a cleanup that gets no reply. It is sent again.
 \* RULE countCleanUp BREAKS Exclusion
 \*   A cleanup gets no reply, and removes the next read hold under the same name.
 \*   STEPS CleanUpUnanswered AskRead Execute ExecuteLate Unwrite Execute AskWrite Execute
-CleanUpUnanswered(cu) ==
+LoseCleanUp(cu) ==
   LET o == cu.who
       untaken == write[o].name /= cu.name /\ read[o].name /= cu.name
       held == IF cu.mode = "read" THEN read[o].name = cu.name ELSE write[o].name = cu.name
-  IN /\ Scheduled(cu) /\ o \in Faulty
+  IN /\ Scheduled(cu) /\ May(o) /\ o \in Faulty
      /\ untaken \/ call[o] = NoCall
      /\ ~held
      /\ late' = late \cup {Release(o, IF cu.mode = "read" THEN "unread" ELSE "unwrite", cu.name)}
      /\ late' /= late /\ Cardinality(late') <= MaxLate
      /\ unconfirmed' = IF cu.mode = "read" /\ Rule("countCleanUp") THEN Counted(o, cu.name) ELSE unconfirmed
      /\ UNCHANGED <<redis, write, read, call, due, dead>>
+
+CleanUpUnanswered == \E cu \in due : LoseCleanUp(cu)
 
 \* Expire is the watchdog, which finds that a lease is over: acquisition.lose.
 \* RULE cleanUpExpired BREAKS NoGhost
@@ -465,7 +486,8 @@ Expire(o, mode) ==
   LET w == IF mode = "write" THEN [write EXCEPT ![o] = NoWrite] ELSE write
       r == IF mode = "read" THEN [read EXCEPT ![o] = NoRead] ELSE read
       cu == CleanUpOf(o, IF mode = "write" THEN write[o].name ELSE read[o].name, mode)
-  IN /\ IF mode = "write" THEN write[o].name > 0 /\ write[o].left = 0 ELSE read[o].name > 0 /\ read[o].left = 0
+  IN /\ May(o)
+     /\ IF mode = "write" THEN write[o].name > 0 /\ write[o].left = 0 ELSE read[o].name > 0 /\ read[o].left = 0
      /\ Trust(o, w, r, IF Rule("cleanUpExpired") THEN due \cup {cu} ELSE due)
      /\ UNCHANGED <<redis, call, unconfirmed, late, dead>>
 
@@ -480,7 +502,7 @@ Renew(o) ==
 
 \* Die is the end of a process. Its requests under way may be executed.
 Die(o) ==
-  /\ o \in Mortal \ dead
+  /\ o \in Mortal /\ May(o)
   /\ dead' = dead \cup {o}
   /\ write' = [write EXCEPT ![o] = NoWrite]
   /\ read' = [read EXCEPT ![o] = NoRead]
@@ -489,22 +511,17 @@ Die(o) ==
   /\ unconfirmed' = [unconfirmed EXCEPT ![o] = [i \in Names |-> 0]]
   /\ UNCHANGED <<redis, late>>
 
-Urgent(o) ==
-  \/ call[o] /= NoCall /\ ~call[o].asleep
-  \/ write[o].name > 0 /\ write[o].left = 0
-  \/ read[o].name > 0 /\ read[o].left = 0
-  \/ o \in Stays /\ read[o].left = 1
-
 \* Tick lets time pass.
 Tick(d) ==
-  /\ Prompt => \A o \in Owners \ dead : ~Urgent(o)
+  /\ Quiet
+  /\ Prompt => \A o \in Owners \ dead : ~Urgent(o) /\ write[o].left /= 1
   /\ redis' = Aged(redis, d)
   /\ write' = [o \in Owners |-> [write[o] EXCEPT !.left = Less(@, d)]]
   /\ read' = [o \in Owners |-> [read[o] EXCEPT !.left = Less(@, d)]]
   /\ call' = [o \in Owners |->
        IF call[o] = NoCall THEN NoCall
        ELSE IF call[o].asleep /\ call[o].wake <= d
-         THEN [call[o] EXCEPT !.asleep = FALSE, !.wake = 0, !.left = @.lease]
+         THEN [call[o] EXCEPT !.asleep = FALSE, !.behind = FALSE, !.wake = 0, !.left = call[o].lease]
        ELSE [call[o] EXCEPT !.left = Less(@, d), !.wake = Less(@, d)]]
   /\ UNCHANGED <<unconfirmed, late, due, dead>>
 
@@ -520,24 +537,22 @@ Init ==
   /\ due = {}
   /\ dead = {}
 
-Step(o) ==
-  \/ AskRead(o) \/ AskWrite(o) \/ Reenter(o) \/ Unread(o) \/ Unwrite(o)
-  \/ Execute(o) \/ GiveUp(o) \/ Retry(o) \/ Renew(o) \/ Die(o)
-  \/ Expire(o, "write") \/ Expire(o, "read")
-
 Next ==
-  LET busy == {o \in Atomic \ dead : Urgent(o) \/ \E cu \in due : cu.who = o}
-  IN \/ \E o \in IF busy = {} THEN Owners ELSE busy : Step(o)
-     \/ \E cu \in due : (busy = {} \/ cu.who \in busy) /\ (CleanUp(cu) \/ CleanUpUnanswered(cu))
-     \/ busy = {} /\ \E q \in late : ExecuteLate(q) \/ ConfirmLate(q) \/ Vanish(q)
-     \/ busy = {} /\ \E d \in Ticks : Tick(d)
+  \/ \E o \in Owners :
+       \/ AskRead(o) \/ AskWrite(o) \/ Reenter(o) \/ Unread(o) \/ Unwrite(o)
+       \/ Execute(o) \/ GiveUp(o) \/ Retry(o) \/ Renew(o) \/ Die(o)
+       \/ Expire(o, "write") \/ Expire(o, "read")
+  \/ ExecuteLate \/ ConfirmLate \/ Vanish
+  \/ CleanUp \/ CleanUpUnanswered
+  \/ \E d \in Ticks : Tick(d)
 
-\* Time passes, requests are executed, and the watchdog and the cleanup do their work. Nobody has to acquire or to release.
+\* Time passes, requests are executed, and the watchdog and the cleanup do their work. Nobody has to acquire, and
+\* readers need not release. Where the lease of a writer runs out no turn begins, so a reader might lose the race with the next writer each time.
 Fairness ==
   /\ SF_vars(\E d \in Ticks : Tick(d))
-  /\ \A o \in Owners : /\ WF_vars(Execute(o)) /\ WF_vars(Renew(o))
+  /\ \A o \in Owners : /\ WF_vars(Execute(o)) /\ WF_vars(Renew(o)) /\ WF_vars(Unwrite(o))
                        /\ WF_vars(Expire(o, "write")) /\ WF_vars(Expire(o, "read"))
-  /\ WF_vars(\E cu \in due : CleanUp(cu))
+  /\ WF_vars(CleanUp)
 
 Spec == Init /\ [][Next]_vars /\ Fairness
 
@@ -564,9 +579,9 @@ NoGhost == \A o \in Owners \ dead, i \in Names :
 \* A lock of readers lasts as long as the longest living hold.
 LastsAsItsHolds == redis.mode = "read" => redis.ttl = LongestRead(redis)
 
-\* Nobody sleeps before a lock that it could have.
+\* Nobody sleeps until the end of a lease before a lock that it could have. Who steps back sleeps for Bound at most, even if the other's lease ends sooner.
 SleepersAreWoken == \A o \in Owners :
-  call[o] /= NoCall /\ call[o].asleep => Run(redis, Request(o)).status = "refused"
+  call[o] /= NoCall /\ call[o].asleep /\ ~call[o].behind => Run(redis, Request(o)).status /= "taken"
 
 WriterIsServed == \A o \in Writers : call[o].do = "write" ~> write[o].name > 0 \/ o \in dead
 ReaderIsServed == \A o \in Readers : call[o].do = "read" ~> read[o].name > 0 \/ o \in dead
