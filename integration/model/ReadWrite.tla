@@ -71,6 +71,7 @@ DropDead(r) == [r EXCEPT !.reads =
 \* RULE dropDeadReaders BREAKS LastsAsItsHolds
 \*   A reader died, another one reads for longer and leaves. By the counts in the hash the dead one still reads, so the lock lasts for the lease of the other.
 \*   STEPS Execute Execute Tick Unread Execute
+\*   WITH Faulty = {}; Repeats = {}
 Reading(r) ==
   IF Rule("dropDeadReaders") THEN LongestRead(r) > 0 ELSE \E o \in Owners, i \in Names : r.reads[o][i] > 0
 LastUntil(r) == IF LongestRead(r) > 0 THEN [r EXCEPT !.ttl = LongestRead(r)] ELSE r
@@ -82,14 +83,17 @@ StepsBack(r, nap) == [redis |-> r, status |-> "steps back", told |-> "", nap |->
 \* RULE longestRead BREAKS Exclusion
 \*   The hash ends with the lease of the latest reader. A writer gets in although another reads for longer.
 \*   STEPS Execute Execute Tick AskWrite Execute
+\*   WITH Leases = {1, 2}; Readers = {"a", "b"}; Writers = {"b"}; Faulty = {}
 Lasting(r, lease) == IF Rule("longestRead") THEN Max(r.ttl, lease) ELSE lease
 
 \* RULE lateAcquireKeepsLease BREAKS Exclusion
 \*   An acquisition that is executed late drops the second hold, and with it the longer lease that its owner believes in.
 \*   STEPS Retry Execute Reenter Execute ExecuteLate Tick AskWrite Execute
+\*   WITH Leases = {1, 2}; MaxLevels = 2; Writers = {"b"}; Repeats = {"a"}; Faulty = {}
 \* RULE absoluteCount BREAKS NoGhost
 \*   The acquisition is repeated, and both are counted. One release does not undo two.
 \*   STEPS AskRead Retry ExecuteLate Execute Unread Execute
+\*   WITH MaxLevels = 2; Repeats = {"a"}; Writers = {"b"}; Faulty = {}
 TakeRead(r, o, i, number, lease) ==
   LET had == r.reads[o][i]
       n == IF Rule("absoluteCount") THEN number ELSE Min(had + 1, MaxLevels)
@@ -135,9 +139,11 @@ ReadReenter(r, q) ==
 \* RULE lowerKeepsLease BREAKS Exclusion
 \*   The second of two holds is released. Nobody knows whose lease was the longer one, and the remaining hold has the shorter.
 \*   STEPS AskRead Execute Reenter Execute Unread Execute Tick AskWrite Execute
+\*   WITH Leases = {1, 2}; MaxLevels = 2; Writers = {"b"}; Faulty = {}
 \* RULE announceSooner BREAKS SleepersAreWoken
 \*   A reader leaves early. The other's lease ends before that of the one that left, by which a writer went to sleep.
 \*   STEPS AskWrite Execute Unread Execute Tick
+\*   WITH Bound = 0
 ReadRelease(r, q) ==
   LET o == q.who
       i == q.name
@@ -168,6 +174,7 @@ StopWaiting(r, key) == IF r.waiting.key = key THEN [r EXCEPT !.waiting = NoWaite
 \* RULE readersExclude BREAKS Exclusion
 \*   A writer is let in because the lock is not a writer's.
 \*   STEPS AskRead Execute AskWrite Execute
+\*   WITH Faulty = {}
 WriteAcquire(r, q) ==
   LET key == <<q.who, q.name>>
       held == r.ttl > 0 /\ (r.mode = "write" \/ Rule("readersExclude"))
@@ -182,9 +189,11 @@ WriteAcquire(r, q) ==
 \* RULE keepReadsOnDowngrade BREAKS Exclusion
 \*   A writer that reads stops writing, and the lock is free although it reads on.
 \*   STEPS AskRead Execute Unwrite Execute AskWrite Execute
+\*   WITH Faulty = {}
 \* RULE announceOnDowngrade BREAKS SleepersAreWoken
 \*   A writer that reads stops writing. Readers that could read beside it sleep on.
 \*   STEPS AskWrite Execute AskRead Execute Unwrite Execute
+\*   WITH Bound = 0
 WriteRelease(r, q) ==
   LET key == <<q.who, q.name>>
       held == key \in r.writer
@@ -277,6 +286,8 @@ Fresh(o) ==
 Scheduled(cu) ==
   LET c == call[cu.who]
   IN cu \in due /\ ~(c /= NoCall /\ c.name = cu.name /\ c.do \in {"read", "write"} /\ ~c.beside)
+
+Held(cu) == IF cu.mode = "read" THEN read[cu.who].name = cu.name ELSE write[cu.who].name = cu.name
 
 CleanUpOf(o, i, mode) == [who |-> o, name |-> i, mode |-> mode]
 
@@ -447,12 +458,11 @@ Vanish ==
 SendCleanUp(cu) ==
   LET o == cu.who
       untaken == write[o].name /= cu.name /\ read[o].name /= cu.name
-      held == IF cu.mode = "read" THEN read[o].name = cu.name ELSE write[o].name = cu.name
       got == Run(redis, Release(o, IF cu.mode = "read" THEN "unread" ELSE "unwrite", cu.name))
   IN /\ Scheduled(cu) /\ May(o)
      /\ untaken \/ call[o] = NoCall
      /\ due' = due \ {cu}
-     /\ IF held /\ Rule("cleanUpUnheld") THEN UNCHANGED <<redis, call, unconfirmed>>
+     /\ IF Held(cu) /\ Rule("cleanUpUnheld") THEN UNCHANGED <<redis, call, unconfirmed>>
         ELSE /\ redis' = got.redis
              /\ call' = Woken(call, got.told)
              /\ unconfirmed' = IF cu.mode = "read" /\ untaken /\ call[o] /= NoCall THEN Counted(o, cu.name) ELSE unconfirmed
@@ -467,10 +477,9 @@ CleanUp == \E cu \in due : SendCleanUp(cu)
 LoseCleanUp(cu) ==
   LET o == cu.who
       untaken == write[o].name /= cu.name /\ read[o].name /= cu.name
-      held == IF cu.mode = "read" THEN read[o].name = cu.name ELSE write[o].name = cu.name
   IN /\ Scheduled(cu) /\ May(o) /\ o \in Faulty
      /\ untaken \/ call[o] = NoCall
-     /\ ~held
+     /\ ~Held(cu)
      /\ late' = late \cup {Release(o, IF cu.mode = "read" THEN "unread" ELSE "unwrite", cu.name)}
      /\ late' /= late /\ Cardinality(late') <= MaxLate
      /\ unconfirmed' = IF cu.mode = "read" /\ Rule("countCleanUp") THEN Counted(o, cu.name) ELSE unconfirmed
