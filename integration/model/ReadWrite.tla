@@ -91,8 +91,8 @@ Lasting(r, lease) == IF Rule("longestRead") THEN Max(r.ttl, lease) ELSE lease
 \*   STEPS Retry Execute Reenter Execute ExecuteLate Tick AskWrite Execute
 \*   WITH Leases = {1, 2}; MaxLevels = 2; Writers = {"b"}; Repeats = {"a"}; Faulty = {}
 \* RULE absoluteCount BREAKS NoGhost
-\*   The acquisition is repeated, and both are counted. One release does not undo two.
-\*   STEPS AskRead Retry ExecuteLate Execute Unread Execute
+\*   The acquisition is repeated, and both are counted. One cleanup does not undo two.
+\*   STEPS AskRead Retry Execute ExecuteLate CleanUp
 \*   WITH MaxLevels = 2; Repeats = {"a"}; Writers = {"b"}; Faulty = {}
 TakeRead(r, o, i, number, lease) ==
   LET had == r.reads[o][i]

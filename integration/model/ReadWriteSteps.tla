@@ -31,7 +31,7 @@ StepsNext ==
   \/ Vanish /\ step' = [do |-> "Vanish"]
   \/ \E cu \in due :
        /\ SendCleanUp(cu)
-       /\ IF redis' = redis /\ Held(cu) THEN step' = [do |-> "Spare"]
+       /\ IF Held(cu) /\ Rule("cleanUpUnheld") THEN step' = [do |-> "Spare"]
           ELSE Runs("CleanUp", Release(cu.who, IF cu.mode = "read" THEN "unread" ELSE "unwrite", cu.name))
   \/ \E cu \in due : LoseCleanUp(cu) /\ step' = [do |-> "CleanUpUnanswered", who |-> cu.who]
   \/ \E d \in Ticks : Tick(d) /\ step' = [do |-> "Tick", ticks |-> d]
