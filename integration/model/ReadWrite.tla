@@ -66,7 +66,7 @@ Remaining(r, o, i) == Longest({r.holds[o][i][n] : n \in 1..r.reads[o][i]})
 \* LongestRead is longest_read without the removal of dead readers, which DropDead does.
 LongestRead(r) == Longest({Remaining(r, o, i) : o \in Owners, i \in Names})
 DropDead(r) == [r EXCEPT !.reads =
-  [o \in Owners |-> [i \in Names |-> IF Remaining(r, o, i) = 0 THEN 0 ELSE r.reads[o][i]]]]
+  TLCEval([o \in Owners |-> TLCEval([i \in Names |-> IF Remaining(r, o, i) = 0 THEN 0 ELSE r.reads[o][i]])])]
 
 \* RULE dropDeadReaders BREAKS LastsAsItsHolds
 \*   A reader died, another one reads for longer and leaves. By the counts in the hash the dead one still reads, so the lock lasts for the lease of the other.
@@ -101,8 +101,8 @@ TakeRead(r, o, i, number, lease) ==
   IN [r EXCEPT !.mode = IF @ = "none" THEN "read" ELSE @,
                !.ttl = Lasting(r, lease),
                !.reads[o][i] = n,
-               !.holds[o][i] = [k \in 1..MaxLevels |->
-                  IF k = n THEN Max(@[k], lasts) ELSE IF k > n /\ k <= had THEN 0 ELSE @[k]]]
+               !.holds[o][i] = TLCEval([k \in 1..MaxLevels |->
+                  IF k = n THEN Max(@[k], lasts) ELSE IF k > n /\ k <= had THEN 0 ELSE @[k]])]
 
 \* WaitingWriter is waiting_writer: for how long new readers step back, 0 = they do not.
 \* RULE bounded BREAKS ReaderIsServed
@@ -151,10 +151,10 @@ ReadRelease(r, q) ==
       longest == Remaining(r, o, i)
       n == IF Rule("absoluteCount") THEN q.number ELSE Max(count - 1, 0)
       status == IF longest = 0 THEN "gone" ELSE "released"
-      lowered == [r EXCEPT !.reads[o][i] = n, !.holds[o][i] = [k \in 1..MaxLevels |->
+      lowered == [r EXCEPT !.reads[o][i] = n, !.holds[o][i] = TLCEval([k \in 1..MaxLevels |->
         IF k = n /\ Rule("lowerKeepsLease") THEN Max(@[k], longest)
-        ELSE IF k > n /\ k <= count THEN 0 ELSE @[k]]]
-      left == [r EXCEPT !.reads[o][i] = 0, !.holds[o][i] = [k \in 1..MaxLevels |-> IF k <= count THEN 0 ELSE @[k]]]
+        ELSE IF k > n /\ k <= count THEN 0 ELSE @[k]])]
+      left == [r EXCEPT !.reads[o][i] = 0, !.holds[o][i] = TLCEval([k \in 1..MaxLevels |-> IF k <= count THEN 0 ELSE @[k]])]
       others == LongestRead(left)
       sooner == others < Min(MaxNap, r.ttl) /\ Rule("announceSooner")
   IN IF count = 0 \/ r.mode = "none" THEN Result(r, "gone", "")
@@ -209,8 +209,8 @@ WriteRelease(r, q) ==
 \* ReadRenew is read_renew.lua.
 ReadRenew(r, o, i, lease) ==
   IF Remaining(r, o, i) = 0 THEN Result(r, "gone", "")
-  ELSE Result([r EXCEPT !.ttl = Max(@, lease), !.holds[o][i] = [k \in 1..MaxLevels |->
-         IF k <= r.reads[o][i] /\ @[k] > 0 THEN Max(@[k], lease) ELSE @[k]]], "taken", "")
+  ELSE Result([r EXCEPT !.ttl = Max(@, lease), !.holds[o][i] = TLCEval([k \in 1..MaxLevels |->
+         IF k <= r.reads[o][i] /\ @[k] > 0 THEN Max(@[k], lease) ELSE @[k]])], "taken", "")
 
 Run(r, q) ==
   CASE q.do = "read" -> ReadAcquire(r, q)
@@ -222,7 +222,7 @@ Run(r, q) ==
 \* Aged lets time pass in Redis.
 Aged(r, d) ==
   LET older == [r EXCEPT
-        !.holds = [o \in Owners |-> [i \in Names |-> [n \in 1..MaxLevels |-> Less(@[o][i][n], d)]]],
+        !.holds = TLCEval([o \in Owners |-> TLCEval([i \in Names |-> TLCEval([n \in 1..MaxLevels |-> Less(@[o][i][n], d)])])]),
         !.waiting = IF @.ttl <= d THEN NoWaiter ELSE [@ EXCEPT !.ttl = @ - d, !.age = Min(@ + d, Bound + Pause)],
         !.row = Less(@, d),
         !.turn = Less(@, d)]
@@ -319,8 +319,8 @@ Reenter(o) ==
 
 \* Untrusted is endUntrusted: the read hold of o ends if an unconfirmed release may remove it and no write hold keeps others out.
 \* RULE distrustUnconfirmed BREAKS Exclusion
-\*   A release of a read hold gets no reply. It removes the next one under the same name, which its owner trusts after it has stopped writing.
-\*   STEPS Unread GiveUp AskRead Execute ExecuteLate Unwrite Execute AskWrite Execute
+\*   A release of a read hold gets no reply. It removes the next one under the same name, which its owner trusts although it no longer writes.
+\*   STEPS CleanUpUnanswered AskRead Execute ExecuteLate AskWrite Execute
 \* RULE expiredProtectsNot BREAKS Exclusion
 \*   The write lease is over, but the watchdog has not found that yet. A read hold begins, and an unconfirmed release removes it.
 \*   STEPS CleanUpUnanswered AskRead Execute ExecuteLate Execute
@@ -352,8 +352,8 @@ Unwrite(o) ==
 \* Woken is what a message does with those that sleep.
 Woken(calls, told) ==
   IF told = "" THEN calls
-  ELSE [o \in Owners |-> IF calls[o] /= NoCall /\ calls[o].asleep
-                         THEN [calls[o] EXCEPT !.asleep = FALSE, !.behind = FALSE, !.wake = 0, !.left = calls[o].lease] ELSE calls[o]]
+  ELSE TLCEval([o \in Owners |-> IF calls[o] /= NoCall /\ calls[o].asleep
+                         THEN [calls[o] EXCEPT !.asleep = FALSE, !.behind = FALSE, !.wake = 0, !.left = calls[o].lease] ELSE calls[o]])
 
 Taken(o, c) ==
   IF c.left = 0 \* the reply took longer than the lease
@@ -454,7 +454,7 @@ Vanish ==
 \* CleanUp is readWrite.cleanUp. Unless its name is untaken it needs the session, and sends nothing while the owner holds the mode.
 \* RULE cleanUpUnheld BREAKS Exclusion
 \*   What cleans up after a read hold removes the next one under the same name.
-\*   STEPS CleanUp Unwrite Execute AskWrite Execute
+\*   STEPS AskRead Execute CleanUp AskWrite Execute
 SendCleanUp(cu) ==
   LET o == cu.who
       untaken == write[o].name /= cu.name /\ read[o].name /= cu.name
@@ -473,7 +473,7 @@ CleanUp == \E cu \in due : SendCleanUp(cu)
 \* CleanUpUnanswered sends a cleanup that gets no reply. It is sent again.
 \* RULE countCleanUp BREAKS Exclusion
 \*   A cleanup gets no reply, and removes the next read hold under the same name.
-\*   STEPS CleanUpUnanswered AskRead Execute ExecuteLate Unwrite Execute AskWrite Execute
+\*   STEPS CleanUpUnanswered AskRead Execute ExecuteLate AskWrite Execute
 LoseCleanUp(cu) ==
   LET o == cu.who
       untaken == write[o].name /= cu.name /\ read[o].name /= cu.name
@@ -517,7 +517,7 @@ Die(o) ==
   /\ read' = [read EXCEPT ![o] = NoRead]
   /\ call' = [call EXCEPT ![o] = NoCall]
   /\ due' = {cu \in due : cu.who /= o}
-  /\ unconfirmed' = [unconfirmed EXCEPT ![o] = [i \in Names |-> 0]]
+  /\ unconfirmed' = [unconfirmed EXCEPT ![o] = TLCEval([i \in Names |-> 0])]
   /\ UNCHANGED <<redis, late>>
 
 \* Tick lets time pass.
@@ -525,13 +525,13 @@ Tick(d) ==
   /\ Quiet
   /\ Prompt => \A o \in Owners \ dead : ~Urgent(o) /\ write[o].left /= 1
   /\ redis' = Aged(redis, d)
-  /\ write' = [o \in Owners |-> [write[o] EXCEPT !.left = Less(@, d)]]
-  /\ read' = [o \in Owners |-> [read[o] EXCEPT !.left = Less(@, d)]]
-  /\ call' = [o \in Owners |->
+  /\ write' = TLCEval([o \in Owners |-> [write[o] EXCEPT !.left = Less(@, d)]])
+  /\ read' = TLCEval([o \in Owners |-> [read[o] EXCEPT !.left = Less(@, d)]])
+  /\ call' = TLCEval([o \in Owners |->
        IF call[o] = NoCall THEN NoCall
        ELSE IF call[o].asleep /\ call[o].wake <= d
          THEN [call[o] EXCEPT !.asleep = FALSE, !.behind = FALSE, !.wake = 0, !.left = call[o].lease]
-       ELSE [call[o] EXCEPT !.left = Less(@, d), !.wake = Less(@, d)]]
+       ELSE [call[o] EXCEPT !.left = Less(@, d), !.wake = Less(@, d)]])
   /\ UNCHANGED <<unconfirmed, late, due, dead>>
 
 -----------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 )
 
 const (
-	rwTraces, rwDepth = 400, 80
+	rwTraces, rwDepth = 400, 60
 	// rwTick is a tick of the model in Redis, where time passes in aging only. A step takes less.
 	rwTick = time.Second
 	rwLock = "page"
@@ -277,7 +278,8 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
       redis.call('SET', key, string.format('%.0f', since - passed) .. ' ' .. owner, 'KEEPTTL')
     end
   end
-end`)
+end
+return 1`)
 
 // rwTurn is the key of the turn of readers, rwWriter that of the writer for which they step back.
 var (
@@ -329,8 +331,9 @@ func rwWanted(redis Record) map[string]string {
 				}
 			}
 		}
-		want[rwLock] = fmt.Sprintf("%s for %v",
-			strings.Join(append(fields, fmt.Sprintf("mode=%v", redis["mode"])), " "), redis["ttl"])
+		fields = append(fields, fmt.Sprintf("mode=%v", redis["mode"]))
+		slices.Sort(fields)
+		want[rwLock] = fmt.Sprintf("%s for %v", strings.Join(fields, " "), redis["ttl"])
 	}
 	for owner, names := range redis["holds"].(Record) {
 		for i, holds := range names.(Sequence) {
