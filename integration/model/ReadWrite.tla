@@ -89,7 +89,7 @@ Lasting(r, lease) == IF Rule("longestRead") THEN Max(r.ttl, lease) ELSE lease
 \* RULE lateAcquireKeepsLease BREAKS Exclusion
 \*   An acquisition that is executed late drops the second hold, and with it the longer lease that its owner believes in.
 \*   STEPS Retry Execute Reenter Execute ExecuteLate Tick AskWrite Execute
-\*   WITH Leases = {1, 2}; MaxLevels = 2; Writers = {"b"}; Repeats = {"a"}; Faulty = {}
+\*   WITH Names = {1}; Leases = {1, 2}; MaxLevels = 2; Writers = {"b"}; Repeats = {"a"}; Faulty = {}
 \* RULE absoluteCount BREAKS NoGhost
 \*   The acquisition is repeated, and both are counted. One cleanup does not undo two.
 \*   STEPS AskRead Retry Execute ExecuteLate CleanUp
@@ -107,8 +107,11 @@ TakeRead(r, o, i, number, lease) ==
 \* WaitingWriter is waiting_writer: for how long new readers step back, 0 = they do not.
 \* RULE bounded BREAKS ReaderIsServed
 \*   A reader stays, a writer waits for it, and new readers step back for that writer for ever.
+\*   STEPS AskRead Execute AskWrite Execute AskRead Execute Tick
+\*   WITH Owners = {"r", "s", "w"}; Atomic = {"r", "s", "w"}; Patient = {"r", "s", "w"}; Writers = {"w"}; Readers = {"r", "s"}; Stays = {"s"}
 \* RULE precedence BREAKS WriterIsServed
 \*   Readers come and go, one of them always reads, and the writer never gets in.
+\*   STEPS AskRead Execute AskWrite Execute AskRead Execute Unread Execute
 WaitingWriter(r) ==
   IF r.waiting.key = <<>> \/ ~Rule("precedence") THEN 0
   ELSE IF Rule("bounded") THEN Min(Less(Bound, r.waiting.age), r.waiting.ttl) ELSE r.waiting.ttl
@@ -116,6 +119,7 @@ WaitingWriter(r) ==
 \* ReadAcquire is read_acquire.lua.
 \* RULE turn BREAKS ReaderIsServed
 \*   A reader waits for a writer. When that leaves, another writer is quicker, each time.
+\*   STEPS AskWrite Execute AskRead Execute Unwrite Execute Execute
 ReadAcquire(r, q) ==
   LET o == q.who
       i == q.name
@@ -276,7 +280,7 @@ InUse(o, i) ==
 \* Fresh has the name of an acquisition.
 \* RULE newNames BREAKS Exclusion
 \*   A release that got no reply is executed after its owner has acquired the lock again, under the same name.
-\*   STEPS Unwrite GiveUp AskWrite Execute ExecuteLate AskWrite Execute
+\*   STEPS Unread GiveUp AskRead Execute ExecuteLate AskWrite Execute
 Fresh(o) ==
   LET unused == {i \in Names : ~InUse(o, i)}
   IN IF ~Rule("newNames") THEN {1}
