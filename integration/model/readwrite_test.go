@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	rwTraces, rwDepth = 320, 60
+	rwTraces, rwDepth = 300, 50
 	// rwTick is a tick of the model in Redis, where time passes in aging only. A step takes less.
 	rwTick = time.Second
 	rwLock = "page"
