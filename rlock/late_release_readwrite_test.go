@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -48,6 +49,31 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 			}, "the lock is free")
 		})
 	}
+}
+
+// The watchdog may be late to find that the write lease is over, as after a pause of the process. A
+// read hold that begins then is not protected by it.
+func TestReadHoldThatALateReleaseMayTakeIsNotTrustedAfterTheWriteLease(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	gate := &stepwise{Client: s.Client(t), argument: loaded(t, s, "read_release.lua"),
+		arrived: make(chan struct{}, 1000), step: make(chan struct{})}
+	c := newClientOn(t, gate, rlock.Options{CommandTimeout: time.Second})
+	t.Cleanup(func() { close(gate.step) }) // before the client is closed
+	lock, owner := c.NewReadWriteLock("page"), rlock.WithOwner(t.Context())
+	write := takeWith(owner, t, lock.Write(), 6*time.Second)
+	read := takeWith(owner, t, lock.Read(), 4*time.Second) // the lock does not outlast the write lease
+	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+
+	stuck, freed := make(chan struct{}), make(chan struct{})
+	defer close(freed)
+	hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(take(t, c.NewLock("other"), time.Second),
+		func(error) { close(stuck); <-freed }) // and the watchdog with it
+	receive(t, stuck, "the other lease does not end")
+	require.True(t, write.Valid())
+	eventually(t, func() bool { return absent(s, "page") }, "the write lease does not end")
+
+	require.False(t, takeWith(owner, t, lock.Read(), time.Minute).Valid())
 }
 
 // Whatever finds that a late release took a read hold must report that release, and not that

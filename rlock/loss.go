@@ -22,8 +22,8 @@ func (a *acquisition) lose(reason error) {
 		return
 	}
 	a.report(err)
+	a.endUntrusted() // before a cleanup lets others in
 	a.cleanUpLate()
-	a.endUntrusted()
 	a.mu.Lock()
 	kept := a.longestLease > 0 || a.lock.sharesKey
 	a.mu.Unlock()

@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"holdfast/lua"
 	"holdfast/watchdog"
@@ -71,15 +72,17 @@ func (a *acquisition) endReads(r lua.Released) {
 }
 
 // endUntrusted ends the owner's read hold if an unconfirmed release may remove it and no write hold
-// keeps others out. It is called when a hold of the owner has begun or ended.
+// keeps others out. It is called when a hold of the owner has begun or ended. A write hold whose
+// lease is over counts for nothing, even before the watchdog finds that.
 func (a *acquisition) endUntrusted() {
 	if !a.lock.sharesKey {
 		return
 	}
 	var untrusted *acquisition
 	a.session.Do(func(ow *owned) {
-		if reading := ow.held[sharedMode]; reading != nil && ow.held[exclusiveMode] == nil &&
-			ow.unconfirmed[reading.owner] > 0 {
+		reading, writing := ow.held[sharedMode], ow.held[exclusiveMode]
+		writes := writing != nil && time.Until(writing.lease.Deadline()) > 0
+		if reading != nil && !writes && ow.unconfirmed[reading.owner] > 0 {
 			untrusted = reading
 		}
 	})

@@ -1,0 +1,373 @@
+//go:build model
+
+package model
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+const (
+	rwTraces, rwDepth = 300, 50
+	// rwTick is a tick of the model in Redis, where time passes in aging only. A step takes less.
+	rwTick = time.Second
+	rwLock = "page"
+	rwBye  = "marker" // published after a step
+)
+
+// The scripts of a read-write lock reply, write and announce what the model says.
+func TestReadWriteScriptsFollowTheirModel(t *testing.T) {
+	traces := Traces(t, "ReadWrite", rwTraces, rwDepth, 1)
+	r := newRWReplay(t, 10*rwTick)
+	for i, trace := range traces {
+		require.NoError(t, r.play(trace), "trace %d", i)
+	}
+	t.Logf("%d traces: %v", len(traces), r.seen)
+	for _, what := range []string{
+		"read taken", "read refused", "read steps back", "reenter taken", "reenter gone",
+		"write taken", "write refused", "write steps back", "unread released 0", "unread released",
+		"unread lowered", "unread gone", "unwrite released 1", "unwrite reading 1", "unwrite gone",
+		"unwrite gone 1", "ExecuteLate", "ConfirmLate", "CleanUp", "Renew", "Tick",
+	} {
+		require.NotZero(t, r.seen[what], "no trace has it: %s", what)
+	}
+}
+
+// The scripts keep each rule that is theirs: without it the model does what they do not.
+func TestReadWriteScriptsDoNotFollowCounterexamples(t *testing.T) {
+	for _, rule := range []string{
+		"longestRead", "lateAcquireKeepsLease", "absoluteCount", "lowerKeepsLease",
+		"dropDeadReaders", "announceSooner", "readersExclude", "keepReadsOnDowngrade",
+		"announceOnDowngrade",
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			trace := Counterexample(t, "ReadWrite", rule)
+			err := newRWReplay(t, 0).play(trace)
+			require.Error(t, err)
+			t.Log(err)
+		})
+	}
+}
+
+// rwReplay does to a lock in Redis what a trace does to that of the model.
+type rwReplay struct {
+	t        *testing.T
+	client   rueidis.Client
+	lock     lua.ReadWrite
+	messages chan rueidis.PubSubMessage
+	seen     map[string]int // what happened how often
+}
+
+func newRWReplay(t *testing.T, bound time.Duration) *rwReplay {
+	t.Helper()
+	s := redistest.Start(t)
+	r := &rwReplay{
+		t: t, client: s.Client(t), seen: map[string]int{},
+		lock:     lua.ReadWrite{Lock: rwLock, Bound: bound},
+		messages: make(chan rueidis.PubSubMessage, 100),
+	}
+	ear, cancel := r.client.Dedicate()
+	t.Cleanup(cancel)
+	ear.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage: func(m rueidis.PubSubMessage) { r.messages <- m },
+	})
+	require.NoError(t,
+		ear.Do(t.Context(), ear.B().Subscribe().Channel(lua.RWChannel(rwLock)).Build()).Error())
+	return r
+}
+
+// play returns where the real lock differs from the model.
+func (r *rwReplay) play(trace []State) error {
+	require.NoError(r.t, r.client.Do(r.t.Context(), r.client.B().Flushall().Build()).Error())
+	var steps []string
+	var before Record
+	for _, s := range trace {
+		step, want := s["step"].(Record), rwWanted(s["redis"].(Record))
+		steps = append(steps, fmt.Sprint(step))
+		status, nap, err := r.do(step)
+		require.NoError(r.t, err, "after %s", strings.Join(steps, "\n"))
+		told, found := r.told(), r.found(step, want)
+		r.count(step)
+		if rwAtOnce(step, before, s["redis"].(Record)) {
+			told = "" // or not
+		}
+		before = s["redis"].(Record)
+		if model, ok := step["status"]; ok {
+			err = errors.Join(err, rwDiffer("status", model, status),
+				rwDiffer("announcement", step["told"], told))
+			if model == "refused" || model == "steps back" {
+				err = errors.Join(err, rwDiffer("nap", step["nap"], nap))
+			}
+		}
+		if !maps.Equal(want, found) {
+			err = errors.Join(err, fmt.Errorf("keys: the model has %v, Redis has %v", want, found))
+		}
+		if err != nil {
+			return fmt.Errorf("%w\nafter\n%s", err, strings.Join(steps, "\n"))
+		}
+	}
+	return nil
+}
+
+// rwAtOnce reports whether the lock now ends in the very tick in which those who sleep ask anyway,
+// so that a millisecond decides whether they are woken.
+func rwAtOnce(step, before, after Record) bool {
+	q, _ := step["request"].(Record)
+	sleeps := func() int64 { return min(rwTicks(lua.MaxNap), before["ttl"].(int64)) }
+	return q["do"] == "unread" && step["told"] == "" && after["mode"] == "read" &&
+		after["ttl"] == sleeps()
+}
+
+func rwDiffer(what string, model, code Value) error {
+	if model == code {
+		return nil
+	}
+	return fmt.Errorf("%s: %v in the model, %v in Redis", what, model, code)
+}
+
+func (r *rwReplay) count(step Record) {
+	r.seen[step["do"].(string)]++
+	if q, ok := step["request"].(Record); ok {
+		what := fmt.Sprintf("%v %v %v", q["do"], step["status"], step["told"])
+		r.seen[strings.TrimSpace(what)]++
+	}
+}
+
+// rwName is the name of an acquisition in Redis.
+func rwName(owner, name Value) string { return fmt.Sprintf("%v:%v", owner, name) }
+
+// rwLease is so many ticks.
+func rwLease(ticks Value) time.Duration { return time.Duration(ticks.(int64)) * rwTick }
+
+// rwTicks counts a part of a tick as one.
+func rwTicks(d time.Duration) int64 { return int64((d + rwTick - 1) / rwTick) }
+
+// do does to Redis what a step does.
+func (r *rwReplay) do(step Record) (status string, nap int64, err error) {
+	ctx := r.t.Context()
+	switch step["do"] {
+	case "Tick":
+		d := rwLease(step["ticks"]).Milliseconds()
+		return "", 0, rwAge.Exec(ctx, r.client, nil, []string{strconv.FormatInt(d, 10)}).Error()
+	case "Renew":
+		_, err := lua.Renew(ctx, r.client, rwLease(step["lease"]), []lua.Held{
+			{Lock: rwLock, Owner: rwName(step["who"], step["name"]), Read: true},
+		})
+		return "", 0, err
+	case "Execute", "ExecuteLate", "ConfirmLate", "CleanUp":
+		return r.run(step["request"].(Record))
+	}
+	return "", 0, nil // nothing is executed
+}
+
+// run has a request executed.
+func (r *rwReplay) run(q Record) (status string, nap int64, err error) {
+	ctx, owner, lease := r.t.Context(), rwName(q["who"], q["name"]), rwLease(q["lease"])
+	number, waits := int(q["number"].(int64)), q["waits"] != "0"
+	switch q["do"] {
+	case "read":
+		holder, err := r.lock.AcquireRead(ctx, r.client, owner, number, lease, waits,
+			q["waits"] == "2")
+		return rwAsked(holder, err)
+	case "write":
+		holder, err := r.lock.AcquireWrite(ctx, r.client, owner, number, lease, waits)
+		return rwAsked(holder, err)
+	case "reenter":
+		held, err := lua.Reenter(ctx, r.client, lua.Held{Lock: rwLock, Owner: owner, Read: true},
+			number, lease)
+		return map[bool]string{true: "taken", false: "gone"}[held], 0, err
+	case "unread":
+		status = "released"
+		if number > 0 {
+			status = "lowered"
+		}
+		out, err := r.lock.ReleaseRead(ctx, r.client, owner, number)
+		return rwReleased(out, status), 0, err
+	case "unwrite":
+		out, err := r.lock.ReleaseWrite(ctx, r.client, owner, number, "", 0)
+		if status = "released"; out.Reading {
+			status = "reading"
+		}
+		return rwReleased(out, status), 0, err
+	}
+	return "", 0, fmt.Errorf("no such request: %v", q)
+}
+
+func rwReleased(out lua.Released, status string) string {
+	if !out.Held {
+		return "gone"
+	}
+	return status
+}
+
+func rwAsked(holder *lua.Holder, err error) (string, int64, error) {
+	switch {
+	case err != nil || holder == nil:
+		return "taken", 0, err
+	case holder.Next:
+		return "steps back", rwTicks(holder.Nap), nil
+	}
+	return "refused", rwTicks(holder.TTL), nil
+}
+
+// told returns what was announced.
+func (r *rwReplay) told() string {
+	ctx, told := r.t.Context(), []string{}
+	require.NoError(r.t, r.client.Do(ctx, r.client.B().Publish().Channel(lua.RWChannel(rwLock)).
+		Message(rwBye).Build()).Error())
+	for {
+		select {
+		case m := <-r.messages:
+			if m.Message == rwBye {
+				return strings.Join(told, " ")
+			}
+			told = append(told, m.Message)
+		case <-time.After(30 * time.Second):
+			require.FailNow(r.t, "the subscriber hears nothing")
+		}
+	}
+}
+
+// rwFound lists all keys with what is in them and the ticks that they have left. It makes them last
+// for whole ticks, so that the time for which the test runs does not add up. A read hold is a 1, and
+// a writer waits since a time, which is returned as an age.
+var rwFound = rueidis.NewLuaScript(`
+local tick, time, found = tonumber(ARGV[1]), redis.call('TIME'), {}
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left, content = redis.call('PTTL', key), nil
+  if redis.call('TYPE', key).ok == 'hash' then
+    local fields = redis.call('HGETALL', key)
+    content = {}
+    for i = 1, #fields, 2 do content[#content + 1] = fields[i] .. '=' .. fields[i + 1] end
+    table.sort(content)
+    content = table.concat(content, ' ')
+  else
+    content = redis.call('GET', key)
+    local since, owner = string.match(content, '^(%d+) (.*)$')
+    if since then
+      local age = math.floor((now - since) / tick)
+      content = owner .. ' age=' .. age
+      redis.call('SET', key, string.format('%.0f', now - age * tick) .. ' ' .. owner, 'KEEPTTL')
+    end
+  end
+  local ticks = left
+  if left >= 0 then
+    ticks = math.ceil(left / tick)
+    redis.call('PEXPIRE', key, ticks * tick)
+  end
+  found[#found + 1] = key
+  found[#found + 1] = content .. ' for ' .. ticks
+end
+return found`)
+
+// rwAge makes all keys older, as if so many milliseconds had passed. A key that has less left is
+// deleted, as the server would do.
+var rwAge = rueidis.NewLuaScript(`
+local passed = tonumber(ARGV[1])
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left <= passed then
+    redis.call('DEL', key)
+  elseif left >= 0 then
+    redis.call('PEXPIRE', key, left - passed)
+    local since, owner
+    if redis.call('TYPE', key).ok == 'string' then
+      since, owner = string.match(redis.call('GET', key), '^(%d+) (.*)$')
+    end
+    if since then
+      redis.call('SET', key, string.format('%.0f', since - passed) .. ' ' .. owner, 'KEEPTTL')
+    end
+  end
+end
+return 1`)
+
+// rwTurn is the key of the turn of readers, rwWriter that of the writer for which they step back.
+var (
+	rwTurn   = lua.Prefix("holdfast_rwlock_turn", rwLock)
+	rwWriter = lua.Prefix("holdfast_rwlock_writer", rwLock)
+	rwRow    = lua.Prefix("holdfast_rwlock_reader", rwLock)
+)
+
+// found returns all keys.
+func (r *rwReplay) found(step Record, want map[string]string) map[string]string {
+	ctx, tick := r.t.Context(), strconv.FormatInt(rwTick.Milliseconds(), 10)
+	pairs, err := rwFound.Exec(ctx, r.client, nil, []string{tick}).AsStrSlice()
+	require.NoError(r.t, err)
+	found := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		found[pairs[i]] = pairs[i+1]
+	}
+	// The age of a writer that waits goes on, but counts up to the end of the pause.
+	if text, aged, ok := strings.Cut(found[rwWriter], " age="); ok {
+		age, rest, _ := strings.Cut(aged, " ")
+		n, err := strconv.ParseInt(age, 10, 64)
+		require.NoError(r.t, err)
+		found[rwWriter] = fmt.Sprintf("%s age=%d %s", text, min(n, rwTicks(r.lock.Bound)+1), rest)
+	}
+	// After the last reader a turn lasts for 10 ms more, which may be over by now.
+	if _, ok := found[rwTurn]; !ok && want[rwTurn] != "" && step["told"] == "0" {
+		require.NoError(r.t, r.client.Do(ctx, r.client.B().Set().Key(rwTurn).Value("1").
+			Px(rwTick).Build()).Error())
+		found[rwTurn] = want[rwTurn]
+	}
+	return found
+}
+
+// rwWanted returns the keys that the model has.
+func rwWanted(redis Record) map[string]string {
+	want := map[string]string{}
+	if redis["mode"] != "none" {
+		fields := []string{}
+		for _, owner := range []string{"a", "b", "c"} {
+			counts, _ := redis["reads"].(Record)[owner].(Sequence)
+			for i, count := range counts {
+				if count != int64(0) {
+					fields = append(fields, fmt.Sprintf("%s:%d=%v", owner, i+1, count))
+				}
+				for _, writer := range redis["writer"].(Set) {
+					if w := writer.(Sequence); w[0] == owner && w[1] == int64(i+1) {
+						fields = append(fields, lua.WriteField(rwName(w[0], w[1]))+"=1")
+					}
+				}
+			}
+		}
+		fields = append(fields, fmt.Sprintf("mode=%v", redis["mode"]))
+		slices.Sort(fields)
+		want[rwLock] = fmt.Sprintf("%s for %v", strings.Join(fields, " "), redis["ttl"])
+	}
+	for owner, names := range redis["holds"].(Record) {
+		for i, holds := range names.(Sequence) {
+			for n, ticks := range holds.(Sequence) {
+				if ticks != int64(0) {
+					key := lua.Suffix(rwLock, rwName(owner, i+1)) + ":rwlock_timeout:"
+					want[key+strconv.Itoa(n+1)] = fmt.Sprintf("1 for %v", ticks)
+				}
+			}
+		}
+	}
+	if w := redis["waiting"].(Record); len(w["key"].(Sequence)) > 0 {
+		key := w["key"].(Sequence)
+		want[rwWriter] = fmt.Sprintf("%s age=%v for %v",
+			lua.WriteField(rwName(key[0], key[1])), w["age"], w["ttl"])
+	}
+	for key, ticks := range map[string]Value{rwRow: redis["row"], rwTurn: redis["turn"]} {
+		if ticks != int64(0) {
+			want[key] = fmt.Sprintf("1 for %v", ticks)
+		}
+	}
+	return want
+}
