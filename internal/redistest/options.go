@@ -27,6 +27,9 @@ type settings struct {
 	// clusterNode makes it a node of a cluster, which listens on two ports.
 	clusterNode bool
 
+	// rewrite changes the scripts that clients send; nil: they are sent as they are.
+	rewrite func(source string) string
+
 	// replicas of a master and watchers of a group, in topologies that have them.
 	replicas, watchers int
 }
