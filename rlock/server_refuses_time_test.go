@@ -93,17 +93,22 @@ func TestLocksThatNeedTheClockOfTheServerSaySoWhereItIsRefused(t *testing.T) {
 	requireRefusedAtOnce(t, c.NewFairLock("fair"), "NOCOMMAND")
 	requireFree(t, s, "fair")
 
-	reading := take(t, newReadLock(c, "preference"), longLease)
-	requireRefusedAtOnce(t, newWriteLock(c, "preference"), "NOCOMMAND")
-	unlock(t, reading)
-	requireFree(t, s, "preference")
+}
 
-	without := newClient(t, s, rlock.Options{WriterPreference: rlock.PreferNobody})
-	reading = take(t, newReadLock(without, "nobody"), longLease)
-	writer := lockInBackground(t.Context(), newWriteLock(without, "nobody"), longLease)
-	eventually(t, func() bool { return subscribed(s, "NUMSUB", "redisson_rwlock:{nobody}") == 1 },
-		"the writer waits")
+func TestReadersStepBackForAWriterWithoutTheClockOfTheServer(t *testing.T) {
+	t.Parallel()
+	s := startClockless(t)
+	c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second}) // readers may pass after that
+	reading := take(t, newReadLock(c, "page"), longLease)
+	writer := lockInBackground(t.Context(), newWriteLock(c, "page"), longLease)
+	eventually(t, func() bool { return exists(s, "holdfast_rwlock_writer:{page}") },
+		"no writer waits")
+	_, err := newReadLock(c, "page").TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	start := time.Now()
+	unlock(t, acquired(t, lockInBackground(t.Context(), newReadLock(c, "page"), longLease)))
+	require.Less(t, time.Since(start), longWait)
 	unlock(t, reading)
 	unlock(t, acquired(t, writer))
-	requireFree(t, s, "nobody")
+	requireFree(t, s, "page")
 }

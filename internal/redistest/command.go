@@ -24,6 +24,13 @@ func (s *Server) Call(args ...string) (any, error) {
 		return nil, err
 	}
 	defer c.Close()
+	if s.scripts != nil {
+		if changed := s.scripts.loads(args); changed != nil {
+			if _, err := c.call(changed...); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return c.call(args...)
 }
 
@@ -117,14 +124,15 @@ func (s *Server) dial(timeout time.Duration) (*conn, error) {
 	var raw net.Conn
 	var err error
 	if s.settings.tls != nil {
-		raw, err = tls.DialWithDialer(dialer, "tcp", s.Addr(), s.settings.tls.config())
+		raw, err = tls.DialWithDialer(dialer, "tcp", s.direct(), s.settings.tls.config())
 	} else {
-		raw, err = dialer.Dial("tcp", s.Addr())
+		raw, err = dialer.Dial("tcp", s.direct())
 	}
 	if err != nil {
 		return nil, err
 	}
 	c := newConn(raw)
+	c.hidden = s.settings.hidden
 	if err := c.SetDeadline(deadline); err != nil {
 		c.Close()
 		return nil, err

@@ -27,6 +27,7 @@ type Server struct {
 	backend  backend
 	port     int
 	reserved portlock.Port // until the end of the test, also while the server does not run
+	scripts  *scriptProxy  // between clients and the server; nil: they send scripts as they are
 
 	silent atomic.Bool // paused or isolated
 }
@@ -65,8 +66,12 @@ func StartAll(tb testing.TB, n int, opts ...Option) []*Server {
 func prepare(tb testing.TB, opts []Option) *Server {
 	tb.Helper()
 	settings := collect(tb, opts)
-	s := &Server{settings: settings, backend: newBackend(tb, settings)}
+	s := &Server{settings: settings, backend: newBackend(tb, settings),
+		scripts: newScriptProxy(tb, settings)}
 	tb.Cleanup(func() {
+		if s.scripts != nil {
+			s.scripts.end(tb, s.backend.output())
+		}
 		if tb.Failed() {
 			tb.Logf("redistest: log of %s ends with\n%s", s.Addr(), s.logTail())
 		}
@@ -113,7 +118,15 @@ func portTaken(err error) bool {
 }
 
 // Addr returns host:port, the same for the life of the server.
-func (s *Server) Addr() string { return net.JoinHostPort(host, strconv.Itoa(s.port)) }
+func (s *Server) Addr() string {
+	if s.scripts != nil {
+		return s.scripts.port.Addr()
+	}
+	return s.direct()
+}
+
+// direct is Addr of the server itself, whatever stands before it.
+func (s *Server) direct() string { return net.JoinHostPort(host, strconv.Itoa(s.port)) }
 
 // TLSConfig returns a new client configuration that trusts the server, or nil for a server without
 // [WithTLS].
@@ -142,6 +155,9 @@ func (s *Server) launch() error {
 	defer poll.Stop()
 	for {
 		err := s.probe()
+		if err == nil && s.scripts != nil {
+			return s.scripts.listen(s.direct())
+		}
 		if err == nil {
 			return nil
 		}

@@ -12,7 +12,14 @@ import (
 // one.
 func (s *Server) Kill(tb testing.TB) {
 	tb.Helper()
-	require.NoError(tb, s.backend.kill())
+	require.NoError(tb, s.kill())
+}
+
+func (s *Server) kill() error {
+	if s.scripts != nil {
+		defer s.scripts.close() // connections end as the server ends them
+	}
+	return s.backend.kill()
 }
 
 // Restart kills the server if it runs, and starts it again on the same port, with the same
@@ -20,7 +27,7 @@ func (s *Server) Kill(tb testing.TB) {
 // was given.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
-	require.NoError(tb, s.backend.kill())
+	require.NoError(tb, s.kill())
 	require.NoError(tb, s.launch())
 	s.silent.Store(false)
 }

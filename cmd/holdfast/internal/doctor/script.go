@@ -20,8 +20,8 @@ func scripts(ctx context.Context, n *node) []Finding {
 func scriptTime(ctx context.Context, n *node) []Finding {
 	err := n.do(ctx, "EVAL", "return redis.call('TIME')", "0").Error()
 	if err != nil {
-		return one(warning("allow this user +time, or use only plain and fenced locks",
-			"scripts may not call TIME, which fair locks, writers that wait, and hand-overs need (%s)",
+		return one(warning("allow this user +time, or use no fair locks and no RedLock with Epoch",
+			"scripts may not call TIME, which fair locks, Epoch and hand-overs between processes need (%s)",
 			reason(err)))
 	}
 	return one(ok("scripts may call TIME"))

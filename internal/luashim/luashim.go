@@ -1,0 +1,77 @@
+// Package luashim changes scripts for tests: it puts Lua before them that stands between a script
+// and the server. So a test sees how they do on a server that is stricter than the one at hand, or
+// refuses them a command. See redistest.WithScripts.
+//
+// A shim works in Redis 6.2 and newer, in Valkey, and in Lua 5.4. It does not add commands. Errors
+// keep the form that they have on the server: redis.call raises them, redis.pcall returns them.
+package luashim
+
+import (
+	"embed"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+//go:embed *.lua
+var shims embed.FS
+
+// Flag is the first line of a script that uses keys which its caller does not declare. Dragonfly
+// runs it nevertheless; to other servers it is a comment.
+const Flag = "--!df flags=allow-undeclared-keys\n"
+
+// What the log of a server says of the first undeclared key that an execution of a script uses. The
+// rest of the line names the script, the command and the key.
+const (
+	Undeclared = "uses an undeclared key"          // and gets an error
+	Allowed    = "uses an undeclared key, flagged" // with Flag
+)
+
+// Declared lets a script use only keys that are in KEYS. Other keys get an error that names command
+// and key; a script with [Flag] may use them. Either is in the server's log, because a script may
+// ignore the error. A command that the shim does not know is an error too.
+func Declared(source string) string {
+	name := firstWords.FindString(strings.TrimPrefix(source, Flag))
+	says, flagged := Undeclared, strings.HasPrefix(source, Flag)
+	if flagged {
+		says = Allowed
+	}
+	return shim("declared.lua", fmt.Sprintf("%q, %q, %t", name, says, flagged)) + source
+}
+
+// firstWords matches the purpose of a script, which names it: all else is alike.
+var firstWords = regexp.MustCompile(`[^\n]*`)
+
+// Refusing refuses a script these commands as the server does those that no script may call. A name
+// may have a subcommand, as in "PUBSUB|SHARDNUMSUB".
+func Refusing(commands ...string) func(source string) string {
+	var refused strings.Builder
+	for _, command := range commands {
+		fmt.Fprintf(&refused, ", %q", strings.ToUpper(command))
+	}
+	before := shim("refusing.lua", strings.TrimPrefix(refused.String(), ", "))
+	return func(source string) string { return before + source }
+}
+
+// Named returns the shim of a name: "declared", or "refusing" with commands, as in
+// "refusing TIME PUBSUB".
+func Named(name string) (func(source string) string, error) {
+	words := strings.Fields(name)
+	switch {
+	case len(words) == 1 && words[0] == "declared":
+		return Declared, nil
+	case len(words) > 1 && words[0] == "refusing":
+		return Refusing(words[1:]...), nil
+	}
+	return nil, fmt.Errorf(`luashim: no shim is called %q: want "declared" or "refusing TIME …"`,
+		name)
+}
+
+// shim returns a file with its last line completed: the arguments of the function that it is.
+func shim(file, arguments string) string {
+	text, err := shims.ReadFile(file)
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSuffix(string(text), ")\n") + arguments + ")\n"
+}

@@ -1,0 +1,96 @@
+package redistest
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// answer is a script whose reply tells whether it was changed.
+const answer = "return answer or 'as it was'"
+
+const prefix = "local answer = 'changed' "
+
+// evalsha runs answer by its SHA-1.
+func evalsha(t *testing.T, c rueidis.Client) (string, error) {
+	t.Helper()
+	return c.Do(t.Context(), c.B().Evalsha().Sha1(sha(answer)).Numkeys(0).Build()).ToString()
+}
+
+func eval(t *testing.T, c rueidis.Client) string {
+	t.Helper()
+	got, err := c.Do(t.Context(), c.B().Eval().Script(answer).Numkeys(0).Build()).ToString()
+	require.NoError(t, err)
+	return got
+}
+
+func TestScriptsOfClientsAreChanged(t *testing.T) {
+	s := Start(t, WithScriptPrefix(prefix))
+	c := s.Client(t)
+	_, err := evalsha(t, c)
+	require.ErrorContains(t, err, "NOSCRIPT")
+	require.Equal(t, "changed", eval(t, c))
+	got, err := evalsha(t, s.Client(t)) // of any client
+	require.NoError(t, err)
+	require.Equal(t, "changed", got)
+
+	s.Do(t, "SCRIPT", "FLUSH")
+	_, err = evalsha(t, c)
+	require.ErrorContains(t, err, "NOSCRIPT")
+	require.Equal(t, "changed", eval(t, c))
+	require.Equal(t, "as it was", strings.ReplaceAll(s.DoString(t, "EVAL",
+		"local answer "+answer, "0"), "\n", ""))
+}
+
+func TestScriptThatATestLoadsIsChangedForClients(t *testing.T) {
+	s := Start(t, WithScriptPrefix(prefix))
+	require.Equal(t, sha(answer), s.DoString(t, "SCRIPT", "LOAD", answer))
+	got, err := evalsha(t, s.Client(t))
+	require.NoError(t, err)
+	require.Equal(t, "changed", got)
+}
+
+func TestServerWithChangedScriptsIsKilledAndRestarted(t *testing.T) {
+	s := Start(t, WithScriptPrefix(prefix))
+	addr := s.Addr()
+	require.Equal(t, "changed", eval(t, s.Client(t)))
+	s.Kill(t)
+	_, err := net.Dial("tcp", addr)
+	require.Error(t, err)
+	s.Restart(t)
+	require.Equal(t, addr, s.Addr())
+	require.Equal(t, "changed", eval(t, s.Client(t)))
+}
+
+func TestScriptsOfAllServersAreChangedByTheEnvironment(t *testing.T) {
+	t.Setenv(scriptsVariable, "refusing TIME")
+	for name, refused := range map[string]bool{"single": true, "TLS": false} {
+		var opts []Option
+		if !refused {
+			opts = append(opts, WithTLS())
+		}
+		c := Start(t, opts...).Client(t)
+		err := c.Do(t.Context(), c.B().Eval().Script("return redis.call('TIME')").Numkeys(0).
+			Build()).Error()
+		require.Equal(t, refused, err != nil, "%s: %v", name, err)
+	}
+}
+
+// What is no request is passed on as it is, as are those that come with it.
+func TestBytesOfOtherKindsPass(t *testing.T) {
+	s := Start(t, WithScriptPrefix(prefix))
+	conn, err := net.Dial("tcp", s.Addr())
+	require.NoError(t, err)
+	defer conn.Close()
+	c := newConn(conn)
+	_, err = c.Write([]byte("*1\r\n$4\r\nPING\r\nPING inline\r\n"))
+	require.NoError(t, err)
+	for _, want := range []string{"PONG", "inline"} {
+		got, err := c.read()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
