@@ -8,7 +8,7 @@
 -- Returns  a list: for each lock {status, refusal} as release.lua, or the server's error for it
 -- Retry    safe: a second run returns -1 or leaves the same counts behind
 
--- Needs attempt, lower, announce
+-- Needs attempt, lower, announce, unpack
 -- release does what release_only.lua does, but returns errors, so that all locks are released.
 local function release(lock, owner, count, channel, message, verb)
   local held, refusal = attempt('HEXISTS', lock, owner)

@@ -5,7 +5,7 @@
 -- Returns  {status, refusal} as release.lua, status 1 if any of the owners held the lock
 -- Retry    safe: a second run returns -1 or leaves the same count behind
 
--- Needs lower, clock, queue, turn
+-- Needs lower, clock, queue, turn, unpack
 if tonumber(ARGV[6]) > 0 then
   if redis.call('HEXISTS', lock, ARGV[7]) == 0 then return {-1, ''} end
   return lower(lock, ARGV[7], ARGV[6]) or {0, ''}

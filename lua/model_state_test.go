@@ -11,6 +11,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"holdfast/internal/luashim"
 )
 
 // An entry is a key in Redis, as found or as a model wants it. Times are milliseconds of the
@@ -110,7 +112,7 @@ end
 `
 
 // snapshotScript reads all there is, at one moment.
-const snapshotScript = endsScript + `
+const snapshotScript = luashim.Flag + endsScript + `
 local time = redis.call('TIME')
 local found = {time[1] * 1000 + math.floor(time[2] / 1000)}
 local read = {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
@@ -163,7 +164,7 @@ func (e *ear) subscribe(t require.TestingT, verb, channel string) {
 }
 
 // ageScript makes everything on the server older, as if so many milliseconds had passed.
-const ageScript = endsScript + `
+const ageScript = luashim.Flag + endsScript + `
 local passed = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = redis.call('TYPE', key).ok

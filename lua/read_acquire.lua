@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 -- Takes a read lock for one owner, beside other readers or its own write lock.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2]  the owner's read holds, without the number of each

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 -- Adds a read hold to those that the owner has. Like reenter.lua it never takes a free lock.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2]  the owner's read holds, without the number of each

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 -- Gives back one read hold, or all of an owner's.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2]  the owner's read holds, without the number of each

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 -- Renews the leases of a batch of read locks, each for the owner that is believed to hold it.
 -- KEYS[2i-1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2i]    the first of the owner's read holds, a key that exists: a cluster that moves the slot
@@ -9,7 +10,7 @@
 
 -- Needs attempt
 local lease, renewed = tonumber(ARGV[1]), {}
-for i = 1, #KEYS / 2 do
+for i = 1, #ARGV - 1 do
   local lock, holds = KEYS[2 * i - 1], string.sub(KEYS[2 * i], 1, -3) -- without the number
   local count, refusal = attempt('HGET', lock, ARGV[i + 1])
   -- A key that was overwritten with another type must not prevent the renewal of the others.

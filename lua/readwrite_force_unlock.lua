@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 -- Frees a read-write lock of all its readers, or of its writer.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- ARGV[1]  mode to free it of: read or write

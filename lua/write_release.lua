@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 -- Gives back one write hold; or all of an owner's, which may stay a reader, and lets readers pass.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2], KEYS[3], KEYS[4]  writer, reader and turn, see common/precedence.lua

@@ -14,6 +14,7 @@ local redis = (function(name, says, flagged)
   -- wrong returns what is wrong with a command, or nil.
   local function wrong(command, ...)
     local last = keys[string.upper(command)]
+    if not last and flagged then return nil end
     if not last then return 'luashim does not know where the keys of ' .. command .. ' are' end
     for i = 1, math.min(last, select('#', ...)) do
       local key = (select(i, ...))

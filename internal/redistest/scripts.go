@@ -19,15 +19,15 @@ import (
 	"holdfast/internal/portlock"
 )
 
-// scriptsVariable is the name of a shim for the scripts of all servers that can have one.
-const scriptsVariable = "HOLDFAST_TEST_SCRIPTS"
+// Scripts is the environment variable with the name of a shim, see [WithScripts].
+const Scripts = "HOLDFAST_TEST_SCRIPTS"
 
 // WithScripts changes the scripts that clients send: the server gets rewrite(source) instead of
 // each source. [Server.Do] and [Server.Call] send scripts as they are. A client notices only that
 // [Server.Addr] is not the address of the server itself. Package luashim has such functions.
 //
-// It is for single servers without TLS. The variable HOLDFAST_TEST_SCRIPTS does the same for all of
-// those that do not have the option: its value is that of [luashim.Named].
+// It is for single servers without TLS. The environment variable HOLDFAST_TEST_SCRIPTS does the
+// same for all of those that do not have the option: its value is that of [luashim.Named].
 func WithScripts(rewrite func(source string) string) Option {
 	return func(_ testing.TB, s *settings) { s.rewrite = rewrite }
 }
@@ -55,10 +55,10 @@ func newScriptProxy(tb testing.TB, s *settings) *scriptProxy {
 	tb.Helper()
 	rewrite := s.rewrite
 	single := s.tls == nil && !s.hostNetwork && !s.sentinel && !s.clusterNode
-	if shim := os.Getenv(scriptsVariable); rewrite == nil && shim != "" && single {
+	if shim := os.Getenv(Scripts); rewrite == nil && shim != "" && single {
 		var err error
 		rewrite, err = luashim.Named(shim)
-		require.NoError(tb, err, scriptsVariable)
+		require.NoError(tb, err, Scripts)
 	}
 	if rewrite == nil {
 		return nil

@@ -66,11 +66,11 @@ func TestServerWithChangedScriptsIsKilledAndRestarted(t *testing.T) {
 }
 
 func TestScriptsOfAllServersAreChangedByTheEnvironment(t *testing.T) {
-	t.Setenv(scriptsVariable, "refusing TIME")
-	for name, refused := range map[string]bool{"single": true, "TLS": false} {
+	t.Setenv(Scripts, "refusing TIME")
+	for name, refused := range map[string]bool{"single": true, "on the network of this machine": false} {
 		var opts []Option
 		if !refused {
-			opts = append(opts, WithTLS())
+			opts = append(opts, WithHostNetwork())
 		}
 		c := Start(t, opts...).Client(t)
 		err := c.Do(t.Context(), c.B().Eval().Script("return redis.call('TIME')").Numkeys(0).

@@ -13,7 +13,7 @@
 -- ARGV[3]  milliseconds that a head has to take its turn
 -- ARGV[4]  the same for a head without a listener
 -- ARGV[5]  milliseconds after which an owner that waits asks again at the latest
--- Needs clock
+-- Needs clock, unpack
 
 local lock, queue, scores, turn, budgets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local channel, verb, longest_nap = ARGV[1], ARGV[2], tonumber(ARGV[5])
