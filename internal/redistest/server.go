@@ -212,3 +212,6 @@ func infoField(info, field string) string {
 	}
 	return ""
 }
+
+// Log returns what the server has logged.
+func (s *Server) Log() string { return s.backend.output() }
