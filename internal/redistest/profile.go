@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -37,6 +38,11 @@ var profiles = map[string]profile{
 	"managed": managed,
 	// serverless is ElastiCache Serverless.
 	"serverless": {commands: managed.commands, single: managed.single, scripts: []string{"TIME"}},
+}
+
+// ScriptsLack reports whether the profile that the environment names refuses scripts a command.
+func ScriptsLack(command string) bool {
+	return slices.Contains(profiles[os.Getenv(profileVariable)].scripts, command)
 }
 
 // named returns the profile that the environment names.
