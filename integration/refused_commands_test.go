@@ -362,6 +362,8 @@ type scene struct {
 
 func noCache(o *rueidis.ClientOption) { o.DisableCache = true }
 
+func resp2(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
+
 // single returns the server of a scene; "" is the way of one that refuses nothing.
 func (sc scene) single(t *testing.T, w way) *place {
 	t.Helper()
@@ -404,6 +406,9 @@ func (sc scene) ofCluster(t *testing.T, w way) *place {
 				"-"+strings.ToLower(sc.command))
 		}
 		option.Username, option.Password = "app", "secret"
+	}
+	if sc.mutate != nil {
+		sc.mutate(&option)
 	}
 	return (&place{server: c.Nodes[0], cluster: c}).open(t, option, sc.options)
 }
@@ -531,11 +536,15 @@ func TestTablesOfRefusedCommandsAreTrue(t *testing.T) {
 	}
 	scenes = append(scenes,
 		scene{command: "HELLO", with: " with `DisableCache`", mutate: noCache},
+		scene{command: "HELLO", with: " with `AlwaysRESP2`", mutate: resp2},
 		scene{command: "CLIENT", with: " with `DisableCache`", mutate: noCache},
 		scene{command: "WAIT", with: " with `SyncReplicas`", options: rlock.Options{SyncReplicas: 1}})
 	for _, command := range onClusters {
 		clustered = append(clustered, scene{command: command})
 	}
+	clustered = append(clustered,
+		scene{command: "HELLO", with: " with `AlwaysRESP2`", mutate: resp2},
+		scene{command: "CLIENT", with: " with `DisableCache`", mutate: noCache})
 	want := refusedTable(t, slices.Concat(locks, composed), scenes, scene.single,
 		renamedAway, noPermission, notInScripts) +
 		"\nOn a cluster with sharded channels, the rest is the same:\n\n" +
