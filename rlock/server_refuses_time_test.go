@@ -91,6 +91,8 @@ func TestLocksThatNeedTheClockOfTheServerSaySoWhereItIsRefused(t *testing.T) {
 	s := startClockless(t)
 	c := newClient(t, s, rlock.Options{})
 	requireRefusedAtOnce(t, c.NewFairLock("fair"), "NOCOMMAND")
+	_, err := c.NewFairLock("fair").TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorContains(t, err, "fair locks and redlock.Options.Epoch need TIME")
 	requireFree(t, s, "fair")
 
 }

@@ -156,7 +156,8 @@ func (t *Transport) Clock(lock string) *Clock {
 func (t *Transport) Permanent(err error) bool {
 	permanent := lua.ClassOf(err) == lua.ClassPermanent
 	if t.redis.Mode() == rueidis.ClientModeStandalone {
-		return permanent || errors.Is(err, rueidis.ErrClosing) // only its owner closes a client
+		// Only its owner closes a client. It follows no redirections of a cluster.
+		return permanent || errors.Is(err, rueidis.ErrClosing) || lua.HasCode(err, "MOVED", "ASK")
 	}
 	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
 	// and may for a moment still reach a master that has become a replica.
