@@ -134,7 +134,7 @@ models: compiler ## compare each model with CHECKS (2000) programs, drawn from S
 	$(GO) test -race -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run '$(MODELS)' ./lua ./rlock ./redlock ./integration/history \
 		-rapid.seed=$(SEED:new=0) -rapid.checks=$(CHECKS)
 
-compat: ## run the tests of the protocol on other versions and makes of servers, fetched into .tools
+compat: ## run the tests that depend on the server on other versions and makes, fetched into .tools; RESP2; managed services
 	@integration/compat/all.sh
 
 dashboard: compiler ## test docs/monitoring with Prometheus: ten minutes of load and faults; draws docs/pictures/faults.svg
