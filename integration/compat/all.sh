@@ -12,7 +12,7 @@ here=$(dirname "$0")
 
 # end ends a run with all its processes, and returns when they are gone.
 end() {
-  # go cleans up after SIGINT; run.sh would continue with its next tests.
+  # The script first, which would continue with its next tests.
   kill -TERM "$1" && kill -INT -- "-$1" || return 0
   local attempt
   for ((attempt = 0; attempt < 100; attempt++)); do

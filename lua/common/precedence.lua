@@ -30,7 +30,7 @@ end
 local function writer_waits(writer, owner, bound, waiter_ttl)
   local waiting, kept = kept_back(writer, waiter_ttl)
   if waiting and waiting ~= owner then return end
-  if not waiting or kept >= bound * 1.1 then kept = 0 end
+  if not waiting or 10 * kept >= 11 * bound then kept = 0 end
   attempt('SET', writer, kept .. ' ' .. owner, 'PX', waiter_ttl)
 end
 
