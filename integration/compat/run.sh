@@ -98,7 +98,7 @@ status=0
 run() {
   local package=$1 began=$SECONDS verdict=ok
   shift
-  (cd "$package" && "$programs/${package##*/}.test" -test.timeout 5m -test.parallel 6 \
+  (cd "$package" && "$programs/${package##*/}.test" -test.timeout 10m -test.parallel 6 \
     -test.skip "$(skipped)" "$@") >"$log" 2>&1 || verdict=FAIL status=1
   [[ $verdict == ok ]] || cat "$log"
   ! grep -q 'no tests to run' "$log" || { echo "run.sh: no tests of $package: $*" >&2; status=1; }
