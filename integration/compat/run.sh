@@ -53,7 +53,7 @@ locks=(
   ServerOutOfMemory{Refuses,StillRenews} ServerThatCannotSave PasswordChanged KeyThatIsNoLock
   ErrorSaysOnce LookingChanges ScriptFlushDuring
   # RedLocks
-  LockIsAcquiredIff QuorumIsMore HoldSurvivesThreeNodes NodeThatMissedTheAcquisition
+  QuorumIsMore HoldSurvivesThreeNodes NodeThatMissedTheAcquisition
   RestartedNodeThatRemembers NewNodesAreNotCounted NodesThatWereEmptied UnlockWakesAWaiterOf
   ServersOutOfMemoryStillExtend ContendersAllGet
 )
@@ -63,8 +63,12 @@ behaviour=(
   readers_queue readwrite reentry refusal shared_channel_names unlock wait writer_precedence
   handover_message handover_modes handover_turns
 )
-# Those with a bound on real time, and those that take 6 s and more.
-tight=(ExtendOfALockWhoseLeaseIsOver WriterWhoseProcessDied ContendingProcesses LockLeavesAProcess)
+# Not these of them: they have bounds of real time that a busy machine breaks, such as 50 ms for a
+# wake-up, or take 6 s and more.
+tight=(
+  WaiterIsWokenByA ContendingProcesses LockLeavesAProcess
+  ExtendOfALockWhoseLeaseIsOver WriterWhoseProcessDied
+)
 
 # Pub/sub on a server, without what sends hundreds of messages.
 pubsub=(busy cluster connection disk server server_fault)
@@ -117,7 +121,7 @@ all() {
 
 # The behaviour that other parts run.
 some=(fair fenced inspect nonreentrant readwrite reentry unlock wait handover_modes)
-quorums=(TestLockIsAcquiredIff TestQuorumIsMore TestUnlockWakesAWaiterOf TestNewNodesAreNotCounted)
+quorums=(TestQuorumIsMore TestUnlockWakesAWaiterOf TestNewNodesAreNotCounted)
 
 resp2() {
   local -x HOLDFAST_TEST_RESP=2
