@@ -59,15 +59,15 @@ locks=(
 )
 # How locks behave and are handed over. What tests the client alone is not here.
 behaviour=(
-  downgrade extend fair fenced inspect lock_taken_away lost_reply nonreentrant protocol
+  downgrade fair fenced inspect lock_taken_away lost_reply nonreentrant protocol
   readers_queue readwrite reentry refusal shared_channel_names unlock wait writer_precedence
   handover_message handover_modes handover_turns
 )
 # Not these of them: they have bounds of real time that a busy machine breaks, such as 50 ms for a
 # wake-up, or take 6 s and more.
 tight=(
-  WaiterIsWokenByA ContendingProcesses LockLeavesAProcess
-  ExtendOfALockWhoseLeaseIsOver WriterWhoseProcessDied
+  WaiterIsWokenByA ContendingProcesses LockLeavesAProcess WaiterOfRedissonGets
+  GrantOfWhichHalfIsOver ReleasedReadLevelNeverShortens WriterWhoseProcessDied
 )
 
 # Pub/sub on a server, without what sends hundreds of messages.
