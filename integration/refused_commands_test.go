@@ -450,6 +450,11 @@ func (r *rows) add(row, title string) {
 	r.titles[row] = append(r.titles[row], title)
 }
 
+// late reports whether a cell says only that a busy machine was too slow for a time-out.
+func late(cell string) bool {
+	return strings.Contains(cell, "fails: ") || strings.Contains(cell, "is the server up")
+}
+
 // atOnce bounds how many servers are tried at once.
 const atOnce = 12
 
@@ -471,7 +476,12 @@ func refusedTable(t *testing.T, columns []column, scenes []scene,
 			all.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				said := start(sc, t, w).tryAll(t, columns)
+				var said []string
+				for range 3 {
+					if said = start(sc, t, w).tryAll(t, columns); !slices.ContainsFunc(said, late) {
+						break
+					}
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				cells[i][w] = said

@@ -171,8 +171,6 @@ var withoutCommand = map[string]string{
 	"TIME":    "fair locks and redlock.Options.Epoch need TIME, other locks do without",
 	"WAIT":    "rlock.Options.SyncReplicas needs WAIT: leave it at 0",
 	"CLUSTER": "a client of a cluster needs CLUSTER SLOTS",
-	"PUBSUB": "without PUBSUB a client cannot find out which channels a cluster has: set " +
-		"rlock.Options.PubSub, in all processes alike",
 }
 
 const notFollowed = "the client did not follow a redirection: leave " +

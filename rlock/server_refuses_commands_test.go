@@ -84,7 +84,7 @@ func TestClientThatMayNotAskForTheNodesOfAClusterIsToldSo(t *testing.T) {
 	blind := newClientOn(t, cluster.Client(t, as("no-pubsub")), rlock.Options{})
 	_, err = blind.NewLock(name).TryLock(t.Context(), longWait, longLease)
 	requireRefusal(t, err, "NOPERM")
-	require.ErrorContains(t, err, "set rlock.Options.PubSub")
+	require.ErrorContains(t, err, "set rlock.Options.PubSub, in all processes alike")
 	told := newClientOn(t, cluster.Client(t, as("no-pubsub")),
 		rlock.Options{PubSub: rlock.PubSubSharded})
 	unlock(t, take(t, told.NewLock(name), longLease))

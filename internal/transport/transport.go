@@ -112,7 +112,12 @@ func (t *Transport) Ready(ctx context.Context) error {
 		// A server before Redis 7 does not know the command.
 		unknown := refused && strings.Contains(strings.ToLower(refusal.Error()), "unknown")
 		if err != nil && !unknown {
-			return lua.Classify(err)
+			err = lua.Classify(err)
+			var e *lua.Error
+			if lua.HasCode(err, "NOPERM") && errors.As(err, &e) {
+				e.Advice += "; or set rlock.Options.PubSub, in all processes alike"
+			}
+			return err
 		}
 		t.open(!unknown)
 	}
