@@ -3,6 +3,7 @@ package lua
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,9 +64,18 @@ func (rp *reply) text() string {
 	return text
 }
 
+// texts reads a list of texts. A score may be a number: it is one in scripts on Dragonfly.
 func (rp *reply) texts() []string {
-	texts, err := rp.next().AsStrSlice()
+	value := rp.next()
+	texts, err := value.AsStrSlice()
 	rp.keep(err)
+	elements, _ := value.ToArray() // an error would be the same one
+	for i := range elements {
+		if elements[i].IsInt64() {
+			number, _ := elements[i].ToInt64() // it is one
+			texts[i] = strconv.FormatInt(number, 10)
+		}
+	}
 	return texts
 }
 
