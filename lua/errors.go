@@ -139,11 +139,43 @@ func refused(message string, cause error) *Error {
 	case HalfMoved:
 		class = ClassUnknown
 	}
-	return &Error{Class: class, Code: code, Message: message, Advice: advice[code], Err: cause}
+	e := &Error{Class: class, Code: code, Message: message, Advice: advice[code], Err: cause}
+	for _, named := range namedCommand {
+		if found := named.FindStringSubmatch(message); found != nil {
+			e.adviseOn(found[1])
+		}
+	}
+	return e
+}
+
+// namedCommand matches refusals of a command that name it.
+var namedCommand = []*regexp.Regexp{
+	regexp.MustCompile("unknown command ['`]([A-Za-z]+)"),
+	regexp.MustCompile(`permissions to run the '([a-z]+)`),
+}
+
+// adviseOn adds what to do without a command that was refused.
+func (e *Error) adviseOn(command string) {
+	if without := withoutCommand[strings.ToUpper(command)]; without != "" {
+		e.Advice += "; " + without
+	}
+}
+
+const noScripts = "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"
+
+// withoutCommand says what to do where a command is refused that some servers keep from clients or
+// scripts.
+var withoutCommand = map[string]string{
+	"EVAL":    noScripts,
+	"EVALSHA": noScripts,
+	"TIME":    "fair locks and redlock.Options.Epoch need TIME, other locks do without",
+	"WAIT":    "rlock.Options.SyncReplicas needs WAIT: leave it at 0",
+	"CLUSTER": "a client of a cluster needs CLUSTER SLOTS",
 }
 
 const notFollowed = "the client did not follow a redirection: leave " +
-	"rueidis.ClientOption.DisableRetry at false"
+	"rueidis.ClientOption.DisableRetry at false, and allow CLUSTER, without which rueidis takes a " +
+	"cluster for a single server"
 
 // advice says what an error code means and what to do about it.
 var advice = map[string]string{
@@ -178,15 +210,16 @@ var advice = map[string]string{
 		"or set redlock.Options.FsyncAlways",
 	"NOEPOCH": "something else writes to the key " + EpochKey + ": delete it, and the server " +
 		"counts again after the delay",
-	NoCommand: "the server refuses scripts a command; fair locks, read-write locks without " +
-		"rlock.PreferNobody and redlock.Options.Epoch need TIME: see docs/permissions.md",
-	"UNSUPPORTED": "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey",
+	NoCommand:   "the server refuses scripts a command that this needs: see docs/servers.md",
+	Unsupported: "the server refuses a command that this needs: see docs/servers.md",
 }
 
 // Codes of our own for errors that the server gives the general code ERR.
 const (
 	HalfMoved = "HALFMOVED" // the script was aborted at a key that another node has already
 	NoCommand = "NOCOMMAND" // the script called a command that the server lacks or forbids
+	// The client sent a command that the server lacks.
+	Unsupported = "UNSUPPORTED"
 )
 
 // codes has the patterns of error messages with their codes, where that is not the last group of
@@ -205,7 +238,7 @@ var codes = []struct {
 		` from (?:lua )?scripts?\b`), NoCommand},
 	{regexp.MustCompile(`access a non local key`), HalfMoved},
 	{regexp.MustCompile(`max number of clients`), "MAXCLIENTS"},
-	{regexp.MustCompile(`unknown command`), "UNSUPPORTED"},
+	{regexp.MustCompile(`unknown command`), Unsupported},
 	// Before Redis 7 an error inside a script is wrapped. One that redis.call raised reads "ERR
 	// Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM command not
 	// allowed …" if the server did not let the command run, and has no dash if the command failed.

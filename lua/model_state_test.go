@@ -158,6 +158,11 @@ func parse(t *rapid.T, reply rueidis.RedisResult) sighting {
 		if ends >= 0 {
 			e := s.keys[key]
 			e.ends = &ends
+			if kept, owner, found := strings.Cut(e.text, " "); found && key == writerName {
+				// Readers had stepped back for kept milliseconds when the key was written.
+				since := ends - forgotten.Milliseconds() - number(t, kept)
+				e.stamps, e.text = []*int64{&since}, owner
+			}
 			s.keys[key] = e
 		}
 	}

@@ -26,7 +26,7 @@ if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0
   refusal = refused(KEYS[1], left, -1)
 elseif bound > 0 and mode ~= 'write' and not known
   and not (ARGV[4] == '2' and redis.call('EXISTS', KEYS[5]) == 1) then
-  local writer, nap = waiting_writer(KEYS[3], bound)
+  local writer, nap = waiting_writer(KEYS[3], bound, ARGV[6])
   refusal = writer and {-2, writer, nap}
 end
 if refusal and bound > 0 and ARGV[4] ~= '0' then reader_waits(KEYS[4], ARGV[6]) end

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/sha1"
 	"embed"
+	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -48,7 +51,30 @@ func (s *script) run(ctx context.Context, c Redis, keys []string, args ...string
 	if rueidis.IsRedisNil(err) {
 		err = nil
 	}
-	return reply{message: message, err: Classify(err)}
+	return reply{message: message, err: s.explain(Classify(err))}
+}
+
+// calledAt matches the line of a script in an error message, and called a command on such a line.
+var (
+	calledAt = regexp.MustCompile(`user_script: ?(\d+)`)
+	called   = regexp.MustCompile(`(?:call|attempt)\('([A-Z]+)'`)
+)
+
+// explain completes the advice of an error for a command that a script may not call: servers do not
+// name the command, but its line.
+func (s *script) explain(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Code != NoCommand {
+		return err
+	}
+	if at := calledAt.FindStringSubmatch(e.Message); at != nil {
+		number, _ := strconv.Atoi(at[1])
+		lines := strings.Split(s.source, "\n")
+		if command := called.FindStringSubmatch(lines[min(max(number, 1), len(lines))-1]); command != nil {
+			e.adviseOn(command[1])
+		}
+	}
+	return err
 }
 
 // Ask sends ASKING, which must precede a command for a slot that is moving to the node of c.

@@ -145,12 +145,12 @@ func (sv *Surveyor) probe(ctx context.Context, lock string) reply {
 // survey reads the reply of survey.lua.
 func (rp *reply) survey(lock string) Survey {
 	s := Survey{Name: lock, Kind: KindPlain}
-	rp.list(13)
+	rp.list(14)
 	clock, left, mode := rp.integer(), rp.integer(), rp.text()
 	fields, holds := rp.integer(), rp.texts()
 	registrations, registered := rp.integer(), rp.texts()
 	queue, queued, scores := rp.integer(), rp.texts(), rp.texts()
-	token, writer, reader := rp.text(), rp.text(), rp.boolean()
+	token, writer, expiry, reader := rp.text(), rp.text(), rp.integer(), rp.boolean()
 	if rp.err == nil && (len(holds)%2 != 0 || len(registered)%2 != 0 || len(scores) != 2*len(queued)) {
 		rp.keep(unexpected(errors.New("a field without a value")))
 	}
@@ -182,9 +182,13 @@ func (rp *reply) survey(lock string) Survey {
 		s.Kind = kind
 	}
 	s.MoreWaits = max(0, int(queue+registrations)-len(queued)-len(registered)/2)
-	if since, owner, ok := strings.Cut(writer, " "); ok {
-		owner = strings.TrimSuffix(owner, writeSuffix)
-		s.Waits = append(s.Waits, Wait{Owner: owner, Since: milli(number(since)), Mode: "write"})
+	if kept, owner, ok := strings.Cut(writer, " "); ok {
+		wait := Wait{Owner: strings.TrimSuffix(owner, writeSuffix), Mode: "write"}
+		if clock >= 0 {
+			age := max(0, waiterTTL.Milliseconds()-expiry)
+			wait.Since = milli(clock - number(kept) - age)
+		}
+		s.Waits = append(s.Waits, wait)
 	}
 	if reader {
 		s.Waits = append(s.Waits, Wait{Mode: "read"})

@@ -5,8 +5,8 @@
 -- ARGV[2]  and all that follow: what KEYS[2] and all that follow are, by the name in survey.go
 -- Returns  {clock, PTTL, mode, number of fields, {field, value, ...}, number of registrations,
 --          {registration, ticket, ...}, length of the queue, {owner, ...}, {score, budget, ...},
---          token, writer, reader}. clock is in milliseconds, -1 = refused; '' = there is none.
---          A key of another type counts as one that does not exist
+--          token, writer, its PTTL, reader}. clock is in milliseconds, -1 = refused; '' = there is
+--          none. A key of another type counts as one that does not exist
 -- Retry    safe
 
 -- Needs attempt, clock
@@ -41,4 +41,4 @@ return {known and time or -1, redis.call('PTTL', KEYS[1]), read('', 'HGET', KEYS
   fields, holds, read(0, 'ZCARD', beside.waiters),
   read({}, 'ZRANGE', beside.waiters, 0, most - 1, 'WITHSCORES'), read(0, 'LLEN', beside.queue),
   owners, scores, read('', 'GET', beside.token), read('', 'GET', beside.writer),
-  read(0, 'EXISTS', beside.reader)}
+  read(-2, 'PTTL', beside.writer), read(0, 'EXISTS', beside.reader)}

@@ -69,11 +69,13 @@ func grants(t *testing.T, as acquire, c client, owner string) {
 	require.Nil(t, holder)
 }
 
-// waitingSince makes it look as if writer had begun to wait that long ago.
+// waitingSince makes it look as if writer had begun to wait that long ago, and had asked again half
+// a second ago if it is longer.
 func waitingSince(t *testing.T, s *redistest.Server, ago time.Duration) {
 	t.Helper()
-	now := time.Now().Add(-ago).UnixMilli() // the server has this machine's clock
-	s.Do(t, "SET", writerKey, fmt.Sprintf("%d %s:write", now, writer), "PX", "7000")
+	asked := min(ago, 500*time.Millisecond)
+	s.Do(t, "SET", writerKey, fmt.Sprintf("%d %s:write", (ago-asked).Milliseconds(), writer),
+		"PX", ms(7*time.Second-asked))
 }
 
 func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {

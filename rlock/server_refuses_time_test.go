@@ -91,19 +91,26 @@ func TestLocksThatNeedTheClockOfTheServerSaySoWhereItIsRefused(t *testing.T) {
 	s := startClockless(t)
 	c := newClient(t, s, rlock.Options{})
 	requireRefusedAtOnce(t, c.NewFairLock("fair"), "NOCOMMAND")
+	_, err := c.NewFairLock("fair").TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorContains(t, err, "fair locks and redlock.Options.Epoch need TIME")
 	requireFree(t, s, "fair")
 
-	reading := take(t, newReadLock(c, "preference"), longLease)
-	requireRefusedAtOnce(t, newWriteLock(c, "preference"), "NOCOMMAND")
-	unlock(t, reading)
-	requireFree(t, s, "preference")
+}
 
-	without := newClient(t, s, rlock.Options{WriterPreference: rlock.PreferNobody})
-	reading = take(t, newReadLock(without, "nobody"), longLease)
-	writer := lockInBackground(t.Context(), newWriteLock(without, "nobody"), longLease)
-	eventually(t, func() bool { return subscribed(s, "NUMSUB", "redisson_rwlock:{nobody}") == 1 },
-		"the writer waits")
+func TestReadersStepBackForAWriterWithoutTheClockOfTheServer(t *testing.T) {
+	t.Parallel()
+	s := startClockless(t)
+	c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second}) // readers may pass after that
+	reading := take(t, newReadLock(c, "page"), longLease)
+	writer := lockInBackground(t.Context(), newWriteLock(c, "page"), longLease)
+	eventually(t, func() bool { return exists(s, "holdfast_rwlock_writer:{page}") },
+		"no writer waits")
+	_, err := newReadLock(c, "page").TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	start := time.Now()
+	unlock(t, acquired(t, lockInBackground(t.Context(), newReadLock(c, "page"), longLease)))
+	require.Less(t, time.Since(start), longWait)
 	unlock(t, reading)
 	unlock(t, acquired(t, writer))
-	requireFree(t, s, "nobody")
+	requireFree(t, s, "page")
 }

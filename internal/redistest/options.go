@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +23,9 @@ type settings struct {
 	// ownNetwork wants a network that the server can be taken off.
 	ownNetwork bool
 
+	// hidden has the commands that were renamed away, in upper case.
+	hidden map[string]bool
+
 	// sentinel makes it a Sentinel, which needs a configuration file that it can write.
 	sentinel bool
 	// clusterNode makes it a node of a cluster, which listens on two ports.
@@ -41,6 +45,7 @@ func collect(tb testing.TB, opts []Option) *settings {
 	for _, opt := range opts {
 		opt(tb, s)
 	}
+	s.follow(tb)
 	return s
 }
 
@@ -69,6 +74,23 @@ func (s *settings) arguments(port int, certificates string) []string {
 func WithArgs(args ...string) Option {
 	return func(_ testing.TB, s *settings) { s.args = append(s.args, args...) }
 }
+
+// WithoutCommands renames commands away: clients and scripts get the server's own errors for
+// commands that it does not know. [Server.Do] and [Server.Call] still have them.
+func WithoutCommands(commands ...string) Option {
+	return func(_ testing.TB, s *settings) {
+		if s.hidden == nil {
+			s.hidden = make(map[string]bool)
+		}
+		for _, command := range commands {
+			s.hidden[strings.ToUpper(command)] = true
+			s.args = append(s.args, "--rename-command", command, hiddenName(command))
+		}
+	}
+}
+
+// hiddenName returns the name that a command has instead.
+func hiddenName(command string) string { return "hidden-" + strings.ToLower(command) }
 
 // WithPassword requires password of every connection as the default user. [Server.Client] and
 // [Server.Do] know it, as do replicas with the same option. Sentinels know it, but require none

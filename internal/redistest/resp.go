@@ -20,7 +20,8 @@ func (e ServerError) Error() string { return string(e) }
 // the client library under test.
 type conn struct {
 	net.Conn
-	r *bufio.Reader
+	r      *bufio.Reader
+	hidden map[string]bool // commands that have another name, see WithoutCommands
 }
 
 func newConn(c net.Conn) *conn { return &conn{Conn: c, r: bufio.NewReader(c)} }
@@ -28,6 +29,9 @@ func newConn(c net.Conn) *conn { return &conn{Conn: c, r: bufio.NewReader(c)} }
 // call sends one command and reads its reply: a string, an int64, nil or a []any of these. An error
 // reply is returned as a [ServerError].
 func (c *conn) call(args ...string) (any, error) {
+	if c.hidden[strings.ToUpper(args[0])] {
+		args = append([]string{hiddenName(args[0])}, args[1:]...)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
 	for _, arg := range args {

@@ -118,3 +118,17 @@ func TestServersOfOneTLSOptionTrustEachOther(t *testing.T) {
 	require.NoError(t, err)
 	client.Close()
 }
+
+func TestCommandsThatWereRenamedAwayAreLeftToTheTest(t *testing.T) {
+	t.Parallel()
+	s := Start(t, WithoutCommands("TIME", "INFO", "PING"), WithUser("app", "secret"))
+	require.NotEmpty(t, s.Do(t, "time"))
+	c := s.Client(t)
+	for _, command := range []string{"TIME", "INFO", "PING"} {
+		err := c.Do(t.Context(), c.B().Arbitrary(command).Build()).Error()
+		require.ErrorContains(t, err, "unknown command '"+command+"'")
+	}
+	script := c.B().Eval().Script("return redis.call('TIME')").Numkeys(0).Build()
+	require.ErrorContains(t, c.Do(t.Context(), script).Error(), "Unknown Redis command called")
+	require.Empty(t, s.Keys(t))
+}

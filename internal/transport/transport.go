@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -46,7 +47,10 @@ type Transport struct {
 	server  string   // the name of the only node, without a cluster
 	name    string   // the name in all processes; "" if it has none and its address may change
 
-	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
+	// forbidden is until when hand-overs are not tried, because the ACL, or the server, forbids what
+	// they need; nil if they were never refused.
+	forbidden atomic.Pointer[time.Time]
+	warned    atomic.Bool // of that
 	clocks    sync.Map    // of *Clock, by node
 
 	asking sync.Mutex                 // held while the cluster is asked
@@ -108,7 +112,12 @@ func (t *Transport) Ready(ctx context.Context) error {
 		// A server before Redis 7 does not know the command.
 		unknown := refused && strings.Contains(strings.ToLower(refusal.Error()), "unknown")
 		if err != nil && !unknown {
-			return lua.Classify(err)
+			err = lua.Classify(err)
+			var e *lua.Error
+			if lua.HasCode(err, "NOPERM") && errors.As(err, &e) {
+				e.Advice += "; or set rlock.Options.PubSub, in all processes alike"
+			}
+			return err
 		}
 		t.open(!unknown)
 	}
@@ -152,7 +161,8 @@ func (t *Transport) Clock(lock string) *Clock {
 func (t *Transport) Permanent(err error) bool {
 	permanent := lua.ClassOf(err) == lua.ClassPermanent
 	if t.redis.Mode() == rueidis.ClientModeStandalone {
-		return permanent || errors.Is(err, rueidis.ErrClosing) // only its owner closes a client
+		// Only its owner closes a client. It follows no redirections of a cluster.
+		return permanent || errors.Is(err, rueidis.ErrClosing) || lua.HasCode(err, "MOVED", "ASK")
 	}
 	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
 	// and may for a moment still reach a master that has become a replica.
@@ -212,7 +222,13 @@ func (t *Transport) Sharded() bool {
 }
 
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
-func (t *Transport) HandsOver() bool { return t.options.HandsOver && !t.forbidden.Load() }
+func (t *Transport) HandsOver() bool {
+	if !t.options.HandsOver {
+		return false
+	}
+	until := t.forbidden.Load()
+	return until == nil || !time.Now().Before(*until)
+}
 
 // GivesAway reports whether a release may give a lock to waiters of other clients. It may not on a
 // cluster with classic channels, which does not say who received a message.
@@ -220,8 +236,12 @@ func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }
 
-// Forbid disables hand-overs after a command was refused because of them and succeeded without one.
-// outcome is the error of that second command; unless it is nil, Forbid does nothing.
+// forbiddenFor is how long hand-overs are not tried after they were refused: an operator may mend
+// an ACL, and one that lacks a right for a moment only must not cost hand-overs for good.
+const forbiddenFor = time.Minute
+
+// Forbid disables hand-overs for a minute after a command was refused because of them and succeeded
+// without one. outcome is the error of that second command; unless it is nil, Forbid does nothing.
 func (t *Transport) Forbid(refusal, outcome error) {
 	var of *lua.Error
 	if outcome != nil || !errors.As(refusal, &of) {
@@ -231,9 +251,15 @@ func (t *Transport) Forbid(refusal, outcome error) {
 		"NOPERM":      "the ACL of this user forbids what hand-overs need",
 		lua.NoCommand: "this server refuses scripts a command that hand-overs need, such as TIME",
 	}[of.Code]
-	if why != "" && t.forbidden.CompareAndSwap(false, true) {
-		t.options.Warn("holdfast: "+why+", so releases are announced to all waiters; "+
-			"see docs/permissions.md, or set Options.HandOver to HandOverNone",
+	if why == "" {
+		return
+	}
+	until := time.Now().Add(forbiddenFor)
+	t.forbidden.Store(&until)
+	if t.warned.CompareAndSwap(false, true) {
+		t.options.Warn("holdfast: "+why+", so releases are announced to all waiters; hand-overs "+
+			"are tried again every minute; see docs/permissions.md, or set Options.HandOver to "+
+			"HandOverNone",
 			"refusal", of.Message)
 	}
 }

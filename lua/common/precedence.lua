@@ -1,31 +1,37 @@
 -- Precedence between the readers and writers of this library uses three keys beside the lock.
 -- Redisson does not know it: a client that ignores it only gets the lock sooner. A server that is
 -- out of memory goes without.
---   writer  "<since> <owner>": this writer waits, and new readers step back for it, as long as it
---           renews the key
+--   writer  "<kept> <owner>": this writer waits, and new readers step back for it, as long as it
+--           renews the key. They had done so for kept milliseconds when it was last renewed, and
+--           its TTL says when that was: some servers keep the clock from scripts
 --   reader  a reader waits for a writer; when that leaves, this becomes
 --   turn    a moment in which readers that waited may pass, and writers step back
--- Needs attempt, clock
+-- Needs attempt
+
+-- kept_back returns the writer that waits, for how many milliseconds readers have stepped back for
+-- it, and the TTL of its key; or nil if there is none. waiter_ttl is what the TTL was at first.
+local function kept_back(writer, waiter_ttl)
+  local kept, owner = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
+  if not kept then return nil end
+  local left = redis.call('PTTL', writer)
+  return owner, tonumber(kept) + math.max(tonumber(waiter_ttl) - left, 0), left
+end
 
 -- waiting_writer returns the writer that new readers step back for, and for how many milliseconds
 -- more, or nil if there is none.
-local function waiting_writer(writer, bound)
-  local since, owner = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
-  if not since then return nil end
-  local left = math.min(tonumber(since) + bound - now(), redis.call('PTTL', writer))
-  if left <= 0 then return nil end -- it has kept readers back for long enough
-  return owner, left
+local function waiting_writer(writer, bound, waiter_ttl)
+  local owner, kept, left = kept_back(writer, waiter_ttl)
+  if not owner or left <= 0 or kept >= bound then return nil end
+  return owner, math.min(bound - kept, left)
 end
 
 -- writer_waits makes new readers step back for a writer, for bound milliseconds at a time, with
 -- pauses of a tenth of that.
 local function writer_waits(writer, owner, bound, waiter_ttl)
-  local time = now()
-  local since, waiting = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
+  local waiting, kept = kept_back(writer, waiter_ttl)
   if waiting and waiting ~= owner then return end
-  since = tonumber(since) or time
-  if 10 * (time - since) >= 11 * bound then since = time end
-  attempt('SET', writer, whole(since) .. ' ' .. owner, 'PX', waiter_ttl)
+  if not waiting or 10 * kept >= 11 * bound then kept = 0 end
+  attempt('SET', writer, kept .. ' ' .. owner, 'PX', waiter_ttl)
 end
 
 -- stop_waiting ends the precedence of a writer. It reports whether readers stepped back for it.

@@ -399,6 +399,8 @@ func lockSights() (all []sight) {
 		// A service that has TIME, but not in scripts.
 		sight{check: "locks", line: "hand-over", state: Warning, text: "may not call TIME",
 			advice: "HandOverNone", server: timeless},
+		sight{check: "locks", line: "hand-over", state: Warning, text: "may not call PUBSUB",
+			advice: "HandOverNone", server: with("--rename-command", "PUBSUB", "")},
 		sight{check: "locks", line: "hand-over", state: Unknown, text: "plain locks do not work",
 			server: lacking("-hset")},
 		sight{check: "locks", line: "lock", state: Error, text: "failed", server: flushed})

@@ -30,7 +30,7 @@ var (
 	fenced = rights{commands: "get incr", keys: []string{"redisson_lock_token:"},
 		channels: plain.channels}
 	readWrite = rights{
-		commands: "time get set hget exists",
+		commands: "get set hget exists",
 		keys: []string{"{", "holdfast_rwlock_writer:", "holdfast_rwlock_reader:",
 			"holdfast_rwlock_turn:"},
 		channels: []string{"redisson_rwlock:"},

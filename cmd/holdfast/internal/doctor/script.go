@@ -1,6 +1,11 @@
 package doctor
 
-import "context"
+import (
+	"context"
+	"strings"
+
+	"holdfast/lua"
+)
 
 // scripts looks at whether the server runs scripts: every lock is one.
 func scripts(ctx context.Context, n *node) []Finding {
@@ -16,12 +21,25 @@ func scripts(ctx context.Context, n *node) []Finding {
 	return one(ok("EVALSHA and EVAL"))
 }
 
+// keptFromScripts returns the first of these commands that scripts may not call, whatever the rights
+// of the user, or "".
+func (n *node) keptFromScripts(ctx context.Context, commands string) string {
+	for command := range strings.FieldsSeq(strings.ToUpper(commands)) {
+		// Most commands want arguments, but what is refused is refused before that is noticed.
+		err := n.do(ctx, "EVAL", "return redis.call(ARGV[1])", "0", command).Error()
+		if lua.HasCode(lua.Classify(err), lua.NoCommand) {
+			return command
+		}
+	}
+	return ""
+}
+
 // scriptTime looks at whether scripts may ask for the time.
 func scriptTime(ctx context.Context, n *node) []Finding {
 	err := n.do(ctx, "EVAL", "return redis.call('TIME')", "0").Error()
 	if err != nil {
-		return one(warning("allow this user +time, or use only plain and fenced locks",
-			"scripts may not call TIME, which fair locks, writers that wait, and hand-overs need (%s)",
+		return one(warning("allow this user +time, or use no fair locks and no RedLock with Epoch",
+			"scripts may not call TIME, which fair locks, Epoch and hand-overs between processes need (%s)",
 			reason(err)))
 	}
 	return one(ok("scripts may call TIME"))

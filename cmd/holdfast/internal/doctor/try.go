@@ -174,6 +174,10 @@ func (n *node) judgeHandOver(ctx context.Context, lock Finding) Finding {
 		return warning("set rlock.Options.HandOver to HandOverNone",
 			"each unlock is announced to all waiters, because scripts may not call TIME")
 	}
+	if command := n.keptFromScripts(ctx, handOver.commands); command != "" {
+		return warning("set rlock.Options.HandOver to HandOverNone",
+			"each unlock is announced to all waiters, because scripts may not call %s", command)
+	}
 	return ok("an unlock may give the lock to a waiter")
 }
 

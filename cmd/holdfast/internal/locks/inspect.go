@@ -47,7 +47,8 @@ func (r *reader) inspect(ctx context.Context, name string) (Lock, error) {
 	}
 	lock := read.Lock
 	lock.Node = r.node(name)
-	if lock.Subscribers, err = r.subscribers(ctx, lock); lua.HasCode(err, "NOPERM") {
+	lock.Subscribers, err = r.subscribers(ctx, lock)
+	if lua.HasCode(err, "NOPERM", lua.Unsupported) {
 		lock.Subscribers, err = -1, nil
 	}
 	return lock, err

@@ -1,0 +1,577 @@
+package integration_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/logtest"
+	"holdfast/internal/luashim"
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+	"holdfast/multilock"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// The tables in docs/servers.md are written by this test, which runs what they say:
+//
+//	HOLDFAST_UPDATE=1 go test ./integration -run TestTablesOfRefusedCommands
+
+const (
+	refusedBegin = "<!-- tables: written by TestTablesOfRefusedCommandsAreTrue -->\n"
+	refusedEnd   = "<!-- end of tables -->\n"
+)
+
+// way is how a server refuses a command.
+type way string
+
+const (
+	renamedAway  way = "renamed away"
+	noPermission way = "NOPERM"
+	notInScripts way = "not allowed from script" // but otherwise
+)
+
+// How a lock does on a server that refuses a command. The first is as it does elsewhere.
+const (
+	works           = "works"
+	withoutHandOver = "no hand-overs"
+	withoutWakeUps  = "no wake-ups"
+	refused         = "refused"
+)
+
+// commands has all that docs/permissions.md lists for locks on a single server, and SCRIPT.
+var commands = []string{
+	"EVALSHA", "EVAL", "PTTL", "HSET", "PEXPIRE", "HEXISTS", "HKEYS", "HDEL",
+	"TIME", "PUBSUB", "ZPOPMIN", "ZADD", "PUBLISH", "SUBSCRIBE",
+	"GET", "SET", "INCR", "HGET", "EXISTS", "HGETALL", "DEL",
+	"ZRANGE", "ZREM", "ZSCORE", "LINDEX", "LPOP", "LRANGE", "LREM", "RPUSH",
+	"INFO", "WAIT", "HELLO", "CLIENT", "UNSUBSCRIBE", "PING", "SCRIPT", "HLEN"}
+
+// onClusters has those for a cluster.
+var onClusters = []string{"CLUSTER", "PUBSUB", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "ASKING"}
+
+// outsideScripts has the commands that only clients send.
+var outsideScripts = []string{"EVALSHA", "EVAL", "SCRIPT", "HELLO", "CLIENT", "PING", "SUBSCRIBE",
+	"UNSUBSCRIBE", "WAIT", "CLUSTER", "SSUBSCRIBE", "SUNSUBSCRIBE", "ASKING"}
+
+// place is a server that refuses a command, with two clients of it.
+type place struct {
+	server         *redistest.Server
+	cluster        *redistest.Cluster // that it belongs to; nil if to none
+	holder, waiter *party
+	failure        string // why there are no clients; "" if there are
+}
+
+// party is a client that can be watched.
+type party struct {
+	rueidis.Client
+	locks *rlock.Client
+	log   logtest.Lines
+
+	mu       sync.Mutex
+	requests []request // guarded by mu
+}
+
+// request is a script that the server did not refuse.
+type request struct {
+	text       string
+	began, end time.Time
+}
+
+// Do implements [rueidis.Client].
+func (p *party) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	words := command.Commands() // which are gone afterwards
+	script := strings.HasPrefix(words[0], "EVAL")
+	text := strings.Join(words[min(2, len(words)):], " ") + " " // its keys and arguments
+	began := time.Now()
+	result := p.Client.Do(ctx, command)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := result.Error(); script && (err == nil || rueidis.IsRedisNil(err)) {
+		p.requests = append(p.requests, request{text, began, time.Now()})
+	}
+	return result
+}
+
+// asked returns the requests that name a lock.
+func (p *party) asked(lock string) (asked []request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.requests {
+		if strings.Contains(r.text, lock+" ") {
+			asked = append(asked, r)
+		}
+	}
+	return asked
+}
+
+func newParty(t *testing.T, option rueidis.ClientOption, o rlock.Options) (*party, error) {
+	t.Helper()
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(client.Close)
+	p := &party{Client: client}
+	o.Logger, o.Tracer, o.CommandTimeout = p.log.Logger(), how{}, patience
+	if p.locks, err = rlock.New(p, o); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = p.locks.Close(context.Background()) })
+	return p, nil
+}
+
+// how tells how a lock was acquired, through a context.
+type how struct{}
+
+type howKey struct{}
+
+// AcquireStart implements [rlock.Tracer].
+func (how) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context { return ctx }
+
+// AcquireEnd implements [rlock.Tracer].
+func (how) AcquireEnd(ctx context.Context, d rlock.AcquireEnd) {
+	if told, ok := ctx.Value(howKey{}).(*rlock.How); ok && d.Err == nil {
+		*told = d.How
+	}
+}
+
+// pairOf returns the locks of two clients that exclude each other, and their name.
+type pairOf func(holder, waiter *rlock.Client) (held, wanted rlock.Locker, name string)
+
+// same returns the pair of two locks of one kind.
+func same(of func(c *rlock.Client, name string) rlock.Locker, name string) pairOf {
+	return func(a, b *rlock.Client) (rlock.Locker, rlock.Locker, string) {
+		return of(a, name), of(b, name), name
+	}
+}
+
+// column is a kind of lock in the tables.
+type column struct {
+	title string
+	asks  int // how often a waiter has asked when it listens
+	pairs []pairOf
+}
+
+var (
+	locks = []column{
+		{"plain", 2, []pairOf{same(kinds["reentrant"], "plain")}},
+		{"fenced", 2, []pairOf{same(kinds["fenced"], "fenced")}},
+		{"fair", 2, []pairOf{same(kinds["fair"], "fair")}},
+		{"read-write", 2, []pairOf{
+			func(a, b *rlock.Client) (rlock.Locker, rlock.Locker, string) {
+				return kinds["read"](a, "read"), kinds["write"](b, "read"), "read"
+			},
+			func(a, b *rlock.Client) (rlock.Locker, rlock.Locker, string) {
+				return kinds["write"](a, "write"), kinds["read"](b, "write"), "write"
+			},
+		}},
+	}
+	composed = []column{
+		{"MultiLock", 3, []pairOf{same(func(c *rlock.Client, name string) rlock.Locker {
+			return multilock.NewOn(c, name, name+" too")
+		}, "multi")}},
+		{"RedLock", 2, []pairOf{same(redLock(redlock.Options{FsyncAlways: true}), "red")}},
+		{"RedLock with `Epoch`", 2,
+			[]pairOf{same(redLock(redlock.Options{FsyncAlways: true, Epoch: true}), "epoch")}},
+	}
+)
+
+// redLock returns a RedLock of one node.
+func redLock(o redlock.Options) func(c *rlock.Client, name string) rlock.Locker {
+	o.MaxLease, o.NodeTimeout = 2*longLease, patience
+	return func(c *rlock.Client, name string) rlock.Locker { return redlock.NewOn(name, o, c) }
+}
+
+// patience is far longer than a waiter sleeps.
+const patience = 20 * time.Second
+
+// try contends for a lock, and returns how it does. It asks for no clock: a waiter that was not told
+// has slept for 5 s between its requests.
+func (p *place) try(ctx context.Context, asks int, pair pairOf) string {
+	if p.failure != "" {
+		return p.failure
+	}
+	held, wanted, name := pair(p.holder.locks, p.waiter.locks)
+	if refused := p.probe(name); refused != "" {
+		return refused
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	hold, err := held.TryLock(ctx, patience, longLease)
+	if err != nil {
+		return refusedAs(err)
+	}
+	nested, err := held.TryLock(hold.Context(), patience, longLease)
+	if err != nil {
+		return refusedAs(err) + " at re-entry"
+	}
+
+	var by rlock.How
+	var got *rlock.Hold
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		got, err = wanted.Lock(context.WithValue(ctx, howKey{}, &by), longLease)
+		done <- err
+	}()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for waits := false; !waits; {
+		select {
+		case err := <-done:
+			return refusedAs(err) + " when waiting"
+		case <-again.C:
+			waits = p.waiter.waits(name, asks)
+		}
+	}
+	if err := hold.Extend(ctx, 2*longLease); err != nil {
+		return refusedAs(err) + " at renewal"
+	}
+	if err := nested.Unlock(ctx); err != nil {
+		return refusedAs(err) + " at release"
+	}
+	released := time.Now()
+	if err := hold.Unlock(ctx); err != nil {
+		return refusedAs(err) + " at release"
+	}
+	if err := <-done; err != nil {
+		return refusedAs(err) + " when waiting"
+	}
+	told := by.String()
+	if by == rlock.Free {
+		told = p.waiter.told(name, released)
+	}
+	if err := got.Unlock(ctx); err != nil {
+		return refusedAs(err) + " at release"
+	}
+	server := p.server
+	if p.cluster != nil {
+		server = p.cluster.Nodes[int(lua.Slot(name))*len(p.cluster.Nodes)/16384]
+	}
+	if ttl, err := server.Call("PTTL", name); err != nil || ttl != int64(-2) {
+		return fmt.Sprint("not free: ", ttl, err)
+	}
+	return told
+}
+
+// probe returns what a RedLock meets at its first use of a node, which it does not count yet; "" if
+// it may use it later. It ends that delay.
+func (p *place) probe(name string) string {
+	of := map[string]redlock.Options{"red": {}, "epoch": {FsyncAlways: true, Epoch: true}}
+	o, red := of[name]
+	if !red {
+		return ""
+	}
+	_, err := redLock(o)(p.holder.locks, name).TryLock(context.Background(), rlock.NoWait, longLease)
+	var delayed *redlock.DelayedError
+	if !errors.As(err, &delayed) {
+		return refusedAs(err)
+	}
+	if o.Epoch {
+		if _, err := p.server.Call("SET", lua.EpochKey, "1000"); err != nil {
+			return refusedAs(err)
+		}
+	}
+	return ""
+}
+
+// waits reports whether the client waits for a lock: it has asked often enough, or may not listen.
+func (p *party) waits(lock string, asks int) bool {
+	asked := len(p.asked(lock))
+	return asked >= asks || asked >= asks-1 &&
+		slices.ContainsFunc(p.log.With("refuses the channel"), func(line string) bool {
+			return strings.Contains(line, "{"+lock+"}")
+		})
+}
+
+// told says whether the client asked for a lock after its release because it was told.
+func (p *party) told(lock string, released time.Time) string {
+	asked := p.asked(lock)
+	for i, r := range asked {
+		if i > 0 && r.began.After(released) && r.began.Sub(asked[i-1].end) > 4*time.Second {
+			return withoutWakeUps
+		}
+	}
+	return rlock.Free.String()
+}
+
+// refusedAs returns the code of an error that a server gave.
+func refusedAs(err error) string {
+	var by *rlock.ServerError
+	if errors.As(err, &by) {
+		if by.Code == "" && strings.Contains(by.Advice, "DisableCache") {
+			return refused // by rueidis, which says what to do
+		}
+		return refused + ": " + cmp.Or(by.Code, by.Advice)
+	}
+	return fmt.Sprint("fails: ", err)
+}
+
+// tryAll tries the locks of all columns at once, and returns a cell for each.
+func (p *place) tryAll(t *testing.T, columns []column) []string {
+	t.Helper()
+	said := make([][]string, len(columns))
+	var all sync.WaitGroup
+	for i, c := range columns {
+		said[i] = make([]string, len(c.pairs))
+		for j, pair := range c.pairs {
+			all.Go(func() { said[i][j] = p.try(t.Context(), c.asks, pair) })
+		}
+	}
+	all.Wait()
+	cells := make([]string, len(columns))
+	for i := range cells {
+		cells[i] = strings.Join(slices.Compact(said[i]), " or ")
+	}
+	return cells
+}
+
+// open connects two clients to a server.
+func (p *place) open(t *testing.T, option rueidis.ClientOption, o rlock.Options) *place {
+	t.Helper()
+	var err error
+	if p.holder, err = newParty(t, option, o); err == nil {
+		p.waiter, err = newParty(t, option, o)
+	}
+	if err != nil {
+		p.failure = refusedAs(lua.Classify(err))
+	}
+	return p
+}
+
+// scene is a row of a table before it is run.
+type scene struct {
+	command string
+	with    string // what clients set: a suffix of the command
+	mutate  func(*rueidis.ClientOption)
+	options rlock.Options
+}
+
+func noCache(o *rueidis.ClientOption) { o.DisableCache = true }
+
+func resp2(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
+
+// single returns the server of a scene; "" is the way of one that refuses nothing.
+func (sc scene) single(t *testing.T, w way) *place {
+	t.Helper()
+	var options []redistest.Option
+	switch w {
+	case renamedAway:
+		options = append(options, redistest.WithoutCommands(sc.command))
+	case noPermission:
+		options = append(options, redistest.WithUser("app", "secret", "~*", "&*", "+@all",
+			"-"+strings.ToLower(sc.command)))
+	case notInScripts:
+		options = append(options, redistest.WithScripts(luashim.Refusing(sc.command)))
+	}
+	if sc.options.SyncReplicas > 0 {
+		options = append(options, redistest.WithFastReplicas(), redistest.WithHostNetwork())
+	}
+	s := redistest.Start(t, options...)
+	if sc.options.SyncReplicas > 0 {
+		redistest.StartReplica(t, s)
+	}
+	option := s.ClientOption()
+	if sc.mutate != nil {
+		sc.mutate(&option)
+	}
+	return (&place{server: s}).open(t, option, sc.options)
+}
+
+// ofCluster is single for a cluster, whose channels are sharded.
+func (sc scene) ofCluster(t *testing.T, w way) *place {
+	t.Helper()
+	var options []redistest.Option
+	if w == renamedAway {
+		options = append(options, redistest.WithoutCommands(sc.command))
+	}
+	c := redistest.StartCluster(t, 2, options...)
+	option := c.ClientOption()
+	if w == noPermission {
+		for _, node := range c.Nodes {
+			node.Do(t, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all",
+				"-"+strings.ToLower(sc.command))
+		}
+		option.Username, option.Password = "app", "secret"
+	}
+	if sc.mutate != nil {
+		sc.mutate(&option)
+	}
+	return (&place{server: c.Nodes[0], cluster: c}).open(t, option, sc.options)
+}
+
+// plainly returns a cell without the usual code of a refusal, and what differs from elsewhere.
+func plainly(cell, elsewhere, command string, w way) string {
+	usual := lua.NoCommand
+	switch {
+	case w == noPermission:
+		usual = "NOPERM"
+	case slices.Contains(outsideScripts, command):
+		usual = "UNSUPPORTED"
+	}
+	cell = strings.ReplaceAll(cell, ": "+usual, "")
+	switch {
+	case cell == elsewhere:
+		return works
+	case strings.HasPrefix(cell, refused+" or "), strings.HasSuffix(cell, " or "+refused):
+		return refused // at the first command of one of both locks
+	case elsewhere == rlock.Granted.String() && cell == rlock.Free.String():
+		return withoutHandOver
+	}
+	return cell
+}
+
+// rows has what is before equal rows, in the order in which they came.
+type rows struct {
+	rows   []string
+	titles map[string][]string
+}
+
+func (r *rows) add(row, title string) {
+	if r.titles == nil {
+		r.titles = make(map[string][]string)
+	}
+	if r.titles[row] == nil {
+		r.rows = append(r.rows, row)
+	}
+	r.titles[row] = append(r.titles[row], title)
+}
+
+// late reports whether a cell says only that a busy machine was too slow for a time-out.
+func late(cell string) bool {
+	return strings.Contains(cell, "fails: ") || strings.Contains(cell, "is the server up")
+}
+
+// atOnce bounds how many servers are tried at once.
+const atOnce = 12
+
+// refusedTable runs the scenes, and returns their table.
+func refusedTable(t *testing.T, columns []column, scenes []scene,
+	start func(scene, *testing.T, way) *place, ways ...way) string {
+	t.Helper()
+	elsewhere := start(scene{}, t, "").tryAll(t, columns)
+	cells := make([]map[way][]string, len(scenes))
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i, sc := range scenes {
+		cells[i] = make(map[way][]string)
+		for _, w := range ways {
+			if w == notInScripts && slices.Contains(outsideScripts, sc.command) {
+				continue
+			}
+			all.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				var said []string
+				for range 3 {
+					if said = start(sc, t, w).tryAll(t, columns); !slices.ContainsFunc(said, late) {
+						break
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				cells[i][w] = said
+			})
+		}
+	}
+	all.Wait()
+
+	var b strings.Builder
+	b.WriteString("| command |")
+	for _, c := range columns {
+		b.WriteString(" " + c.title + " |")
+	}
+	b.WriteString("\n|" + strings.Repeat("---|", 1+len(columns)) + "\n")
+	var titles rows
+	for i, sc := range scenes {
+		var of rows // the ways with the same row
+		for _, w := range ways {
+			if said := cells[i][w]; said != nil {
+				row := ""
+				for column, cell := range said {
+					row += " " + plainly(cell, elsewhere[column], sc.command, w) + " |"
+				}
+				of.add(row, string(w))
+			}
+		}
+		for _, row := range of.rows {
+			title := "`" + sc.command + "`" + sc.with
+			if len(of.rows) > 1 {
+				title += " (" + strings.Join(of.titles[row], ", ") + ")"
+			}
+			titles.add(row, title)
+		}
+	}
+	for _, row := range titles.rows {
+		b.WriteString("| " + strings.Join(titles.titles[row], ", ") + " |" + row + "\n")
+	}
+	return b.String()
+}
+
+func TestTablesOfRefusedCommandsHaveThoseOfAllPermissions(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../docs/permissions.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(document), "| for |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		if strings.HasPrefix(row, "| `ls`") {
+			continue // the program says itself what it lacks
+		}
+		for _, found := range regexp.MustCompile(`\+([a-z]+)`).FindAllStringSubmatch(row, -1) {
+			require.Contains(t, slices.Concat(commands, onClusters), strings.ToUpper(found[1]))
+		}
+	}
+}
+
+func TestTablesOfRefusedCommandsAreTrue(t *testing.T) {
+	t.Parallel()
+	var scenes, clustered []scene
+	for _, command := range commands {
+		scenes = append(scenes, scene{command: command})
+	}
+	scenes = append(scenes,
+		scene{command: "HELLO", with: " with `DisableCache`", mutate: noCache},
+		scene{command: "HELLO", with: " with `AlwaysRESP2`", mutate: resp2},
+		scene{command: "CLIENT", with: " with `DisableCache`", mutate: noCache},
+		scene{command: "WAIT", with: " with `SyncReplicas`", options: rlock.Options{SyncReplicas: 1}})
+	for _, command := range onClusters {
+		clustered = append(clustered, scene{command: command})
+	}
+	clustered = append(clustered,
+		scene{command: "HELLO", with: " with `AlwaysRESP2`", mutate: resp2},
+		scene{command: "CLIENT", with: " with `DisableCache`", mutate: noCache})
+	want := refusedTable(t, slices.Concat(locks, composed), scenes, scene.single,
+		renamedAway, noPermission, notInScripts) +
+		"\nOn a cluster with sharded channels, the rest is the same:\n\n" +
+		refusedTable(t, locks, clustered, scene.ofCluster, renamedAway, noPermission)
+
+	const file = "../docs/servers.md"
+	document, err := os.ReadFile(file)
+	require.NoError(t, err)
+	head, rest, found := strings.Cut(string(document), refusedBegin)
+	require.True(t, found, "%s has no line %q", file, refusedBegin)
+	written, tail, found := strings.Cut(rest, refusedEnd)
+	require.True(t, found, "%s has no line %q", file, refusedEnd)
+	if os.Getenv("HOLDFAST_UPDATE") != "" {
+		updated := head + refusedBegin + want + refusedEnd + tail
+		require.NoError(t, os.WriteFile(file, []byte(updated), 0o600))
+		return
+	}
+	require.Equal(t, want, written,
+		"HOLDFAST_UPDATE=1 go test ./integration -run TestTablesOfRefused updates it")
+}

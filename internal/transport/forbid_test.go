@@ -1,0 +1,40 @@
+package transport
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
+)
+
+// An ACL that lacks a right for a moment must not end hand-overs until the process ends.
+func TestRefusedHandOversAreTriedAgainAfterAMinuteAndReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var warnings []string
+		tp := &Transport{options: Options{HandsOver: true, GivesAway: true,
+			Warn: func(message string, _ ...any) { warnings = append(warnings, message) }}}
+		for range 3 {
+			require.True(t, tp.HandsOver() && tp.GivesAway())
+			tp.Forbid(&lua.Error{Code: "NOPERM"}, nil)
+			time.Sleep(time.Minute - time.Nanosecond)
+			require.False(t, tp.HandsOver() || tp.GivesAway())
+			time.Sleep(time.Nanosecond)
+		}
+		require.Len(t, warnings, 1)
+		require.Contains(t, warnings[0], "the ACL of this user forbids")
+		require.Contains(t, warnings[0], "tried again every minute")
+	})
+}
+
+func TestRefusalsThatAreNotAboutHandOversLeaveThem(t *testing.T) {
+	t.Parallel()
+	tp := &Transport{options: Options{HandsOver: true}} // it would panic at a warning
+	tp.Forbid(&lua.Error{Code: "NOPERM"}, errors.New("refused without a hand-over, too"))
+	tp.Forbid(&lua.Error{Code: "TRYAGAIN"}, nil)
+	tp.Forbid(errors.New("reset"), nil)
+	require.True(t, tp.HandsOver())
+}
