@@ -198,8 +198,8 @@ func redLock(o redlock.Options) func(c *rlock.Client, name string) rlock.Locker 
 // patience is far longer than a waiter sleeps.
 const patience = 20 * time.Second
 
-// try contends for a lock, and returns how it does. It asks for no clock: a waiter that was not told
-// has slept for 5 s between its requests.
+// try contends for a lock, and returns how it does. How busy the machine is does not matter: a
+// waiter that was not told has slept for 5 s between its requests.
 func (p *place) try(ctx context.Context, asks int, pair pairOf) string {
 	if p.failure != "" {
 		return p.failure

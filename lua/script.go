@@ -70,7 +70,8 @@ func (s *script) explain(err error) error {
 	if at := calledAt.FindStringSubmatch(e.Message); at != nil {
 		number, _ := strconv.Atoi(at[1])
 		lines := strings.Split(s.source, "\n")
-		if command := called.FindStringSubmatch(lines[min(max(number, 1), len(lines))-1]); command != nil {
+		line := lines[min(max(number, 1), len(lines))-1]
+		if command := called.FindStringSubmatch(line); command != nil {
 			e.adviseOn(command[1])
 		}
 	}

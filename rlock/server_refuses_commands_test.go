@@ -26,7 +26,8 @@ func TestRefusedCommandIsReportedWithWhatToDoWithoutIt(t *testing.T) {
 		code    string
 		advice  string
 	}{
-		{"EVALSHA renamed", redistest.WithoutCommands("EVALSHA"), rlock.Options{}, "UNSUPPORTED", noScripts},
+		{"EVALSHA renamed", redistest.WithoutCommands("EVALSHA"), rlock.Options{}, "UNSUPPORTED",
+			noScripts},
 		{"EVAL renamed", redistest.WithoutCommands("EVAL"), rlock.Options{}, "UNSUPPORTED", noScripts},
 		{"EVALSHA forbidden", user("-evalsha"), rlock.Options{}, "NOPERM", noScripts},
 		{"WAIT renamed", redistest.WithoutCommands("WAIT"), rlock.Options{SyncReplicas: 1}, "UNSUPPORTED",

@@ -21,8 +21,7 @@ func scripts(ctx context.Context, n *node) []Finding {
 	return one(ok("EVALSHA and EVAL"))
 }
 
-// keptFromScripts returns the first of these commands that scripts may not call, whatever the rights
-// of the user, or "".
+// keptFromScripts returns the first of these commands that no script may call, or "".
 func (n *node) keptFromScripts(ctx context.Context, commands string) string {
 	for command := range strings.FieldsSeq(strings.ToUpper(commands)) {
 		// Most commands want arguments, but what is refused is refused before that is noticed.
@@ -39,7 +38,7 @@ func scriptTime(ctx context.Context, n *node) []Finding {
 	err := n.do(ctx, "EVAL", "return redis.call('TIME')", "0").Error()
 	if err != nil {
 		return one(warning("allow this user +time, or use no fair locks and no RedLock with Epoch",
-			"scripts may not call TIME, which fair locks, Epoch and hand-overs between processes need (%s)",
+			"scripts may not call TIME, which fair locks, Epoch and hand-overs to other processes need (%s)",
 			reason(err)))
 	}
 	return one(ok("scripts may call TIME"))
