@@ -24,7 +24,9 @@ const (
 	// rwTick is a tick of the model in Redis, where time passes in aging only. A step takes less.
 	rwTick = time.Second
 	rwLock = "page"
-	rwBye  = "marker" // published after a step
+	// rwWaiterTTL is waiterTTL of lua/readwrite.go.
+	rwWaiterTTL = 7 * time.Second
+	rwBye       = "marker" // published after a step
 )
 
 // The scripts of a read-write lock reply, write and announce what the model says.
@@ -242,13 +244,14 @@ func (r *rwReplay) told() string {
 }
 
 // rwFound lists all keys with what is in them and the ticks that they have left. It makes them last
-// for whole ticks, so that the time for which the test runs does not add up. A read hold is a 1, and
-// a writer waits since a time, which is returned as an age.
+// for whole ticks, so that the time for which the test runs does not add up. A read hold is a 1. For
+// how long readers step back for a writer is returned as its age: until it asked last, which its key
+// says, and since then.
 var rwFound = rueidis.NewLuaScript(`
-local tick, time, found = tonumber(ARGV[1]), redis.call('TIME'), {}
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local tick, waiter_ttl, found = tonumber(ARGV[1]), tonumber(ARGV[2]), {}
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left, content = redis.call('PTTL', key), nil
+  local ticks = left >= 0 and math.ceil(left / tick) or left
   if redis.call('TYPE', key).ok == 'hash' then
     local fields = redis.call('HGETALL', key)
     content = {}
@@ -257,18 +260,14 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
     content = table.concat(content, ' ')
   else
     content = redis.call('GET', key)
-    local since, owner = string.match(content, '^(%d+) (.*)$')
-    if since then
-      local age = math.floor((now - since) / tick)
+    local kept, owner = string.match(content, '^(%d+) (.*)$')
+    if kept then
+      local age = math.floor((kept + waiter_ttl - left) / tick)
       content = owner .. ' age=' .. age
-      redis.call('SET', key, string.format('%.0f', now - age * tick) .. ' ' .. owner, 'KEEPTTL')
+      redis.call('SET', key, (age + ticks) * tick - waiter_ttl .. ' ' .. owner, 'KEEPTTL')
     end
   end
-  local ticks = left
-  if left >= 0 then
-    ticks = math.ceil(left / tick)
-    redis.call('PEXPIRE', key, ticks * tick)
-  end
+  if left >= 0 then redis.call('PEXPIRE', key, ticks * tick) end
   found[#found + 1] = key
   found[#found + 1] = content .. ' for ' .. ticks
 end
@@ -284,13 +283,6 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
     redis.call('DEL', key)
   elseif left >= 0 then
     redis.call('PEXPIRE', key, left - passed)
-    local since, owner
-    if redis.call('TYPE', key).ok == 'string' then
-      since, owner = string.match(redis.call('GET', key), '^(%d+) (.*)$')
-    end
-    if since then
-      redis.call('SET', key, string.format('%.0f', since - passed) .. ' ' .. owner, 'KEEPTTL')
-    end
   end
 end
 return 1`)
@@ -305,7 +297,8 @@ var (
 // found returns all keys.
 func (r *rwReplay) found(step Record, want map[string]string) map[string]string {
 	ctx, tick := r.t.Context(), strconv.FormatInt(rwTick.Milliseconds(), 10)
-	pairs, err := rwFound.Exec(ctx, r.client, nil, []string{tick}).AsStrSlice()
+	ttl := strconv.FormatInt(rwWaiterTTL.Milliseconds(), 10)
+	pairs, err := rwFound.Exec(ctx, r.client, nil, []string{tick, ttl}).AsStrSlice()
 	require.NoError(r.t, err)
 	found := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
