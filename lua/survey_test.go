@@ -153,9 +153,9 @@ func TestSurveyOnAClusterLeavesOutKeysOfOtherSlots(t *testing.T) {
 
 func TestSurveyReadsScoresThatAreNumbers(t *testing.T) {
 	f, c := startFake(t)
-	f.says("*13\r\n:-1\r\n:-2\r\n+\r\n:0\r\n*0\r\n:1\r\n" +
+	f.says("*14\r\n:-1\r\n:-2\r\n+\r\n:0\r\n*0\r\n:1\r\n" +
 		"*2\r\n+" + other + " 7000 p\r\n:1600000000000001\r\n" +
-		":1\r\n*1\r\n+" + me + "\r\n*2\r\n:1600000000000\r\n+\r\n+\r\n+\r\n:0\r\n")
+		":1\r\n*1\r\n+" + me + "\r\n*2\r\n:1600000000000\r\n+\r\n+\r\n+\r\n:-2\r\n:0\r\n")
 	waits := survey(t, c, lock).Waits
 	require.Len(t, waits, 2)
 	require.EqualValues(t, 1600000000000, waits[0].Until.UnixMilli())
