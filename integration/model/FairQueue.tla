@@ -280,16 +280,18 @@ Command(s, p, when) ==
   /\ pc' = p
   /\ sleep' = [o \in Owners |-> IF p[o] = "waits" THEN Woken(s.told, o, when[o]) ELSE 0]
 
+\* Comes reports whether an owner may still take the lock.
+Comes(x, p) == p[x] \in {"waits", "hung", "leaves"} \/ (p[x] = "dead" /\ x \in late)
+
 \* Served records that o has taken the lock or a place, if it has.
 Served(s, o, p) ==
   LET taken == s.lock = o /\ lock # o
       at(x) == IF \E i \in 1..Len(arrived) : arrived[i] = x
                THEN CHOOSE i \in 1..Len(arrived) : arrived[i] = x ELSE Len(arrived) + 1
-      stay(x) == p[x] \in {"waits", "hung"}
-      joined == IF at(o) > Len(arrived) /\ Queued(s, o) /\ stay(o) THEN Append(arrived, o) ELSE arrived
+      joins == at(o) > Len(arrived) /\ Queued(s, o)
   IN /\ passed' = (passed \/ (taken /\ \E x \in good : at(x) < at(o)))
-     /\ arrived' = SelectSeq(joined, stay)
-     /\ good' = {x \in IF Queued(s, o) /\ at(o) > Len(arrived) THEN good \cup {o} ELSE good : stay(x)}
+     /\ arrived' = SelectSeq(IF joins THEN Append(arrived, o) ELSE arrived, LAMBDA x : Comes(x, p))
+     /\ good' = {x \in IF joins THEN good \cup {o} ELSE good : p[x] = "waits"}
 
 \* Returns what an owner of this library gets by a request.
 Request(o, waits, ends) == Acquire(Redis, o, waits, IF ends = Ever THEN Window ELSE Max(ends, 1), ends)
@@ -342,8 +344,8 @@ GiveUp(o) ==
   /\ pc' = [pc EXCEPT ![o] = "leaves"]
   /\ sleep' = [sleep EXCEPT ![o] = 0]
   /\ ear' = [ear EXCEPT ![o] = "no"]
-  /\ arrived' = SelectSeq(arrived, LAMBDA x : x # o) /\ good' = good \ {o}
-  /\ UNCHANGED <<server, until, late, faults, passed, ghost, idle, old>>
+  /\ good' = good \ {o}
+  /\ UNCHANGED <<server, until, late, faults, arrived, passed, ghost, idle, old>>
 
 \* cleanUp: owners of one client that have left are released by one command. It comes after the reply to their last
 \* request, or is sent again after that.
@@ -354,7 +356,8 @@ CleanUp(o) ==
          p == [x \in Owners |-> IF x \in names THEN "done" ELSE pc[x]]
      IN /\ Command(s, p, sleep)
         /\ until' = [x \in Owners |-> IF x \in names THEN Ever ELSE until[x]]
-  /\ UNCHANGED <<ear, late, faults, history>>
+        /\ arrived' = SelectSeq(arrived, LAMBDA x : Comes(x, p))
+  /\ UNCHANGED <<ear, late, faults, good, passed, ghost, idle, old>>
 
 \* A request whose caller does not wait for the reply is executed.
 ExecuteLate(o) ==
@@ -399,7 +402,8 @@ Fault(kind) == kind \in Faults /\ faults < MaxFaults /\ faults' = faults + 1
 Away(o, how) ==
   /\ pc' = [pc EXCEPT ![o] = how]
   /\ sleep' = [sleep EXCEPT ![o] = 0]
-  /\ arrived' = SelectSeq(arrived, LAMBDA x : x # o) /\ good' = good \ {o}
+  /\ good' = good \ {o}
+  /\ UNCHANGED arrived
 
 \* A caller is cancelled between two requests; Redisson's leaves by its script.
 Leave(o) ==
@@ -425,7 +429,8 @@ Lose(o) ==
   /\ Waits(o) /\ o \in Waiters /\ sleep[o] = 0 /\ o \notin late /\ Fault("lose")
   /\ late' = late \cup {o}
   /\ sleep' = [sleep EXCEPT ![o] = 1]
-  /\ UNCHANGED <<server, ear, pc, until, history>>
+  /\ good' = good \ {o}
+  /\ UNCHANGED <<server, ear, pc, until, arrived, passed, ghost, idle, old>>
 
 \* The connection that a waiter listens on breaks.
 Cut(o) ==
@@ -440,7 +445,7 @@ Die(o) ==
      IN /\ pc' = [x \in Owners |-> IF x \in dead THEN "dead" ELSE pc[x]]
         /\ sleep' = [x \in Owners |-> IF x \in dead THEN 0 ELSE sleep[x]]
         /\ ear' = [x \in Owners |-> IF x \in dead THEN "no" ELSE ear[x]]
-        /\ arrived' = SelectSeq(arrived, LAMBDA x : x \notin dead) /\ good' = good \ dead
+        /\ arrived' = SelectSeq(arrived, LAMBDA x : x \notin dead \/ x \in late) /\ good' = good \ dead
   /\ UNCHANGED <<server, until, late, passed, ghost, idle, old>>
 
 \* A process hangs. Its connections stay open.
@@ -473,7 +478,7 @@ Tick(d) ==
   /\ ~Urgent
   /\ \A o \in Owners : Waits(o) => sleep[o] >= d /\ until[o] >= d
   /\ LET over == lock # None /\ left <= d
-         stays == {o \in good : ~(lock = None /\ queue[1].who = o /\ ear[o] # "yes")}
+         stays == {o \in good : until[o] > d /\ ~(lock = None /\ queue[1].who = o /\ ear[o] # "yes")}
      IN /\ lock' = IF over THEN None ELSE lock
         /\ left' = IF over THEN 0 ELSE Max(left - d, 0)
         /\ pc' = IF over /\ pc[lock] = "holds" THEN [pc EXCEPT ![lock] = IF lock \in late THEN "leaves" ELSE "done"] ELSE pc
