@@ -59,6 +59,7 @@ VARIABLES
   pc,       \* owner -> "idle", "waits", "holds", "leaves", "hung", "dead", "done"
   sleep,    \* owner -> when it asks again
   until,    \* owner -> when its budget ends; Ever without a limit
+  window,   \* owner -> that of its requests
   late,     \* owners whose request may still be executed, although nobody waits for the reply
   faults,   \* how many have happened
   \* for the properties alone
@@ -70,9 +71,9 @@ VARIABLES
   old       \* for how long a place has outlasted its budget while somebody waits
 
 server == <<lock, left, queue, budget, turn>>
-callers == <<pc, sleep, until, late, faults>>
+callers == <<pc, sleep, until, window, late, faults>>
 history == <<arrived, good, passed, ghost, idle, old>>
-vars == <<lock, left, queue, budget, turn, ear, pc, sleep, until, late, faults,
+vars == <<lock, left, queue, budget, turn, ear, pc, sleep, until, window, late, faults,
           arrived, good, passed, ghost, idle, old>>
 
 Max(a, b) == IF a >= b THEN a ELSE b
@@ -262,6 +263,7 @@ Init ==
   /\ pc = [o \in Owners |-> "idle"]
   /\ sleep = [o \in Owners |-> 0]
   /\ until = [o \in Owners |-> Ever]
+  /\ window = [o \in Owners |-> 0]
   /\ late = {} /\ faults = 0
   /\ arrived = <<>> /\ good = {} /\ passed = FALSE /\ ghost = FALSE /\ idle = 0 /\ old = 0
 
@@ -293,34 +295,32 @@ Served(s, o, p) ==
      /\ arrived' = SelectSeq(IF joins THEN Append(arrived, o) ELSE arrived, LAMBDA x : Comes(x, p))
      /\ good' = {x \in IF joins THEN good \cup {o} ELSE good : p[x] = "waits"}
 
-\* Returns what an owner of this library gets by a request.
-Request(o, waits, ends) == Acquire(Redis, o, waits, IF ends = Ever THEN Window ELSE Max(ends, 1), ends)
-
 \* Asked is a request of a caller that reads the reply.
-Asked(o, waits, ends) ==
-  LET r == Request(o, waits, ends)
+Asked(o, waits, w, ends) ==
+  LET r == Acquire(Redis, o, waits, w, ends)
       p == [pc EXCEPT ![o] = IF r.holder = None THEN "holds" ELSE IF waits THEN "waits" ELSE "done"]
   IN /\ Command(r.s, p, [sleep EXCEPT ![o] = r.nap])
      /\ Served(r.s, o, p)
-     /\ until' = [until EXCEPT ![o] = IF p[o] = "waits" THEN ends ELSE Ever]
+     /\ until' = [until EXCEPT ![o] = IF p[o] = "waits" \/ o \in late THEN ends ELSE Ever]
+     /\ window' = [window EXCEPT ![o] = IF p[o] = "waits" \/ o \in late THEN w ELSE 0]
      /\ ear' = [ear EXCEPT ![o] = IF p[o] = "waits" THEN @ ELSE "no"]
 
 \* Lock: a call begins, and sends its first request.
 Come(o, b) ==
   /\ pc[o] = "idle"
-  /\ Asked(o, TRUE, IF b = 0 THEN Ever ELSE b)
+  /\ Asked(o, TRUE, IF b = 0 THEN Window ELSE b, IF b = 0 THEN Ever ELSE b)
   /\ UNCHANGED <<late, faults, ghost, idle, old>>
 
 \* TryLock without waiting.
 Try(o) ==
   /\ pc[o] = "idle" /\ o \in Triers
-  /\ Asked(o, FALSE, Ever)
+  /\ Asked(o, FALSE, Window, Ever)
   /\ UNCHANGED <<late, faults, ghost, idle, old>>
 
 \* park: a waiter has slept, or was told.
 Ask(o) ==
   /\ Waits(o) /\ sleep[o] = 0 /\ until[o] > 0
-  /\ Asked(o, TRUE, until[o])
+  /\ Asked(o, TRUE, window[o], until[o])
   /\ UNCHANGED <<late, faults, ghost, idle, old>>
 
 \* Subscribe: after each new subscription a waiter asks, because it may have missed a message.
@@ -328,7 +328,7 @@ Listen(o) ==
   /\ Waits(o) /\ ear[o] # "yes"
   /\ ear' = [ear EXCEPT ![o] = "yes"]
   /\ sleep' = [sleep EXCEPT ![o] = IF Rule("askAfterListening") THEN 0 ELSE @]
-  /\ UNCHANGED <<server, pc, until, late, faults, history>>
+  /\ UNCHANGED <<server, pc, until, window, late, faults, history>>
 
 \* Unlock.
 Unlock(o) ==
@@ -336,7 +336,7 @@ Unlock(o) ==
   /\ LET s == Release(Redis, {o})
          p == [pc EXCEPT ![o] = IF o \in late THEN "leaves" ELSE "done"]
      IN Command(s, p, sleep) /\ Served(s, o, p)
-  /\ UNCHANGED <<ear, until, late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<ear, until, window, late, faults, ghost, idle, old>>
 
 \* finish: the budget ends, and the cleaner is told.
 GiveUp(o) ==
@@ -345,29 +345,33 @@ GiveUp(o) ==
   /\ sleep' = [sleep EXCEPT ![o] = 0]
   /\ ear' = [ear EXCEPT ![o] = "no"]
   /\ good' = good \ {o}
-  /\ UNCHANGED <<server, until, late, faults, arrived, passed, ghost, idle, old>>
+  /\ UNCHANGED <<server, until, window, late, faults, arrived, passed, ghost, idle, old>>
+
+\* Leaving are the owners that are released together with o.
+Leaving(o) == {x \in Owners : pc[x] = "leaves" /\ x \notin late /\ Client(x) = Client(o)}
 
 \* cleanUp: owners of one client that have left are released by one command. It comes after the reply to their last
 \* request, or is sent again after that.
 CleanUp(o) ==
-  /\ pc[o] = "leaves" /\ late \cap {o} = {}
-  /\ LET names == {x \in Owners : pc[x] = "leaves" /\ x \notin late /\ Client(x) = Client(o)}
+  /\ pc[o] = "leaves" /\ o \notin late
+  /\ LET names == Leaving(o)
          s == Release(Redis, names)
          p == [x \in Owners |-> IF x \in names THEN "done" ELSE pc[x]]
      IN /\ Command(s, p, sleep)
         /\ until' = [x \in Owners |-> IF x \in names THEN Ever ELSE until[x]]
+        /\ window' = [x \in Owners |-> IF x \in names THEN 0 ELSE window[x]]
         /\ arrived' = SelectSeq(arrived, LAMBDA x : Comes(x, p))
   /\ UNCHANGED <<ear, late, faults, good, passed, ghost, idle, old>>
 
 \* A request whose caller does not wait for the reply is executed.
 ExecuteLate(o) ==
   /\ o \in late
-  /\ LET r == Request(o, TRUE, until[o])
+  /\ LET r == Acquire(Redis, o, TRUE, window[o], until[o])
      IN /\ Command(r.s, pc, sleep)
         /\ Served(r.s, o, pc)
         /\ ghost' = (ghost \/ (until[o] <= 0 /\ ((r.s.lock = o /\ lock # o) \/ (Queued(r.s, o) /\ ~Queued(Redis, o)))))
   /\ late' = late \ {o}
-  /\ UNCHANGED <<ear, until, faults, idle, old>>
+  /\ UNCHANGED <<ear, until, window, faults, idle, old>>
 
 -----------------------------------------------------------------------------
 \* Redisson's callers. They sleep until they are told.
@@ -381,18 +385,18 @@ JavaAsked(j) ==
 
 JavaCome(j) ==
   /\ pc[j] = "idle" /\ JavaAsked(j)
-  /\ UNCHANGED <<until, late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<until, window, late, faults, ghost, idle, old>>
 
 JavaAsk(j) ==
   /\ Waits(j) /\ sleep[j] = 0 /\ JavaAsked(j)
-  /\ UNCHANGED <<until, late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<until, window, late, faults, ghost, idle, old>>
 
 JavaUnlock(j) ==
   /\ pc[j] = "holds"
   /\ LET s == JavaRelease(Redis)
          p == [pc EXCEPT ![j] = "done"]
      IN Command(s, p, sleep) /\ Served(s, j, p)
-  /\ UNCHANGED <<ear, until, late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<ear, until, window, late, faults, ghost, idle, old>>
 
 -----------------------------------------------------------------------------
 \* Faults.
@@ -414,7 +418,7 @@ Leave(o) ==
               p == [pc EXCEPT ![o] = "done"]
           IN Command(s, p, sleep) /\ arrived' = SelectSeq(arrived, LAMBDA x : x # o) /\ good' = good \ {o}
   /\ ear' = [ear EXCEPT ![o] = "no"]
-  /\ UNCHANGED <<until, late, passed, ghost, idle, old>>
+  /\ UNCHANGED <<until, window, late, passed, ghost, idle, old>>
 
 \* A caller is cancelled with its request under way.
 Cancel(o) ==
@@ -422,7 +426,7 @@ Cancel(o) ==
   /\ Away(o, "leaves")
   /\ ear' = [ear EXCEPT ![o] = "no"]
   /\ late' = late \cup {o}
-  /\ UNCHANGED <<server, until, passed, ghost, idle, old>>
+  /\ UNCHANGED <<server, until, window, passed, ghost, idle, old>>
 
 \* A connection breaks with a request under way. The caller asks again soon, by another one.
 Lose(o) ==
@@ -430,13 +434,13 @@ Lose(o) ==
   /\ late' = late \cup {o}
   /\ sleep' = [sleep EXCEPT ![o] = 1]
   /\ good' = good \ {o}
-  /\ UNCHANGED <<server, ear, pc, until, arrived, passed, ghost, idle, old>>
+  /\ UNCHANGED <<server, ear, pc, until, window, arrived, passed, ghost, idle, old>>
 
 \* The connection that a waiter listens on breaks.
 Cut(o) ==
   /\ Waits(o) /\ o \in Waiters /\ Hears(o) /\ Fault("cut")
   /\ ear' = [ear EXCEPT ![o] = "cut"]
-  /\ UNCHANGED <<server, pc, sleep, until, late, history>>
+  /\ UNCHANGED <<server, pc, sleep, until, window, late, history>>
 
 \* A process dies, with all callers in it. What it has sent may still be executed.
 Die(o) ==
@@ -446,7 +450,7 @@ Die(o) ==
         /\ sleep' = [x \in Owners |-> IF x \in dead THEN 0 ELSE sleep[x]]
         /\ ear' = [x \in Owners |-> IF x \in dead THEN "no" ELSE ear[x]]
         /\ arrived' = SelectSeq(arrived, LAMBDA x : x \notin dead \/ x \in late) /\ good' = good \ dead
-  /\ UNCHANGED <<server, until, late, passed, ghost, idle, old>>
+  /\ UNCHANGED <<server, until, window, late, passed, ghost, idle, old>>
 
 \* A process hangs. Its connections stay open.
 Hang(o) ==
@@ -455,13 +459,13 @@ Hang(o) ==
      IN /\ pc' = [x \in Owners |-> IF x \in hung THEN "hung" ELSE pc[x]]
         /\ sleep' = [x \in Owners |-> IF x \in hung THEN 0 ELSE sleep[x]]
         /\ good' = good \ hung
-  /\ UNCHANGED <<server, ear, until, late, arrived, passed, ghost, idle, old>>
+  /\ UNCHANGED <<server, ear, until, window, late, arrived, passed, ghost, idle, old>>
 
 Resume(o) ==
   /\ pc[o] = "hung" /\ "resume" \in Faults
   /\ LET hung == {x \in Owners : Client(x) = Client(o) /\ pc[x] = "hung"}
      IN pc' = [x \in Owners |-> IF x \in hung THEN "waits" ELSE pc[x]]
-  /\ UNCHANGED <<server, ear, sleep, until, late, faults, history>>
+  /\ UNCHANGED <<server, ear, sleep, until, window, late, faults, history>>
 
 -----------------------------------------------------------------------------
 \* Urgent steps come before time goes on: a caller is ready to run, and its connection works.
@@ -478,7 +482,7 @@ Tick(d) ==
   /\ ~Urgent
   /\ \A o \in Owners : Waits(o) => sleep[o] >= d /\ until[o] >= d
   /\ LET over == lock # None /\ left <= d
-         stays == {o \in good : until[o] > d /\ ~(lock = None /\ queue[1].who = o /\ ear[o] # "yes")}
+         stays == {o \in good : until[o] > d /\ ~(lock = None /\ queue[1].who = o /\ (ear[o] # "yes" \/ o \in Javas))}
      IN /\ lock' = IF over THEN None ELSE lock
         /\ left' = IF over THEN 0 ELSE Max(left - d, 0)
         /\ pc' = IF over /\ pc[lock] = "holds" THEN [pc EXCEPT ![lock] = IF lock \in late THEN "leaves" ELSE "done"] ELSE pc
@@ -491,7 +495,7 @@ Tick(d) ==
   /\ until' = [o \in Owners |-> Less(until[o], d)]
   /\ idle' = IF lock = None /\ SomebodyWaits THEN Min(idle + d, MaxIdle + 1) ELSE 0
   /\ old' = IF SomebodyWaits /\ \E i \in 1..Len(queue) : until[queue[i].who] <= 0 THEN Min(old + d, Nap + 1) ELSE 0
-  /\ UNCHANGED <<ear, late, faults, arrived, passed, ghost>>
+  /\ UNCHANGED <<ear, window, late, faults, arrived, passed, ghost>>
 
 Next ==
   \/ \E o \in Waiters :
