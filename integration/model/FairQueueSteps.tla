@@ -21,7 +21,8 @@ StepCome(o, b) ==
 
 \* Time goes on until something happens, or by less.
 Moments == Ticks \cup {sleep[o] : o \in {x \in Owners : Waits(x)}} \cup {left, turn.ends}
-Going == \E o \in Owners : pc[o] \in {"waits", "holds", "leaves"}
+\* Somebody asks before the budgets' key expires.
+Going == SomebodyWaits \/ \E o \in Owners : pc[o] = "holds"
 StepTick(d) == Going /\ d \in 1..(Ever - 1) /\ Tick(d) /\ step' = [do |-> "Tick", ticks |-> d]
 
 \* Names are used again here once nothing is left of them, so that traces go on.
