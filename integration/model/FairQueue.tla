@@ -8,7 +8,7 @@
 \* The scripts are transcribed with their loops. Each is one atomic step, as in Redis.
 \*
 \* Left out, and why that is sound:
-\* - Nested levels and renewals: a hold lasts until its release or the end of its lease, and the queue knows no more.
+\* - Nested levels: the queue knows of none.
 \* - Servers that do not count listeners: there every head counts as one that listens.
 \* - Refusals by memory or permissions, and programs that damage the queue: tests of package lua do those.
 \* - A server's clock that the client does not know yet: a budget then counts from the execution of the request.
@@ -21,6 +21,7 @@ CONSTANTS
   Waiters,     \* owners of this library
   Javas,       \* owners of Redisson
   Siblings,    \* owners of one client; each other one has a client of its own
+  InOrder,     \* whether waiters come in the order of their names, which loses nothing: they are alike
   Triers,      \* waiters that try without waiting
   Budgets,     \* for how long callers wait; 0 is without a limit
   Lease,
@@ -34,7 +35,8 @@ CONSTANTS
   Near,        \* a waiter that stops waiting so soon does not move its score
   Floor,       \* scores that passed longer ago are not told apart
   Ticks,       \* by how much time advances at once
-  Faults,      \* those that happen: "die", "hang", "resume", "cut", "cancel", "lose", "leave"
+  Renews,      \* whether holders may renew their leases
+  Faults,      \* those that happen: "die", "hang", "cut", "cancel", "lose", "leave"; "resume" allows that after "hang"
   MaxFaults,   \* how many
   MaxIdle,     \* for how long a free lock may wait for its waiters
   Without      \* the rules that are left out
@@ -79,6 +81,87 @@ vars == <<lock, left, queue, budget, turn, ear, pc, sleep, until, window, late, 
 Max(a, b) == IF a >= b THEN a ELSE b
 Min(a, b) == IF a <= b THEN a ELSE b
 
+-----------------------------------------------------------------------------
+\* The rules of the argument.
+\*
+\* RULE keepScore BREAKS NobodyPassedOver
+\*   A waiter loses its place because the lock is held for longer than its window, although it asks again and again.
+\*   STEPS Come Come Renew Tick Come
+\*   WITH Renews = TRUE; MaxFaults = 0
+\*
+\* RULE keepDistance BREAKS NobodyPassedOver
+\*   Only the score of the waiter that asks moves. A waiter of Redisson's behind it does not ask, so its score passes.
+\*   STEPS Come Come JavaCome Ask Tick Come
+\*   WITH Javas = {"j"}; Budgets = {0}; MaxFaults = 0
+\*
+\* RULE dropPassedTurn BREAKS TakenSoon
+\*   A dead head keeps the lock from all others.
+\*   STEPS Come Come Die Tick Ask Tick
+\*   WITH Faults = {"die"}; MaxIdle = 3
+\*
+\* RULE deafIsShort BREAKS TakenSoon
+\*   A head without a listener has as much time as one that listens, and dead ones delay the queue. Nothing else
+\*   depends on this rule.
+\*   STEPS Come Come Die Tick
+\*   WITH HeadTime = 6; Faults = {"die"}; MaxIdle = 3
+\*
+\* RULE budget BREAKS PlaceEndsWithBudget
+\*   The place of a waiter whose process died or hangs outlasts its wait.
+\*   STEPS Come Come Die Tick
+\*   WITH Renews = TRUE; Faults = {"die"}
+\*
+\* RULE lateRequest BREAKS NoGhost
+\*   A request that was under way when its caller's wait ended takes the lock, although nobody will release it.
+\*   STEPS Come Come Cancel Tick ExecuteLate
+\*
+\* RULE cleanUpAfterReply BREAKS NothingLeftBehind
+\*   A caller is cancelled, and its request is executed after its place was removed.
+\*   STEPS Come Come Cancel CleanUp ExecuteLate
+\*
+\* RULE inheritTurn BREAKS TakenSoon
+\*   Budgets of waiters of a dead client end one after the other. Each of the next has a turn of its own.
+\*   STEPS Come Come Come Come Die Tick
+\*   WITH Waiters = {"a", "b", "c", "d"}; Siblings = {"b", "c"}; Budgets = {0, 3}; DeafTime = 2; Faults = {"die"}; MaxIdle = 4
+\*
+\* RULE tellHead BREAKS TakenSoon
+\*   The head does not learn of a release, and sleeps.
+\*   STEPS Come Come Unlock Tick
+\*   WITH MaxFaults = 0; MaxIdle = 0
+\*
+\* RULE tellNext BREAKS TakenSoon
+\*   A head leaves without taking the free lock, and the next one sleeps.
+\*   STEPS Come Come Unlock Come Leave CleanUp Tick
+\*   WITH Faults = {"leave"}; MaxIdle = 0
+\*
+\* RULE noBarging BREAKS NobodyPassedOver
+\*   An attempt that does not wait takes the free lock before the head does.
+\*   STEPS Come Come Unlock Try
+\*   WITH Triers = {"c"}; MaxFaults = 0
+\*
+\* RULE closeGaps BREAKS HeadPassesInTime
+\*   Scores move away with each waiter that takes the lock or leaves, and Redisson waits for a dead head that long.
+\*   STEPS Come Come Unlock Come Ask
+\*   WITH MaxFaults = 0
+\*
+\* RULE nudge BREAKS TakenSoon
+\*   The next head asked before a short lease began, and nobody looks when that is over.
+\*   STEPS Come Come Come Ask Ask Tick
+\*   WITH Lease = 1; Nap = 4; MaxFaults = 0; MaxIdle = 0
+\*
+\* RULE freshTurn BREAKS NobodyPassedOver
+\*   A turn that began before Redisson took the lock counts against the next head.
+\*   STEPS Come JavaCome Unlock JavaAsk Tick JavaUnlock Come
+\*   WITH Javas = {"j"}; JavaLease = 5; Budgets = {0}; Faults = {"cut"}
+\*
+\* RULE askAfterListening BREAKS TakenSoon
+\*   A release comes between the first request and the subscription.
+\*   STEPS Come Come Unlock Listen Tick
+\*   WITH MaxFaults = 0; MaxIdle = 0
+\*
+\* RULE lookAgain BREAKS WaiterIsServed
+\*   Waiters rely on messages, and nobody tells of the end of a lease.
+\*   STEPS Come Come Tick
+\*   WITH MaxFaults = 0
 -----------------------------------------------------------------------------
 \* The scripts. Each operator takes what is in Redis as a record, and returns it changed. told has the messages
 \* that the command publishes: <<owner, 0>> says that the lock is free, <<owner, n>> when to ask again.
@@ -158,7 +241,7 @@ Offered(s, asking, dropped, silent, hung, hurry) ==
          deaf == ~Hears(head) /\ DeafTime < HeadTime
          given == IF deaf /\ Rule("deafIsShort") THEN DeafTime
                   ELSE IF Client(head) = hung THEN hurry ELSE HeadTime
-         own == s.turn.who = head /\ (s.turn.score = s.queue[missed + 1].score \/ ~Rule("turnOfOnePlace"))
+         own == s.turn.who = head /\ s.turn.score = s.queue[missed + 1].score
          inherited == /\ Rule("inheritTurn")
                       /\ missed = 0 /\ s.turn # NoTurn /\ ~Queued(s, s.turn.who)
                       /\ (deaf \/ Client(s.turn.who) = Client(head))
@@ -228,7 +311,7 @@ Release(s0, names) ==
       swept == Sweep(s2, {o \in names : Queued(s2, o)})
   IN IF swept.s.lock # None
      THEN IF swept.another THEN Nudge(swept.s, swept.s.left, FALSE) ELSE swept.s
-     ELSE IF swept.another \/ held \/ resigns THEN Offer([swept.s EXCEPT !.turn = NoTurn], None).s
+     ELSE IF held \/ ((swept.another \/ resigns) /\ Rule("tellNext")) THEN Offer([swept.s EXCEPT !.turn = NoTurn], None).s
      ELSE swept.s
 
 \* What Redisson's scripts do, by PROTOCOL.md.
@@ -291,7 +374,8 @@ Served(s, o, p) ==
       at(x) == IF \E i \in 1..Len(arrived) : arrived[i] = x
                THEN CHOOSE i \in 1..Len(arrived) : arrived[i] = x ELSE Len(arrived) + 1
       joins == at(o) > Len(arrived) /\ Queued(s, o)
-  IN /\ passed' = (passed \/ (taken /\ \E x \in good : at(x) < at(o)))
+  IN /\ idle' = IF taken THEN 0 ELSE idle
+     /\ passed' = (passed \/ (taken /\ \E x \in good : at(x) < at(o)))
      /\ arrived' = SelectSeq(IF joins THEN Append(arrived, o) ELSE arrived, LAMBDA x : Comes(x, p))
      /\ good' = {x \in IF joins THEN good \cup {o} ELSE good : p[x] = "waits"}
 
@@ -299,29 +383,31 @@ Served(s, o, p) ==
 Asked(o, waits, w, ends) ==
   LET r == Acquire(Redis, o, waits, w, ends)
       p == [pc EXCEPT ![o] = IF r.holder = None THEN "holds" ELSE IF waits THEN "waits" ELSE "done"]
-  IN /\ Command(r.s, p, [sleep EXCEPT ![o] = r.nap])
+  IN /\ Command(r.s, p, [sleep EXCEPT ![o] = IF Rule("lookAgain") THEN Min(r.nap, Nap) ELSE Ever])
      /\ Served(r.s, o, p)
      /\ until' = [until EXCEPT ![o] = IF p[o] = "waits" \/ o \in late THEN ends ELSE Ever]
      /\ window' = [window EXCEPT ![o] = IF p[o] = "waits" \/ o \in late THEN w ELSE 0]
      /\ ear' = [ear EXCEPT ![o] = IF p[o] = "waits" THEN @ ELSE "no"]
 
+Begins(o) == pc[o] = "idle" /\ (InOrder => o = CHOOSE x \in Waiters : pc[x] = "idle")
+
 \* Lock: a call begins, and sends its first request.
 Come(o, b) ==
-  /\ pc[o] = "idle"
+  /\ Begins(o)
   /\ Asked(o, TRUE, IF b = 0 THEN Window ELSE b, IF b = 0 THEN Ever ELSE b)
-  /\ UNCHANGED <<late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<late, faults, ghost, old>>
 
 \* TryLock without waiting.
 Try(o) ==
-  /\ pc[o] = "idle" /\ o \in Triers
+  /\ Begins(o) /\ o \in Triers
   /\ Asked(o, FALSE, Window, Ever)
-  /\ UNCHANGED <<late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<late, faults, ghost, old>>
 
 \* park: a waiter has slept, or was told.
 Ask(o) ==
   /\ Waits(o) /\ sleep[o] = 0 /\ until[o] > 0
   /\ Asked(o, TRUE, window[o], until[o])
-  /\ UNCHANGED <<late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<late, faults, ghost, old>>
 
 \* Subscribe: after each new subscription a waiter asks, because it may have missed a message.
 Listen(o) ==
@@ -330,13 +416,19 @@ Listen(o) ==
   /\ sleep' = [sleep EXCEPT ![o] = IF Rule("askAfterListening") THEN 0 ELSE @]
   /\ UNCHANGED <<server, pc, until, window, late, faults, history>>
 
+\* renew.lua
+Renew(o) ==
+  /\ Renews /\ pc[o] = "holds" /\ left < Lease
+  /\ left' = Lease
+  /\ UNCHANGED <<lock, queue, budget, turn, ear, callers, history>>
+
 \* Unlock.
 Unlock(o) ==
   /\ pc[o] = "holds"
   /\ LET s == Release(Redis, {o})
          p == [pc EXCEPT ![o] = IF o \in late THEN "leaves" ELSE "done"]
      IN Command(s, p, sleep) /\ Served(s, o, p)
-  /\ UNCHANGED <<ear, until, window, late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<ear, until, window, late, faults, ghost, old>>
 
 \* finish: the budget ends, and the cleaner is told.
 GiveUp(o) ==
@@ -348,12 +440,12 @@ GiveUp(o) ==
   /\ UNCHANGED <<server, until, window, late, faults, arrived, passed, ghost, idle, old>>
 
 \* Leaving are the owners that are released together with o.
-Leaving(o) == {x \in Owners : pc[x] = "leaves" /\ x \notin late /\ Client(x) = Client(o)}
+Leaving(o) == {x \in Owners : pc[x] = "leaves" /\ (x \notin late \/ x = o) /\ Client(x) = Client(o)}
 
 \* cleanUp: owners of one client that have left are released by one command. It comes after the reply to their last
 \* request, or is sent again after that.
 CleanUp(o) ==
-  /\ pc[o] = "leaves" /\ o \notin late
+  /\ pc[o] = "leaves" /\ (o \notin late \/ ~Rule("cleanUpAfterReply"))
   /\ LET names == Leaving(o)
          s == Release(Redis, names)
          p == [x \in Owners |-> IF x \in names THEN "done" ELSE pc[x]]
@@ -371,7 +463,7 @@ ExecuteLate(o) ==
         /\ Served(r.s, o, pc)
         /\ ghost' = (ghost \/ (until[o] <= 0 /\ ((r.s.lock = o /\ lock # o) \/ (Queued(r.s, o) /\ ~Queued(Redis, o)))))
   /\ late' = late \ {o}
-  /\ UNCHANGED <<ear, until, window, faults, idle, old>>
+  /\ UNCHANGED <<ear, until, window, faults, old>>
 
 -----------------------------------------------------------------------------
 \* Redisson's callers. They sleep until they are told.
@@ -385,18 +477,18 @@ JavaAsked(j) ==
 
 JavaCome(j) ==
   /\ pc[j] = "idle" /\ JavaAsked(j)
-  /\ UNCHANGED <<until, window, late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<until, window, late, faults, ghost, old>>
 
 JavaAsk(j) ==
   /\ Waits(j) /\ sleep[j] = 0 /\ JavaAsked(j)
-  /\ UNCHANGED <<until, window, late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<until, window, late, faults, ghost, old>>
 
 JavaUnlock(j) ==
   /\ pc[j] = "holds"
   /\ LET s == JavaRelease(Redis)
          p == [pc EXCEPT ![j] = "done"]
      IN Command(s, p, sleep) /\ Served(s, j, p)
-  /\ UNCHANGED <<ear, until, window, late, faults, ghost, idle, old>>
+  /\ UNCHANGED <<ear, until, window, late, faults, ghost, old>>
 
 -----------------------------------------------------------------------------
 \* Faults.
@@ -500,7 +592,7 @@ Tick(d) ==
 Next ==
   \/ \E o \in Waiters :
        \/ \E b \in Budgets : Come(o, b)
-       \/ Try(o) \/ Ask(o) \/ Listen(o) \/ Unlock(o) \/ GiveUp(o) \/ CleanUp(o) \/ ExecuteLate(o)
+       \/ Try(o) \/ Ask(o) \/ Listen(o) \/ Renew(o) \/ Unlock(o) \/ GiveUp(o) \/ CleanUp(o) \/ ExecuteLate(o)
        \/ Cancel(o) \/ Lose(o) \/ Cut(o) \/ Resume(o)
   \/ \E j \in Javas : JavaCome(j) \/ JavaAsk(j) \/ JavaUnlock(j)
   \/ \E o \in Owners : Leave(o) \/ Die(o) \/ Hang(o)
@@ -510,7 +602,8 @@ Next ==
 Fairness ==
   /\ \A o \in Waiters : /\ WF_vars(Ask(o)) /\ WF_vars(Listen(o)) /\ WF_vars(GiveUp(o)) /\ WF_vars(CleanUp(o))
                         /\ WF_vars(ExecuteLate(o))
-  /\ \A j \in Javas : WF_vars(JavaAsk(j))
+                        /\ WF_vars(Unlock(o))
+  /\ \A j \in Javas : WF_vars(JavaAsk(j)) /\ WF_vars(JavaUnlock(j))
   /\ WF_vars(\E d \in Ticks : Tick(d))
 
 Spec == Init /\ [][Next]_vars
@@ -536,7 +629,10 @@ TakenSoon == idle <= MaxIdle
 \* A place ends with its budget. Others look within a nap.
 PlaceEndsWithBudget == old <= Nap
 
+\* The score of a head that is dead, and has no budget, passes in time: Redisson passes over it only then.
+HeadPassesInTime == queue # <<>> => queue[1].score <= Max(Lease, JavaLease) + 2 * Nap + Max(Window, JavaWindow)
+
 \* A waiter that neither leaves nor hangs nor dies is served.
-WaiterIsServed == \A o \in Owners : Waits(o) ~> ~Waits(o)
+WaiterIsServed == \A o \in Waiters : Waits(o) ~> ~Waits(o)
 
 =============================================================================

@@ -40,6 +40,7 @@ StepsNext ==
        \/ Try(o) /\ Replied("Try", o, Window, Ever, Acquire(Redis, o, FALSE, Window, Ever))
        \/ Ask(o) /\ Replied("Ask", o, window[o], until[o], Acquire(Redis, o, TRUE, window[o], until[o]))
        \/ Listen(o) /\ Only("Listen", o)
+       \/ Renew(o) /\ Only("Renew", o)
        \/ Unlock(o) /\ Told("Unlock", {o}, Release(Redis, {o}))
        \/ GiveUp(o) /\ Only("GiveUp", o)
        \/ CleanUp(o) /\ Told("CleanUp", Leaving(o), Release(Redis, Leaving(o)))

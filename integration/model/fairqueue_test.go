@@ -103,6 +103,8 @@ func (r *fairReplay) step(from, to State) {
 	case "JavaCome", "JavaAsk", "JavaUnlock", "JavaLeave":
 		r.java(from, to)
 		announces = false
+	case "Renew":
+		r.do("PEXPIRE", fairLock, milliseconds(to["left"]))
 	case "Tick":
 		time.Sleep(time.Duration(step["ticks"].(int64)) * fairTick)
 		r.server.CatchUp()
