@@ -121,7 +121,7 @@ Min(a, b) == IF a <= b THEN a ELSE b
 \* RULE inheritTurn BREAKS TakenSoon
 \*   Budgets of waiters of a dead client end one after the other. Each of the next has a turn of its own.
 \*   STEPS Come Come Come Come Die Tick
-\*   WITH Waiters = {"a", "b", "c", "d"}; Siblings = {"b", "c"}; Budgets = {0, 3}; DeafTime = 2; Faults = {"die"}; MaxIdle = 4
+\*   WITH Waiters = {"a", "b", "c", "d"}; Siblings = {"b", "c"}; Budgets = {0, 3}; DeafTime = 2; Faults = {"die"}; Nap = 1; MaxIdle = 3
 \*
 \* RULE tellHead BREAKS TakenSoon
 \*   The head does not learn of a release, and sleeps.

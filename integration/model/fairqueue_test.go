@@ -33,7 +33,7 @@ const fairLock = "job"
 var fairTimes = struct{ lease, nap int64 }{100, int64(lua.MaxNap / fairTick)}
 
 func TestFairQueueAgreesWithTheScripts(t *testing.T) {
-	for i, trace := range Traces(t, "FairQueue", 150, 50, 1) {
+	for i, trace := range Traces(t, "FairQueue", 300, 40, 1) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newFairReplay(t)
 			for j, s := range trace[1:] {
