@@ -20,7 +20,9 @@ StepCome(o, b) ==
   IN Come(o, b) /\ Replied("Come", o, w, ends, Acquire(Redis, o, TRUE, w, ends))
 
 \* Time goes on until something happens, or by less.
-Moments == Ticks \cup {sleep[o] : o \in {x \in Owners : Waits(x)}} \cup {left, turn.ends}
+Moments ==
+  Ticks \cup {left, turn.ends} \cup {sleep[o] : o \in {x \in Owners : Waits(x)}} \cup {budget[o] : o \in Owners}
+
 \* Somebody asks before the budgets' key expires.
 Going == SomebodyWaits \/ \E o \in Owners : pc[o] = "holds"
 StepTick(d) == Going /\ d \in 1..(Ever - 1) /\ Tick(d) /\ step' = [do |-> "Tick", ticks |-> d]
