@@ -90,8 +90,9 @@ Min(a, b) == IF a <= b THEN a ELSE b
 \*   WITH Renews = TRUE; MaxFaults = 0
 \*
 \* RULE keepDistance BREAKS NobodyPassedOver
-\*   Only the score of the waiter that asks moves. A waiter of Redisson's behind it does not ask, so its score passes.
-\*   STEPS Come Come JavaCome Ask Tick Come
+\*   Only the score of the waiter that asks moves. When it takes the lock, the gap before the next one closes by more
+\*   than there was, and Redisson drops that one.
+\*   STEPS Come Come Come Ask Unlock Ask Tick JavaCome
 \*   WITH Javas = {"j"}; Budgets = {0}; MaxFaults = 0
 \*
 \* RULE dropPassedTurn BREAKS TakenSoon
