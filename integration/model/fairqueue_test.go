@@ -29,8 +29,8 @@ const fairEver = 1000000
 
 const fairLock = "job"
 
-// The times of the code are those of FairQueueSteps.cfg, in ticks.
-var fairTimes = struct{ lease, nap int64 }{100, int64(lua.MaxNap / fairTick)}
+// fairLease is Lease of FairQueueSteps.cfg, whose other times are those of the code.
+const fairLease = 100 * fairTick
 
 func TestFairQueueAgreesWithTheScripts(t *testing.T) {
 	for i, trace := range Traces(t, "FairQueue", 300, 40, 1) {
@@ -121,7 +121,7 @@ func (r *fairReplay) ask(step Record) {
 	r.t.Helper()
 	ends, window := step["ends"].(int64), step["window"].(int64)
 	q := lua.FairRequest{Owner: named(step["who"].(string)), Count: 1,
-		Lease: time.Duration(fairTimes.lease) * fairTick, Waits: step["do"] != "Try",
+		Lease: fairLease, Waits: step["do"] != "Try",
 		Window: time.Duration(window) * fairTick}
 	if ends != fairEver {
 		left := time.Duration(ends) * fairTick
