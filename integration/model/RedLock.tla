@@ -29,6 +29,57 @@
 (***************************************************************************)
 EXTENDS Integers, FiniteSets, TLC
 
+\* RULE quorum BREAKS OneHolder
+\*   Half of the nodes are enough: two halves have no node in common.
+\*   STEPS Ask Vote Ask Vote
+\* RULE delayedRestart BREAKS OneHolder
+\*   A node restarts, has forgotten what it granted, and is counted at once: it is in both quorums.
+\*   STEPS Ask Vote Vote Restart Vote
+\* RULE wholeSecond BREAKS OneHolder
+\*   The uptime is up to a second too long, and its node counts before the leases that it has
+\*   forgotten are over.
+\*   STEPS Ask Vote Vote Restart Tick Vote
+\* RULE delayForHolder BREAKS OneHolder
+\*   A restarted node has restored a hold that its owner has released since, and counts for it, as if
+\*   it had not granted the lock to another meanwhile. In the code the rule is a second line: there
+\*   no owner asks again under a name that it has released.
+\*   STEPS Ask Vote Vote Unlock Release Restart Vote Vote
+\*   WITH MaxAsks = 3; MaxLate = 0
+\* RULE maxLease BREAKS OneHolder
+\*   A lease that is longer than the delay of a restarted node is trusted still when that node, which
+\*   has forgotten it, counts again.
+\*   STEPS Ask Vote Vote Restart Tick Vote
+\*   WITH MaxLease = 2; Leases = {4}
+\* RULE driftMargin BREAKS OneHolder
+\*   Servers whose clock is a little fast end their leases while the owner trusts them.
+\*   STEPS Ask Vote Vote Tick Tick Vote Vote
+\*   WITH MaxRestarts = 0
+\* RULE countFromRequest BREAKS OneHolder
+\*   The reply is late, and the owner counts from its arrival: the server counts from before that.
+\*   STEPS Ask Vote Tick Tick LateVote Vote
+\*   WITH Nodes = {n1}; MaxLate = 3; MaxRestarts = 0
+\* RULE quorumDeadline BREAKS OneHolder
+\*   One part is renewed, and the others end: the owner trusts the latest deadline of all, not the
+\*   quorum's.
+\*   STEPS Ask Vote Vote Tick Renew Renewal Tick Vote
+\*   WITH MaxRestarts = 0; MaxRenewals = 1
+\* RULE askOnce BREAKS OneHolder
+\*   A release is late. Its node is asked again under the same name, and grants the lock; then the
+\*   release frees it, and another gets it.
+\*   STEPS Unlock Ask Vote Vote Release Vote
+\*   WITH MaxRestarts = 0; MaxAsks = 3; MaxLate = 0
+\* RULE lossIsFinal BREAKS NoGap
+\*   The owner was stopped when its quorum ended, and another had the lock meanwhile. A node that is
+\*   asked again makes the quorum whole, as if nothing had happened.
+\*   STEPS Vote Tick Tick Ask Vote Rejoin Vote
+\*   WITH Nodes = {n1}; Names = {1, 2}; MaxRestarts = 0; MaxRejoins = 1
+\* RULE releaseAll BREAKS NoGhost
+\*   An attempt fails before a node has replied, and the part that this grants later is not released.
+\*   STEPS Ask Fail Vote
+\* RULE randomWait BREAKS OwnerIsServed
+\*   Contenders ask again at the same time for ever, and each gets less than a quorum.
+\*   STEPS Ask Ask Vote Vote Fail
+
 CONSTANTS
   Nodes,       \* the servers
   Owners,      \* who wants the lock
@@ -80,7 +131,7 @@ Init ==
   /\ phase = [o \in Owners |-> "none"]
   /\ parts = [o \in Owners |-> [n \in Nodes |-> [i \in Names |-> NoPart]]]
   /\ name = [o \in Owners |-> [n \in Nodes |-> 1]]
-  /\ node = [n \in Nodes |-> [owner |-> Nobody, ttl |-> 0, delay |-> 0, stray |-> FALSE]]
+  /\ node = [n \in Nodes |-> [owner |-> Nobody, ttl |-> 0, delay |-> 0, stray |-> FALSE, past |-> Nobody]]
   /\ broken = [o \in Owners |-> FALSE]
   /\ spent = [asks |-> 0, renewals |-> 0, rejoins |-> 0, late |-> 0, givenUp |-> 0,
               restarts |-> 0, left |-> 0]
@@ -93,6 +144,8 @@ SpendIf(condition, what, limit) == IF condition THEN Spend(what, limit) ELSE UNC
 
 Part(o, n) == parts[o][n][name[o][n]]
 Over(o) == phase[o] \notin {"asking", "held"}
+UnderWay == \E o \in Owners, n \in Nodes, i \in Names :
+              parts[o][n][i].request # "" \/ parts[o][n][i].release
 Awaits(o) == \E n \in Nodes : Part(o, n).state = "asked"
 Missing(o, n) == Part(o, n).state \notin {"asked", "granted"}
 
@@ -170,10 +223,10 @@ Renew(o, n) ==
   /\ UNCHANGED <<phase, name, node, broken>>
 
 -----------------------------------------------------------------------------
-\* What the server n finds. A fast clock may have ended a lease already.
-Lives(n, o, i) == node[n].ttl > 0 /\ node[n].owner = <<o, i>>
+\* What a server has when a fast clock has ended the lease already, and whether it may have.
 Free(n) == [node[n] EXCEPT !.owner = Nobody, !.ttl = 0, !.stray = FALSE]
-Seen(n) == {node[n]} \cup (IF node[n].ttl \in 1..Drift THEN {Free(n)} ELSE {})
+Early(n) == IF node[n].ttl \in 1..Drift THEN BOOLEAN ELSE {FALSE}
+Seen(n, early) == IF early THEN Free(n) ELSE node[n]
 
 \* Whether the server counts itself, by its uptime: of a second more, and by a fast clock.
 Counts(n) == IF node[n].delay = 0 THEN {TRUE}
@@ -195,24 +248,24 @@ Reply(o, n, i, p, yes) ==
                IF other = o THEN FALSE ELSE broken[other] \/ phase[other] = "held"]
 
 \* lua/quorum_acquire.lua, and the reply. A request that was given up leaves a stray hold.
-Vote(o, n, i, late) ==
+Vote(o, n, i, late, early, counts) ==
   LET p == parts[o][n][i] IN
   /\ p.request = "asks" /\ ~p.late
-  /\ \E seen \in Seen(n), counts \in Counts(n) :
-       LET mine == seen.owner = <<o, i>>
-           yes == (seen.owner = Nobody \/ mine)
-                  /\ (counts \/ (mine /\ ~Rule("delayForHolder")))
-           awaited == p.state \in {"asked", "unwanted"}
-       IN /\ node' = [node EXCEPT ![n] =
-               IF ~yes THEN seen
-               ELSE [seen EXCEPT !.owner = <<o, i>>, !.ttl = Max(@, p.lease), !.stray = ~awaited]]
-          /\ CASE ~awaited -> /\ ~late
-                              /\ parts' = [parts EXCEPT ![o][n][i] = Idle(p)]
-                              /\ UNCHANGED <<phase, broken>>
-               [] awaited /\ late -> /\ yes /\ p.state = "asked"
-                                     /\ parts' = [parts EXCEPT ![o][n][i].late = TRUE]
-                                     /\ UNCHANGED <<phase, broken>>
-               [] OTHER -> Reply(o, n, i, p, yes)
+  /\ early \in Early(n) /\ counts \in Counts(n)
+  /\ LET seen == Seen(n, early)
+         mine == seen.owner = <<o, i>>
+         yes == (seen.owner = Nobody \/ mine) /\ (counts \/ (mine /\ ~Rule("delayForHolder")))
+         awaited == p.state \in {"asked", "unwanted"}
+     IN /\ node' = [node EXCEPT ![n] =
+             IF ~yes THEN seen
+             ELSE [seen EXCEPT !.owner = <<o, i>>, !.ttl = Max(@, p.lease), !.stray = ~awaited]]
+        /\ CASE ~awaited -> /\ ~late
+                            /\ parts' = [parts EXCEPT ![o][n][i] = Idle(p)]
+                            /\ UNCHANGED <<phase, broken>>
+             [] awaited /\ late -> /\ yes /\ p.state = "asked"
+                                   /\ parts' = [parts EXCEPT ![o][n][i].late = TRUE]
+                                   /\ UNCHANGED <<phase, broken>>
+             [] OTHER -> Reply(o, n, i, p, yes)
   /\ SpendIf(late, "late", MaxLate)
   /\ UNCHANGED name
 
@@ -224,18 +277,19 @@ LateVote(o, n, i) ==
   /\ UNCHANGED <<name, node, spent>>
 
 \* lua/renew.lua, and the reply. The watchdog does not revive a lease that has expired.
-Renewal(o, n, i, late) ==
+Renewal(o, n, i, late, early) ==
   LET p == parts[o][n][i] IN
   /\ p.request = "renews" /\ ~p.late
-  /\ \E seen \in Seen(n) :
-       LET yes == seen.owner = <<o, i>>
-       IN /\ node' = [node EXCEPT ![n] = IF yes THEN [seen EXCEPT !.ttl = Max(@, p.lease)] ELSE seen]
-          /\ late => yes /\ p.state = "granted"
-          /\ parts' = [parts EXCEPT ![o][n][i] =
-               IF late THEN [p EXCEPT !.late = TRUE]
-               ELSE IF p.state # "granted" THEN Idle(p)
-               ELSE IF yes THEN Idle([p EXCEPT !.left = IF @ > 0 THEN Max(@, Left(p)) ELSE 0])
-               ELSE Lost(p)]
+  /\ early \in Early(n)
+  /\ LET seen == Seen(n, early)
+         yes == seen.owner = <<o, i>>
+     IN /\ node' = [node EXCEPT ![n] = IF yes THEN [seen EXCEPT !.ttl = Max(@, p.lease)] ELSE seen]
+        /\ late => yes /\ p.state = "granted"
+        /\ parts' = [parts EXCEPT ![o][n][i] =
+             IF late THEN [p EXCEPT !.late = TRUE]
+             ELSE IF p.state # "granted" THEN Idle(p)
+             ELSE IF yes THEN Idle([p EXCEPT !.left = IF @ > 0 THEN Max(@, Left(p)) ELSE 0])
+             ELSE Lost(p)]
   /\ SpendIf(late, "late", MaxLate)
   /\ UNCHANGED <<phase, name, broken>>
 
@@ -251,7 +305,8 @@ Release(o, n, i, again) ==
   LET p == parts[o][n][i] IN
   /\ p.release
   /\ SpendIf(again, "givenUp", MaxGivenUp)
-  /\ node' = [node EXCEPT ![n] = IF @.owner = <<o, i>> THEN Free(n) ELSE @]
+  /\ node' = [node EXCEPT ![n] = IF @.owner # <<o, i>> THEN @
+       ELSE [Free(n) EXCEPT !.past = IF spent.restarts < MaxRestarts THEN <<o, i>> ELSE Nobody]]
   /\ parts' = IF again THEN parts
               ELSE [parts EXCEPT ![o][n][i] =
                 [@ EXCEPT !.release = FALSE,
@@ -317,17 +372,18 @@ Leave(o) ==
 \* A server restarts. It has kept its data, or forgotten all, or restored a hold released since.
 Restart(n, data) ==
   /\ Spend("restarts", MaxRestarts)
+  /\ data = "kept" => node[n].owner # Nobody
+  /\ data = "past" => node[n].past # Nobody
   /\ LET delay == IF ~Rule("delayedRestart") THEN 0
                   ELSE MaxLease + (IF Rule("wholeSecond") THEN Second ELSE 0)
-         now == IF data = "kept" THEN node[n]
-                ELSE IF data = "nothing" THEN Free(n)
-                ELSE [node[n] EXCEPT !.owner = <<data, 1>>, !.ttl = MaxLease, !.stray = TRUE]
-     IN node' = [node EXCEPT ![n] = [now EXCEPT !.delay = delay]]
+         now == CASE data = "kept"  -> node[n]
+                  [] data = "empty" -> Free(n)
+                  [] data = "past"  -> [node[n] EXCEPT !.owner = node[n].past, !.ttl = MaxLease,
+                                                       !.stray = TRUE]
+     IN node' = [node EXCEPT ![n] = [now EXCEPT !.delay = delay, !.past = Nobody]]
   /\ UNCHANGED <<phase, parts, name, broken>>
 
 \* Time passes. No request is older than its lease is long.
-UnderWay == \E o \in Owners, n \in Nodes, i \in Names :
-              parts[o][n][i].request # "" \/ parts[o][n][i].release
 Tick ==
   /\ SpendIf(UnderWay, "late", MaxLate)
   /\ node' = [n \in Nodes |-> IF node[n].ttl = 1 THEN [Free(n) EXCEPT !.delay = Less(@)]
@@ -345,16 +401,49 @@ Step(o) ==
   \/ \E n \in Nodes : Rejoin(o, n) \/ Renew(o, n) \/ Lapse(o, n)
   \/ \E n \in Nodes, i \in Names :
        \/ LateVote(o, n, i) \/ LateRenewal(o, n, i)
-       \/ \E late \in BOOLEAN : Vote(o, n, i, late) \/ Renewal(o, n, i, late)
+       \/ \E late, early \in BOOLEAN :
+            \/ \E counts \in BOOLEAN : Vote(o, n, i, late, early, counts)
+            \/ Renewal(o, n, i, late, early)
        \/ \E again \in BOOLEAN : Release(o, n, i, again)
        \/ \E gone \in BOOLEAN : GiveUp(o, n, i, gone)
 
 Next ==
   \/ \E o \in Owners : Step(o)
-  \/ \E n \in Nodes, data \in Owners \cup {"kept", "nothing"} : Restart(n, data)
+  \/ \E n \in Nodes, data \in {"kept", "empty", "past"} : Restart(n, data)
   \/ Tick
 
 Spec == Init /\ [][Next]_vars
+
+(***************************************************************************)
+(* Liveness.  A round in which nobody interferes is one step.  Contenders  *)
+(* wait for a random time, longer than a round and doubled each time: they *)
+(* may collide MaxAsks times in a row, and then one is alone for a round;  *)
+(* and none is always the later one (strong fairness).                     *)
+(***************************************************************************)
+Round(o) ==
+  LET free == {n \in Nodes : node[n].owner = Nobody /\ node[n].delay = 0} IN
+  /\ Rule("randomWait")
+  /\ \A any \in Owners : Over(any)
+  /\ ~UnderWay
+  /\ Cardinality(free) >= Quorum
+  /\ parts' = [parts EXCEPT ![o] = [n \in Nodes |-> IF n \notin free THEN @[n] ELSE
+       [@[n] EXCEPT ![name[o][n]] = [@ EXCEPT !.state = "granted", !.lease = MaxLease,
+                                              !.left = Left([lease |-> MaxLease, age |-> 0])]]]]
+  /\ node' = [n \in Nodes |-> IF n \notin free THEN node[n] ELSE
+       [node[n] EXCEPT !.owner = <<o, name[o][n]>>, !.ttl = MaxLease]]
+  /\ phase' = [phase EXCEPT ![o] = "held"]
+  /\ spent' = [spent EXCEPT !.asks = 0]
+  /\ UNCHANGED <<name, broken>>
+
+NextLive == Next \/ \E o \in Owners : Round(o)
+
+Progress == \E o \in Owners :
+  \/ Fail(o) \/ Unlock(o) \/ Lose(o)
+  \/ \E n \in Nodes, i \in Names : \/ LateVote(o, n, i) \/ Release(o, n, i, FALSE)
+                                   \/ \E early, counts \in BOOLEAN : Vote(o, n, i, FALSE, early, counts)
+
+Live == Init /\ [][NextLive]_vars /\ WF_vars(Progress) /\ WF_vars(Tick)
+        /\ \A o \in Owners : SF_vars(Round(o))
 
 -----------------------------------------------------------------------------
 \* No two owners trust a quorum at the same time.
@@ -372,6 +461,9 @@ NoGhost ==
       LET p == parts[o][n][i] IN
       \/ p.release \/ p.state = "unwanted" \/ p.request # ""
       \/ ~Over(o) /\ name[o][n] = i /\ p.state \in {"asked", "granted"}
+
+\* Whoever stays and asks again gets the lock, as long as others release it, leave it or die.
+OwnerIsServed == \A o \in Owners : []<>(phase[o] = "held")
 
 \* A hold that is trusted is there: its node has it, or has restarted and does not count.
 TrustedHoldIsThere ==
