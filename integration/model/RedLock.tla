@@ -78,7 +78,8 @@ EXTENDS Integers, FiniteSets, TLC
 \*   STEPS Ask Fail Vote
 \* RULE randomWait BREAKS OwnerIsServed
 \*   Contenders ask again at the same time for ever, and each gets less than a quorum.
-\*   STEPS Ask Ask Vote Vote Fail
+\*   STEPS Ask Ask Vote Vote Fail Fail
+\*   WITH MaxAsks = 99
 
 CONSTANTS
   Nodes,       \* the servers
@@ -418,7 +419,8 @@ Spec == Init /\ [][Next]_vars
 (* Liveness.  A round in which nobody interferes is one step.  Contenders  *)
 (* wait for a random time, longer than a round and doubled each time: they *)
 (* may collide MaxAsks times in a row, and then one is alone for a round;  *)
-(* and none is always the later one (strong fairness).                     *)
+(* and none is always the later one (strong fairness).  Time stands still: *)
+(* releases alone must serve them, not leases that end.                    *)
 (***************************************************************************)
 Round(o) ==
   LET free == {n \in Nodes : node[n].owner = Nobody /\ node[n].delay = 0} IN
@@ -435,15 +437,15 @@ Round(o) ==
   /\ spent' = [spent EXCEPT !.asks = 0]
   /\ UNCHANGED <<name, broken>>
 
-NextLive == Next \/ \E o \in Owners : Round(o)
+NextLive == \E o \in Owners : Step(o) \/ Round(o)
 
-Progress == \E o \in Owners :
+Progress(o) ==
   \/ Fail(o) \/ Unlock(o) \/ Lose(o)
-  \/ \E n \in Nodes, i \in Names : \/ LateVote(o, n, i) \/ Release(o, n, i, FALSE)
-                                   \/ \E early, counts \in BOOLEAN : Vote(o, n, i, FALSE, early, counts)
+  \/ \E n \in Nodes, i \in Names : \/ Release(o, n, i, FALSE)
+                                   \/ Vote(o, n, i, FALSE, FALSE, TRUE)
 
-Live == Init /\ [][NextLive]_vars /\ WF_vars(Progress) /\ WF_vars(Tick)
-        /\ \A o \in Owners : SF_vars(Round(o))
+Live == Init /\ [][NextLive]_vars /\ \A o \in Owners :
+  WF_vars(Progress(o)) /\ WF_vars(\E lease \in Leases : Ask(o, lease)) /\ SF_vars(Round(o))
 
 -----------------------------------------------------------------------------
 \* No two owners trust a quorum at the same time.
@@ -462,7 +464,7 @@ NoGhost ==
       \/ p.release \/ p.state = "unwanted" \/ p.request # ""
       \/ ~Over(o) /\ name[o][n] = i /\ p.state \in {"asked", "granted"}
 
-\* Whoever stays and asks again gets the lock, as long as others release it, leave it or die.
+\* Whoever stays and asks again gets the lock again and again, as long as others release it.
 OwnerIsServed == \A o \in Owners : []<>(phase[o] = "held")
 
 \* A hold that is trusted is there: its node has it, or has restarted and does not count.
