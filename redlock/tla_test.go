@@ -425,6 +425,8 @@ func (r *tlaReplay) play(before, after model.State) bool {
 		case now.(model.Record)["state"] == "granted":
 			hold.Extended(watchdog.Deadline(p.renewed, tlaLease))
 		default:
+			// A part that is gone is released in vain if its acquisition is over before that.
+			p.released = !time.Now().Before(o.now.Deadline())
 			hold.(*tlaHold).part.Ended(watchdog.ErrGone)
 		}
 	case "Release":

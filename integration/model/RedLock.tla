@@ -77,8 +77,8 @@ EXTENDS Integers, FiniteSets, TLC
 \*   An attempt fails before a node has replied, and the part that this grants later is not released.
 \*   STEPS Ask Fail Vote
 \* RULE randomWait BREAKS OwnerIsServed
-\*   Contenders ask again at the same time for ever, and each gets less than a quorum.
-\*   STEPS Ask Ask Vote Vote Fail Fail
+\*   Contenders ask again at the same time for ever, and one gets less than a quorum each time.
+\*   STEPS Ask Ask Vote Vote Fail Ask
 \*   WITH MaxAsks = 99
 
 CONSTANTS
@@ -236,7 +236,8 @@ Counts(n) == IF node[n].delay = 0 THEN {TRUE}
 \* part.Run, when it has the node's reply; p is the part, and yes what the node says.
 Reply(o, n, i, p, yes) ==
   LET late == Left(p) <= 0
-      lost == phase[o] = "held" /\ ~Trusts(o) /\ Rule("lossIsFinal") \* acquisition.do: check
+      lost == p.state = "asked" /\ phase[o] = "held" /\ ~Trusts(o)
+              /\ Rule("lossIsFinal") \* acquisition.do: check
       new == IF ~yes \/ (p.state = "unwanted" /\ ~Rule("releaseAll")) THEN Lost(p)
              ELSE IF p.state = "unwanted" \/ late THEN Idle(Released(p))
              ELSE Idle([p EXCEPT !.state = "granted", !.left = Left(p)])
