@@ -567,7 +567,7 @@ func TestAcquisitionsFollowTheTLAModel(t *testing.T) {
 	t.Log(played)
 	var rare []string
 	for step, times := range played {
-		if times < 50 {
+		if times < 10 {
 			rare = append(rare, step)
 		}
 	}
