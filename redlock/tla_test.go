@@ -346,7 +346,7 @@ func (r *tlaReplay) rejoin(o *tlaOwner, who, node string, after model.State) {
 func (o *tlaOwner) die() {
 	for name, n := range o.nodes {
 		for _, p := range o.parts[name] {
-			n.finish(p.part.owner)
+			n.finish(p.owner)
 		}
 		clear(o.parts[name])
 	}
@@ -414,10 +414,10 @@ func (r *tlaReplay) play(before, after model.State) bool {
 		if tlaHolds(after, who, node, step["name"]) {
 			vote = lua.Vote{Granted: true}
 		}
-		require.True(r.t, p.node.reply(p.node.votes, p.part.owner, tlaReply{vote: vote}))
+		require.True(r.t, p.node.reply(p.node.votes, p.owner, tlaReply{vote: vote}))
 	case "LateVote":
 		vote := lua.Vote{Granted: true}
-		require.True(r.t, p.node.reply(p.node.votes, p.part.owner, tlaReply{vote: vote}))
+		require.True(r.t, p.node.reply(p.node.votes, p.owner, tlaReply{vote: vote}))
 	case "Renewal", "LateRenewal":
 		now := tlaField(after["parts"], who, node).(model.Sequence)[step["name"].(int64)-1]
 		switch hold := p.hold; {
@@ -436,10 +436,10 @@ func (r *tlaReplay) play(before, after model.State) bool {
 		} else {
 			p.released = true
 		}
-		p.node.reply(p.node.releases, p.part.owner, reply)
+		p.node.reply(p.node.releases, p.owner, reply)
 	case "GiveUp":
 		if was["state"] != "granted" {
-			require.True(r.t, p.node.reply(p.node.votes, p.part.owner, tlaReply{err: errTLAUnknown}))
+			require.True(r.t, p.node.reply(p.node.votes, p.owner, tlaReply{err: errTLAUnknown}))
 		}
 	default:
 		require.Fail(r.t, "unknown step", "%v", step)
@@ -506,7 +506,7 @@ func (r *tlaReplay) compare(s model.State) {
 
 func (r *tlaReplay) comparePart(what string, p *tlaPart, m model.Record, want model.Value) {
 	is := p.state
-	cleanUp := p.node.cleanUps[p.part.owner] && !p.released
+	cleanUp := p.node.cleanUps[p.owner] && !p.released
 	switch want {
 	case "missing":
 		ended := []state{missing, freed, gone}
@@ -523,7 +523,7 @@ func (r *tlaReplay) comparePart(what string, p *tlaPart, m model.Record, want mo
 	}
 	if want == "granted" {
 		left := max(0, time.Until(p.hold.Deadline()))
-		require.Equal(r.t, time.Duration(m["left"].(int64))*tlaTick, left, what)
+		require.Equal(r.t, time.Duration(m["left"].(int64)*int64(tlaTick)), left, what)
 	}
 }
 

@@ -25,7 +25,8 @@
 (* where each part has a name of its own; so does a vote of a node that    *)
 (* has the lock for that name already, which the code does not count.      *)
 (*                                                                         *)
-(* Bounds: the constants below.  Messages are neither counted nor ordered. *)
+(* Bounds: the constants below.  Messages are not ordered.  What happens   *)
+(* at once costs nothing; each time that something is late is counted.     *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets, TLC
 
@@ -43,7 +44,7 @@ EXTENDS Integers, FiniteSets, TLC
 \*   A restarted node has restored a hold that its owner has released since, and counts for it, as if
 \*   it had not granted the lock to another meanwhile. In the code the rule is a second line: there
 \*   no owner asks again under a name that it has released.
-\*   STEPS Ask Vote Vote Unlock Release Restart Vote Vote
+\*   STEPS Unlock Release Ask Vote Vote Restart Vote
 \*   WITH MaxAsks = 3; MaxLate = 0
 \* RULE maxLease BREAKS OneHolder
 \*   A lease that is longer than the delay of a restarted node is trusted still when that node, which
@@ -56,7 +57,7 @@ EXTENDS Integers, FiniteSets, TLC
 \*   WITH MaxRestarts = 0
 \* RULE countFromRequest BREAKS OneHolder
 \*   The reply is late, and the owner counts from its arrival: the server counts from before that.
-\*   STEPS Ask Vote Tick Tick LateVote Vote
+\*   STEPS Ask Vote Tick LateVote Vote
 \*   WITH Nodes = {n1}; MaxLate = 3; MaxRestarts = 0
 \* RULE quorumDeadline BREAKS OneHolder
 \*   One part is renewed, and the others end: the owner trusts the latest deadline of all, not the
@@ -66,12 +67,12 @@ EXTENDS Integers, FiniteSets, TLC
 \* RULE askOnce BREAKS OneHolder
 \*   A release is late. Its node is asked again under the same name, and grants the lock; then the
 \*   release frees it, and another gets it.
-\*   STEPS Unlock Ask Vote Vote Release Vote
+\*   STEPS Unlock Ask Vote Release Vote
 \*   WITH MaxRestarts = 0; MaxAsks = 3; MaxLate = 0
 \* RULE lossIsFinal BREAKS NoGap
 \*   The owner was stopped when its quorum ended, and another had the lock meanwhile. A node that is
 \*   asked again makes the quorum whole, as if nothing had happened.
-\*   STEPS Vote Tick Tick Ask Vote Rejoin Vote
+\*   STEPS Ask Vote Tick Tick Rejoin Vote Unlock Vote
 \*   WITH Nodes = {n1}; Names = {1, 2}; MaxRestarts = 0; MaxRejoins = 1
 \* RULE releaseAll BREAKS NoGhost
 \*   An attempt fails before a node has replied, and the part that this grants later is not released.
@@ -467,11 +468,4 @@ NoGhost ==
 
 \* Whoever stays and asks again gets the lock again and again, as long as others release it.
 OwnerIsServed == \A o \in Owners : []<>(phase[o] = "held")
-
-\* A hold that is trusted is there: its node has it, or has restarted and does not count.
-TrustedHoldIsThere ==
-  \A o \in Owners, n \in Nodes :
-    LET p == Part(o, n) IN
-    p.state = "granted" /\ p.left > 0 =>
-      node[n].owner = <<o, name[o][n]>> \/ node[n].delay >= p.left
 =============================================================================

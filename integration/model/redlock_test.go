@@ -16,9 +16,13 @@ import (
 	"holdfast/lua"
 )
 
-// redLockTick is a tick of the model on real servers. It is long, so that what really passes meanwhile does
-// not count: a tick that passes is taken from each lease.
+// redLockTick is a tick of the model on real servers. It is long, so that what really passes
+// meanwhile does not count: a tick that passes is taken from each lease.
 const redLockTick = time.Hour
+
+func redLockTicks(n Value) time.Duration {
+	return time.Duration(n.(int64) * int64(redLockTick))
+}
 
 // redLock plays the traces of RedLock against the scripts on real servers. Package redlock plays
 // them against its state machine.
@@ -82,7 +86,7 @@ func (r *redLock) delay(node Record, counts bool) lua.Delay {
 	if counts {
 		return lua.Delay{For: time.Millisecond} // the servers have run for longer
 	}
-	return lua.Delay{For: time.Duration(node["delay"].(int64)) * redLockTick}
+	return lua.Delay{For: redLockTicks(node["delay"])}
 }
 
 // play does to the servers what a step of the model does, and compares what they reply.
@@ -106,7 +110,7 @@ func (r *redLock) play(before, after State) {
 	switch did {
 	case "Vote":
 		counts := step["counts"].(bool)
-		lease := time.Duration(r.part(before, step)["lease"].(int64)) * redLockTick
+		lease := redLockTicks(r.part(before, step)["lease"])
 		vote, err := lua.AcquireVote(ctx, r.clients[node], r.name, owner, lease, r.delay(is, counts))
 		require.NoError(r.t, err)
 		holder := redLockOwner(is["owner"])
@@ -122,7 +126,7 @@ func (r *redLock) play(before, after State) {
 			require.LessOrEqual(r.t, vote.Delayed, r.delay(is, false).For+time.Second)
 		}
 	case "Renewal":
-		lease := time.Duration(r.part(before, step)["lease"].(int64)) * redLockTick
+		lease := redLockTicks(r.part(before, step)["lease"])
 		renewed, err := lua.Renew(ctx, r.clients[node], lease, []lua.Held{held})
 		require.NoError(r.t, err)
 		require.Equal(r.t, redLockOwner(redLockNode(after, node)["owner"]) == owner, renewed[0])
