@@ -56,7 +56,7 @@ func tlc(t testing.TB, java []string, module, cfg string, options ...string) res
 	dir := t.TempDir()
 	path := filepath.Join(dir, module+".cfg")
 	require.NoError(t, os.WriteFile(path, []byte(cfg), 0o600))
-	args := append(append([]string{}, java...), "-cp", jar(t), "tlc2.TLC", "-workers", "1", "-fp",
+	args := append(append([]string{}, java...), "-Djava.io.tmpdir="+dir, "-cp", jar(t), "tlc2.TLC", "-workers", "1", "-fp",
 		"0", "-metadir", dir, "-config", path)
 	args = append(append(args, options...), module+".tla")
 	cmd := exec.CommandContext(t.Context(), "java", args...)

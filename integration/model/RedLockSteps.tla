@@ -1,0 +1,50 @@
+---------------------------- MODULE RedLockSteps ----------------------------
+(***************************************************************************)
+(* RedLock, where each state says which action led to it, for traces that  *)
+(* are played against the code.                                            *)
+(***************************************************************************)
+EXTENDS RedLock
+
+VARIABLE step
+
+All(o, do) == step' = [do |-> do, who |-> o]
+At(o, n, do) == step' = [do |-> do, who |-> o, on |-> n]
+For(o, n, i, do) == step' = [do |-> do, who |-> o, on |-> n, name |-> i]
+
+StepOf(o) ==
+  \/ \E lease \in Leases : Ask(o, lease) /\ step' = [do |-> "Ask", who |-> o, lease |-> lease]
+  \/ Fail(o) /\ All(o, "Fail")
+  \/ Unlock(o) /\ All(o, "Unlock")
+  \/ Lose(o) /\ All(o, "Lose")
+  \/ Leave(o) /\ All(o, "Leave")
+  \/ \E n \in Nodes :
+       \/ Rejoin(o, n) /\ At(o, n, "Rejoin")
+       \/ Renew(o, n) /\ At(o, n, "Renew")
+       \/ Lapse(o, n) /\ At(o, n, "Lapse")
+  \/ \E n \in Nodes, i \in Names :
+       \/ LateVote(o, n, i) /\ For(o, n, i, "LateVote")
+       \/ LateRenewal(o, n, i) /\ For(o, n, i, "LateRenewal")
+       \/ \E late, early \in BOOLEAN :
+            \/ \E counts \in BOOLEAN :
+                 /\ Vote(o, n, i, late, early, counts)
+                 /\ step' = [do |-> "Vote", who |-> o, on |-> n, name |-> i, late |-> late,
+                             early |-> early, counts |-> counts]
+            \/ /\ Renewal(o, n, i, late, early)
+               /\ step' = [do |-> "Renewal", who |-> o, on |-> n, name |-> i, late |-> late,
+                           early |-> early]
+       \/ \E again \in BOOLEAN :
+            /\ Release(o, n, i, again)
+            /\ step' = [do |-> "Release", who |-> o, on |-> n, name |-> i, again |-> again]
+       \/ \E gone \in BOOLEAN :
+            /\ GiveUp(o, n, i, gone)
+            /\ step' = [do |-> "GiveUp", who |-> o, on |-> n, name |-> i, gone |-> gone]
+
+StepsNext ==
+  \/ \E o \in Owners : StepOf(o)
+  \/ \E n \in Nodes, data \in {"kept", "empty", "past"} :
+       Restart(n, data) /\ step' = [do |-> "Restart", on |-> n, data |-> data]
+  \/ Tick /\ step' = [do |-> "Tick"]
+
+StepsInit == Init /\ step = [do |-> "Init"]
+StepsSpec == StepsInit /\ [][StepsNext]_<<vars, step>>
+=============================================================================
