@@ -138,7 +138,7 @@ rapid: compiler ## compare each model in Go with CHECKS (2000) programs, drawn f
 model: ## check the models in TLA+, in all their states, and play their traces against the code; finds or installs Java
 	@HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); $(with-server); export HOLDFAST_TLC HOLDFAST_TEST_BACKEND; \
 	$(GO) test $(quick) -tags model -count=1 -timeout 15m -parallel 2 -v $(TESTFLAGS) ./integration/model; \
-	$(GO) test $(quick) -tags model -count=1 -timeout 15m -v $(TESTFLAGS) -run Model ./rlock
+	$(GO) test $(quick) -tags model -count=1 -timeout 15m -v $(TESTFLAGS) -run "TracesOfTheLeaseModel|TLAModel" ./rlock ./redlock
 
 compat: ## run the tests that depend on the server on other versions and makes, fetched into .tools; RESP2; managed services
 	@integration/compat/all.sh
