@@ -66,17 +66,17 @@ with-peer-if-any = tags=; \
 SECONDS ?= 120
 SEED ?= new
 SCENARIO ?=
-# How many programs of each model make models runs.
+# How many programs of each model make rapid runs.
 CHECKS ?= 2000
 
-# Random tests that could run for ever, other than chaos and models. make test runs each for
+# Random tests that could run for ever, other than chaos and rapid. make test runs each for
 # seconds.
 RANDOM_TESTS := NoTwoHoldsAreValidAtOnce|TokensIncreaseOverAll|WriterGetsInAmongFifty|ReadersProgressAmongFour
 RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIsLost
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo pictures dashboard test test-costs test-containers test-interop test-quick chaos random models compat lint fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo pictures dashboard test test-costs test-containers test-interop test-quick chaos random rapid model compat lint fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,10 +129,15 @@ random: compiler ## run the random tests for SECONDS (120), drawn from SEED: str
 	$(GO) test -race $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL) -v $(TESTFLAGS) \
 		-run '$(RANDOM_TESTS)' ./rlock ./redlock ./multilock $$([[ -z $$tags ]] || echo ./integration/redisson)
 
-models: compiler ## compare each model with CHECKS (2000) programs, drawn from SEED
+rapid: compiler ## compare each model in Go with CHECKS (2000) programs, drawn from SEED
 	@$(with-server); export HOLDFAST_TEST_BACKEND; \
 	$(GO) test -race -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run '$(MODELS)' ./lua ./rlock ./redlock ./integration/history \
 		-rapid.seed=$(SEED:new=0) -rapid.checks=$(CHECKS)
+
+# The race detector would only slow down tests of one goroutine each.
+model: ## check the models in TLA+, in all their states, and play their traces against the code; finds or installs Java
+	@HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); $(with-server); export HOLDFAST_TLC HOLDFAST_TEST_BACKEND; \
+	$(GO) test $(quick) -tags model -count=1 -timeout 15m -parallel 2 -v $(TESTFLAGS) ./integration/model
 
 compat: ## run the tests of the protocol on other versions and makes of servers, fetched into .tools
 	@integration/compat/all.sh
@@ -148,8 +153,8 @@ test-quick: ## run the tests of the core packages, without the race detector
 lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mod
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
 	! grep -rnE '^(<{7}|>{7}) ' --include='*.md' --exclude-dir=.tools --exclude-dir=vendor . # conflict markers
-	$(GO) vet -tags interop ./...
-	$(GO) run $(STATICCHECK) -tags interop ./...
+	$(GO) vet -tags interop,model ./...
+	$(GO) run $(STATICCHECK) -tags interop,model ./...
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
 	for module in $(MODULES); do (cd $$module && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff); done

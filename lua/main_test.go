@@ -7,7 +7,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Each model draws twice as many programs; make models draws more.
+	// Each model draws twice as many programs; make rapid draws more.
 	redistest.FixChecks(30)
 	redistest.VerifyMain(m)
 }

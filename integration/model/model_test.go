@@ -1,0 +1,130 @@
+//go:build model
+
+package model
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// models has all models. MSteps is not one, but tells the steps of M.
+var models = func() (names []string) {
+	paths, _ := filepath.Glob(filepath.Join(folder, "*.tla"))
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".tla")
+		if !strings.HasSuffix(name, "Steps") {
+			names = append(names, name)
+		}
+	}
+	return names
+}()
+
+// fewestRules is how many rules the models have together, at least.
+const fewestRules = 20
+
+const (
+	tableBegin = "<!-- table: written by TestModelsHold -->\n"
+	tableEnd   = "<!-- end of table -->\n"
+)
+
+// The table in README.md has the sizes of all models. To write it:
+//
+//	HOLDFAST_UPDATE=1 make model
+func TestModelsHold(t *testing.T) {
+	var mu sync.Mutex
+	rows := map[string]string{}
+	t.Run("all", func(t *testing.T) {
+		for _, m := range models {
+			for _, path := range configurations(m) {
+				name := filepath.Base(path)
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					cfg, err := os.ReadFile(path)
+					require.NoError(t, err)
+					r := tlc(t, long, m, string(cfg))
+					require.False(t, r.broken, r.output)
+					require.Contains(t, r.output, "No error has been found")
+					t.Logf("%s: %d states, diameter %d", name, r.distinct, r.depth)
+					mu.Lock()
+					defer mu.Unlock()
+					rows[name] = fmt.Sprintf("| `%s` | %s | %d | %d |\n", name,
+						strings.Join(properties(string(cfg)), ", "), r.distinct, r.depth)
+				})
+			}
+		}
+	})
+	table := "| configuration | holds | states | diameter |\n|---|---|---|---|\n"
+	for _, m := range models {
+		for _, path := range configurations(m) {
+			table += rows[filepath.Base(path)]
+		}
+	}
+	requireTable(t, table)
+}
+
+func requireTable(t *testing.T, table string) {
+	t.Helper()
+	path := filepath.Join(folder, "README.md")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), tableBegin)
+	require.True(t, found)
+	is, after, found := strings.Cut(rest, tableEnd)
+	require.True(t, found)
+	if os.Getenv("HOLDFAST_UPDATE") != "" {
+		text = []byte(before + tableBegin + table + tableEnd + after)
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+		return
+	}
+	require.Equal(t, table, is, "README.md is out of date: HOLDFAST_UPDATE=1 make model")
+}
+
+// Each rule is needed: without it there is the counterexample that its comment tells.
+func TestEveryRuleIsNeeded(t *testing.T) {
+	count := 0
+	for _, m := range models {
+		all, err := rules(m)
+		require.NoError(t, err)
+		count += len(all)
+		var names []string
+		for _, r := range all {
+			names = append(names, r.name)
+		}
+		slices.Sort(names)
+		used, err := guarded(m)
+		require.NoError(t, err)
+		require.Equal(t, used, names, "%s: each rule that is used has a comment", m)
+		for _, r := range all {
+			t.Run(m+"/"+r.name, func(t *testing.T) {
+				t.Parallel()
+				require.NotEmpty(t, r.story)
+				require.NotEmpty(t, r.steps)
+				cfg, err := r.without()
+				require.NoError(t, err)
+				found := tlc(t, quick, m, cfg)
+				require.True(t, found.broken, "%s holds without %s", r.breaks, r.name)
+				requireSteps(t, r.steps, found.actions)
+				t.Logf("breaks %s: %s", r.breaks, strings.Join(found.actions[1:], " "))
+			})
+		}
+	}
+	require.GreaterOrEqual(t, count, fewestRules)
+}
+
+// requireSteps asserts that actions have steps in this order, among others.
+func requireSteps(t *testing.T, steps, actions []string) {
+	t.Helper()
+	rest := actions
+	for _, step := range steps {
+		i := slices.Index(rest, step)
+		require.GreaterOrEqual(t, i, 0, "no %s where the comment has it, in %v", step, actions)
+		rest = rest[i+1:]
+	}
+}
