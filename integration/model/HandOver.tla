@@ -59,10 +59,11 @@ None == "none"
 Java == "java"
 Max(a, b) == IF a > b THEN a ELSE b
 
-\* Why a waiter is awake (wake.go). Looks is Paused: it is about to ask, by itself.
+\* Why a waiter is awake (wake.go). Looks is Paused: it is about to ask, by itself or because of an
+\* announcement. BecameHead alone is no reason to ask.
 Sleeps == 0
-Looks == 1
-BecameHead == 2
+BecameHead == 1
+Looks == 2
 Retry == 3
 HasGrant == 4
 
@@ -154,9 +155,9 @@ AfterAsk(s, w, registers) ==
           THEN [t EXCEPT !.waiters = Drop(@, w)] ELSE t
   ELSE IF registers THEN Register(s, w) ELSE s
 
-\* ZPOPMIN until a registration satisfies P.
+\* ZPOPMIN until the registration is that of one of those.
 RECURSIVE Until(_, _)
-Until(q, P(_)) == IF q = <<>> \/ P(Head(q)) THEN q ELSE Until(Tail(q), P)
+Until(q, those) == IF q = <<>> \/ Head(q) \in those THEN q ELSE Until(Tail(q), those)
 
 StrangerListens == world.java = "waits"
 Hears(w) == world.listens[Home(w)]
@@ -168,9 +169,9 @@ Passed(s, leaving, others, forOnce, to, first) ==
       all == [server |-> free, outcome |-> "ToAll", granted |-> None, announced |-> TRUE]
       successor(t) == [server |-> Give([t EXCEPT !.waiters = Drop(@, to)], to),
                        outcome |-> "ToSuccessor", granted |-> None, announced |-> FALSE]
-      popped == Until(s.waiters, LAMBDA w : w # leaving)
+      popped == Until(s.waiters, Waiters \ {leaving})
       told == StrangerListens /\ Rule("strangersAreTold")
-      heard == Until(popped, LAMBDA w : w # leaving /\ (Hears(w) \/ ~Rule("passOverDeaf")))
+      heard == Until(popped, {w \in Waiters \ {leaving} : Hears(w) \/ ~Rule("passOverDeaf")})
       oldest == Head(heard)
       given == Give([free EXCEPT !.waiters = Tail(heard)], oldest)
       named == to \notin {None, oldest}
@@ -196,7 +197,7 @@ Sent(m, r) ==
 Noted(x, r, first) ==
   [x EXCEPT
     !.java = IF @ # "waits" \/ first THEN @ ELSE IF r.announced THEN @ ELSE "passed",
-    !.javaTold = @ \/ r.announced,
+    !.javaTold = @ \/ (r.announced /\ x.java = "waits"),
     !.outlived = IF r.granted # None /\ wire.lateAsks[r.granted] = None
                  THEN @ \ {r.granted} ELSE @]
 
@@ -222,7 +223,7 @@ ReadMessages(x, w) ==
   ELSE
     LET known == x.ticket # 0 \/ ~Rule("knownTicket")
         grant == known /\ \E t \in x.unread :
-                   t = x.ticket \/ x.ticket = 0 \/ t < x.ticket /\ ~Rule("latestTicket")
+                   t = x.ticket \/ x.ticket = 0 \/ (t < x.ticket /\ ~Rule("latestTicket"))
         newer == \E t \in x.unread : x.ticket = 0 \/ t > x.ticket
         y == IF newer THEN Wake(x, Retry) ELSE x
         since == IF Rule("leaseFromRequest") THEN x.asked ELSE Now(w)
@@ -232,7 +233,7 @@ ReadMessages(x, w) ==
 Replied(x, w, t, since) ==
   LET early == x.given
       y == [x EXCEPT !.state = IF @ = "Asking" THEN "Waiting" ELSE "Offered",
-                     !.newer = @ \/ x.state = "OfferedAsking" /\ t # 0,
+                     !.newer = @ \/ (x.state = "OfferedAsking" /\ t # 0),
                      !.ticket = IF t # 0 THEN t ELSE @,
                      !.asked = IF t # 0 \/ ~Rule("knownTicket") THEN since ELSE @]
       z == ReadMessages(y, w)
@@ -287,7 +288,7 @@ Join(w) ==
 \* Waiter.Ask. A head asks when it was woken, and by itself after 5 s at most.
 Ask(w) ==
   LET x == waiter[w]
-      registers == Hears(w) \/ x.registered /\ Rule("askWithRegistration")
+      registers == Hears(w) \/ (x.registered /\ Rule("askWithRegistration"))
   IN
   /\ Alive(w) /\ IsHead(w)
   /\ x.state \in {"Waiting", "Offered", "Granted"}
@@ -360,11 +361,13 @@ Abandon(w) ==
   /\ world' = Failed(world)
   /\ UNCHANGED <<server, queue>>
 
+\* An owner that has asked since, and was refused, finds out when it asks again.
 LateAsk(w) ==
   /\ wire.lateAsks[w] # None
   /\ server' = AfterAsk(server, w, wire.lateAsks[w] = "registers")
   /\ wire' = [wire EXCEPT !.lateAsks[w] = None]
-  /\ UNCHANGED <<queue, waiter, owner, world>>
+  /\ world' = [world EXCEPT !.silent = @ \/ (server'.holder = w /\ server.holder # w)]
+  /\ UNCHANGED <<queue, waiter, owner>>
 
 \* attempt.accept. With too little left of the lease the waiter asks instead: see Ask.
 Accept(w) ==
@@ -400,7 +403,7 @@ Release(w, first) ==
                   !.first = first, !.since = IF to = None THEN 0 ELSE Now(to)]]
   /\ waiter' = IF to = None THEN waiter
                ELSE [waiter EXCEPT ![to].state = "Offered", ![to].newer = FALSE,
-                      ![to].listed = @ \/ ~first /\ Rule("listedWhenOffered")]
+                      ![to].listed = @ \/ (~first /\ Rule("listedWhenOffered"))]
   /\ UNCHANGED <<server, queue, world>>
 
 ExecuteRelease(w, forOnce) ==
@@ -465,6 +468,7 @@ AbandonRelease(w) ==
   /\ world' = Failed(world)
   /\ UNCHANGED <<server, queue>>
 
+\* A successor that has asked since, and was refused, finds out when it asks again.
 LateRelease(w) ==
   LET r == wire.lateReleases[w]
       p == Passed(server, w, TRUE, FALSE, r.to, r.first)
@@ -473,7 +477,7 @@ LateRelease(w) ==
   /\ IF server.holder = w
      THEN /\ server' = p.server
           /\ wire' = [Sent(wire, p) EXCEPT !.lateReleases[w] = NoRelease]
-          /\ world' = Noted(world, p, r.first)
+          /\ world' = [Noted(world, p, r.first) EXCEPT !.silent = @ \/ p.outcome = "ToSuccessor"]
      ELSE wire' = [wire EXCEPT !.lateReleases[w] = NoRelease] /\ UNCHANGED <<server, world>>
   /\ UNCHANGED <<queue, waiter, owner>>
 
@@ -488,9 +492,10 @@ CleanUp(w, others) ==
   LET how == owner[w].cleanup
       s == IF how >= Withdraws /\ Rule("cleanUpWithdraws")
            THEN [server EXCEPT !.waiters = Drop(@, w)] ELSE server
-      again == how = Repeats /\ Rule("cleanUpAgain") /\
-        \/ wire.lateAsks[w] # None
-        \/ \E v \in Waiters : wire.lateReleases[v].phase # "none" /\ wire.lateReleases[v].to = w
+      again == /\ how = Repeats /\ Rule("cleanUpAgain")
+               /\ \/ wire.lateAsks[w] # None
+                  \/ \E v \in Waiters :
+                       wire.lateReleases[v].phase # "none" /\ wire.lateReleases[v].to = w
   IN
   /\ how # NoCleanup /\ Alive(w)
   /\ owner' = [owner EXCEPT ![w].cleanup = IF again THEN Repeats ELSE NoCleanup]
@@ -663,7 +668,7 @@ NoGhost ==
   \A w \in Waiters : Gone(w) /\ w \notin world.outlived /\ owner[w].cleanup = NoCleanup =>
     LET offered == \E v \in Waiters : wire.releases[v].phase # "none" /\ wire.releases[v].to = w
         told == \E m \in wire.messages : m.to = w
-    IN /\ server.holder = w => told \/ offered /\ waiter[w].state = "LeftOffered"
+    IN /\ server.holder = w => told \/ (offered /\ waiter[w].state = "LeftOffered")
        /\ Registered(server, w) => offered /\ waiter[w].state = "LeftOffered"
 
 \* As long as all messages arrive, no waiter sleeps beside a free lock, or its own.
@@ -671,13 +676,13 @@ NoMissedWakeUp ==
   ~world.silent => \A w \in Waiters :
     IsHead(w) /\ waiter[w].state = "Waiting" /\ waiter[w].reason \in {Sleeps, BecameHead} =>
       /\ server.holder = None => Home(w) \in wire.told
-      /\ server.holder = w => \E m \in wire.messages : m.to = w
+      /\ server.holder = w => Home(w) \in wire.told \/ \E m \in wire.messages : m.to = w
 
 \* No release grants the lock past a client that can only hear announcements, except to its own
 \* process; and that client does not sleep beside a free lock.
 StrangersAreTold ==
   /\ world.java # "passed"
-  /\ ~world.silent /\ world.java = "waits" /\ server.holder = None => world.javaTold
+  /\ (~world.silent /\ world.java = "waits" /\ server.holder = None) => world.javaTold
 
 \* A waiter that stays gets the lock.
 WaiterIsServed ==
