@@ -31,8 +31,7 @@
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS
-  Waiters,   \* the owners, of "w1", "w2", "w3", "w4"
-  Here,      \* those of the process "p1"; the others are of "p2"
+  Waiters,   \* the owners: any of "w1", "w2", "w3" in the process "p1", of "w4", "w5", "w6" in "p2"
   Leavers,   \* those that may leave without the lock
   Mortal,    \* the processes that may die
   Kinds,     \* the faults that may happen: see Fault
@@ -53,8 +52,8 @@ vars == <<server, queue, waiter, owner, wire, world>>
 Rule(r) == r \notin Without
 
 Processes == {"p1", "p2"}
-Home(w) == IF w \in Here THEN "p1" ELSE "p2"
-Number(w) == CASE w = "w1" -> 1 [] w = "w2" -> 2 [] w = "w3" -> 3 [] OTHER -> 4
+Number(w) == CASE w \in {"w1", "w4"} -> 1 [] w \in {"w2", "w5"} -> 2 [] OTHER -> 3
+Home(w) == IF w \in {"w1", "w2", "w3"} THEN "p1" ELSE "p2"
 None == "none"
 Java == "java"
 Max(a, b) == IF a > b THEN a ELSE b
