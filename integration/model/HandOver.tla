@@ -115,6 +115,12 @@ Repeats == 3    \* again and again, while a command may be executed late
 \* RULE cleanUpAgain BREAKS NoGhost
 \*   The cleanup after a command that may be executed late is not repeated.
 \*   STEPS Abandon Leave CleanUp LateAsk
+\* RULE lateNamesNobody BREAKS NoGhost
+\*   A holder with a request that may be executed late names a successor. That gets the lock by
+\*   asking, and gives it to the late request. The first release is executed only then, and gives the
+\*   lock to its successor again, whose hold is over.
+\*   STEPS Abandon Acquire Release Expire LateAsk Release ExecuteRelease ExecuteRelease Settle
+\*   WITH Waiters = {"w1", "w2"}; Leavers = {}; Kinds = {"late", "lease"}; Faults = 2; Stranger = FALSE
 \* RULE cleanUpWithdraws BREAKS NoGhost
 \*   The cleanup of a waiter that has left does not end its registration.
 \*   STEPS Refuse Leave CleanUp
@@ -391,9 +397,11 @@ Leave(w) ==
 
 \* ------------------------------------------------------------------ releases
 \* The holder sends its release, with the head of its queue as the successor if that waits: Offer.
+\* It names none if a late request may give the lock to its own name again.
 Release(w, first) ==
   LET q == queue[Home(w)]
-      to == IF q # <<>> /\ waiter[Head(q)].state = "Waiting" THEN Head(q) ELSE None
+      names == owner[w].remains # Late \/ ~Rule("lateNamesNobody")
+      to == IF q # <<>> /\ waiter[Head(q)].state = "Waiting" /\ names THEN Head(q) ELSE None
   IN
   /\ owner[w].hold = "holds" /\ Alive(w) /\ Trusted(w, owner[w].since)
   /\ to = None => ~first

@@ -515,7 +515,10 @@ func (r *replay) release(who string, first bool, before, after State) error {
 	if first {
 		s = waitqueue.Streak{}
 	}
-	o := &released{offer: r.queues[home(who)].Offer(r.name, s, true)}
+	o := &released{}
+	if waitqueue.Remains(number(before, "owner", who, "remains")) != waitqueue.Late {
+		o.offer = r.queues[home(who)].Offer(r.name, s, true)
+	}
 	r.offers[who] = o
 	to, code := text(after, "wire", "releases", who, "to"), "none"
 	if next := o.offer.Successor; next != nil {
