@@ -76,45 +76,59 @@ NoCleanup == 0
 Releases == 1   \* releases the lock
 Withdraws == 2  \* also withdraws the registration
 Repeats == 3    \* again and again, while a command may be executed late
+Again == 4      \* it was executed once at least
 
 \* ------------------------------------------------------------------ the rules
 \* RULE latestTicket BREAKS OneHolder
-\*   A message for an earlier registration is trusted: the waiter believes in a lease that was over
-\*   before it asked again.
-\*   STEPS Ask ExecuteAsk Refuse Expire Ask ExecuteAsk Refuse Deliver Accept
+\*   A message for an earlier registration is trusted: the waiter counts a lease that is over from
+\*   its latest request.
+\*   STEPS ExecuteRelease Refuse Ask Deliver Expire JavaAsks ExecuteAsk Refuse Accept
+\*   WITH Leavers = {}; Mortal = {}; Kinds = {"lease"}
 \* RULE knownTicket BREAKS OneHolder
-\*   A message is trusted although the reply with the ticket of the last request did not arrive.
-\*   STEPS Expire Ask LoseReply Deliver Accept
+\*   A message is trusted although the reply with the ticket of the last request did not arrive, and
+\*   its lease is counted from that request.
+\*   STEPS ExecuteRelease Refuse Ask LoseReply Deliver Accept Expire
+\*   WITH Leavers = {}; Mortal = {}; Kinds = {"lease", "reply"}; Faults = 2
 \* RULE ticketsIncrease BREAKS OneHolder
 \*   A ticket is used again: the message for the earlier registration passes for one for the latest.
-\*   STEPS Expire Ask ExecuteAsk Refuse Deliver Accept
+\*   STEPS ExecuteRelease Refuse Ask Deliver Expire JavaAsks ExecuteAsk Refuse Accept
+\*   WITH Leavers = {}; Mortal = {}; Kinds = {"lease"}
 \* RULE leaseFromRequest BREAKS OneHolder
-\*   A lease is counted from the arrival of the message: it was over when the message came.
-\*   STEPS Expire Deliver Accept
+\*   A lease is counted from the arrival of the message, which was late: the waiter trusts it when it
+\*   is over.
+\*   STEPS ExecuteRelease Refuse Deliver Accept Expire
+\*   WITH Leavers = {}; Mortal = {}; Kinds = {"lease"}
 \* RULE listedWhenOffered BREAKS OneHolder
-\*   A release that may register its successor does not prepare for a grant before its own reply. The
-\*   message seems to be for nobody, and its lock is released while the waiter gets it by asking.
+\*   A release that may register its successor does not prepare for a grant before its own reply.
+\*   The message seems to be for nobody: its lock is released when the waiter has got it by asking.
 \*   STEPS Release ExecuteRelease Deliver Ask ExecuteAsk Acquire CleanUp
+\*   WITH Waiters = {"w1", "w2", "w4"}; Leavers = {}; Kinds = {}; Stranger = FALSE
 \* RULE holderIgnoresMessages BREAKS OneHolder
 \*   A message comes for an owner that has got the lock by asking, and its lock is released.
-\*   STEPS Ask ExecuteAsk Acquire Deliver CleanUp
+\*   STEPS ExecuteRelease Ask ExecuteAsk Acquire Deliver CleanUp
+\*   WITH Leavers = {}; Kinds = {}; Stranger = FALSE
 \* RULE askEndsRegistration BREAKS NoGhost
 \*   A request that gets the lock leaves the owner's registration behind.
-\*   STEPS Ask ExecuteAsk Refuse Ask ExecuteAsk Acquire Release ExecuteRelease Settle
+\*   STEPS Refuse Ask ExecuteAsk Acquire Release ExecuteRelease Settle
+\*   WITH Leavers = {}; Kinds = {}; Stranger = FALSE
 \* RULE askWithRegistration BREAKS NoGhost
 \*   A waiter that may be registered asks without, because it does not hear: it gets the lock, and
 \*   its registration stays.
-\*   STEPS Refuse Disconnect Ask ExecuteAsk Acquire
+\*   STEPS ExecuteAsk Disconnect Ask ExecuteAsk Acquire
+\*   WITH Leavers = {}; Kinds = {"connection"}; Stranger = FALSE
 \* RULE messageReleases BREAKS NoGhost
 \*   A message for an owner that neither waits nor holds is ignored: a request that was executed
-\*   after its cleanup had registered it.
-\*   STEPS Abandon Leave GiveUpCleanup LateAsk Deliver
+\*   between two cleanups, the last one, has registered it.
+\*   STEPS Abandon Leave CleanUp LateAsk GiveUpCleanup ExecuteRelease Deliver
+\*   WITH Leavers = {"w4"}; Kinds = {"late", "giveUp"}; Faults = 2; Stranger = FALSE
 \* RULE waitForOffer BREAKS NoGhost
 \*   A waiter leaves while a release names it, and nobody looks at the outcome.
-\*   STEPS Release Leave ExecuteRelease Settle
+\*   STEPS Release ExecuteRelease Leave
+\*   WITH Waiters = {"w1", "w2"}; Leavers = {"w2"}; Kinds = {}; Stranger = FALSE
 \* RULE cleanUpAgain BREAKS NoGhost
 \*   The cleanup after a command that may be executed late is not repeated.
 \*   STEPS Abandon Leave CleanUp LateAsk
+\*   WITH Leavers = {"w4"}; Kinds = {"late"}; Stranger = FALSE
 \* RULE lateNamesNobody BREAKS NoGhost
 \*   A holder with a request that may be executed late names a successor. That gets the lock by
 \*   asking, and gives it to the late request. The first release is executed only then, and gives the
@@ -124,21 +138,27 @@ Repeats == 3    \* again and again, while a command may be executed late
 \* RULE cleanUpWithdraws BREAKS NoGhost
 \*   The cleanup of a waiter that has left does not end its registration.
 \*   STEPS Refuse Leave CleanUp
+\*   WITH Leavers = {"w4"}; Kinds = {}; Stranger = FALSE
 \* RULE passOverDeaf BREAKS NoGhost
 \*   A release grants the lock to a client that does not listen any more.
-\*   STEPS Refuse Die Release ExecuteRelease
+\*   STEPS Die ExecuteRelease
+\*   WITH Leavers = {}; Kinds = {"death"}; Stranger = FALSE
 \* RULE strangersAreTold BREAKS StrangersAreTold
 \*   A release grants the lock although a client waits that can only hear announcements.
-\*   STEPS JavaWaits Release ExecuteRelease
+\*   STEPS JavaWaits ExecuteRelease
+\*   WITH Leavers = {}; Kinds = {}
 \* RULE uncertainAsks BREAKS NoMissedWakeUp
 \*   The successor of a release without a reply does not ask.
 \*   STEPS Release ExecuteRelease LoseSettlement
+\*   WITH Waiters = {"w1", "w2"}; Leavers = {}; Kinds = {"reply"}; Stranger = FALSE
 \* RULE leaverPassesOn BREAKS NoMissedWakeUp
 \*   A head leaves with the announcement that it was woken for, and the next head sleeps on.
-\*   STEPS Hear Leave
+\*   STEPS Join Leave
+\*   WITH Waiters = {"w1", "w2"}; Leavers = {"w1"}; Kinds = {}; Stranger = FALSE
 \* RULE lookAgain BREAKS WaiterIsServed
 \*   A waiter whose message was lost sleeps until somebody wakes it.
-\*   STEPS
+\*   STEPS Release ExecuteRelease LoseMessage
+\*   WITH Kinds = {"message"}
 
 \* ------------------------------------------------------------------ the server
 Registered(s, w) == \E i \in DOMAIN s.waiters : s.waiters[i] = w
@@ -499,20 +519,20 @@ CleanUp(w, others) ==
   LET how == owner[w].cleanup
       s == IF how >= Withdraws /\ Rule("cleanUpWithdraws")
            THEN [server EXCEPT !.waiters = Drop(@, w)] ELSE server
-      again == /\ how = Repeats /\ Rule("cleanUpAgain")
+      again == /\ how >= Repeats /\ Rule("cleanUpAgain")
                /\ \/ wire.lateAsks[w] # None
                   \/ \E v \in Waiters :
                        wire.lateReleases[v].phase # "none" /\ wire.lateReleases[v].to = w
   IN
   /\ how # NoCleanup /\ Alive(w)
-  /\ owner' = [owner EXCEPT ![w].cleanup = IF again THEN Repeats ELSE NoCleanup]
+  /\ owner' = [owner EXCEPT ![w].cleanup = IF again THEN Again ELSE NoCleanup]
   /\ IF server.holder = w THEN Pass(Passed(s, w, others, FALSE, None, FALSE), FALSE)
      ELSE ~others /\ server' = s /\ UNCHANGED <<wire, world>>
   /\ UNCHANGED <<queue, waiter>>
 
 \* A cleanup is not repeated for ever: the command is executed later than expected.
 GiveUpCleanup(w) ==
-  /\ owner[w].cleanup = Repeats /\ Fault("giveUp")
+  /\ owner[w].cleanup = Again /\ Fault("giveUp")
   /\ owner' = [owner EXCEPT ![w].cleanup = NoCleanup]
   /\ world' = [Failed(world) EXCEPT !.outlived = @ \cup {w}]
   /\ UNCHANGED <<server, queue, waiter, wire>>
