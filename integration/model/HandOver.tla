@@ -656,7 +656,8 @@ Init ==
   /\ world = [listens |-> [p \in Processes |-> TRUE], alive |-> [p \in Processes |-> TRUE],
               java |-> "out", javaTold |-> FALSE, faults |-> 0, silent |-> FALSE, outlived |-> {}]
 
-Tickets == 1..4
+\* The tickets in the messages to an owner.
+Told(w) == {m.ticket : m \in {n \in wire.messages : n.to = w}}
 
 Next ==
   \/ \E w \in Waiters :
@@ -665,7 +666,7 @@ Next ==
        \/ \E b \in BOOLEAN : Release(w, b) \/ ExecuteRelease(w, b) \/ CleanUp(w, b)
        \/ Settle(w) \/ LoseSettlement(w) \/ AbandonRelease(w) \/ LateRelease(w) \/ Lose(w)
        \/ GiveUpCleanup(w)
-       \/ \E t \in Tickets : Deliver(w, t) \/ LoseMessage(w, t)
+       \/ \E t \in Told(w) : Deliver(w, t) \/ LoseMessage(w, t)
   \/ \E p \in Processes : Hear(p) \/ Disconnect(p) \/ Subscribe(p) \/ Die(p)
   \/ Expire \/ ExpireGhost \/ ExpireWaiters \/ JavaWaits \/ JavaAsks \/ JavaReleases
 
@@ -678,7 +679,7 @@ Fairness ==
        /\ WF_vars(\E b \in BOOLEAN : ExecuteRelease(w, b))
        /\ WF_vars(\E b \in BOOLEAN : CleanUp(w, b))
        /\ WF_vars(Settle(w)) /\ WF_vars(Lose(w)) /\ WF_vars(LateAsk(w)) /\ WF_vars(LateRelease(w))
-       /\ WF_vars(\E t \in Tickets : Deliver(w, t))
+       /\ WF_vars(\E t \in Told(w) : Deliver(w, t))
   /\ \A p \in Processes : WF_vars(Subscribe(p)) /\ WF_vars(Hear(p))
   /\ WF_vars(ExpireGhost) /\ WF_vars(JavaAsks) /\ WF_vars(JavaReleases)
 

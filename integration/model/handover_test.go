@@ -21,7 +21,7 @@ import (
 )
 
 // How many traces are replayed, and how long they are at most.
-const handOverTraces, handOverDepth = 1000, 60
+const handOverTraces, handOverDepth = 1000, 50
 
 // The queues of waiters and the scripts do what the model does: in each of its steps they get into
 // the same states, publish the same messages and give the same replies.
