@@ -73,8 +73,8 @@ var handOverSteps = []string{
 func TestHandOverDoesNotFollowCounterexamples(t *testing.T) {
 	server := redistest.Start(t)
 	for rule, departure := range map[string]struct{ step, difference string }{
-		"latestTicket":        {"Deliver", "waits"},
-		"knownTicket":         {"Deliver", "waits"},
+		"latestTicket":        {"Refuse", "state"},
+		"knownTicket":         {"LoseReply", "state"},
 		"ticketsIncrease":     {"ExecuteAsk", "ticket"},
 		"leaseFromRequest":    {"Accept", "since"},
 		"listedWhenOffered":   {"Deliver", "waits"},
