@@ -72,7 +72,7 @@ var handOverSteps = []string{
 // and that this test, in its place, would break; and those that are not about states.
 func TestHandOverDoesNotFollowCounterexamples(t *testing.T) {
 	server := redistest.Start(t)
-	for rule, departure := range map[string]struct{ step, difference string }{
+	for rule, leaves := range map[string]struct{ step, difference string }{
 		"latestTicket":        {"Refuse", "state"},
 		"knownTicket":         {"LoseReply", "state"},
 		"ticketsIncrease":     {"ExecuteAsk", "ticket"},
@@ -90,8 +90,8 @@ func TestHandOverDoesNotFollowCounterexamples(t *testing.T) {
 			trace := Counterexample(t, "HandOver", rule)
 			steps, err := newStage(t, server).replay(len(rule)*1000, trace)
 			require.Error(t, err)
-			require.Equal(t, departure.step, steps[len(steps)-1], "%v: %v", steps, err)
-			require.ErrorContains(t, err, departure.difference)
+			require.Equal(t, leaves.step, steps[len(steps)-1], "%v: %v", steps, err)
+			require.ErrorContains(t, err, leaves.difference)
 		})
 	}
 }
@@ -315,7 +315,7 @@ func (r *replay) step(before, after State) error {
 	if err := r.act(do, who, before, after); err != nil {
 		return fmt.Errorf("%s %s: %w", do, who, err)
 	}
-	if err := r.compareWaiters(before, after); err != nil {
+	if err := r.compareWaiters(after); err != nil {
 		return fmt.Errorf("%s %s: %w", do, who, err)
 	}
 	switch do {
@@ -337,8 +337,8 @@ func (r *replay) act(do, who string, before, after State) error {
 		r.waiters[who] = r.queues[home(who)].Join(r.name, r.owner(who), handOverLease,
 			begin)
 	case "Ask":
-		if reason := waitqueue.Reason(reasons[number(before, "waiter", who, "reason")]); reason >
-			waitqueue.Paused { // it is woken
+		reason := reasons[number(before, "waiter", who, "reason")]
+		if reason > waitqueue.Paused {
 			if woken, _ := w.Park(r.budget(), wait.Unlimited, nil); woken != reason {
 				return differ("reason", reason, woken)
 			}
@@ -367,7 +367,7 @@ func (r *replay) act(do, who string, before, after State) error {
 		w.Reply(0, r.asks[who].sent)
 	case "Acquire":
 		w.Reply(0, r.asks[who].sent)
-		return r.leave(who, true, before, after)
+		return r.leave(who, true, after)
 	case "Accept":
 		reason, grant := w.Park(r.budget(), wait.Unlimited, nil)
 		if err := differ("reason", waitqueue.HasGrant, reason); err != nil {
@@ -377,9 +377,9 @@ func (r *replay) act(do, who string, before, after State) error {
 		if err := differ("since", number(after, "owner", who, "since"), since); err != nil {
 			return err
 		}
-		return r.leave(who, true, before, after)
+		return r.leave(who, true, after)
 	case "Leave":
-		return r.leave(who, false, before, after)
+		return r.leave(who, false, after)
 	case "Release":
 		return r.release(who, flag, before, after)
 	case "ExecuteRelease":
@@ -460,7 +460,8 @@ const withdraws = 2
 
 // reasons and outcomes translate the model's.
 var (
-	reasons  = map[int64]waitqueue.Reason{0: waitqueue.Ended, 1: waitqueue.BecameHead, 2: waitqueue.Paused, 3: waitqueue.Retry, 4: waitqueue.HasGrant}
+	reasons = []waitqueue.Reason{waitqueue.Ended, waitqueue.BecameHead, waitqueue.Paused,
+		waitqueue.Retry, waitqueue.HasGrant}
 	outcomes = map[waitqueue.Outcome]string{waitqueue.ToAll: "ToAll",
 		waitqueue.ToNobody: "ToNobody", waitqueue.ToSuccessor: "ToSuccessor",
 		waitqueue.SuccessorRegistered: "SuccessorRegistered"}
@@ -496,7 +497,7 @@ func (r *replay) issued(who string, model, ticket int64) error {
 }
 
 // leave has a waiter leave its queue.
-func (r *replay) leave(who string, acquired bool, before, after State) error {
+func (r *replay) leave(who string, acquired bool, after State) error {
 	remains, over := r.waiters[who].Leave(acquired, !acquired)
 	want := waitqueue.Nothing
 	if !acquired {
@@ -587,7 +588,7 @@ func (r *replay) deliver(do, who string, before, after State) error {
 }
 
 // compareWaiters compares the states of all waiters.
-func (r *replay) compareWaiters(_, after State) error {
+func (r *replay) compareWaiters(after State) error {
 	for who, w := range r.waiters {
 		state, reason := w.State()
 		if err := differ("state of "+who, text(after, "waiter", who, "state"),
@@ -600,8 +601,8 @@ func (r *replay) compareWaiters(_, after State) error {
 		}
 		want := reasons[number(after, "waiter", who, "reason")]
 		// A waiter that looks by itself knows that without a reason.
-		if want == waitqueue.Paused && (reason == waitqueue.Ended || reason ==
-			waitqueue.BecameHead) {
+		if want == waitqueue.Paused &&
+			(reason == waitqueue.Ended || reason == waitqueue.BecameHead) {
 			continue
 		}
 		if err := differ("reason of "+who, want, reason); err != nil {
