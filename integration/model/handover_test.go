@@ -72,6 +72,7 @@ var handOverSteps = []string{
 // and that this test, in its place, would break; and those that are not about states.
 func TestHandOverDoesNotFollowCounterexamples(t *testing.T) {
 	server := redistest.Start(t)
+	i := handOverTraces
 	for rule, leaves := range map[string]struct{ step, difference string }{
 		"latestTicket":        {"Refuse", "state"},
 		"knownTicket":         {"LoseReply", "state"},
@@ -86,9 +87,12 @@ func TestHandOverDoesNotFollowCounterexamples(t *testing.T) {
 		"uncertainAsks":       {"LoseSettlement", "reason"},
 		"leaverPassesOn":      {"Leave", "reason"},
 	} {
+		i++
+		number := i // names its lock
 		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
 			trace := Counterexample(t, "HandOver", rule)
-			steps, err := newStage(t, server).replay(len(rule)*1000, trace)
+			steps, err := newStage(t, server).replay(number, trace)
 			require.Error(t, err)
 			require.Equal(t, leaves.step, steps[len(steps)-1], "%v: %v", steps, err)
 			require.ErrorContains(t, err, leaves.difference)
