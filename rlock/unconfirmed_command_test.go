@@ -179,9 +179,9 @@ func (h *heldBack) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 	return h.Client.Do(ctx, command)
 }
 
-// A holder's lease ends while its release is under way. The next waiter gets the lock by asking, and
-// gives it back. Then an earlier request of the holder takes the lock, which the release gives away.
-// Its successor would have been a waiter whose hold is over.
+// A holder's lease ends while its release is under way. The next waiter gets the lock by asking,
+// and gives it back. Then an earlier request of the holder takes the lock, and the release gives it
+// away. Its successor would have been a waiter whose hold is over.
 func TestReleaseAfterALateRequestGivesTheLockToNobodyWhoIsGone(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
