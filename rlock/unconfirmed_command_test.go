@@ -212,7 +212,7 @@ func TestReleaseAfterALateRequestGivesTheLockToNobodyWhoIsGone(t *testing.T) {
 		_, refused := s.Do(t, command...).([]any)
 		require.False(t, refused, "it takes the lock")
 		close(gate.opened)
-		receive(t, released, "the release hangs")
+		require.NoError(t, receive(t, released, "the release hangs"))
 		eventually(t, func() bool { return !exists(s, k.name) }, "nobody releases it")
 	})
 }
