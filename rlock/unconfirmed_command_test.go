@@ -161,6 +161,62 @@ func TestLockTakenLateByAWorkersCommandIsReleased(t *testing.T) {
 	}
 }
 
+// heldBack is a rueidis client that, once, holds back a command with a given argument.
+type heldBack struct {
+	rueidis.Client
+	argument atomic.Pointer[string]
+	kept     chan []string // receives the command
+	opened   chan struct{} // closed when it is sent
+}
+
+func (h *heldBack) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	words, argument := command.Commands(), h.argument.Load()
+	if argument != nil && slices.Contains(words, *argument) &&
+		h.argument.CompareAndSwap(argument, nil) {
+		h.kept <- words
+		<-h.opened
+	}
+	return h.Client.Do(ctx, command)
+}
+
+// A holder's lease ends while its release is under way. The next waiter gets the lock by asking,
+// and gives it back. Then an earlier request of the holder takes the lock, and the release gives it
+// away. Its successor would have been a waiter whose hold is over.
+func TestReleaseAfterALateRequestGivesTheLockToNobodyWhoIsGone(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		gate := &heldBack{Client: s.Client(t), kept: make(chan []string, 1),
+			opened: make(chan struct{})}
+		redis := &givenUp{Client: gate, argument: k.name, kept: make(chan []string, 1),
+			giveUp: make(chan struct{})}
+		c := newClientOn(t, redis, anonymous)
+		rlock.Detach(c)
+		unlock(t, take(t, k.lock(c, "warm"), longLease)) // loads the scripts
+		locking := lockInBackground(t.Context(), k.lock(c, k.name), longLease)
+		command := receive(t, redis.kept, "nothing is sent")
+		close(redis.giveUp)
+		first := acquired(t, locking)
+
+		waiter := registers(t, s, 1, k.lock(c, k.name), longLease)
+		owner := first.Owner()
+		gate.argument.Store(&owner)
+		released := make(chan error, 1)
+		go func() { released <- first.Unlock(t.Context()) }()
+		receive(t, gate.kept, "the release was not sent")
+		s.Do(t, "DEL", k.name)
+		s.Do(t, "PUBLISH", k.channel+":{"+k.name+"}", "1") // wakes all waiters
+		unlock(t, acquired(t, waiter))
+		waitUntilFree(t, s, k.name)
+
+		_, refused := s.Do(t, command...).([]any)
+		require.False(t, refused, "it takes the lock")
+		close(gate.opened)
+		require.NoError(t, receive(t, released, "the release hangs"))
+		eventually(t, func() bool { return !exists(s, k.name) }, "nobody releases it")
+	})
+}
+
 // Many of them are released again and again, as long as their leases last.
 func TestUnconfirmedCommandsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()

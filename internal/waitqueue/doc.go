@@ -50,6 +50,8 @@
 //   - When a waiter leaves that may be registered or may have the lock, both are given up in the
 //     background: see [Waiter.Leave]. If a release that names it is under way, the cleanup waits
 //     for its outcome, since the release may be retried until then: see [Offer.Settle].
+//   - A holder whose earlier request may still be executed names no successor. That request could
+//     take the lock again, and the release give it to a successor whose hold is over by then.
 //   - A message may arrive for an owner that neither waits nor holds, because the request that
 //     registered it was executed late. The lock is then released.
 //   - A client that is gone hears no message: the server tells the release, which tries the next

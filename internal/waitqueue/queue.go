@@ -144,6 +144,13 @@ const (
 // Queue returns the queue of the waiter.
 func (w *Waiter[Name, Data]) Queue() *Queue[Name, Data] { return w.queue }
 
+// State returns the state of the waiter, and why it is about to wake up; [Ended] if it is not.
+func (w *Waiter[Name, Data]) State() (State, Reason) {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return w.state, w.reason
+}
+
 // Waited reports whether the waiter had to wait: since it joined, a request was refused, its own or
 // that of a head before it. It also had to if the last request before it joined was refused.
 func (w *Waiter[Name, Data]) Waited() bool {
