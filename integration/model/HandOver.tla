@@ -541,7 +541,7 @@ GiveUpCleanup(w) ==
 Gone(w) == ~Alive(w) \/ waiter[w].state = "Left" \/ owner[w].hold = "over"
 
 \* Queues.Deliver, and Client.granted in grant.go if nobody waits.
-Deliver(w, t) ==
+DeliverTicket(w, t) ==
   LET m == [to |-> w, ticket |-> t]
       holds == owner[w].hold \in {"holds", "releasing"} /\ Rule("holderIgnoresMessages")
       cleans == ~waiter[w].listed /\ ~holds /\ Rule("messageReleases")
@@ -553,7 +553,7 @@ Deliver(w, t) ==
   /\ owner' = [owner EXCEPT ![w].cleanup = IF cleans THEN Max(@, Releases) ELSE @]
   /\ UNCHANGED <<server, queue, world>>
 
-LoseMessage(w, t) ==
+LoseTicket(w, t) ==
   /\ [to |-> w, ticket |-> t] \in wire.messages /\ Fault("message")
   /\ wire' = [wire EXCEPT !.messages = @ \ {[to |-> w, ticket |-> t]}]
   /\ world' = [Silent(world) EXCEPT !.outlived = IF Gone(w) THEN @ \cup {w} ELSE @]
@@ -658,6 +658,8 @@ Init ==
 
 \* The tickets in the messages to an owner.
 Told(w) == {m.ticket : m \in {n \in wire.messages : n.to = w}}
+Deliver(w) == \E t \in Told(w) : DeliverTicket(w, t)
+LoseMessage(w) == \E t \in Told(w) : LoseTicket(w, t)
 
 Next ==
   \/ \E w \in Waiters :
@@ -666,7 +668,7 @@ Next ==
        \/ \E b \in BOOLEAN : Release(w, b) \/ ExecuteRelease(w, b) \/ CleanUp(w, b)
        \/ Settle(w) \/ LoseSettlement(w) \/ AbandonRelease(w) \/ LateRelease(w) \/ Lose(w)
        \/ GiveUpCleanup(w)
-       \/ \E t \in Told(w) : Deliver(w, t) \/ LoseMessage(w, t)
+       \/ Deliver(w) \/ LoseMessage(w)
   \/ \E p \in Processes : Hear(p) \/ Disconnect(p) \/ Subscribe(p) \/ Die(p)
   \/ Expire \/ ExpireGhost \/ ExpireWaiters \/ JavaWaits \/ JavaAsks \/ JavaReleases
 
@@ -679,7 +681,7 @@ Fairness ==
        /\ WF_vars(\E b \in BOOLEAN : ExecuteRelease(w, b))
        /\ WF_vars(\E b \in BOOLEAN : CleanUp(w, b))
        /\ WF_vars(Settle(w)) /\ WF_vars(Lose(w)) /\ WF_vars(LateAsk(w)) /\ WF_vars(LateRelease(w))
-       /\ WF_vars(\E t \in Told(w) : Deliver(w, t))
+       /\ WF_vars(Deliver(w))
   /\ \A p \in Processes : WF_vars(Subscribe(p)) /\ WF_vars(Hear(p))
   /\ WF_vars(ExpireGhost) /\ WF_vars(JavaAsks) /\ WF_vars(JavaReleases)
 

@@ -34,7 +34,7 @@ Calm ==
        \/ Settle(w) /\ DoFor("Settle", w)
        \/ Lose(w) /\ DoFor("Lose", w)
        \/ GiveUpCleanup(w) /\ DoFor("GiveUpCleanup", w)
-       \/ \E t \in Told(w) : Deliver(w, t) /\ DoWith("Deliver", w, t)
+       \/ \E t \in Told(w) : DeliverTicket(w, t) /\ DoWith("Deliver", w, t)
   \/ \E p \in Processes :
        \/ Hear(p) /\ DoFor("Hear", p)
        \/ Subscribe(p) /\ DoFor("Subscribe", p)
@@ -52,7 +52,7 @@ Disruption ==
        \/ LateAsk(w) /\ DoFor("LateAsk", w)
        \/ LoseSettlement(w) /\ DoFor("LoseSettlement", w)
        \/ AbandonRelease(w) /\ DoFor("AbandonRelease", w)
-       \/ \E t \in Told(w) : LoseMessage(w, t) /\ DoWith("LoseMessage", w, t)
+       \/ \E t \in Told(w) : LoseTicket(w, t) /\ DoWith("LoseMessage", w, t)
   \/ \E p \in Processes :
        \/ Disconnect(p) /\ DoFor("Disconnect", p)
        \/ Die(p) /\ DoFor("Die", p)

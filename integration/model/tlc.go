@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,11 +45,12 @@ type result struct {
 	output          string
 }
 
-// quick is for small configurations: starting Java is most of their time.
-var quick = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
-
-// long is for configurations with many states.
-var long = []string{"-XX:+UseParallelGC", "-Xmx3g"}
+// quick is for configurations with few states, where starting Java takes longest, and long for all
+// others.
+var (
+	quick = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
+	long  = []string{"-XX:+UseSerialGC", "-Xmx3g"}
+)
 
 // tlc runs TLC on a module with the text of a configuration.
 func tlc(t testing.TB, java []string, module, cfg string, options ...string) result {
@@ -56,8 +58,10 @@ func tlc(t testing.TB, java []string, module, cfg string, options ...string) res
 	dir := t.TempDir()
 	path := filepath.Join(dir, module+".cfg")
 	require.NoError(t, os.WriteFile(path, []byte(cfg), 0o600))
-	args := append(append([]string{}, java...), "-Djava.io.tmpdir="+dir, "-cp", jar(t), "tlc2.TLC", "-workers", "1", "-fp",
-		"0", "-metadir", dir, "-config", path)
+	jar := jar(t)
+	args := append(slices.Clone(java), "-XX:SharedArchiveFile="+strings.TrimSuffix(jar, ".jar")+".jsa",
+		"-Djava.io.tmpdir="+dir, // to which TLC unpacks its own modules
+		"-cp", jar, "tlc2.TLC", "-workers", "1", "-fp", "0", "-metadir", dir, "-config", path)
 	args = append(append(args, options...), module+".tla")
 	cmd := exec.CommandContext(t.Context(), "java", args...)
 	cmd.Dir = folder
