@@ -30,6 +30,8 @@ MIN_COVERAGE := 90
 
 # Modules of their own, for what the library must not depend on.
 MODULES := bench cmd/holdfastvet examples/gocron otel examples/observed
+# Those in which all linters run.
+LINTED := cmd/holdfastvet otel examples/observed
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
@@ -76,7 +78,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo pictures dashboard test test-costs test-containers test-interop test-quick chaos random rapid model compat lint fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo pictures dashboard test test-costs test-containers test-interop test-quick chaos random rapid model compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -151,15 +153,22 @@ dashboard: compiler ## test docs/monitoring with Prometheus: ten minutes of load
 test-quick: ## run the tests of the core packages, without the race detector
 	@$(with-server) $(GO) test $(light) $(TESTFLAGS) $(CORE)
 
-lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mod
+# Two at a time, because each uses one processor for most of its time.
+lint: ## check formatting, go vet, staticcheck, golangci-lint, go.mod
+	@$(MAKE) --no-print-directory -j 2 --output-sync=recurse golangci vet
+
+golangci: $(GOLANGCI)
+	$(GOLANGCI) run ./...
+	for module in $(LINTED); do (cd $$module && $(CURDIR)/$(GOLANGCI) run ./...); done
+
+vet:
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
 	! grep -rnE '^(<{7}|>{7}) ' --include='*.md' --exclude-dir=.tools --exclude-dir=vendor . # conflict markers
 	$(GO) vet -tags interop,model ./...
 	$(GO) run $(STATICCHECK) -tags interop,model ./...
-	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
 	for module in $(MODULES); do (cd $$module && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff); done
-	for module in cmd/holdfastvet otel examples/observed; do (cd $$module && $(GO) run $(STATICCHECK) ./... && $(CURDIR)/$(GOLANGCI) run ./...); done
+	for module in $(LINTED); do (cd $$module && $(GO) run $(STATICCHECK) ./...); done
 
 fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
 	$(GO) mod tidy -diff

@@ -202,7 +202,7 @@ func (r *leaseReplay) end() {
 		}
 		time.Sleep(time.Minute)
 		require.NoError(r.t, o.client.Close(context.Background()))
-		o.gate.Client.Close()
+		o.gate.Close()
 	}
 	r.noise.Close()
 	r.broken.Close()
@@ -277,7 +277,7 @@ func (r *leaseReplay) step(before, after model.State) {
 	case "Pass":
 		r.now += step["ticks"].(int64)
 		time.Sleep(time.Until(r.start.Add(time.Duration(r.now) * leaseTick)))
-		r.server.Advance(time.Duration(step["gain"].(int64)) * leaseTick)
+		r.server.Advance(model.Ticks(step["gain"], leaseTick))
 	case "AnotherTakes":
 		r.server.CatchUp()
 		redis.HSet(leaseKey, "another:1", "1")
@@ -297,7 +297,7 @@ func (r *leaseReplay) step(before, after model.State) {
 			return err
 		})
 	case "Extend":
-		lease := time.Duration(step["lease"].(int64)) * leaseTick
+		lease := model.Ticks(step["lease"], leaseTick)
 		r.send(o, "renew.lua", func() error { return o.hold.Extend(context.Background(), lease) })
 	case "Release":
 		r.send(o, "release.lua", func() error { return o.hold.Unlock(context.Background()) })
@@ -431,7 +431,7 @@ func (r *leaseReplay) compare(s model.State) {
 		return
 	}
 	require.True(r.t, strings.HasPrefix(fields[0], o.client.id+":"), "%v", r.path)
-	require.Equal(r.t, time.Duration(of(s, "granted", holder).(int64))*leaseTick,
+	require.Equal(r.t, model.Ticks(of(s, "granted", holder), leaseTick),
 		redis.TTL(leaseKey), "%v", r.path)
 }
 
@@ -461,7 +461,7 @@ func (r *leaseReplay) compareOwner(s model.State, name string, o *leaseOwner) {
 		require.Equal(r.t, "active", is, "not Done: %v", r.path)
 	}
 	if is == "lost" && !errors.Is(o.hold.Err(), ErrReleased) {
-		require.NotNil(r.t, o.reason, "%v", r.path)
+		require.Error(r.t, o.reason, "%v", r.path)
 		require.ErrorIs(r.t, o.hold.Err(), o.reason, "%v", r.path)
 	}
 }

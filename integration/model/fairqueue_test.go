@@ -106,7 +106,7 @@ func (r *fairReplay) step(from, to State) {
 	case "Renew":
 		r.do("PEXPIRE", fairLock, milliseconds(to["left"]))
 	case "Tick":
-		time.Sleep(time.Duration(step["ticks"].(int64)) * fairTick)
+		time.Sleep(Ticks(step["ticks"], fairTick))
 		r.server.CatchUp()
 	}
 	published := r.published()
@@ -139,7 +139,7 @@ func (r *fairReplay) ask(step Record) {
 	} else {
 		require.Equal(r.t, named(step["holder"].(string)), holder.Owner, r.where)
 	}
-	nap := time.Duration(step["nap"].(int64)) * fairTick
+	nap := Ticks(step["nap"], fairTick)
 	switch {
 	case ends <= 0:
 		nap = 10 * time.Millisecond

@@ -152,7 +152,7 @@ func (r *rwReplay) count(step Record) {
 func rwName(owner, name Value) string { return fmt.Sprintf("%v:%v", owner, name) }
 
 // rwLease is so many ticks.
-func rwLease(ticks Value) time.Duration { return time.Duration(ticks.(int64)) * rwTick }
+func rwLease(ticks Value) time.Duration { return Ticks(ticks, rwTick) }
 
 // rwTicks counts a part of a tick as one.
 func rwTicks(d time.Duration) int64 { return int64((d + rwTick - 1) / rwTick) }
@@ -243,10 +243,10 @@ func (r *rwReplay) told() string {
 	}
 }
 
-// rwFound lists all keys with what is in them and the ticks that they have left. It makes them last
-// for whole ticks, so that the time for which the test runs does not add up. A read hold is a 1. For
-// how long readers step back for a writer is returned as its age: until it asked last, which its key
-// says, and since then.
+// rwFound lists all keys with what is in them and the ticks that they have left. It makes them
+// last for whole ticks, so that the time for which the test runs does not add up. A read hold is
+// a 1. The age of a waiting writer is for how long readers have stepped back for it: until it asked
+// last, which its key says, and since then.
 var rwFound = rueidis.NewLuaScript(`
 local tick, waiter_ttl, found = tonumber(ARGV[1]), tonumber(ARGV[2]), {}
 for _, key in ipairs(redis.call('KEYS', '*')) do

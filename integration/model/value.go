@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Value is a value of TLA+: a string, int64, bool, [Sequence], [Set], [Record] or [Function]. Model
@@ -145,4 +146,9 @@ func (p *parser) function() Value {
 		return r
 	}
 	return f
+}
+
+// Ticks returns so many ticks as a duration.
+func Ticks(n Value, tick time.Duration) time.Duration {
+	return time.Duration(n.(int64) * int64(tick))
 }

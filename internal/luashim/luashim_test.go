@@ -89,7 +89,8 @@ func TestUnknownCommandIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "luashim does not know where the keys of GETDEL are")
 }
 
-// ofScript matches what an error says of the script itself, and a general code, which rueidis drops.
+// ofScript matches what an error says of the script itself, and a general code, which rueidis
+// drops.
 var ofScript = regexp.MustCompile(`call to f_\w+|script: \w+, on |@?user_script: ?\d+|^ERR `)
 
 func general(err error) string { return ofScript.ReplaceAllString(err.Error(), "") }
