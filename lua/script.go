@@ -63,6 +63,9 @@ var (
 // explain completes the advice of an error for a command that a script may not call: servers do not
 // name the command, but its line.
 func (s *script) explain(err error) error {
+	if err == nil {
+		return nil // before e, which takes memory
+	}
 	var e *Error
 	if !errors.As(err, &e) || e.Code != NoCommand {
 		return err
