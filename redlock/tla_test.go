@@ -542,7 +542,7 @@ func (r *tlaReplay) end() {
 
 func TestAcquisitionsFollowTheTLAModel(t *testing.T) {
 	played := map[string]int{}
-	for i, trace := range model.Traces(t, "RedLock", 250, 60, 1) {
+	for i, trace := range model.Traces(t, "RedLock", 200, 60, 1) {
 		ok := t.Run(fmt.Sprint("trace ", i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newTLAReplay(t)

@@ -36,7 +36,7 @@ const leaseKey = "model:lease"
 // clock the test moves. Their commands are executed, and answered, when the model says so. After
 // each step the acquisitions, their deadlines and the lock in Redis are what the model says.
 func TestTracesOfTheLeaseModel(t *testing.T) {
-	const traces = 250
+	const traces = 150
 	steps := map[string]int{}
 	for i, trace := range model.Traces(t, "Lease", traces, 80, 20) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {

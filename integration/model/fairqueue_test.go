@@ -33,7 +33,8 @@ const fairLock = "job"
 const fairLease = 100 * fairTick
 
 func TestFairQueueAgreesWithTheScripts(t *testing.T) {
-	for i, trace := range Traces(t, "FairQueue", 300, 40, 1) {
+	t.Parallel()
+	for i, trace := range Traces(t, "FairQueue", 200, 40, 1) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newFairReplay(t)
 			for j, s := range trace[1:] {

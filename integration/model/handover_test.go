@@ -26,6 +26,7 @@ const handOverTraces, handOverDepth = 1000, 50
 // The queues of waiters and the scripts do what the model does: in each of its steps they get into
 // the same states, publish the same messages and give the same replies.
 func TestHandOverFollowsItsModel(t *testing.T) {
+	t.Parallel()
 	traces := Traces(t, "HandOver", handOverTraces, handOverDepth, 20)
 	server := redistest.Start(t)
 	next := make(chan int)

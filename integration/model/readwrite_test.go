@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	rwTraces, rwDepth = 300, 50
+	rwTraces, rwDepth = 200, 50
 	// rwTick is a tick of the model in Redis, where time passes in aging only. A step takes less.
 	rwTick = time.Second
 	rwLock = "page"
@@ -31,6 +31,7 @@ const (
 
 // The scripts of a read-write lock reply, write and announce what the model says.
 func TestReadWriteScriptsFollowTheirModel(t *testing.T) {
+	t.Parallel()
 	traces := Traces(t, "ReadWrite", rwTraces, rwDepth, 1)
 	r := newRWReplay(t, 10*rwTick)
 	for i, trace := range traces {

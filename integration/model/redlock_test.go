@@ -179,7 +179,7 @@ func TestRedLockScriptsFollowTheModel(t *testing.T) {
 		}, time.Minute, 50*time.Millisecond)
 	}
 	played := map[string]int{}
-	for i, trace := range Traces(t, "RedLock", 250, 60, 1) {
+	for i, trace := range Traces(t, "RedLock", 200, 60, 1) {
 		r := &redLock{t: t, name: fmt.Sprint("order:", i), clients: clients, played: played}
 		for j := 1; j < len(trace); j++ {
 			r.play(trace[j-1], trace[j])
