@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// models has all models. MSteps is not one, but tells the steps of M.
+// models has the names of all models. MSteps is not one: it names the steps of M.
 var models = func() (names []string) {
 	paths, _ := filepath.Glob(filepath.Join(folder, "*.tla"))
 	for _, path := range paths {
@@ -26,7 +26,7 @@ var models = func() (names []string) {
 	return names
 }()
 
-// fewestRules is how many rules the models have together, at least.
+// fewestRules is how many rules all models must have together.
 const fewestRules = 20
 
 const (
@@ -86,7 +86,7 @@ func requireTable(t *testing.T, table string) {
 	require.Equal(t, table, is, "README.md is out of date: HOLDFAST_UPDATE=1 make model")
 }
 
-// Each rule is needed: without it there is the counterexample that its comment tells.
+// Each rule is needed: without it there is the counterexample that its comment describes.
 func TestEveryRuleIsNeeded(t *testing.T) {
 	count := 0
 	for _, m := range models {
