@@ -60,13 +60,10 @@ func TestAcquisitionsFollowTheTLAModelRedLock(t *testing.T) {
 		}
 	}
 	t.Log(played)
-	var rare []string
-	for step, times := range played {
-		if times < 10 {
-			rare = append(rare, step)
-		}
+	for _, step := range []string{"Ask", "Fail", "Unlock", "Lose", "Leave", "Rejoin", "Renew", "Lapse",
+		"Vote", "LateVote", "Renewal", "LateRenewal", "Release", "GiveUp", "Restart", "Tick"} {
+		require.GreaterOrEqual(t, played[step], 10, "too few %s", step)
 	}
-	require.Empty(t, rare)
 }
 
 // tlaReply is what a node replies to a command.
@@ -101,7 +98,6 @@ type tlaHold struct {
 	part     hooks.Part
 	mu       sync.Mutex
 	deadline time.Time // guarded by mu
-	renews   bool      // guarded by mu
 }
 
 func (h *tlaHold) Deadline() time.Time {
@@ -118,12 +114,7 @@ func (h *tlaHold) Extended(deadline time.Time) {
 	}
 }
 
-func (h *tlaHold) SetRenew(renew bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.renews = renew
-}
-
+func (h *tlaHold) SetRenew(bool)         {}
 func (h *tlaHold) MayLast(time.Duration) {}
 func (h *tlaHold) Drop()                 {}
 
@@ -500,12 +491,11 @@ func (r *tlaReplay) compare(s model.State) {
 		a, is := o.now, s.Text("phase", who)
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		trusted, open, most := 0, 0, int64(0)
+		trusted, open := 0, 0
 		for name := range o.nodes {
 			switch _, p := r.current(s, who, name); {
 			case p["state"] == "granted" && p.Number("left") > 0:
 				trusted++
-				most = max(most, p.Number("left"))
 			case p["state"] == "asked":
 				open++
 			}

@@ -79,7 +79,7 @@ func TestScriptsOfAllServersAreChangedByTheEnvironment(t *testing.T) {
 	}
 }
 
-// What is no request is passed on as it is, as are those that come with it.
+// Inline commands are forwarded as they are, and all that follows them.
 func TestBytesOfOtherKindsPass(t *testing.T) {
 	s := Start(t, WithScriptPrefix(prefix))
 	conn, err := net.Dial("tcp", s.Addr())
