@@ -3,8 +3,8 @@
 // at hand, or refuses them a command. See redistest.WithScripts.
 //
 // A shim works in Redis 6.2 and newer, in Valkey, and in Lua 5.4. It calls no commands of its own
-// that a refusal does not need. Errors keep the form that they have on the server: redis.call
-// raises them, redis.pcall returns them.
+// but MULTI, to be refused. Errors keep the form that they have on the server: redis.call raises
+// them, redis.pcall returns them.
 package luashim
 
 import (
@@ -40,8 +40,7 @@ func Declared(source string) string {
 	return shim("declared.lua", fmt.Sprintf("%q, %q, %t", name, says, flagged)) + source
 }
 
-// firstLine matches the first line of a script, which says its purpose: that is its name in the
-// log.
+// firstLine matches the first line of a script, its purpose, which names it in the log.
 var firstLine = regexp.MustCompile(`[^\n]*`)
 
 // Refusing returns a shim that refuses a script these commands, as the server refuses those that no

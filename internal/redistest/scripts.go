@@ -32,11 +32,6 @@ func WithScripts(rewrite func(source string) string) Option {
 	return func(_ testing.TB, s *settings) { s.rewrite = rewrite }
 }
 
-// WithScriptPrefix is WithScripts for Lua that is put before every script.
-func WithScriptPrefix(lua string) Option {
-	return WithScripts(func(source string) string { return lua + source })
-}
-
 // scriptProxy is a proxy of a server that changes the scripts that clients send. It knows a script
 // by its SHA-1 once it has seen the source, which a client sends when the server replies NOSCRIPT.
 type scriptProxy struct {
