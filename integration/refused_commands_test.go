@@ -16,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/doctable"
 	"holdfast/internal/logtest"
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
@@ -562,18 +563,6 @@ func TestTablesOfRefusedCommandsAreTrue(t *testing.T) {
 		"\nOn a cluster with sharded channels, the rest is the same:\n\n" +
 		refusedTable(t, locks, clustered, scene.ofCluster, renamedAway, noPermission)
 
-	const file = "../docs/servers.md"
-	document, err := os.ReadFile(file)
-	require.NoError(t, err)
-	head, rest, found := strings.Cut(string(document), refusedBegin)
-	require.True(t, found, "%s has no line %q", file, refusedBegin)
-	written, tail, found := strings.Cut(rest, refusedEnd)
-	require.True(t, found, "%s has no line %q", file, refusedEnd)
-	if os.Getenv("HOLDFAST_UPDATE") != "" {
-		updated := head + refusedBegin + want + refusedEnd + tail
-		require.NoError(t, os.WriteFile(file, []byte(updated), 0o600))
-		return
-	}
-	require.Equal(t, want, written,
-		"HOLDFAST_UPDATE=1 go test ./integration -run TestTablesOfRefused updates it")
+	doctable.Require(t, "../docs/servers.md", refusedBegin, refusedEnd, want,
+		"go test ./integration -run TestTablesOfRefusedCommands")
 }

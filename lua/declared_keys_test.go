@@ -16,8 +16,8 @@ import (
 	"holdfast/lua"
 )
 
-// undeclared has a use of each script that uses keys which its caller cannot declare: the read holds
-// of other owners, or those of its own that it does not know of.
+// undeclared has a use of each script that uses keys which its caller cannot declare: the read
+// holds of other owners, or those of its own that it does not know of.
 var undeclared = map[string]func(*testing.T, rueidis.Client){
 	"read_acquire.lua": func(t *testing.T, c rueidis.Client) { read(t, c, me, 1, lease) },
 	"read_reenter.lua": func(t *testing.T, c rueidis.Client) {

@@ -13,8 +13,8 @@ import (
 	"holdfast/internal/fragments"
 )
 
-// Redis and Valkey have Lua 5.1, Dragonfly 5.4. These are the globals that scripts use of both, with
-// their members.
+// globals has the globals that scripts use, with their members. Both Lua 5.1, which Redis and
+// Valkey have, and Lua 5.4, which Dragonfly has, know them.
 var globals = map[string][]string{
 	"ARGV": nil, "KEYS": nil,
 	"ipairs": nil, "next": nil, "pairs": nil, "pcall": nil, "tonumber": nil, "type": nil,
@@ -33,8 +33,8 @@ var (
 		regexp.MustCompile(`\blocal ([\w, ]+)`),
 		regexp.MustCompile(`\bfunction\b[^(]*\(([\w, ]*)`),
 	}
-	keywords = strings.Fields("and break do else elseif end false for function if in local nil not or " +
-		"repeat return then true until while")
+	keywords = strings.Fields("and break do else elseif end false for function if in local nil not " +
+		"or repeat return then true until while")
 )
 
 func TestScriptsUseOnlyGlobalsThatEveryLuaHas(t *testing.T) {
@@ -62,8 +62,8 @@ func TestScriptsUseOnlyGlobalsThatEveryLuaHas(t *testing.T) {
 	}
 }
 
-// Lua 5.4 writes "2.0" for the result of a division, where Lua 5.1 writes "2". A server refuses that
-// as a number of milliseconds, and it makes another key.
+// Lua 5.4 writes "2.0" for the result of a division, where Lua 5.1 writes "2". A server refuses
+// that as a number of milliseconds, and it makes another key.
 func TestScriptsComputeWithWholeNumbers(t *testing.T) {
 	for file, source := range scripts(t, "*.lua", "common/*.lua") {
 		for line := range strings.Lines(source) {

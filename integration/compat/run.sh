@@ -112,7 +112,7 @@ run() {
 }
 
 all() {
-  # Models run fewer programs than in make test.
+  # Random tests run fewer programs than in make test.
   run lua -rapid.checks=10
   run rlock -test.run "$(any "${locks[@]/#/Test}" $(in_files rlock "${behaviour[@]}"))"
   run multilock -test.run "$(any "${locks[@]/#/Test}")"

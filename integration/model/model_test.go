@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/doctable"
 )
 
 // models has the names of all models. MSteps is not one: it names the steps of M.
@@ -66,24 +68,7 @@ func TestModelsHold(t *testing.T) {
 			table += rows[filepath.Base(path)]
 		}
 	}
-	requireTable(t, table)
-}
-
-func requireTable(t *testing.T, table string) {
-	t.Helper()
-	path := filepath.Join(folder, "README.md")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), tableBegin)
-	require.True(t, found)
-	is, after, found := strings.Cut(rest, tableEnd)
-	require.True(t, found)
-	if os.Getenv("HOLDFAST_UPDATE") != "" {
-		text = []byte(before + tableBegin + table + tableEnd + after)
-		require.NoError(t, os.WriteFile(path, text, 0o600))
-		return
-	}
-	require.Equal(t, table, is, "README.md is out of date: HOLDFAST_UPDATE=1 make model")
+	doctable.Require(t, filepath.Join(folder, "README.md"), tableBegin, tableEnd, table, "make model")
 }
 
 // Each rule is needed: without it there is the counterexample that its comment describes.

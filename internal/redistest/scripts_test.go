@@ -70,7 +70,7 @@ func TestServerWithChangedScriptsIsKilledAndRestarted(t *testing.T) {
 
 func TestScriptsOfAllServersAreChangedByTheEnvironment(t *testing.T) {
 	t.Setenv(Scripts, "refusing TIME")
-	for name, refused := range map[string]bool{"single": true, "on the network of this machine": false} {
+	for name, refused := range map[string]bool{"single": true, "on the host's network": false} {
 		var opts []Option
 		if !refused {
 			opts = append(opts, WithHostNetwork())
