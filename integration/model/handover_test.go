@@ -82,8 +82,8 @@ func TestScriptsAndQueuesDoNotFollowCounterexamplesOfHandOver(t *testing.T) {
 		"askEndsRegistration": {"ExecuteAsk", "registrations"},
 		"askWithRegistration": {"Ask", "registers"},
 		"waitForOffer":        {"Leave", "state"},
-		"passOverDeaf":        {"ExecuteRelease", ""},
-		"strangersAreTold":    {"ExecuteRelease", ""},
+		"passOverDeaf":        {"ExecuteRelease", "the lock"},
+		"strangersAreTold":    {"ExecuteRelease", "the lock"},
 		"uncertainAsks":       {"LoseSettlement", "reason"},
 		"leaverPassesOn":      {"Leave", "reason"},
 	} {
@@ -114,6 +114,7 @@ type handOverStage struct {
 	listeners map[string]*subscriber // by process, and Java's
 }
 
+// newHandOverStage connects to a server.
 func newHandOverStage(t *testing.T, s *redistest.Server) *handOverStage {
 	st := &handOverStage{client: s.Client(t), listeners: map[string]*subscriber{"java": listen(t, s)}}
 	for _, p := range handOverProcesses {
@@ -199,6 +200,7 @@ func (st *handOverStage) play(i int, trace []State) (steps []string, err error) 
 	return steps, nil
 }
 
+// waitersKey returns the key with the registrations.
 func (r *handOverReplay) waitersKey() string { return lua.Prefix("holdfast_lock_waiters", r.name) }
 
 // do executes a command and returns its reply.
@@ -209,6 +211,7 @@ func (r *handOverReplay) do(words ...string) rueidis.RedisResult {
 	return result
 }
 
+// must panics with an error: play recovers.
 func must(err error) {
 	if err != nil {
 		panic(err)
