@@ -139,7 +139,7 @@ func (r *rwReplay) count(step Record) {
 func rwName(owner, name Value) string { return fmt.Sprintf("%v:%v", owner, name) }
 
 // rwDuration returns how long so many ticks take.
-func rwDuration(ticks Value) time.Duration { return time.Duration(ticks.(int64)) * rwTick }
+func rwDuration(ticks Value) time.Duration { return time.Duration(ticks.(int64) * int64(rwTick)) }
 
 // rwTicks returns how many ticks have begun after d.
 func rwTicks(d time.Duration) int64 { return int64((d + rwTick - 1) / rwTick) }
