@@ -16,6 +16,7 @@ import (
 
 	"holdfast/integration/chaos"
 	"holdfast/integration/history"
+	"holdfast/internal/doctable"
 )
 
 // The table in README.md is generated from the chaos scenarios and the lists below; this test
@@ -255,20 +256,8 @@ var breaches = map[string][]string{
 }
 
 func TestTableInREADMEIsTrue(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	head, rest, found := strings.Cut(string(readme), tableBegin)
-	require.True(t, found, "README.md has no line %q", tableBegin)
-	written, tail, found := strings.Cut(rest, tableEnd)
-	require.True(t, found, "README.md has no line %q", tableEnd)
-	want := table(t)
-	if os.Getenv("HOLDFAST_UPDATE") != "" {
-		updated := head + tableBegin + want + tableEnd + tail
-		require.NoError(t, os.WriteFile("README.md", []byte(updated), 0o600))
-		return
-	}
-	require.Equal(t, want, written,
-		"HOLDFAST_UPDATE=1 go test ./integration -run TestTable updates it")
+	doctable.Require(t, "README.md", tableBegin, tableEnd, table(t),
+		"go test ./integration -run TestTableInREADME")
 }
 
 // table returns the table. It requires that every test in it exists and that no cell is empty.

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/doctable"
 	"holdfast/internal/logtest"
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
@@ -40,10 +41,10 @@ type way string
 const (
 	renamedAway  way = "renamed away"
 	noPermission way = "NOPERM"
-	notInScripts way = "not allowed from script" // but otherwise
+	notInScripts way = "not allowed from script" // but from clients
 )
 
-// How a lock does on a server that refuses a command. The first is as it does elsewhere.
+// How a lock does on a server that refuses a command. works: as it does elsewhere.
 const (
 	works           = "works"
 	withoutHandOver = "no hand-overs"
@@ -59,7 +60,7 @@ var commands = []string{
 	"ZRANGE", "ZREM", "ZSCORE", "LINDEX", "LPOP", "LRANGE", "LREM", "RPUSH",
 	"INFO", "WAIT", "HELLO", "CLIENT", "UNSUBSCRIBE", "PING", "SCRIPT", "HLEN"}
 
-// onClusters has those for a cluster.
+// onClusters has those that it lists for a cluster.
 var onClusters = []string{"CLUSTER", "PUBSUB", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "ASKING"}
 
 // outsideScripts has the commands that only clients send.
@@ -74,7 +75,7 @@ type place struct {
 	failure        string // why there are no clients; "" if there are
 }
 
-// party is a client that can be watched.
+// party is a client whose scripts are recorded.
 type party struct {
 	rueidis.Client
 	locks *rlock.Client
@@ -133,7 +134,7 @@ func newParty(t *testing.T, option rueidis.ClientOption, o rlock.Options) (*part
 	return p, nil
 }
 
-// how tells how a lock was acquired, through a context.
+// how is a tracer that tells a caller, through its context, how a lock was acquired.
 type how struct{}
 
 type howKey struct{}
@@ -161,7 +162,7 @@ func same(of func(c *rlock.Client, name string) rlock.Locker, name string) pairO
 // column is a kind of lock in the tables.
 type column struct {
 	title string
-	asks  int // how often a waiter has asked when it listens
+	asks  int // how often a waiter has asked by the time that it listens
 	pairs []pairOf
 }
 
@@ -198,8 +199,8 @@ func redLock(o redlock.Options) func(c *rlock.Client, name string) rlock.Locker 
 // patience is far longer than a waiter sleeps.
 const patience = 20 * time.Second
 
-// try contends for a lock, and returns how it does. How busy the machine is does not matter: a
-// waiter that was not told has slept for 5 s between its requests.
+// try contends for a lock, and returns how it does. A busy machine makes no difference: a waiter
+// that was not told has slept for 5 s between its requests.
 func (p *place) try(ctx context.Context, asks int, pair pairOf) string {
 	if p.failure != "" {
 		return p.failure
@@ -297,7 +298,8 @@ func (p *party) waits(lock string, asks int) bool {
 		})
 }
 
-// told says whether the client asked for a lock after its release because it was told.
+// told returns that the lock was free, or that the client asked for it after its release only
+// because it had slept for long enough.
 func (p *party) told(lock string, released time.Time) string {
 	asked := p.asked(lock)
 	for i, r := range asked {
@@ -308,7 +310,7 @@ func (p *party) told(lock string, released time.Time) string {
 	return rlock.Free.String()
 }
 
-// refusedAs returns the code of an error that a server gave.
+// refusedAs returns a cell for an error: the code that a server gave.
 func refusedAs(err error) string {
 	var by *rlock.ServerError
 	if errors.As(err, &by) {
@@ -364,7 +366,7 @@ func noCache(o *rueidis.ClientOption) { o.DisableCache = true }
 
 func resp2(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
 
-// single returns the server of a scene; "" is the way of one that refuses nothing.
+// single starts the server of a scene. The way "" refuses nothing.
 func (sc scene) single(t *testing.T, w way) *place {
 	t.Helper()
 	var options []redistest.Option
@@ -391,7 +393,7 @@ func (sc scene) single(t *testing.T, w way) *place {
 	return (&place{server: s}).open(t, option, sc.options)
 }
 
-// ofCluster is single for a cluster, whose channels are sharded.
+// ofCluster is single for a cluster with sharded channels.
 func (sc scene) ofCluster(t *testing.T, w way) *place {
 	t.Helper()
 	var options []redistest.Option
@@ -413,7 +415,8 @@ func (sc scene) ofCluster(t *testing.T, w way) *place {
 	return (&place{server: c.Nodes[0], cluster: c}).open(t, option, sc.options)
 }
 
-// plainly returns a cell without the usual code of a refusal, and what differs from elsewhere.
+// plainly returns a cell in the words of the tables: how it differs from elsewhere, without the
+// usual code of a refusal.
 func plainly(cell, elsewhere, command string, w way) string {
 	usual := lua.NoCommand
 	switch {
@@ -434,7 +437,7 @@ func plainly(cell, elsewhere, command string, w way) string {
 	return cell
 }
 
-// rows has what is before equal rows, in the order in which they came.
+// rows collects the titles of equal rows, in the order in which they came.
 type rows struct {
 	rows   []string
 	titles map[string][]string
@@ -563,18 +566,6 @@ func TestTablesOfRefusedCommandsAreTrue(t *testing.T) {
 		"\nOn a cluster with sharded channels, the rest is the same:\n\n" +
 		refusedTable(t, locks, clustered, scene.ofCluster, renamedAway, noPermission)
 
-	const file = "../docs/servers.md"
-	document, err := os.ReadFile(file)
-	require.NoError(t, err)
-	head, rest, found := strings.Cut(string(document), refusedBegin)
-	require.True(t, found, "%s has no line %q", file, refusedBegin)
-	written, tail, found := strings.Cut(rest, refusedEnd)
-	require.True(t, found, "%s has no line %q", file, refusedEnd)
-	if os.Getenv("HOLDFAST_UPDATE") != "" {
-		updated := head + refusedBegin + want + refusedEnd + tail
-		require.NoError(t, os.WriteFile(file, []byte(updated), 0o600))
-		return
-	}
-	require.Equal(t, want, written,
-		"HOLDFAST_UPDATE=1 go test ./integration -run TestTablesOfRefused updates it")
+	doctable.Require(t, "../docs/servers.md", refusedBegin, refusedEnd, want,
+		"go test ./integration -run TestTablesOfRefusedCommands")
 }

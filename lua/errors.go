@@ -154,7 +154,7 @@ var namedCommand = []*regexp.Regexp{
 	regexp.MustCompile(`permissions to run the '([a-z]+)`),
 }
 
-// adviseOn adds what to do without a command that was refused.
+// adviseOn adds to the advice what to do without a command that was refused.
 func (e *Error) adviseOn(command string) {
 	if without := withoutCommand[strings.ToUpper(command)]; without != "" {
 		e.Advice += "; " + without
@@ -163,8 +163,8 @@ func (e *Error) adviseOn(command string) {
 
 const noScripts = "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"
 
-// withoutCommand says what to do where a command is refused that some servers keep from clients or
-// scripts.
+// withoutCommand has, by command, what to do where it is refused, for those that some servers keep
+// from clients or scripts.
 var withoutCommand = map[string]string{
 	"EVAL":    noScripts,
 	"EVALSHA": noScripts,
@@ -218,7 +218,7 @@ var advice = map[string]string{
 const (
 	HalfMoved = "HALFMOVED" // the script was aborted at a key that another node has already
 	NoCommand = "NOCOMMAND" // the script called a command that the server lacks or forbids
-	// The client sent a command that the server lacks.
+	// Unsupported: the client sent a command that the server lacks.
 	Unsupported = "UNSUPPORTED"
 )
 

@@ -13,8 +13,8 @@ import (
 	"holdfast/internal/fragments"
 )
 
-// globals has what scripts use of both Lua 5.1, which Redis and Valkey have, and Lua 5.4, which
-// Dragonfly has: globals with their members.
+// globals has the globals that scripts use, with their members. Both Lua 5.1, which Redis and
+// Valkey have, and Lua 5.4, which Dragonfly has, know them.
 var globals = map[string][]string{
 	"ARGV": nil, "KEYS": nil,
 	"ipairs": nil, "next": nil, "pairs": nil, "pcall": nil, "tonumber": nil, "type": nil,

@@ -134,8 +134,8 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 	var reply lua.Released
 	var err error
 	for first := !unknown; ; first = false {
-		// After an unconfirmed release the successor asks instead. And a late request may take the
-		// lock again, after which this release would give it away once more.
+		// No successor is named again after an unconfirmed release: it asks instead. Nor is one while a
+		// late request may take the lock again, because this release would then give that away, too.
 		o, joined := a.offer(last && first && a.late == nil)
 		sent, state := time.Now(), transport.NotSent
 		if call := c.calls.Begin(b, sent); call != nil {

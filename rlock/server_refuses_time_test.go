@@ -94,7 +94,6 @@ func TestLocksThatNeedTheClockOfTheServerSaySoWhereItIsRefused(t *testing.T) {
 	_, err := c.NewFairLock("fair").TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorContains(t, err, "fair locks and redlock.Options.Epoch need TIME")
 	requireFree(t, s, "fair")
-
 }
 
 func TestReadersStepBackForAWriterWithoutTheClockOfTheServer(t *testing.T) {

@@ -73,7 +73,7 @@ func (a *acquisition) endReads(r lua.Released) {
 
 // endUntrusted ends the owner's read hold if an unconfirmed release may remove it and no write hold
 // keeps others out. It is called when a hold of the owner has begun or ended. A write hold whose
-// lease is over counts for nothing, even before the watchdog finds that.
+// lease is over does not, even before the watchdog finds out.
 func (a *acquisition) endUntrusted() {
 	if !a.lock.sharesKey {
 		return

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # all.sh runs run.sh with each server of servers.sh, and continues when one fails. This is `make
-# compat`. Redis 7.0 is the server of make test where that runs Debian 12's, so it only gets what make
-# test does not do: RESP2, and the commands that managed services refuse.
+# compat`. Redis 7.0, Debian 12's, is that of make test. Here it only gets what make test does not do:
+# RESP2, and the refusals of managed services.
 #
 #   integration/compat/all.sh [name ...]     # names as for servers.sh
 #

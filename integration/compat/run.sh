@@ -6,11 +6,11 @@
 #
 # More arguments choose some of its parts; without them it runs the first two:
 #
-#   all       all scripts and their models; every kind of lock on every topology; how locks behave
+#   all       all scripts and their random tests; every kind of lock on every topology; how locks behave
 #             and are handed over, RedLocks, and what depends on the server: clusters and their
 #             moving slots, Sentinel, replicas, ACLs, TLS, refusals; pub/sub
-#   resp2     less of the same by clients that speak RESP2
-#   managed   less of the same on servers that refuse what managed services refuse, which
+#   resp2     some of them by clients that speak RESP2
+#   managed   some of them on servers that refuse what managed services refuse, which
 #             internal/redistest/profile.go lists
 #
 # Package redistest takes the server from the environment; the name is only shown. HOLDFAST_TESTS is
@@ -43,7 +43,7 @@ in_files() {
   printf "$package/%s_test.go\n" "$@" | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p'
 }
 
-# The following are begins of names. None has the tests that fail on a busy machine, which loses a
+# These are how names of tests begin. None of these tests fails on a busy machine, which loses a
 # lease of a third of a second.
 locks=(
   LocksWork{OnACluster,ThroughSentinel,OverTLSWithAPassword,WithEveryKindOfRueidisClient}
@@ -63,8 +63,8 @@ behaviour=(
   readers_queue readwrite reentry refusal shared_channel_names unlock wait writer_precedence
   handover_message handover_modes handover_turns
 )
-# Not these of them: they have bounds of real time that a busy machine breaks, such as 50 ms for a
-# wake-up, or take 6 s and more.
+# Tests of those files that are left out: they have bounds of real time that a busy machine breaks,
+# such as 50 ms for a wake-up, or take 6 s and more.
 tight=(
   WaiterIsWokenByA ContendingProcesses LockLeavesAProcess WaiterOfRedissonGets
   GrantOfWhichHalfIsOver ReleasedReadLevelNeverShortens WriterWhoseProcessDied
@@ -84,17 +84,19 @@ done
 
 # Leave out what this server was not built with. Everything else must pass.
 without=("${tight[@]/#/^Test}")
-# It ends at once, because there is no certificate.
+# The server ends at once, because there is no certificate.
 if [[ -n $server && $("$server" --port 0 --tls-port 1 2>&1 || true) == *@(Bad directive|Failed finding TLS)* ]]; then
   without+=(TLS CertificateOfAnotherName ClientThatDoesNotTrust //^tls$)
   echo "$name was built without TLS: not tested there" >&2
 fi
+# join prints its arguments as alternatives.
 join() { local IFS='|'; echo "$*"; }
-# skipped prints $without for -test.skip. Of several alternatives the first that matches the begin of
-# a name decides, so those of tests come before those of their subtests.
+# skipped prints $without for -test.skip. Of several alternatives the first that matches how a name
+# begins decides: those of tests come before those of their subtests.
 skipped() {
   printf '%s\n' "${without[@]}" | awk -F/ '{print NF, $0}' | sort -sn -k1,1 | cut -d' ' -f2- | paste -sd'|' -
 }
+# any prints a pattern of names that begin with one of these.
 any() { printf '^(%s)' "$(join "$@")"; }
 
 status=0
@@ -110,7 +112,7 @@ run() {
 }
 
 all() {
-  # Models run fewer programs than in make test.
+  # Random tests run fewer programs than in make test.
   run lua -rapid.checks=10
   run rlock -test.run "$(any "${locks[@]/#/Test}" $(in_files rlock "${behaviour[@]}"))"
   run multilock -test.run "$(any "${locks[@]/#/Test}")"
@@ -119,7 +121,7 @@ all() {
   run pubsub -test.run "$(any $(in_files pubsub "${pubsub[@]}"))"
 }
 
-# The behaviour that other parts run.
+# What the other parts run of behaviour, and of RedLocks.
 some=(fair fenced inspect nonreentrant readwrite reentry unlock wait handover_modes)
 quorums=(TestQuorumIsMore TestUnlockWakesAWaiterOf TestNewNodesAreNotCounted)
 

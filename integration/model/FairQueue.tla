@@ -4,7 +4,7 @@
 \* and are cancelled with a request under way. Waiters of Redisson are in the same queue.
 \*
 \* Time is counted in ticks. Every time is what is left of it: a score of 2 passes in two ticks, and one of 0 or
-\* less has passed. So there is no clock, and the states are finitely many although time goes on for ever.
+\* less has passed. Without a clock the states are finitely many, although time goes on for ever.
 \* The scripts are transcribed with their loops. Each is one atomic step, as in Redis.
 \*
 \* Left out, and why that is sound:
@@ -145,7 +145,7 @@ Min(a, b) == IF a <= b THEN a ELSE b
 \*   WITH MaxFaults = 0
 \*
 \* RULE nudge BREAKS TakenSoon
-\*   The next head asked before a short lease began, and nobody looks when that is over.
+\*   The next head asked before a short lease began, and nobody asks when that is over.
 \*   STEPS Come Come Come Ask Ask Tick
 \*   WITH Lease = 1; Nap = 4; MaxFaults = 0; MaxIdle = 0
 \*
@@ -165,7 +165,7 @@ Min(a, b) == IF a <= b THEN a ELSE b
 \*   WITH MaxFaults = 0
 -----------------------------------------------------------------------------
 \* The scripts. Each operator takes what is in Redis as a record, and returns it changed. told has the messages
-\* that the command publishes: <<owner, 0>> says that the lock is free, <<owner, n>> when to ask again.
+\* that the command publishes: <<owner, 0>> when the lock is free, <<owner, n>> to ask again in n ticks.
 
 Redis == [lock |-> lock, left |-> left, queue |-> queue, budget |-> budget, turn |-> turn, told |-> <<>>]
 
@@ -359,8 +359,8 @@ Woken(told, o, when) ==
       soon == {n \in mine : o \in Waiters \/ n = 0}
   IN IF ~Hears(o) \/ soon = {} THEN when ELSE Min(when, CHOOSE n \in soon : \A m \in soon : n <= m)
 
-\* Command ends a command: s is what is in Redis now, and p and when are where its callers are and when they ask
-\* again. Those that are told ask in time.
+\* Command ends a command. s is what is in Redis now, p is pc, and when is sleep, before the messages, which may make
+\* owners ask sooner.
 Command(s, p, when) ==
   /\ lock' = s.lock /\ left' = s.left /\ queue' = s.queue /\ budget' = s.budget /\ turn' = s.turn
   /\ pc' = p
@@ -369,8 +369,8 @@ Command(s, p, when) ==
 \* Comes reports whether an owner may still take the lock.
 Comes(x, p) == p[x] \in {"waits", "hung", "leaves"} \/ (p[x] = "dead" /\ x \in late)
 
-\* Forward are waiters that Redisson has brought forward so far, by subtracting the window of one of its own, that their
-\* scores may pass before they ask again. Then Redisson drops them. That is a limit of the code, too.
+\* Forward has the waiters whose scores may pass before they ask again, because Redisson has subtracted the window of
+\* one of its own. Redisson then drops them. That is a limit of the code, too.
 Forward(s) == {x \in Waiters : Queued(s, x) /\ s.queue[Place(s, x)].score <= Nap}
 
 \* Served records that o has taken the lock or a place, if it has.
@@ -445,7 +445,7 @@ GiveUp(o) ==
   /\ good' = good \ {o}
   /\ UNCHANGED <<server, until, window, late, faults, arrived, passed, ghost, idle, old>>
 
-\* Leaving are the owners that are released together with o.
+\* Leaving has the owners that are released together with o.
 Leaving(o) == {x \in Owners : pc[x] = "leaves" /\ (x \notin late \/ x = o) /\ Client(x) = Client(o)}
 
 \* cleanUp: owners of one client that have left are released by one command. It comes after the reply to their last
@@ -611,8 +611,8 @@ Next ==
   \/ \E o \in Owners : Leave(o) \/ Die(o) \/ Hang(o)
   \/ \E d \in Ticks : Tick(d)
 
-\* Who runs, goes on: a step that is due does not stay so for ever. That is weak fairness, because such a step stays
-\* due until it is done; but TLC would take long for ENABLED of the scripts.
+\* Owners that run go on: a step that is due does not stay due for ever. That is weak fairness, because such a step
+\* stays due until it is done; but TLC would take long for ENABLED of the scripts.
 Due(o) ==
   \/ Waits(o) /\ (sleep[o] = 0 \/ until[o] <= 0)
   \/ o \in Waiters /\ Waits(o) /\ ear[o] # "yes"

@@ -1,11 +1,9 @@
 --------------------------- MODULE FairQueueSteps ---------------------------
-\* FairQueue, whose states say which step led to them, with what the command of the step returns and publishes.
+\* FairQueue, with the step that led to each state, and what the command of the step returns and publishes.
 \* fairqueue_test.go plays its traces against the scripts.
 EXTENDS FairQueue
 
 VARIABLE step
-
-stepVars == <<vars, step>>
 
 Replied(do, o, w, ends, r) ==
   step' = [do |-> do, who |-> o, window |-> w, ends |-> ends, told |-> r.s.told, holder |-> r.holder, nap |-> r.nap]
@@ -62,5 +60,5 @@ StepsNext ==
   \/ \E o \in Owners : Again(o) /\ Only("Again", o)
   \/ \E d \in Moments : StepTick(d)
 
-StepsSpec == StepsInit /\ [][StepsNext]_stepVars
+StepsSpec == StepsInit /\ [][StepsNext]_<<vars, step>>
 =============================================================================

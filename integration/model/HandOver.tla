@@ -4,10 +4,10 @@
 \* at the server is lua/acquire.lua and lua/release.lua with common/grant.lua and common/waiters.lua.
 \* The rest is rlock: attempt.go, waiting.go, release.go, grant.go, cleaner.go.
 \*
-\* Each owner waits once, and holds the lock once, as each acquisition has a name of its own in
+\* Each owner waits once, and holds the lock once, because each acquisition has a name of its own in
 \* Redis. A command is sent, is executed some time later, and its reply arrives some time after that.
 \* Any of these may never happen; a command whose caller has given up may be executed at any time.
-\* A process that pauses is one that does nothing for a while, which any process may do here.
+\* A process that pauses does nothing for a while, which any process may do here.
 \*
 \* Time. The leases of an owner are numbered by the server. A command, when it is sent, is stamped
 \* with the number of the first lease of its owner that may begin after it. An owner that counts from
@@ -58,15 +58,15 @@ None == "none"
 Java == "java"
 Max(a, b) == IF a > b THEN a ELSE b
 
-\* Why a waiter is awake (wake.go). Looks is Paused: it is about to ask, by itself or because of an
-\* announcement. BecameHead alone is no reason to ask.
+\* Why a waiter is awake (wake.go). Sleeps is Ended there, and Looks is Paused: it is about to ask, by
+\* itself or because of an announcement. BecameHead alone is no reason to ask.
 Sleeps == 0
 BecameHead == 1
 Looks == 2
 Retry == 3
 HasGrant == 4
 
-\* What may remain of an owner (queue.go).
+\* What may remain of an owner in Redis (queue.go).
 Nothing == 0
 Something == 1
 Late == 2
@@ -100,7 +100,7 @@ Again == 4      \* it was executed once at least
 \*   WITH Leavers = {}; Mortal = {}; Kinds = {"lease"}
 \* RULE listedWhenOffered BREAKS OneHolder
 \*   A release that may register its successor does not prepare for a grant before its own reply.
-\*   The message seems to be for nobody: its lock is released when the waiter has got it by asking.
+\*   The message seems to be for nobody: the lock is released, which the waiter has got by asking.
 \*   STEPS Release ExecuteRelease Deliver Ask ExecuteAsk Acquire CleanUp
 \*   WITH Waiters = {"w1", "w2", "w4"}; Leavers = {}; Kinds = {}; Stranger = FALSE
 \* RULE holderIgnoresMessages BREAKS OneHolder
@@ -130,9 +130,9 @@ Again == 4      \* it was executed once at least
 \*   STEPS Abandon Leave CleanUp LateAsk
 \*   WITH Leavers = {"w4"}; Kinds = {"late"}; Stranger = FALSE
 \* RULE lateNamesNobody BREAKS NoGhost
-\*   A holder with a request that may be executed late names a successor. That gets the lock by
-\*   asking, and gives it to the late request. The first release is executed only then, and gives the
-\*   lock to its successor again, whose hold is over.
+\*   A holder with a request that may be executed late names a successor. That one gets the lock by
+\*   asking, and releases it; the late request takes it. Only then is the first release executed, and
+\*   gives the lock to its successor again, whose hold is over.
 \*   STEPS Abandon Acquire Release Expire LateAsk Release ExecuteRelease ExecuteRelease Settle
 \*   WITH Waiters = {"w1", "w2"}; Leavers = {}; Kinds = {"late", "lease"}; Faults = 2; Stranger = FALSE
 \* RULE cleanUpWithdraws BREAKS NoGhost
@@ -188,7 +188,8 @@ StrangerListens == world.java = "waits"
 Hears(w) == world.listens[Home(w)]
 
 \* release.lua, when the leaving owner has the lock. others: registered waiters may get it. forOnce:
-\* it is announced after some hand-overs, whoever waits. The successor to comes before all if first.
+\* after some hand-overs it is announced instead, even if some are registered. first: the successor,
+\* to, comes before all of them.
 Passed(s, leaving, others, forOnce, to, first) ==
   LET free == [s EXCEPT !.holder = None]
       all == [server |-> free, outcome |-> "ToAll", granted |-> None, announced |-> TRUE]
@@ -596,14 +597,14 @@ Ended(s) ==
   IF s.holder = Java THEN [s EXCEPT !.holder = None]
   ELSE [s EXCEPT !.ended[s.holder] = s.leases[s.holder], !.holder = None]
 
-\* The lease of an owner ends that does not release the lock in time.
+\* The lease of an owner that does not release the lock in time ends.
 Expire ==
   /\ server.holder \in Waiters /\ ~Gone(server.holder) /\ Fault("lease")
   /\ server' = Ended(server)
   /\ world' = Silent(world)
   /\ UNCHANGED <<queue, waiter, owner, wire>>
 
-\* The lease of an owner ends that cannot release the lock.
+\* The lease of an owner that cannot release the lock ends.
 ExpireGhost ==
   /\ server.holder \in Waiters /\ Gone(server.holder) /\ server.holder \in world.outlived
   /\ server' = Ended(server)
@@ -640,7 +641,7 @@ JavaReleases ==
   /\ wire' = [wire EXCEPT !.told = @ \cup {p \in Processes : world.listens[p]}]
   /\ UNCHANGED <<queue, waiter, owner>>
 
-\* ------------------------------------------------------------------ the whole
+\* ------------------------------------------------------------------ the specification
 Init ==
   /\ server = [holder |-> None, leases |-> [w \in Waiters |-> 0], ended |-> [w \in Waiters |-> 0],
                waiters |-> <<>>, issued |-> [w \in Waiters |-> 0]]
@@ -719,7 +720,7 @@ WaiterIsServed ==
   \A w \in Waiters \ Leavers :
     waiter[w].state # "Out" ~> (owner[w].hold # "none" \/ ~Alive(w))
 
-\* What an owner that is gone has goes away.
+\* An owner that is gone does not keep the lock for ever.
 GhostGoesAway ==
   \A w \in Waiters : (Gone(w) /\ server.holder = w) ~> (server.holder # w)
 

@@ -1,8 +1,9 @@
 ---------------------------- MODULE HandOverSteps ----------------------------
-\* HandOver, with the step that led to each state.
+\* HandOver, with the step that led to each state. handover_test.go plays its traces against the
+\* scripts and the queues of waiters.
 \*
-\* In a random trace each step is as likely as any other, so most would be failures. TracesSpec has a
-\* calm before each, whose length depends on the trace and on the number of failures.
+\* In a random trace each step is as likely as any other, and most would be disruptions. TracesSpec
+\* has a calm before each, whose length depends on the trace and on the number of faults.
 
 EXTENDS HandOver
 

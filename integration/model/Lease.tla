@@ -6,19 +6,21 @@
 \*
 \* Time is counted down, never up, so that there are finitely many states and time has no end:
 \*   left[o]     of the client's clock, until the deadline of o; -1 is any time after it
-\*   granted[o]  of the server's clock, until the lease ends that o was given last
+\*   granted[o]  of the server's clock, until the lease that o was given last ends
 \*   slack       of the client's clock, until the server's may again gain or lose a tick
 \* A request carries the deadline that its reply would give. One clock stands for those of all
 \* clients: what is promised to an owner compares its own clock with the server's only.
 \*
 \* A renewal may be sent at any time, not just every third of the lease: safety must not depend on
 \* that. LeaseSteps sends them on time. All owners that are not in Owners are the holder "another",
-\* which takes the free lock and gives it back whenever it likes. An owner has one acquisition at a time and, since each
-\* acquisition has a name of its own in Redis, begins the next one when nothing of the last is left;
-\* until then another stands for it. Of the commands that nobody waits for any more, one for
-\* each owner is kept that may still be executed. Left out: levels (a nested lock is an Extend, and
-\* shares the lease), waiting and handing over (HandOver.tla), batches, Options.MaxHold, closing (a
-\* closed client's locks run out like those that are left).
+\* which takes the free lock and gives it back whenever it likes. An owner has one acquisition at a
+\* time. Each acquisition has a name of its own in Redis, but here an owner begins the next one only
+\* when nothing of the last is left; until then another stands for it. Of the commands that nobody
+\* waits for any more, one for each owner may still be executed.
+\*
+\* Left out: levels (a nested lock is an Extend, and shares the lease), waiting and handing over
+\* (HandOver.tla), batches, Options.MaxHold, closing (a closed client's locks run out like those that
+\* are left).
 
 EXTENDS Integers
 
@@ -40,8 +42,8 @@ VARIABLES holder, granted, slack,
           renewal,  \* the command of the watchdog
           stray,    \* a command that may be executed later, and whose reply nobody waits for
           late,     \* an acquire may be among those: a.late in acquisition.go
-          cleanup,  \* what the cleaner has of the owner
-          taken     \* the lock was taken away by force
+          cleanup,  \* what the cleaner is doing for the owner
+          taken     \* the owner's lock was taken away by force
 
 client == <<state, renews, left, kept, process, call, renewal, late, cleanup>>
 vars == <<holder, granted, slack, state, renews, left, kept, process, call, renewal, stray, late,
@@ -56,7 +58,7 @@ vars == <<holder, granted, slack, state, renews, left, kept, process, call, rene
 \*   STEPS Acquire Execute Pass AnotherTakes
 \*   WITH May = {}
 \* RULE validReadsClock BREAKS NobodyTrustsWhatWasGivenOn
-\*   Valid believes the timers. A stopped process continues, and they have not run yet.
+\*   Valid believes the timers. A process that was stopped continues, and they have not fired yet.
 \*   STEPS Stop Pass AnotherTakes Continue
 \*   WITH May = {"stop"}
 \* RULE contextEndsAtDeadline BREAKS ContextEndsAtDeadline
@@ -73,7 +75,7 @@ vars == <<holder, granted, slack, state, renews, left, kept, process, call, rene
 \*   STEPS TakeAway AnotherTakes ExecuteRenewal RenewalReply
 \*   WITH May = {"renew", "take away"}
 \* RULE ignoreLateReply BREAKS ContextEndsAtDeadline
-\*   The reply that the lock was taken comes after the deadline that it gives. It makes a hold.
+\*   The reply that the lock was acquired comes after the deadline that it gives, and begins a hold.
 \*   STEPS Acquire Pass Reply
 \*   WITH May = {}
 \* RULE lossIsFinal BREAKS NobodyTrustsWhatWasGivenOn
@@ -96,7 +98,7 @@ vars == <<holder, granted, slack, state, renews, left, kept, process, call, rene
 \*   STEPS Release GiveUp Fail
 \*   WITH May = {"lose"}
 \* RULE cleanUnknownAcquire BREAKS NothingLeftBehind
-\*   The caller leaves before the reply that the lock was taken, and nobody gives it back.
+\*   The caller leaves before the reply that the lock was acquired, and nobody gives it back.
 \*   STEPS Acquire Execute GiveUp
 \*   WITH May = {"lose"}
 \* RULE repeatCleanup BREAKS NothingLeftBehind
@@ -116,15 +118,15 @@ Rule(r) == r \notin Without
 
 Can(what) == what \in May
 
-\* Strays says whether a command that nobody waits for may be executed later.
+\* Strays has the choices whether a command that nobody waits for may be executed later.
 Strays == {FALSE} \cup (IF Can("stray") THEN {TRUE} ELSE {})
 
 None == [do |-> "none"]
 Max(a, b) == IF a > b THEN a ELSE b
 Min(a, b) == IF a < b THEN a ELSE b
 
-\* watchdog.Drift. In the code K is 100, and 2 ms for a store that counts in whole milliseconds
-\* stand for rounding up.
+\* watchdog.Drift. In the code K is 100, and 2 ms are added, because a store counts in whole
+\* milliseconds: here the division rounds up instead.
 Drift(lease) == IF Rule("driftMargin") THEN (lease + K - 1) \div K ELSE 0
 
 \* Request is a command that is sent now. left is what it gives: watchdog.Deadline.
@@ -158,12 +160,12 @@ Lasts(o) == state[o] = "active"
 
 Clean(o) == cleanup[o] = "none"
 
-\* Settled says that nothing is under way for o, which holds nothing.
+\* Settled reports whether o holds nothing, and nothing is under way for it.
 Settled(o) ==
     /\ state[o] \notin {"active", "releasing"}
     /\ call[o] = None /\ renewal[o] = None /\ stray[o] = None /\ Clean(o)
 
-\* Running says that the code of o's process runs.
+\* Running reports whether the code of o's process runs.
 Running(o) == process[o] # "stopped"
 
 -----------------------------------------------------------------------------
@@ -175,7 +177,7 @@ OlderRequest(r, d) ==
     IF r = None \/ r.do = "release" \/ ~r.waits \/ (r.at # "sent" /\ ~Rule("countFromSend")) THEN r
     ELSE IF Rule("countFromSend") THEN [r EXCEPT !.left = Older(@, d)] ELSE r
 
-\* Due says that a timer of o has fired: time does not pass before it has been heard.
+\* Due reports whether a timer of o has fired. Time does not pass before it has been handled.
 Due(o) ==
     \/ process[o] = "waking"
     \/ process[o] = "runs" /\ state[o] = "active" /\ left[o] <= 0 /\ Rule("contextEndsAtDeadline")
@@ -221,10 +223,11 @@ Wake(o) ==
 
 \* Prolonged is the effect of PEXPIRE in the scripts on the holder's lease.
 Prolonged(lease) ==
-    IF holder = "another" THEN granted ELSE [granted EXCEPT ![holder] = IF Rule("neverShorten") THEN Max(@, lease) ELSE lease]
+    IF holder = "another" THEN granted
+    ELSE [granted EXCEPT ![holder] = IF Rule("neverShorten") THEN Max(@, lease) ELSE lease]
 
-\* What the server does with a command r of o. It says whether o has the lock; for a release,
-\* whether it had it.
+\* Served is what the server does with a command r of o. It says whether o has the lock; for a
+\* release, whether it had it.
 Served(o, r, says(_)) ==
     CASE r.do = "acquire" /\ holder = "nobody" ->  \* acquire.lua
            /\ holder' = o
@@ -270,8 +273,8 @@ LoseStray(o) ==
     /\ UNCHANGED <<holder, granted, slack, client, taken>>
 
 \* TakeAway: the lock is force-unlocked, deleted or evicted.
-\* A late acquire could then take it again for the same acquisition, which would not notice: that is
-\* left out. Whoever unlocks by force takes such risks.
+\* A late acquire could then take it again for the same acquisition, which would not notice. That is
+\* left out: it is a risk of unlocking by force.
 TakeAway ==
     /\ Can("take away")
     /\ holder \in Owners /\ ~late[holder]
@@ -291,7 +294,7 @@ AnotherLeaves ==
     /\ UNCHANGED <<granted, slack, client, stray, taken>>
 
 -----------------------------------------------------------------------------
-\* How an acquisition ends. The caller of these says what else changes.
+\* How an acquisition ends. The actions that use these say what else changes.
 
 \* Ended has what an acquisition that has ended no longer needs.
 Ended(o, s) ==
@@ -299,13 +302,13 @@ Ended(o, s) ==
     /\ left' = [left EXCEPT ![o] = 0]
     /\ renews' = [renews EXCEPT ![o] = ~Rule("renewOnlyWatched") /\ @]
 
-\* ToClean adds a cleanup if it is wanted; repeat says that a request may come after it.
+\* ToClean adds a cleanup if it is wanted. repeat: a request may still be executed after it.
 ToClean(o, wanted, repeat) ==
     cleanup' = [cleanup EXCEPT ![o] =
         IF repeat /\ Rule("repeatCleanup") THEN "repeat"
         ELSE IF (wanted \/ repeat) /\ @ \notin {"repeat", "resent", "redone"} THEN "queued" ELSE @]
 
-\* Repeats says that a late acquire is cleaned up after: cleanUpLate.
+\* Repeats reports whether a late acquire is cleaned up after: cleanUpLate.
 Repeats(o) == late[o] /\ Rule("cleanLateRequest")
 
 \* Lost: acquisition.lose.
@@ -327,7 +330,7 @@ Expire(o) ==
     /\ UNCHANGED <<holder, granted, slack, kept, call, renewal, stray, taken>>
 
 -----------------------------------------------------------------------------
-\* The calls of an owner. A release has, for a lease, whether it is sent again.
+\* The calls of an owner. A release has no lease: that field says whether it was sent before.
 First == 0
 Again == 1
 
@@ -376,16 +379,16 @@ Leave(o) ==
     /\ UNCHANGED <<holder, granted, slack, kept, process, call, renewal, stray, late, cleanup,
                    taken>>
 
-\* extended of a reply: watchdog.Extend and acquisition.extended, which find a deadline that has
-\* passed.
+\* Extended is what a reply does to the deadline: watchdog.Extend and acquisition.extended, which
+\* find out if it has passed.
 Extended(o, until) ==
     IF left[o] > 0 \/ ~Rule("validNeverComesBack")
     THEN /\ left' = [left EXCEPT ![o] = Max(@, until)]
          /\ UNCHANGED <<state, renews, cleanup, late>>
     ELSE Lost(o, kept[o] /\ Rule("undoLateRenewal"))
 
-\* Reply: a caller gets the reply to its command, or the worker that waits for it does when the caller
-\* has left: handleLateReply in attempt.go and release.go.
+\* Reply: a caller gets the reply to its command or, when the caller has left, the worker that waits
+\* for it does: handleLateReply in attempt.go and release.go.
 Reply(o) ==
     LET r == call[o]
         yes == r.at = "yes"
@@ -506,8 +509,8 @@ RenewalFails(o, may) ==
                    taken>>
 
 -----------------------------------------------------------------------------
-\* The cleaner. A cleanup is "queued", "sent", "done" once it was executed; or, as long as a request
-\* may come after it, "repeat", "resent" and "redone".
+\* The cleaner. A cleanup is "queued", then "sent", then "done" once it was executed; or, as long as
+\* a request may be executed after it, "repeat", "resent" and "redone".
 
 CleanUp(o) ==
     /\ Running(o)
@@ -565,9 +568,9 @@ Spec ==
 -----------------------------------------------------------------------------
 GivenOn(o) == holder \notin {o, "nobody"} /\ ~taken[o]
 
-\* A holder that would trust its lock can: the server has given it to nobody else. That goes for what
-\* Valid says whenever the process runs, and for the context, once its timers run; but for the
-\* instant of the deadline itself, in which the timer is handled.
+\* No owner trusts a lock that the server has given to another: neither does Valid say so whenever
+\* the process runs, nor does the context once its timers run, except in the instant of the deadline
+\* itself, in which the timer is handled.
 NobodyTrustsWhatWasGivenOn ==
     \A o \in Owners : GivenOn(o) =>
         ~(Running(o) /\ Valid(o)) /\ ~(process[o] = "runs" /\ Lasts(o) /\ left[o] # 0)
@@ -581,7 +584,7 @@ DeadlineNeverAfterExpiry ==
     \A o \in Owners : Lasts(o) /\ left[o] > 0 => granted[o] >= left[o]
 
 \* Once nothing is under way for an owner that holds nothing, the server does not keep the lock for
-\* it: for longer than a lease that the owner knew the length of.
+\* it for longer than a lease that the owner knew of.
 NothingLeftBehind ==
     \A o \in Owners : Settled(o) /\ holder = o =>
         state[o] = "left" \/ (state[o] = "lost" /\ ~kept[o])
@@ -591,7 +594,7 @@ LostIsLost ==
     [][\A o \in Owners : (state[o] = "active" /\ left[o] <= 0) \/ state[o] = "lost" =>
          state'[o] # "active" \/ left'[o] <= 0]_vars
 
-\* Wants says that somebody has the lock, or goes on asking for it.
+\* Wants reports whether o has the lock, or goes on asking for it.
 Wants(o) == process[o] = "runs" /\ (Lasts(o) \/ (call[o] # None /\ call[o].waits))
 
 \* Whatever a holder does, even if it stops for ever: the lock becomes free, unless it is wanted.

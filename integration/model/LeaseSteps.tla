@@ -1,16 +1,17 @@
 ----------------------------- MODULE LeaseSteps -----------------------------
-\* Lease with the timers of the code, so that the code can be made to take the same steps: renewals
-\* are sent on time (watchdog/schedule.go and renew.go), and callers leave when their time is over.
-\* step tells what led to a state. All timers that are due are handled before anything else happens.
+\* Lease with the timers of the code, so that rlock/tla_lease_test.go can make the code take the same
+\* steps: renewals are sent on time (watchdog/schedule.go and renew.go), and callers leave when their
+\* time is over. step is what led to a state. All timers that are due are handled before anything
+\* else happens.
 EXTENDS Lease
 
 VARIABLES step,
-          dice,    \* makes what would come too often come seldom
+          dice,    \* draws, so that some steps come seldom
           tick,    \* until the next tick of the watchdog; -1 without one
           retry,   \* until a batch that failed is due; -1 without one
-          delay,   \* before that, the last time
+          delay,   \* how long the last retry waited
           missed,  \* a tick came while the renewal was under way: it is due again after its reply
-          hung,    \* until the call of a renewal has taken too long
+          hung,    \* until a renewal has taken too long
           budget   \* until a caller leaves
 
 timers == <<tick, retry, delay, missed, hung, budget>>
@@ -34,10 +35,10 @@ StepsInit ==
     /\ hung = [o \in Owners |-> -1]
     /\ budget = [o \in Owners |-> -1]
 
-\* Is says that the step is one of an owner.
+\* Is reports whether the step is do, and o's.
 Is(do, o) == step'.do = do /\ step'.who = o
 
-\* Later is a timer after the step, unless that set it.
+\* Later returns what a timer is after the step, unless that sets it.
 Later(timer) == IF step'.do = "Pass" /\ timer > 0 THEN Max(timer - step'.ticks, 0) ELSE timer
 
 Watched(o) == state[o] = "active" /\ renews[o]
@@ -71,18 +72,18 @@ SetTimers ==
 
 Expires(o) == state[o] = "active" /\ left[o] <= 0
 
-\* Fires says that a timer of o is due, or that its process has just continued.
+\* Fires reports whether a timer of o is due, or its process has just continued.
 Fires(o) ==
     \/ process[o] = "waking"
     \/ process[o] = "runs" /\ (Expires(o) \/ 0 \in {tick[o], retry[o], hung[o], budget[o]})
 
-\* Timers returns how long each timer of o still runs.
+\* Timers returns for how long the timers of o still run.
 Timers(o) ==
     IF process[o] = "stopped" THEN {}
     ELSE {t \in {tick[o], retry[o], hung[o], budget[o], IF state[o] = "active" THEN left[o] ELSE 0} :
             t > 0}
 
-\* Soonest is when the next timer fires.
+\* Soonest is how long it is until the next timer fires.
 Soonest ==
     LET all == UNION {Timers(o) : o \in Owners} \cup {Third}
     IN  CHOOSE t \in all : \A other \in all : t <= other
@@ -104,18 +105,19 @@ Fired(o) ==
                /\ step' = [do |-> "RenewalFails", who |-> o, may |-> may]
           \/ budget[o] = 0 /\ GiveUp(o) /\ Step("GiveUp", o)
 
-\* Steady says that nothing of o is under way that a stop of its process would have to stop.
+\* Steady reports whether nothing of o is under way that would have to stop with its process.
 Steady(o) == call[o] = None /\ renewal[o] = None /\ retry[o] < 0 /\ Clean(o)
 
-\* Underway says that a command is waited for, or may be executed.
+\* Underway reports whether a command is waited for, or may be executed.
 Underway == \E o \in Owners : call[o] # None \/ renewal[o] # None \/ stray[o] # None \/ ~Clean(o)
 
 Seldom == dice % 8 = 0
 
-\* Paused says that one tick has just passed. Then what ends a hold may come, or few would last.
+\* Paused reports whether a single tick has just passed. Only then may something end a hold: else few
+\* holds would last.
 Paused == step.do = "Pass" /\ step.ticks = 1 /\ dice % 3 = 0
 
-\* Long are the steps of time: a hold without commands under way soon comes to its next timer.
+\* Long has the steps of time. Without commands under way, time soon gets to the next timer.
 Long == IF Underway /\ ~Seldom THEN {1, 30} ELSE {1, Soonest - 1, Soonest}
 
 Chosen ==

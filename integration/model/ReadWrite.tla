@@ -1,15 +1,16 @@
 ----------------------------- MODULE ReadWrite -----------------------------
-\* A read-write lock: scripts lua/read_*.lua and write_*.lua with their fragments common/reads.lua and common/precedence.lua, and what rlock/readwrite.go,
-\* unconfirmed.go, cleaner.go, release.go and attempt.go do with their replies.
+\* A read-write lock: the scripts lua/read_*.lua and write_*.lua with their fragments common/reads.lua and common/precedence.lua, and what rlock's
+\* readwrite.go, unconfirmed.go, cleaner.go, release.go and attempt.go do with their replies.
 \*
-\* Modelled: downgrade, several read holds of an owner, each with a lease of its own; requests and releases without reply that are executed late, or never;
-\* cleanup; expiry; owners that die; waiters that sleep until a message, the end of a lease or their nap; precedence.
+\* Modelled: downgrade, several read holds of an owner, each with a lease of its own; requests and releases without a reply that are executed late, or
+\* never; cleanup; expiry; waiters that sleep until a message, the end of a lease or of their nap; precedence.
 \* A hold's name in Redis is a number: a new one for each acquisition, but both modes of an owner share one.
 \*
 \* Left out, and why that is sound:
 \* - The time between the execution of a script and its reply. Trust counts from the sending, and the reply changes the state of its owner only. An owner that
 \*   gave up before the execution did so before the reply as well.
-\* - endReads, which ends a read hold when the reply to a release says that it is gone. It only ends trust, and later than others may get in.
+\* - endReads, which ends a read hold when the reply to a release says that it is gone. It only ends trust, and only after others may have got in.
+\* - Owners that die. To the others that is an owner that does nothing any more, and where only safety is checked nobody has to do anything.
 \* - The hand-over to a successor in the same process (HandOver.tla); drift of clocks, and renewals under faults (Lease.tla); levels of a write hold, which
 \*   share a count and a lease; ForceUnlock; keys without expiry, servers without memory, ACLs, Redisson.
 \* - Times are ticks. A cleanup is repeated for as long as the request may be executed; in the code for as long as Redis keeps what that leaves.
@@ -24,11 +25,10 @@ CONSTANTS
   Faulty,                   \* owners that may give up a call whose reply is late
   Repeats,                  \* owners that may send a request once more
   Atomic,                   \* owners that are not interrupted: calls, loss and cleanup take no time
-  MaxLate,
-  Mortal,                   \* owners that may die
+  MaxLate,                  \* how many requests may be late at a time
   Patient,                  \* owners that wait
   Stays,                    \* readers that renew and never release
-  Prompt,                   \* TRUE = calls take no time, whoever is woken asks at once, and writers release before their leases end
+  Prompt,                   \* whether calls take no time, waiters that are woken ask at once, and writers release before their leases end
   Bound, Pause,             \* readers step back for Bound at a time, 0 = never, with pauses
   Turn, WaiterTTL, MaxNap, Ticks,
   Without                   \* rules left out
@@ -39,10 +39,9 @@ VARIABLES
   call,        \* the call that holds the session of an owner; do "none" = no call
   unconfirmed, \* of each owner and name: releases of a read hold that may still be under way
   late,        \* requests that nobody waits for, which may still be executed
-  due,         \* cleanups
-  dead         \* owners that died
+  due          \* cleanups
 
-client == <<write, read, call, unconfirmed, due, dead>>
+client == <<write, read, call, unconfirmed, due>>
 vars == <<redis, client, late>>
 
 Rule(r) == r \notin Without
@@ -240,7 +239,7 @@ NoCall == [do |-> "none"]
 NoWrite == [name |-> 0, left |-> 0]
 NoRead == [name |-> 0, left |-> 0, levels |-> 0]
 
-\* beside says that the owner holds the lock in the other mode, under the same name.
+\* Call is a call that begins. beside: the owner holds the lock in the other mode, under the same name.
 Call(do, i, number, lease, beside) ==
   [do |-> do, name |-> i, number |-> number, lease |-> lease, left |-> lease, beside |-> beside,
    waited |-> FALSE, asleep |-> FALSE, behind |-> FALSE, wake |-> 0]
@@ -261,9 +260,9 @@ Urgent(o) ==
   \/ o \in Stays /\ read[o].left = 1
 
 \* Busy are owners that others do not interrupt.
-Busy == {o \in Atomic \ dead : Urgent(o) \/ \E cu \in due : cu.who = o}
+Busy == {o \in Atomic : Urgent(o) \/ \E cu \in due : cu.who = o}
 Quiet == Busy = {}
-May(o) == o \notin dead /\ (Quiet \/ o \in Busy)
+May(o) == Quiet \/ o \in Busy
 
 Idle(o) == May(o) /\ call[o] = NoCall
 
@@ -278,7 +277,7 @@ InUse(o, i) ==
   \/ <<o, i>> \in redis.writer
   \/ redis.waiting.key = <<o, i>>
 
-\* Fresh has the name of an acquisition.
+\* Fresh is the set that has the name of a new acquisition, if one is left.
 \* RULE newNames BREAKS Exclusion
 \*   A release that got no reply is executed after its owner has acquired the lock again, under the same name.
 \*   STEPS Unread GiveUp AskRead Execute ExecuteLate AskWrite Execute
@@ -287,7 +286,7 @@ Fresh(o) ==
   IN IF ~Rule("newNames") THEN {1}
      ELSE IF unused = {} THEN {} ELSE {CHOOSE i \in unused : \A j \in unused : i <= j}
 
-\* Scheduled tells whether the cleaner has a cleanup: that of an attempt comes after it.
+\* Scheduled reports whether the cleaner has a cleanup: that of an attempt comes after the attempt.
 Scheduled(cu) ==
   LET c == call[cu.who]
   IN cu \in due /\ ~(c /= NoCall /\ c.name = cu.name /\ c.do \in {"read", "write"} /\ ~c.beside)
@@ -302,7 +301,7 @@ AskRead(o) ==
   /\ \E lease \in Leases, i \in IF write[o].name > 0 THEN {write[o].name} ELSE Fresh(o) :
        /\ call' = [call EXCEPT ![o] = Call("read", i, 1, lease, write[o].name > 0)]
        /\ unconfirmed' = IF write[o].name > 0 THEN unconfirmed ELSE [unconfirmed EXCEPT ![o][i] = 0]
-  /\ UNCHANGED <<redis, write, read, late, due, dead>>
+  /\ UNCHANGED <<redis, write, read, late, due>>
 
 \* RULE noUpgrade BREAKS UpgradeNever
 \*   An owner that reads asks to write, and waits for itself.
@@ -313,14 +312,14 @@ AskWrite(o) ==
   /\ \E lease \in Leases, i \in IF read[o].name > 0 THEN {read[o].name} ELSE Fresh(o) :
        /\ call' = [call EXCEPT ![o] = Call("write", i, 1, lease, FALSE)]
        /\ unconfirmed' = [unconfirmed EXCEPT ![o][i] = 0]
-  /\ UNCHANGED <<redis, write, read, late, due, dead>>
+  /\ UNCHANGED <<redis, write, read, late, due>>
 
 \* Reenter is attempt.reenter.
 Reenter(o) ==
   /\ Idle(o) /\ read[o].left > 0 /\ read[o].levels < MaxLevels
   /\ \E lease \in Leases :
        call' = [call EXCEPT ![o] = Call("reenter", read[o].name, read[o].levels + 1, lease, TRUE)]
-  /\ UNCHANGED <<redis, write, read, unconfirmed, late, due, dead>>
+  /\ UNCHANGED <<redis, write, read, unconfirmed, late, due>>
 
 \* Untrusted is endUntrusted: the read hold of o ends if an unconfirmed release may remove it and no write hold keeps others out.
 \* RULE distrustUnconfirmed BREAKS Exclusion
@@ -341,20 +340,20 @@ Trust(o, w, r, cleanups) ==
      /\ read' = IF ends THEN [r EXCEPT ![o] = NoRead] ELSE r
      /\ due' = cleanups \cup (IF ends THEN {CleanUpOf(o, r[o].name, "read")} ELSE {})
 
-\* Unread and Unwrite are acquisition.release: what is released is not trusted from then on.
+\* Unread and Unwrite are acquisition.release. What is released is not trusted from then on.
 Unread(o) ==
   /\ Idle(o) /\ read[o].left > 0 /\ o \notin Stays
   /\ read' = [read EXCEPT ![o] = IF @.levels = 1 THEN NoRead ELSE [@ EXCEPT !.levels = @ - 1]]
   /\ call' = [call EXCEPT ![o] = Call("unread", read[o].name, read[o].levels - 1, 0, TRUE)]
-  /\ UNCHANGED <<redis, write, unconfirmed, late, due, dead>>
+  /\ UNCHANGED <<redis, write, unconfirmed, late, due>>
 
 Unwrite(o) ==
   /\ Idle(o) /\ write[o].left > 0
   /\ Trust(o, [write EXCEPT ![o] = NoWrite], read, due)
   /\ call' = [call EXCEPT ![o] = Call("unwrite", write[o].name, 0, 0, TRUE)]
-  /\ UNCHANGED <<redis, unconfirmed, late, dead>>
+  /\ UNCHANGED <<redis, unconfirmed, late>>
 
-\* Woken is what a message does with those that sleep.
+\* Woken has the calls after a message, which wakes those that sleep.
 Woken(calls, told) ==
   IF told = "" THEN calls
   ELSE TLCEval([o \in Owners |-> IF calls[o] /= NoCall /\ calls[o].asleep
@@ -367,7 +366,7 @@ Taken(o, c) ==
   ELSE Trust(o, write, [read EXCEPT ![o] =
          [name |-> c.name, left |-> Max(@.left, c.left), levels |-> c.number]], due)
 
-\* Execute runs the script of a call and delivers its reply: try, handleReply. Who is refused and waits sleeps as known.pause says.
+\* Execute runs the script of a call and delivers its reply: try, handleReply. A waiter that is refused sleeps as known.pause says.
 Execute(o) ==
   LET c == call[o]
       got == Run(redis, Request(o))
@@ -384,14 +383,14 @@ Execute(o) ==
                ELSE Trust(o, write, [read EXCEPT ![o] = NoRead], due)
         ELSE IF got.status = "taken" THEN Taken(o, c)
         ELSE UNCHANGED <<write, read, due>>
-     /\ UNCHANGED <<unconfirmed, late, dead>>
+     /\ UNCHANGED <<unconfirmed, late>>
 
 \* Counted adds an unconfirmed release. More than may be late need not be told apart.
 Counted(o, i) == [unconfirmed EXCEPT ![o][i] = Min(@ + 1, MaxLate)]
 
 Last(c) == c.do = "unread" /\ c.number = 0
 
-\* GiveUp ends a call whose request may still be executed. It ends a wait, too, after which nothing is.
+\* GiveUp ends a call whose request may still be executed, or a wait between two requests, after which none is.
 GiveUp(o) ==
   LET c == call[o]
       mode == IF c.do \in {"write", "unwrite"} THEN "write" ELSE "read"
@@ -403,7 +402,7 @@ GiveUp(o) ==
      /\ call' = [call EXCEPT ![o] = NoCall]
      /\ unconfirmed' = IF Last(c) THEN Counted(o, c.name) ELSE unconfirmed
      /\ due' = IF remains THEN due \cup {CleanUpOf(o, c.name, mode)} ELSE due
-     /\ UNCHANGED <<redis, write, read, dead>>
+     /\ UNCHANGED <<redis, write, read>>
 
 \* Retry sends the request of a call once more.
 Retry(o) ==
@@ -414,7 +413,7 @@ Retry(o) ==
      /\ late' /= late /\ Cardinality(late') <= MaxLate
      /\ call' = [call EXCEPT ![o].left = c.lease]
      /\ unconfirmed' = IF Last(c) THEN Counted(o, c.name) ELSE unconfirmed
-     /\ UNCHANGED <<redis, write, read, due, dead>>
+     /\ UNCHANGED <<redis, write, read, due>>
 
 \* ExecuteLate runs a request that nobody waits for. The cleanup after an acquisition is repeated, because that may happen at any time.
 \* RULE repeatCleanUp BREAKS NoGhost
@@ -427,9 +426,9 @@ RunLate(q) ==
      /\ late' = late \ {q}
      /\ redis' = got.redis
      /\ call' = Woken(call, got.told)
-     /\ due' = IF q.do \in {"read", "reenter", "write"} /\ q.who \notin dead /\ Rule("repeatCleanUp")
+     /\ due' = IF q.do \in {"read", "reenter", "write"} /\ Rule("repeatCleanUp")
                THEN due \cup {CleanUpOf(q.who, q.name, mode)} ELSE due
-     /\ UNCHANGED <<write, read, unconfirmed, dead>>
+     /\ UNCHANGED <<write, read, unconfirmed>>
 
 ExecuteLate == \E q \in late : RunLate(q)
 
@@ -440,13 +439,13 @@ ExecuteLate == \E q \in late : RunLate(q)
 Confirm(q) ==
   LET got == Run(redis, q)
       o == q.who
-  IN /\ Quiet /\ q.do = "unread" /\ q.number = 0 /\ o \notin dead
+  IN /\ Quiet /\ q.do = "unread" /\ q.number = 0
      /\ late' = late \ {q}
      /\ redis' = got.redis
      /\ call' = Woken(call, got.told)
      /\ unconfirmed' = IF Rule("confirmOnlyUnheld") => (call[o] = NoCall /\ read[o].name = 0)
                        THEN [unconfirmed EXCEPT ![o][q.name] = Less(@, 1)] ELSE unconfirmed
-     /\ UNCHANGED <<write, read, due, dead>>
+     /\ UNCHANGED <<write, read, due>>
 
 ConfirmLate == \E q \in late : Confirm(q)
 
@@ -456,9 +455,9 @@ Vanish ==
   /\ \E q \in late : late' = late \ {q}
   /\ UNCHANGED <<redis, client>>
 
-\* CleanUp is readWrite.cleanUp. Unless its name is untaken it needs the session, and sends nothing while the owner holds the mode.
+\* CleanUp is readWrite.cleanUp. Unless nothing is held under its name, it needs the session; it sends nothing while the owner holds the mode.
 \* RULE cleanUpUnheld BREAKS Exclusion
-\*   What cleans up after a read hold removes the next one under the same name.
+\*   A cleanup after a read hold removes the next one under the same name.
 \*   STEPS AskRead Execute CleanUp AskWrite Execute
 SendCleanUp(cu) ==
   LET o == cu.who
@@ -471,7 +470,7 @@ SendCleanUp(cu) ==
         ELSE /\ redis' = got.redis
              /\ call' = Woken(call, got.told)
              /\ unconfirmed' = IF cu.mode = "read" /\ untaken /\ call[o] /= NoCall THEN Counted(o, cu.name) ELSE unconfirmed
-     /\ UNCHANGED <<write, read, late, dead>>
+     /\ UNCHANGED <<write, read, late>>
 
 CleanUp == \E cu \in due : SendCleanUp(cu)
 
@@ -488,7 +487,7 @@ LoseCleanUp(cu) ==
      /\ late' = late \cup {Release(o, IF cu.mode = "read" THEN "unread" ELSE "unwrite", cu.name)}
      /\ late' /= late /\ Cardinality(late') <= MaxLate
      /\ unconfirmed' = IF cu.mode = "read" /\ Rule("countCleanUp") THEN Counted(o, cu.name) ELSE unconfirmed
-     /\ UNCHANGED <<redis, write, read, call, due, dead>>
+     /\ UNCHANGED <<redis, write, read, call, due>>
 
 CleanUpUnanswered == \E cu \in due : LoseCleanUp(cu)
 
@@ -503,7 +502,7 @@ Expire(o, mode) ==
   IN /\ May(o)
      /\ IF mode = "write" THEN write[o].name > 0 /\ write[o].left = 0 ELSE read[o].name > 0 /\ read[o].left = 0
      /\ Trust(o, w, r, IF Rule("cleanUpExpired") THEN due \cup {cu} ELSE due)
-     /\ UNCHANGED <<redis, call, unconfirmed, late, dead>>
+     /\ UNCHANGED <<redis, call, unconfirmed, late>>
 
 \* Renew is the watchdog of a reader that stays.
 Renew(o) ==
@@ -512,23 +511,12 @@ Renew(o) ==
   IN /\ o \in Stays /\ Idle(o) /\ read[o].left > 0 /\ read[o].left < lease
      /\ redis' = got.redis
      /\ read' = [read EXCEPT ![o] = IF got.status = "taken" THEN [@ EXCEPT !.left = lease] ELSE NoRead]
-     /\ UNCHANGED <<write, call, unconfirmed, late, due, dead>>
-
-\* Die is the end of a process. Its requests under way may be executed.
-Die(o) ==
-  /\ o \in Mortal /\ May(o)
-  /\ dead' = dead \cup {o}
-  /\ write' = [write EXCEPT ![o] = NoWrite]
-  /\ read' = [read EXCEPT ![o] = NoRead]
-  /\ call' = [call EXCEPT ![o] = NoCall]
-  /\ due' = {cu \in due : cu.who /= o}
-  /\ unconfirmed' = [unconfirmed EXCEPT ![o] = TLCEval([i \in Names |-> 0])]
-  /\ UNCHANGED <<redis, late>>
+     /\ UNCHANGED <<write, call, unconfirmed, late, due>>
 
 \* Tick lets time pass.
 Tick(d) ==
   /\ Quiet
-  /\ Prompt => \A o \in Owners \ dead : ~Urgent(o) /\ write[o].left /= 1
+  /\ Prompt => \A o \in Owners : ~Urgent(o) /\ write[o].left /= 1
   /\ redis' = Aged(redis, d)
   /\ write' = TLCEval([o \in Owners |-> [write[o] EXCEPT !.left = Less(@, d)]])
   /\ read' = TLCEval([o \in Owners |-> [read[o] EXCEPT !.left = Less(@, d)]])
@@ -537,7 +525,7 @@ Tick(d) ==
        ELSE IF call[o].asleep /\ call[o].wake <= d
          THEN [call[o] EXCEPT !.asleep = FALSE, !.behind = FALSE, !.wake = 0, !.left = call[o].lease]
        ELSE [call[o] EXCEPT !.left = Less(@, d), !.wake = Less(@, d)]])
-  /\ UNCHANGED <<unconfirmed, late, due, dead>>
+  /\ UNCHANGED <<unconfirmed, late, due>>
 
 -----------------------------------------------------------------------------
 Init ==
@@ -549,19 +537,18 @@ Init ==
   /\ unconfirmed = [o \in Owners |-> [i \in Names |-> 0]]
   /\ late = {}
   /\ due = {}
-  /\ dead = {}
 
 Next ==
   \/ \E o \in Owners :
        \/ AskRead(o) \/ AskWrite(o) \/ Reenter(o) \/ Unread(o) \/ Unwrite(o)
-       \/ Execute(o) \/ GiveUp(o) \/ Retry(o) \/ Renew(o) \/ Die(o)
+       \/ Execute(o) \/ GiveUp(o) \/ Retry(o) \/ Renew(o)
        \/ Expire(o, "write") \/ Expire(o, "read")
   \/ ExecuteLate \/ ConfirmLate \/ Vanish
   \/ CleanUp \/ CleanUpUnanswered
   \/ \E d \in Ticks : Tick(d)
 
-\* Time passes, requests are executed, and the watchdog and the cleanup do their work. Nobody has to acquire, and
-\* readers need not release. Where the lease of a writer runs out no turn begins, so a reader might lose the race with the next writer each time.
+\* Time passes, requests are executed, and the watchdog and the cleanup do their work. Nobody has to acquire, and readers need not release. Writers must: where
+\* the lease of one runs out no turn begins, and a reader might lose the race with the next writer each time.
 Fairness ==
   /\ SF_vars(\E d \in Ticks : Tick(d))
   /\ \A o \in Owners : /\ WF_vars(Execute(o)) /\ WF_vars(Renew(o)) /\ WF_vars(Unwrite(o))
@@ -572,7 +559,7 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 
 -----------------------------------------------------------------------------
 \* Used is a state without the unconfirmed releases of names that are not in use: they are forgotten before such a name is used again.
-Used == <<redis, write, read, call, late, due, dead,
+Used == <<redis, write, read, call, late, due,
   [o \in Owners |-> [i \in Names |-> IF InUse(o, i) THEN unconfirmed[o][i] ELSE 0]]>>
 
 Writes(o) == write[o].name > 0 /\ write[o].left > 0
@@ -584,8 +571,8 @@ Exclusion == \A o, p \in Owners : o /= p /\ Writes(o) => ~Writes(p) /\ ~Reads(p)
 \* An owner that reads does not ask to write.
 UpgradeNever == \A o \in Owners : read[o].name > 0 => call[o].do /= "write"
 
-\* Redis has no hold of a living owner that has nothing under way or due.
-NoGhost == \A o \in Owners \ dead, i \in Names :
+\* Redis has no hold of an owner that has nothing under way or due.
+NoGhost == \A o \in Owners, i \in Names :
   LET called == call[o] /= NoCall /\ call[o].name = i
   IN /\ Remaining(redis, o, i) > 0 => read[o].name = i \/ called \/ CleanUpOf(o, i, "read") \in due
      /\ <<o, i>> \in redis.writer => write[o].name = i \/ called \/ CleanUpOf(o, i, "write") \in due
@@ -593,10 +580,10 @@ NoGhost == \A o \in Owners \ dead, i \in Names :
 \* A lock of readers lasts as long as the longest living hold.
 LastsAsItsHolds == redis.mode = "read" => redis.ttl = LongestRead(redis)
 
-\* Nobody sleeps until the end of a lease before a lock that it could have. Who steps back sleeps for Bound at most, even if the other's lease ends sooner.
+\* Nobody sleeps until the end of a lease before a lock that it could have. One that steps back sleeps for Bound at most, even if the other's lease ends sooner.
 SleepersAreWoken == \A o \in Owners :
   call[o] /= NoCall /\ call[o].asleep /\ ~call[o].behind => Run(redis, Request(o)).status /= "taken"
 
-WriterIsServed == \A o \in Writers : call[o].do = "write" ~> write[o].name > 0 \/ o \in dead
-ReaderIsServed == \A o \in Readers : call[o].do = "read" ~> read[o].name > 0 \/ o \in dead
+WriterIsServed == \A o \in Writers : call[o].do = "write" ~> write[o].name > 0
+ReaderIsServed == \A o \in Readers : call[o].do = "read" ~> read[o].name > 0
 =============================================================================

@@ -1,5 +1,5 @@
 --------------------------- MODULE ReadWriteSteps ---------------------------
-\* ReadWrite, with the step that led to each state: what a test has to do to the real lock, and what that must reply and announce.
+\* ReadWrite, with the step that led to each state: what readwrite_test.go does to the real lock, and what the scripts must reply and announce.
 EXTENDS ReadWrite
 
 VARIABLE step
@@ -23,7 +23,6 @@ StepsNext ==
        \/ GiveUp(o) /\ Does("GiveUp", o)
        \/ Retry(o) /\ Does("Retry", o)
        \/ Renew(o) /\ step' = [do |-> "Renew", who |-> o, name |-> read[o].name, lease |-> Longest(Leases)]
-       \/ Die(o) /\ Does("Die", o)
        \/ Expire(o, "write") /\ Does("Expire", o)
        \/ Expire(o, "read") /\ Does("Expire", o)
   \/ \E q \in late : RunLate(q) /\ Runs("ExecuteLate", q)

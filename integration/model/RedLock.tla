@@ -1,33 +1,27 @@
 ------------------------------ MODULE RedLock ------------------------------
-(***************************************************************************)
-(* The lock of package redlock over several Redis servers: acquisitions,   *)
-(* their parts on the nodes, requests and replies that are late or lost,   *)
-(* renewals, nodes that rejoin, and servers that restart and have          *)
-(* forgotten something.  Phases and states are those of redlock/states.go; *)
-(* the servers do what lua/quorum_acquire.lua, renew.lua and release.lua   *)
-(* do.                                                                     *)
-(*                                                                         *)
-(* Time passes in ticks, and nobody sees it: what is written down is how   *)
-(* long something still lasts.  A lease is in ticks.  The drift is one     *)
-(* tick, and so is the second of the uptime: a server whose clock is fast  *)
-(* may end a lease, or count itself again, a tick early.                   *)
-(*                                                                         *)
-(* Left out, and why that is sound:                                        *)
-(*  - nested levels, extensions with another lease, the local queue: they  *)
-(*    change neither who has a node nor until when it is trusted;          *)
-(*  - freed, gone and kept: a part that has ended is missing again;        *)
-(*    release due: a release may be executed at any time after its part    *)
-(*    has ended, which covers the time before it was sent;                 *)
-(*  - releasing, closed: released and left do the same to the nodes;       *)
-(*  - Epoch, FsyncAlways: the model has the default options.               *)
-(* A name is used again as soon as nothing under way carries it, which     *)
-(* keeps the model finite, and asks more of the rules than the code does,  *)
-(* where each part has a name of its own; so does a vote of a node that    *)
-(* has the lock for that name already, which the code does not count.      *)
-(*                                                                         *)
-(* Bounds: the constants below.  Messages are not ordered.  What happens   *)
-(* at once costs nothing; each time that something is late is counted.     *)
-(***************************************************************************)
+\* The lock of package redlock over several Redis servers: acquisitions, their parts on the nodes,
+\* requests and replies that are late or lost, renewals, nodes that rejoin, and servers that restart
+\* and have forgotten something. Phases and states are those of redlock/states.go; the servers do
+\* what lua/quorum_acquire.lua, renew.lua and release.lua do.
+\*
+\* Time passes in ticks, and there is no clock: the variables say for how long something still lasts.
+\* The drift is one tick, and so is the second of the uptime: a server whose clock is fast may end a
+\* lease, or count itself again, a tick early.
+\*
+\* Left out, and why that is sound:
+\*   - Nested levels, extensions with another lease, the local queue: they change neither who has a
+\*     node nor until when it is trusted.
+\*   - The states freed, gone and kept: a part that has ended is missing again. And release due: a
+\*     release may be executed at any time after its part has ended, also before it would be sent.
+\*   - The phases releasing and closed: released and left do the same to the nodes.
+\*   - Epoch, FsyncAlways: the model has the default options.
+\*
+\* Two things ask more of the rules than the code does. A name is used again as soon as nothing under
+\* way carries it, which keeps the model finite; in the code each part has a name of its own. And a
+\* node that has the lock for a name already votes for that name again, which the code does not count.
+\*
+\* Bounds: the constants below. Messages are not ordered. What happens at once costs nothing; each
+\* time that something is late is counted.
 EXTENDS Integers, FiniteSets, TLC
 
 \* RULE quorum BREAKS OneHolder
@@ -41,13 +35,13 @@ EXTENDS Integers, FiniteSets, TLC
 \*   forgotten are over.
 \*   STEPS Ask Vote Vote Restart Tick Vote
 \* RULE delayForHolder BREAKS OneHolder
-\*   A restarted node has restored a hold that its owner has released since, and counts for it, as if
-\*   it had not granted the lock to another meanwhile. In the code the rule is a second line: there
-\*   no owner asks again under a name that it has released.
+\*   A restarted node has restored a hold that its owner has released since, and counts for that owner
+\*   at once, although it may have granted the lock to another meanwhile. In the code the rule is a
+\*   second line of defence: no owner asks again under a name that it has released.
 \*   STEPS Unlock Release Ask Vote Vote Restart Vote
 \*   WITH MaxAsks = 3; MaxLate = 0
 \* RULE maxLease BREAKS OneHolder
-\*   A lease that is longer than the delay of a restarted node is trusted still when that node, which
+\*   A lease is longer than the delay of a restarted node. It is still trusted when that node, which
 \*   has forgotten it, counts again.
 \*   STEPS Ask Vote Vote Restart Tick Vote
 \*   WITH MaxLease = 2; Leases = {4}
@@ -56,7 +50,8 @@ EXTENDS Integers, FiniteSets, TLC
 \*   STEPS Ask Vote Vote Tick Tick Vote Vote
 \*   WITH MaxRestarts = 0
 \* RULE countFromRequest BREAKS OneHolder
-\*   The reply is late, and the owner counts from its arrival: the server counts from before that.
+\*   The reply is late, and the owner counts the lease from its arrival: the server has counted since
+\*   before that.
 \*   STEPS Ask Vote Tick LateVote Vote
 \*   WITH Nodes = {n1}; MaxLate = 3; MaxRestarts = 0
 \* RULE quorumDeadline BREAKS OneHolder
@@ -84,11 +79,11 @@ EXTENDS Integers, FiniteSets, TLC
 
 CONSTANTS
   Nodes,       \* the servers
-  Owners,      \* who wants the lock
+  Owners,      \* of the lock
   Names,       \* how many names an owner has on a node: 1..k
   Fresh,       \* TRUE: a name is used once
   MaxLease,    \* Options.MaxLease
-  Leases,      \* the leases that owners wish
+  Leases,      \* the leases that owners ask for
   MaxAsks,     \* how many acquisitions all owners begin; Unlimited: any number, as for the others
   MaxRenewals, \* how many renewals are sent
   MaxRejoins,  \* how many nodes are asked again
@@ -103,7 +98,7 @@ VARIABLES
   parts,  \* owner -> node -> name -> part
   name,   \* owner -> node -> name of the part of the latest acquisition
   node,   \* node -> what the server knows
-  broken, \* owner -> another has held the lock since
+  broken, \* owner -> whether another has held the lock since it acquired it
   spent   \* what the limits count
 
 vars == <<phase, parts, name, node, broken, spent>>
@@ -120,12 +115,9 @@ Symmetry == Permutations(Nodes) \cup Permutations(Owners)
 Max(a, b) == IF a > b THEN a ELSE b
 Less(a) == IF a > 0 THEN a - 1 ELSE 0
 
-(***************************************************************************)
-(* A part has the state that states.go names.  left is for how long it may *)
-(* be trusted.  request is what is under way for it: asks or renews, age   *)
-(* for how long, late that the server has executed it and its yes is late. *)
-(* release tells that a release is under way, or will be sent again.       *)
-(***************************************************************************)
+\* A part has a state of states.go. left is for how long it may be trusted. request is what is under
+\* way for it: "asks" or "renews"; age, for how long; late, whether the server has executed it and its
+\* yes is late. release: a release is under way, or will be sent again. used: the name was used.
 NoPart == [state |-> "missing", left |-> 0, request |-> "", late |-> FALSE, age |-> 0, lease |-> 0,
            release |-> FALSE, used |-> FALSE]
 
@@ -133,12 +125,13 @@ Init ==
   /\ phase = [o \in Owners |-> "none"]
   /\ parts = [o \in Owners |-> [n \in Nodes |-> [i \in Names |-> NoPart]]]
   /\ name = [o \in Owners |-> [n \in Nodes |-> 1]]
-  /\ node = [n \in Nodes |-> [owner |-> Nobody, ttl |-> 0, delay |-> 0, stray |-> FALSE, past |-> Nobody]]
+  /\ node = [n \in Nodes |->
+       [owner |-> Nobody, ttl |-> 0, delay |-> 0, stray |-> FALSE, past |-> Nobody]]
   /\ broken = [o \in Owners |-> FALSE]
   /\ spent = [asks |-> 0, renewals |-> 0, rejoins |-> 0, late |-> 0, givenUp |-> 0,
               restarts |-> 0, left |-> 0]
 
-\* Spend counts what is limited, and nothing else: a count would be a state more.
+\* Spend counts only what is limited: other counts would make more states.
 Spend(what, limit) ==
   /\ limit = Unlimited \/ spent[what] < limit
   /\ spent' = IF limit = Unlimited THEN spent ELSE [spent EXCEPT ![what] = @ + 1]
@@ -160,7 +153,7 @@ TrustsIn(o, ps) ==
 Trusts(o) == TrustsIn(o, parts[o])
 Believes(o) == phase[o] = "held" /\ Trusts(o)
 
-\* The names that nothing under way carries: a part is never requested twice for one.
+\* The names that nothing under way carries. No part is requested twice under one name.
 Usable(p) == ~p.used /\ p.request = "" /\ p.state \in {"missing", "release sent"}
              /\ (Rule("askOnce") => ~p.release)
 NamesFor(o, n) ==
@@ -225,7 +218,7 @@ Renew(o, n) ==
   /\ UNCHANGED <<phase, name, node, broken>>
 
 -----------------------------------------------------------------------------
-\* What a server has when a fast clock has ended the lease already, and whether it may have.
+\* What a server has when a fast clock has ended the lease early, and whether it may have.
 Free(n) == [node[n] EXCEPT !.owner = Nobody, !.ttl = 0, !.stray = FALSE]
 Early(n) == IF node[n].ttl \in 1..Drift THEN BOOLEAN ELSE {FALSE}
 Seen(n, early) == IF early THEN Free(n) ELSE node[n]
@@ -234,7 +227,7 @@ Seen(n, early) == IF early THEN Free(n) ELSE node[n]
 Counts(n) == IF node[n].delay = 0 THEN {TRUE}
              ELSE IF node[n].delay <= Second + Drift THEN {TRUE, FALSE} ELSE {FALSE}
 
-\* part.Run, when it has the node's reply; p is the part, and yes what the node says.
+\* part.Run, when it has the node's reply. p is the part, and yes whether the node grants it.
 Reply(o, n, i, p, yes) ==
   LET late == Left(p) <= 0
       lost == p.state = "asked" /\ phase[o] = "held" /\ ~Trusts(o)
@@ -417,13 +410,10 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(***************************************************************************)
-(* Liveness.  A round in which nobody interferes is one step.  Contenders  *)
-(* wait for a random time, longer than a round and doubled each time: they *)
-(* may collide MaxAsks times in a row, and then one is alone for a round;  *)
-(* and none is always the later one (strong fairness).  Time stands still: *)
-(* releases alone must serve them, not leases that end.                    *)
-(***************************************************************************)
+\* Liveness. A round in which nobody interferes is one step. Contenders wait for a random time, longer
+\* than a round and doubled each time: they may collide MaxAsks times in a row, and then one is alone
+\* for a round; and none is always the later one (strong fairness). Time stands still: releases alone
+\* must serve them, not leases that end.
 Round(o) ==
   LET free == {n \in Nodes : node[n].owner = Nobody /\ node[n].delay = 0} IN
   /\ Rule("randomWait")
@@ -453,7 +443,7 @@ Live == Init /\ [][NextLive]_vars /\ \A o \in Owners :
 \* No two owners trust a quorum at the same time.
 OneHolder == \A a, b \in Owners : Believes(a) /\ Believes(b) => a = b
 
-\* Whoever holds the lock has held it since, as nobody else has.
+\* A holder has had the lock all the time: no other owner has had it since.
 NoGap == \A o \in Owners : Believes(o) => ~broken[o]
 
 \* What a node has of an acquisition that is over is under release, or about to be, unless nobody
@@ -466,6 +456,6 @@ NoGhost ==
       \/ p.release \/ p.state = "unwanted" \/ p.request # ""
       \/ ~Over(o) /\ name[o][n] = i /\ p.state \in {"asked", "granted"}
 
-\* Whoever stays and asks again gets the lock again and again, as long as others release it.
+\* An owner that goes on asking gets the lock again and again, as long as others release it.
 OwnerIsServed == \A o \in Owners : []<>(phase[o] = "held")
 =============================================================================

@@ -1,8 +1,6 @@
 ---------------------------- MODULE RedLockSteps ----------------------------
-(***************************************************************************)
-(* RedLock, where each state says which action led to it, for traces that  *)
-(* are played against the code.                                            *)
-(***************************************************************************)
+\* RedLock, with the step that led to each state. integration/model/redlock_test.go plays its traces
+\* against the scripts, and redlock/tla_redlock_test.go against acquisitions.
 EXTENDS RedLock
 
 VARIABLE step

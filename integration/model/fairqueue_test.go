@@ -21,18 +21,18 @@ import (
 	"holdfast/lua"
 )
 
-// fairTick is a tick of FairQueueSteps. It divides all times of the scripts.
-const fairTick = 25 * time.Millisecond
+const (
+	fairLock = "job"
+	// fairTick is a tick of FairQueueSteps. It divides all times of the scripts.
+	fairTick = 25 * time.Millisecond
+	// fairEver is Ever of FairQueue: no limit.
+	fairEver int64 = 1000000
+	// fairLease is Lease of FairQueueSteps.cfg, whose other times are those of the code.
+	fairLease = 100 * fairTick
+)
 
-// fairEver is Ever of FairQueue: no limit.
-const fairEver = 1000000
-
-const fairLock = "job"
-
-// fairLease is Lease of FairQueueSteps.cfg, whose other times are those of the code.
-const fairLease = 100 * fairTick
-
-func TestFairQueueAgreesWithTheScripts(t *testing.T) {
+// The scripts reply, write and publish what the model says.
+func TestScriptsFollowFairQueue(t *testing.T) {
 	t.Parallel()
 	for i, trace := range Traces(t, "FairQueue", 200, 40, 1) {
 		synctest.Test(t, func(t *testing.T) {
@@ -50,11 +50,11 @@ type fairReplay struct {
 	t       *testing.T
 	server  *inprocess.Server
 	client  rueidis.Client
-	monitor *bufio.Reader
-	markers int
-	where   string
+	monitor *bufio.Reader // of all commands
+	markers int           // how many were written among those
+	where   string        // in the traces
 	lock    lua.Fair
-	listens map[string]func() // stops it
+	listens map[string]func() // by owner: stops its subscription
 }
 
 func newFairReplay(t *testing.T) *fairReplay {
@@ -83,8 +83,8 @@ func newFairReplay(t *testing.T) *fairReplay {
 	return r
 }
 
-// named returns the name in Redis of an owner of the model: its client comes first.
-func named(owner string) string {
+// fairOwner returns the name in Redis of an owner of the model: its client comes first.
+func fairOwner(owner string) string {
 	if owner <= "c" { // Siblings
 		return "client:" + owner
 	}
@@ -105,9 +105,9 @@ func (r *fairReplay) step(from, to State) {
 		r.java(from, to)
 		announces = false
 	case "Renew":
-		r.do("PEXPIRE", fairLock, milliseconds(to["left"]))
+		r.do("PEXPIRE", fairLock, fairMilliseconds(to["left"]))
 	case "Tick":
-		time.Sleep(Ticks(step["ticks"], fairTick))
+		time.Sleep(time.Duration(step.Number("ticks")) * fairTick)
 		r.server.CatchUp()
 	}
 	published := r.published()
@@ -120,8 +120,8 @@ func (r *fairReplay) step(from, to State) {
 
 func (r *fairReplay) ask(step Record) {
 	r.t.Helper()
-	ends, window := step["ends"].(int64), step["window"].(int64)
-	q := lua.FairRequest{Owner: named(step["who"].(string)), Count: 1,
+	ends, window := step.Number("ends"), step.Number("window")
+	q := lua.FairRequest{Owner: fairOwner(step.Text("who")), Count: 1,
 		Lease: fairLease, Waits: step["do"] != "Try",
 		Window: time.Duration(window) * fairTick}
 	if ends != fairEver {
@@ -138,9 +138,9 @@ func (r *fairReplay) ask(step Record) {
 	if step["holder"] == "nobody" {
 		require.Empty(r.t, holder.Owner, r.where)
 	} else {
-		require.Equal(r.t, named(step["holder"].(string)), holder.Owner, r.where)
+		require.Equal(r.t, fairOwner(step.Text("holder")), holder.Owner, r.where)
 	}
-	nap := Ticks(step["nap"], fairTick)
+	nap := time.Duration(step.Number("nap")) * fairTick
 	switch {
 	case ends <= 0:
 		nap = 10 * time.Millisecond
@@ -155,17 +155,16 @@ func (r *fairReplay) release(step Record) {
 	r.t.Helper()
 	var owners []string
 	for _, name := range step["names"].(Set) {
-		owners = append(owners, named(name.(string)))
+		owners = append(owners, fairOwner(name.(string)))
 	}
 	_, err := r.lock.Release(context.Background(), r.client, 0, owners...)
 	require.NoError(r.t, err, r.where)
 }
 
-// java does what Redisson's scripts do, which are the model's alone.
+// java writes what Redisson's scripts would write: only the model has them.
 func (r *fairReplay) java(from, to State) {
 	r.t.Helper()
-	is := fairQueueOf(from)
-	for _, entry := range is {
+	for _, entry := range fairQueueOf(from) {
 		r.do("LREM", fairKeys.queue, "0", entry.owner)
 		r.do("ZREM", fairKeys.scores, entry.owner)
 	}
@@ -174,39 +173,42 @@ func (r *fairReplay) java(from, to State) {
 		r.do("RPUSH", fairKeys.queue, entry.owner)
 		r.do("ZADD", fairKeys.scores, strconv.FormatInt(now+entry.score, 10), entry.owner)
 	}
-	if holder := to["lock"].(string); holder != from["lock"] {
+	if holder := to.Text("lock"); holder != from["lock"] {
 		r.do("DEL", fairLock)
 		if holder != "none" {
-			r.do("HSET", fairLock, named(holder), "1")
-			r.do("PEXPIRE", fairLock, milliseconds(to["left"]))
+			r.do("HSET", fairLock, fairOwner(holder), "1")
+			r.do("PEXPIRE", fairLock, fairMilliseconds(to["left"]))
 		}
 	}
 }
 
 var fairKeys = struct{ queue, scores, turn, budgets string }{
-	"redisson_lock_queue:{job}", "redisson_lock_timeout:{job}",
-	"holdfast_lock_turn:{job}", "holdfast_lock_budget:{job}",
+	lua.Prefix("redisson_lock_queue", fairLock), lua.Prefix("redisson_lock_timeout", fairLock),
+	lua.Prefix("holdfast_lock_turn", fairLock), lua.Prefix("holdfast_lock_budget", fairLock),
 }
 
-func milliseconds(ticks Value) string {
+// fairMilliseconds returns how many milliseconds so many ticks take.
+func fairMilliseconds(ticks Value) string {
 	return strconv.FormatInt(ticks.(int64)*fairTick.Milliseconds(), 10)
 }
 
-// fairEntry is an owner in the queue, with the milliseconds until its score passes.
+// fairEntry is an owner in the queue, and in how many milliseconds its score passes.
 type fairEntry struct {
 	owner string
 	score int64
 }
 
+// fairQueueOf returns the queue of a state.
 func fairQueueOf(s State) (entries []fairEntry) {
 	for _, value := range s["queue"].(Sequence) {
 		entry := value.(Record)
-		entries = append(entries, fairEntry{named(entry["who"].(string)),
-			entry["score"].(int64) * fairTick.Milliseconds()})
+		entries = append(entries, fairEntry{fairOwner(entry.Text("who")),
+			entry.Number("score") * fairTick.Milliseconds()})
 	}
 	return entries
 }
 
+// do executes a command and returns its reply.
 func (r *fairReplay) do(args ...string) rueidis.RedisResult {
 	r.t.Helper()
 	got := r.client.Do(context.Background(), r.client.B().Arbitrary(args...).Build())
@@ -216,7 +218,7 @@ func (r *fairReplay) do(args ...string) rueidis.RedisResult {
 	return got
 }
 
-// published returns what was published since it was called last.
+// published returns the messages since the last call, by the commands before a marker.
 func (r *fairReplay) published() (messages []string) {
 	r.t.Helper()
 	r.markers++
@@ -234,25 +236,26 @@ func (r *fairReplay) published() (messages []string) {
 	}
 }
 
+// requireMessages asserts that a command has published what the model says.
 func (r *fairReplay) requireMessages(told Sequence, published []string) {
 	r.t.Helper()
 	var want []string
 	for _, each := range told {
 		message := each.(Sequence)
 		want = append(want, fmt.Sprintf("%q %q",
-			lua.FairChannel(fairLock, named(message[0].(string))), milliseconds(message[1])))
+			lua.FairChannel(fairLock, fairOwner(message[0].(string))), fairMilliseconds(message[1])))
 	}
 	require.Equal(r.t, want, published, r.where)
 }
 
-// listen has owners listen as in a state.
+// listen begins and ends subscriptions, so that the owners listen that do in a state.
 func (r *fairReplay) listen(s State) {
 	r.t.Helper()
 	for owner, is := range s["ear"].(Record) {
 		stop := r.listens[owner]
 		switch {
 		case is == "yes" && stop == nil:
-			channel := lua.FairChannel(fairLock, named(owner))
+			channel := lua.FairChannel(fairLock, fairOwner(owner))
 			sub := r.server.Redis().NewSubscriber()
 			sub.Subscribe(channel)
 			go func() {
@@ -280,10 +283,10 @@ func (r *fairReplay) requireState(s State) {
 	if s["lock"] == "none" {
 		require.Empty(r.t, holders, r.where)
 	} else {
-		require.Equal(r.t, []string{named(s["lock"].(string))}, holders, r.where)
+		require.Equal(r.t, []string{fairOwner(s.Text("lock"))}, holders, r.where)
 		left, err := r.do("PTTL", fairLock).AsInt64()
 		require.NoError(r.t, err, r.where)
-		require.Equal(r.t, milliseconds(s["left"]), strconv.FormatInt(left, 10), r.where)
+		require.Equal(r.t, fairMilliseconds(s["left"]), strconv.FormatInt(left, 10), r.where)
 	}
 
 	owners, err := r.do("LRANGE", fairKeys.queue, "0", "-1").AsStrSlice()
@@ -298,8 +301,8 @@ func (r *fairReplay) requireState(s State) {
 
 	budgets := map[string]int64{}
 	for owner, ends := range s["budget"].(Record) {
-		if ends != int64(fairEver) {
-			budgets[named(owner)] = ends.(int64) * fairTick.Milliseconds()
+		if ends != fairEver {
+			budgets[fairOwner(owner)] = ends.(int64) * fairTick.Milliseconds()
 		}
 	}
 	got := r.scores(fairKeys.budgets)
@@ -311,6 +314,7 @@ func (r *fairReplay) requireState(s State) {
 	r.requireTurn(s["turn"].(Record), now)
 }
 
+// requireTurn asserts that the server has the turn of the model.
 func (r *fairReplay) requireTurn(turn Record, now int64) {
 	r.t.Helper()
 	text, _ := r.do("GET", fairKeys.turn).ToString()
@@ -320,22 +324,21 @@ func (r *fairReplay) requireTurn(turn Record, now int64) {
 	}
 	words := strings.Fields(text)
 	require.GreaterOrEqual(r.t, len(words), 3, r.where)
-	var times []int64
-	for _, i := range []int{0, 1} {
-		n, err := strconv.ParseInt(words[i], 10, 64)
-		require.NoError(r.t, err, r.where)
-		times = append(times, n-now)
-	}
-	words[0], words[1] = strconv.FormatInt(max(0, times[0]), 10), strconv.FormatInt(times[1], 10)
-	want := []string{milliseconds(turn["ends"]), milliseconds(turn["score"]),
-		named(turn["who"].(string))}
+	ends, err := strconv.ParseInt(words[0], 10, 64)
+	require.NoError(r.t, err, r.where)
+	score, err := strconv.ParseInt(words[1], 10, 64)
+	require.NoError(r.t, err, r.where)
+	words[0] = strconv.FormatInt(max(0, ends-now), 10)
+	words[1] = strconv.FormatInt(score-now, 10)
+	want := []string{fairMilliseconds(turn["ends"]), fairMilliseconds(turn["score"]),
+		fairOwner(turn.Text("who"))}
 	if turn["hurried"] != int64(0) {
-		want = append(want, milliseconds(turn["hurried"]))
+		want = append(want, fairMilliseconds(turn["hurried"]))
 	}
 	require.Equal(r.t, want, words, r.where)
 	lasts, err := r.do("PTTL", fairKeys.turn).AsInt64()
 	require.NoError(r.t, err, r.where)
-	require.Equal(r.t, milliseconds(turn["ttl"]), strconv.FormatInt(lasts, 10), r.where)
+	require.Equal(r.t, fairMilliseconds(turn["ttl"]), strconv.FormatInt(lasts, 10), r.where)
 }
 
 // scores returns the members of a sorted set.

@@ -20,12 +20,12 @@ import (
 	"holdfast/lua"
 )
 
-// How many traces are replayed, and how long they are at most.
+// handOverTraces are replayed, of handOverDepth states at most.
 const handOverTraces, handOverDepth = 1000, 50
 
 // The queues of waiters and the scripts do what the model does: in each of its steps they get into
 // the same states, publish the same messages and give the same replies.
-func TestHandOverFollowsItsModel(t *testing.T) {
+func TestScriptsAndQueuesFollowHandOver(t *testing.T) {
 	t.Parallel()
 	traces := Traces(t, "HandOver", handOverTraces, handOverDepth, 20)
 	server := redistest.Start(t)
@@ -34,10 +34,10 @@ func TestHandOverFollowsItsModel(t *testing.T) {
 	var mu sync.Mutex
 	done := map[string]int{} // how often a step was replayed
 	for range 4 {
-		stage := newStage(t, server)
+		stage := newHandOverStage(t, server)
 		wg.Go(func() {
 			for i := range next {
-				steps, err := stage.replay(i, traces[i])
+				steps, err := stage.play(i, traces[i])
 				mu.Lock()
 				for _, step := range steps {
 					done[step]++
@@ -69,12 +69,12 @@ var handOverSteps = []string{
 	"ExpireWaiters", "JavaWaits", "JavaAsks", "JavaReleases",
 }
 
-// Where a rule is left out, the code does not follow. Those rules are missing here that rlock keeps
-// and that this test, in its place, would break; and those that are not about states.
-func TestHandOverDoesNotFollowCounterexamples(t *testing.T) {
+// Where a rule is left out, the code does not follow. Missing are rules that rlock keeps, whose
+// place the test takes, and rules that are not about states.
+func TestScriptsAndQueuesDoNotFollowCounterexamplesOfHandOver(t *testing.T) {
 	server := redistest.Start(t)
 	i := handOverTraces
-	for rule, leaves := range map[string]struct{ step, difference string }{
+	for rule, ends := range map[string]struct{ step, difference string }{
 		"latestTicket":        {"Refuse", "state"},
 		"knownTicket":         {"LoseReply", "state"},
 		"ticketsIncrease":     {"ExecuteAsk", "ticket"},
@@ -83,8 +83,8 @@ func TestHandOverDoesNotFollowCounterexamples(t *testing.T) {
 		"askEndsRegistration": {"ExecuteAsk", "registrations"},
 		"askWithRegistration": {"Ask", "registers"},
 		"waitForOffer":        {"Leave", "state"},
-		"passOverDeaf":        {"ExecuteRelease", ""},
-		"strangersAreTold":    {"ExecuteRelease", ""},
+		"passOverDeaf":        {"ExecuteRelease", "the lock"},
+		"strangersAreTold":    {"ExecuteRelease", "the lock"},
 		"uncertainAsks":       {"LoseSettlement", "reason"},
 		"leaverPassesOn":      {"Leave", "reason"},
 	} {
@@ -93,30 +93,31 @@ func TestHandOverDoesNotFollowCounterexamples(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			trace := Counterexample(t, "HandOver", rule)
-			steps, err := newStage(t, server).replay(number, trace)
+			steps, err := newHandOverStage(t, server).play(number, trace)
 			require.Error(t, err)
-			require.Equal(t, leaves.step, steps[len(steps)-1], "%v: %v", steps, err)
-			require.ErrorContains(t, err, leaves.difference)
+			require.Equal(t, ends.step, steps[len(steps)-1], "%v: %v", steps, err)
+			require.ErrorContains(t, err, ends.difference)
 		})
 	}
 }
 
-// handOverLease is longer than any test takes: leases end by removing the lock.
+// handOverLease is longer than any test takes. To end a lease, the test deletes the lock.
 const handOverLease = time.Hour
 
 // handOverProcesses are the processes of the model; each is a client with its own queues.
 var handOverProcesses = []string{"p1", "p2"}
 
-const java = "java:1" // the stranger as an owner
+const java = "java:1" // the stranger's name in Redis
 
-// stage has the connections on which traces are played, one after the other.
-type stage struct {
+// handOverStage has the connections on which traces are played, one after the other.
+type handOverStage struct {
 	client    rueidis.Client
 	listeners map[string]*subscriber // by process, and Java's
 }
 
-func newStage(t *testing.T, s *redistest.Server) *stage {
-	st := &stage{client: s.Client(t), listeners: map[string]*subscriber{"java": listen(t, s)}}
+// newHandOverStage connects to a server.
+func newHandOverStage(t *testing.T, s *redistest.Server) *handOverStage {
+	st := &handOverStage{client: s.Client(t), listeners: map[string]*subscriber{"java": listen(t, s)}}
 	for _, p := range handOverProcesses {
 		st.listeners[p] = listen(t, s)
 	}
@@ -129,22 +130,22 @@ type (
 	handOverOffer  = waitqueue.Offer[string, struct{}]
 )
 
-// replay is one trace as it is played.
-type replay struct {
-	*stage
+// handOverReplay is one trace as it is played.
+type handOverReplay struct {
+	*handOverStage
 	name    string // of the lock
 	lock    *lua.Exclusive
 	queues  map[string]*handOverQueues // by process
 	waiters map[string]*handOverWaiter // by owner of the model
-	clock   int64
+	clock   int64                      // the number of steps so far, as seconds
 	first   map[string]map[int64]int64 // by owner: which lease is the first after a time
-	asks    map[string]*asked
-	offers  map[string]*released
-	late    map[string]*released
-	tickets map[string]int64 // by owner and ticket of the model
-	last    int64            // the last ticket
-	grants  []waitqueue.Message
-	zeros   map[string]int // announcements that a process has not heard yet
+	asks    map[string]*asked          // by owner
+	offers  map[string]*released       // by owner
+	late    map[string]*released       // by owner: releases that may be executed late
+	tickets map[string]int64           // by owner and ticket of the model
+	last    int64                      // the last ticket
+	grants  []waitqueue.Message        // that have arrived, but were not delivered yet
+	zeros   map[string]int             // by process: announcements that it has not heard yet
 }
 
 // asked is a request that is under way.
@@ -163,16 +164,16 @@ type released struct {
 	ticket  int64
 }
 
-// replay plays a trace, and returns the steps, the last of which led to an error if there is one.
-func (st *stage) replay(i int, trace []State) (steps []string, err error) {
+// play plays a trace, and returns its steps up to the one that led to an error, if there is one.
+func (st *handOverStage) play(i int, trace []State) (steps []string, err error) {
 	defer func() {
-		if bug := recover(); bug != nil { // by a transition that does not exist, among others
-			err = fmt.Errorf("%v", bug)
+		if why := recover(); why != nil { // by a transition that does not exist, among others
+			err = fmt.Errorf("%v", why)
 		}
 	}()
 	name := fmt.Sprintf("order:%d", i)
-	r := &replay{
-		stage: st, name: name, lock: lua.NewExclusive(name, false),
+	r := &handOverReplay{
+		handOverStage: st, name: name, lock: lua.NewExclusive(name, false),
 		queues: map[string]*handOverQueues{}, waiters: map[string]*handOverWaiter{},
 		first: map[string]map[int64]int64{}, asks: map[string]*asked{},
 		offers: map[string]*released{}, late: map[string]*released{},
@@ -192,7 +193,7 @@ func (st *stage) replay(i int, trace []State) (steps []string, err error) {
 		r.do("DEL", name, r.waitersKey())
 	}()
 	for i, after := range trace[1:] {
-		steps = append(steps, text(after, "step", "do"))
+		steps = append(steps, after.Text("step", "do"))
 		if err := r.step(trace[i], after); err != nil {
 			return steps, err
 		}
@@ -200,24 +201,26 @@ func (st *stage) replay(i int, trace []State) (steps []string, err error) {
 	return steps, nil
 }
 
-func (r *replay) waitersKey() string { return lua.Prefix("holdfast_lock_waiters", r.name) }
+// waitersKey returns the key with the registrations.
+func (r *handOverReplay) waitersKey() string { return lua.Prefix("holdfast_lock_waiters", r.name) }
 
 // do executes a command and returns its reply.
-func (r *replay) do(words ...string) rueidis.RedisResult {
+func (r *handOverReplay) do(words ...string) rueidis.RedisResult {
 	b := r.client.B().Arbitrary(words[0]).Args(words[1:]...)
 	result := r.client.Do(context.Background(), b.Build())
 	must(result.NonRedisError())
 	return result
 }
 
+// must panics with an error: play recovers.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// subscribe begins or ends what a process listens to.
-func (r *replay) subscribe(who string, begin bool) {
+// subscribe begins or ends the subscriptions of a process.
+func (r *handOverReplay) subscribe(who string, begin bool) {
 	channels := []string{lua.Channel(r.name)}
 	if who != "java" {
 		channels = append(channels, lua.PairedChannels(channels[0], who)...)
@@ -233,7 +236,7 @@ func (r *replay) subscribe(who string, begin bool) {
 }
 
 // hear reads what has arrived at all listeners.
-func (r *replay) hear() {
+func (r *handOverReplay) hear() {
 	for _, l := range r.listeners {
 		must(l.ping())
 	}
@@ -243,7 +246,8 @@ func (r *replay) hear() {
 	}
 }
 
-func (r *replay) receive(who string) {
+// receive takes the messages that a process has received.
+func (r *handOverReplay) receive(who string) {
 	l := r.listeners[who]
 	for _, m := range l.messages {
 		g, granted := lua.ParseGrant(m.text)
@@ -261,7 +265,7 @@ func (r *replay) receive(who string) {
 }
 
 // owner returns the name in Redis of an owner of the model.
-func (r *replay) owner(who string) string {
+func (r *handOverReplay) owner(who string) string {
 	if who == "java" {
 		return java
 	}
@@ -276,47 +280,25 @@ func home(who string) string {
 	return "p2"
 }
 
-func (r *replay) registration(owner string) string {
+// registration returns what stands for an owner among the waiters in Redis.
+func (r *handOverReplay) registration(owner string) string {
 	return r.lock.Registration(owner, handOverLease)
 }
 
 // send notes that a command is sent now that may give the lock to an owner, and returns the time.
-func (r *replay) send(before State, who string) time.Time {
+func (r *handOverReplay) send(before State, who string) time.Time {
 	if r.first[who] == nil {
 		r.first[who] = map[int64]int64{}
 	}
-	r.first[who][r.clock] = number(before, "server", "leases", who) + 1
+	r.first[who][r.clock] = before.Number("server", "leases", who) + 1
 	return time.Unix(r.clock, 0)
 }
 
-// text, number and truth return a part of a state.
-func text(s State, path ...string) string { return part(s, path).(string) }
-
-func number(s State, path ...string) int64 { return part(s, path).(int64) }
-
-func truth(s State, path ...string) bool { return part(s, path).(bool) }
-
-func part(s State, path []string) Value {
-	v := s[path[0]]
-	for _, name := range path[1:] {
-		v = v.(Record)[name]
-	}
-	return v
-}
-
-// differ returns an error if the model and the code differ.
-func differ[T comparable](what string, model, code T) error {
-	if model != code {
-		return fmt.Errorf("%s: %v in the model, %v in the code", what, model, code)
-	}
-	return nil
-}
-
-// step does what a step of the model does, and compares the results.
-func (r *replay) step(before, after State) error {
+// step does what a step of the model does, and compares everything.
+func (r *handOverReplay) step(before, after State) error {
 	r.clock++
-	do := text(after, "step", "do")
-	who, _ := after["step"].(Record)["who"].(string)
+	do := after.Text("step", "do")
+	who, _ := after.At("step", "who").(string)
 	if err := r.act(do, who, before, after); err != nil {
 		return fmt.Errorf("%s %s: %w", do, who, err)
 	}
@@ -333,37 +315,38 @@ func (r *replay) step(before, after State) error {
 	return nil
 }
 
-func (r *replay) act(do, who string, before, after State) error {
+// act does what a step does, and compares what it returns.
+func (r *handOverReplay) act(do, who string, before, after State) error {
 	ctx, w := context.Background(), r.waiters[who]
-	flag, _ := after["step"].(Record)["flag"].(bool)
+	flag, _ := after.At("step", "flag").(bool)
 	switch do {
 	case "Join":
 		begin := func() (struct{}, bool) { return struct{}{}, true }
 		r.waiters[who] = r.queues[home(who)].Join(r.name, r.owner(who), handOverLease,
 			begin)
 	case "Ask":
-		reason := reasons[number(before, "waiter", who, "reason")]
+		reason := reasons[before.Number("waiter", who, "reason")]
 		if reason > waitqueue.Paused {
 			if woken, _ := w.Park(r.budget(), wait.Unlimited, nil); woken != reason {
 				return differ("reason", reason, woken)
 			}
 		}
-		registers := w.Ask(true, truth(before, "world", "listens", home(who)))
+		registers := w.Ask(true, before.Truth("world", "listens", home(who)))
 		r.asks[who] = &asked{sent: r.send(before, who), registers: registers}
-		return differ("registers", truth(after, "wire", "asks", who, "registers"), registers)
+		return differ("registers", after.Truth("wire", "asks", who, "registers"), registers)
 	case "ExecuteAsk":
 		a := r.asks[who]
 		r.ask(who, a)
 		if a.ticket != 0 {
-			return r.issued(who, number(after, "wire", "asks", who, "ticket"), a.ticket)
+			return r.issued(who, after.Number("wire", "asks", who, "ticket"), a.ticket)
 		}
-		return differ("got", truth(after, "wire", "asks", who, "got"), a.holder == nil)
+		return differ("got", after.Truth("wire", "asks", who, "got"), a.holder == nil)
 	case "LateAsk":
-		registers := text(before, "wire", "lateAsks", who) == "registers"
+		registers := before.Text("wire", "lateAsks", who) == "registers"
 		a := &asked{registers: registers}
 		r.ask(who, a)
 		if a.ticket != 0 {
-			return r.issued(who, number(after, "server", "issued", who), a.ticket)
+			return r.issued(who, after.Number("server", "issued", who), a.ticket)
 		}
 	case "Refuse":
 		a := r.asks[who]
@@ -379,7 +362,7 @@ func (r *replay) act(do, who string, before, after State) error {
 			return err
 		}
 		since := r.first[who][grant.Since.Unix()]
-		if err := differ("since", number(after, "owner", who, "since"), since); err != nil {
+		if err := differ("since", after.Number("owner", who, "since"), since); err != nil {
 			return err
 		}
 		return r.leave(who, true, after)
@@ -390,20 +373,20 @@ func (r *replay) act(do, who string, before, after State) error {
 	case "ExecuteRelease":
 		o := r.offers[who]
 		r.execute(who, o, flag)
-		if err := differ("outcome", text(after, "wire", "releases", who, "outcome"),
+		if err := differ("outcome", after.Text("wire", "releases", who, "outcome"),
 			outcomes[o.outcome]); err != nil {
 			return err
 		}
 		if o.ticket != 0 {
-			to := text(after, "wire", "releases", who, "to")
-			return r.issued(to, number(after, "wire", "releases", who, "ticket"), o.ticket)
+			to := after.Text("wire", "releases", who, "to")
+			return r.issued(to, after.Number("wire", "releases", who, "ticket"), o.ticket)
 		}
 	case "LateRelease":
 		o := r.late[who]
 		r.execute(who, o, false)
 		if o.ticket != 0 {
-			to := text(before, "wire", "lateReleases", who, "to")
-			return r.issued(to, number(after, "server", "issued", to), o.ticket)
+			to := before.Text("wire", "lateReleases", who, "to")
+			return r.issued(to, after.Number("server", "issued", to), o.ticket)
 		}
 	case "Settle":
 		o := r.offers[who]
@@ -421,7 +404,7 @@ func (r *replay) act(do, who string, before, after State) error {
 			Sent: r.late[who].sent}, before, after)
 	case "CleanUp":
 		h := lua.HandOver{Others: flag}
-		if number(before, "owner", who, "cleanup") >= withdraws {
+		if before.Number("owner", who, "cleanup") >= withdraws {
 			h.Withdrawn = r.registration(r.owner(who))
 		}
 		_, err := r.lock.Release(ctx, r.client, r.owner(who), 0, h)
@@ -460,7 +443,7 @@ func (r *replay) act(do, who string, before, after State) error {
 	return nil
 }
 
-// withdraws is the model's cleanup that also withdraws a registration.
+// withdraws is Withdraws of the model.
 const withdraws = 2
 
 // reasons and outcomes translate the model's.
@@ -472,12 +455,12 @@ var (
 		waitqueue.SuccessorRegistered: "SuccessorRegistered"}
 )
 
-func (r *replay) budget() *wait.Budget {
+func (r *handOverReplay) budget() *wait.Budget {
 	return wait.NewBudget(context.Background(), nil, wait.Unlimited)
 }
 
 // ask executes a request.
-func (r *replay) ask(who string, a *asked) {
+func (r *handOverReplay) ask(who string, a *asked) {
 	owner, registration := r.owner(who), ""
 	if a.registers {
 		registration = r.registration(owner)
@@ -488,8 +471,8 @@ func (r *replay) ask(who string, a *asked) {
 	must(err)
 }
 
-// issued compares a ticket with one of the model. The model counts the tickets of each owner.
-func (r *replay) issued(who string, model, ticket int64) error {
+// issued compares a ticket with one of the model, where each owner has tickets of its own.
+func (r *handOverReplay) issued(who string, model, ticket int64) error {
 	key := fmt.Sprint(who, " ", model)
 	if known, ok := r.tickets[key]; ok {
 		return differ("ticket", known, ticket)
@@ -502,31 +485,31 @@ func (r *replay) issued(who string, model, ticket int64) error {
 }
 
 // leave has a waiter leave its queue.
-func (r *replay) leave(who string, acquired bool, after State) error {
+func (r *handOverReplay) leave(who string, acquired bool, after State) error {
 	remains, over := r.waiters[who].Leave(acquired, !acquired)
 	want := waitqueue.Nothing
 	if !acquired {
-		want = waitqueue.Remains(number(after, "owner", who, "remains"))
+		want = waitqueue.Remains(after.Number("owner", who, "remains"))
 	}
 	if err := differ("remains", want, remains); err != nil {
 		return err
 	}
-	queue := part(after, []string{"queue", home(who)}).(Sequence)
+	queue := after.At("queue", home(who)).(Sequence)
 	return differ("the queue is over", len(queue) == 0, over != nil)
 }
 
 // release sends a release, with a successor that comes first or not.
-func (r *replay) release(who string, first bool, before, after State) error {
+func (r *handOverReplay) release(who string, first bool, before, after State) error {
 	s := waitqueue.Streak{Here: 16}
 	if first {
 		s = waitqueue.Streak{}
 	}
 	o := &released{}
-	if waitqueue.Remains(number(before, "owner", who, "remains")) != waitqueue.Late {
+	if waitqueue.Remains(before.Number("owner", who, "remains")) != waitqueue.Late {
 		o.offer = r.queues[home(who)].Offer(r.name, s, true)
 	}
 	r.offers[who] = o
-	to, code := text(after, "wire", "releases", who, "to"), "none"
+	to, code := after.Text("wire", "releases", who, "to"), "none"
 	if next := o.offer.Successor; next != nil {
 		_, code, _ = strings.Cut(next.Owner, ":")
 	}
@@ -540,7 +523,7 @@ func (r *replay) release(who string, first bool, before, after State) error {
 }
 
 // execute executes a release.
-func (r *replay) execute(who string, o *released, forOnce bool) {
+func (r *handOverReplay) execute(who string, o *released, forOnce bool) {
 	h := lua.HandOver{Others: true, SuccessorFirst: o.offer.First}
 	if forOnce {
 		h.Streak = lua.Streak{Count: 3, Began: 1}
@@ -562,21 +545,21 @@ func (r *replay) execute(who string, o *released, forOnce bool) {
 }
 
 // settle ends a release.
-func (r *replay) settle(who string, with waitqueue.Release, before, after State) error {
+func (r *handOverReplay) settle(who string, with waitqueue.Release, before, after State) error {
 	o := r.offers[who].offer
 	abandoned := o.Settle(with)
-	to := text(before, "wire", "releases", who, "to")
+	to := before.Text("wire", "releases", who, "to")
 	if to == "none" {
 		return differ("abandoned", false, abandoned)
 	}
-	left := text(before, "waiter", to, "state") == "LeftOffered"
-	cleans := number(after, "owner", to, "cleanup") != 0
+	left := before.Text("waiter", to, "state") == "LeftOffered"
+	cleans := after.Number("owner", to, "cleanup") != 0
 	return differ("abandoned", left && cleans && with.Outcome >= waitqueue.Uncertain, abandoned)
 }
 
-// deliver has a message arrive or not.
-func (r *replay) deliver(do, who string, before, after State) error {
-	ticket := r.tickets[fmt.Sprint(who, " ", number(after, "step", "ticket"))]
+// deliver delivers or loses a message.
+func (r *handOverReplay) deliver(do, who string, before, after State) error {
+	ticket := r.tickets[fmt.Sprint(who, " ", after.Number("step", "ticket"))]
 	i := slices.IndexFunc(r.grants, func(m waitqueue.Message) bool {
 		return m.Owner == r.owner(who) && int64(m.Ticket) == ticket
 	})
@@ -589,14 +572,14 @@ func (r *replay) deliver(do, who string, before, after State) error {
 		return nil
 	}
 	waits := r.queues[home(who)].Deliver(m, func(name string) bool { return name == r.name })
-	return differ("waits for messages", truth(before, "waiter", who, "listed"), waits)
+	return differ("waits for messages", before.Truth("waiter", who, "listed"), waits)
 }
 
 // compareWaiters compares the states of all waiters.
-func (r *replay) compareWaiters(after State) error {
+func (r *handOverReplay) compareWaiters(after State) error {
 	for who, w := range r.waiters {
 		state, reason := w.State()
-		if err := differ("state of "+who, text(after, "waiter", who, "state"),
+		if err := differ("state of "+who, after.Text("waiter", who, "state"),
 			state.String()); err != nil {
 			return err
 		}
@@ -604,8 +587,8 @@ func (r *replay) compareWaiters(after State) error {
 			state == waitqueue.LeftOffered {
 			continue
 		}
-		want := reasons[number(after, "waiter", who, "reason")]
-		// A waiter that looks by itself knows that without a reason.
+		want := reasons[after.Number("waiter", who, "reason")]
+		// A waiter that asks by itself needs no reason.
 		if want == waitqueue.Paused &&
 			(reason == waitqueue.Ended || reason == waitqueue.BecameHead) {
 			continue
@@ -618,12 +601,12 @@ func (r *replay) compareWaiters(after State) error {
 }
 
 // compareServer compares the lock, the registrations, and what was published.
-func (r *replay) compareServer(before, after State) error {
+func (r *handOverReplay) compareServer(before, after State) error {
 	r.hear()
 	fields, err := r.do("HGETALL", r.name).AsStrMap()
 	must(err)
 	holder := map[string]string{}
-	if h := text(after, "server", "holder"); h != "none" {
+	if h := after.Text("server", "holder"); h != "none" {
 		holder[r.owner(h)] = "1"
 	}
 	if err := differ("the lock", fmt.Sprint(holder), fmt.Sprint(fields)); err != nil {
@@ -632,7 +615,7 @@ func (r *replay) compareServer(before, after State) error {
 	registrations, err := r.do("ZRANGE", r.waitersKey(), "0", "-1").AsStrSlice()
 	must(err)
 	want := []string{}
-	for _, who := range part(after, []string{"server", "waiters"}).(Sequence) {
+	for _, who := range after.At("server", "waiters").(Sequence) {
 		want = append(want, r.registration(r.owner(who.(string))))
 	}
 	if err := differ("registrations", fmt.Sprint(want), fmt.Sprint(registrations)); err != nil {
@@ -642,9 +625,9 @@ func (r *replay) compareServer(before, after State) error {
 }
 
 // compareMessages compares the messages on their way.
-func (r *replay) compareMessages(before, after State) error {
+func (r *handOverReplay) compareMessages(before, after State) error {
 	want, have := []string{}, []string{}
-	for _, m := range part(after, []string{"wire", "messages"}).(Set) {
+	for _, m := range after.At("wire", "messages").(Set) {
 		to := m.(Record)["to"].(string)
 		want = append(want, fmt.Sprint(r.owner(to), " ",
 			r.tickets[fmt.Sprint(to, " ", m.(Record)["ticket"])]))
@@ -657,20 +640,20 @@ func (r *replay) compareMessages(before, after State) error {
 	if err := differ("messages", fmt.Sprint(want), fmt.Sprint(have)); err != nil {
 		return err
 	}
-	told := part(after, []string{"wire", "told"}).(Set)
+	told := after.At("wire", "told").(Set)
 	for _, p := range handOverProcesses {
 		if err := differ("announcement to "+p, slices.Contains(told, Value(p)),
 			r.zeros[p] > 0); err != nil {
 			return err
 		}
 	}
-	if text(before, "world", "java") == "waits" && text(after, "world", "java") == "waits" {
+	if before.Text("world", "java") == "waits" && after.Text("world", "java") == "waits" {
 		heard := r.zeros["java"] > 0
 		r.zeros["java"] = 0
-		if heard && !truth(after, "world", "javaTold") {
+		if heard && !after.Truth("world", "javaTold") {
 			return fmt.Errorf("the stranger was told")
 		}
-		if !heard && truth(after, "world", "javaTold") && !truth(before, "world", "javaTold") {
+		if !heard && after.Truth("world", "javaTold") && !before.Truth("world", "javaTold") {
 			return fmt.Errorf("the stranger was not told")
 		}
 	}

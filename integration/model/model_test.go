@@ -12,9 +12,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/doctable"
 )
 
-// models has all models. MSteps is not one, but tells the steps of M.
+// models has the names of all models. MSteps is not one: it names the steps of M.
 var models = func() (names []string) {
 	paths, _ := filepath.Glob(filepath.Join(folder, "*.tla"))
 	for _, path := range paths {
@@ -26,7 +28,7 @@ var models = func() (names []string) {
 	return names
 }()
 
-// fewestRules is how many rules the models have together, at least.
+// fewestRules is how many rules all models must have together.
 const fewestRules = 20
 
 const (
@@ -66,27 +68,10 @@ func TestModelsHold(t *testing.T) {
 			table += rows[filepath.Base(path)]
 		}
 	}
-	requireTable(t, table)
+	doctable.Require(t, filepath.Join(folder, "README.md"), tableBegin, tableEnd, table, "make model")
 }
 
-func requireTable(t *testing.T, table string) {
-	t.Helper()
-	path := filepath.Join(folder, "README.md")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), tableBegin)
-	require.True(t, found)
-	is, after, found := strings.Cut(rest, tableEnd)
-	require.True(t, found)
-	if os.Getenv("HOLDFAST_UPDATE") != "" {
-		text = []byte(before + tableBegin + table + tableEnd + after)
-		require.NoError(t, os.WriteFile(path, text, 0o600))
-		return
-	}
-	require.Equal(t, table, is, "README.md is out of date: HOLDFAST_UPDATE=1 make model")
-}
-
-// Each rule is needed: without it there is the counterexample that its comment tells.
+// Each rule is needed: without it there is the counterexample that its comment describes.
 func TestEveryRuleIsNeeded(t *testing.T) {
 	count := 0
 	for _, m := range models {

@@ -20,17 +20,17 @@ import (
 )
 
 const (
+	// rwTraces are replayed, of rwDepth states at most.
 	rwTraces, rwDepth = 200, 50
-	// rwTick is a tick of the model in Redis, where time passes in aging only. A step takes less.
+	// rwTick is a tick of the model. A step takes less, and rwAge lets time pass.
 	rwTick = time.Second
 	rwLock = "page"
 	// rwWaiterTTL is waiterTTL of lua/readwrite.go.
 	rwWaiterTTL = 7 * time.Second
-	rwBye       = "marker" // published after a step
 )
 
 // The scripts of a read-write lock reply, write and announce what the model says.
-func TestReadWriteScriptsFollowTheirModel(t *testing.T) {
+func TestScriptsFollowReadWrite(t *testing.T) {
 	t.Parallel()
 	traces := Traces(t, "ReadWrite", rwTraces, rwDepth, 1)
 	r := newRWReplay(t, 10*rwTick)
@@ -48,8 +48,8 @@ func TestReadWriteScriptsFollowTheirModel(t *testing.T) {
 	}
 }
 
-// The scripts keep each rule that is theirs: without it the model does what they do not.
-func TestReadWriteScriptsDoNotFollowCounterexamples(t *testing.T) {
+// The scripts keep these rules: without one the model does what they do not.
+func TestScriptsDoNotFollowCounterexamplesOfReadWrite(t *testing.T) {
 	for _, rule := range []string{
 		"longestRead", "lateAcquireKeepsLease", "absoluteCount", "lowerKeepsLease",
 		"dropDeadReaders", "announceSooner", "readersExclude", "keepReadsOnDowngrade",
@@ -67,32 +67,25 @@ func TestReadWriteScriptsDoNotFollowCounterexamples(t *testing.T) {
 
 // rwReplay does to a lock in Redis what a trace does to that of the model.
 type rwReplay struct {
-	t        *testing.T
-	client   rueidis.Client
-	lock     lua.ReadWrite
-	messages chan rueidis.PubSubMessage
-	seen     map[string]int // what happened how often
+	t      *testing.T
+	client rueidis.Client
+	ear    *subscriber
+	lock   lua.ReadWrite
+	seen   map[string]int // how often what happened
 }
 
 func newRWReplay(t *testing.T, bound time.Duration) *rwReplay {
 	t.Helper()
 	s := redistest.Start(t)
 	r := &rwReplay{
-		t: t, client: s.Client(t), seen: map[string]int{},
-		lock:     lua.ReadWrite{Lock: rwLock, Bound: bound},
-		messages: make(chan rueidis.PubSubMessage, 100),
+		t: t, client: s.Client(t), ear: listen(t, s), seen: map[string]int{},
+		lock: lua.ReadWrite{Lock: rwLock, Bound: bound},
 	}
-	ear, cancel := r.client.Dedicate()
-	t.Cleanup(cancel)
-	ear.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage: func(m rueidis.PubSubMessage) { r.messages <- m },
-	})
-	require.NoError(t,
-		ear.Do(t.Context(), ear.B().Subscribe().Channel(lua.RWChannel(rwLock)).Build()).Error())
+	require.NoError(t, r.ear.subscribe(true, lua.RWChannel(rwLock)))
 	return r
 }
 
-// play returns where the real lock differs from the model.
+// play plays a trace, and returns where the real lock first differs from the model.
 func (r *rwReplay) play(trace []State) error {
 	require.NoError(r.t, r.client.Do(r.t.Context(), r.client.B().Flushall().Build()).Error())
 	var steps []string
@@ -105,14 +98,14 @@ func (r *rwReplay) play(trace []State) error {
 		told, found := r.told(), r.found(step, want)
 		r.count(step)
 		if rwAtOnce(step, before, s["redis"].(Record)) {
-			told = "" // or not
+			told = "" // either is right
 		}
 		before = s["redis"].(Record)
 		if model, ok := step["status"]; ok {
-			err = errors.Join(err, rwDiffer("status", model, status),
-				rwDiffer("announcement", step["told"], told))
+			err = errors.Join(err, differ[Value]("status", model, status),
+				differ[Value]("announcement", step["told"], told))
 			if model == "refused" || model == "steps back" {
-				err = errors.Join(err, rwDiffer("nap", step["nap"], nap))
+				err = errors.Join(err, differ[Value]("nap", step["nap"], nap))
 			}
 		}
 		if !maps.Equal(want, found) {
@@ -134,13 +127,7 @@ func rwAtOnce(step, before, after Record) bool {
 		after["ttl"] == sleeps()
 }
 
-func rwDiffer(what string, model, code Value) error {
-	if model == code {
-		return nil
-	}
-	return fmt.Errorf("%s: %v in the model, %v in Redis", what, model, code)
-}
-
+// count counts what a step is.
 func (r *rwReplay) count(step Record) {
 	r.seen[step["do"].(string)]++
 	if q, ok := step["request"].(Record); ok {
@@ -152,10 +139,10 @@ func (r *rwReplay) count(step Record) {
 // rwName is the name of an acquisition in Redis.
 func rwName(owner, name Value) string { return fmt.Sprintf("%v:%v", owner, name) }
 
-// rwLease is so many ticks.
-func rwLease(ticks Value) time.Duration { return Ticks(ticks, rwTick) }
+// rwDuration returns how long so many ticks take.
+func rwDuration(ticks Value) time.Duration { return time.Duration(ticks.(int64) * int64(rwTick)) }
 
-// rwTicks counts a part of a tick as one.
+// rwTicks returns how many ticks have begun after d.
 func rwTicks(d time.Duration) int64 { return int64((d + rwTick - 1) / rwTick) }
 
 // do does to Redis what a step does.
@@ -163,10 +150,10 @@ func (r *rwReplay) do(step Record) (status string, nap int64, err error) {
 	ctx := r.t.Context()
 	switch step["do"] {
 	case "Tick":
-		d := rwLease(step["ticks"]).Milliseconds()
+		d := rwDuration(step["ticks"]).Milliseconds()
 		return "", 0, rwAge.Exec(ctx, r.client, nil, []string{strconv.FormatInt(d, 10)}).Error()
 	case "Renew":
-		_, err := lua.Renew(ctx, r.client, rwLease(step["lease"]), []lua.Held{
+		_, err := lua.Renew(ctx, r.client, rwDuration(step["lease"]), []lua.Held{
 			{Lock: rwLock, Owner: rwName(step["who"], step["name"]), Read: true},
 		})
 		return "", 0, err
@@ -178,7 +165,7 @@ func (r *rwReplay) do(step Record) (status string, nap int64, err error) {
 
 // run has a request executed.
 func (r *rwReplay) run(q Record) (status string, nap int64, err error) {
-	ctx, owner, lease := r.t.Context(), rwName(q["who"], q["name"]), rwLease(q["lease"])
+	ctx, owner, lease := r.t.Context(), rwName(q["who"], q["name"]), rwDuration(q["lease"])
 	number, waits := int(q["number"].(int64)), q["waits"] != "0"
 	switch q["do"] {
 	case "read":
@@ -209,6 +196,7 @@ func (r *rwReplay) run(q Record) (status string, nap int64, err error) {
 	return "", 0, fmt.Errorf("no such request: %v", q)
 }
 
+// rwReleased returns the model's status of a release: status if it released anything.
 func rwReleased(out lua.Released, status string) string {
 	if !out.Held {
 		return "gone"
@@ -216,6 +204,7 @@ func rwReleased(out lua.Released, status string) string {
 	return status
 }
 
+// rwAsked returns the model's status of a request, and for how long it says to wait.
 func rwAsked(holder *lua.Holder, err error) (string, int64, error) {
 	switch {
 	case err != nil || holder == nil:
@@ -226,27 +215,21 @@ func rwAsked(holder *lua.Holder, err error) (string, int64, error) {
 	return "refused", rwTicks(holder.TTL), nil
 }
 
-// told returns what was announced.
+// told returns what was announced since the last call.
 func (r *rwReplay) told() string {
-	ctx, told := r.t.Context(), []string{}
-	require.NoError(r.t, r.client.Do(ctx, r.client.B().Publish().Channel(lua.RWChannel(rwLock)).
-		Message(rwBye).Build()).Error())
-	for {
-		select {
-		case m := <-r.messages:
-			if m.Message == rwBye {
-				return strings.Join(told, " ")
-			}
-			told = append(told, m.Message)
-		case <-time.After(30 * time.Second):
-			require.FailNow(r.t, "the subscriber hears nothing")
-		}
+	require.NoError(r.t, r.ear.ping())
+	require.NoError(r.t, r.ear.pong())
+	var told []string
+	for _, m := range r.ear.messages {
+		told = append(told, m.text)
 	}
+	r.ear.messages = nil
+	return strings.Join(told, " ")
 }
 
-// rwFound lists all keys with what is in them and the ticks that they have left. It makes them
-// last for whole ticks, so that the time for which the test runs does not add up. A read hold is
-// a 1. The age of a waiting writer is for how long readers have stepped back for it: until it asked
+// rwFound lists all keys with what is in them and the ticks that they have left. It makes them last
+// for whole ticks, so that the time for which the test runs does not add up. A read hold is a 1.
+// The age of the writer that waits is for how long readers have stepped back for it: until it asked
 // last, which its key says, and since then.
 var rwFound = rueidis.NewLuaScript(`
 local tick, waiter_ttl, found = tonumber(ARGV[1]), tonumber(ARGV[2]), {}
@@ -288,14 +271,15 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return 1`)
 
-// rwTurn is the key of the turn of readers, rwWriter that of the writer for which they step back.
+// rwTurn is the key of the turn of readers, rwWriter that of the writer for which they step back,
+// and rwRow that of readers that wait for a writer.
 var (
 	rwTurn   = lua.Prefix("holdfast_rwlock_turn", rwLock)
 	rwWriter = lua.Prefix("holdfast_rwlock_writer", rwLock)
 	rwRow    = lua.Prefix("holdfast_rwlock_reader", rwLock)
 )
 
-// found returns all keys.
+// found returns all keys that are there, as rwWanted does.
 func (r *rwReplay) found(step Record, want map[string]string) map[string]string {
 	ctx, tick := r.t.Context(), strconv.FormatInt(rwTick.Milliseconds(), 10)
 	ttl := strconv.FormatInt(rwWaiterTTL.Milliseconds(), 10)
@@ -305,7 +289,7 @@ func (r *rwReplay) found(step Record, want map[string]string) map[string]string 
 	for i := 0; i < len(pairs); i += 2 {
 		found[pairs[i]] = pairs[i+1]
 	}
-	// The age of a writer that waits goes on, but counts up to the end of the pause.
+	// The age of a writer that waits goes on, but the model counts up to the end of the pause.
 	if text, aged, ok := strings.Cut(found[rwWriter], " age="); ok {
 		age, rest, _ := strings.Cut(aged, " ")
 		n, err := strconv.ParseInt(age, 10, 64)

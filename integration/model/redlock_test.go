@@ -16,29 +16,61 @@ import (
 	"holdfast/lua"
 )
 
-// redLockTick is a tick of the model on real servers. It is long, so that what really passes
-// meanwhile does not count: a tick that passes is taken from each lease.
+// redLockTick is a tick of the model. It is so long that the time for which the test runs does not
+// count: a tick that passes is taken from each lease.
 const redLockTick = time.Hour
 
-func redLockTicks(n Value) time.Duration {
+// The scripts of the servers grant, renew and release what the model says.
+func TestScriptsFollowRedLock(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartAll(t, 3)
+	clients := map[string]rueidis.Client{}
+	for i, s := range servers {
+		clients[fmt.Sprint("n", i+1)] = s.Client(t)
+		require.Eventually(t, func() bool { // counted with a delay of a millisecond
+			_, rest, found := strings.Cut(s.DoString(t, "INFO", "server"), "uptime_in_seconds:")
+			text, _, _ := strings.Cut(rest, "\r")
+			up, err := strconv.Atoi(text)
+			return found && err == nil && up >= 2
+		}, time.Minute, 50*time.Millisecond)
+	}
+	played := map[string]int{}
+	for i, trace := range Traces(t, "RedLock", 200, 60, 1) {
+		r := &redLockReplay{t: t, name: fmt.Sprint("order:", i), clients: clients, played: played}
+		for j := 1; j < len(trace); j++ {
+			r.play(trace[j-1], trace[j])
+		}
+		for node := range clients {
+			r.endLease(node)
+		}
+	}
+	t.Logf("steps: %v", played)
+	for _, step := range []string{"Vote", "Renewal", "Release", "Restart", "Tick"} {
+		require.Greater(t, played[step], 100, step)
+	}
+}
+
+// redLockDuration returns how long so many ticks take.
+func redLockDuration(n Value) time.Duration {
 	return time.Duration(n.(int64) * int64(redLockTick))
 }
 
-// redLock plays the traces of RedLock against the scripts on real servers. Package redlock plays
-// them against its state machine.
-type redLock struct {
+// redLockReplay plays a trace of RedLock against the scripts on real servers. Package redlock plays
+// traces against its state machine.
+type redLockReplay struct {
 	t       *testing.T
-	name    string // of the lock
-	clients map[string]rueidis.Client
-	played  map[string]int
+	name    string                    // of the lock
+	clients map[string]rueidis.Client // by node
+	played  map[string]int            // how often each step was
 }
 
-func (r *redLock) do(node string, args ...string) rueidis.RedisResult {
+// do has a node execute a command, and returns its reply.
+func (r *redLockReplay) do(node string, args ...string) rueidis.RedisResult {
 	c := r.clients[node]
 	return c.Do(r.t.Context(), c.B().Arbitrary(args...).Build())
 }
 
-// redLockOwner is the name of a part. Names that the model uses once are unique on a node.
+// redLockOwner returns the name in Redis of a part. The step model uses each name once.
 func redLockOwner(owner Value) string {
 	part := owner.(Sequence)
 	if len(part) == 0 {
@@ -47,10 +79,11 @@ func redLockOwner(owner Value) string {
 	return fmt.Sprintf("%v:%v", part[0], part[1])
 }
 
-func redLockNode(s State, node string) Record { return s["node"].(Record)[node].(Record) }
+// redLockNode returns what a state has of a node.
+func redLockNode(s State, node string) Record { return s.At("node", node).(Record) }
 
-// has returns what a server has, in the model's terms.
-func (r *redLock) has(node string) (owner string, ttl int64) {
+// has returns the owner that a server has granted the lock, and the ticks that it has left.
+func (r *redLockReplay) has(node string) (owner string, ttl int64) {
 	owners, err := r.do(node, "HKEYS", r.name).AsStrSlice()
 	require.NoError(r.t, err)
 	require.LessOrEqual(r.t, len(owners), 1)
@@ -64,10 +97,13 @@ func (r *redLock) has(node string) (owner string, ttl int64) {
 	return owners[0], (left + tick - 1) / tick
 }
 
-func (r *redLock) ends(node string) { require.NoError(r.t, r.do(node, "DEL", r.name).Error()) }
+// endLease ends the lease on a node.
+func (r *redLockReplay) endLease(node string) {
+	require.NoError(r.t, r.do(node, "DEL", r.name).Error())
+}
 
 // tick takes a tick from the lease on each server.
-func (r *redLock) tick() {
+func (r *redLockReplay) tick() {
 	for node := range r.clients {
 		left, err := r.do(node, "PTTL", r.name).AsInt64()
 		require.NoError(r.t, err)
@@ -75,24 +111,24 @@ func (r *redLock) tick() {
 			require.NoError(r.t,
 				r.do(node, "PEXPIRE", r.name, strconv.FormatInt(left, 10)).Error())
 		} else {
-			r.ends(node)
+			r.endLease(node)
 		}
 	}
 }
 
-// delay returns what a client asks a server for that has restarted as long ago as in the model. The
-// server's uptime cannot be set: the delay that it has to exceed is shorter by what passed since.
-func (r *redLock) delay(node Record, counts bool) lua.Delay {
+// delay returns the delay that a client asks for. A server cannot be made to have restarted as long
+// ago as in the model: instead the delay is shorter by the time since then.
+func (r *redLockReplay) delay(node Record, counts bool) lua.Delay {
 	if counts {
 		return lua.Delay{For: time.Millisecond} // the servers have run for longer
 	}
-	return lua.Delay{For: redLockTicks(node["delay"])}
+	return lua.Delay{For: redLockDuration(node["delay"])}
 }
 
 // play does to the servers what a step of the model does, and compares what they reply.
-func (r *redLock) play(before, after State) {
+func (r *redLockReplay) play(before, after State) {
 	step := after["step"].(Record)
-	did := step["do"].(string)
+	did := step.Text("do")
 	r.played[did]++
 	node, _ := step["on"].(string)
 	owner := ""
@@ -100,7 +136,7 @@ func (r *redLock) play(before, after State) {
 		owner = redLockOwner(Sequence{step["who"], name})
 	}
 	if early, _ := step["early"].(bool); early {
-		r.ends(node) // a fast clock
+		r.endLease(node) // a fast clock
 	}
 	var is Record
 	if node != "" {
@@ -109,8 +145,8 @@ func (r *redLock) play(before, after State) {
 	ctx, held := r.t.Context(), lua.Held{Lock: r.name, Owner: owner}
 	switch did {
 	case "Vote":
-		counts := step["counts"].(bool)
-		lease := redLockTicks(r.part(before, step)["lease"])
+		counts := step.Truth("counts")
+		lease := redLockDuration(r.part(before, step)["lease"])
 		vote, err := lua.AcquireVote(ctx, r.clients[node], r.name, owner, lease, r.delay(is, counts))
 		require.NoError(r.t, err)
 		holder := redLockOwner(is["owner"])
@@ -126,7 +162,7 @@ func (r *redLock) play(before, after State) {
 			require.LessOrEqual(r.t, vote.Delayed, r.delay(is, false).For+time.Second)
 		}
 	case "Renewal":
-		lease := redLockTicks(r.part(before, step)["lease"])
+		lease := redLockDuration(r.part(before, step)["lease"])
 		renewed, err := lua.Renew(ctx, r.clients[node], lease, []lua.Held{held})
 		require.NoError(r.t, err)
 		require.Equal(r.t, redLockOwner(redLockNode(after, node)["owner"]) == owner, renewed[0])
@@ -137,10 +173,10 @@ func (r *redLock) play(before, after State) {
 		require.Equal(r.t, redLockOwner(is["owner"]) == owner, out.Held)
 	case "Restart":
 		if step["data"] != "kept" {
-			r.ends(node)
+			r.endLease(node)
 		}
 		if step["data"] == "past" {
-			lease := redLockNode(after, node)["ttl"].(int64) * redLockTick.Milliseconds()
+			lease := redLockNode(after, node).Number("ttl") * redLockTick.Milliseconds()
 			require.NoError(r.t, r.do(node, "HSET", r.name, redLockOwner(is["past"]), "1").Error())
 			require.NoError(r.t,
 				r.do(node, "PEXPIRE", r.name, strconv.FormatInt(lease, 10)).Error())
@@ -160,36 +196,7 @@ func (r *redLock) play(before, after State) {
 }
 
 // part returns the part that a step is about.
-func (r *redLock) part(s State, step Record) Record {
-	parts := s["parts"].(Record)[step["who"].(string)].(Record)[step["on"].(string)]
-	return parts.(Sequence)[step["name"].(int64)-1].(Record)
-}
-
-func TestRedLockScriptsFollowTheModel(t *testing.T) {
-	t.Parallel()
-	servers := redistest.StartAll(t, 3)
-	clients := map[string]rueidis.Client{}
-	for i, s := range servers {
-		clients[fmt.Sprint("n", i+1)] = s.Client(t)
-		require.Eventually(t, func() bool { // counted with a delay of a millisecond
-			_, rest, found := strings.Cut(s.DoString(t, "INFO", "server"), "uptime_in_seconds:")
-			text, _, _ := strings.Cut(rest, "\r")
-			up, err := strconv.Atoi(text)
-			return found && err == nil && up >= 2
-		}, time.Minute, 50*time.Millisecond)
-	}
-	played := map[string]int{}
-	for i, trace := range Traces(t, "RedLock", 200, 60, 1) {
-		r := &redLock{t: t, name: fmt.Sprint("order:", i), clients: clients, played: played}
-		for j := 1; j < len(trace); j++ {
-			r.play(trace[j-1], trace[j])
-		}
-		for node := range clients {
-			r.ends(node)
-		}
-	}
-	t.Logf("steps: %v", played)
-	for _, step := range []string{"Vote", "Renewal", "Release", "Restart", "Tick"} {
-		require.Greater(t, played[step], 100, step)
-	}
+func (r *redLockReplay) part(s State, step Record) Record {
+	parts := s.At("parts", step.Text("who"), step.Text("on")).(Sequence)
+	return parts[step.Number("name")-1].(Record)
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// rule is a rule of a model's argument, as its comment in the model tells:
+// rule is a rule of a model's argument, as a comment in the model describes it:
 //
 //	\* RULE latestTicket BREAKS OneHolder
 //	\*   A message for an earlier registration is trusted.
@@ -20,7 +20,7 @@ import (
 type rule struct {
 	model, name string
 	breaks      string   // the property that does not hold without the rule
-	story       string   // how
+	story       string   // why it does not
 	steps       []string // actions of the counterexample in this order, among others
 	with        []string // constants other than those of the configuration, as Name = value
 }
@@ -56,7 +56,7 @@ func rules(model string) (all []rule, err error) {
 	return all, err
 }
 
-// guarded returns the names in Rule("name") of a model.
+// guarded returns the names of the rules that a model uses: those in Rule("name").
 func guarded(model string) (names []string, err error) {
 	source, err := os.ReadFile(filepath.Join(folder, model+".tla"))
 	for _, found := range regexp.MustCompile(`Rule\("(\w+)"\)`).FindAllSubmatch(source, -1) {
@@ -93,17 +93,19 @@ func properties(cfg string) (names []string) {
 	return names
 }
 
+// checks reports whether a section has properties.
 func checks(section string) bool {
 	return strings.HasPrefix(section, "INVARIANT") || strings.HasPrefix(section, "PROPERT")
 }
 
+// uncommented returns a line without its comment.
 func uncommented(line string) string {
 	line, _, _ = strings.Cut(line, `\*`)
 	return line
 }
 
-// without returns a configuration in which a rule is left out, and which checks only the property
-// that this breaks.
+// without returns a configuration without the rule, which checks only the property that this
+// breaks.
 func (r rule) without() (cfg string, err error) {
 	for _, path := range configurations(r.model) {
 		source, err := os.ReadFile(path)
@@ -111,13 +113,14 @@ func (r rule) without() (cfg string, err error) {
 			return "", err
 		}
 		if slices.Contains(properties(string(source)), r.breaks) {
-			return r.leftOut(string(source))
+			return r.changed(string(source))
 		}
 	}
 	return "", fmt.Errorf("no configuration of %s checks %s", r.model, r.breaks)
 }
 
-func (r rule) leftOut(source string) (string, error) {
+// changed returns a configuration with the constants of the rule, and only its property.
+func (r rule) changed(source string) (string, error) {
 	var cfg strings.Builder
 	section, kind := "", ""
 	replaced := map[string]bool{}

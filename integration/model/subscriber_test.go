@@ -57,6 +57,7 @@ func (s *subscriber) ping() error { return s.send("PING") }
 
 func (s *subscriber) pong() error { return s.read("pong") }
 
+// send sends a command.
 func (s *subscriber) send(words ...string) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "*%d\r\n", len(words))
@@ -67,7 +68,7 @@ func (s *subscriber) send(words ...string) error {
 	return err
 }
 
-// read reads messages until a reply that begins with kind.
+// read reads messages up to a reply of a kind.
 func (s *subscriber) read(kind string) error {
 	for {
 		texts, err := s.reply()
@@ -79,7 +80,7 @@ func (s *subscriber) read(kind string) error {
 		case strings.EqualFold(texts[0], kind):
 			return nil
 		default:
-			return fmt.Errorf("a reply that is no %s: %q", kind, texts)
+			return fmt.Errorf("the reply is not %s: %q", kind, texts)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// folder has the models, and root is the module's.
+// folder is where the models are, and root where the module is.
 var folder, root = func() (string, string) {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(file), filepath.Join(filepath.Dir(file), "..", "..")
@@ -39,14 +39,14 @@ func jar(t testing.TB) string {
 // result is what TLC found.
 type result struct {
 	distinct, depth int
-	broken          bool
+	broken          bool     // a property does not hold
 	trace           []State  // of the counterexample
-	actions         []string // that lead to each state of it
+	actions         []string // which led to each of its states
 	output          string
 }
 
-// quick is for configurations with few states, where starting Java takes longest, and long for all
-// others.
+// quick has the options of Java for configurations with few states, where starting takes longest,
+// and long those for all others.
 var (
 	quick = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 	long  = []string{"-XX:+UseSerialGC", "-Xmx3g"}
@@ -146,8 +146,8 @@ func simulated(t testing.TB, text string) (trace []State) {
 	return trace
 }
 
-// Counterexample returns the trace that breaks a model once a rule is left out, as the step model
-// tells it. It is for properties of states, not for those of whole behaviors.
+// Counterexample returns the trace of a step model that breaks a property once the rule of that
+// name is left out. It is for properties of states, not for those of whole behaviors.
 func Counterexample(t testing.TB, model, name string) []State {
 	t.Helper()
 	all, err := rules(model)

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// Value is a value of TLA+: a string, int64, bool, [Sequence], [Set], [Record] or [Function]. Model
-// values are strings.
+// Value is a value of TLA+: a string, int64, bool, [Sequence], [Set] or [Record]. Model values are
+// strings.
 type Value any
 
 // Sequence is <<a, b>>.
@@ -19,14 +18,29 @@ type Sequence []Value
 // Set is {a, b}.
 type Set []Value
 
-// Record is [a |-> 1]; also a function from strings.
+// Record is [a |-> 1]; also a function from strings, which TLC prints as (a :> 1 @@ b :> 2).
 type Record map[string]Value
 
-// Function is (1 :> a @@ 2 :> b): a function from anything else.
-type Function []struct{ Of, Is Value }
-
 // State has the variables of a state.
-type State map[string]Value
+type State = Record
+
+// At returns what the names lead to, from record to record; nil if there is none.
+func (r Record) At(path ...string) Value {
+	v := Value(r)
+	for _, name := range path {
+		v = v.(Record)[name]
+	}
+	return v
+}
+
+// Text is At for a string.
+func (r Record) Text(path ...string) string { return r.At(path...).(string) }
+
+// Number is At for a number.
+func (r Record) Number(path ...string) int64 { return r.At(path...).(int64) }
+
+// Truth is At for TRUE or FALSE.
+func (r Record) Truth(path ...string) bool { return r.At(path...).(bool) }
 
 // parser reads what TLC prints. It panics on what it does not know.
 type parser struct{ text string }
@@ -41,7 +55,7 @@ func parseState(text string) (s State, err error) {
 	}()
 	s = State{}
 	for p.skip(); p.text != ""; p.skip() {
-		p.take("/\\") // left out if there is one variable
+		p.take("/\\") // TLC leaves it out if there is only one variable
 		name := p.word()
 		p.need("=")
 		s[name] = p.value()
@@ -128,27 +142,14 @@ func (p *parser) record() Record {
 	return r
 }
 
-// function reads a function after its parenthesis: a record if all its arguments are strings.
-func (p *parser) function() Value {
-	var f Function
+// function reads a function from strings, after its parenthesis.
+func (p *parser) function() Record {
 	r := Record{}
 	for !p.take(")") {
-		of := p.value()
+		name := p.value().(string)
 		p.need(":>")
-		is := p.value()
-		f = append(f, struct{ Of, Is Value }{of, is})
-		if name, ok := of.(string); ok {
-			r[name] = is
-		}
+		r[name] = p.value()
 		p.take("@@")
 	}
-	if len(r) == len(f) {
-		return r
-	}
-	return f
-}
-
-// Ticks returns so many ticks as a duration.
-func Ticks(n Value, tick time.Duration) time.Duration {
-	return time.Duration(n.(int64) * int64(tick))
+	return r
 }

@@ -1,9 +1,10 @@
-// Package luashim changes scripts for tests: it puts Lua before them that stands between a script
-// and the server. So a test sees how they do on a server that is stricter than the one at hand, or
-// refuses them a command. See redistest.WithScripts.
+// Package luashim changes scripts for tests: it puts a shim before them, Lua that stands between a
+// script and the server. A test then sees how scripts do on a server that is stricter than the one
+// at hand, or refuses them a command. See redistest.WithScripts.
 //
-// A shim works in Redis 6.2 and newer, in Valkey, and in Lua 5.4. It does not add commands. Errors
-// keep the form that they have on the server: redis.call raises them, redis.pcall returns them.
+// A shim works in Redis 6.2 and newer, in Valkey, and in Lua 5.4. It calls no commands of its own
+// but MULTI, to be refused. Errors keep the form that they have on the server: redis.call raises
+// them, redis.pcall returns them.
 package luashim
 
 import (
@@ -31,7 +32,7 @@ const (
 // and key; a script with [Flag] may use them. Either is in the server's log, because a script may
 // ignore the error. A command that the shim does not know is an error too.
 func Declared(source string) string {
-	name := firstWords.FindString(strings.TrimPrefix(source, Flag))
+	name := firstLine.FindString(strings.TrimPrefix(source, Flag))
 	says, flagged := Undeclared, strings.HasPrefix(source, Flag)
 	if flagged {
 		says = Allowed
@@ -39,11 +40,11 @@ func Declared(source string) string {
 	return shim("declared.lua", fmt.Sprintf("%q, %q, %t", name, says, flagged)) + source
 }
 
-// firstWords matches the purpose of a script, which names it: all else is alike.
-var firstWords = regexp.MustCompile(`[^\n]*`)
+// firstLine matches the first line of a script, its purpose, which names it in the log.
+var firstLine = regexp.MustCompile(`[^\n]*`)
 
-// Refusing refuses a script these commands as the server does those that no script may call. A name
-// may have a subcommand, as in "PUBSUB|SHARDNUMSUB".
+// Refusing returns a shim that refuses a script these commands, as the server refuses those that no
+// script may call. A name may have a subcommand, as in "PUBSUB|SHARDNUMSUB".
 func Refusing(commands ...string) func(source string) string {
 	var refused strings.Builder
 	for _, command := range commands {
@@ -67,7 +68,8 @@ func Named(name string) (func(source string) string, error) {
 		name)
 }
 
-// shim returns a file with its last line completed: the arguments of the function that it is.
+// shim returns the Lua of a file, which is a function, with its arguments: they complete its last
+// line.
 func shim(file, arguments string) string {
 	text, err := shims.ReadFile(file)
 	if err != nil {

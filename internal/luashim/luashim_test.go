@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.VerifyMain(m) }
 
-// complaints sees the errors of a test that is expected to fail.
+// complaints keeps the errors of a test that is expected to fail.
 type complaints struct {
 	testing.TB
 	errors []string
@@ -21,7 +21,7 @@ type complaints struct {
 
 func (c *complaints) Errorf(format string, _ ...any) { c.errors = append(c.errors, format) }
 
-// eval runs a script through a shim, as a client does.
+// eval runs a script as a client does.
 func eval(t *testing.T, c rueidis.Client, source string, keys ...string) rueidis.RedisResult {
 	t.Helper()
 	return c.Do(t.Context(),
@@ -89,10 +89,11 @@ func TestUnknownCommandIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "luashim does not know where the keys of GETDEL are")
 }
 
-// ofScript matches what an error says of the script itself, and a general code, which rueidis
+// ofScript matches what an error says of the script itself, and the general code, which rueidis
 // drops.
 var ofScript = regexp.MustCompile(`call to f_\w+|script: \w+, on |@?user_script: ?\d+|^ERR `)
 
+// general returns an error without what ofScript matches.
 func general(err error) string { return ofScript.ReplaceAllString(err.Error(), "") }
 
 // The shim's refusals are the server's own, word for word.

@@ -2,8 +2,8 @@ local redis = (function(...)
   local real, refused = redis, {}
   for _, command in ipairs({...}) do refused[command] = true end
 
-  -- instead returns a function that calls a command, or one that no script may call. So the server
-  -- itself says in its own words, which differ, that it refuses it.
+  -- instead returns a function that calls a command or, if that is refused, one that no script may
+  -- call: the words of a refusal differ between servers, and these are the server's own.
   local function instead(call)
     return function(command, ...)
       local name = string.upper(command)

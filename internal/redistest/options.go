@@ -45,7 +45,7 @@ func collect(tb testing.TB, opts []Option) *settings {
 	for _, opt := range opts {
 		opt(tb, s)
 	}
-	s.follow(tb)
+	s.applyProfile(tb)
 	return s
 }
 

@@ -10,21 +10,22 @@ import (
 	"holdfast/internal/luashim"
 )
 
-// profileVariable names what servers refuse: a profile.
+// profileVariable is the environment variable with the name of a profile.
 const profileVariable = "HOLDFAST_TEST_PROFILE"
 
-// respVariable is the version of the protocol that clients speak: 2, or rueidis' choice.
+// respVariable is the environment variable with the version of the protocol that clients speak: 2,
+// or else rueidis' choice.
 const respVariable = "HOLDFAST_TEST_RESP"
 
-// A profile is what managed services refuse, all of them taken together: docs/servers.md has the
-// sources. It applies to single servers and to the nodes of a cluster, since services have neither
-// Sentinels nor replicas that a client could start.
+// profile is what a server refuses. It applies to single servers and to the nodes of a cluster, not
+// to Sentinels and replicas, which managed services do not show.
 type profile struct {
 	commands []string // of all servers
-	single   []string // of servers that are not a cluster's
+	single   []string // only of servers that are not a cluster's
 	scripts  []string // commands that scripts may not call
 }
 
+// managed refuses what any managed service does: docs/servers.md has the sources.
 var managed = profile{
 	commands: []string{"ACL", "BGREWRITEAOF", "BGSAVE", "CLIENT", "COMMAND", "CONFIG", "DEBUG",
 		"FAILOVER", "KEYS", "LASTSAVE", "LATENCY", "MEMORY", "MIGRATE", "MODULE", "MONITOR", "MOVE",
@@ -33,10 +34,11 @@ var managed = profile{
 	single: []string{"CLUSTER", "PSYNC", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "SYNC"},
 }
 
-// profiles by name. Scripts of all of them must have keys, and use no other keys.
+// profiles has all profiles by their names. With any, scripts must have keys, and declare all that
+// they use.
 var profiles = map[string]profile{
 	"managed": managed,
-	// serverless is ElastiCache Serverless.
+	// As ElastiCache Serverless, scripts may not ask for the time either.
 	"serverless": {commands: managed.commands, single: managed.single, scripts: []string{"TIME"}},
 }
 
@@ -45,8 +47,8 @@ func ScriptsLack(command string) bool {
 	return slices.Contains(profiles[os.Getenv(profileVariable)].scripts, command)
 }
 
-// named returns the profile that the environment names.
-func named(tb testing.TB) (p profile, found bool) {
+// chosenProfile returns the profile that the environment names.
+func chosenProfile(tb testing.TB) (p profile, found bool) {
 	tb.Helper()
 	name := os.Getenv(profileVariable)
 	if name == "" {
@@ -59,10 +61,10 @@ func named(tb testing.TB) (p profile, found bool) {
 	return p, true
 }
 
-// follow applies the profile that the environment names, if it can be applied to such a server.
-func (s *settings) follow(tb testing.TB) {
+// applyProfile applies the profile that the environment names, if it is for such a server.
+func (s *settings) applyProfile(tb testing.TB) {
 	tb.Helper()
-	p, found := named(tb)
+	p, found := chosenProfile(tb)
 	if !found || s.sentinel || s.hostNetwork && !s.clusterNode {
 		return
 	}
@@ -78,7 +80,7 @@ func (s *settings) follow(tb testing.TB) {
 	}
 }
 
-// shim lets a script of a client do what the profile allows.
+// shim changes a script of a client: it may do only what the profile allows.
 func (p profile) shim(source string) string {
 	source = luashim.Declared(source)
 	if len(p.scripts) > 0 {
@@ -87,7 +89,7 @@ func (p profile) shim(source string) string {
 	return luashim.Keyed(source)
 }
 
-// adapt makes a client do without what the environment says that servers do not have.
+// adapt makes a client do without what servers lack, by the environment.
 func adapt(option *rueidis.ClientOption) {
 	if os.Getenv(respVariable) == "2" {
 		option.AlwaysRESP2, option.DisableCache = true, true

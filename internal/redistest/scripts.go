@@ -19,25 +19,20 @@ import (
 	"holdfast/internal/portlock"
 )
 
-// Scripts is the environment variable with the name of a shim, see [WithScripts].
+// Scripts is the environment variable with the name of a shim: see [WithScripts].
 const Scripts = "HOLDFAST_TEST_SCRIPTS"
 
 // WithScripts changes the scripts that clients send: the server gets rewrite(source) instead of
-// each source. [Server.Do] and [Server.Call] send scripts as they are. A client notices only that
-// [Server.Addr] is not the address of the server itself. Package luashim has such functions.
+// each source. [Server.Do] and [Server.Call] send scripts as they are. Between clients and the
+// server is a proxy, whose address [Server.Addr] returns. Package luashim has such functions.
 //
 // It is for single servers without TLS. The environment variable HOLDFAST_TEST_SCRIPTS does the
-// same for all of those that do not have the option: its value is that of [luashim.Named].
+// same for all of those that do not have the option: its value is an argument of [luashim.Named].
 func WithScripts(rewrite func(source string) string) Option {
 	return func(_ testing.TB, s *settings) { s.rewrite = rewrite }
 }
 
-// WithScriptPrefix is WithScripts for Lua that is put before every script.
-func WithScriptPrefix(lua string) Option {
-	return WithScripts(func(source string) string { return lua + source })
-}
-
-// scriptProxy stands before a server and changes the scripts that clients send. It knows a script
+// scriptProxy is a proxy of a server that changes the scripts that clients send. It knows a script
 // by its SHA-1 once it has seen the source, which a client sends when the server replies NOSCRIPT.
 type scriptProxy struct {
 	rewrite func(source string) string
@@ -50,7 +45,7 @@ type scriptProxy struct {
 	known    map[string]string     // guarded by mu; from the SHA-1 of a source to that of the new one
 }
 
-// newScriptProxy returns what the settings ask for, or nil.
+// newScriptProxy returns the proxy that the settings or the environment ask for, or nil.
 func newScriptProxy(tb testing.TB, s *settings) *scriptProxy {
 	tb.Helper()
 	rewrite := s.rewrite
@@ -118,7 +113,7 @@ func (p *scriptProxy) end(tb testing.TB, log string) {
 	}
 }
 
-// serve passes on what a client and the server send each other until one of them hangs up.
+// serve forwards what a client and the server send each other until one of them hangs up.
 func (p *scriptProxy) serve(client net.Conn, target string) {
 	defer client.Close()
 	server, err := net.Dial("tcp", target)
@@ -148,7 +143,7 @@ func (p *scriptProxy) serve(client net.Conn, target string) {
 	p.requests(client, server)
 }
 
-// requests passes requests on until a side hangs up, with other scripts.
+// requests forwards requests, with changed scripts, until one side hangs up.
 func (p *scriptProxy) requests(client io.Reader, server io.Writer) {
 	from, to := bufio.NewReader(client), bufio.NewWriter(server)
 	for {
@@ -159,7 +154,7 @@ func (p *scriptProxy) requests(client io.Reader, server io.Writer) {
 		if err != nil {
 			return
 		}
-		if kind[0] != '*' { // an inline command: it and all that follows is passed on as it is
+		if kind[0] != '*' { // an inline command: it and all that follows are forwarded as they are
 			if to.Flush() == nil {
 				_, _ = io.Copy(server, from)
 			}
@@ -204,6 +199,7 @@ func (p *scriptProxy) loads(args []string) []string {
 	return []string{"SCRIPT", "LOAD", p.changed(args[2])}
 }
 
+// changed returns the new source of a script, which is known from now on.
 func (p *scriptProxy) changed(source string) string {
 	now := p.rewrite(source)
 	p.mu.Lock()
@@ -212,6 +208,7 @@ func (p *scriptProxy) changed(source string) string {
 	return now
 }
 
+// sha returns the SHA-1 of a script.
 func sha(source string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(source))) }
 
 var errMalformed = errors.New("malformed request")
@@ -237,6 +234,7 @@ func readRequest(from *bufio.Reader) ([]string, error) {
 	return words, nil
 }
 
+// readLength reads the length of an array or a string.
 func readLength(from *bufio.Reader, kind byte) (int, error) {
 	line, err := from.ReadString('\n')
 	if err != nil {

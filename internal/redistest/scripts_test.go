@@ -12,7 +12,10 @@ import (
 // answer is a script whose reply tells whether it was changed.
 const answer = "return answer or 'as it was'"
 
-const prefix = "local answer = 'changed' "
+// withPrefix changes what answer replies.
+var withPrefix = WithScripts(func(source string) string {
+	return "local answer = 'changed' " + source
+})
 
 // evalsha runs answer by its SHA-1.
 func evalsha(t *testing.T, c rueidis.Client) (string, error) {
@@ -28,7 +31,7 @@ func eval(t *testing.T, c rueidis.Client) string {
 }
 
 func TestScriptsOfClientsAreChanged(t *testing.T) {
-	s := Start(t, WithScriptPrefix(prefix))
+	s := Start(t, withPrefix)
 	c := s.Client(t)
 	_, err := evalsha(t, c)
 	require.ErrorContains(t, err, "NOSCRIPT")
@@ -46,7 +49,7 @@ func TestScriptsOfClientsAreChanged(t *testing.T) {
 }
 
 func TestScriptThatATestLoadsIsChangedForClients(t *testing.T) {
-	s := Start(t, WithScriptPrefix(prefix))
+	s := Start(t, withPrefix)
 	require.Equal(t, sha(answer), s.DoString(t, "SCRIPT", "LOAD", answer))
 	got, err := evalsha(t, s.Client(t))
 	require.NoError(t, err)
@@ -54,7 +57,7 @@ func TestScriptThatATestLoadsIsChangedForClients(t *testing.T) {
 }
 
 func TestServerWithChangedScriptsIsKilledAndRestarted(t *testing.T) {
-	s := Start(t, WithScriptPrefix(prefix))
+	s := Start(t, withPrefix)
 	addr := s.Addr()
 	require.Equal(t, "changed", eval(t, s.Client(t)))
 	s.Kill(t)
@@ -67,7 +70,7 @@ func TestServerWithChangedScriptsIsKilledAndRestarted(t *testing.T) {
 
 func TestScriptsOfAllServersAreChangedByTheEnvironment(t *testing.T) {
 	t.Setenv(Scripts, "refusing TIME")
-	for name, refused := range map[string]bool{"single": true, "on this machine's network": false} {
+	for name, refused := range map[string]bool{"single": true, "on the host's network": false} {
 		var opts []Option
 		if !refused {
 			opts = append(opts, WithHostNetwork())
@@ -79,9 +82,9 @@ func TestScriptsOfAllServersAreChangedByTheEnvironment(t *testing.T) {
 	}
 }
 
-// What is no request is passed on as it is, as are those that come with it.
+// Inline commands are forwarded as they are, and all that follows them.
 func TestBytesOfOtherKindsPass(t *testing.T) {
-	s := Start(t, WithScriptPrefix(prefix))
+	s := Start(t, withPrefix)
 	conn, err := net.Dial("tcp", s.Addr())
 	require.NoError(t, err)
 	defer conn.Close()

@@ -47,10 +47,10 @@ type Transport struct {
 	server  string   // the name of the only node, without a cluster
 	name    string   // the name in all processes; "" if it has none and its address may change
 
-	// forbidden is until when hand-overs are not tried, because the ACL, or the server, forbids what
+	// forbidden is until when hand-overs are not tried, because the ACL or the server refuses what
 	// they need; nil if they were never refused.
 	forbidden atomic.Pointer[time.Time]
-	warned    atomic.Bool // of that
+	warned    atomic.Bool // that they are refused
 	clocks    sync.Map    // of *Clock, by node
 
 	asking sync.Mutex                 // held while the cluster is asked
@@ -236,8 +236,8 @@ func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }
 
-// forbiddenFor is how long hand-overs are not tried after they were refused: an operator may mend
-// an ACL, and one that lacks a right for a moment only must not cost hand-overs for good.
+// forbiddenFor is how long hand-overs are not tried after they were refused. A right that an ACL
+// lacks for a moment must not cost hand-overs until the process ends.
 const forbiddenFor = time.Minute
 
 // Forbid disables hand-overs for a minute after a command was refused because of them and succeeded

@@ -3,13 +3,13 @@
 -- out of memory goes without.
 --   writer  "<kept> <owner>": this writer waits, and new readers step back for it, as long as it
 --           renews the key. They had done so for kept milliseconds when it was last renewed, and
---           its TTL says when that was: some servers keep the clock from scripts
+--           its TTL says when that was, because some servers refuse scripts the time
 --   reader  a reader waits for a writer; when that leaves, this becomes
 --   turn    a moment in which readers that waited may pass, and writers step back
 -- Needs attempt
 
 -- kept_back returns the writer that waits, for how many milliseconds readers have stepped back for
--- it, and the TTL of its key; or nil if there is none. waiter_ttl is what the TTL was at first.
+-- it, and the TTL of its key; or nil if none waits. waiter_ttl is the TTL of a key just renewed.
 local function kept_back(writer, waiter_ttl)
   local kept, owner = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
   if not kept then return nil end

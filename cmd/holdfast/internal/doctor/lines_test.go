@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
 )
 
@@ -307,9 +308,11 @@ var sights = []sight{
 	{check: "timeout", state: Unknown, text: "NOPERM", server: lacking("-config")},
 
 	{check: "scripts", state: OK, text: "EVAL", server: plainServer},
+	{check: "scripts", state: OK, text: "EVAL", server: keyed},
 	{check: "scripts", state: Error, text: "eval", advice: "+eval", server: lacking("-eval")},
 
 	{check: "time", state: OK, text: "may call TIME", server: plainServer},
+	{check: "time", state: OK, text: "may call TIME", server: keyed},
 	{check: "time", state: Warning, text: "may not call TIME", advice: "+time",
 		server: lacking("-time")},
 
@@ -404,6 +407,11 @@ func lockSights() (all []sight) {
 		sight{check: "locks", line: "hand-over", state: Unknown, text: "plain locks do not work",
 			server: lacking("-hset")},
 		sight{check: "locks", line: "lock", state: Error, text: "failed", server: flushed})
+}
+
+// keyed returns a server that refuses scripts without keys, as ElastiCache Serverless does.
+func keyed(t *testing.T) rueidis.Client {
+	return redistest.Start(t, redistest.WithScripts(luashim.Keyed)).Client(t)
 }
 
 // timeless returns a server that refuses scripts the command TIME, whatever the rights of a user.

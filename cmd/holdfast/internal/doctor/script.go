@@ -10,9 +10,9 @@ import (
 // scripts looks at whether the server runs scripts: every lock is one.
 func scripts(ctx context.Context, n *node) []Finding {
 	const unknownSHA = "da39a3ee5e6b4b0d3255bfef95601890afd80709" // of the empty text
-	err := n.do(ctx, "EVALSHA", unknownSHA, "0").Error()
+	err := n.run(ctx, "EVALSHA", unknownSHA)
 	if err != nil && codeOf(err) == "NOSCRIPT" {
-		err = n.do(ctx, "EVAL", "return 1", "0").Error()
+		err = n.run(ctx, "EVAL", "return 1")
 	}
 	if err != nil {
 		return one(failure("allow this user +evalsha and +eval, or use a service that has scripts",
@@ -21,11 +21,21 @@ func scripts(ctx context.Context, n *node) []Finding {
 	return one(ok("EVALSHA and EVAL"))
 }
 
+// run runs a script that uses no key, and returns its error. Some services refuse scripts that are
+// sent without one.
+func (n *node) run(ctx context.Context, command, script string, args ...string) error {
+	err := n.do(ctx, append([]string{command, script, "0"}, args...)...).Error()
+	if err == nil || !strings.Contains(err.Error(), "without any input keys") {
+		return err
+	}
+	return n.do(ctx, append([]string{command, script, "1", n.lockName()}, args...)...).Error()
+}
+
 // keptFromScripts returns the first of these commands that no script may call, or "".
 func (n *node) keptFromScripts(ctx context.Context, commands string) string {
 	for command := range strings.FieldsSeq(strings.ToUpper(commands)) {
-		// Most commands want arguments, but what is refused is refused before that is noticed.
-		err := n.do(ctx, "EVAL", "return redis.call(ARGV[1])", "0", command).Error()
+		// Most commands need arguments, but a refusal comes before the server looks at those.
+		err := n.run(ctx, "EVAL", "return redis.call(ARGV[1])", command)
 		if lua.HasCode(lua.Classify(err), lua.NoCommand) {
 			return command
 		}
@@ -35,7 +45,7 @@ func (n *node) keptFromScripts(ctx context.Context, commands string) string {
 
 // scriptTime looks at whether scripts may ask for the time.
 func scriptTime(ctx context.Context, n *node) []Finding {
-	err := n.do(ctx, "EVAL", "return redis.call('TIME')", "0").Error()
+	err := n.run(ctx, "EVAL", "return redis.call('TIME')")
 	if err != nil {
 		return one(warning("allow this user +time, or use no fair locks and no RedLock with Epoch",
 			"scripts may not call TIME, which fair locks, Epoch and hand-overs to other processes need (%s)",

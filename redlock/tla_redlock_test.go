@@ -25,15 +25,46 @@ import (
 	"holdfast/watchdog"
 )
 
-// These play the traces of the model RedLock against acquisitions and their parts. The nodes reply
-// what they do in the trace: package integration/model plays the same traces against the scripts.
-
 const (
+	// tlaLease stands for a lease of three ticks, which can be trusted for exactly two.
 	tlaLease = 200 * time.Second
-	// tlaTick is a tick of the model: a lease of three can be trusted for exactly two.
+	// tlaTick is a tick of the model.
 	tlaTick = (tlaLease - tlaLease/100 - 2*time.Millisecond) / 2
 	forever = 1000 * time.Hour
 )
+
+// Traces of the model RedLock are played against acquisitions and their parts. The nodes reply what
+// the trace says: package integration/model plays the same traces against the scripts.
+func TestAcquisitionsFollowTheTLAModelRedLock(t *testing.T) {
+	played := map[string]int{}
+	for i, trace := range model.Traces(t, "RedLock", 200, 60, 1) {
+		ok := t.Run(fmt.Sprint("trace ", i), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newTLAReplay(t)
+				defer r.end()
+				for j := 1; j < len(trace); j++ {
+					if !r.play(trace[j-1], trace[j]) {
+						return
+					}
+					synctest.Wait()
+					r.compare(trace[j])
+					played[trace[j].Text("step", "do")]++
+				}
+			})
+		})
+		if !ok {
+			for _, s := range trace {
+				t.Log(s["step"])
+			}
+			return
+		}
+	}
+	t.Log(played)
+	for _, step := range []string{"Ask", "Fail", "Unlock", "Lose", "Leave", "Rejoin", "Renew", "Lapse",
+		"Vote", "LateVote", "Renewal", "LateRenewal", "Release", "GiveUp", "Restart", "Tick"} {
+		require.GreaterOrEqual(t, played[step], 10, "too few %s", step)
+	}
+}
 
 // tlaReply is what a node replies to a command.
 type tlaReply struct {
@@ -58,7 +89,7 @@ type tlaNode struct {
 	votes    map[string]chan tlaReply
 	releases map[string]chan tlaReply
 	cleanUps map[string]bool // owners to be released in the background
-	finished map[string]bool // owners for which commands are not answered by the trace any more
+	finished map[string]bool // owners for which the trace answers no commands any more
 	holds    map[string]*tlaHold
 }
 
@@ -67,7 +98,6 @@ type tlaHold struct {
 	part     hooks.Part
 	mu       sync.Mutex
 	deadline time.Time // guarded by mu
-	renews   bool      // guarded by mu
 }
 
 func (h *tlaHold) Deadline() time.Time {
@@ -84,12 +114,7 @@ func (h *tlaHold) Extended(deadline time.Time) {
 	}
 }
 
-func (h *tlaHold) SetRenew(renew bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.renews = renew
-}
-
+func (h *tlaHold) SetRenew(bool)         {}
 func (h *tlaHold) MayLast(time.Duration) {}
 func (h *tlaHold) Drop()                 {}
 
@@ -243,7 +268,7 @@ type tlaPart struct {
 	renewed  time.Time // when its renewal was sent
 }
 
-// tlaReplay is one trace.
+// tlaReplay is one trace as it is played.
 type tlaReplay struct {
 	t      *testing.T
 	owners map[string]*tlaOwner
@@ -267,13 +292,6 @@ func newTLAReplay(t *testing.T) *tlaReplay {
 	return r
 }
 
-func tlaField(v model.Value, keys ...string) model.Value {
-	for _, key := range keys {
-		v = v.(model.Record)[key]
-	}
-	return v
-}
-
 // ask begins an attempt. It reports whether the model asks all nodes, as the code does.
 func (r *tlaReplay) ask(o *tlaOwner, who string, after model.State) bool {
 	for name := range o.nodes {
@@ -287,7 +305,7 @@ func (r *tlaReplay) ask(o *tlaOwner, who string, after model.State) bool {
 	defer o.setTimeout(time.Second)
 	o.cancel, o.hold = cancel, hold
 	r.calls.Go(func() {
-		h, _ := o.lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog) // the phase says the rest
+		h, _ := o.lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog) // the phase says how it ended
 		hold <- h
 	})
 	synctest.Wait()
@@ -310,8 +328,8 @@ func (o *tlaOwner) setTimeout(d time.Duration) {
 
 // current returns a part of the owner's latest acquisition in the model, and its name.
 func (r *tlaReplay) current(s model.State, who, node string) (name int64, p model.Record) {
-	name = tlaField(s["name"], who, node).(int64)
-	return name, tlaField(s["parts"], who, node).(model.Sequence)[name-1].(model.Record)
+	name = s.Number("name", who, node)
+	return name, s.At("parts", who, node).(model.Sequence)[name-1].(model.Record)
 }
 
 // rejoin has a part's renewal ask one node to rejoin.
@@ -375,7 +393,7 @@ func (r *tlaReplay) play(before, after model.State) bool {
 	var was model.Record
 	if i, named := step["name"].(int64); named {
 		p = o.parts[node][i]
-		was = tlaField(before["parts"], who, node).(model.Sequence)[i-1].(model.Record)
+		was = before.At("parts", who, node).(model.Sequence)[i-1].(model.Record)
 	} else if node != "" {
 		i, _ := r.current(before, who, node)
 		p = o.parts[node][i]
@@ -387,7 +405,7 @@ func (r *tlaReplay) play(before, after model.State) bool {
 		o.cancel()
 	case "Unlock":
 		hold := <-o.hold
-		r.calls.Go(func() { _ = hold.Unlock(context.Background()) }) // the phase says the rest
+		r.calls.Go(func() { _ = hold.Unlock(context.Background()) }) // the phase says how it ended
 	case "Lose":
 		o.now.do(func() {})
 	case "Leave":
@@ -419,7 +437,7 @@ func (r *tlaReplay) play(before, after model.State) bool {
 		vote := lua.Vote{Granted: true}
 		require.True(r.t, p.node.reply(p.node.votes, p.owner, tlaReply{vote: vote}))
 	case "Renewal", "LateRenewal":
-		now := tlaField(after["parts"], who, node).(model.Sequence)[step["name"].(int64)-1]
+		now := after.At("parts", who, node).(model.Sequence)[step.Number("name")-1]
 		switch hold := p.hold; {
 		case step["late"] == true || was["state"] != "granted":
 		case now.(model.Record)["state"] == "granted":
@@ -447,12 +465,13 @@ func (r *tlaReplay) play(before, after model.State) bool {
 	return true
 }
 
+// tlaHolds reports whether a node has granted the lock to a part.
 func tlaHolds(s model.State, who, node string, name model.Value) bool {
-	owner := tlaField(s["node"], node, "owner").(model.Sequence)
+	owner := s.At("node", node, "owner").(model.Sequence)
 	return len(owner) == 2 && owner[0] == who && owner[1] == name
 }
 
-// ended returns the state of a part in the model after its acquisition would have ended.
+// tlaEnded returns the state of a part in the model once its acquisition has ended, if it is over.
 func tlaEnded(p model.Record, current, over bool) model.Value {
 	switch {
 	case current && over && p["state"] == "asked":
@@ -469,15 +488,14 @@ func (r *tlaReplay) compare(s model.State) {
 		if o.now == nil {
 			continue
 		}
-		a, is := o.now, tlaField(s["phase"], who).(string)
+		a, is := o.now, s.Text("phase", who)
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		trusted, open, most := 0, 0, int64(0)
+		trusted, open := 0, 0
 		for name := range o.nodes {
 			switch _, p := r.current(s, who, name); {
-			case p["state"] == "granted" && p["left"].(int64) > 0:
+			case p["state"] == "granted" && p.Number("left") > 0:
 				trusted++
-				most = max(most, p["left"].(int64))
 			case p["state"] == "asked":
 				open++
 			}
@@ -496,7 +514,7 @@ func (r *tlaReplay) compare(s model.State) {
 		for name, parts := range o.parts {
 			current, _ := r.current(s, who, name)
 			for i, p := range parts {
-				m := tlaField(s["parts"], who, name).(model.Sequence)[i-1].(model.Record)
+				m := s.At("parts", who, name).(model.Sequence)[i-1].(model.Record)
 				r.comparePart(fmt.Sprint(who, " on ", name, " as ", i), p, m,
 					tlaEnded(m, i == current, over))
 			}
@@ -504,6 +522,7 @@ func (r *tlaReplay) compare(s model.State) {
 	}
 }
 
+// comparePart compares a part with the model's, which should be in the state want.
 func (r *tlaReplay) comparePart(what string, p *tlaPart, m model.Record, want model.Value) {
 	is := p.state
 	cleanUp := p.node.cleanUps[p.owner] && !p.released
@@ -523,11 +542,11 @@ func (r *tlaReplay) comparePart(what string, p *tlaPart, m model.Record, want mo
 	}
 	if want == "granted" {
 		left := max(0, time.Until(p.hold.Deadline()))
-		require.Equal(r.t, time.Duration(m["left"].(int64)*int64(tlaTick)), left, what)
+		require.Equal(r.t, time.Duration(m.Number("left")*int64(tlaTick)), left, what)
 	}
 }
 
-// end lets everything end.
+// end ends all that is under way, and waits for it.
 func (r *tlaReplay) end() {
 	for _, o := range r.owners {
 		a := o.now
@@ -538,38 +557,4 @@ func (r *tlaReplay) end() {
 		}
 	}
 	r.calls.Wait()
-}
-
-func TestAcquisitionsFollowTheTLAModel(t *testing.T) {
-	played := map[string]int{}
-	for i, trace := range model.Traces(t, "RedLock", 200, 60, 1) {
-		ok := t.Run(fmt.Sprint("trace ", i), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newTLAReplay(t)
-				defer r.end()
-				for j := 1; j < len(trace); j++ {
-					if !r.play(trace[j-1], trace[j]) {
-						return
-					}
-					synctest.Wait()
-					r.compare(trace[j])
-					played[trace[j]["step"].(model.Record)["do"].(string)]++
-				}
-			})
-		})
-		if !ok {
-			for _, s := range trace {
-				t.Log(s["step"])
-			}
-			return
-		}
-	}
-	t.Log(played)
-	var rare []string
-	for step, times := range played {
-		if times < 10 {
-			rare = append(rare, step)
-		}
-	}
-	require.Empty(t, rare)
 }

@@ -1,0 +1,29 @@
+// Package doctable keeps what a test writes in a document true.
+package doctable
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Require asserts that between the lines begin and end a document has want. With HOLDFAST_UPDATE in
+// the environment it writes that there instead; command, which runs the test, is the advice of a
+// failure.
+func Require(tb testing.TB, file, begin, end, want, command string) {
+	tb.Helper()
+	document, err := os.ReadFile(file)
+	require.NoError(tb, err)
+	head, rest, found := strings.Cut(string(document), begin)
+	require.True(tb, found, "%s has no line %q", file, begin)
+	written, tail, found := strings.Cut(rest, end)
+	require.True(tb, found, "%s has no line %q", file, end)
+	if os.Getenv("HOLDFAST_UPDATE") != "" {
+		updated := head + begin + want + end + tail
+		require.NoError(tb, os.WriteFile(file, []byte(updated), 0o600))
+		return
+	}
+	require.Equal(tb, want, written, "HOLDFAST_UPDATE=1 %s updates %s", command, file)
+}
