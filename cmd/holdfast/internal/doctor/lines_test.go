@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
 )
 
@@ -307,9 +308,11 @@ var sights = []sight{
 	{check: "timeout", state: Unknown, text: "NOPERM", server: lacking("-config")},
 
 	{check: "scripts", state: OK, text: "EVAL", server: plainServer},
+	{check: "scripts", state: OK, text: "EVAL", server: keyed},
 	{check: "scripts", state: Error, text: "eval", advice: "+eval", server: lacking("-eval")},
 
 	{check: "time", state: OK, text: "may call TIME", server: plainServer},
+	{check: "time", state: OK, text: "may call TIME", server: keyed},
 	{check: "time", state: Warning, text: "may not call TIME", advice: "+time",
 		server: lacking("-time")},
 
@@ -396,6 +399,7 @@ func lockSights() (all []sight) {
 			advice: "allow this user +zpopmin, or set", server: lacking("-zpopmin")},
 		sight{check: "locks", line: "hand-over", state: Warning, text: "all waiters",
 			advice: "allow this user +time, or set", server: lacking("-time")},
+		sight{check: "locks", line: "hand-over", state: OK, text: "to a waiter", server: keyed},
 		// A service that has TIME, but not in scripts.
 		sight{check: "locks", line: "hand-over", state: Warning, text: "may not call TIME",
 			advice: "HandOverNone", server: timeless},
@@ -411,6 +415,11 @@ func timeless(t *testing.T) rueidis.Client {
 	return faulty(func(p *faultproxy.Proxy) {
 		p.Reply("return redis.call('TIME')", always, "ERR This Redis command is not allowed from script")
 	})(t)
+}
+
+// keyed returns a server that refuses scripts without keys, as ElastiCache Serverless does.
+func keyed(t *testing.T) rueidis.Client {
+	return redistest.Start(t, redistest.WithScripts(luashim.Keyed)).Client(t)
 }
 
 // flushed returns a server that loses its keys all the time.
