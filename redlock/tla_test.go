@@ -35,6 +35,8 @@ const (
 	forever = 1000 * time.Hour
 )
 
+func init() { wait.Random = func(time.Duration) time.Duration { return 0 } }
+
 // tlaReply is what a node replies to a command.
 type tlaReply struct {
 	vote lua.Vote

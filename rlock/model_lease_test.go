@@ -23,8 +23,11 @@ import (
 	"holdfast/internal/fakeredis"
 	"holdfast/internal/fragments"
 	"holdfast/internal/inprocess"
+	"holdfast/internal/wait"
 	"holdfast/watchdog"
 )
+
+func init() { wait.Random = func(time.Duration) time.Duration { return 0 } }
 
 // leaseTick is a tick of integration/model/LeaseSteps.tla, whose WatchdogLease is then 30 s.
 const leaseTick = 50 * time.Millisecond
