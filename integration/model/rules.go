@@ -104,24 +104,30 @@ func uncommented(line string) string {
 
 // without returns a configuration in which a rule is left out, and which checks only the property
 // that this breaks.
-func (r rule) without() (cfg string, err error) {
+func (r rule) without() (cfg string, err error) { return r.configuration(fmt.Sprintf("{%q}", r.name)) }
+
+// obeyed returns the same configuration, in which no rule is left out.
+func (r rule) obeyed() (cfg string, err error) { return r.configuration("{}") }
+
+func (r rule) configuration(without string) (cfg string, err error) {
 	for _, path := range configurations(r.model) {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			return "", err
 		}
 		if slices.Contains(properties(string(source)), r.breaks) {
-			return r.leftOut(string(source))
+			return r.changed(string(source), without)
 		}
 	}
 	return "", fmt.Errorf("no configuration of %s checks %s", r.model, r.breaks)
 }
 
-func (r rule) leftOut(source string) (string, error) {
+// changed returns a configuration with the rule's constants and without some rules.
+func (r rule) changed(source, without string) (string, error) {
 	var cfg strings.Builder
 	section, kind := "", ""
 	replaced := map[string]bool{}
-	constants := append([]string{fmt.Sprintf("Without = {%q}", r.name)}, r.with...)
+	constants := append([]string{"Without = " + without}, r.with...)
 	for line := range strings.Lines(source) {
 		line = uncommented(line)
 		if found := sections.FindString(line); found != "" {
