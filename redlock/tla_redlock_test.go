@@ -33,6 +33,8 @@ const (
 	forever = 1000 * time.Hour
 )
 
+func init() { wait.Random = func(time.Duration) time.Duration { return 0 } }
+
 // Traces of the model RedLock are played against acquisitions and their parts. The nodes reply what
 // the trace says: package integration/model plays the same traces against the scripts.
 func TestAcquisitionsFollowTheTLAModelRedLock(t *testing.T) {

@@ -23,8 +23,11 @@ import (
 	"holdfast/internal/fakeredis"
 	"holdfast/internal/fragments"
 	"holdfast/internal/inprocess"
+	"holdfast/internal/wait"
 	"holdfast/watchdog"
 )
+
+func init() { wait.Random = func(time.Duration) time.Duration { return 0 } }
 
 // leaseTick is a tick of LeaseSteps. Its WatchdogLease is then 30 s, as it is by default.
 const leaseTick = 50 * time.Millisecond

@@ -75,7 +75,6 @@ EXTENDS Integers, FiniteSets, TLC
 \* RULE randomWait BREAKS OwnerIsServed
 \*   Contenders ask again at the same time for ever, and one gets less than a quorum each time.
 \*   STEPS Ask Ask Vote Vote Fail Ask
-\*   WITH MaxAsks = 99
 
 CONSTANTS
   Nodes,       \* the servers
@@ -190,7 +189,7 @@ Ask(o, lease) ==
   /\ Over(o)
   /\ Rule("maxLease") => lease <= MaxLease
   /\ Cardinality({n \in Nodes : NamesFor(o, n) # {}}) >= Quorum
-  /\ Spend("asks", MaxAsks)
+  /\ Spend("asks", IF Rule("randomWait") THEN MaxAsks ELSE Unlimited)
   /\ LET to(n) == IF NamesFor(o, n) = {} THEN name[o][n] ELSE CHOOSE i \in NamesFor(o, n) : TRUE
      IN /\ name' = [name EXCEPT ![o] = [n \in Nodes |-> to(n)]]
         /\ parts' = [parts EXCEPT ![o] = [n \in Nodes |->
@@ -412,7 +411,7 @@ Spec == Init /\ [][Next]_vars
 
 \* Liveness. A round in which nobody interferes is one step. Contenders wait for a random time, longer
 \* than a round and doubled each time: they may collide MaxAsks times in a row, and then one is alone
-\* for a round; and none is always the later one (strong fairness). Time stands still: releases alone
+\* for a round: that bound is the rule randomWait, and stands for a probability. And none is always the later one (strong fairness). Time stands still: releases alone
 \* must serve them, not leases that end.
 Round(o) ==
   LET free == {n \in Nodes : node[n].owner = Nobody /\ node[n].delay = 0} IN

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,6 +102,29 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, count, fewestRules)
+}
+
+// What breaks without a rule holds with it: it is the rule that matters, not the constants that its
+// comment changes.
+func TestRulesSufficeWhereTheirLackShows(t *testing.T) {
+	for _, m := range models {
+		all, err := rules(m)
+		require.NoError(t, err)
+		for _, r := range all {
+			if len(r.with) == 0 {
+				continue // TestModelsHold has checked it
+			}
+			t.Run(m+"/"+r.name, func(t *testing.T) {
+				t.Parallel()
+				cfg, err := r.obeyed()
+				require.NoError(t, err)
+				began := time.Now()
+				found := tlc(t, long, m, cfg)
+				require.False(t, found.broken, "%s does not hold with %s: %v", r.breaks, r.name, found.actions)
+				t.Logf("%d states in %v", found.distinct, time.Since(began))
+			})
+		}
+	}
 }
 
 // requireSteps asserts that actions have steps in this order, among others.

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// rule is a rule of a model's argument, as a comment in the model describes it:
+// rule is a rule of a model's argument, as its comment in the model tells:
 //
 //	\* RULE latestTicket BREAKS OneHolder
 //	\*   A message for an earlier registration is trusted.
@@ -20,7 +20,7 @@ import (
 type rule struct {
 	model, name string
 	breaks      string   // the property that does not hold without the rule
-	story       string   // why it does not
+	story       string   // how
 	steps       []string // actions of the counterexample in this order, among others
 	with        []string // constants other than those of the configuration, as Name = value
 }
@@ -56,7 +56,7 @@ func rules(model string) (all []rule, err error) {
 	return all, err
 }
 
-// guarded returns the names of the rules that a model uses: those in Rule("name").
+// guarded returns the names in Rule("name") of a model.
 func guarded(model string) (names []string, err error) {
 	source, err := os.ReadFile(filepath.Join(folder, model+".tla"))
 	for _, found := range regexp.MustCompile(`Rule\("(\w+)"\)`).FindAllSubmatch(source, -1) {
@@ -93,38 +93,41 @@ func properties(cfg string) (names []string) {
 	return names
 }
 
-// checks reports whether a section has properties.
 func checks(section string) bool {
 	return strings.HasPrefix(section, "INVARIANT") || strings.HasPrefix(section, "PROPERT")
 }
 
-// uncommented returns a line without its comment.
 func uncommented(line string) string {
 	line, _, _ = strings.Cut(line, `\*`)
 	return line
 }
 
-// without returns a configuration without the rule, which checks only the property that this
-// breaks.
-func (r rule) without() (cfg string, err error) {
+// without returns a configuration in which a rule is left out, and which checks only the property
+// that this breaks.
+func (r rule) without() (cfg string, err error) { return r.configuration(fmt.Sprintf("{%q}", r.name)) }
+
+// obeyed returns the same configuration, in which no rule is left out.
+func (r rule) obeyed() (cfg string, err error) { return r.configuration("{}") }
+
+func (r rule) configuration(without string) (cfg string, err error) {
 	for _, path := range configurations(r.model) {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			return "", err
 		}
 		if slices.Contains(properties(string(source)), r.breaks) {
-			return r.changed(string(source))
+			return r.changed(string(source), without)
 		}
 	}
 	return "", fmt.Errorf("no configuration of %s checks %s", r.model, r.breaks)
 }
 
-// changed returns a configuration with the constants of the rule, and only its property.
-func (r rule) changed(source string) (string, error) {
+// changed returns a configuration with the rule's constants and without some rules.
+func (r rule) changed(source, without string) (string, error) {
 	var cfg strings.Builder
 	section, kind := "", ""
 	replaced := map[string]bool{}
-	constants := append([]string{fmt.Sprintf("Without = {%q}", r.name)}, r.with...)
+	constants := append([]string{"Without = " + without}, r.with...)
 	for line := range strings.Lines(source) {
 		line = uncommented(line)
 		if found := sections.FindString(line); found != "" {

@@ -1,5 +1,3 @@
-//go:build !model
-
 package wait
 
 import (
@@ -7,6 +5,6 @@ import (
 	"time"
 )
 
-// Random draws a duration below d, which must not be 0. Built with the tag model it draws 0, so
-// that traces of a model can be replayed.
-func Random(d time.Duration) time.Duration { return rand.N(d) }
+// Random draws a duration below d, which must not be 0. Tests that replay traces of a model set it
+// to draw 0, before anything else runs.
+var Random = func(d time.Duration) time.Duration { return rand.N(d) }
