@@ -49,7 +49,7 @@ type result struct {
 // and long those for all others.
 var (
 	quick = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
-	long  = []string{"-XX:+UseSerialGC", "-Xmx3g"}
+	long  = []string{"-XX:+UseParallelGC", "-Xmx3g"}
 )
 
 // tlc runs TLC on a module with the text of a configuration.
