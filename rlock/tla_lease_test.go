@@ -207,7 +207,7 @@ func (r *leaseReplay) end() {
 		}
 		time.Sleep(time.Minute)
 		require.NoError(r.t, o.client.Close(context.Background()))
-		o.gate.Client.Close()
+		o.gate.Close()
 	}
 	r.breaking.Close()
 	r.breaker.Close()
@@ -462,7 +462,7 @@ func (r *leaseReplay) compareOwner(s model.State, name string, o *leaseOwner) {
 		require.Equal(r.t, "active", is, "not Done: %v", r.path)
 	}
 	if is == "lost" && !errors.Is(o.hold.Err(), ErrReleased) {
-		require.NotNil(r.t, o.reason, "%v", r.path)
+		require.Error(r.t, o.reason, "%v", r.path)
 		require.ErrorIs(r.t, o.hold.Err(), o.reason, "%v", r.path)
 	}
 }

@@ -104,7 +104,9 @@ func uncommented(line string) string {
 
 // without returns a configuration in which a rule is left out, and which checks only the property
 // that this breaks.
-func (r rule) without() (cfg string, err error) { return r.configuration(fmt.Sprintf("{%q}", r.name)) }
+func (r rule) without() (cfg string, err error) {
+	return r.configuration(fmt.Sprintf("{%q}", r.name))
+}
 
 // obeyed returns the same configuration, in which no rule is left out.
 func (r rule) obeyed() (cfg string, err error) { return r.configuration("{}") }

@@ -7,4 +7,4 @@ import (
 
 // Random draws a duration below d, which must not be 0. Tests that replay traces of a model set it
 // to draw 0, before anything else runs.
-var Random = func(d time.Duration) time.Duration { return rand.N(d) }
+var Random = rand.N[time.Duration]
