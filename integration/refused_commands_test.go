@@ -126,7 +126,7 @@ func newParty(t *testing.T, option rueidis.ClientOption, o rlock.Options) (*part
 	}
 	t.Cleanup(client.Close)
 	p := &party{Client: client}
-	o.Logger, o.Tracer, o.CommandTimeout = p.log.Logger(), how{}, patience
+	o.Logger, o.Tracer, o.CommandTimeout = p.log.Logger(), how{}, longWait
 	if p.locks, err = rlock.New(p, o); err != nil {
 		return nil, err
 	}
@@ -192,12 +192,12 @@ var (
 
 // redLock returns a RedLock of one node.
 func redLock(o redlock.Options) func(c *rlock.Client, name string) rlock.Locker {
-	o.MaxLease, o.NodeTimeout = 2*longLease, patience
+	o.MaxLease, o.NodeTimeout = 2*longLease, longWait
 	return func(c *rlock.Client, name string) rlock.Locker { return redlock.NewOn(name, o, c) }
 }
 
-// patience is far longer than a waiter sleeps.
-const patience = 20 * time.Second
+// longWait is far longer than a waiter sleeps.
+const longWait = 20 * time.Second
 
 // try contends for a lock, and returns how it does. A busy machine makes no difference: a waiter
 // that was not told has slept for 5 s between its requests.
@@ -209,13 +209,13 @@ func (p *place) try(ctx context.Context, asks int, pair pairOf) string {
 	if refused := p.probe(name); refused != "" {
 		return refused
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, longWait)
 	defer cancel()
-	hold, err := held.TryLock(ctx, patience, longLease)
+	hold, err := held.TryLock(ctx, longWait, longLease)
 	if err != nil {
 		return refusedAs(err)
 	}
-	nested, err := held.TryLock(hold.Context(), patience, longLease)
+	nested, err := held.TryLock(hold.Context(), longWait, longLease)
 	if err != nil {
 		return refusedAs(err) + " at re-entry"
 	}

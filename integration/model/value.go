@@ -90,7 +90,7 @@ func (p *parser) word() string {
 		end = len(p.text)
 	}
 	if end == 0 {
-		panic("no word")
+		panic("a name or number is missing")
 	}
 	word := p.text[:end]
 	p.text = p.text[end:]
