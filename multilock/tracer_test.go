@@ -125,12 +125,14 @@ func TestMultiLockIsTracedByTheClientOfItsFirstLock(t *testing.T) {
 type keepsReply struct {
 	rueidis.Client
 	next atomic.Bool
-	pass chan struct{}
+	kept chan struct{} // gets a value when a reply is kept back
+	pass chan struct{} // lets it pass when it is closed
 }
 
 func (k *keepsReply) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
 	result := k.Client.Do(ctx, command)
 	if k.next.CompareAndSwap(true, false) {
+		k.kept <- struct{}{}
 		<-k.pass
 	}
 	return result
@@ -139,13 +141,16 @@ func (k *keepsReply) Do(ctx context.Context, command rueidis.Completed) rueidis.
 func TestPartThatIsReleasedAloneIsNotToldAsARefusedRelease(t *testing.T) {
 	t.Parallel()
 	tr := new(locktest.Tracer)
-	redis := &keepsReply{Client: redistest.Start(t).Client(t), pass: make(chan struct{})}
+	redis := &keepsReply{
+		Client: redistest.Start(t).Client(t), kept: make(chan struct{}), pass: make(chan struct{}),
+	}
 	c := newClientOn(t, redis, rlock.Options{Tracer: tr, Anonymous: true})
 	hold := take(t, multilock.NewOn(c, "a", "b", "c"), longLease)
 	redis.next.Store(true)
 	alone := make(chan error, 1)
 	go func() { alone <- c.NewLock("a").Unlock(hold.Context()) }()
-	receive(t, hold.Done(), "a was not released")
+	receive(t, redis.kept, "a was not released")
+	receive(t, hold.Done(), "the hold of the whole lock has not ended")
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 	close(redis.pass)
 	require.NoError(t, receive(t, alone, "the release has not ended"))
