@@ -1,3 +1,5 @@
+//go:build !race
+
 package rlock_test
 
 import (
@@ -76,7 +78,8 @@ var needsARealServer = map[string]string{
 // Redis. The tests of behaviour are run again against it, by this test binary: what they prove for
 // the one they prove for the other. Package rlocktest compares random calls.
 //
-// It is not parallel: the server runs Lua slowly, and needs a processor.
+// It is built without the race detector, under which the server runs Lua slowly, and not parallel:
+// the server needs a processor.
 func TestBehaviourIsTheSameOnTheServerForUsersTests(t *testing.T) {
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	var tests []string
