@@ -1,3 +1,5 @@
+//go:build !race
+
 package rlock_test
 
 import (
@@ -16,6 +18,7 @@ import (
 )
 
 // These tests bound the commands of operations, as a gate against regressions that needs no clock.
+// The race detector would only slow down their crowds.
 
 // clientCommands are the commands of this library's clients, other than those that set up a
 // connection. Scripts call none of them.

@@ -100,7 +100,7 @@ func TestBehaviourIsTheSameOnTheServerForUsersTests(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	again := exec.CommandContext(ctx, path, "-test.parallel=4", "-test.timeout=5m",
+	again := exec.CommandContext(ctx, path, "-test.parallel=12", "-test.timeout=5m",
 		"-test.run=^("+strings.Join(tests, "|")+")$")
 	again.Env = append(os.Environ(), "HOLDFAST_TEST_BACKEND=inprocess")
 	output, err := again.CombinedOutput()

@@ -252,8 +252,8 @@ func buildBroken(t *testing.T, sources map[string]string) string {
 	overlayFile := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, list, 0o600))
 	program := filepath.Join(dir, "client")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayFile, "-o", program,
-		"./integration/chaos")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", overlayFile,
+		"-o", program, "./integration/chaos")
 	build.Dir = top
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # all.sh runs run.sh with each server of servers.sh, and continues when one fails. This is `make
 # compat`. Redis 7.0, Debian 12's, is that of make test. Here it only gets what make test does not do:
-# RESP2, and the refusals of managed services.
+# RESP2, and the refusals of managed services. A version between two others gets only the basics.
 #
 #   integration/compat/all.sh [name ...]     # names as for servers.sh
 #
@@ -54,6 +54,7 @@ while read -r name version program; do
       begin "redis $version with RESP2" resp2
       begin "a managed service" managed
       ;;
+    redis-8 | valkey-8) begin "${name%-*} $version" basics ;;
     *) begin "${name%-*} $version" ;;
   esac
 done <<<"$servers"

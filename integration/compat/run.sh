@@ -4,12 +4,13 @@
 #   HOLDFAST_TEST_SERVER=/opt/valkey/bin/valkey-server integration/compat/run.sh valkey-8
 #   HOLDFAST_TEST_BACKEND=docker HOLDFAST_TEST_IMAGE=redis:6.2 integration/compat/run.sh redis:6.2
 #
-# More arguments choose some of its parts; without them it runs the first two:
+# More arguments choose some of its parts; without them it runs the first three:
 #
-#   all       all scripts and their random tests; every kind of lock on every topology; how locks behave
-#             and are handed over, RedLocks, and what depends on the server: clusters and their
-#             moving slots, Sentinel, replicas, ACLs, TLS, refusals; pub/sub
-#   resp2     some of them by clients that speak RESP2
+#   basics    all scripts and their random tests; every kind of lock on every topology, handed over
+#             there; RedLocks, and what depends on the server: clusters and their moving slots,
+#             Sentinel, replicas, ACLs, TLS, refusals; pub/sub
+#   behaviour how locks behave and are handed over
+#   resp2     some of all that by clients that speak RESP2
 #   managed   some of them on servers that refuse what managed services refuse, which
 #             internal/redistest/profile.go lists
 #
@@ -23,7 +24,7 @@ cd "$(dirname "$0")/../.."
 (($#)) || { echo "usage: run.sh name [part ...]" >&2; exit 2; }
 name=$1
 shift
-(($#)) || set -- all resp2
+(($#)) || set -- basics behaviour resp2
 server=${HOLDFAST_TEST_SERVER:-}
 programs=${HOLDFAST_TESTS:-}
 start=$SECONDS
@@ -57,8 +58,8 @@ locks=(
   RestartedNodeThatRemembers NewNodesAreNotCounted NodesThatWereEmptied UnlockWakesAWaiterOf
   ServersOutOfMemoryStillExtend ContendersAllGet
 )
-# How locks behave and are handed over. What tests the client alone is not here.
-behaviour=(
+# The files of behaviour. What tests the client alone is not among them.
+files=(
   downgrade fair fenced inspect lock_taken_away lost_reply nonreentrant protocol
   readers_queue readwrite reentry refusal shared_channel_names unlock wait writer_precedence
   handover_message handover_modes handover_turns
@@ -111,14 +112,19 @@ run() {
   printf '%s\t%s%s\t%d s\n' $verdict "$package" "${how:-}" $((SECONDS - began))
 }
 
-all() {
+basics() {
   # Random tests run fewer programs than in make test.
   run lua -rapid.checks=10
-  run rlock -test.run "$(any "${locks[@]/#/Test}" $(in_files rlock "${behaviour[@]}"))"
+  run rlock -test.run "$(any "${locks[@]/#/Test}")"
   run multilock -test.run "$(any "${locks[@]/#/Test}")"
   run redlock -test.run "$(any "${locks[@]/#/Test}")"
   run integration -test.run "$(any "${everywhere[@]/#/Test}")"
   run pubsub -test.run "$(any $(in_files pubsub "${pubsub[@]}"))"
+}
+
+behaviour() {
+  local how=', behaviour'
+  run rlock -test.run "$(any $(in_files rlock "${files[@]}"))"
 }
 
 # What the other parts run of behaviour, and of RedLocks.
@@ -154,7 +160,7 @@ managed() {
 }
 
 for part in "$@"; do
-  [[ $part =~ ^(all|resp2|managed)$ ]] || { echo "run.sh: no part is called $part" >&2; exit 2; }
+  [[ $part =~ ^(basics|behaviour|resp2|managed)$ ]] || { echo "run.sh: no part is called $part" >&2; exit 2; }
   "$part"
 done
 ((status == 0)) && verdict=works || verdict="DOES NOT WORK"
