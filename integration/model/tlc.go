@@ -68,6 +68,9 @@ func tlc(t testing.TB, java []string, module, cfg string, options ...string) res
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	if used := cmd.ProcessState; used != nil {
+		t.Logf("TLC took %v of the processor's time", used.UserTime()+used.SystemTime())
+	}
 	r := result{output: out.String()}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && (exit.ExitCode() == 12 || exit.ExitCode() == 13) {
