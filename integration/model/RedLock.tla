@@ -92,11 +92,12 @@ CONSTANTS
   MaxLeft,     \* how often an owner dies, or leaves its lock to its lease
   Without      \* the rules that are left out
 
+\* To find out whether states are symmetric, TLC compares their variables in this order.
 VARIABLES
   phase,  \* owner -> phase of its latest acquisition
+  node,   \* node -> what the server knows
   parts,  \* owner -> node -> name -> part
   name,   \* owner -> node -> name of the part of the latest acquisition
-  node,   \* node -> what the server knows
   broken, \* owner -> whether another has held the lock since it acquired it
   spent   \* what the limits count
 

@@ -118,24 +118,38 @@ func counterexample(output string) (trace []State, actions []string, err error) 
 }
 
 // Traces returns n random traces of the step model of a model, of at most depth states each. The
-// same seed always gives the same ones.
+// same seed always gives the same ones: tests in several packages share them by the directory
+// HOLDFAST_TRACES, if that is set.
 func Traces(t testing.TB, model string, n, depth int, seed int64) (traces [][]State) {
 	t.Helper()
-	module := model + "Steps"
-	cfg, err := os.ReadFile(filepath.Join(folder, module+".cfg"))
-	require.NoError(t, err)
 	dir := t.TempDir()
-	tlc(t, module, string(cfg), "-simulate", fmt.Sprintf("file=%s/trace,num=%d", dir, n),
-		"-depth", strconv.Itoa(depth), "-seed", strconv.FormatInt(seed, 10))
-	files, err := filepath.Glob(dir + "/trace_*")
-	require.NoError(t, err)
-	require.Len(t, files, n)
+	if shared := os.Getenv("HOLDFAST_TRACES"); shared != "" {
+		dir = filepath.Join(shared, fmt.Sprintf("%s-%d-%d-%d", model, n, depth, seed))
+	}
+	if _, err := os.Stat(dir + "/complete"); err != nil {
+		simulate(t, dir, model, n, depth, seed)
+	}
 	for i := range n {
 		text, err := os.ReadFile(fmt.Sprintf("%s/trace_0_%d", dir, i))
 		require.NoError(t, err)
 		traces = append(traces, simulated(t, string(text)))
 	}
 	return traces
+}
+
+// simulate has TLC write traces into a directory.
+func simulate(t testing.TB, dir, model string, n, depth int, seed int64) {
+	t.Helper()
+	module := model + "Steps"
+	cfg, err := os.ReadFile(filepath.Join(folder, module+".cfg"))
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	tlc(t, module, string(cfg), "-simulate", fmt.Sprintf("file=%s/trace,num=%d", dir, n),
+		"-depth", strconv.Itoa(depth), "-seed", strconv.FormatInt(seed, 10))
+	files, err := filepath.Glob(dir + "/trace_*")
+	require.NoError(t, err)
+	require.Len(t, files, n)
+	require.NoError(t, os.WriteFile(dir+"/complete", nil, 0o600))
 }
 
 // simulated reads a file that TLC's simulation wrote.
