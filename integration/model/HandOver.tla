@@ -228,7 +228,8 @@ Noted(x, r, first) ==
 \* TLC evaluates what \E chooses once, but an argument or what LET defines at each use where it
 \* evaluates ENABLED.
 Pass(passed, first) ==
-  \E r \in {passed} : server' = r.server /\ wire' = Sent(wire, r) /\ world' = Noted(world, r, first)
+  \E r \in {passed} :
+    server' = r.server /\ wire' = Sent(wire, r) /\ world' = Noted(world, r, first)
 
 \* ------------------------------------------------------------------ waiters
 Alive(w) == world.alive[Home(w)]

@@ -370,7 +370,8 @@ Taken(o, c) ==
          [name |-> c.name, left |-> Max(@.left, c.left), levels |-> c.number]], due)
 
 \* Execute runs the script of a call and delivers its reply: try, handleReply. A waiter that is refused sleeps as known.pause says.
-\* Where TLC evaluates no action but a predicate, as in ENABLED, it evaluates what LET defines anew at each use. What \E chooses it evaluates once.
+\* Where TLC evaluates ENABLED or a property, it evaluates what LET defines at each use. What \E
+\* chooses it evaluates once.
 Execute(o) ==
   /\ call[o] /= NoCall
   /\ ~call[o].asleep

@@ -45,8 +45,8 @@ type result struct {
 	output          string
 }
 
-// options are those of Java. The simple compiler costs less than the optimizing one saves, in all but
-// the largest configurations, where they are even. Java's own records of its run are left out.
+// options are those of Java. The simple compiler costs less than the optimizing one saves, in all
+// but the largest configurations, where they are even. Java's own records of its run are left out.
 var options = []string{
 	"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn600m", "-Xmx3g",
 	"-XX:+IgnoreUnrecognizedVMOptions", "-XX:-UsePerfData", "-XX:-FlightRecorder",
