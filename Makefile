@@ -141,8 +141,9 @@ rapid: compiler ## compare each model in Go with CHECKS (2000) programs, drawn f
 EVERY ?=
 model: ## check the models in TLA+, in all their states, and play their traces against the code; finds or installs Java
 	@HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); $(with-server); export HOLDFAST_TLC HOLDFAST_TEST_BACKEND; \
+	HOLDFAST_TRACES=$$(mktemp -d); export HOLDFAST_TRACES; trap 'rm -rf "$$HOLDFAST_TRACES"' EXIT; \
 	$(GO) test $(quick) -tags model -count=1 -timeout 30m -parallel 2 $(if $(EVERY),,-skip RulesSuffice) -v $(TESTFLAGS) ./integration/model; \
-	$(GO) test $(quick) -tags model -count=1 -timeout 15m -v $(TESTFLAGS) -run TLAModel ./rlock ./redlock
+	$(GO) test $(quick) -tags model -count=1 -timeout 15m -p 2 -v $(TESTFLAGS) -run TLAModel ./rlock ./redlock
 
 compat: ## run the tests that depend on the server on other versions and makes, fetched into .tools; RESP2; managed services
 	@integration/compat/all.sh

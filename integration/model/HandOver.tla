@@ -201,16 +201,14 @@ Passed(s, leaving, others, forOnce, to, first) ==
       oldest == Head(heard)
       given == Give([free EXCEPT !.waiters = Tail(heard)], oldest)
       named == to \notin {None, oldest}
-  IN CASE first -> successor(free)
-       [] ~first /\ (~others \/ forOnce) -> all
-       [] ~first /\ others /\ ~forOnce /\ popped # <<>> /\ told ->
-            [all EXCEPT !.server.waiters = popped]
-       [] ~first /\ others /\ ~forOnce /\ ~(popped # <<>> /\ told) /\ heard # <<>> ->
+  IN IF first THEN successor(free)
+     ELSE IF ~others \/ forOnce THEN all
+     ELSE IF popped # <<>> /\ told THEN [all EXCEPT !.server.waiters = popped]
+     ELSE IF heard # <<>> THEN
             [server |-> IF named THEN Register(given, to) ELSE given, granted |-> oldest,
              outcome |-> IF named THEN "SuccessorRegistered" ELSE "ToAll", announced |-> FALSE]
-       [] OTHER ->
-            IF to # None /\ ~told THEN successor([free EXCEPT !.waiters = <<>>])
-            ELSE [all EXCEPT !.server.waiters = <<>>]
+     ELSE IF to # None /\ ~told THEN successor([free EXCEPT !.waiters = <<>>])
+     ELSE [all EXCEPT !.server.waiters = <<>>]
 
 \* What a release that passed the lock on sends: a message to the owner, or announcements.
 Sent(m, r) ==
@@ -227,7 +225,11 @@ Noted(x, r, first) ==
     !.outlived = IF r.granted # None /\ wire.lateAsks[r.granted] = None
                  THEN @ \ {r.granted} ELSE @]
 
-Pass(r, first) == server' = r.server /\ wire' = Sent(wire, r) /\ world' = Noted(world, r, first)
+\* TLC evaluates what \E chooses once, but an argument or what LET defines at each use where it
+\* evaluates ENABLED.
+Pass(passed, first) ==
+  \E r \in {passed} :
+    server' = r.server /\ wire' = Sent(wire, r) /\ world' = Noted(world, r, first)
 
 \* ------------------------------------------------------------------ waiters
 Alive(w) == world.alive[Home(w)]
@@ -329,14 +331,13 @@ Ask(w) ==
   /\ UNCHANGED <<server, queue, world>>
 
 ExecuteAsk(w) ==
-  LET r == wire.asks[w]
-      s == AfterAsk(server, w, r.registers)
-      got == s.holder = w
-  IN
+  LET r == wire.asks[w] IN
   /\ r.phase = "sent"
-  /\ server' = s
-  /\ wire' = [wire EXCEPT !.asks[w].phase = "done", !.asks[w].got = got,
-       !.asks[w].ticket = IF ~got /\ r.registers THEN s.issued[w] ELSE 0]
+  /\ \E s \in {AfterAsk(server, w, r.registers)} :
+       LET got == s.holder = w IN
+       /\ server' = s
+       /\ wire' = [wire EXCEPT !.asks[w].phase = "done", !.asks[w].got = got,
+            !.asks[w].ticket = IF ~got /\ r.registers THEN s.issued[w] ELSE 0]
   /\ UNCHANGED <<queue, waiter, owner, world>>
 
 \* The reply says that the owner has the lock, and its lease is not over: attempt.try, Waiter.Leave.
@@ -436,14 +437,14 @@ Release(w, first) ==
 
 ExecuteRelease(w, forOnce) ==
   LET r == wire.releases[w]
-      p == Passed(server, w, TRUE, forOnce, r.to, r.first)
       done(m, outcome, ticket) == [m EXCEPT !.releases[w].phase = "done",
                                      !.releases[w].outcome = outcome, !.releases[w].ticket = ticket]
   IN
   /\ r.phase = "sent"
   /\ forOnce => ~r.first
   /\ IF server.holder = w
-     THEN /\ server' = p.server
+     THEN \E p \in {Passed(server, w, TRUE, forOnce, r.to, r.first)} :
+          /\ server' = p.server
           /\ wire' = done(Sent(wire, p), p.outcome,
                           IF p.outcome = "SuccessorRegistered" THEN p.server.issued[r.to] ELSE 0)
           /\ world' = Noted(world, p, r.first)

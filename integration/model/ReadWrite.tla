@@ -223,6 +223,9 @@ Run(r, q) ==
     [] q.do = "write" -> WriteAcquire(r, q)
     [] q.do = "unwrite" -> WriteRelease(r, q)
 
+\* RunOnce runs a request.
+RunOnce(request) == CHOOSE got \in {Run(redis, q) : q \in {request}} : TRUE
+
 \* Aged lets time pass in Redis.
 Aged(r, d) ==
   LET older == [r EXCEPT
@@ -262,9 +265,9 @@ Urgent(o) ==
 \* Busy are owners that others do not interrupt.
 Busy == {o \in Atomic : Urgent(o) \/ \E cu \in due : cu.who = o}
 Quiet == Busy = {}
-May(o) == Quiet \/ o \in Busy
+May(o) == IF Atomic = {} THEN TRUE ELSE Quiet \/ o \in Busy
 
-Idle(o) == May(o) /\ call[o] = NoCall
+Idle(o) == call[o] = NoCall /\ May(o)
 
 InUse(o, i) ==
   \/ write[o].name = i
@@ -297,7 +300,7 @@ CleanUpOf(o, i, mode) == [who |-> o, name |-> i, mode |-> mode]
 
 \* AskRead and AskWrite are attempt.try, by acquire. An owner that writes reads under the same name.
 AskRead(o) ==
-  /\ Idle(o) /\ o \in Readers /\ read[o].name = 0
+  /\ o \in Readers /\ read[o].name = 0 /\ Idle(o)
   /\ \E lease \in Leases, i \in IF write[o].name > 0 THEN {write[o].name} ELSE Fresh(o) :
        /\ call' = [call EXCEPT ![o] = Call("read", i, 1, lease, write[o].name > 0)]
        /\ unconfirmed' = IF write[o].name > 0 THEN unconfirmed ELSE [unconfirmed EXCEPT ![o][i] = 0]
@@ -307,7 +310,7 @@ AskRead(o) ==
 \*   An owner that reads asks to write, and waits for itself.
 \*   STEPS AskRead Execute AskWrite
 AskWrite(o) ==
-  /\ Idle(o) /\ o \in Writers /\ write[o].name = 0
+  /\ o \in Writers /\ write[o].name = 0 /\ Idle(o)
   /\ Rule("noUpgrade") => read[o].name = 0
   /\ \E lease \in Leases, i \in IF read[o].name > 0 THEN {read[o].name} ELSE Fresh(o) :
        /\ call' = [call EXCEPT ![o] = Call("write", i, 1, lease, FALSE)]
@@ -316,7 +319,7 @@ AskWrite(o) ==
 
 \* Reenter is attempt.reenter.
 Reenter(o) ==
-  /\ Idle(o) /\ read[o].left > 0 /\ read[o].levels < MaxLevels
+  /\ read[o].left > 0 /\ read[o].levels < MaxLevels /\ Idle(o)
   /\ \E lease \in Leases :
        call' = [call EXCEPT ![o] = Call("reenter", read[o].name, read[o].levels + 1, lease, TRUE)]
   /\ UNCHANGED <<redis, write, read, unconfirmed, late, due>>
@@ -342,13 +345,13 @@ Trust(o, w, r, cleanups) ==
 
 \* Unread and Unwrite are acquisition.release. What is released is not trusted from then on.
 Unread(o) ==
-  /\ Idle(o) /\ read[o].left > 0 /\ o \notin Stays
+  /\ read[o].left > 0 /\ o \notin Stays /\ Idle(o)
   /\ read' = [read EXCEPT ![o] = IF @.levels = 1 THEN NoRead ELSE [@ EXCEPT !.levels = @ - 1]]
   /\ call' = [call EXCEPT ![o] = Call("unread", read[o].name, read[o].levels - 1, 0, TRUE)]
   /\ UNCHANGED <<redis, write, unconfirmed, late, due>>
 
 Unwrite(o) ==
-  /\ Idle(o) /\ write[o].left > 0
+  /\ write[o].left > 0 /\ Idle(o)
   /\ Trust(o, [write EXCEPT ![o] = NoWrite], read, due)
   /\ call' = [call EXCEPT ![o] = Call("unwrite", write[o].name, 0, 0, TRUE)]
   /\ UNCHANGED <<redis, unconfirmed, late>>
@@ -367,23 +370,25 @@ Taken(o, c) ==
          [name |-> c.name, left |-> Max(@.left, c.left), levels |-> c.number]], due)
 
 \* Execute runs the script of a call and delivers its reply: try, handleReply. A waiter that is refused sleeps as known.pause says.
+\* Where TLC evaluates ENABLED or a property, it evaluates what LET defines at each use. What \E
+\* chooses it evaluates once.
 Execute(o) ==
-  LET c == call[o]
-      got == Run(redis, Request(o))
-      asleep == [c EXCEPT !.asleep = TRUE, !.behind = got.status = "steps back", !.wake = Min(got.nap, MaxNap),
-                          !.waited = TRUE, !.left = 0]
-      waits == got.status \in {"refused", "steps back"} /\ o \in Patient
-  IN /\ May(o) /\ c /= NoCall
-     /\ ~c.asleep
-     /\ redis' = got.redis
-     /\ call' = Woken([call EXCEPT ![o] = IF waits THEN asleep ELSE NoCall], got.told)
-     /\ IF c.do = "reenter"
-          THEN IF got.status = "taken" /\ c.left > 0 /\ read[o].name > 0 THEN Taken(o, c)
-               ELSE IF got.status = "taken" THEN UNCHANGED <<write, read, due>>
-               ELSE Trust(o, write, [read EXCEPT ![o] = NoRead], due)
-        ELSE IF got.status = "taken" THEN Taken(o, c)
-        ELSE UNCHANGED <<write, read, due>>
-     /\ UNCHANGED <<unconfirmed, late>>
+  /\ call[o] /= NoCall
+  /\ ~call[o].asleep
+  /\ May(o)
+  /\ \E c \in {call[o]}, got \in {RunOnce(Request(o))} :
+       LET waits == got.status \in {"refused", "steps back"} /\ o \in Patient
+           asleep == [c EXCEPT !.asleep = TRUE, !.behind = got.status = "steps back", !.wake = Min(got.nap, MaxNap),
+                               !.waited = TRUE, !.left = 0]
+       IN /\ redis' = got.redis
+          /\ \E calls \in {[call EXCEPT ![o] = IF waits THEN asleep ELSE NoCall]} : call' = Woken(calls, got.told)
+          /\ IF c.do = "reenter"
+               THEN IF got.status = "taken" /\ c.left > 0 /\ read[o].name > 0 THEN Taken(o, c)
+                    ELSE IF got.status = "taken" THEN UNCHANGED <<write, read, due>>
+                    ELSE Trust(o, write, [read EXCEPT ![o] = NoRead], due)
+             ELSE IF got.status = "taken" THEN Taken(o, c)
+             ELSE UNCHANGED <<write, read, due>>
+          /\ UNCHANGED <<unconfirmed, late>>
 
 \* Counted adds an unconfirmed release. More than may be late need not be told apart.
 Counted(o, i) == [unconfirmed EXCEPT ![o][i] = Min(@ + 1, MaxLate)]
@@ -395,7 +400,7 @@ GiveUp(o) ==
   LET c == call[o]
       mode == IF c.do \in {"write", "unwrite"} THEN "write" ELSE "read"
       remains == Last(c) \/ c.do = "unwrite" \/ (c.do = "write" /\ c.waited /\ Bound > 0)
-  IN /\ o \in Faulty /\ May(o) /\ c /= NoCall
+  IN /\ o \in Faulty /\ c /= NoCall /\ May(o)
      /\ IF c.asleep THEN late' = late
         ELSE /\ late' = late \cup {Request(o)}
              /\ Cardinality(late') <= MaxLate
@@ -407,8 +412,7 @@ GiveUp(o) ==
 \* Retry sends the request of a call once more.
 Retry(o) ==
   LET c == call[o]
-  IN /\ o \in Repeats /\ May(o) /\ c /= NoCall
-     /\ ~c.asleep
+  IN /\ o \in Repeats /\ c /= NoCall /\ ~c.asleep /\ May(o)
      /\ late' = late \cup {Request(o)}
      /\ late' /= late /\ Cardinality(late') <= MaxLate
      /\ call' = [call EXCEPT ![o].left = c.lease]
@@ -420,15 +424,15 @@ Retry(o) ==
 \*   A request that got no reply is executed after all, and holds the lock for nobody.
 \*   STEPS AskRead GiveUp ExecuteLate
 RunLate(q) ==
-  LET got == Run(redis, q)
-      mode == IF q.do = "write" THEN "write" ELSE "read"
-  IN /\ Quiet
-     /\ late' = late \ {q}
-     /\ redis' = got.redis
-     /\ call' = Woken(call, got.told)
-     /\ due' = IF q.do \in {"read", "reenter", "write"} /\ Rule("repeatCleanUp")
-               THEN due \cup {CleanUpOf(q.who, q.name, mode)} ELSE due
-     /\ UNCHANGED <<write, read, unconfirmed>>
+  /\ Quiet
+  /\ LET got == Run(redis, q)
+         mode == IF q.do = "write" THEN "write" ELSE "read"
+     IN /\ late' = late \ {q}
+        /\ redis' = got.redis
+        /\ call' = Woken(call, got.told)
+        /\ due' = IF q.do \in {"read", "reenter", "write"} /\ Rule("repeatCleanUp")
+                  THEN due \cup {CleanUpOf(q.who, q.name, mode)} ELSE due
+        /\ UNCHANGED <<write, read, unconfirmed>>
 
 ExecuteLate == \E q \in late : RunLate(q)
 
@@ -462,12 +466,12 @@ Vanish ==
 SendCleanUp(cu) ==
   LET o == cu.who
       untaken == write[o].name /= cu.name /\ read[o].name /= cu.name
-      got == Run(redis, Release(o, IF cu.mode = "read" THEN "unread" ELSE "unwrite", cu.name))
   IN /\ Scheduled(cu) /\ May(o)
      /\ untaken \/ call[o] = NoCall
      /\ due' = due \ {cu}
      /\ IF Held(cu) /\ Rule("cleanUpUnheld") THEN UNCHANGED <<redis, call, unconfirmed>>
-        ELSE /\ redis' = got.redis
+        ELSE \E got \in {RunOnce(Release(o, IF cu.mode = "read" THEN "unread" ELSE "unwrite", cu.name))} :
+             /\ redis' = got.redis
              /\ call' = Woken(call, got.told)
              /\ unconfirmed' = IF cu.mode = "read" /\ untaken /\ call[o] /= NoCall THEN Counted(o, cu.name) ELSE unconfirmed
      /\ UNCHANGED <<write, read, late>>
@@ -499,18 +503,18 @@ Expire(o, mode) ==
   LET w == IF mode = "write" THEN [write EXCEPT ![o] = NoWrite] ELSE write
       r == IF mode = "read" THEN [read EXCEPT ![o] = NoRead] ELSE read
       cu == CleanUpOf(o, IF mode = "write" THEN write[o].name ELSE read[o].name, mode)
-  IN /\ May(o)
-     /\ IF mode = "write" THEN write[o].name > 0 /\ write[o].left = 0 ELSE read[o].name > 0 /\ read[o].left = 0
+  IN /\ IF mode = "write" THEN write[o].name > 0 /\ write[o].left = 0 ELSE read[o].name > 0 /\ read[o].left = 0
+     /\ May(o)
      /\ Trust(o, w, r, IF Rule("cleanUpExpired") THEN due \cup {cu} ELSE due)
      /\ UNCHANGED <<redis, call, unconfirmed, late>>
 
 \* Renew is the watchdog of a reader that stays.
 Renew(o) ==
   LET lease == Longest(Leases)
-      got == ReadRenew(redis, o, read[o].name, lease)
   IN /\ o \in Stays /\ Idle(o) /\ read[o].left > 0 /\ read[o].left < lease
-     /\ redis' = got.redis
-     /\ read' = [read EXCEPT ![o] = IF got.status = "taken" THEN [@ EXCEPT !.left = lease] ELSE NoRead]
+     /\ \E got \in {ReadRenew(redis, o, read[o].name, lease)} :
+          /\ redis' = got.redis
+          /\ read' = [read EXCEPT ![o] = IF got.status = "taken" THEN [@ EXCEPT !.left = lease] ELSE NoRead]
      /\ UNCHANGED <<write, call, unconfirmed, late, due>>
 
 \* Tick lets time pass.
@@ -560,13 +564,13 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 -----------------------------------------------------------------------------
 \* Used is a state without the unconfirmed releases of names that are not in use: they are forgotten before such a name is used again.
 Used == <<redis, write, read, call, late, due,
-  [o \in Owners |-> [i \in Names |-> IF InUse(o, i) THEN unconfirmed[o][i] ELSE 0]]>>
+  [o \in Owners |-> [i \in Names |-> IF unconfirmed[o][i] = 0 \/ InUse(o, i) THEN unconfirmed[o][i] ELSE 0]]>>
 
 Writes(o) == write[o].name > 0 /\ write[o].left > 0
 Reads(o) == read[o].name > 0 /\ read[o].left > 0
 
 \* A writer that trusts its lock is alone.
-Exclusion == \A o, p \in Owners : o /= p /\ Writes(o) => ~Writes(p) /\ ~Reads(p)
+Exclusion == \A o \in Owners : Writes(o) => \A p \in Owners : o /= p => ~Writes(p) /\ ~Reads(p)
 
 \* An owner that reads does not ask to write.
 UpgradeNever == \A o \in Owners : read[o].name > 0 => call[o].do /= "write"
@@ -582,7 +586,7 @@ LastsAsItsHolds == redis.mode = "read" => redis.ttl = LongestRead(redis)
 
 \* Nobody sleeps until the end of a lease before a lock that it could have. One that steps back sleeps for Bound at most, even if the other's lease ends sooner.
 SleepersAreWoken == \A o \in Owners :
-  call[o] /= NoCall /\ call[o].asleep /\ ~call[o].behind => Run(redis, Request(o)).status /= "taken"
+  call[o] /= NoCall /\ call[o].asleep /\ ~call[o].behind => RunOnce(Request(o)).status /= "taken"
 
 WriterIsServed == \A o \in Writers : call[o].do = "write" ~> write[o].name > 0
 ReaderIsServed == \A o \in Readers : call[o].do = "read" ~> read[o].name > 0

@@ -92,11 +92,12 @@ CONSTANTS
   MaxLeft,     \* how often an owner dies, or leaves its lock to its lease
   Without      \* the rules that are left out
 
+\* To find out whether states are symmetric, TLC compares their variables in this order.
 VARIABLES
   phase,  \* owner -> phase of its latest acquisition
+  node,   \* node -> what the server knows
   parts,  \* owner -> node -> name -> part
   name,   \* owner -> node -> name of the part of the latest acquisition
-  node,   \* node -> what the server knows
   broken, \* owner -> whether another has held the lock since it acquired it
   spent   \* what the limits count
 
@@ -242,8 +243,12 @@ Reply(o, n, i, p, yes) ==
           /\ broken' = IF ~holds THEN broken ELSE [other \in Owners |->
                IF other = o THEN FALSE ELSE broken[other] \/ phase[other] = "held"]
 
+\* Whether a reply may be late. The actions of Next that follow choose what else may differ only once
+\* they can happen: TLC tries each choice that is not behind a guard, in each state.
+MayBeLate == IF MaxLate = Unlimited \/ spent.late < MaxLate THEN BOOLEAN ELSE {FALSE}
+
 \* lua/quorum_acquire.lua, and the reply. A request that was given up leaves a stray hold.
-Vote(o, n, i, late, early, counts) ==
+VoteAs(o, n, i, late, early, counts) ==
   LET p == parts[o][n][i] IN
   /\ p.request = "asks" /\ ~p.late
   /\ early \in Early(n) /\ counts \in Counts(n)
@@ -264,6 +269,11 @@ Vote(o, n, i, late, early, counts) ==
   /\ SpendIf(late, "late", MaxLate)
   /\ UNCHANGED name
 
+Vote(o, n, i) ==
+  /\ parts[o][n][i].request = "asks" /\ ~parts[o][n][i].late
+  /\ \E early \in Early(n), counts \in Counts(n), late \in MayBeLate :
+       VoteAs(o, n, i, late, early, counts)
+
 \* A vote arrives that was late.
 LateVote(o, n, i) ==
   LET p == parts[o][n][i] IN
@@ -272,7 +282,7 @@ LateVote(o, n, i) ==
   /\ UNCHANGED <<name, node, spent>>
 
 \* lua/renew.lua, and the reply. The watchdog does not revive a lease that has expired.
-Renewal(o, n, i, late, early) ==
+RenewalAs(o, n, i, late, early) ==
   LET p == parts[o][n][i] IN
   /\ p.request = "renews" /\ ~p.late
   /\ early \in Early(n)
@@ -288,6 +298,10 @@ Renewal(o, n, i, late, early) ==
   /\ SpendIf(late, "late", MaxLate)
   /\ UNCHANGED <<phase, name, broken>>
 
+Renewal(o, n, i) ==
+  /\ parts[o][n][i].request = "renews" /\ ~parts[o][n][i].late
+  /\ \E early \in Early(n), late \in MayBeLate : RenewalAs(o, n, i, late, early)
+
 LateRenewal(o, n, i) ==
   LET p == parts[o][n][i] IN
   /\ p.request = "renews" /\ p.late
@@ -296,7 +310,7 @@ LateRenewal(o, n, i) ==
   /\ UNCHANGED <<phase, name, node, broken, spent>>
 
 \* lua/release.lua. Its reply may be lost; it is executed again then.
-Release(o, n, i, again) ==
+ReleaseAs(o, n, i, again) ==
   LET p == parts[o][n][i] IN
   /\ p.release
   /\ SpendIf(again, "givenUp", MaxGivenUp)
@@ -308,9 +322,13 @@ Release(o, n, i, again) ==
                           !.state = IF @ = "release sent" THEN "missing" ELSE @]]
   /\ UNCHANGED <<phase, name, broken>>
 
+Release(o, n, i) ==
+  /\ parts[o][n][i].release
+  /\ \E again \in BOOLEAN : ReleaseAs(o, n, i, again)
+
 \* The outcome of a request becomes unknown: its connection broke, or the CommandTimeout is over.
 \* It may be executed later, or never.
-GiveUp(o, n, i, gone) ==
+GiveUpAs(o, n, i, gone) ==
   LET p == parts[o][n][i] IN
   /\ p.request # "" /\ p.state \in {"asked", "unwanted", "granted"}
   /\ p.late => gone
@@ -321,6 +339,11 @@ GiveUp(o, n, i, gone) ==
      IN parts' = [parts EXCEPT ![o][n][i] =
           IF gone \/ p.request = "renews" THEN Idle(now) ELSE [now EXCEPT !.age = 0]]
   /\ UNCHANGED <<phase, name, node, broken>>
+
+GiveUp(o, n, i) ==
+  /\ parts[o][n][i].request # ""
+  /\ MaxGivenUp = Unlimited \/ spent.givenUp < MaxGivenUp
+  /\ \E gone \in BOOLEAN : GiveUpAs(o, n, i, gone)
 
 -----------------------------------------------------------------------------
 \* attempt.round gives up: no quorum is possible, or has replied in time.
@@ -365,7 +388,7 @@ Leave(o) ==
   /\ UNCHANGED name
 
 \* A server restarts. It has kept its data, or forgotten all, or restored a hold released since.
-Restart(n, data) ==
+RestartWith(n, data) ==
   /\ Spend("restarts", MaxRestarts)
   /\ data = "kept" => node[n].owner # Nobody
   /\ data = "past" => node[n].past # Nobody
@@ -377,6 +400,10 @@ Restart(n, data) ==
                                                        !.stray = TRUE]
      IN node' = [node EXCEPT ![n] = [now EXCEPT !.delay = delay, !.past = Nobody]]
   /\ UNCHANGED <<phase, parts, name, broken>>
+
+Restart(n) ==
+  /\ MaxRestarts = Unlimited \/ spent.restarts < MaxRestarts
+  /\ \E data \in {"kept", "empty", "past"} : RestartWith(n, data)
 
 \* Time passes. No request is older than its lease is long.
 Tick ==
@@ -396,15 +423,13 @@ Step(o) ==
   \/ \E n \in Nodes : Rejoin(o, n) \/ Renew(o, n) \/ Lapse(o, n)
   \/ \E n \in Nodes, i \in Names :
        \/ LateVote(o, n, i) \/ LateRenewal(o, n, i)
-       \/ \E late, early \in BOOLEAN :
-            \/ \E counts \in BOOLEAN : Vote(o, n, i, late, early, counts)
-            \/ Renewal(o, n, i, late, early)
-       \/ \E again \in BOOLEAN : Release(o, n, i, again)
-       \/ \E gone \in BOOLEAN : GiveUp(o, n, i, gone)
+       \/ Vote(o, n, i) \/ Renewal(o, n, i)
+       \/ Release(o, n, i)
+       \/ GiveUp(o, n, i)
 
 Next ==
   \/ \E o \in Owners : Step(o)
-  \/ \E n \in Nodes, data \in {"kept", "empty", "past"} : Restart(n, data)
+  \/ \E n \in Nodes : Restart(n)
   \/ Tick
 
 Spec == Init /\ [][Next]_vars
@@ -432,8 +457,8 @@ NextLive == \E o \in Owners : Step(o) \/ Round(o)
 
 Progress(o) ==
   \/ Fail(o) \/ Unlock(o) \/ Lose(o)
-  \/ \E n \in Nodes, i \in Names : \/ Release(o, n, i, FALSE)
-                                   \/ Vote(o, n, i, FALSE, FALSE, TRUE)
+  \/ \E n \in Nodes, i \in Names : \/ ReleaseAs(o, n, i, FALSE)
+                                   \/ VoteAs(o, n, i, FALSE, FALSE, TRUE)
 
 Live == Init /\ [][NextLive]_vars /\ \A o \in Owners :
   WF_vars(Progress(o)) /\ WF_vars(\E lease \in Leases : Ask(o, lease)) /\ SF_vars(Round(o))

@@ -24,23 +24,23 @@ StepOf(o) ==
        \/ LateRenewal(o, n, i) /\ For(o, n, i, "LateRenewal")
        \/ \E late, early \in BOOLEAN :
             \/ \E counts \in BOOLEAN :
-                 /\ Vote(o, n, i, late, early, counts)
+                 /\ VoteAs(o, n, i, late, early, counts)
                  /\ step' = [do |-> "Vote", who |-> o, on |-> n, name |-> i, late |-> late,
                              early |-> early, counts |-> counts]
-            \/ /\ Renewal(o, n, i, late, early)
+            \/ /\ RenewalAs(o, n, i, late, early)
                /\ step' = [do |-> "Renewal", who |-> o, on |-> n, name |-> i, late |-> late,
                            early |-> early]
        \/ \E again \in BOOLEAN :
-            /\ Release(o, n, i, again)
+            /\ ReleaseAs(o, n, i, again)
             /\ step' = [do |-> "Release", who |-> o, on |-> n, name |-> i, again |-> again]
        \/ \E gone \in BOOLEAN :
-            /\ GiveUp(o, n, i, gone)
+            /\ GiveUpAs(o, n, i, gone)
             /\ step' = [do |-> "GiveUp", who |-> o, on |-> n, name |-> i, gone |-> gone]
 
 StepsNext ==
   \/ \E o \in Owners : StepOf(o)
   \/ \E n \in Nodes, data \in {"kept", "empty", "past"} :
-       Restart(n, data) /\ step' = [do |-> "Restart", on |-> n, data |-> data]
+       RestartWith(n, data) /\ step' = [do |-> "Restart", on |-> n, data |-> data]
   \/ Tick /\ step' = [do |-> "Tick"]
 
 StepsInit == Init /\ step = [do |-> "Init"]

@@ -44,12 +44,13 @@ if [[ ! -e $jar ]] || ! has_hash "$jar"; then
 fi
 # An archive of TLC's classes halves the time that Java takes to start. Java does without it if it
 # is missing, or from another Java.
-if [[ ! -e ${jar%.jar}.jsa ]]; then
+archive=${jar%.jar}.check.jsa
+if [[ ! -e $archive ]]; then
   work=$(mktemp -d)
   (
-    cd "${BASH_SOURCE[0]%/*}" # where there is a small model
-    java -XX:ArchiveClassesAtExit="${jar%.jar}.jsa" -Djava.io.tmpdir="$work" -cp "$jar" tlc2.TLC -simulate num=1 \
-      -depth 2 -workers 1 -metadir "$work" -config LeaseSteps.cfg LeaseSteps.tla >/dev/null 2>&1
+    cd "${BASH_SOURCE[0]%/*}" # where there is a small model with a property of whole behaviors
+    java -XX:ArchiveClassesAtExit="$archive" -XX:+UseSerialGC -Djava.io.tmpdir="$work" -cp "$jar" tlc2.TLC \
+      -workers 1 -metadir "$work" -config RedLock.live.cfg RedLock.tla >/dev/null 2>&1
   ) || true
   rm -rf "$work"
 fi

@@ -45,29 +45,33 @@ type result struct {
 	output          string
 }
 
-// quick has the options of Java for configurations with few states, where starting takes longest,
-// and long those for all others.
-var (
-	quick = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
-	long  = []string{"-XX:+UseParallelGC", "-Xmx3g"}
-)
+// options are those of Java. The simple compiler costs less than the optimizing one saves, in all
+// but the largest configurations, where they are even. Java's own records of its run are left out.
+var options = []string{
+	"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn600m", "-Xmx3g",
+	"-XX:+IgnoreUnrecognizedVMOptions", "-XX:-UsePerfData", "-XX:-FlightRecorder",
+}
 
 // tlc runs TLC on a module with the text of a configuration.
-func tlc(t testing.TB, java []string, module, cfg string, options ...string) result {
+func tlc(t testing.TB, module, cfg string, more ...string) result {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, module+".cfg")
 	require.NoError(t, os.WriteFile(path, []byte(cfg), 0o600))
 	jar := jar(t)
-	args := append(slices.Clone(java), "-XX:SharedArchiveFile="+strings.TrimSuffix(jar, ".jar")+".jsa",
+	args := append(slices.Clone(options),
+		"-XX:SharedArchiveFile="+strings.TrimSuffix(jar, ".jar")+".check.jsa",
 		"-Djava.io.tmpdir="+dir, // to which TLC unpacks its own modules
 		"-cp", jar, "tlc2.TLC", "-workers", "1", "-fp", "0", "-metadir", dir, "-config", path)
-	args = append(append(args, options...), module+".tla")
+	args = append(append(args, more...), module+".tla")
 	cmd := exec.CommandContext(t.Context(), "java", args...)
 	cmd.Dir = folder
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	if used := cmd.ProcessState; used != nil {
+		t.Logf("TLC took %v of the processor's time", used.UserTime()+used.SystemTime())
+	}
 	r := result{output: out.String()}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && (exit.ExitCode() == 12 || exit.ExitCode() == 13) {
@@ -114,24 +118,38 @@ func counterexample(output string) (trace []State, actions []string, err error) 
 }
 
 // Traces returns n random traces of the step model of a model, of at most depth states each. The
-// same seed always gives the same ones.
+// same seed always gives the same ones: tests in several packages share them by the directory
+// HOLDFAST_TRACES, if that is set.
 func Traces(t testing.TB, model string, n, depth int, seed int64) (traces [][]State) {
 	t.Helper()
-	module := model + "Steps"
-	cfg, err := os.ReadFile(filepath.Join(folder, module+".cfg"))
-	require.NoError(t, err)
 	dir := t.TempDir()
-	tlc(t, long, module, string(cfg), "-simulate", fmt.Sprintf("file=%s/trace,num=%d", dir, n),
-		"-depth", strconv.Itoa(depth), "-seed", strconv.FormatInt(seed, 10))
-	files, err := filepath.Glob(dir + "/trace_*")
-	require.NoError(t, err)
-	require.Len(t, files, n)
+	if shared := os.Getenv("HOLDFAST_TRACES"); shared != "" {
+		dir = filepath.Join(shared, fmt.Sprintf("%s-%d-%d-%d", model, n, depth, seed))
+	}
+	if _, err := os.Stat(dir + "/complete"); err != nil {
+		simulate(t, dir, model, n, depth, seed)
+	}
 	for i := range n {
 		text, err := os.ReadFile(fmt.Sprintf("%s/trace_0_%d", dir, i))
 		require.NoError(t, err)
 		traces = append(traces, simulated(t, string(text)))
 	}
 	return traces
+}
+
+// simulate has TLC write traces into a directory.
+func simulate(t testing.TB, dir, model string, n, depth int, seed int64) {
+	t.Helper()
+	module := model + "Steps"
+	cfg, err := os.ReadFile(filepath.Join(folder, module+".cfg"))
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	tlc(t, module, string(cfg), "-simulate", fmt.Sprintf("file=%s/trace,num=%d", dir, n),
+		"-depth", strconv.Itoa(depth), "-seed", strconv.FormatInt(seed, 10))
+	files, err := filepath.Glob(dir + "/trace_*")
+	require.NoError(t, err)
+	require.Len(t, files, n)
+	require.NoError(t, os.WriteFile(dir+"/complete", nil, 0o600))
 }
 
 // simulated reads a file that TLC's simulation wrote.
@@ -160,7 +178,7 @@ func Counterexample(t testing.TB, model, name string) []State {
 		require.NoError(t, err)
 		cfg = regexp.MustCompile(`(?m)^SPECIFICATION .*`).
 			ReplaceAllString(cfg, "SPECIFICATION StepsSpec")
-		found := tlc(t, quick, model+"Steps", cfg)
+		found := tlc(t, model+"Steps", cfg)
 		require.True(t, found.broken, "%s without %s: no counterexample", model, name)
 		return found.trace
 	}
