@@ -44,7 +44,7 @@ if [[ ! -e $jar ]] || ! has_hash "$jar"; then
 fi
 # An archive of TLC's classes halves the time that Java takes to start. Java does without it if it
 # is missing, or from another Java.
-archive=${jar%.jar}.check.jsa
+archive=${jar%.jar}.jsa
 if [[ ! -e $archive ]]; then
   work=$(mktemp -d)
   (

@@ -45,25 +45,25 @@ type result struct {
 	output          string
 }
 
-// options are those of Java. The simple compiler costs less than the optimizing one saves, in all
-// but the largest configurations, where they are even. Java's own records of its run are left out.
-var options = []string{
-	"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn600m", "-Xmx3g",
-	"-XX:+IgnoreUnrecognizedVMOptions", "-XX:-UsePerfData", "-XX:-FlightRecorder",
-}
+// long has the options of Java, and quick those for configurations with few states, where the
+// optimizing compiler costs more than it saves.
+var (
+	long  = []string{"-XX:+UseSerialGC", "-Xmn600m", "-Xmx3g", "-XX:-UsePerfData"}
+	quick = append([]string{"-XX:TieredStopAtLevel=1"}, long...)
+)
 
 // tlc runs TLC on a module with the text of a configuration.
-func tlc(t testing.TB, module, cfg string, more ...string) result {
+func tlc(t testing.TB, java []string, module, cfg string, options ...string) result {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, module+".cfg")
 	require.NoError(t, os.WriteFile(path, []byte(cfg), 0o600))
 	jar := jar(t)
-	args := append(slices.Clone(options),
-		"-XX:SharedArchiveFile="+strings.TrimSuffix(jar, ".jar")+".check.jsa",
+	args := append(slices.Clone(java),
+		"-XX:SharedArchiveFile="+strings.TrimSuffix(jar, ".jar")+".jsa",
 		"-Djava.io.tmpdir="+dir, // to which TLC unpacks its own modules
 		"-cp", jar, "tlc2.TLC", "-workers", "1", "-fp", "0", "-metadir", dir, "-config", path)
-	args = append(append(args, more...), module+".tla")
+	args = append(append(args, options...), module+".tla")
 	cmd := exec.CommandContext(t.Context(), "java", args...)
 	cmd.Dir = folder
 	var out bytes.Buffer
@@ -144,7 +144,7 @@ func simulate(t testing.TB, dir, model string, n, depth int, seed int64) {
 	cfg, err := os.ReadFile(filepath.Join(folder, module+".cfg"))
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(dir, 0o700))
-	tlc(t, module, string(cfg), "-simulate", fmt.Sprintf("file=%s/trace,num=%d", dir, n),
+	tlc(t, long, module, string(cfg), "-simulate", fmt.Sprintf("file=%s/trace,num=%d", dir, n),
 		"-depth", strconv.Itoa(depth), "-seed", strconv.FormatInt(seed, 10))
 	files, err := filepath.Glob(dir + "/trace_*")
 	require.NoError(t, err)
@@ -165,23 +165,39 @@ func simulated(t testing.TB, text string) (trace []State) {
 }
 
 // Counterexample returns the trace of a step model that breaks a property once the rule of that
-// name is left out. It is for properties of states, not for those of whole behaviors.
+// name is left out, as the comment of the rule says. It is for properties of states, not for those
+// of whole behaviors.
 func Counterexample(t testing.TB, model, name string) []State {
 	t.Helper()
 	all, err := rules(model)
 	require.NoError(t, err)
-	for _, r := range all {
-		if r.name != name {
-			continue
-		}
-		cfg, err := r.without()
-		require.NoError(t, err)
-		cfg = regexp.MustCompile(`(?m)^SPECIFICATION .*`).
-			ReplaceAllString(cfg, "SPECIFICATION StepsSpec")
-		found := tlc(t, model+"Steps", cfg)
-		require.True(t, found.broken, "%s without %s: no counterexample", model, name)
-		return found.trace
+	i := slices.IndexFunc(all, func(r rule) bool { return r.name == name })
+	require.GreaterOrEqual(t, i, 0, "no such rule of %s: %s", model, name)
+	cfg, err := all[i].without()
+	require.NoError(t, err)
+	cfg = regexp.MustCompile(`(?m)^SPECIFICATION .*`).
+		ReplaceAllString(cfg, "SPECIFICATION StepsSpec")
+	found := tlc(t, quick, model+"Steps", cfg)
+	var actions []string
+	for _, s := range found.trace {
+		actions = append(actions, s.Text("step", "do"))
 	}
-	require.Fail(t, "no such rule", "%s of %s", name, model)
-	return nil
+	all[i].requireBroken(t, found, actions)
+	return found.trace
+}
+
+// requireBroken asserts that TLC found the counterexample that the comment of the rule describes,
+// with these actions.
+func (r rule) requireBroken(t testing.TB, found result, actions []string) {
+	t.Helper()
+	require.NotEmpty(t, r.story)
+	require.NotEmpty(t, r.steps)
+	require.True(t, found.broken, "%s holds without %s", r.breaks, r.name)
+	rest := actions
+	for _, step := range r.steps {
+		i := slices.Index(rest, step)
+		require.GreaterOrEqual(t, i, 0, "no %s where the comment has it, in %v", step, actions)
+		rest = rest[i+1:]
+	}
+	t.Logf("breaks %s: %s", r.breaks, strings.Join(actions[1:], " "))
 }
