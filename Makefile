@@ -33,9 +33,13 @@ MODULES := bench cmd/holdfastvet examples/gocron otel examples/observed
 # Those in which all linters run.
 LINTED := cmd/holdfastvet otel examples/observed
 
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
+
+# Loads the modules together, so that golangci-lint looks only once at what they all import.
+workspace = mkdir -p .tools; { sed -n '/^go /p' go.mod; printf 'use ../%s\n' . $(LINTED); } >.tools/go.work; \
+	export GOWORK=$(CURDIR)/.tools/go.work
+PACKAGES_LINTED := ./... $(LINTED:%=./%/...)
 
 # Leaves out what make lint checks, and what only debuggers need: a minute of the processor's time.
 quick = -vet=off -ldflags=-w
@@ -157,26 +161,24 @@ test-quick: ## run the tests of the core packages, without the race detector
 	@$(with-server) $(GO) test $(light) $(TESTFLAGS) $(CORE)
 
 # Two at a time, because each uses one processor for most of its time.
-lint: ## check formatting, go vet, staticcheck, golangci-lint, go.mod
+lint: ## check formatting, go vet, golangci-lint with staticcheck, go.mod
 	@$(MAKE) --no-print-directory -j 2 --output-sync=recurse golangci vet
 
+# It has all checks of staticcheck's command, which would load and check everything once more.
 golangci: $(GOLANGCI)
-	$(GOLANGCI) run ./...
-	for module in $(LINTED); do (cd $$module && $(CURDIR)/$(GOLANGCI) run ./...); done
+	$(workspace); $(GOLANGCI) run $(PACKAGES_LINTED)
 
 vet:
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
 	! grep -rnE '^(<{7}|>{7}) ' --include='*.md' --exclude-dir=.tools --exclude-dir=vendor . # conflict markers
 	$(GO) vet -tags interop,model ./...
-	$(GO) run $(STATICCHECK) -tags interop,model ./...
 	$(GO) mod tidy -diff
 	for module in $(MODULES); do (cd $$module && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff); done
-	for module in $(LINTED); do (cd $$module && $(GO) run $(STATICCHECK) ./...); done
 
 fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
 	$(GO) mod tidy -diff
 	for module in $(MODULES); do (cd $$module && $(GO) mod tidy -diff); done
-	$(GO) run $(STATICCHECK) -version
+	$(workspace); $(GO) list -deps -test -tags interop,model $(PACKAGES_LINTED) >/dev/null
 
 fmt: $(GOLANGCI) ## format the Go code and its imports
 	$(GOLANGCI) fmt ./...

@@ -18,22 +18,9 @@ import (
 	"holdfast/cmd/holdfastvet/internal/rules"
 )
 
-// corpora are the packages of testdata that all rules look at. They are loaded together, because
-// loading the standard library takes seconds.
-var corpora = sync.OnceValues(func() (map[string][]string, error) {
-	testdata, err := filepath.Abs("testdata")
-	if err != nil {
-		return nil, err
-	}
-	loaded, err := packages.Load(&packages.Config{
-		Mode:  packages.LoadAllSyntax,
-		Dir:   filepath.Join(testdata, "src"),
-		Env:   append(os.Environ(), "GOPATH="+testdata, "GO111MODULE=off", "GOPROXY=off", "GOWORK=off"),
-		Tests: true,
-	}, "mistakes", "correct")
-	if err != nil {
-		return nil, err
-	}
+// finds is what all rules find in the corpora, by package.
+var finds = sync.OnceValues(func() (map[string][]string, error) {
+	loaded := check().corpora
 	if n := packages.PrintErrors(loaded); n > 0 {
 		return nil, fmt.Errorf("%d errors in testdata", n)
 	}
@@ -46,7 +33,10 @@ var corpora = sync.OnceValues(func() (map[string][]string, error) {
 		if root.Err != nil {
 			return nil, root.Err
 		}
-		pkg, _, _ := strings.Cut(root.Package.PkgPath, ".")
+		pkg := base(root.Package.PkgPath)
+		if found[pkg] == nil {
+			found[pkg] = []string{}
+		}
 		for _, d := range root.Diagnostics {
 			at := place(root.Package.Fset.Position(d.Pos), root.Analyzer.Name)
 			if !slices.Contains(found[pkg], at) { // a package with tests comes twice
@@ -60,8 +50,9 @@ var corpora = sync.OnceValues(func() (map[string][]string, error) {
 // find returns what all rules find in a package of testdata, as "file:line: rule".
 func find(t *testing.T, pkg string) []string {
 	t.Helper()
-	found, err := corpora()
+	found, err := finds()
 	require.NoError(t, err)
+	require.Contains(t, found, pkg)
 	return found[pkg]
 }
 

@@ -2,9 +2,12 @@ package rules
 
 import (
 	"go/ast"
+	"go/build"
 	"go/token"
 	"go/types"
+	"path/filepath"
 	"reflect"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -36,12 +39,22 @@ type risks struct {
 
 func findHarmless(pass *analysis.Pass) (any, error) {
 	r := &risks{pass: pass, decls: declarations(pass), plain: make(map[*types.Func]bool)}
+	if inGoroot(pass) {
+		return r, nil // no call of the standard library counts, and its facts are many
+	}
 	for fn := range r.decls {
 		if r.isPlain(fn) && fn.Exported() {
 			pass.ExportObjectFact(fn, new(harmlessFact))
 		}
 	}
 	return r, nil
+}
+
+// inGoroot reports whether the package was found in Go's own directory. It may miss that.
+func inGoroot(pass *analysis.Pass) bool {
+	root := filepath.Join(build.Default.GOROOT, "src") + string(filepath.Separator)
+	return len(pass.Files) > 0 &&
+		strings.HasPrefix(pass.Fset.Position(pass.Files[0].FileStart).Filename, root)
 }
 
 // declarations returns the functions that are declared in the package.

@@ -26,7 +26,7 @@ func TestStubsHaveTheSameInterfaceAsHoldfast(t *testing.T) {
 	root, err := filepath.Abs("../../../..")
 	require.NoError(t, err)
 	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps,
+		Mode: packages.NeedName | packages.NeedImports | packages.NeedTypes | packages.NeedSyntax,
 		Dir:  root,
 		Env:  append(os.Environ(), "GOWORK=off"),
 	}, "./rlock", "./multilock", "./redlock")
