@@ -24,8 +24,8 @@ import (
 )
 
 // The same random calls are made on both servers, one after another, and must have the same
-// outcome. HOLDFAST_RLOCKTEST_SEED=new draws other calls. The race detector would only slow down the
-// Lua of the server in this process.
+// outcome. HOLDFAST_RLOCKTEST_SEED=new draws other calls. The race detector would only slow down
+// the Lua of the server in this process.
 func TestRandomCallsHaveTheSameOutcomeAsOnARealRedis(t *testing.T) {
 	seed := locktest.Seed(t, "HOLDFAST_RLOCKTEST_SEED")
 	calls := locktest.Times(t, "HOLDFAST_RLOCKTEST_CALLS", 5000)

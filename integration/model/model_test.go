@@ -73,7 +73,7 @@ func TestModelsHold(t *testing.T) {
 	doctable.Require(t, filepath.Join(folder, "README.md"), tableBegin, tableEnd, table, "make model")
 }
 
-// replayed has the rules whose counterexamples are replayed, for which [Counterexample] requires what
+// replayed has the rules whose counterexamples are replayed. For them [Counterexample] requires what
 // TestEveryRuleIsNeeded requires for all others.
 var replayed = map[string][]string{
 	"HandOver":  slices.Collect(maps.Keys(handOverDifferences)),
