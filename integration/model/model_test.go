@@ -73,8 +73,8 @@ func TestModelsHold(t *testing.T) {
 	doctable.Require(t, filepath.Join(folder, "README.md"), tableBegin, tableEnd, table, "make model")
 }
 
-// replayed has the rules whose counterexamples are replayed. For them [Counterexample] requires what
-// TestEveryRuleIsNeeded requires for all others.
+// replayed has the rules whose counterexamples are replayed. For them [Counterexample] requires
+// what TestEveryRuleIsNeeded requires for all others.
 var replayed = map[string][]string{
 	"HandOver":  slices.Collect(maps.Keys(handOverDifferences)),
 	"ReadWrite": readWriteDifferences,
