@@ -219,7 +219,7 @@ func TestBatchReleaseHasAnErrorForEach(t *testing.T) {
 func TestManyCallsOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
+	c := newClient(t, s, rlock.Options{CommandTimeout: time.Minute}) // the wait of these calls
 	ctx := rlock.WithOwner(t.Context())
 	first := takeThree(ctx, t, c, longLease)
 	var calls sync.WaitGroup

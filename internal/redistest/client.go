@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -10,8 +11,12 @@ import (
 	"holdfast/internal/inprocess"
 )
 
-// dialTimeout is longer than a service near its Redis would set: a busy machine may take long.
-const dialTimeout = 2 * time.Second
+// dialTimeout is longer than a service near its Redis would set: a busy machine may take long. When
+// it takes longer yet, the first connection of a client is tried again.
+const (
+	dialTimeout = 2 * time.Second
+	dials       = 10
+)
 
 // ClientOption returns the options that reach the server with its password, as its user if it has
 // one ([WithUser]), and with its certificate, and a Dialer.Timeout of 2 s. All else is rueidis'
@@ -54,6 +59,9 @@ func newClient(
 		mutate(&option)
 	}
 	client, err := rueidis.NewClient(option)
+	for attempt := 1; attempt < dials && os.IsTimeout(err); attempt++ {
+		client, err = rueidis.NewClient(option)
+	}
 	require.NoError(tb, err)
 	tb.Cleanup(client.Close)
 	return client
