@@ -116,7 +116,9 @@ func TestWaiterDoesNotPollWhileAMinorityIsDown(t *testing.T) {
 				d.die(t, servers[i], proxies[i])
 			}
 			alive := servers[2:]
-			l := redlock.NewOn(d.name, hasty, clients...)
+			// All nodes that are alive must vote in time, or the waiter asks again after 5 s.
+			patient := redlock.Options{FsyncAlways: true, NodeTimeout: 2 * time.Second}
+			l := redlock.NewOn(d.name, patient, clients...)
 			bestOf(t, soon, func() time.Duration {
 				giveOne(t, alive, d.name)
 				done := queueUp(t.Context(), t, l, longLease)

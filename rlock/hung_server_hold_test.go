@@ -91,17 +91,26 @@ func TestRenewalExecutedAfterTheDeadlineIsUndone(t *testing.T) {
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{WatchdogLease: lease})
 		loaded(t, s, k.renew)
-		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
-		p.HoldReplies()
-		expired := hold.Deadline()
-		// nobody unlocks it, which would undo it, too
-		receive(t, hold.Done(), "the lease does not end")
-		require.False(t, time.Now().Before(expired))
-		asked := time.Now()
-		left := time.Duration(s.DoInt(t, "PTTL", "order")) * time.Millisecond
-		require.Positive(t, left, "no renewal was executed, or the machine was too busy to see it")
-		require.Greater(t, asked.Add(left).Sub(expired), lease/6,
-			"no renewal was executed, so this test proves nothing")
+		var hold *rlock.Hold
+		var asked time.Time
+		var left time.Duration // of the lease, when asked
+		for try := 1; ; try++ {
+			hold = take(t, k.lock(c, "order"), rlock.Watchdog)
+			p.HoldReplies()
+			expired := hold.Deadline()
+			// nobody unlocks it, which would undo it, too
+			receive(t, hold.Done(), "the lease does not end")
+			require.False(t, time.Now().Before(expired))
+			asked = time.Now()
+			left = time.Duration(s.DoInt(t, "PTTL", "order")) * time.Millisecond
+			if asked.Add(left).Sub(expired) > lease/6 {
+				break
+			}
+			// No renewal was executed, so this proves nothing: the machine was too busy.
+			require.Less(t, try, 5, "no renewal is executed")
+			p.Pass()
+			eventually(t, func() bool { return absent(s, "order") }, "the lock is free")
+		}
 		p.Pass()
 		eventually(t, func() bool { return absent(s, "order") }, "the lock is free")
 		require.Less(t, time.Since(asked), left*9/10, "it was freed by the end of the lease")
