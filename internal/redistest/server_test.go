@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"os"
 	"testing"
@@ -15,6 +16,24 @@ func TestServerRepliesAsSoonAsStartReturns(t *testing.T) {
 	s := Start(t)
 	require.Equal(t, "PONG", s.DoString(t, "PING"))
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
+}
+
+// A busy machine may take longer than the Dialer.Timeout.
+func TestFirstConnectionOfAClientIsTriedAgain(t *testing.T) {
+	dialed := 0
+	c := Start(t).Client(t, OneConnection, func(o *rueidis.ClientOption) {
+		o.DialCtxFn = func(
+			ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config,
+		) (net.Conn, error) {
+			if dialed++; dialed <= 3 {
+				late, cancel := context.WithDeadline(ctx, time.Now())
+				defer cancel()
+				return dialer.DialContext(late, "tcp", address)
+			}
+			return dialer.DialContext(ctx, "tcp", address)
+		}
+	})
+	require.NoError(t, c.Do(t.Context(), c.B().Ping().Build()).Error())
 }
 
 func TestEachTestHasAServerOfItsOwn(t *testing.T) {
