@@ -113,7 +113,7 @@ test-containers: compiler ## run the tests of fixtures and failovers with server
 	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
 	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
-# The race detector allocates memory, and shuffles which goroutine runs next.
+# The race detector allocates memory, shuffles which goroutine runs next, and slows down Lua in Go.
 test-costs: ## run only the tests that are built without the race detector
 	@files=$$(grep -rl '^//go:build.*!race' --include='*_test.go' .); \
 	names=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' $$files | paste -sd '|' -); \

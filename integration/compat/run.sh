@@ -58,8 +58,8 @@ locks=(
   RestartedNodeThatRemembers NewNodesAreNotCounted NodesThatWereEmptied UnlockWakesAWaiterOf
   ServersOutOfMemoryStillExtend ContendersAllGet
 )
-# The files of behaviour. What tests the client alone is not among them.
-files=(
+# The files of rlock whose tests say how locks behave. What tests the client alone is not among them.
+behaviour_files=(
   downgrade fair fenced inspect lock_taken_away lost_reply nonreentrant protocol
   readers_queue readwrite reentry refusal shared_channel_names unlock wait writer_precedence
   handover_message handover_modes handover_turns
@@ -124,7 +124,7 @@ basics() {
 
 behaviour() {
   local how=', behaviour'
-  run rlock -test.run "$(any $(in_files rlock "${files[@]}"))"
+  run rlock -test.run "$(any $(in_files rlock "${behaviour_files[@]}"))"
 }
 
 # What the other parts run of behaviour, and of RedLocks.

@@ -223,7 +223,7 @@ Run(r, q) ==
     [] q.do = "write" -> WriteAcquire(r, q)
     [] q.do = "unwrite" -> WriteRelease(r, q)
 
-\* RunOnce runs a request.
+\* RunOnce is Run(redis, request), whose request TLC evaluates once.
 RunOnce(request) == CHOOSE got \in {Run(redis, q) : q \in {request}} : TRUE
 
 \* Aged lets time pass in Redis.
