@@ -22,9 +22,10 @@ const (
 	stressLease   = 400 * time.Millisecond
 	stressTimeout = 150 * time.Millisecond
 	// stressSlack is how late a call may return on a busy machine, with all that this test does.
-	stressSlack = 3 * time.Second
-	// enough is how many acquisitions prove something.
-	enough = 5
+	stressSlack = 10 * time.Second
+	// enough is how many acquisitions prove something, among enoughFaults.
+	enough       = 5
+	enoughFaults = 20
 )
 
 // TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets owners of two processes' worth of clients
@@ -90,16 +91,6 @@ func (st *stress) play(
 	defer cancel()
 	disturbed, calm := context.WithCancel(ctx)
 	defer calm()
-	watched := time.AfterFunc(length, func() {
-		// On a machine that is busy with other tests, faults leave no time for anything else.
-		calm()
-		few := func() bool { return st.acquired.Load() <= enough }
-		for late := time.Now().Add(4 * longWait); few() && time.Now().Before(late); {
-			pause(ctx.Done(), time.Millisecond)
-		}
-		cancel()
-	})
-	defer watched.Stop()
 	var running sync.WaitGroup
 	for i := range 2 {
 		clients, proxies := proxied(t, st.servers,
@@ -112,6 +103,21 @@ func (st *stress) play(
 			running.Go(func() { st.work(ctx, lock, dice(seed, i, 10+j)) })
 		}
 	}
+	watched := time.AfterFunc(length, func() {
+		// A machine that is busy with other tests gets few faults done in time, and then faults leave
+		// no time for anything else.
+		late := time.Now().Add(longWait)
+		until := func(n *atomic.Int64, enough int64) {
+			for n.Load() <= enough && time.Now().Before(late) {
+				pause(ctx.Done(), time.Millisecond)
+			}
+		}
+		until(&st.faults, enoughFaults)
+		calm()
+		until(&st.acquired, enough)
+		cancel()
+	})
+	defer watched.Stop()
 	running.Go(func() {
 		for ctx.Err() == nil {
 			st.mu.Lock()
@@ -136,7 +142,7 @@ func (st *stress) play(
 		pause(nil, time.Millisecond)
 	}
 	require.Greater(t, st.acquired.Load(), int64(enough))
-	require.Greater(t, st.faults.Load(), int64(20))
+	require.Greater(t, st.faults.Load(), int64(enoughFaults))
 }
 
 // dice returns random numbers, the same for the same seed and player.

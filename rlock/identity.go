@@ -97,8 +97,8 @@ func (in *introduction) send() {
 		defer close(done)
 		c := in.client
 		err := ErrClosed // unless it is sent
-		c.calls.Aside(func() {
-			if ctx := context.Background(); !c.isClosing() {
+		c.calls.Aside(func(ctx context.Context) {
+			if !c.isClosing() {
 				err = lua.Identify(ctx, c.redis, c.id, c.identity,
 					identityLeases*c.options.WatchdogLease)
 			}

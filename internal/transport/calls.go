@@ -52,6 +52,7 @@ func NoReply(before error) error {
 // and a connection with a full queue. The caller waits for a worker that sends the command, if
 //   - the server is a cluster: the reply of one node says nothing about the others;
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
+//   - a worker dials, or [Calls.Aside] does: the caller might wait for that dial;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
@@ -66,6 +67,7 @@ type Calls struct {
 
 	replied  atomic.Int64 // when about the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
+	dials    atomic.Int64 // how many patient contexts belong to a dial
 	recycled sync.Pool
 	slots    chan struct{} // holds a value for each command of a worker
 	timer    *time.Timer   // runs sweep
@@ -137,7 +139,7 @@ type Call struct {
 	prev, next *Call // guarded by calls.mu
 }
 
-// The phases of a call.
+// The phases of a call and of a patient context.
 const (
 	begun   = iota // rueidis has not read the context yet
 	sending        // rueidis has a connection
@@ -227,7 +229,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 // overlapped it does so when none is under way, and those that come meanwhile wait for it for a
 // moment: if it overlapped with one, rueidis would start to pipeline. It returns false, without
 // running the command, if there is no such moment within about a second.
-func (c *Calls) Aside(command func()) bool {
+func (c *Calls) Aside(command func(context.Context)) bool {
 	c.mu.Lock()
 	for tries := 0; !c.overlapped && (c.count > 0 || len(c.slots) > 0); tries++ {
 		c.mu.Unlock()
@@ -240,7 +242,9 @@ func (c *Calls) Aside(command func()) bool {
 	done := make(chan struct{})
 	c.aside = done
 	c.mu.Unlock()
-	command()
+	ctx := patient{calls: c}
+	command(&ctx)
+	ctx.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.aside = nil
@@ -272,7 +276,7 @@ func (c *Calls) awaitAside() {
 func (c *Calls) direct(now time.Time) bool {
 	since := now.Sub(c.began)
 	return since-time.Duration(c.replied.Load()) <= proven &&
-		since >= time.Duration(c.detached.Load())
+		since >= time.Duration(c.detached.Load()) && c.dials.Load() == 0
 }
 
 // End ends a call with the error of its command, and returns the outcome.
@@ -360,9 +364,39 @@ func StateOf(err error) State {
 	return Unconfirmed
 }
 
-// detached is the outcome of a command that a worker sends, and the context that it is sent with,
-// which never ends.
+// patient is a context that never ends, and knows whether its command dials. See [Call.Done].
+type patient struct {
+	calls *Calls
+	phase atomic.Uint32
+}
+
+// These implement [context.Context].
+
+func (p *patient) Deadline() (none time.Time, ok bool) { return none, false }
+func (p *patient) Value(any) any                       { return nil }
+
+func (p *patient) Err() error {
+	p.phase.CompareAndSwap(begun, sending)
+	return nil
+}
+
+func (p *patient) Done() <-chan struct{} {
+	if p.phase.CompareAndSwap(begun, dialing) {
+		p.calls.dials.Add(1)
+	}
+	return nil
+}
+
+// end is called once, when the command has ended.
+func (p *patient) end() {
+	if p.phase.Swap(sending) == dialing {
+		p.calls.dials.Add(-1)
+	}
+}
+
+// detached is the outcome of a command that a worker sends, and the context that it is sent with.
 type detached[T any] struct {
+	patient
 	decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
 	value   T
 	err     error
@@ -370,12 +404,6 @@ type detached[T any] struct {
 	mu     sync.Mutex
 	values context.Context // the caller's; nil once the command has ended; guarded by mu
 }
-
-// These implement [context.Context].
-
-func (d *detached[T]) Deadline() (none time.Time, ok bool) { return none, false }
-func (d *detached[T]) Done() <-chan struct{}               { return nil }
-func (d *detached[T]) Err() error                          { return nil }
 
 // Value returns what the caller's context has, for hooks around rueidis; nil once the command has
 // ended. A hook may keep d, and must not keep the caller's context by that.
@@ -389,8 +417,9 @@ func (d *detached[T]) Value(key any) any {
 	return values.Value(key)
 }
 
-// end forgets the caller's context.
+// end is called once, when the command has ended. It forgets the caller's context.
 func (d *detached[T]) end() {
+	d.patient.end()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.values = nil
@@ -402,7 +431,7 @@ func (d *detached[T]) end() {
 func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
-	outcome := detached[T]{values: b.Ctx}
+	outcome := detached[T]{patient: patient{calls: c}, values: b.Ctx}
 	decided := make(chan struct{})
 	started := c.group.Go(func() {
 		c.slots <- struct{}{}

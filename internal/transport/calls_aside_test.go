@@ -39,7 +39,7 @@ func TestAsideWaitsUntilNoCommandIsUnderWay(t *testing.T) {
 			c.heard(time.Now(), Executed) // so that callers may send
 			ends, ran := end(), make(chan bool, 1)
 			synctest.Wait()
-			go func() { ran <- c.Aside(func() {}) }()
+			go func() { ran <- c.Aside(func(context.Context) {}) }()
 			time.Sleep(100 * time.Millisecond)
 			require.Empty(t, ran, name)
 			ends()
@@ -56,7 +56,7 @@ func TestAsideGivesUpIfThereIsAlwaysACommandUnderWay(t *testing.T) {
 		c.overlapped = false
 		k := c.Begin(forever(), time.Now())
 		start := time.Now()
-		require.False(t, c.Aside(func() { t.Error("it overlaps") }))
+		require.False(t, c.Aside(func(context.Context) { t.Error("it overlaps") }))
 		require.Equal(t, time.Second, time.Since(start))
 		_, _ = k.End(nil)
 	})
@@ -66,7 +66,7 @@ func TestAsideDoesNotWaitOnceCommandsHaveOverlapped(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		c.overlapped = true
 		k, start := c.Begin(forever(), time.Now()), time.Now()
-		require.True(t, c.Aside(func() {
+		require.True(t, c.Aside(func(context.Context) {
 			other := c.Begin(forever(), time.Now())
 			_, _ = other.End(nil)
 		}))
@@ -80,7 +80,7 @@ func TestCommandsWaitForTheOneAsideForAMoment(t *testing.T) {
 	for takes, overlaps := range map[time.Duration]bool{grace / 2: false, time.Minute: true} {
 		inBubble(t, func(t *testing.T, c *Calls) {
 			c.overlapped = false
-			go c.Aside(func() { time.Sleep(takes) })
+			go c.Aside(func(context.Context) { time.Sleep(takes) })
 			synctest.Wait()
 			start := time.Now()
 			k := c.Begin(forever(), start)
@@ -92,6 +92,54 @@ func TestCommandsWaitForTheOneAsideForAMoment(t *testing.T) {
 			_, _ = k.End(nil)
 			time.Sleep(takes)
 			synctest.Wait()
+		})
+	}
+}
+
+// rueidis lets callers wait for the dial of another, whatever their contexts say.
+func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
+	for name, run := range map[string]func(*Calls, func(context.Context)){
+		"a worker's": func(c *Calls, command func(context.Context)) {
+			_, _, _ = detach(c, forever(), func(ctx context.Context) (int, error) {
+				command(ctx)
+				return 0, nil
+			}, nil)
+		},
+		"that of Aside": func(c *Calls, command func(context.Context)) { c.Aside(command) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, c *Calls) {
+				c.overlapped = true
+				sends := func() bool {
+					c.heard(time.Now(), Executed)
+					k := c.Begin(forever(), time.Now())
+					if k == nil {
+						return false
+					}
+					_, _ = k.End(nil)
+					return true
+				}
+				dials, sent := make(chan struct{}), make(chan struct{})
+				go run(c, func(ctx context.Context) {
+					<-dials
+					_ = ctx.Done() // as rueidis does for a dial
+					require.NoError(t, ctx.Err())
+					<-sent
+				})
+				synctest.Wait()
+				require.True(t, sends())
+				close(dials)
+				synctest.Wait()
+				require.False(t, sends())
+				close(sent)
+				synctest.Wait()
+				require.True(t, sends())
+				run(c, func(ctx context.Context) { // on a connection that is there
+					require.NoError(t, ctx.Err())
+					require.Nil(t, ctx.Done())
+					require.True(t, sends())
+				})
+			})
 		})
 	}
 }
