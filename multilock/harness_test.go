@@ -4,7 +4,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"log/slog"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
-	"holdfast/internal/fragments"
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/multilock"
@@ -224,7 +222,7 @@ func proxied(
 // script returns what identifies a call of a script on the network, once the server knows it.
 func script(t testing.TB, file string) string {
 	t.Helper()
-	source, known := fragments.Read(os.DirFS("../lua"))[file]
+	source, known := locktest.Scripts()[file]
 	require.True(t, known, file)
 	sum := sha1.Sum([]byte(source))
 	return hex.EncodeToString(sum[:])

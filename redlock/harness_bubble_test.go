@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fakeredis"
-	"holdfast/internal/fragments"
+	"holdfast/internal/locktest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -58,7 +57,7 @@ func granting() map[string]func([]string) any {
 // scriptNames returns the files of the scripts, by their hashes.
 func scriptNames() map[string]string {
 	names := map[string]string{}
-	for file, source := range fragments.Read(os.DirFS("../lua")) {
+	for file, source := range locktest.Scripts() {
 		if file == "release_only.lua" {
 			file = "release.lua" // which of them releases a lock does not matter here
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
-	"holdfast/internal/fragments"
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/redlock"
@@ -276,7 +274,7 @@ func takenAway(t testing.TB, s *redistest.Server) {
 
 // script returns what identifies a call of a script on the network, once the server knows it.
 func script(file string) string {
-	sum := sha1.Sum([]byte(fragments.Read(os.DirFS("../lua"))[file]))
+	sum := sha1.Sum([]byte(locktest.Scripts()[file]))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/fragments"
+	"holdfast/internal/locktest"
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
@@ -360,7 +360,7 @@ func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 		"+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+ping", "+hello", "+client",
 	}
 	ofFamily, all := make(map[string][]string), slices.Clone(connection)
-	scripts := fragments.Read(os.DirFS("../lua"))
+	scripts := locktest.Scripts()
 	for _, k := range kinds {
 		for _, file := range []string{
 			k.acquire, k.reenter, k.release, k.lowers(), k.forceUnlock, k.inspect, k.renew,

@@ -3,7 +3,6 @@ package rlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fakeredis"
-	"holdfast/internal/fragments"
+	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
 
@@ -71,7 +70,7 @@ func renewed(leases int) any {
 func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble)) {
 	t.Helper()
 	names := map[string]string{} // by the hash of the script
-	for file, source := range fragments.Read(os.DirFS("../lua")) {
+	for file, source := range locktest.Scripts() {
 		if file == "release_only.lua" {
 			file = "release.lua" // which of them releases a lock does not matter here
 		}

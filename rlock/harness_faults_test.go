@@ -3,7 +3,6 @@ package rlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 
 	"holdfast/internal/faultproxy"
 	"holdfast/internal/faults"
-	"holdfast/internal/fragments"
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -89,7 +88,7 @@ func loaded(t testing.TB, s *redistest.Server, file string) string {
 
 func source(t testing.TB, file string) []byte {
 	t.Helper()
-	source, known := fragments.Read(os.DirFS("../lua"))[file]
+	source, known := locktest.Scripts()[file]
 	require.True(t, known, file)
 	return []byte(source)
 }

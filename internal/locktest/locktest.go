@@ -5,12 +5,15 @@ package locktest
 
 import (
 	"context"
+	"os"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/fragments"
 	"holdfast/rlock"
 )
 
@@ -102,20 +105,21 @@ func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 }
 
 // Eventually waits until the condition is true, which must be within Timeout. The goroutine of the
-// test checks it, so it may use redistest.Server.Do and the like.
+// test checks it, so it may use redistest.Server.Do and the like. The longer it takes the less often
+// it is checked: on a busy machine, checks delay what they wait for.
 func Eventually(t testing.TB, condition func() bool, otherwise string) {
 	t.Helper()
-	late := time.After(Timeout)
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	for !condition() {
-		select {
-		case <-again.C:
-		case <-late:
+	for start := time.Now(); !condition(); {
+		waited := time.Since(start)
+		if waited > Timeout {
 			require.FailNow(t, "never became true: "+otherwise)
 		}
+		time.Sleep(min(max(waited/10, time.Millisecond), 50*time.Millisecond))
 	}
 }
+
+// Scripts returns the sources of all scripts by their file names, in tests of a package beside lua.
+var Scripts = sync.OnceValue(func() map[string]string { return fragments.Read(os.DirFS("../lua")) })
 
 // Within requires that f does not take longer than limit.
 func Within(t testing.TB, limit time.Duration, f func()) {
