@@ -18,19 +18,6 @@ func numbered(n int) (names []string) {
 	return names
 }
 
-func TestOrdersOfThousandsOfLocksHeldAtOnceAreChecked(t *testing.T) {
-	t.Parallel()
-	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
-		takeInOrder(t, redis, numbered(2000)...)
-		takeInOrder(t, redis, "lock:1999", "other")
-		takeInOrder(t, redis, "other", "lock:0")
-	})
-	require.Len(t, errors, 1)
-	require.Contains(t, errors[0], `"lock:0"`)
-	require.Contains(t, errors[0], `"lock:1999"`)
-	require.Contains(t, errors[0], `"other"`)
-}
-
 func TestTenCirclesAreReportedOfMany(t *testing.T) {
 	t.Parallel()
 	names := numbered(40)

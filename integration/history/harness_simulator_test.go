@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+var simNames = []Lock{{"plain", Plain}, {"fair", Fair}, {"fenced", Fenced}, {"rw", Read},
+	{"rw", Read}, {"rw", Write}, {"quorum", Quorum}}
+
 // simBounds are the bounds that the simulated runs keep.
 var simBounds = Bounds{
 	Lease:   2 * time.Second,

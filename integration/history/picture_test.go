@@ -102,18 +102,6 @@ func TestBreachIsDrawnWithTheLocksThatAllItsPartsShare(t *testing.T) {
 	require.Empty(t, Breach{}.names())
 }
 
-func TestPictureOfALongHistoryHasItsLastOperations(t *testing.T) {
-	t.Parallel()
-	var events [][]Event
-	for i := range maxOperations {
-		events = append(events, held("a", i+1, plain, 10*i, 10*i+1, 10*i+5, 10*i+6))
-	}
-	page := draw(t, events...)
-	require.Contains(t, page, inPage(t, `a#4000 plain "lock": acquired`))
-	require.Contains(t, page, inPage(t, `a#2001 plain "lock": acquired`))
-	require.NotContains(t, page, inPage(t, `a#1000 plain "lock": acquired`))
-}
-
 func TestOperationsOnOneLineOfThePictureDoNotOverlap(t *testing.T) {
 	h := story(t, held("a", 1, plain, 0, 10, 20, 21), held("a", 2, plain, 0, 30, 40, 41),
 		held("b", 1, plain, 0, 50, 60, 61))

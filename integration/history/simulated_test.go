@@ -1,3 +1,5 @@
+//go:build !race
+
 package history
 
 import (
@@ -8,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
-
-var simNames = []Lock{{"plain", Plain}, {"fair", Fair}, {"fenced", Fenced}, {"rw", Read},
-	{"rw", Read}, {"rw", Write}, {"quorum", Quorum}}
 
 func TestPerfectLockIsNeverInBreach(t *testing.T) {
 	t.Parallel()
@@ -132,6 +131,18 @@ func TestLongHistoryIsJudgedInSeconds(t *testing.T) {
 		// with the race detector; without it takes a second or less
 		require.Less(t, took, 30*time.Second)
 	}
+}
+
+func TestPictureOfALongHistoryHasItsLastOperations(t *testing.T) {
+	t.Parallel()
+	var events [][]Event
+	for i := range maxOperations {
+		events = append(events, held("a", i+1, plain, 10*i, 10*i+1, 10*i+5, 10*i+6))
+	}
+	page := draw(t, events...)
+	require.Contains(t, page, inPage(t, `a#4000 plain "lock": acquired`))
+	require.Contains(t, page, inPage(t, `a#2001 plain "lock": acquired`))
+	require.NotContains(t, page, inPage(t, `a#1000 plain "lock": acquired`))
 }
 
 func processorTime(t *testing.T) time.Duration {
