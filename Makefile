@@ -95,18 +95,17 @@ pictures: ## draw docs/pictures from a real run of holdfast top, inspect and doc
 	HOLDFAST_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^TestPictures$$' ./cmd/holdfast
 
 # The tests of docs/monitoring need a Prometheus. Without one they are left out, as .ci/run notices.
-# They mostly wait, so they run beside those of the other modules.
+# They run beside those beside Redisson, because both mostly wait, and before those of the other
+# modules, which take long to compile: they show faults of seconds, and a busy machine shows none.
 test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
 	run() { $(GO) test -race $(quick) $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
 	failed=0; \
 	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
-	[[ -z $$tags ]] || run ./integration/redisson || failed=1; \
-	dashboard=; if otel/dashboard/ensure-prometheus.sh >/dev/null; then \
-		dashboard=$$(mktemp); (cd otel/dashboard && run .) >$$dashboard 2>&1 & \
-	fi; \
+	redisson=; if [[ -n $$tags ]]; then redisson=$$(mktemp); run ./integration/redisson >$$redisson 2>&1 & fi; \
+	! otel/dashboard/ensure-prometheus.sh >/dev/null || (cd otel/dashboard && run .) || failed=1; \
 	for module in $(MODULES); do (cd $$module && run $$($(GO) list ./... | grep -v '/otel/dashboard$$')) || failed=1; done; \
-	if [[ -n $$dashboard ]]; then wait $$! || failed=1; cat $$dashboard; rm $$dashboard; fi; \
+	if [[ -n $$redisson ]]; then wait $$! || failed=1; cat $$redisson; rm $$redisson; fi; \
 	exit $$failed
 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
