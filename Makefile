@@ -17,9 +17,9 @@ TESTFLAGS ?=
 # holdfast'
 BENCHFLAGS ?=
 
-# What test-containers runs: packages that stop, isolate and restart servers in every way, but none
-# that start hundreds of them for tests that do not depend on where a server runs.
-CONTAINERS ?= ./internal/redistest ./integration ./pubsub ./multilock
+# What test-containers runs: the packages that also isolate servers, which containers do in another
+# way, beside stopping and restarting them in every topology.
+CONTAINERS ?= ./internal/redistest ./integration
 
 # The packages whose tests take longest begin first.
 LONGEST := ./rlock ./redlock
