@@ -82,7 +82,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo pictures dashboard test test-norace test-containers test-interop test-quick chaos random rapid model compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo pictures dashboard test test-norace test-containers test-interop test-quick chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -142,11 +142,19 @@ rapid: ## compare each model in Go with CHECKS (2000) programs, drawn from SEED
 # The race detector would only slow down tests of one goroutine each. With EVERY=1 it also checks
 # that each counterexample is due to the rule that was left out, which takes as long as all else.
 EVERY ?=
-model: ## check the models in TLA+, in all their states, and play their traces against the code; finds or installs Java
-	@HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); $(with-server); export HOLDFAST_TLC HOLDFAST_TEST_BACKEND; \
+STATES := ModelsHold|EveryRuleIsNeeded|RulesSuffice
+with-tlc = HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); export HOLDFAST_TLC; \
+	test-model() { $(GO) test $(quick) -tags model -count=1 -timeout 60m -v "$$@" $(TESTFLAGS); }
+model: model-states model-traces ## check the models in TLA+, in all their states, and play their traces against the code; finds or installs Java
+
+model-states:
+	@$(with-tlc); test-model -parallel 2 -run '$(STATES)' $(if $(EVERY),,-skip RulesSuffice) ./integration/model
+
+model-traces:
+	@$(with-tlc); $(with-server); export HOLDFAST_TEST_BACKEND; \
 	HOLDFAST_TRACES=$$(mktemp -d); export HOLDFAST_TRACES; trap 'rm -rf "$$HOLDFAST_TRACES"' EXIT; \
-	$(GO) test $(quick) -tags model -count=1 -timeout 30m -parallel 2 $(if $(EVERY),,-skip RulesSuffice) -v $(TESTFLAGS) ./integration/model; \
-	$(GO) test $(quick) -tags model -count=1 -timeout 15m -p 2 -v $(TESTFLAGS) -run TLAModel ./rlock ./redlock
+	test-model -parallel 2 -skip '$(STATES)' ./integration/model; \
+	test-model -p 2 -run TLAModel ./rlock ./redlock
 
 compat: ## run the tests that depend on the server on other versions and makes, fetched into .tools; RESP2; managed services
 	@integration/compat/all.sh

@@ -122,8 +122,7 @@ func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
 				dials, sent := make(chan struct{}), make(chan struct{})
 				go run(c, func(ctx context.Context) {
 					<-dials
-					_ = ctx.Done() // as rueidis does for a dial
-					require.NoError(t, ctx.Err())
+					_, _ = ctx.Done(), ctx.Err() // in that order, as rueidis does for a dial
 					<-sent
 				})
 				synctest.Wait()
@@ -135,8 +134,7 @@ func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
 				synctest.Wait()
 				require.True(t, sends())
 				run(c, func(ctx context.Context) { // on a connection that is there
-					require.NoError(t, ctx.Err())
-					require.Nil(t, ctx.Done())
+					_, _ = ctx.Err(), ctx.Done()
 					require.True(t, sends())
 				})
 			})
