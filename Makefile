@@ -10,15 +10,15 @@ FUZZTIME ?= 10s
 # each. Most tests wait, so there are more than cores. More at once would delay tests that bound
 # real time.
 PACKAGES ?= 2
-PARALLEL ?= 8
+PARALLEL ?= 10
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 # More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant
 # holdfast'
 BENCHFLAGS ?=
 
-# What test-containers runs: the packages that also isolate servers, which containers do in another
-# way, beside stopping and restarting them in every topology.
+# What test-containers runs: the packages that isolate servers, which works differently in
+# containers, and that stop and restart them in every topology.
 CONTAINERS ?= ./internal/redistest ./integration
 
 # The packages whose tests take longest begin first.
@@ -95,8 +95,8 @@ pictures: ## draw docs/pictures from a real run of holdfast top, inspect and doc
 	HOLDFAST_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^TestPictures$$' ./cmd/holdfast
 
 # The tests of docs/monitoring need a Prometheus. Without one they are left out, as .ci/run notices.
-# They run beside those beside Redisson, because both mostly wait, and before those of the other
-# modules, which take long to compile: they show faults of seconds, and a busy machine shows none.
+# They run in parallel with the tests beside Redisson, since both mostly wait, and before the other
+# modules, whose compilation would hide faults that last only seconds.
 test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
 	run() { $(GO) test -race $(quick) $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
@@ -144,7 +144,7 @@ rapid: ## compare each model in Go with CHECKS (2000) programs, drawn from SEED
 EVERY ?=
 STATES := ModelsHold|EveryRuleIsNeeded|RulesSuffice
 with-tlc = HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); export HOLDFAST_TLC; \
-	test-model() { $(GO) test $(quick) -tags model -count=1 -timeout 60m -v "$$@" $(TESTFLAGS); }
+	test-model() { $(GO) test $(quick) -tags model -count=1 -timeout 30m -v "$$@" $(TESTFLAGS); }
 model: model-states model-traces ## check the models in TLA+, in all their states, and play their traces against the code; finds or installs Java
 
 model-states:

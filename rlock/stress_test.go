@@ -23,7 +23,7 @@ const (
 	stressLease   = 400 * time.Millisecond
 	stressTimeout = 150 * time.Millisecond
 	// stressSlack is how late a call may return on a busy machine, with all that this test does.
-	stressSlack = 10 * time.Second
+	stressSlack = 3 * time.Second
 )
 
 // TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets many owners of several clients lock,
@@ -49,7 +49,7 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	watched := time.AfterFunc(length, func() {
 		// A machine that is busy with other tests gets little done in time.
 		few := func() bool { return min(st.acquired.Load(), st.faults.Load()) <= enough }
-		for late := time.Now().Add(longWait); few() && time.Now().Before(late); {
+		for late := time.Now().Add(longWait); few() && ctx.Err() == nil && time.Now().Before(late); {
 			pause(ctx.Done(), time.Millisecond)
 		}
 		cancel()

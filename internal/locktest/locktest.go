@@ -106,7 +106,8 @@ func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 
 // Eventually waits until the condition is true, which must be within Timeout. The goroutine of the
 // test checks it, so it may use redistest.Server.Do and the like. The longer it takes, the less
-// often it is checked: on a busy machine, checks delay what they wait for.
+// often it is checked, down to every 50 ms: on a busy machine, checks delay what they wait for. A
+// condition that becomes false again sooner may be missed.
 func Eventually(t testing.TB, condition func() bool, otherwise string) {
 	t.Helper()
 	for start := time.Now(); !condition(); {

@@ -52,7 +52,8 @@ func NoReply(before error) error {
 // and a connection with a full queue. The caller waits for a worker that sends the command, if
 //   - the server is a cluster: the reply of one node says nothing about the others;
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
-//   - a worker dials, or [Calls.Aside] does: the caller might wait for that dial;
+//   - a worker dials, or [Calls.Aside] does: rueidis would let the caller wait for that dial. Those
+//     of cleanups are not known, nor those after a command's first attempt, so it still may, rarely;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
@@ -67,7 +68,7 @@ type Calls struct {
 
 	replied  atomic.Int64 // when about the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
-	dials    atomic.Int64 // how many patient contexts belong to a dial
+	dials    atomic.Int64 // the dials in progress by workers and Aside
 	recycled sync.Pool
 	slots    chan struct{} // holds a value for each command of a worker
 	timer    *time.Timer   // runs sweep
@@ -364,7 +365,8 @@ func StateOf(err error) State {
 	return Unconfirmed
 }
 
-// patient is a context that never ends, and knows whether its command dials. See [Call.Done].
+// patient is a context that never ends, and counts the dial of its command, if there is one: see
+// [Call.Done].
 type patient struct {
 	calls *Calls
 	phase atomic.Uint32
@@ -387,11 +389,17 @@ func (p *patient) Done() <-chan struct{} {
 	return nil
 }
 
-// end is called once, when the command has ended.
+// end is called when the command has ended. Nothing is counted from then on.
 func (p *patient) end() {
 	if p.phase.Swap(sending) == dialing {
 		p.calls.dials.Add(-1)
 	}
+}
+
+// renew is called when the command has ended, and is about to be tried again.
+func (p *patient) renew() {
+	p.end()
+	p.phase.Store(begun)
 }
 
 // detached is the outcome of a command that a worker sends, and the context that it is sent with.
@@ -448,6 +456,7 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 		// A caller has started a dial and ended it, and perhaps others after it.
 		for tries := 1; errors.Is(err, context.Canceled) && tries < 10; tries++ {
 			time.Sleep(time.Millisecond << tries)
+			outcome.renew()
 			value, err = command(s, &outcome)
 		}
 		outcome.end()

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,14 +99,18 @@ func TestCommandsWaitForTheOneAsideForAMoment(t *testing.T) {
 
 // rueidis lets callers wait for the dial of another, whatever their contexts say.
 func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
-	for name, run := range map[string]func(*Calls, func(context.Context)){
-		"a worker's": func(c *Calls, command func(context.Context)) {
-			_, _, _ = detach(c, forever(), func(ctx context.Context) (int, error) {
-				command(ctx)
-				return 0, nil
-			}, nil)
+	for name, run := range map[string]func(*Calls, func(context.Context) error){
+		"a worker's": func(c *Calls, command func(context.Context) error) {
+			_, _, _ = detach(c, forever(),
+				func(ctx context.Context) (int, error) { return 0, command(ctx) }, nil)
 		},
-		"that of Aside": func(c *Calls, command func(context.Context)) { c.Aside(command) },
+		"that of Aside": func(c *Calls, command func(context.Context) error) {
+			c.Aside(func(ctx context.Context) {
+				for errors.Is(command(ctx), context.Canceled) {
+					ctx.(*patient).renew() // as a worker does
+				}
+			})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *Calls) {
@@ -119,24 +124,34 @@ func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
 					_, _ = k.End(nil)
 					return true
 				}
-				dials, sent := make(chan struct{}), make(chan struct{})
-				go run(c, func(ctx context.Context) {
-					<-dials
-					_, _ = ctx.Done(), ctx.Err() // in that order, as rueidis does for a dial
-					<-sent
+				// rueidis asks for Done first if it dials, and for Err first if it has a connection.
+				steps, errs := make(chan func(context.Context)), make(chan error)
+				var kept context.Context
+				go run(c, func(ctx context.Context) error {
+					kept = ctx
+					for {
+						select {
+						case step := <-steps:
+							step(ctx)
+						case err := <-errs:
+							return err
+						}
+					}
 				})
+				steps <- func(ctx context.Context) { _, _ = ctx.Err(), ctx.Done() }
+				synctest.Wait()
+				require.True(t, sends(), "it has a connection")
+				errs <- context.Canceled // the dial that it waited for was another's, who has left
+				time.Sleep(10 * time.Millisecond)
+				synctest.Wait()
+				steps <- func(ctx context.Context) { _, _ = ctx.Done(), ctx.Err() }
+				synctest.Wait()
+				require.False(t, sends(), "it dials")
+				errs <- nil
 				synctest.Wait()
 				require.True(t, sends())
-				close(dials)
-				synctest.Wait()
-				require.False(t, sends())
-				close(sent)
-				synctest.Wait()
-				require.True(t, sends())
-				run(c, func(ctx context.Context) { // on a connection that is there
-					_, _ = ctx.Err(), ctx.Done()
-					require.True(t, sends())
-				})
+				_ = kept.Done()
+				require.True(t, sends(), "the command has ended")
 			})
 		})
 	}
