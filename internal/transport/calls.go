@@ -52,8 +52,8 @@ func NoReply(before error) error {
 // and a connection with a full queue. The caller waits for a worker that sends the command, if
 //   - the server is a cluster: the reply of one node says nothing about the others;
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
-//   - a worker dials, or [Calls.Aside] does: rueidis would let the caller wait for that dial. Those
-//     of cleanups are not known, nor those after a command's first attempt, so it still may, rarely;
+//   - a worker dials, or [Calls.Aside] does: rueidis would let the caller wait for that dial. Dials
+//     of cleanups are not known, nor those of a command that had a connection, so it rarely still may;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.

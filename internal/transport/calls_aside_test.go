@@ -126,9 +126,9 @@ func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
 				}
 				// rueidis asks for Done first if it dials, and for Err first if it has a connection.
 				steps, errs := make(chan func(context.Context)), make(chan error)
-				var kept context.Context
+				kept := make(chan context.Context, 2) // a try each
 				go run(c, func(ctx context.Context) error {
-					kept = ctx
+					kept <- ctx
 					for {
 						select {
 						case step := <-steps:
@@ -150,7 +150,7 @@ func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
 				errs <- nil
 				synctest.Wait()
 				require.True(t, sends())
-				_ = kept.Done()
+				_ = (<-kept).Done()
 				require.True(t, sends(), "the command has ended")
 			})
 		})
