@@ -53,7 +53,8 @@ func NoReply(before error) error {
 //   - the server is a cluster: the reply of one node says nothing about the others;
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
 //   - a worker dials, or [Calls.Aside] does: rueidis would let the caller wait for that dial. Dials
-//     of cleanups are not known, nor those of a command that had a connection, so it rarely still may;
+//     of cleanups are not known, nor those of a command that had a connection: it may still wait
+//     for one of these, rarely;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
