@@ -10,7 +10,7 @@ FUZZTIME ?= 10s
 # each. Most tests wait, so there are more than cores. More at once would delay tests that bound
 # real time.
 PACKAGES ?= 2
-PARALLEL ?= 10
+PARALLEL ?= 8
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 # More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant

@@ -137,8 +137,8 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 	) / 0.9 // the period is jittered by a tenth
 	require.GreaterOrEqual(t, keys, 2*2*locks, "too few renewals")
 	// Per round: one for each of the 200 slots, and three to six for the slot of the other 200,
-	// which one tick may split.
-	require.LessOrEqual(t, float64(calls), (rounds+1)*(locks+6))
+	// which one tick may split. A busy machine may have held up those of the round before.
+	require.LessOrEqual(t, float64(calls), (rounds+2)*(locks+6))
 	for _, h := range holds {
 		unlock(t, h)
 	}
