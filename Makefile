@@ -143,7 +143,7 @@ rapid: ## compare each model in Go with CHECKS (2000) programs, drawn from SEED
 # that each counterexample is due to the rule that was left out, which takes as long as all else.
 EVERY ?=
 STATES := ModelsHold|EveryRuleIsNeeded|RulesSuffice
-# The largest configuration of each of these models; there are others. LARGEST= leaves them out.
+# LARGEST= leaves out the largest configuration of each model that has others.
 LARGEST := yes
 LEFT_OUT = $(if $(LARGEST),,|ModelsHold/all/(HandOver.local|RedLock.rejoin|Lease.two|ReadWrite.levels).cfg)
 with-tlc = HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); export HOLDFAST_TLC; \

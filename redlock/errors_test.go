@@ -135,7 +135,7 @@ func TestYoungNodesAreNamedWithTheTimeTheyAreNotCounted(t *testing.T) {
 	servers := startNodes(t, 3)
 	clients := newClients(t, servers, rlock.Options{})
 	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...)
-	_, err := lock.TryLock(t.Context(), longWait/6, rlock.Watchdog)
+	_, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	var young *redlock.DelayedError

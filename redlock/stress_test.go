@@ -107,7 +107,7 @@ func (st *stress) play(
 		// A machine that is busy with other tests gets few faults done in time, and then faults leave
 		// no time for anything else.
 		until := func(n *atomic.Int64, enough int64) {
-			late := time.Now().Add(longWait)
+			late := time.Now().Add(4 * longWait)
 			for n.Load() <= enough && ctx.Err() == nil && time.Now().Before(late) {
 				pause(ctx.Done(), time.Millisecond)
 			}

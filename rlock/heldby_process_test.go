@@ -127,12 +127,12 @@ func TestGoroutineThatWaitsForItselfIsLoggedAtOnceWithDebug(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			try(50 * time.Millisecond) // another goroutine
+			try(500 * time.Millisecond) // another goroutine
 		}()
 		receive(t, done, "still waits")
 		try(rlock.NoWait)
 		require.Empty(t, log.With("holds itself"))
-		try(50 * time.Millisecond)
+		try(500 * time.Millisecond)
 		unlock(t, hold)
 		closeClient(t, c)
 		lines := log.With("holds itself")

@@ -103,7 +103,7 @@ func TestNestedReadIsNotHeldBackByAWaitingWriter(t *testing.T) {
 	writer := lockInBackground(t.Context(),
 		newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
 	waitForWriter(t, s)
-	within(t, promptly, func() {
+	within(t, longWait/2, func() {
 		nested, err := lock.Read().Lock(outer.Context(), time.Minute)
 		require.NoError(t, err)
 		unlock(t, nested)

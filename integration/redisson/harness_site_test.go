@@ -21,7 +21,7 @@ const (
 	watchdogLease = 4 * time.Second
 	// longLease is longer than any wait in these tests: a waiter that acquires a lock earlier was
 	// woken by its release.
-	longLease = 10 * time.Minute
+	longLease = time.Minute
 	// soon bounds a wake-up by a message while nothing else runs.
 	soon = 100 * time.Millisecond
 	// told bounds it on a machine that is busy with other tests. A waiter that missed the message

@@ -92,7 +92,7 @@ type step struct {
 
 // sceneLease is the lease of all locks in the scenes, sceneWindow the wait of waiters.
 const (
-	sceneLease  = 10 * time.Minute
+	sceneLease  = time.Minute
 	sceneWindow = 2 * locktest.Timeout
 	// by which times of one scene may differ on a busy machine: a window more or less is longer
 	sceneDelay = sceneWindow / 4

@@ -18,7 +18,7 @@ import (
 )
 
 // Timeout is how long a test waits for what must happen soon, on a machine that may be busy.
-const Timeout = time.Minute
+const Timeout = 10 * time.Second
 
 // CloseClient closes c, which must not take longer than Timeout.
 func CloseClient(t testing.TB, c *rlock.Client) {
@@ -110,12 +110,13 @@ func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 // condition that becomes false again sooner may be missed.
 func Eventually(t testing.TB, condition func() bool, otherwise string) {
 	t.Helper()
+	late := time.After(Timeout)
 	for start := time.Now(); !condition(); {
-		waited := time.Since(start)
-		if waited > Timeout {
+		select {
+		case <-time.After(min(max(time.Since(start)/10, time.Millisecond), 50*time.Millisecond)):
+		case <-late:
 			require.FailNow(t, "never became true: "+otherwise)
 		}
-		time.Sleep(min(max(waited/10, time.Millisecond), 50*time.Millisecond))
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 
 // commandTimeout ends a command on a server that is paused or stopped. It is long enough for a busy
 // machine, because no test waits for it on purpose.
-const commandTimeout = 30 * time.Second
+const commandTimeout = 5 * time.Second
 
 // Call runs one plain command on a connection of its own and returns the reply: a string, an int64,
-// nil or a []any of these. An error reply is a [ServerError]. It gives up after 30 s. Use it where
+// nil or a []any of these. An error reply is a [ServerError]. It gives up after 5 s. Use it where
 // an error is expected, or outside the test's goroutine; otherwise use [Server.Do].
 func (s *Server) Call(args ...string) (any, error) {
 	c, err := s.dial(commandTimeout)
