@@ -156,7 +156,7 @@ model-states:
 model-traces:
 	@$(with-tlc); $(with-server); export HOLDFAST_TEST_BACKEND; \
 	HOLDFAST_TRACES=$$(mktemp -d); export HOLDFAST_TRACES; trap 'rm -rf "$$HOLDFAST_TRACES"' EXIT; \
-	test-model -parallel 2 -skip '$(STATES)' ./integration/model; \
+	test-model -parallel 4 -skip '$(STATES)' ./integration/model; \
 	test-model -p 2 -run TLAModel ./rlock ./redlock
 
 compat: ## run the tests that depend on the server on other versions and makes, fetched into .tools; RESP2; managed services
