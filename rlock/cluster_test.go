@@ -107,7 +107,7 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 	t.Parallel()
 	const (
 		locks = 200
-		lease = 9 * time.Second
+		lease = 24 * time.Second // a call of a busy machine takes less than a sixth, or is repeated
 	)
 	cluster := redistest.StartCluster(t, 3)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
@@ -125,16 +125,15 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 	for _, node := range cluster.Nodes {
 		node.ResetStats(t)
 	}
-	requireKept(t, holds, 2*lease, "lost")
+	requireKept(t, holds, lease, "lost")
 	calls, keys := 0, 0
 	for _, node := range cluster.Nodes {
 		stats := node.CommandStats(t)
-		calls += stats["evalsha"] + stats["eval"]
+		calls += stats["evalsha"] // EVAL is for a script that a node does not know yet
 		keys += stats["hexists"] + stats["hget"] // of reads
 	}
-	rounds := float64(time.Since(start)) / float64(
-		lease/3,
-	) / 0.9 // the period is jittered by a tenth
+	// The period is jittered by a tenth.
+	rounds := float64(time.Since(start)) / float64(lease/3) / 0.9
 	require.GreaterOrEqual(t, keys, 2*2*locks, "too few renewals")
 	// Per round: one for each of the 200 slots, and three to six for the slot of the other 200,
 	// which one tick may split.

@@ -85,7 +85,8 @@ func (v *Victim) during(f func()) {
 		for n := 0; ; n++ {
 			f()
 			select {
-			case <-time.After(5 * time.Millisecond << (n % 4)): // enough at times to connect and ask
+			// At times this is enough to connect and ask, on a busy machine as well.
+			case <-time.After(5 * time.Millisecond << (n % 8)):
 			case <-v.stop:
 				return
 			}
