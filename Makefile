@@ -159,8 +159,10 @@ model-traces:
 	test-model -parallel 4 -skip '$(STATES)' ./integration/model; \
 	test-model -p 2 -run TLAModel ./rlock ./redlock
 
+# Names of integration/compat/servers.sh. Without any, all of them.
+SERVERS ?=
 compat: ## run the tests that depend on the server on other versions and makes, fetched into .tools; RESP2; managed services
-	@integration/compat/all.sh
+	@integration/compat/all.sh $(SERVERS)
 
 dashboard: compiler ## test docs/monitoring with Prometheus: ten minutes of load and faults; draws docs/pictures/faults.svg
 	@otel/dashboard/ensure-prometheus.sh >/dev/null; $(with-server); export HOLDFAST_TEST_BACKEND; \
