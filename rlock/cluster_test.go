@@ -129,7 +129,7 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 	calls, keys := 0, 0
 	for _, node := range cluster.Nodes {
 		stats := node.CommandStats(t)
-		calls += stats["evalsha"] // EVAL is for a script that a node does not know yet
+		calls += stats["evalsha"]                // EVAL is for a script that a node does not know yet
 		keys += stats["hexists"] + stats["hget"] // of reads
 	}
 	// The period is jittered by a tenth.

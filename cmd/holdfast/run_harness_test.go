@@ -225,8 +225,8 @@ func forEver() []string {
 	return append([]string{"job"}, shell(`echo in >&3; sleep 1000`)...)
 }
 
-// children returns the processes that a process has started, by the first argument they have.
-func children(t *testing.T, parent int, argument string) (pids []int) {
+// guards returns the processes that guard the command of a run.
+func guards(t *testing.T, run int) (pids []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	require.NoError(t, err)
@@ -238,7 +238,7 @@ func children(t *testing.T, parent int, argument string) (pids []int) {
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 		args := strings.Split(string(line), "\x00")
-		if fields[1] == strconv.Itoa(parent) && len(args) > 1 && args[1] == argument {
+		if fields[1] == strconv.Itoa(run) && len(args) > 1 && args[1] == "guard" {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			require.NoError(t, err)
 			pids = append(pids, pid)

@@ -69,11 +69,11 @@ func TestRunThatIsKilledTakesItsGrandchildrenAlong(t *testing.T) {
 	} {
 		j := startRun(t, redis.Addr(), append([]string{"job"}, shell(test.script)...)...)
 		j.line(t, "in")
-		guards := children(t, j.cmd.Process.Pid, "guard")
-		require.Len(t, guards, 1)
+		pids := guards(t, j.cmd.Process.Pid)
+		require.Len(t, pids, 1)
 		j.signal(t, unix.SIGKILL)
 		j.dead(t)
-		require.Eventually(t, func() bool { return unix.Kill(guards[0], 0) != nil }, longest,
+		require.Eventually(t, func() bool { return unix.Kill(pids[0], 0) != nil }, longest,
 			time.Millisecond, "%s: the guard ends as well", test.name)
 		require.EqualValues(t, 1, redis.DoInt(t, "DEL", "job"), test.name) // its lease runs on
 	}
@@ -158,7 +158,7 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 	j.line(t, "in")
 	guard := func() (pid int) {
 		require.Eventually(t, func() bool {
-			pids := children(t, j.cmd.Process.Pid, "guard")
+			pids := guards(t, j.cmd.Process.Pid)
 			if len(pids) == 1 {
 				pid = pids[0]
 			}
@@ -182,7 +182,7 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 	// One that dies at once would do so again: nothing would watch over the command. On a busy machine
 	// some may have lived for a second before they are killed.
 	require.Eventually(t, func() bool {
-		for _, pid := range children(t, j.cmd.Process.Pid, "guard") {
+		for _, pid := range guards(t, j.cmd.Process.Pid) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		select {
@@ -241,9 +241,9 @@ func TestRunWhoseGuardWasStoppedEnds(t *testing.T) {
 		j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
 			shell(`echo in >&3; exec sleep 1000`)...)...)
 		j.line(t, "in")
-		guards := children(t, j.cmd.Process.Pid, "guard")
-		require.Len(t, guards, 1)
-		require.NoError(t, unix.Kill(guards[0], unix.SIGSTOP))
+		pids := guards(t, j.cmd.Process.Pid)
+		require.Len(t, pids, 1)
+		require.NoError(t, unix.Kill(pids[0], unix.SIGSTOP))
 		test.end(j)
 		j.dead(t)
 		require.Equal(t, test.status, j.status(t))
