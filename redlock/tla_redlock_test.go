@@ -62,6 +62,9 @@ func TestAcquisitionsFollowTheTLAModelRedLock(t *testing.T) {
 		}
 	}
 	t.Log(played)
+	if testing.Short() {
+		return // there are too few traces for all of these
+	}
 	for _, step := range []string{"Ask", "Fail", "Unlock", "Lose", "Leave", "Rejoin", "Renew", "Lapse",
 		"Vote", "LateVote", "Renewal", "LateRenewal", "Release", "GiveUp", "Restart", "Tick"} {
 		require.GreaterOrEqual(t, played[step], 10, "too few %s", step)

@@ -45,6 +45,9 @@ func TestScriptsFollowRedLock(t *testing.T) {
 		}
 	}
 	t.Logf("steps: %v", played)
+	if testing.Short() {
+		return // there are too few traces for all of these
+	}
 	for _, step := range []string{"Vote", "Renewal", "Release", "Restart", "Tick"} {
 		require.Greater(t, played[step], 100, step)
 	}
