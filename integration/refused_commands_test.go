@@ -554,14 +554,14 @@ func TestTablesOfRefusedCommandsAreTrue(t *testing.T) {
 	}
 	scenes = append(scenes,
 		scene{command: "HELLO", with: " with `DisableCache`", mutate: noCache},
-		scene{command: "HELLO", with: " with `AlwaysRESP2`", mutate: resp2},
+		scene{command: "HELLO", with: " with `DisableCache` and `AlwaysRESP2`", mutate: resp2},
 		scene{command: "CLIENT", with: " with `DisableCache`", mutate: noCache},
 		scene{command: "WAIT", with: " with `SyncReplicas`", options: rlock.Options{SyncReplicas: 1}})
 	for _, command := range onClusters {
 		clustered = append(clustered, scene{command: command})
 	}
 	clustered = append(clustered,
-		scene{command: "HELLO", with: " with `AlwaysRESP2`", mutate: resp2},
+		scene{command: "HELLO", with: " with `DisableCache` and `AlwaysRESP2`", mutate: resp2},
 		scene{command: "CLIENT", with: " with `DisableCache`", mutate: noCache})
 	want := refusedTable(t, slices.Concat(locks, composed), scenes, scene.single,
 		renamedAway, noPermission, notInScripts) +

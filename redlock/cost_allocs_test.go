@@ -1,3 +1,5 @@
+//go:build !race
+
 package redlock_test
 
 import (
@@ -10,10 +12,9 @@ import (
 	"holdfast/rlock"
 )
 
-// Five nodes are ten calls. There were 41 objects when this was written, and 52 with the race
-// detector: one more for each call is too many with it, and two are without it. The test is not
-// parallel, because the objects of all goroutines count.
-func TestUncontendedLockOnFiveNodesCostsAtMost57Objects(t *testing.T) {
+// Five nodes are ten calls. There were 41 objects when this was written: one more for each call is
+// too many. The test is not parallel, because the objects of all goroutines count.
+func TestUncontendedLockOnFiveNodesCostsAtMost50Objects(t *testing.T) {
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{}, redistest.OneConnection)
 	warm(t, clients)
@@ -23,5 +24,5 @@ func TestUncontendedLockOnFiveNodesCostsAtMost57Objects(t *testing.T) {
 		least = min(least, testing.AllocsPerRun(100, func() { unlock(t, take(t, l, longLease)) }))
 	}
 	t.Logf("%v objects", least)
-	require.LessOrEqual(t, least, 57.0)
+	require.LessOrEqual(t, least, 50.0)
 }

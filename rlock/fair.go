@@ -83,12 +83,15 @@ func (k fair) waiting(owner string, _ bool) *waiting {
 	return how
 }
 
-func (k fair) cleanUp(batch []cleanup) (lua.Released, error) {
+func (k fair) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	owners := make([]string, len(batch))
 	for i, each := range batch {
 		owners[i] = each.request.owner
 	}
-	return k.script().Release(context.Background(), k.client.redis, 0, owners...)
+	k.client.calls.Patiently(func(ctx context.Context) {
+		released, err = k.script().Release(ctx, k.client.redis, 0, owners...)
+	})
+	return released, err
 }
 
 func (k fair) script() lua.Fair {

@@ -114,7 +114,9 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 			return released, nil
 		}
 	}
-	released, err = cu.lock.kind.release(context.Background(), owner, 0, offer{})
+	cu.lock.client.calls.Patiently(func(ctx context.Context) {
+		released, err = cu.lock.kind.release(ctx, owner, 0, offer{})
+	})
 	if s != nil && m == sharedMode {
 		switch unknown := err != nil && lua.ClassOf(err) == lua.ClassUnknown; {
 		case untaken && !unknown:

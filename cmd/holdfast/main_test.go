@@ -208,7 +208,8 @@ func TestDemoWithoutTheLockFails(t *testing.T) {
 	t.Parallel()
 	o := run(t, "demo", "--break")
 	require.Equal(t, 1, o.status)
-	require.Regexp(t, `^demo: 78 sections, [1-9]\d* overlaps, counter \d+ instead of 78, `,
+	// On a machine that stands still the demo may stop before all 78 sections.
+	require.Regexp(t, `^demo: \d+ sections, [1-9]\d* overlaps, counter \d+ instead of \d+, `,
 		o.lastLine())
 }
 

@@ -25,7 +25,8 @@ type profile struct {
 	scripts  []string // commands that scripts may not call
 }
 
-// managed refuses what any managed service does: docs/servers.md has the sources.
+// managed refuses nearly all that one managed service or another does: docs/servers.md has the
+// sources.
 var managed = profile{
 	commands: []string{"ACL", "BGREWRITEAOF", "BGSAVE", "CLIENT", "COMMAND", "CONFIG", "DEBUG",
 		"FAILOVER", "KEYS", "LASTSAVE", "LATENCY", "MEMORY", "MIGRATE", "MODULE", "MONITOR", "MOVE",

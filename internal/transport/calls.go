@@ -52,9 +52,9 @@ func NoReply(before error) error {
 // and a connection with a full queue. The caller waits for a worker that sends the command, if
 //   - the server is a cluster: the reply of one node says nothing about the others;
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
-//   - a worker dials, or [Calls.Aside] does: rueidis would let the caller wait for that dial. Dials
-//     of cleanups are not known, nor those of a command that had a connection: it may still wait
-//     for one of these, rarely;
+//   - a command of a worker, [Calls.Aside] or [Calls.Patiently] dials: rueidis would let the caller
+//     wait for that dial. Rarely it does so all the same: for a dial that began a moment later, or
+//     by another command, as of the application or a RedLock, or that is not a net.Dialer's;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
@@ -244,14 +244,19 @@ func (c *Calls) Aside(command func(context.Context)) bool {
 	done := make(chan struct{})
 	c.aside = done
 	c.mu.Unlock()
-	ctx := patient{calls: c}
-	command(&ctx)
-	ctx.end()
+	c.Patiently(command)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.aside = nil
 	close(done)
 	return true
+}
+
+// Patiently runs a command of a goroutine that waits for rueidis, however long that takes.
+func (c *Calls) Patiently(command func(context.Context)) {
+	ctx := patient{calls: c}
+	defer ctx.end()
+	command(&ctx)
 }
 
 // mostTries is how often Aside looks for a moment without commands, a millisecond apart.

@@ -111,6 +111,13 @@ func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
 				}
 			})
 		},
+		"a cleanup's": func(c *Calls, command func(context.Context) error) {
+			c.Patiently(func(ctx context.Context) {
+				for errors.Is(command(ctx), context.Canceled) {
+					ctx.(*patient).renew()
+				}
+			})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *Calls) {

@@ -16,8 +16,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/charmbracelet/x/termios"
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"holdfast/cmd/holdfast/internal/status"
 )
@@ -43,11 +45,30 @@ func Start(cmd *exec.Cmd, columns, rows int) (*Terminal, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := keepOutput(file); err != nil {
+		file.Close()
+		return nil, errors.Join(err, cmd.Wait())
+	}
 	t := &Terminal{cmd: cmd, file: file, screen: vt.NewSafeEmulator(columns, rows),
 		drawn: make(chan struct{}, 1), ended: make(chan struct{})}
 	go t.draw()
 	go io.Copy(file, t.screen) //nolint:errcheck // the terminal's answers, until Stop
 	return t, nil
+}
+
+// keepOutput keeps Ctrl-C from discarding what the program has written and draw has not read yet:
+// half a frame, on a busy machine.
+func keepOutput(terminal *os.File) error {
+	raw, err := terminal.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = termios.SetTermios(int(fd), unix.B38400, unix.B38400, nil, nil, nil, nil,
+			map[termios.L]bool{termios.NOFLSH: true})
+	})
+	return errors.Join(err, failed)
 }
 
 // draw draws what the program writes, until no process has the terminal.
