@@ -41,13 +41,23 @@ func Start(cmd *exec.Cmd, columns, rows int) (*Terminal, error) {
 		cmd.Env = os.Environ()
 	}
 	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor", "NO_COLOR=")
-	file, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)})
+	file, tty, err := pty.Open()
 	if err != nil {
 		return nil, err
 	}
-	if err := keepOutput(file); err != nil {
+	defer tty.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	err = pty.Setsize(file, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)})
+	if err == nil {
+		err = keepOutput(tty)
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		file.Close()
-		return nil, errors.Join(err, cmd.Wait())
+		return nil, err
 	}
 	t := &Terminal{cmd: cmd, file: file, screen: vt.NewSafeEmulator(columns, rows),
 		drawn: make(chan struct{}, 1), ended: make(chan struct{})}
