@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 
+	"holdfast/internal/transport"
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 )
@@ -92,18 +93,17 @@ func (k *exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.scripts.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
 }
 
-func (k *exclusive) cleanUp(batch []cleanup) (released lua.Released, err error) {
+func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	r := batch[0].request
 	h := k.handOver(r.streak)
 	h.Others = h.Others && r.streak.Count > 0 // otherwise its number of hand-overs is unknown
 	if r.registers {
 		h.Withdrawn = k.scripts.Registration(r.owner, r.grantLease)
 	}
-	k.client.calls.Patiently(func(ctx context.Context) {
-		released, err = k.scripts.Release(ctx, k.client.redis, r.owner, 0, h)
-		released, err = k.retryAnnounced(ctx, r.owner, 0, released, err)
+	return transport.Patiently(k.client.calls, func(ctx context.Context) (lua.Released, error) {
+		released, err := k.scripts.Release(ctx, k.client.redis, r.owner, 0, h)
+		return k.retryAnnounced(ctx, r.owner, 0, released, err)
 	})
-	return released, err
 }
 
 func (k *exclusive) waiting(string, bool) *waiting { return k.how }

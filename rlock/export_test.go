@@ -19,6 +19,11 @@ func Waiting(l *Lock) int {
 // Detach has all commands of a client sent by workers.
 func Detach(c *Client) { c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, true) }
 
+// CleanUp sends what removes the remains of an owner, as the client does in the background.
+func CleanUp(l *Lock, owner string) {
+	l.client.cleanUp(cleanup{lock: l, request: request{owner: owner}})
+}
+
 // Refusals returns how often those who wait for the lock have been told that it is held.
 func Refusals(l *Lock) int {
 	_, refusals := l.client.queues.Waiters(

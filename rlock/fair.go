@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/transport"
 	"holdfast/lua"
 )
 
@@ -83,15 +84,14 @@ func (k fair) waiting(owner string, _ bool) *waiting {
 	return how
 }
 
-func (k fair) cleanUp(batch []cleanup) (released lua.Released, err error) {
+func (k fair) cleanUp(batch []cleanup) (lua.Released, error) {
 	owners := make([]string, len(batch))
 	for i, each := range batch {
 		owners[i] = each.request.owner
 	}
-	k.client.calls.Patiently(func(ctx context.Context) {
-		released, err = k.script().Release(ctx, k.client.redis, 0, owners...)
+	return transport.Patiently(k.client.calls, func(ctx context.Context) (lua.Released, error) {
+		return k.script().Release(ctx, k.client.redis, 0, owners...)
 	})
-	return released, err
 }
 
 func (k fair) script() lua.Fair {

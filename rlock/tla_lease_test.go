@@ -55,9 +55,6 @@ func TestAcquisitionsFollowTheTLAModelLease(t *testing.T) {
 		})
 	}
 	t.Log(steps)
-	if testing.Short() {
-		return // there are too few traces for all of these
-	}
 	for _, do := range []string{
 		"Pass", "Acquire", "Execute", "Reply", "GiveUp", "Fail", "Extend", "Release", "Leave",
 		"Stop", "Continue", "Wake", "Expire", "Tick", "Retry", "ExecuteRenewal", "RenewalReply",

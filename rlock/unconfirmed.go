@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"holdfast/internal/transport"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -114,8 +115,9 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 			return released, nil
 		}
 	}
-	cu.lock.client.calls.Patiently(func(ctx context.Context) {
-		released, err = cu.lock.kind.release(ctx, owner, 0, offer{})
+	c := cu.lock.client
+	released, err = transport.Patiently(c.calls, func(ctx context.Context) (lua.Released, error) {
+		return cu.lock.kind.release(ctx, owner, 0, offer{})
 	})
 	if s != nil && m == sharedMode {
 		switch unknown := err != nil && lua.ClassOf(err) == lua.ClassUnknown; {

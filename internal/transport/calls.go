@@ -52,7 +52,7 @@ func NoReply(before error) error {
 // and a connection with a full queue. The caller waits for a worker that sends the command, if
 //   - the server is a cluster: the reply of one node says nothing about the others;
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
-//   - a command of a worker, [Calls.Aside] or [Calls.Patiently] dials: rueidis would let the caller
+//   - a command of a worker, [Calls.Aside] or [Patiently] dials: rueidis would let the caller
 //     wait for that dial. Rarely it does so all the same: for a dial that began a moment later, or
 //     by another command, as of the application or a RedLock, or that is not a net.Dialer's;
 //   - very many commands are under way;
@@ -244,19 +244,14 @@ func (c *Calls) Aside(command func(context.Context)) bool {
 	done := make(chan struct{})
 	c.aside = done
 	c.mu.Unlock()
-	c.Patiently(command)
+	ctx := patient{calls: c}
+	command(&ctx)
+	ctx.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.aside = nil
 	close(done)
 	return true
-}
-
-// Patiently runs a command of a goroutine that waits for rueidis, however long that takes.
-func (c *Calls) Patiently(command func(context.Context)) {
-	ctx := patient{calls: c}
-	defer ctx.end()
-	command(&ctx)
 }
 
 // mostTries is how often Aside looks for a moment without commands, a millisecond apart.
@@ -408,6 +403,24 @@ func (p *patient) renew() {
 	p.phase.Store(begun)
 }
 
+// persist runs a command with p, and again while it fails because a caller began its dial and left.
+func persist[T any](p *patient, command func() (T, error)) (T, error) {
+	value, err := command()
+	for tries := 1; errors.Is(err, context.Canceled) && tries < 10; tries++ {
+		time.Sleep(time.Millisecond << tries)
+		p.renew()
+		value, err = command()
+	}
+	return value, err
+}
+
+// Patiently runs a command with a context that never ends. While it dials, callers do not send.
+func Patiently[T any](c *Calls, command func(context.Context) (T, error)) (T, error) {
+	ctx := patient{calls: c}
+	defer ctx.end()
+	return persist(&ctx, func() (T, error) { return command(&ctx) })
+}
+
 // detached is the outcome of a command that a worker sends, and the context that it is sent with.
 type detached[T any] struct {
 	patient
@@ -458,13 +471,7 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 		c.awaitAside()
 		c.mu.Unlock()
 		sent := time.Now()
-		value, err := command(s, &outcome)
-		// A caller has started a dial and ended it, and perhaps others after it.
-		for tries := 1; errors.Is(err, context.Canceled) && tries < 10; tries++ {
-			time.Sleep(time.Millisecond << tries)
-			outcome.renew()
-			value, err = command(s, &outcome)
-		}
+		value, err := persist(&outcome.patient, func() (T, error) { return command(s, &outcome) })
 		outcome.end()
 		c.heard(sent, StateOf(err))
 		err = Unexplained(err)

@@ -112,11 +112,7 @@ func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
 			})
 		},
 		"a cleanup's": func(c *Calls, command func(context.Context) error) {
-			c.Patiently(func(ctx context.Context) {
-				for errors.Is(command(ctx), context.Canceled) {
-					ctx.(*patient).renew()
-				}
-			})
+			_, _ = Patiently(c, func(ctx context.Context) (int, error) { return 0, command(ctx) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
