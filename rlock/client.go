@@ -106,6 +106,9 @@ func (c *Client) ID() string { return c.id }
 // Close also deletes from Redis who this client is, unless it leaves locks behind: then that stays
 // for three times Options.WatchdogLease. It waits for the reply for at most a quarter of a second.
 //
+// An acquisition whose caller left without a reply is undone once more. If a server that hung
+// executes it only after that, the lock stays held until its lease runs out.
+//
 // Locks that are held stay held until their leases run out, or until their holds are released.
 // Unlock still works, but nothing may continue in the background: on a server that does not reply
 // it takes until rueidis gives up. Options.ReleaseOnClose releases them first, as Unlock would.
