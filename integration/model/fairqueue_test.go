@@ -34,7 +34,7 @@ const (
 // The scripts reply, write and publish what the model says.
 func TestScriptsFollowFairQueue(t *testing.T) {
 	t.Parallel()
-	for i, trace := range Traces(t, "FairQueue", 200, 40, 1) {
+	for i, trace := range Traces(t, "FairQueue", Some(200), 40, 1) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newFairReplay(t)
 			for j, s := range trace[1:] {

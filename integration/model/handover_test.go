@@ -27,7 +27,7 @@ const handOverTraces, handOverDepth = 1000, 50
 // the same states, publish the same messages and give the same replies.
 func TestScriptsAndQueuesFollowHandOver(t *testing.T) {
 	t.Parallel()
-	traces := Traces(t, "HandOver", handOverTraces, handOverDepth, 20)
+	traces := Traces(t, "HandOver", Some(handOverTraces), handOverDepth, 20)
 	server := redistest.Start(t)
 	next := make(chan int)
 	var wg sync.WaitGroup

@@ -38,9 +38,6 @@ func TestScriptsFollowReadWrite(t *testing.T) {
 		require.NoError(t, r.play(trace), "trace %d", i)
 	}
 	t.Logf("%d traces: %v", len(traces), r.seen)
-	if testing.Short() {
-		return // there are too few traces for all of these
-	}
 	for _, what := range []string{
 		"read taken", "read refused", "read steps back", "reenter taken", "reenter gone",
 		"write taken", "write refused", "write steps back", "unread released 0", "unread released",

@@ -117,14 +117,19 @@ func counterexample(output string) (trace []State, actions []string, err error) 
 	return trace, actions, nil
 }
 
-// Traces returns n random traces of the step model of a model, of at most depth states each; a
-// quarter of them with -short. The same seed always gives the same ones: tests in several packages
-// share them by the directory HOLDFAST_TRACES, if that is set.
+// Some returns a number of traces: n, or a quarter of it with -short.
+func Some(n int) int {
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
+
+// Traces returns n random traces of the step model of a model, of at most depth states each. The
+// same seed always gives the same ones: tests in several packages share them by the directory
+// HOLDFAST_TRACES, if that is set.
 func Traces(t testing.TB, model string, n, depth int, seed int64) (traces [][]State) {
 	t.Helper()
-	if testing.Short() {
-		n /= 4
-	}
 	dir := t.TempDir()
 	if shared := os.Getenv("HOLDFAST_TRACES"); shared != "" {
 		dir = filepath.Join(shared, fmt.Sprintf("%s-%d-%d-%d", model, n, depth, seed))

@@ -45,6 +45,13 @@ func TestAnInterruptIsASignal(t *testing.T) {
 	require.Equal(t, 130, status)
 }
 
+func TestAnInterruptDiscardsNothing(t *testing.T) {
+	t.Parallel()
+	terminal, ctx := start(t, `stty -a | tr ' ' '\n' | grep flsh`)
+	require.NoError(t, terminal.WaitForText(ctx, "noflsh"))
+	require.NotContains(t, terminal.Screen(), "-noflsh")
+}
+
 func TestAProgramThatEndsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	terminal, ctx := start(t, `echo bye`)
