@@ -84,7 +84,7 @@ func TestLocksSurviveAFailover(t *testing.T) {
 
 func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndGoesToTheNext(t *testing.T) {
 	t.Parallel()
-	const lease = 400 * time.Millisecond // the Sentinel waits 500 ms before it acts
+	const lease = 400 * time.Millisecond // the Sentinel waits 1.5 s before it acts
 	group := redistest.StartSentinel(t)
 	holder := newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: lease})
 	c := newClientOn(t, group.Client(t), rlock.Options{})

@@ -44,7 +44,7 @@ func (s *Sentinel) replace(tb testing.TB, from *Server) *Server {
 
 // WaitForFailover waits until another node than from is the master, and returns it: all Sentinels
 // that reply name it, and it accepts writes. After [Server.Kill] or [Server.Pause] of the master
-// this takes a second or two.
+// this takes two or three seconds.
 func (s *Sentinel) WaitForFailover(tb testing.TB, from *Server) *Server {
 	tb.Helper()
 	var master *Server
