@@ -1,10 +1,13 @@
 package redistest
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -92,4 +95,25 @@ func TestSentinelsFailOverOnDemandAgainAndAgain(t *testing.T) {
 		require.Equal(t, "v", master.DoString(t, "GET", "k"))
 		require.Same(t, master, s.replace(t, before), "they have failed over already")
 	}
+}
+
+func TestFailoverIsOrderedAgainAfterTheReplicaWasTooSlow(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t)
+	replica := s.Nodes[1]
+	inProgress := func() bool {
+		masters, err := s.Watcher.ask("SENTINEL", "MASTER", sentinelName)
+		return err == nil && strings.Contains(fmt.Sprint(masters), "failover_in_progress")
+	}
+	replica.Pause(t)
+	resumed := make(chan bool, 1)
+	go func() {
+		begun := assert.Eventually(t, inProgress, failoverTimeout, pollInterval)
+		given := assert.Eventually(t, func() bool { return !inProgress() }, failoverTimeout,
+			pollInterval)
+		replica.Resume(t)
+		resumed <- begun && given
+	}()
+	require.Same(t, replica, s.Failover(t))
+	require.True(t, <-resumed)
 }

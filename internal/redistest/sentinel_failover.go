@@ -23,23 +23,31 @@ func (s *Sentinel) Failover(tb testing.TB) *Server {
 // busy machine they may take a master for dead.
 func (s *Sentinel) replace(tb testing.TB, from *Server) *Server {
 	tb.Helper()
+	var master *Server
 	require.Eventually(tb, func() bool {
-		for _, watcher := range s.Watchers {
-			if watcher.replies() {
-				if named := s.masterSeenBy(watcher); named != nil && named != from {
-					return true
-				}
-				// It refuses while it sees no replica to promote, or right after another failover.
-				_, err := watcher.Call("SENTINEL", "FAILOVER", sentinelName)
-				return err == nil
-			}
+		master = s.successor(from)
+		if master == nil {
+			s.order(from)
 		}
-		return false
-	}, failoverTimeout, 20*time.Millisecond, "the Sentinel refuses to fail over")
-	master := s.WaitForFailover(tb, from)
+		return master != nil
+	}, failoverTimeout, 20*time.Millisecond, "no node takes the place of %s", from.Addr())
 	require.Eventually(tb, func() bool { return !from.replies() || from.copies() == master.port },
 		failoverTimeout, 20*time.Millisecond, "%s does not become a replica", from.Addr())
 	return master
+}
+
+// order tells the first Sentinel that may reply to promote another node than from. It refuses while
+// it does so, while it sees no replica to promote, and right after another failover. It must be told
+// again if the replica was too slow.
+func (s *Sentinel) order(from *Server) {
+	for _, watcher := range s.Watchers {
+		if watcher.mayReply() {
+			if s.masterSeenBy(watcher) == from {
+				_, _ = watcher.Call("SENTINEL", "FAILOVER", sentinelName)
+			}
+			return
+		}
+	}
 }
 
 // WaitForFailover waits until another node than from is the master, and returns it: all Sentinels
@@ -49,18 +57,27 @@ func (s *Sentinel) WaitForFailover(tb testing.TB, from *Server) *Server {
 	tb.Helper()
 	var master *Server
 	require.Eventually(tb, func() bool {
-		master = nil
-		for _, watcher := range s.Watchers {
-			if !watcher.replies() {
-				continue
-			}
-			named := s.masterSeenBy(watcher)
-			if named == nil || named == from || master != nil && named != master {
-				return false
-			}
-			master = named
-		}
-		return master != nil && master.role() == "master"
+		master = s.successor(from)
+		return master != nil
 	}, failoverTimeout, 20*time.Millisecond, "no node takes the place of %s", from.Addr())
+	return master
+}
+
+// successor returns the node that all Sentinels that reply name instead of from, if it is a master.
+func (s *Sentinel) successor(from *Server) *Server {
+	var master *Server
+	for _, watcher := range s.Watchers {
+		if !watcher.replies() {
+			continue
+		}
+		named := s.masterSeenBy(watcher)
+		if named == nil || named == from || master != nil && named != master {
+			return nil
+		}
+		master = named
+	}
+	if master == nil || master.role() != "master" {
+		return nil
+	}
 	return master
 }
