@@ -109,10 +109,10 @@ func TestFailoverIsOrderedAgainAfterTheReplicaWasTooSlow(t *testing.T) {
 	resumed := make(chan bool, 1)
 	go func() {
 		begun := assert.Eventually(t, inProgress, failoverTimeout, pollInterval)
-		given := assert.Eventually(t, func() bool { return !inProgress() }, failoverTimeout,
+		abandoned := assert.Eventually(t, func() bool { return !inProgress() }, failoverTimeout,
 			pollInterval)
-		replica.Resume(t)
-		resumed <- begun && given
+		resumed <- begun && abandoned && assert.NoError(t, replica.backend.resume())
+		replica.silent.Store(false)
 	}()
 	require.Same(t, replica, s.Failover(t))
 	require.True(t, <-resumed)

@@ -37,8 +37,8 @@ func (s *Sentinel) replace(tb testing.TB, from *Server) *Server {
 }
 
 // order tells the first Sentinel that may reply to promote another node than from. It refuses while
-// it does so, while it sees no replica to promote, and right after another failover. It must be told
-// again if the replica was too slow.
+// it does so, while it sees no replica to promote, and right after another failover. It gives up if
+// the replica is too slow, and must be told again.
 func (s *Sentinel) order(from *Server) {
 	for _, watcher := range s.Watchers {
 		if watcher.mayReply() {
