@@ -62,7 +62,7 @@ func Start(cmd *exec.Cmd, columns, rows int) (*Terminal, error) {
 	t := &Terminal{cmd: cmd, file: file, screen: vt.NewSafeEmulator(columns, rows),
 		drawn: make(chan struct{}, 1), ended: make(chan struct{})}
 	go t.draw()
-	go io.Copy(file, t.screen) //nolint:errcheck // the terminal's answers, until Stop
+	go t.answer()
 	return t, nil
 }
 
@@ -81,14 +81,28 @@ func keepOutput(terminal *os.File) error {
 	return errors.Join(err, failed)
 }
 
-// draw draws what the program writes, until no process has the terminal.
+// answer passes on what the terminal answers to the program's questions, until Stop.
+func (t *Terminal) answer() {
+	text := make([]byte, 4<<10)
+	for {
+		n, err := t.screen.Read(text)
+		if err != nil {
+			return
+		}
+		_, _ = t.file.Write(text[:n]) // the program may be gone
+	}
+}
+
+// draw draws what the program writes, until no process has the terminal. A screen is seen when the
+// answers to what was written with it are passed on, so that keys come after them.
 func (t *Terminal) draw() {
 	defer close(t.ended)
 	text := make([]byte, 32<<10)
 	for {
 		n, err := t.file.Read(text)
 		t.mu.Lock()
-		_, _ = t.screen.Write(text[:n]) // the emulator accepts everything
+		_, _ = t.screen.Write(text[:n])        // the emulator accepts everything
+		_, _ = t.screen.InputPipe().Write(nil) // returns when answer reads once more
 		t.mu.Unlock()
 		select {
 		case t.drawn <- struct{}{}:

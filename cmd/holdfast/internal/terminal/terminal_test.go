@@ -59,3 +59,17 @@ func TestAProgramThatEndsIsNotWaitedFor(t *testing.T) {
 	require.ErrorContains(t, err, "ended before")
 	require.ErrorContains(t, err, "bye")
 }
+
+// A program that ends at a key has read all answers by then. They would be typed at its shell.
+func TestAnswersComeBeforeTheKeysOfThoseWhoSeeTheScreen(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		terminal, ctx := start(t, `stty raw -echo; printf '\033[?2026$p\033[?2027$pshown'
+			head -c 23 | tr '\033' '^'`)
+		require.NoError(t, terminal.WaitForText(ctx, "shown"))
+		require.NoError(t, terminal.Send("q"))
+		_, err := terminal.Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "shown^[?2026;0$y^[?2027;0$yq\n", terminal.Screen())
+	}
+}
