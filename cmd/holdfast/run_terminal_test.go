@@ -193,8 +193,12 @@ func TestRunOnATerminalRedrawsItsLineWhileItWaits(t *testing.T) {
 	holder := startRun(t, redis.Addr(), forEver()...)
 	holder.line(t, "in")
 	s := sit(t, redis, binary, "run", "job", "--", "sh", "-c", "echo mine; read x")
-	s.sees(t, `waiting for "job" for 1s: held by `)
-	s.sees(t, `waiting for "job" for 2s: held by `)
+	s.sees(t, `waiting for "job" for \d+s: held by `)
+	first := s.Screen()
+	require.NoError(t, s.WaitFor(s.ctx, "another line", func(screen string) bool {
+		return screen != first
+	}))
+	s.sees(t, `waiting for "job" for \d+s: held by `)
 	require.Equal(t, 1, strings.Count(s.Screen(), "waiting for"), s.Screen())
 	holder.signal(t, unix.SIGTERM)
 	s.sees(t, `\Aholdfast: acquired "job" after .*s\nmine\n?\z`)
