@@ -193,12 +193,14 @@ func TestRunOnATerminalRedrawsItsLineWhileItWaits(t *testing.T) {
 	holder := startRun(t, redis.Addr(), forEver()...)
 	holder.line(t, "in")
 	s := sit(t, redis, binary, "run", "job", "--", "sh", "-c", "echo mine; read x")
-	s.sees(t, `waiting for "job" for \d+s: held by `)
-	first := s.Screen()
-	require.NoError(t, s.WaitFor(s.ctx, "another line", func(screen string) bool {
-		return screen != first
+	seconds := make(map[string]bool)
+	line := regexp.MustCompile(`waiting for "job" for (\d+s): held by `)
+	require.NoError(t, s.WaitFor(s.ctx, "two different seconds", func(screen string) bool {
+		if match := line.FindStringSubmatch(screen); match != nil {
+			seconds[match[1]] = true
+		}
+		return len(seconds) == 2
 	}))
-	s.sees(t, `waiting for "job" for \d+s: held by `)
 	require.Equal(t, 1, strings.Count(s.Screen(), "waiting for"), s.Screen())
 	holder.signal(t, unix.SIGTERM)
 	s.sees(t, `\Aholdfast: acquired "job" after .*s\nmine\n?\z`)

@@ -3,6 +3,7 @@ package redistest
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,14 +107,13 @@ func TestFailoverIsOrderedAgainAfterTheReplicaWasTooSlow(t *testing.T) {
 		return err == nil && strings.Contains(fmt.Sprint(masters), "failover_in_progress")
 	}
 	replica.Pause(t)
-	resumed := make(chan bool, 1)
-	go func() {
-		begun := assert.Eventually(t, inProgress, failoverTimeout, pollInterval)
-		abandoned := assert.Eventually(t, func() bool { return !inProgress() }, failoverTimeout,
-			pollInterval)
-		resumed <- begun && abandoned && assert.NoError(t, replica.backend.resume())
+	var watching sync.WaitGroup
+	t.Cleanup(watching.Wait)
+	watching.Go(func() {
+		assert.Eventually(t, inProgress, failoverTimeout, pollInterval)
+		assert.Eventually(t, func() bool { return !inProgress() }, failoverTimeout, pollInterval)
+		assert.NoError(t, replica.backend.resume()) // Resume must not be called by this goroutine
 		replica.silent.Store(false)
-	}()
+	})
 	require.Same(t, replica, s.Failover(t))
-	require.True(t, <-resumed)
 }

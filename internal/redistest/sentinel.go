@@ -14,8 +14,8 @@ import (
 // sentinelName is the Sentinels' name of the group.
 const sentinelName = "group"
 
-// downAfter is when a Sentinel takes a silent server for dead, in milliseconds. Tests wait for it.
-// With 500, a new master on a busy machine was replaced again at once.
+// downAfter is how many milliseconds a server is silent before a Sentinel takes it for dead: few,
+// because tests wait for it, but a new master on a busy machine was silent for more than 500.
 const downAfter = "1500"
 
 // Sentinel is a master and its replicas, watched by Sentinels. They fail over by themselves when

@@ -20,7 +20,7 @@ const (
 )
 
 // showWait tells on standard error that the lock is waited for, until ctx ends: with a line that is
-// redrawn on a terminal, and one line elsewhere. It returns how the wait ended being told.
+// redrawn on a terminal and erased at the end, and with one line that stays elsewhere.
 func (o Options) showWait(ctx context.Context, l *lock) {
 	began, draws := time.Now(), tty.Are(os.Stderr)
 	for pause := unremarkable; ; pause = redrawn {

@@ -93,8 +93,8 @@ func (t *Terminal) answer() {
 	}
 }
 
-// draw draws what the program writes, until no process has the terminal. A screen is seen when the
-// answers to what was written with it are passed on, so that keys come after them.
+// draw draws what the program writes, until no process has the terminal. It shows the screen after
+// the answers are passed on: keys that are typed at the sight of it come later.
 func (t *Terminal) draw() {
 	defer close(t.ended)
 	text := make([]byte, 32<<10)
@@ -102,7 +102,7 @@ func (t *Terminal) draw() {
 		n, err := t.file.Read(text)
 		t.mu.Lock()
 		_, _ = t.screen.Write(text[:n])        // the emulator accepts everything
-		_, _ = t.screen.InputPipe().Write(nil) // returns when answer reads once more
+		_, _ = t.screen.InputPipe().Write(nil) // blocks until answer has passed all on
 		t.mu.Unlock()
 		select {
 		case t.drawn <- struct{}{}:

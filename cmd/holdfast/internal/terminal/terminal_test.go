@@ -60,7 +60,7 @@ func TestAProgramThatEndsIsNotWaitedFor(t *testing.T) {
 	require.ErrorContains(t, err, "bye")
 }
 
-// A program that ends at a key has read all answers by then. They would be typed at its shell.
+// Answers that come after the key that ends the program would be typed at its shell.
 func TestAnswersComeBeforeTheKeysOfThoseWhoSeeTheScreen(t *testing.T) {
 	t.Parallel()
 	for range 20 {
