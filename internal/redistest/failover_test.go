@@ -112,7 +112,9 @@ func TestFailoverIsOrderedAgainAfterTheReplicaWasTooSlow(t *testing.T) {
 	watching.Go(func() {
 		assert.Eventually(t, inProgress, failoverTimeout, pollInterval)
 		assert.Eventually(t, func() bool { return !inProgress() }, failoverTimeout, pollInterval)
-		assert.NoError(t, replica.backend.resume()) // Resume must not be called by this goroutine
+		if err := replica.backend.resume(); err != nil { // Resume would end this goroutine
+			t.Error(err)
+		}
 		replica.silent.Store(false)
 	})
 	require.Same(t, replica, s.Failover(t))

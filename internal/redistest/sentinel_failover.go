@@ -37,8 +37,8 @@ func (s *Sentinel) replace(tb testing.TB, from *Server) *Server {
 }
 
 // order tells the first Sentinel that may reply to promote another node than from. The Sentinel
-// refuses while a failover is in progress, right after one, and while it sees no replica to promote.
-// It abandons a failover whose replica is too slow: then it must be told again.
+// refuses while a failover is in progress, right after one, and while it sees no replica to
+// promote. It abandons a failover whose replica is too slow: then it must be told again.
 func (s *Sentinel) order(from *Server) {
 	for _, watcher := range s.Watchers {
 		if watcher.mayReply() {

@@ -63,7 +63,7 @@ func TestAProgramThatEndsIsNotWaitedFor(t *testing.T) {
 // Answers that come after the key that ends the program would be typed at its shell.
 func TestAnswersComeBeforeTheKeysOfThoseWhoSeeTheScreen(t *testing.T) {
 	t.Parallel()
-	for range 20 {
+	for range 100 {
 		terminal, ctx := start(t, `stty raw -echo; printf '\033[?2026$p\033[?2027$pshown'
 			head -c 23 | tr '\033' '^'`)
 		require.NoError(t, terminal.WaitForText(ctx, "shown"))
