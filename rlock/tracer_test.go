@@ -170,7 +170,9 @@ func TestTracerHearsHowALockIsHandedOver(t *testing.T) {
 		c, tr := traced(t, s, rlock.Options{})
 		name := "within:" + k.name
 		hold := take(t, k.lock(c, name), longLease)
-		successor := k.parked(t, s, k.lock(c, name))
+		lock := k.lock(c, name)
+		successor := k.parked(t, s, lock)
+		eventually(t, func() bool { return rlock.Refusals(lock) == 2 }, "it has not asked again")
 		tr.Forget()
 		unlock(t, hold)
 		next := acquired(t, successor)
