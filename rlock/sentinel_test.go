@@ -29,11 +29,7 @@ func failOver(t *testing.T, group *redistest.Sentinel) *redistest.Server {
 		return err == nil && failed == nil && theirs == ours
 	}, "the replica lags")
 	master.Kill(t)
-	eventually(t, func() bool {
-		reply, err := replica.Call("ROLE")
-		role, _ := reply.([]any)
-		return err == nil && role[0] == "master"
-	}, "the Sentinel did not promote the replica")
+	require.Same(t, replica, group.WaitForFailover(t, master))
 	return replica
 }
 

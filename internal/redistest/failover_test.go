@@ -1,7 +1,9 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,4 +120,32 @@ func TestFailoverIsOrderedAgainAfterTheReplicaWasTooSlow(t *testing.T) {
 		replica.silent.Store(false)
 	})
 	require.Same(t, replica, s.Failover(t))
+}
+
+func TestReplicaIsPromotedHoweverLongAgoTheSentinelAskedIt(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t)
+	s.Watcher.Do(t, "SENTINEL", "SET", sentinelName, "quorum", "2") // it waits to be told
+	s.Nodes[0].Kill(t)
+	require.Eventually(t, func() bool {
+		masters, err := s.Watcher.ask("SENTINEL", "MASTER", sentinelName)
+		return err == nil && strings.Contains(fmt.Sprint(masters), "s_down")
+	}, failoverTimeout, pollInterval)
+	stale := func() bool {
+		replicas, err := s.Watcher.sentinelList("REPLICAS")
+		if err != nil || len(replicas) != 1 {
+			return false
+		}
+		age, err := strconv.Atoi(replicas[0]["info-refresh"]) // milliseconds
+		return err == nil && age >= 1000
+	}
+	refused := errors.New("not ordered")
+	for range 3 { // on a busy machine, the replica may indeed have been silent
+		if refused != nil {
+			require.Eventually(t, stale, failoverTimeout, time.Millisecond)
+			_, refused = s.Watcher.Call("SENTINEL", "FAILOVER", sentinelName)
+		}
+	}
+	require.NoError(t, refused)
+	require.Same(t, s.Nodes[1], s.WaitForFailover(t, s.Nodes[0]))
 }

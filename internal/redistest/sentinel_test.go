@@ -30,7 +30,7 @@ func TestSentinelsAreHurried(t *testing.T) {
 	t.Parallel()
 	settings := StartSentinel(t).Watcher.DoMap(t, "SENTINEL", "DEBUG")
 	for name, millis := range map[string]string{"INFO-PERIOD": "200", "PUBLISH-PERIOD": "200",
-		"PING-PERIOD": "200", "TILT-PERIOD": "2000"} {
+		"PING-PERIOD": "500", "TILT-PERIOD": "2000"} {
 		require.Equal(t, millis, settings[name], name)
 	}
 }
