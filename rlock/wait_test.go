@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -35,8 +36,8 @@ func (k kind) parked(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan
 	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
 	k.waitForListeners(t, s, lock.Name(), 1)
 	eventually(t, func() bool {
-		for _, verb := range verbs(monitor.Commands(t)) {
-			if verb == "evalsha" {
+		for _, command := range monitor.Commands(t) {
+			if command[0] == "evalsha" && slices.Contains(command, lock.Name()) {
 				asked++
 			}
 		}
