@@ -101,8 +101,9 @@ func requireQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 			hold, err := redlock.NewOn(name, quorumOptions, clients...).
 				TryLock(t.Context(), wait, longLease)
 			for try := 0; wait == rlock.NoWait && errors.Is(err, redlock.ErrNoQuorum) && try < 2; try++ {
-				// Nodes were slow, or this process. Use another name, because what they have not
-				// released yet is in the way.
+				// Some nodes, or this process, were slow. Use another name, because what those nodes
+				// have not released yet would be in the way.
+				t.Logf("dead: %05b: trying again after: %v", dead, err)
 				waitForReplies(t, alive)
 				start = time.Now()
 				hold, err = redlock.NewOn(fmt.Sprint(name, try), quorumOptions, clients...).
@@ -170,7 +171,7 @@ func waitForReplies(t testing.TB, clients []*rlock.Client) {
 			}
 			unlock(t, hold)
 			return true
-		}, fmt.Sprintf("client %d of %d answers again", i+1, len(clients)))
+		}, fmt.Sprintf("the server of client %d of %d replies again", i+1, len(clients)))
 	}
 }
 

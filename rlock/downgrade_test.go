@@ -160,8 +160,9 @@ func readingStepwise(
 	t *testing.T, s *redistest.Server, options rlock.Options,
 ) (*rlock.ReadWriteLock, *stepwise) {
 	t.Helper()
-	gate := &stepwise{Client: s.Client(t), argument: loaded(t, s, "read_release.lua"),
-		arrived: make(chan struct{}, 1000), step: make(chan struct{})}
+	gate := &stepwise{Client: s.Client(t, redistest.OneConnection),
+		argument: loaded(t, s, "read_release.lua"),
+		arrived:  make(chan struct{}, 1000), step: make(chan struct{})}
 	c := newClientOn(t, gate, options)
 	t.Cleanup(func() { close(gate.step) }) // before the client is closed
 	return c.NewReadWriteLock("page"), gate

@@ -36,7 +36,7 @@ func TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn(t *testing.T) {
 func leavesAsSuccessor(t *testing.T, k kind, unsent bool, exiting int) {
 	t.Helper()
 	s := redistest.Start(t)
-	gate := keepReplies(s.Client(t), "the owner, who is not known yet")
+	gate := keepReplies(s.Client(t, redistest.OneConnection), "the owner, who is not known yet")
 	gate.unsent = unsent
 	c := newClientOn(t, gate, rlock.Options{})
 	t.Cleanup(gate.open)

@@ -18,7 +18,7 @@ func TestSuccessorThatAskedByItselfKeepsTheLockWhenTheReplyToTheReleaseComes(t *
 	t.Parallel()
 	onEach(t, passing(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
-		gate := keepReplies(s.Client(t), loaded(t, s, k.release))
+		gate := keepReplies(s.Client(t, redistest.OneConnection), loaded(t, s, k.release))
 		c := newClientOn(t, gate, rlock.Options{})
 		t.Cleanup(gate.open)
 		first := take(t, k.lock(c, k.name), longLease)
@@ -63,7 +63,7 @@ func overtaken(t *testing.T, k kind) bool {
 	t.Helper()
 	const run = 16
 	s := redistest.Start(t)
-	gate := keepReplies(s.Client(t), loaded(t, s, k.release))
+	gate := keepReplies(s.Client(t, redistest.OneConnection), loaded(t, s, k.release))
 	c := newClientOn(t, gate, rlock.Options{})
 	t.Cleanup(gate.open)
 	lock := k.lock(c, k.name)

@@ -21,7 +21,8 @@ type gated struct {
 }
 
 // keepReplies returns a client that executes commands with that argument, and holds their replies
-// back.
+// back. c has one connection ([redistest.OneConnection]): a caller that would have to dial another
+// one sends nothing, and then a worker sends the command again.
 func keepReplies(c rueidis.Client, argument string) *gated {
 	return &gated{
 		Client:   c,

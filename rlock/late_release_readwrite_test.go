@@ -56,8 +56,9 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 func TestReadHoldThatALateReleaseMayTakeIsNotTrustedAfterTheWriteLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	gate := &stepwise{Client: s.Client(t), argument: loaded(t, s, "read_release.lua"),
-		arrived: make(chan struct{}, 1000), step: make(chan struct{})}
+	gate := &stepwise{Client: s.Client(t, redistest.OneConnection),
+		argument: loaded(t, s, "read_release.lua"),
+		arrived:  make(chan struct{}, 1000), step: make(chan struct{})}
 	c := newClientOn(t, gate, rlock.Options{CommandTimeout: time.Second})
 	t.Cleanup(func() { close(gate.step) }) // before the client is closed
 	lock, owner := c.NewReadWriteLock("page"), rlock.WithOwner(t.Context())

@@ -106,7 +106,7 @@ func TestForceUnlockSparesTheNextHolder(t *testing.T) {
 		other := newClient(t, s, rlock.Options{})
 		take(t, k.contender(other, k.name), longLease)
 
-		gate := keepReplies(s.Client(t), loaded(t, s, k.forceUnlock))
+		gate := keepReplies(s.Client(t, redistest.OneConnection), loaded(t, s, k.forceUnlock))
 		c := newClientOn(t, gate, rlock.Options{})
 		t.Cleanup(gate.open)
 		waiter := k.parked(t, s, k.lock(c, k.name))

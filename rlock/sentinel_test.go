@@ -36,7 +36,7 @@ func failOver(t *testing.T, group *redistest.Sentinel) *redistest.Server {
 func TestLocksSurviveAFailover(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartSentinel(t)
-	holder := newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: 20 * time.Second})
+	holder := newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: 2 * time.Minute})
 	waiting := newClientOn(t, group.Client(t), rlock.Options{})
 	renewed, explicit := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
 	waiters := make(map[string]<-chan outcome)

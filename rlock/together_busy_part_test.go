@@ -12,7 +12,7 @@ import (
 func TestBatchReleaseDoesNotWaitForAPartThatAnotherCallUses(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	g := keepReplies(s.Client(t), loaded(t, s, "renew.lua"))
+	g := keepReplies(s.Client(t, redistest.OneConnection), loaded(t, s, "renew.lua"))
 	c := newClientOn(t, g, rlock.Options{CommandTimeout: 2 * longWait})
 	t.Cleanup(g.open)
 	holds := takeThree(t.Context(), t, c, longLease)

@@ -107,7 +107,7 @@ func keptAttempt(
 	ctx context.Context, t *testing.T, s *redistest.Server, options rlock.Options,
 ) (*rlock.Client, *gated, <-chan outcome) {
 	t.Helper()
-	g := keepReplies(s.Client(t), loaded(t, s, "batch_acquire.lua"))
+	g := keepReplies(s.Client(t, redistest.OneConnection), loaded(t, s, "batch_acquire.lua"))
 	t.Cleanup(g.open)
 	c := newClientOn(t, g, options)
 	attempt := inBackground(func() (*rlock.Hold, error) {
@@ -163,7 +163,7 @@ func TestBatchThatIsGivenUpIsUndone(t *testing.T) {
 func TestPartForceUnlockedBeforeTheReplyFailsTheBatch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	g := keepReplies(s.Client(t), loaded(t, s, "batch_acquire.lua"))
+	g := keepReplies(s.Client(t, redistest.OneConnection), loaded(t, s, "batch_acquire.lua"))
 	t.Cleanup(g.open)
 	c := newClientOn(t, g, rlock.Options{})
 	ctx := rlock.WithOwner(t.Context())

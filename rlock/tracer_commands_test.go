@@ -35,7 +35,8 @@ func TestCommandsHaveTheContextOfTheTracer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for _, byWorkers := range []bool{false, true} {
-		h := &hooked{Client: s.Client(t)}
+		// On a second connection, a caller that would have to dial would leave that to a worker.
+		h := &hooked{Client: s.Client(t, redistest.OneConnection)}
 		c := newClientOn(t, h, rlock.Options{Anonymous: true, Tracer: new(locktest.Tracer)})
 		if byWorkers {
 			rlock.Detach(c)

@@ -80,7 +80,7 @@ func heldWhileRenewing(
 	t *testing.T, s *redistest.Server, k kind, lease time.Duration,
 ) (*rlock.Hold, *gated) {
 	t.Helper()
-	gate := keepCommands(s.Client(t), loaded(t, s, k.renew))
+	gate := keepCommands(s.Client(t, redistest.OneConnection), loaded(t, s, k.renew))
 	c := newClientOn(t, gate, rlock.Options{WatchdogLease: lease})
 	t.Cleanup(gate.open)
 	hold := take(t, k.lock(c, "order"), rlock.Watchdog)
@@ -200,7 +200,7 @@ func TestReadHoldAfterAnExpiredOneOfTheSameWriterIsKept(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
 	s := redistest.Start(t)
-	gate := keepCommands(s.Client(t), loaded(t, s, "read_release.lua"))
+	gate := keepCommands(s.Client(t, redistest.OneConnection), loaded(t, s, "read_release.lua"))
 	t.Cleanup(gate.open)
 	pair := newClientOn(t, gate,
 		rlock.Options{CommandTimeout: 2 * time.Second}).NewReadWriteLock("order")

@@ -72,11 +72,12 @@ func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 
 // hurry makes a Sentinel check its servers and announce itself more often than every 10 s and every
 // 2 s, which is how it learns of replicas and other Sentinels. It also retries a lost connection
-// sooner than after 1 s: otherwise it would take a new master for down right after the promotion,
-// and replace it, too. It promotes a replica only if what it knows of it is younger than five such
-// periods, and asks a replica without a master once a second: five of 200 ms were too few. A
-// Sentinel that stood still for two seconds trusts itself again after two, not thirty, which is the
-// limit of a wait for a failover. Sentinels before Redis 7 cannot be hurried.
+// after the ping period, which is 1 s by default: it might take a new master for down right after
+// the promotion, and replace it, too. But while the master is down, it asks a replica that has lost
+// it for INFO only once a second, and promotes it only if the last INFO is younger than five ping
+// periods: five of 200 ms were too few. A Sentinel that stood still for two seconds trusts itself
+// again after two more, not thirty, which is the limit of a wait for a failover. Sentinels before
+// Redis 7 cannot be hurried.
 func (s *Server) hurry() {
 	_, _ = s.Call("SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "PING-PERIOD",
 		"500", "TILT-PERIOD", "2000")
