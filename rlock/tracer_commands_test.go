@@ -35,7 +35,8 @@ func TestCommandsHaveTheContextOfTheTracer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for _, byWorkers := range []bool{false, true} {
-		// On a second connection, a caller that would have to dial would leave that to a worker.
+		// With two connections, a caller that would have to dial leaves its command to a worker, and
+		// the command is noted twice.
 		h := &hooked{Client: s.Client(t, redistest.OneConnection)}
 		c := newClientOn(t, h, rlock.Options{Anonymous: true, Tracer: new(locktest.Tracer)})
 		if byWorkers {

@@ -132,7 +132,8 @@ func TestReplicaIsPromotedJustBeforeTheSentinelAsksItAgain(t *testing.T) {
 		masters, err := s.Watcher.ask("SENTINEL", "MASTER", sentinelName)
 		return err == nil && strings.Contains(fmt.Sprint(masters), "s_down")
 	}, failoverTimeout, pollInterval)
-	// due reports whether the last INFO was a second ago, and not much longer, as on a busy machine.
+	// due reports whether the last INFO is more than a second old, so that the next one is due, but
+	// not so old that the replica may have been silent, as on a busy machine.
 	due := func() bool {
 		replicas, err := s.Watcher.sentinelList("REPLICAS")
 		if err != nil || len(replicas) != 1 {
@@ -149,5 +150,5 @@ func TestReplicaIsPromotedJustBeforeTheSentinelAsksItAgain(t *testing.T) {
 		}
 	}
 	require.NoError(t, refused)
-	require.Same(t, s.Nodes[1], s.replace(t, s.Nodes[0])) // a busy Sentinel may abandon the first
+	require.Same(t, s.Nodes[1], s.replace(t, s.Nodes[0])) // orders it again if it is abandoned
 }

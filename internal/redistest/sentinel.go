@@ -71,13 +71,13 @@ func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 }
 
 // hurry makes a Sentinel check its servers and announce itself more often than every 10 s and every
-// 2 s, which is how it learns of replicas and other Sentinels. It also retries a lost connection
-// after the ping period, which is 1 s by default: it might take a new master for down right after
-// the promotion, and replace it, too. But while the master is down, it asks a replica that has lost
-// it for INFO only once a second, and promotes it only if the last INFO is younger than five ping
-// periods: five of 200 ms were too few. A Sentinel that stood still for two seconds trusts itself
-// again after two more, not thirty, which is the limit of a wait for a failover. Sentinels before
-// Redis 7 cannot be hurried.
+// 2 s, which is how it learns of replicas and other Sentinels. It also makes it retry a lost
+// connection sooner, once in each ping period: with 1 s, the default, the Sentinel might take a new
+// master for down right after the promotion, and replace it, too. With 200 ms it might promote
+// nobody: it promotes a replica only if the last INFO is younger than five ping periods, and asks
+// one that has lost its master only once a second. A Sentinel that stood still for two seconds
+// trusts itself again after two more, not thirty, which is the limit of a wait for a failover.
+// Sentinels before Redis 7 cannot be hurried.
 func (s *Server) hurry() {
 	_, _ = s.Call("SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "PING-PERIOD",
 		"500", "TILT-PERIOD", "2000")
