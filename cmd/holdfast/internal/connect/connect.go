@@ -56,8 +56,18 @@ func (f Flags) Client(ctx context.Context) (rueidis.Client, error) {
 
 // Dial connects with these options, and returns after the server's first answer.
 func Dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, errSilent)
+	limit := answerTime
+	if until, limited := ctx.Deadline(); limited {
+		limit = min(limit, time.Until(until))
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	failed := func(err error) error {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w within %v", errSilent, limit.Round(time.Millisecond))
+		}
+		return status.New(status.Server, explain(err, option))
+	}
 	type result struct {
 		client rueidis.Client
 		err    error
@@ -82,11 +92,11 @@ func Dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, err
 	select {
 	case r := <-dialed:
 		if r.err != nil {
-			return nil, status.New(status.Server, explain(r.err, option))
+			return nil, failed(r.err)
 		}
 		return r.client, nil
 	case <-ctx.Done():
-		return nil, status.New(status.Server, explain(context.Cause(ctx), option))
+		return nil, failed(ctx.Err())
 	}
 }
 

@@ -13,14 +13,34 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/lua"
 )
 
 // errSilent reports that the server takes too long.
-var errSilent = fmt.Errorf("no answer within %v", answerTime)
+var errSilent = errors.New("no answer")
 
-// explain returns an error of a first contact in one line: where it happened, and what to do. It
-// never shows the password.
+// contactError is an error of a first contact. Its text never shows the password, which that of its
+// cause may.
+type contactError struct {
+	text  string
+	cause error
+}
+
+func (e *contactError) Error() string { return e.text }
+func (e *contactError) Unwrap() error { return e.cause }
+
+// Passes reports whether an error of a first contact, of [Dial] or of rueidis, may pass by itself:
+// the server is down, hangs, or is not ready.
+func Passes(err error) bool {
+	var usage *status.Error
+	if errors.As(err, &usage) && usage.Status != status.Server || errors.Is(err, rueidis.Nil) {
+		return false // a mistake in the command line, or a master that no Sentinel knows
+	}
+	return lua.ClassOf(lua.Classify(err)) != lua.ClassPermanent
+}
+
+// explain returns an error of a first contact in one line: where it happened, and what to do.
 func explain(err error, option rueidis.ClientOption) error {
 	text := err.Error()
 	if rueidis.IsRedisNil(err) {
@@ -30,8 +50,8 @@ func explain(err error, option rueidis.ClientOption) error {
 		text = strings.ReplaceAll(text, option.Password, "…")
 	}
 	text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ".")
-	return fmt.Errorf("cannot use Redis at %s: %s%s", strings.Join(option.InitAddress, ","), text,
-		advise(err, option))
+	return &contactError{fmt.Sprintf("cannot use Redis at %s: %s%s",
+		strings.Join(option.InitAddress, ","), text, advise(err, option)), err}
 }
 
 // advise returns what to do about an error of a first contact, behind a colon, or "".

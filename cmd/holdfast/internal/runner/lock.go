@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -13,6 +14,7 @@ import (
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/view"
+	"holdfast/internal/wait"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -28,17 +30,9 @@ type lock struct {
 const closeTimeout = 3 * time.Second
 
 // open connects, and returns the lock. close must be called.
-func (o Options) open(ctx context.Context) (l *lock, err error) {
+func (o Options) open(ctx context.Context, until time.Time) (l *lock, err error) {
 	l = new(lock)
-	if o.Quorum {
-		err = l.dialAll(ctx, o.Flags)
-	} else {
-		var redis rueidis.Client
-		if redis, err = o.Client(ctx); err == nil {
-			l.redis = []rueidis.Client{redis}
-		}
-	}
-	if err != nil {
+	if l.redis, err = o.connect(ctx, until); err != nil {
 		return nil, err
 	}
 	for _, redis := range l.redis {
@@ -56,42 +50,124 @@ func (o Options) open(ctx context.Context) (l *lock, err error) {
 	return l, nil
 }
 
-// dialAll connects to independent servers, of which a minority may be down.
-func (l *lock) dialAll(ctx context.Context, f connect.Flags) error {
+// leastDial is how long connecting may take even if the wait is shorter.
+const leastDial = 2 * time.Second
+
+// connect connects to the server, or to all of a quorum. Until the given time it tries again if the
+// servers may come back. Without a time it tries once, because a wrong address looks the same.
+func (o Options) connect(ctx context.Context, until time.Time) ([]rueidis.Client, error) {
+	if until.IsZero() {
+		all, _, err := o.dial(ctx)
+		return all, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(time.Until(until), leastDial))
+	defer cancel()
+	var backoff wait.Backoff
+	var failed error
+	for {
+		all, passes, err := o.dial(ctx)
+		if err == nil {
+			return all, nil
+		}
+		if failed == nil || ctx.Err() == nil { // that of a try that was cut off says less
+			failed = err
+		}
+		pause := min(backoff.Next(), time.Until(until))
+		if !passes || pause <= 0 {
+			return nil, failed
+		}
+		if backoff.Failures == 1 {
+			o.note("%v; trying again for %v", err, time.Until(until).Round(time.Second))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failed
+		case <-time.After(pause):
+		}
+	}
+}
+
+// dial connects once. If that fails, it reports whether the reason may pass by itself.
+func (o Options) dial(ctx context.Context) (all []rueidis.Client, passes bool, err error) {
+	if o.Quorum {
+		return dialAll(ctx, o.Flags)
+	}
+	redis, err := o.Client(ctx)
+	if err != nil {
+		return nil, connect.Passes(err), err
+	}
+	return []rueidis.Client{redis}, false, nil
+}
+
+// dialAll connects to independent servers, of which a minority may be down. If too many are, it
+// reports whether enough of them may come back.
+func dialAll(ctx context.Context, f connect.Flags) (all []rueidis.Client, passes bool, err error) {
 	options, err := f.Options()
 	if err != nil {
-		return err
+		return nil, false, err
 	}
 	// A server that hangs costs the time-out of the dial, for all together.
 	type dialed struct {
 		redis rueidis.Client
 		err   error
 	}
-	all := make([]chan dialed, len(options))
+	results := make([]chan dialed, len(options))
 	for i, option := range options {
 		option.ForceSingleClient = true // the client works once its server does
-		all[i] = make(chan dialed, 1)
+		results[i] = make(chan dialed, 1)
 		go func() {
 			redis, err := rueidis.NewClient(option)
-			all[i] <- dialed{redis, err}
+			results[i] <- dialed{redis, err}
 		}()
 	}
-	var failures []error
-	for i, each := range all {
-		d := <-each
+	var failed failures
+	refused, minority := 0, (len(options)-1)/2
+	for i, result := range results {
+		var d dialed
+		select {
+		case d = <-result:
+		case <-ctx.Done(): // NewClient has no context
+			d.err = errors.New("no answer in time")
+			go func() { closeAll((<-result).redis) }()
+		}
 		if d.redis != nil {
-			l.redis = append(l.redis, d.redis)
+			all = append(all, d.redis)
 		}
 		if d.err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", options[i].InitAddress[0], d.err))
+			failed = append(failed, fmt.Errorf("%s: %w", options[i].InitAddress[0], d.err))
+			if !connect.Passes(d.err) {
+				refused++
+			}
 		}
 	}
-	if len(l.redis) < len(options) || len(failures) > (len(options)-1)/2 {
-		l.close()
-		return status.New(status.Server, fmt.Errorf("too few servers for a quorum: %w",
-			errors.Join(failures...)))
+	if len(all) < len(options) || len(failed) > minority {
+		closeAll(all...)
+		return nil, refused <= minority, status.New(status.Server,
+			fmt.Errorf("too few servers for a quorum: %w", failed))
 	}
-	return ctx.Err()
+	return all, false, nil
+}
+
+// failures are the errors of several servers, in one line.
+type failures []error
+
+func (f failures) Error() string {
+	var texts []string
+	for _, err := range f {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (f failures) Unwrap() []error { return f }
+
+// closeAll closes clients, of which some may be nil.
+func closeAll(all ...rueidis.Client) {
+	for _, redis := range all {
+		if redis != nil {
+			redis.Close()
+		}
+	}
 }
 
 // of returns the lock of this kind.
@@ -119,9 +195,7 @@ func (l *lock) close() {
 	if ctx.Err() != nil {
 		return // a rueidis client may wait for a server that hangs
 	}
-	for _, r := range l.redis {
-		r.Close()
-	}
+	closeAll(l.redis...)
 }
 
 // acquireError returns an error of an acquisition with its exit status, unless it has one.
@@ -135,7 +209,15 @@ func (o Options) acquireError(err error, l *lock) error {
 		return status.New(status.Usage, err)
 	case !errors.Is(err, rlock.ErrNotAcquired), !o.Quorum && errors.As(err, &unanswered):
 		return status.New(status.Server, err)
-	case o.Quiet:
+	}
+	// Another had the lock when Redis last replied, which may be long ago if this run waited.
+	if o.Wait != rlock.NoWait {
+		if err := l.ask(o.Name); err != nil {
+			return status.New(status.Server, fmt.Errorf("lock %q: not acquired within %v, and Redis "+
+				"cannot be asked who has it: %w", o.Name, o.Wait, err))
+		}
+	}
+	if o.Quiet {
 		return status.New(o.Conflict, nil)
 	}
 	var held *rlock.HeldError
@@ -145,6 +227,37 @@ func (o Options) acquireError(err error, l *lock) error {
 		}
 	}
 	return status.New(o.Conflict, err)
+}
+
+// askTime bounds how long the servers may take to show that they reply.
+const askTime = 2 * time.Second
+
+// ask asks the servers for the lock's key, which every user of locks may do. It returns an error if
+// too few reply.
+func (l *lock) ask(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	results := make(chan error, len(l.redis))
+	for _, redis := range l.redis {
+		go func() {
+			results <- redis.Do(ctx, redis.B().Pttl().Key(name).Build()).Error()
+		}()
+	}
+	var failed failures
+	for range l.redis {
+		err := <-results
+		switch {
+		case err == nil || !connect.Passes(err): // a refusal is a reply
+		case errors.Is(err, context.DeadlineExceeded):
+			failed = append(failed, fmt.Errorf("no reply within %v, see holdfast doctor", askTime))
+		default:
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) > (len(l.redis)-1)/2 {
+		return failed
+	}
+	return nil
 }
 
 // heldBy says who holds a lock: its process, if Redis knows that. "" if nobody does any more.

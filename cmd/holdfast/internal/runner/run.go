@@ -48,15 +48,19 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	result := make(chan acquired, 1)
+	var until time.Time
+	if o.Wait > rlock.NoWait && o.Wait != rlock.Forever {
+		until = time.Now().Add(o.Wait)
+	}
 	go func() {
-		l, err := o.open(ctx)
+		l, err := o.open(ctx, until)
 		if err != nil {
 			result <- acquired{err: err}
 			return
 		}
 		var hold *rlock.Hold
 		if err = o.refuseOwn(ctx, l); err == nil {
-			hold, err = o.await(ctx, l)
+			hold, err = o.await(ctx, l, until)
 		}
 		if err == nil {
 			hold, err = o.extend(ctx, hold)
@@ -89,10 +93,14 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 	}
 }
 
-// await waits for the lock.
-func (o Options) await(ctx context.Context, l *lock) (*rlock.Hold, error) {
-	if o.Quiet || o.Wait == rlock.NoWait {
-		return l.TryLock(ctx, o.Wait, rlock.Watchdog)
+// await waits for the lock. If connecting took all of the wait, it tries once.
+func (o Options) await(ctx context.Context, l *lock, until time.Time) (*rlock.Hold, error) {
+	limit := o.Wait
+	if !until.IsZero() {
+		limit = max(time.Until(until), rlock.NoWait)
+	}
+	if o.Quiet || limit == rlock.NoWait {
+		return l.TryLock(ctx, limit, rlock.Watchdog)
 	}
 	telling, stop := context.WithCancel(ctx)
 	told, began := make(chan struct{}), time.Now()
@@ -100,7 +108,7 @@ func (o Options) await(ctx context.Context, l *lock) (*rlock.Hold, error) {
 		defer close(told)
 		o.showWait(telling, l)
 	}()
-	hold, err := l.TryLock(ctx, o.Wait, rlock.Watchdog)
+	hold, err := l.TryLock(ctx, limit, rlock.Watchdog)
 	stop()
 	<-told
 	if took := time.Since(began); err == nil && took > unremarkable {

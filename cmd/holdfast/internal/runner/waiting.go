@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
@@ -52,7 +53,10 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 	}
 	found, err := locks.Inspect(ctx, l.redis[0], o.Name)
 	found.Waiters = slices.DeleteFunc(found.Waiters, l.isOwn)
-	if err == nil && len(found.Holders) > 0 {
+	switch {
+	case err != nil && connect.Passes(err) && redraw: // elsewhere the line stays
+		text += ": no reply from Redis"
+	case err == nil && len(found.Holders) > 0:
 		if line := view.Line(found, width); line != "" {
 			text += ": " + line
 		}
