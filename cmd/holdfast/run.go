@@ -17,7 +17,7 @@ import (
 // runCommand is "holdfast run".
 type runCommand struct {
 	Kind      string         `enum:"lock,fair,read,write,fenced" default:"lock" help:"lock, fair, read, write or fenced."`
-	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"30s" help:"Give up after that, connecting included; never by default."`
+	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"30s" help:"Limit of connecting and waiting."`
 	Nonblock  bool           `short:"n" xor:"wait" help:"Do not wait."`
 	Lease     time.Duration  `default:"30s" help:"A dead machine keeps the lock that long."`
 	KillAfter *time.Duration `placeholder:"5s" help:"From SIGTERM to SIGKILL; up to lease/3."`
@@ -37,7 +37,7 @@ func (runCommand) Help() string {
 	return `Example, for cron on two machines:  holdfast run -n -q -E 0 nightly -- ./job
 
 Exit status: the command's, 128+n for its signal n; 75 another has the lock, 74 server trouble, 76
-lock lost, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, _OWNER, _TOKEN (if
+lock lost and not ignored, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, _OWNER, _TOKEN (if
 fenced) and _DEADLINE (epoch ms).`
 }
 

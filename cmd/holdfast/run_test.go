@@ -263,20 +263,28 @@ func TestRunThatIsInterruptedWhileItWaitsLeavesNothingInRedis(t *testing.T) {
 	}
 }
 
-func TestRunWithOnLostIgnoreLetsTheCommandRun(t *testing.T) {
+// Whoever says that a loss does not matter wants to know how the command fared. The loss is no secret.
+func TestRunWithOnLostIgnorePassesTheStatusOnAndSaysThatTheLockWasLost(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	j := startRun(t, redis.Addr(), append([]string{"--on-lost", "ignore", "--lease", "1s", "job"},
-		shell(`trap 'exit 5' USR1; echo in >&3; `+waits)...)...)
-	j.line(t, "in")
-	redis.Do(t, "DEL", "job")
-	require.Eventually(t, func() bool {
-		return strings.Contains(j.stderr.String(), "the command goes on (--on-lost ignore)")
-	}, longest, time.Millisecond)
-	j.lives(t)
-	j.signal(t, syscall.SIGUSR1)
-	j.dead(t)
-	require.Equal(t, 5, j.status(t))
+	for name, test := range map[string]struct{ lease, says string }{
+		"noticed while the command runs": {"1s", "the command goes on (--on-lost ignore)"},
+		"noticed by the release":         {"10m", ""},
+	} {
+		j := startRun(t, redis.Addr(), append([]string{"-q", "--on-lost", "ignore", "--lease", test.lease,
+			"job"}, shell(`trap 'exit 5' USR1; echo in >&3; `+waits)...)...)
+		j.line(t, "in")
+		redis.Do(t, "DEL", "job")
+		require.Eventually(t, func() bool {
+			return strings.Contains(j.stderr.String(), test.says)
+		}, longest, time.Millisecond, name)
+		j.lives(t)
+		j.signal(t, syscall.SIGUSR1)
+		j.dead(t)
+		require.Equal(t, 5, j.status(t), name)
+		require.Regexp(t, `lock "job" lost: .*; the command ended with status 5, which is passed on `+
+			`\(--on-lost ignore\)\n$`, j.stderr.String(), name)
+	}
 }
 
 func TestRunWithinARunOfTheSameLockIsRefused(t *testing.T) {

@@ -145,6 +145,9 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	stopped := o.supervise(hold, ch)
 	lost := o.release(hold)
 	switch {
+	case lost != nil && o.Ignore: // it may have been lost after the last renewal
+		o.warn("%v; the command ended with status %d, which is passed on (--on-lost ignore)", lost,
+			ch.Status())
 	case o.Ignore:
 	case stopped: // which was said
 		return status.New(status.Lost, nil)
