@@ -39,14 +39,15 @@ func load() map[string]*script {
 }
 
 // run executes the script with EVALSHA, and once more with EVAL if the server does not know it. All
-// keys must be in one slot.
+// keys must be in one slot. A client with DisableAutoPipelining sends it on a shared connection as
+// well: the application may have used up the pool of the others with commands that block.
 func (s *script) run(ctx context.Context, c Redis, keys []string, args ...string) reply {
 	n := int64(len(keys))
 	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
-	message, err := c.Do(ctx, bySHA).ToMessage()
+	message, err := c.Do(ctx, bySHA.ToPipe()).ToMessage()
 	if refusal, ok := rueidis.IsRedisErr(err); ok && refusal.IsNoScript() {
 		bySource := c.B().Eval().Script(s.source).Numkeys(n).Key(keys...).Arg(args...).Build()
-		message, err = c.Do(ctx, bySource).ToMessage()
+		message, err = c.Do(ctx, bySource.ToPipe()).ToMessage()
 	}
 	if rueidis.IsRedisNil(err) {
 		err = nil

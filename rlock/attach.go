@@ -153,7 +153,7 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 	for {
 		at.call.asks()
 		sent := time.Now()
-		held, state, err := transport.Do(c.calls, &at.budget, command, cleanUp)
+		held, state, err := transport.Do(c.calls, transport.Acquire, &at.budget, command, cleanUp)
 		switch late := time.Until(watchdog.Deadline(sent, r.lease)) <= 0; {
 		case err == nil && !held:
 			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrGone}

@@ -153,8 +153,8 @@ func (at *attempt) try() (hold *Hold, err error) {
 	case at.left && at.replied: // an earlier reply has said who holds the lock
 	case at.left:
 		at.failure = transport.NoReply(at.failure)
-	case errors.Is(err, ErrNotReplicated): // it was undone
-		return nil, err
+	case got.short != nil: // it was undone
+		return nil, got.short
 	case err != nil:
 		at.failure = err
 		if state == transport.Unconfirmed || got.taken {
@@ -190,7 +190,11 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 // detach sends the request from a worker, which cleans up after it if the caller leaves.
 func (at *attempt) detach() (reply, transport.State, error) {
 	detached := *at // a copy for the worker, so that at itself does not escape to the heap
-	got, state, err := transport.Detach(at.client.calls, &at.budget, &detached,
+	kind := transport.Acquire
+	if at.client.options.SyncReplicas > 0 {
+		kind = transport.Apart // it may wait for replicas
+	}
+	got, state, err := transport.Detach(at.client.calls, kind, &at.budget, &detached,
 		(*attempt).ask, (*attempt).handleLateReply)
 	if state == transport.Detached && at.lock.waiting.ownQueue {
 		at.client.backlog.add(at.lock.name, 1)
@@ -202,6 +206,9 @@ func (at *attempt) detach() (reply, transport.State, error) {
 func (at *attempt) handleLateReply(got reply, err error) {
 	if at.lock.waiting.ownQueue {
 		at.client.backlog.add(at.lock.name, -1)
+	}
+	if got.short != nil {
+		return // it was undone
 	}
 	heldFor := at.holder.TTL
 	clean := err != nil && !got.taken && lua.ClassOf(err) != lua.ClassUnknown &&

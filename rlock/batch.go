@@ -104,17 +104,19 @@ func (bt *batch) ask() error {
 	}
 	c := bt.client
 	bt.sent = time.Now()
-	got, state, err := transport.Do(c.calls, &bt.budget, func(ctx context.Context) (result, error) {
+	command := func(ctx context.Context) (result, error) {
 		if err := c.transport.Ready(ctx); err != nil {
 			return result{}, err
 		}
 		index, holder, err := lua.AcquireBatch(ctx, c.redis, bt.request.lease, requests)
 		return result{index, holder}, err
-	}, func(got result, err error) {
+	}
+	late := func(got result, err error) {
 		if state := transport.StateOf(err); state > transport.Refused || err == nil && got.index < 0 {
 			bt.undo(state == transport.Abandoned)
 		}
-	})
+	}
+	got, state, err := transport.Do(c.calls, transport.Acquire, &bt.budget, command, late)
 	if state == transport.Unconfirmed || state == transport.Abandoned {
 		bt.undo(state == transport.Abandoned)
 	}

@@ -96,7 +96,7 @@ func (at *attempt) extend(a *acquisition, levels int) (deadline time.Time, err e
 		a.MayLast(lease)
 		at.call.asks()
 		sent := time.Now()
-		held, state, err := transport.Do(c.calls, &at.budget, command, cleanUp)
+		held, state, err := transport.Do(c.calls, transport.Keep, &at.budget, command, cleanUp)
 		if state != transport.Detached {
 			cleanUp(held, err)
 		}

@@ -120,7 +120,7 @@ func exchange[T any](ctx context.Context, l *Lock, command func(context.Context)
 	if err = b.Err(); err != nil {
 		return value, err
 	}
-	value, _, err = transport.Do(c.calls, b, func(ctx context.Context) (none T, _ error) {
+	value, _, err = transport.Do(c.calls, transport.Acquire, b, func(ctx context.Context) (none T, _ error) {
 		if err := c.transport.Ready(ctx); err != nil {
 			return none, err
 		}

@@ -105,7 +105,10 @@ type reply struct {
 	holder *lua.Holder // the holder; nil if the lock was acquired
 	fence  int64       // the fencing token, if the lock is fenced
 	ticket waitqueue.Ticket
-	taken  bool // it was acquired, whatever failed later; with SyncReplicas only
+	// taken and short are set with SyncReplicas only: it was acquired, whatever failed later; it was
+	// undone, because too few replicas have acknowledged it.
+	taken bool
+	short *ReplicationError
 }
 
 // waiting describes how callers wait for a lock.

@@ -63,7 +63,7 @@ func (c *Client) renewChunk(ctx context.Context, chunk []renewal) error {
 		renewals[i] = r.lock.held(r.owner)
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
-	held, _, err := transport.Do(c.calls, b, func(ctx context.Context) ([]bool, error) {
+	held, _, err := transport.Do(c.calls, transport.Keep, b, func(ctx context.Context) ([]bool, error) {
 		return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
 	}, func([]bool, error) {})
 	var refusal *ServerError

@@ -53,13 +53,16 @@ func (at *attempt) askServer(server rueidis.Client, r request, asking bool) (got
 			return err
 		}
 		got.taken = true
-		return at.replicated(connection, r)
+		got.short, err = at.replicated(connection, r)
+		return err
 	})
 	return got, err
 }
 
-// replicated makes sure that enough replicas know of an acquisition, and otherwise undoes it.
-func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) error {
+// replicated makes sure that enough replicas know of an acquisition. Otherwise it undoes it, and
+// returns how many do. An error means that their number is not known.
+func (at *attempt) replicated(connection rueidis.DedicatedClient, r request,
+) (*ReplicationError, error) {
 	c := at.client
 	timeout := min(c.options.SyncTimeout, r.lease/2)
 	if !r.until.IsZero() {
@@ -71,11 +74,11 @@ func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) err
 	defer cancel()
 	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
 	if err != nil || replicas >= c.options.SyncReplicas {
-		return err
+		return nil, err
 	}
 	if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
 		c.cleaner.add(undo)
 	}
 	return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
-		Waited: timeout}
+		Waited: timeout}, nil
 }

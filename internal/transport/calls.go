@@ -31,7 +31,7 @@ const (
 var ErrNoReply = &lua.Error{Class: lua.ClassUnknown, Message: "no reply from Redis in time",
 	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
 
-// ErrNotSent is the error of a command whose caller left before a worker could send it.
+// ErrNotSent is the error of a command whose caller left before there was room to send it.
 var ErrNotSent = &lua.Error{Class: lua.ClassTemporary, Message: "not sent: too many are under way"}
 
 // NoReply returns [ErrNoReply], with the error of the try before, which says more, if there is one.
@@ -55,7 +55,7 @@ func NoReply(before error) error {
 //   - a command of a worker, [Calls.Aside] or [Patiently] dials: rueidis would let the caller
 //     wait for that dial. Rarely it does so all the same: for a dial that began a moment later, or
 //     by another command, as of the application or a RedLock, or that is not a net.Dialer's;
-//   - very many commands are under way;
+//   - very many commands are under way, and then each [Kind] of command has a limit of its own;
 //   - a caller was blocked all the same within the last minute;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
 //
@@ -70,10 +70,11 @@ type Calls struct {
 	replied  atomic.Int64 // when about the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
 	dials    atomic.Int64 // the dials in progress by workers and Aside
+	workers  atomic.Int64 // the commands that workers have under way on the shared connections
 	recycled sync.Pool
-	slots    chan struct{} // holds a value for each command of a worker
-	timer    *time.Timer   // runs sweep
-	closed   chan struct{} // a closed channel
+	places   [kinds]chan struct{} // the free places for commands of workers, by kind; nil without a limit
+	timer    *time.Timer          // runs sweep
+	closed   chan struct{}        // a closed channel
 
 	mu         sync.Mutex
 	underway   Call      // the head of a ring of calls, oldest first; guarded by mu
@@ -89,10 +90,11 @@ const (
 	proven = 100 * time.Millisecond
 	// minBudget is the time that a caller must have left to send a command itself.
 	minBudget = 100 * time.Millisecond
-	// mostUnderway limits the commands that callers send themselves at a time, and mostOfWorkers
-	// those of workers. rueidis's queue has 1024 places. The rest of them is for cleanups and
-	// renewals: a caller that has begun to send must never find the queue full.
-	mostUnderway, mostOfWorkers = 512, 384
+	// mostUnderway limits the commands that callers send themselves at a time. rueidis's queue has
+	// 1024 places. A caller that has begun to send must never find the queue full.
+	mostUnderway = 448
+	// mostAcquiring and mostKeeping limit what workers have under way at a time, by kind.
+	mostAcquiring, mostKeeping, mostUndoing, mostApart = 256, 128, 64, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
 	// Calls under way are checked every calmTick, and about every tick once a check has found one
@@ -105,6 +107,19 @@ const (
 	grace = 10 * time.Millisecond
 )
 
+// Kind says whose capacity a command uses. Acquisitions cannot use up that of commands for what is
+// held: a lock must not be lost because others are hard to get.
+type Kind uint8
+
+// The kinds of commands.
+const (
+	Acquire Kind = iota // it acquires a lock, or inspects one
+	Keep                // it renews, extends or releases what is held
+	Apart               // it has a connection of its own, perhaps for long
+	undo                // it removes what an earlier command has left
+	kinds
+)
+
 // NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command. On
 // a cluster workers send all commands: a reply of one node says nothing about the others.
 func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
@@ -115,10 +130,17 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c.timer = time.AfterFunc(time.Hour, c.sweep)
 	c.timer.Stop()
 	c.heard(c.began, NotSent)
-	c.slots = make(chan struct{}, mostOfWorkers)
 	if cluster { // a node that hangs must not hold up commands to others
 		c.detached.Store(math.MaxInt64)
-		c.slots = make(chan struct{}, math.MaxInt32)
+		return c
+	}
+	for kind, most := range [kinds]int{
+		Acquire: mostAcquiring, Keep: mostKeeping, Apart: mostApart, undo: mostUndoing,
+	} {
+		c.places[kind] = make(chan struct{}, most)
+		for range most {
+			c.places[kind] <- struct{}{}
+		}
 	}
 	return c
 }
@@ -206,7 +228,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	k := c.recycled.Get().(*Call)
 	c.mu.Lock()
 	c.awaitAside()
-	c.overlapped = c.overlapped || c.count > 0 || len(c.slots) > 0 || c.aside != nil
+	c.overlapped = c.overlapped || c.count > 0 || c.workers.Load() > 0 || c.aside != nil
 	// direct is read with mu held: an abandoned call makes it false before it leaves count.
 	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
@@ -233,7 +255,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 // running the command, if there is no such moment within about a second.
 func (c *Calls) Aside(command func(context.Context)) bool {
 	c.mu.Lock()
-	for tries := 0; !c.overlapped && (c.count > 0 || len(c.slots) > 0); tries++ {
+	for tries := 0; !c.overlapped && (c.count > 0 || c.workers.Load() > 0); tries++ {
 		c.mu.Unlock()
 		if tries == mostTries {
 			return false
@@ -414,8 +436,13 @@ func persist[T any](p *patient, command func() (T, error)) (T, error) {
 	return value, err
 }
 
-// Patiently runs a command with a context that never ends. While it dials, callers do not send.
+// Patiently runs a command with a context that never ends, which removes what an earlier one has
+// left. While it dials, callers do not send.
 func Patiently[T any](c *Calls, command func(context.Context) (T, error)) (T, error) {
+	if places := c.places[undo]; places != nil {
+		<-places
+		defer c.leave(undo)
+	}
 	ctx := patient{calls: c}
 	defer ctx.end()
 	return persist(&ctx, func() (T, error) { return command(&ctx) })
@@ -454,28 +481,19 @@ func (d *detached[T]) end() {
 
 // Detach has a worker call command with s, and waits for its outcome. If b ends first it returns
 // [Detached] at once, and late is called with the outcome when it is known; else it is not called.
+// If b ends before there is a place for the command, it is not sent: the error is [ErrNotSent].
 // Once the client is closed it sends the command itself, and returns when rueidis does.
-func Detach[S, T any](c *Calls, b *wait.Budget, s S,
+func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
+	if places := c.places[kind]; places != nil && !b.Wait(places) {
+		return *new(T), Refused, ErrNotSent
+	}
 	outcome := detached[T]{patient: patient{calls: c}, values: b.Ctx}
 	decided := make(chan struct{})
 	started := c.group.Go(func() {
-		c.slots <- struct{}{}
-		if outcome.decided.Load() { // its caller has left
-			<-c.slots
-			late(s, outcome.value, ErrNotSent)
-			return
-		}
-		c.mu.Lock()
-		c.awaitAside()
-		c.mu.Unlock()
-		sent := time.Now()
-		value, err := persist(&outcome.patient, func() (T, error) { return command(s, &outcome) })
-		outcome.end()
-		c.heard(sent, StateOf(err))
+		value, err := work(c, kind, &outcome, s, command)
 		err = Unexplained(err)
-		<-c.slots // before its caller may begin another command, so that the two do not overlap
 		if outcome.decided.CompareAndSwap(false, true) {
 			outcome.value, outcome.err = value, err
 			close(decided)
@@ -487,6 +505,7 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 	case !started: // the client is closed: nothing may run in the background
 		outcome.value, outcome.err = command(s, &outcome)
 		outcome.end()
+		c.leave(kind)
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
 		return *new(T), Detached, ErrNoReply
@@ -494,6 +513,34 @@ func Detach[S, T any](c *Calls, b *wait.Budget, s S,
 		<-decided
 	}
 	return outcome.value, StateOf(outcome.err), outcome.err
+}
+
+// work sends a command from a worker, and gives up its place.
+func work[S, T any](c *Calls, kind Kind, ctx *detached[T], s S,
+	command func(S, context.Context) (T, error),
+) (value T, err error) {
+	defer c.leave(kind)
+	defer ctx.end()
+	send := func() (T, error) { return command(s, ctx) }
+	if kind == Apart { // it says nothing about the connections that callers share
+		return persist(&ctx.patient, send)
+	}
+	c.workers.Add(1)
+	defer c.workers.Add(-1)
+	c.mu.Lock()
+	c.awaitAside()
+	c.mu.Unlock()
+	sent := time.Now()
+	value, err = persist(&ctx.patient, send)
+	c.heard(sent, StateOf(err))
+	return value, err
+}
+
+// leave gives up the place of a command.
+func (c *Calls) leave(kind Kind) {
+	if places := c.places[kind]; places != nil {
+		places <- struct{}{}
+	}
 }
 
 // Unexplained replaces errors about deadlines: of other commands on the connection, or rueidis's.
@@ -506,8 +553,8 @@ func Unexplained(err error) error {
 }
 
 // Do sends a command from the caller's goroutine if that cannot block it, or else as [Detach] does.
-func Do[T any](
-	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
+func Do[T any](c *Calls, kind Kind, b *wait.Budget,
+	command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
 	if call := c.Begin(b, time.Now()); call != nil {
 		value, err := command(call)
@@ -515,7 +562,7 @@ func Do[T any](
 			return value, state, err
 		}
 	}
-	return Detach(c, b, struct{}{},
+	return Detach(c, kind, b, struct{}{},
 		func(_ struct{}, ctx context.Context) (T, error) { return command(ctx) },
 		func(_ struct{}, value T, err error) { late(value, err) })
 }

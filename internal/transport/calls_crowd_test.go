@@ -54,7 +54,7 @@ func TestCommandsOfACrowdAreWrittenTogether(t *testing.T) {
 		for range callers {
 			all.Go(func() {
 				for range cycles {
-					_, state, err := Do(c, unlimited(t), func(ctx context.Context) (int, error) {
+					_, state, err := Do(c, Acquire, unlimited(t), func(ctx context.Context) (int, error) {
 						return 0, client.Do(ctx, client.B().Ping().Build()).Error()
 					}, nil)
 					assert.Equal(t, Executed, state, err)

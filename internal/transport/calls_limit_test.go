@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,39 +13,75 @@ import (
 	"holdfast/internal/wait"
 )
 
+// hanging begins commands of a kind that get no reply until it is closed.
+func hanging(t *testing.T, c *Calls, kind Kind, n int, budget time.Duration) (
+	sent *atomic.Int64, states chan State, replies chan struct{},
+) {
+	t.Helper()
+	sent, states, replies = new(atomic.Int64), make(chan State, n), make(chan struct{})
+	for range n {
+		go func() {
+			b := wait.NewBudget(t.Context(), nil, budget)
+			defer b.Stop()
+			_, state, err := Detach(c, kind, b, 0, func(int, context.Context) (int, error) {
+				sent.Add(1)
+				<-replies
+				return 0, nil
+			}, func(int, int, error) {})
+			if state == Refused {
+				assert.ErrorIs(t, err, ErrNotSent)
+			}
+			states <- state
+		}()
+	}
+	synctest.Wait()
+	return sent, states, replies
+}
+
 // rueidis's queue has room for 1024 commands. A caller that sends its command itself would be
-// blocked by a full one.
-func TestWorkersLeaveRoomInTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		group := wait.NewGroup()
-		c := NewCalls(group, time.Second, false)
-		var sent, notSent atomic.Int64
-		hangs := make(chan struct{})
-		for range 2 * mostOfWorkers {
-			go func() {
-				b := wait.NewBudget(t.Context(), nil, time.Second)
-				defer b.Stop()
-				_, state, _ := detach(c, b, func(context.Context) (int, error) {
-					sent.Add(1)
-					<-hangs
-					return 0, nil
-				}, func(_ int, err error) {
-					if errors.Is(err, ErrNotSent) {
-						notSent.Add(1)
-					}
-				})
-				assert.Equal(t, Detached, state)
-			}()
-		}
-		synctest.Wait()
-		require.EqualValues(t, mostOfWorkers, sent.Load())
-		time.Sleep(2 * time.Second)
-		close(hangs)
-		group.Wait()
-		// Those whose callers have left before are not sent: nobody wants what they would acquire.
-		require.EqualValues(t, mostOfWorkers, sent.Load())
-		require.EqualValues(t, mostOfWorkers, notSent.Load())
-	})
+// blocked by a full one. What is not sent in time never is: nobody wants what it would acquire.
+func TestCommandsOfEachKindAreBounded(t *testing.T) {
+	for kind, most := range map[Kind]int{
+		Acquire: mostAcquiring, Keep: mostKeeping, Apart: mostApart,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			group := wait.NewGroup()
+			c := NewCalls(group, time.Second, false)
+			sent, states, replies := hanging(t, c, kind, 2*most, time.Second)
+			require.EqualValues(t, most, sent.Load())
+			count := map[State]int{}
+			for range 2 * most {
+				count[<-states]++
+			}
+			close(replies)
+			group.Wait()
+			require.Equal(t, map[State]int{Detached: most, Refused: most}, count)
+			require.EqualValues(t, most, sent.Load())
+		})
+	}
+}
+
+// Acquisitions that wait for replicas, for example, must not cost a lock that is held.
+func TestOneKindOfCommandsDoesNotDelayTheOthers(t *testing.T) {
+	for _, kind := range []Kind{Keep, undo} {
+		synctest.Test(t, func(t *testing.T) {
+			group := wait.NewGroup()
+			defer group.Wait()
+			c := NewCalls(group, time.Second, false)
+			_, _, replies := hanging(t, c, Acquire, 2*mostAcquiring, wait.Unlimited)
+			defer close(replies)
+			_, _, apart := hanging(t, c, Apart, 2*mostApart, wait.Unlimited)
+			defer close(apart)
+			if kind == undo {
+				_, err := Patiently(c, func(context.Context) (int, error) { return 0, nil })
+				require.NoError(t, err)
+			} else {
+				_, _, err := Do(c, kind, unlimited(t),
+					func(context.Context) (int, error) { return 0, nil }, nil)
+				require.NoError(t, err)
+			}
+		})
+	}
 }
 
 // A cluster node that hangs must not hold up commands to other nodes.
@@ -54,19 +89,9 @@ func TestWorkersOfAClusterAreNotBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		group := wait.NewGroup()
 		c := NewCalls(group, time.Second, true)
-		hangs := make(chan struct{})
-		for range 2 * mostOfWorkers {
-			go func() {
-				_, state, _ := detach(c, unlimited(t), func(context.Context) (int, error) {
-					<-hangs
-					return 0, nil
-				}, nil)
-				assert.Equal(t, Executed, state)
-			}()
-		}
-		synctest.Wait()
-		require.Len(t, c.slots, 2*mostOfWorkers)
-		close(hangs)
+		sent, _, replies := hanging(t, c, Acquire, 2*mostAcquiring, wait.Unlimited)
+		require.EqualValues(t, 2*mostAcquiring, sent.Load())
+		close(replies)
 		group.Wait()
 	})
 }

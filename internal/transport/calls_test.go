@@ -231,7 +231,7 @@ func TestCallerDoesNotDial(t *testing.T) {
 // A client with a hook may fail like that.
 func TestDoUsesAWorkerForWhatItsCallerCouldNotSend(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		value, state, err := Do(c, unlimited(t), func(ctx context.Context) (int, error) {
+		value, state, err := Do(c, Acquire, unlimited(t), func(ctx context.Context) (int, error) {
 			if k, direct := ctx.(*Call); direct {
 				<-k.Done() // it would dial
 				return 0, lua.Classify(k.Err())
@@ -352,7 +352,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		sent := func() (direct bool) {
-			_, state, err := Do(c, unlimited(t), func(ctx context.Context) (int, error) {
+			_, state, err := Do(c, Acquire, unlimited(t), func(ctx context.Context) (int, error) {
 				_, direct = ctx.(*Call)
 				return 0, nil
 			}, nil)

@@ -56,7 +56,7 @@ func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
 		}
 		kept := make(chan context.Context, 1)
 		ctx := context.WithValue(t.Context(), valueKey{}, 7)
-		value, _, err := Detach(c, wait.NewBudget(ctx, nil, wait.Unlimited), struct{}{},
+		value, _, err := Detach(c, Acquire, wait.NewBudget(ctx, nil, wait.Unlimited), struct{}{},
 			func(_ struct{}, ctx context.Context) (any, error) {
 				kept <- ctx
 				return ctx.Value(valueKey{}), nil

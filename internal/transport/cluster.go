@@ -45,7 +45,7 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 	cs.fetching.Lock()
 	defer cs.fetching.Unlock()
 	if !cs.fetched.After(asked.Add(-minimumAge)) {
-		entries, err := cs.client.Do(ctx, cs.client.B().ClusterSlots().Build()).ToArray()
+		entries, err := cs.client.Do(ctx, cs.client.B().ClusterSlots().Build().ToPipe()).ToArray()
 		if err != nil {
 			return "", fmt.Errorf("read the cluster's slots: %w", err)
 		}
