@@ -75,7 +75,7 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 			Owner: p.owner, Count: p.left}
 	}
 	type replies = []lua.BatchReleased
-	got, state, err := transport.Do(c.calls, transport.Keep, b, func(ctx context.Context) (replies, error) {
+	got, state, err := transport.Do(c.calls, transport.Release, b, func(ctx context.Context) (replies, error) {
 		return lua.ReleaseBatch(ctx, c.redis, c.transport.Sharded(), commands)
 	}, func(got replies, err error) {
 		for i, p := range releases {

@@ -209,7 +209,7 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 ) (lua.Released, transport.State, error) {
 	var sent time.Time // of the last try: a worker sends it again if its dial was ended
-	r, state, err := transport.Detach(a.client.calls, transport.Keep, b, a,
+	r, state, err := transport.Detach(a.client.calls, transport.Release, b, a,
 		func(a *acquisition, ctx context.Context) (lua.Released, error) {
 			sent = time.Now()
 			return a.lock.kind.release(ctx, a.owner, left, o)

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -114,7 +119,8 @@ type Kind uint8
 // The kinds of commands.
 const (
 	Acquire Kind = iota // it acquires a lock, or inspects one
-	Keep                // it renews, extends or releases what is held
+	Keep                // it renews or extends what is held
+	Release             // it releases what is held, with the capacity of Keep
 	Apart               // it has a connection of its own, perhaps for long
 	undo                // it removes what an earlier command has left
 	kinds
@@ -134,7 +140,7 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 		c.detached.Store(math.MaxInt64)
 		return c
 	}
-	for kind, most := range [kinds]int{
+	for kind, most := range map[Kind]int{
 		Acquire: mostAcquiring, Keep: mostKeeping, Apart: mostApart, undo: mostUndoing,
 	} {
 		c.places[kind] = make(chan struct{}, most)
@@ -142,6 +148,7 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 			c.places[kind] <- struct{}{}
 		}
 	}
+	c.places[Release] = c.places[Keep]
 	return c
 }
 
@@ -166,11 +173,13 @@ type Call struct {
 // The phases of a call and of a patient context.
 const (
 	begun   = iota // rueidis has not read the context yet
-	sending        // rueidis has a connection
-	dialing        // rueidis has none
+	dialing        // rueidis has no connection
+	sending        // rueidis has one, which may have been lost, or could not be opened
+	sent           // rueidis has sent the command, or is about to
 )
 
-// Err is not nil once the caller should return. rueidis calls it first if it has a connection.
+// Err is not nil once the caller should return. rueidis calls it first if it has a connection. It
+// calls Deadline and Done after that if the connection is up, and neither if it is not.
 func (k *Call) Err() error {
 	k.phase.CompareAndSwap(begun, sending)
 	switch {
@@ -188,6 +197,7 @@ func (k *Call) Done() <-chan struct{} {
 	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
 		return k.calls.closed
 	}
+	k.phase.CompareAndSwap(sending, sent)
 	if k.crowded.Load() {
 		// rueidis may just have woken its writer. It would run next, and write one command. A new
 		// goroutine takes that turn, so that callers that are ready to send run before the writer.
@@ -212,7 +222,10 @@ func (k *Call) Value(key any) any {
 
 // Deadline returns the timeout of a caller that nothing else ends: rueidis may read from the socket
 // itself then, if no other command is under way, but it closes the connection at a deadline.
-func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
+func (k *Call) Deadline() (time.Time, bool) {
+	k.phase.CompareAndSwap(sending, sent)
+	return k.deadline, k.endless
+}
 
 // Begin returns the context for a command that the caller sends itself now, and then ends with
 // [Call.End]. It returns nil if a worker must send the command; see [Detach].
@@ -306,14 +319,16 @@ func (c *Calls) direct(now time.Time) bool {
 // End ends a call with the error of its command, and returns the outcome.
 func (k *Call) End(err error) (State, error) {
 	c := k.calls
-	sent, left, state := k.sent, k.ended.Load(), StateOf(err)
+	sentAt, left, state, phase := k.sent, k.ended.Load(), StateOf(err), k.phase.Load()
 	switch {
-	case err != nil && k.phase.Load() == dialing, errors.Is(err, context.Canceled):
+	case err != nil && phase == dialing, errors.Is(err, context.Canceled):
 		state = NotSent // the dial was started by this call or by another one
+	case phase == sending && lost(err):
+		state = NotSent // there was no connection any more
 	case state == Abandoned, state == Unconfirmed && left:
 		state, err = Abandoned, ErrNoReply
 	}
-	c.heard(sent, state) // before another call may begin
+	c.heard(sentAt, state) // before another call may begin
 	c.mu.Lock()
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
@@ -322,10 +337,10 @@ func (k *Call) End(err error) (State, error) {
 	valued := k.valued
 	c.mu.Unlock()
 	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context.
-	if !k.ended.Load() && !valued && k.phase.Load() == sending {
+	if !k.ended.Load() && !valued && (phase == sending || phase == sent) {
 		c.recycled.Put(k)
 	}
-	if left && time.Since(sent) > c.timeout+c.timeout/4 {
+	if left && time.Since(sentAt) > c.timeout+c.timeout/4 {
 		c.detached.Store(int64(time.Since(c.began) + workersOnly))
 	}
 	return state, err
@@ -389,19 +404,25 @@ func StateOf(err error) State {
 }
 
 // patient is a context that never ends, and counts the dial of its command, if there is one: see
-// [Call.Done].
+// [Call.Done] and [Call.Err].
 type patient struct {
 	calls *Calls
-	phase atomic.Uint32
+	phase atomic.Uint32 // begun, dialing or sending, as it was first; sending once it has ended
+	stage atomic.Uint32 // begun, sending or sent, as it was last
 }
 
 // These implement [context.Context].
 
-func (p *patient) Deadline() (none time.Time, ok bool) { return none, false }
-func (p *patient) Value(any) any                       { return nil }
+func (p *patient) Value(any) any { return nil }
+
+func (p *patient) Deadline() (none time.Time, ok bool) {
+	p.stage.CompareAndSwap(sending, sent)
+	return none, false
+}
 
 func (p *patient) Err() error {
 	p.phase.CompareAndSwap(begun, sending)
+	p.stage.CompareAndSwap(begun, sending)
 	return nil
 }
 
@@ -409,6 +430,7 @@ func (p *patient) Done() <-chan struct{} {
 	if p.phase.CompareAndSwap(begun, dialing) {
 		p.calls.dials.Add(1)
 	}
+	p.stage.CompareAndSwap(sending, sent)
 	return nil
 }
 
@@ -423,11 +445,47 @@ func (p *patient) end() {
 func (p *patient) renew() {
 	p.end()
 	p.phase.Store(begun)
+	p.stage.Store(begun)
+}
+
+// explain returns the error of a command, as a temporary one if there was no connection to send it
+// on. A full server, for example, closes each new connection before it greets.
+func (p *patient) explain(err error) error {
+	if p.stage.Load() == sending && lost(err) {
+		return unreached(err)
+	}
+	return err
+}
+
+// unreached returns the error of a command that was not sent, because the server closed the
+// connection before that.
+func unreached(err error) error {
+	e := &lua.Error{Class: lua.ClassTemporary, Message: "no connection: " + err.Error(), Err: err,
+		Advice: "the server or a proxy closed the connection before the command was sent; " +
+			"raise its maxclients if it is full, and set rueidis.ClientOption.TLSConfig if it wants TLS"}
+	var cause *lua.Error
+	if errors.As(err, &cause) {
+		e.Message = "no connection: " + cause.Message
+	}
+	if errors.Is(err, rueidis.ErrClosing) {
+		e.Message, e.Advice = cause.Message, cause.Advice
+	}
+	return e
+}
+
+// lost reports whether err says that a connection was lost, without a reply to the command.
+func lost(err error) bool {
+	return err != nil && lua.ClassOf(err) == lua.ClassUnknown &&
+		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+			errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) ||
+			errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+			errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, rueidis.ErrClosing))
 }
 
 // persist runs a command with p, and again while it fails because a caller began its dial and left.
-func persist[T any](p *patient, command func() (T, error)) (T, error) {
-	value, err := command()
+func persist[T any](p *patient, command func() (T, error)) (value T, err error) {
+	defer func() { err = p.explain(err) }()
+	value, err = command()
 	for tries := 1; errors.Is(err, context.Canceled) && tries < 10; tries++ {
 		time.Sleep(time.Millisecond << tries)
 		p.renew()
@@ -530,9 +588,13 @@ func work[S, T any](c *Calls, kind Kind, ctx *detached[T], s S,
 	c.mu.Lock()
 	c.awaitAside()
 	c.mu.Unlock()
-	sent := time.Now()
+	began := time.Now()
 	value, err = persist(&ctx.patient, send)
-	c.heard(sent, StateOf(err))
+	state := StateOf(err)
+	if ctx.stage.Load() == sending { // there was no connection
+		state = NotSent
+	}
+	c.heard(began, state)
 	return value, err
 }
 
