@@ -95,7 +95,7 @@ func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 	}
 	if carrier != nil && carrier.Root != nil {
 		l.root = carrier.Root
-		l.root.Add(1)
+		l.root.Add(l)
 	}
 	return h
 }

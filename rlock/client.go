@@ -54,6 +54,7 @@ type Client struct {
 	overlapped     atomic.Bool // already reported
 	renewalFails   rate        // of reports
 	ownWaits       rate        // of reports
+	cycles         rate        // of reports
 
 	tracing  *tracing                    // nil without a tracer
 	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
@@ -131,6 +132,7 @@ func (c *Client) isClosing() bool { return wait.Fired(c.closing) }
 // shutdown ends the background work. Each step ends what gives work to the next.
 func (c *Client) shutdown() {
 	defer close(c.closed)
+	defer c.part()
 	defer clients.Delete(c.id)
 	c.cleaner.close()
 	if c.options.ReleaseOnClose {

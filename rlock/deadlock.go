@@ -11,112 +11,227 @@ import (
 	"holdfast/internal/owner"
 )
 
-// ErrDeadlock reports that waiting would never end: callers of this process wait for each other in
-// a circle, or this one waits for itself. The error names the locks and, with Options.Debug, where
-// they were acquired. It also matches [ErrNotAcquired]; test for ErrDeadlock first, because waiting
+// ErrDeadlock reports that waiting is no use: callers of this process wait for each other in a
+// cycle, or this one waits for itself. The error names the locks and, with Options.Debug, where they
+// were acquired. It also matches [ErrNotAcquired]; test for ErrDeadlock first, because trying again
 // does not help: acquire the locks in one order everywhere, or together (package multilock).
 //
-// A circle is found when its last caller begins to wait, unless the wait of another one ends before
-// that by its limit or its context's deadline. A caller counts as holding what the contexts that it
-// passed down belong to, and what was acquired with the same context of [WithOwner]. Whether
-// another goroutine is about to release that is not known: start goroutines that nobody waits for
-// with [Detached]. RedLocks and waits in other processes are not looked at.
+// The caller that closes a cycle gets the error at once, whether waits have a limit or not. It waits
+// instead if another wait of the cycle ends within a second and before its own, because that caller
+// gives up first. The client logs a cycle, at most once in each Options.WatchdogLease, unless a wait
+// of the cycle was for a second or less: then somebody probably tries, gives up and tries again.
+//
+// A caller counts as holding what the contexts that it passed down belong to, and what was acquired
+// with the same context of [WithOwner] before it began to wait. Whether another goroutine is about
+// to release that is not known: start goroutines that nobody waits for with [Detached]. RedLocks,
+// waits in other processes, and cycles of more than a thousand callers are not found.
 var ErrDeadlock = errors.New("deadlock")
 
 var errDeadlock = fmt.Errorf("%w: %w", ErrNotAcquired, ErrDeadlock)
 
-// blockedCall is a call that holds a lock and waits for another.
+const (
+	// soon is how long a caller waits in a cycle if another wait of it ends by then.
+	soon = time.Second
+	// mostVisited bounds the calls that a search visits, because others wait for the mutex meanwhile.
+	mostVisited = 1000
+)
+
+// blockedCall is a call that holds locks and waits for another.
 type blockedCall struct {
 	lock    *Lock          // that it waits for
 	carrier *owner.Carrier // in its context
+	held    []*acquisition // what it held when it began to wait
 	site    callSite
 	until   time.Time // when its wait ends by itself; zero if never
+	short   bool      // that was soon when it began
 }
 
-// outlasts reports whether the call may still wait when the wait of another has ended by itself.
-func (b *blockedCall) outlasts(other *blockedCall) bool {
-	return b.until.IsZero() || !other.until.IsZero() && !b.until.Before(other.until)
+// endsBefore reports whether the wait ends soon and before that of another call, or with it.
+func (b *blockedCall) endsBefore(other *blockedCall) bool {
+	return !b.until.IsZero() && time.Until(b.until) <= soon &&
+		(other.until.IsZero() || !b.until.After(other.until))
 }
 
-// blockedCalls has those of this process.
+// blockedCalls has those of this process. The calls that wait for a lock may be many, but those that
+// hold it and are blocked themselves are few. So a search follows the locks from what a call waits
+// for, and finds by their names who holds them.
 var blockedCalls struct {
-	mu  sync.Mutex
-	all []*blockedCall // guarded by mu
+	mu      sync.Mutex
+	holding map[string]map[*blockedCall]bool // by what they hold; guarded by mu
+	visited int                              // by all searches; guarded by mu
 }
 
 // block notes that the attempt begins to wait in a queue, and returns ErrDeadlock if that closes a
-// circle. Otherwise the caller calls unblock. A call that holds nothing is not noted.
+// cycle in which no other wait ends soon. Otherwise the caller calls unblock. A call that holds
+// nothing is not noted.
 func (at *attempt) block(q *lockQueue) error {
 	q.Do(func(kn *known) { at.holder = kn.lastHolder() })
 	at.noticeOwnHolder()
-	c := owner.Of(at.budget.Ctx)
-	if !holdsAny(c) {
+	c, carrier, until := at.client, owner.Of(at.budget.Ctx), at.budget.Until
+	held := heldWith(carrier)
+	if len(held) == 0 {
 		return nil
 	}
-	at.client.meet(clientOf(at.holder.Owner))
-	b := &blockedCall{at.lock, c, at.client.here(), at.budget.Until}
-	blockedCalls.mu.Lock()
-	defer blockedCalls.mu.Unlock()
-	all := append(slices.Clone(blockedCalls.all), b)
-	if circle := b.circle(b, all, make(map[*blockedCall]bool)); circle != nil {
-		return fmt.Errorf("%w: %s", errDeadlock, strings.Join(circle, ", and "))
+	c.meet(clientOf(at.holder.Owner))
+	b := &blockedCall{lock: at.lock, carrier: carrier, held: held, site: c.here(), until: until,
+		short: !until.IsZero() && time.Until(until) <= soon}
+	cycle, fails := b.begin()
+	if len(cycle) > 1 && !slices.ContainsFunc(cycle, func(s step) bool { return s.call.short }) &&
+		c.cycles.allows(c.options.WatchdogLease) {
+		c.warn("holdfast: callers of this process wait for each other in a cycle; acquire these "+
+			"locks in one order everywhere, or together (package multilock): "+describe(cycle),
+			"lock", at.lock.name, "refused", fails)
 	}
-	blockedCalls.all = append(blockedCalls.all, b)
+	if fails {
+		return fmt.Errorf("%w: %s", errDeadlock, describe(cycle))
+	}
 	at.blockedCall = b
 	return nil
 }
 
+// begin adds the call, unless it fails: because it closes a cycle in which no other wait ends soon.
+// It returns such a cycle, or else another one; nil if there is none.
+func (b *blockedCall) begin() (cycle []step, fails bool) {
+	blockedCalls.mu.Lock()
+	defer blockedCalls.mu.Unlock()
+	lasting := search{from: b, seen: make(map[*blockedCall]bool),
+		skips: func(other *blockedCall) bool { return other.endsBefore(b) }}
+	if cycle = lasting.path(b); cycle != nil {
+		return cycle, true
+	}
+	if lasting.skipped {
+		any := search{from: b, seen: make(map[*blockedCall]bool)}
+		cycle = any.path(b)
+	}
+	if blockedCalls.holding == nil {
+		blockedCalls.holding = make(map[string]map[*blockedCall]bool)
+	}
+	for _, a := range b.held {
+		calls := blockedCalls.holding[a.lock.name]
+		if calls == nil {
+			calls = make(map[*blockedCall]bool)
+			blockedCalls.holding[a.lock.name] = calls
+		}
+		calls[b] = true
+	}
+	return cycle, false
+}
+
 // unblock notes that the attempt waits no longer.
 func (at *attempt) unblock() {
-	if at.blockedCall == nil {
+	b := at.blockedCall
+	if b == nil {
 		return
 	}
 	blockedCalls.mu.Lock()
 	defer blockedCalls.mu.Unlock()
-	blockedCalls.all = slices.DeleteFunc(blockedCalls.all,
-		func(b *blockedCall) bool { return b == at.blockedCall })
-}
-
-// holdsAny reports whether a caller with that carrier may hold a lock.
-func holdsAny(c *owner.Carrier) bool {
-	for ; c != nil; c = c.Outer {
-		if h, _ := c.Hold.(*Hold); h != nil && h.Err() == nil || c.Root != nil && c.Root.Load() > 0 {
-			return true
+	for _, a := range b.held {
+		calls := blockedCalls.holding[a.lock.name]
+		if delete(calls, b); len(calls) == 0 {
+			delete(blockedCalls.holding, a.lock.name)
 		}
 	}
-	return false
 }
 
-// circle returns the steps from b to a call that waits for it in the end; nil if there are none.
-// seen has the calls from which there are none.
-func (b *blockedCall) circle(to *blockedCall, all []*blockedCall, seen map[*blockedCall]bool,
-) []string {
-	seen[b] = true
-	for _, other := range all {
+// heldWith returns what a caller with that carrier holds.
+func heldWith(c *owner.Carrier) (held []*acquisition) {
+	add := func(acquired Acquisition) {
+		a, _ := acquired.(*acquisition)
+		if a != nil && (len(held) == 0 || held[len(held)-1] != a) { // else it is one of its levels
+			held = append(held, a)
+		}
+	}
+	for ; c != nil; c = c.Outer {
+		if h, _ := c.Hold.(*Hold); h != nil && h.Err() == nil {
+			add(h.level.acquisition)
+		}
+		if c.Root != nil {
+			for _, l := range c.Root.Held() {
+				add(l.(*level).acquisition)
+			}
+		}
+	}
+	return held
+}
+
+// step is a call of a cycle, and what it waits for, which the next call holds.
+type step struct {
+	call *blockedCall
+	held *acquisition
+}
+
+// search looks for a cycle that a call closes. Called with blockedCalls.mu held.
+type search struct {
+	from    *blockedCall
+	skips   func(*blockedCall) bool // calls that no cycle may have; nil if it may have all
+	seen    map[*blockedCall]bool   // calls from which there is no way to from
+	visited int
+	skipped bool
+}
+
+// path returns the steps from b to the call that the search is for; nil if there are none.
+func (s *search) path(b *blockedCall) []step {
+	if a := s.from.holds(b); a != nil {
+		return []step{{b, a}}
+	}
+	for other := range blockedCalls.holding[b.lock.name] {
+		if s.visited == mostVisited {
+			return nil
+		}
+		s.visited++
+		blockedCalls.visited++
 		a := other.holds(b)
-		if a == nil || other != to && (seen[other] || !other.outlasts(to)) {
+		if a == nil || s.seen[other] {
 			continue
 		}
-		step := b.describe(a, other == b)
-		if other == to {
-			return []string{step}
-		}
-		if rest := other.circle(to, all, seen); rest != nil {
-			return append([]string{step}, rest...)
+		s.seen[other] = true
+		if s.skips != nil && s.skips(other) {
+			s.skipped = true
+		} else if rest := s.path(other); rest != nil {
+			return append([]step{{b, a}}, rest...)
 		}
 	}
 	return nil
 }
 
-// describe returns a text about what the call waits for, which is a.
-func (b *blockedCall) describe(a *acquisition, itself bool) string {
-	whose := "a caller that waits in turn"
-	if itself {
+// holds returns what the call holds that another waits for; nil if it holds no such thing.
+func (b *blockedCall) holds(other *blockedCall) *acquisition {
+	for _, a := range b.held {
+		if a.blocks(other) {
+			return a
+		}
+	}
+	return nil
+}
+
+// describe returns a text about a cycle.
+func describe(cycle []step) string {
+	texts := make([]string, len(cycle))
+	for i, s := range cycle {
+		texts[i] = s.describe(len(cycle) == 1)
+	}
+	return strings.Join(texts, ", and ")
+}
+
+// describe returns a text about what a call waits for. itself says that it holds that itself.
+func (s step) describe(itself bool) string {
+	b, a := s.call, s.held
+	kind, wanted := a.lock.kindName(), b.lock.kindName()
+	whose, advice := "a caller that waits in turn", ""
+	switch {
+	case itself && a.token != b.carrier.Token:
 		whose = "this very caller (pass its hold.Context() down)"
+	case itself && a.client != b.lock.client:
+		whose, advice = "this very caller", "; use one client for one lock"
+	case itself: // its context was passed down, which does not help a lock of another kind
+		whose, advice = "this very caller", "; use one kind of lock for one name"
 	}
 	text := fmt.Sprintf("lock %q is held by %s", b.lock.name, whose)
-	if kind := a.lock.kindName(); kind != b.lock.kindName() {
-		text += fmt.Sprintf(" as a %s lock", kind)
+	if kind != wanted {
+		text += fmt.Sprintf(" as a %s lock, not a %s one", kind, wanted)
+	}
+	if itself && a.client != b.lock.client {
+		text += " through another client"
 	}
 	if at := a.site().String(); at != "" {
 		text += ", acquired at " + at
@@ -124,21 +239,7 @@ func (b *blockedCall) describe(a *acquisition, itself bool) string {
 	if at := b.site.String(); at != "" {
 		text += ", waited for at " + at
 	}
-	return text
-}
-
-// holds returns what the call holds that another waits for; nil if it holds no such thing.
-func (b *blockedCall) holds(other *blockedCall) *acquisition {
-	for c := b.carrier; c != nil; c = c.Outer {
-		if h, _ := c.Hold.(*Hold); h != nil {
-			if a, _ := h.level.acquisition.(*acquisition); a != nil && a.blocks(other) {
-				return a
-			}
-		} else if a := acquiredWith(c, other); a != nil {
-			return a
-		}
-	}
-	return nil
+	return text + advice
 }
 
 // blocks reports whether the acquisition keeps a call out of the lock that it waits for.
@@ -159,10 +260,27 @@ func (a *acquisition) lasts() bool {
 // meet notes that another client is on the same Redis: it holds a lock that c was refused. An
 // address would not tell, because a server may have several databases.
 func (c *Client) meet(other *Client) {
-	if other != nil && other != c && !c.sameRedis(other) {
-		c.peers.Store(other.id, nil)
-		other.peers.Store(c.id, nil)
+	if other == nil || other == c || c.sameRedis(other) {
+		return
 	}
+	c.peers.Store(other.id, nil)
+	other.peers.Store(c.id, nil)
+	for _, each := range []*Client{c, other} {
+		if each.isClosing() { // it may have parted already
+			each.part()
+		}
+	}
+}
+
+// part has the other clients of this process forget a client that is closed.
+func (c *Client) part() {
+	c.peers.Range(func(id, _ any) bool {
+		if other, _ := clients.Load(id); other != nil {
+			other.(*Client).peers.Delete(c.id)
+		}
+		c.peers.Delete(id)
+		return true
+	})
 }
 
 // sameRedis reports whether locks of both clients are known to be on the same Redis.
@@ -172,40 +290,4 @@ func (c *Client) sameRedis(other *Client) bool {
 	}
 	_, met := c.peers.Load(other.id)
 	return met
-}
-
-// acquiredWith returns what was acquired with a carrier directly and blocks a call; nil if there is
-// no such thing.
-func acquiredWith(c *owner.Carrier, b *blockedCall) (found *acquisition) {
-	if c.Root == nil || c.Root.Load() == 0 {
-		return nil
-	}
-	clients.Range(func(_, each any) bool {
-		found = each.(*Client).acquiredWith(c, b)
-		return found == nil
-	})
-	return found
-}
-
-// acquiredWith is the same for what was acquired through the client.
-func (c *Client) acquiredWith(carrier *owner.Carrier, b *blockedCall) *acquisition {
-	for _, family := range families {
-		s := c.sessions.Find(sessionKey{family, b.lock.name, carrier.Token})
-		if s == nil {
-			continue
-		}
-		for m := range modes {
-			if a := held(s, m); a != nil && a.blocks(b) && a.rootedIn(carrier) {
-				return a
-			}
-		}
-	}
-	return nil
-}
-
-// rootedIn reports whether a level was acquired with a carrier directly.
-func (a *acquisition) rootedIn(c *owner.Carrier) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.root == c.Root })
 }

@@ -3,7 +3,6 @@ package rlock_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -130,23 +129,6 @@ func TestReadersDoNotBlockEachOther(t *testing.T) {
 	unlock(t, takeWith(second.Context(), t, a, longLease))
 	unlock(t, first)
 	unlock(t, second)
-}
-
-// One of them gives up and backs off, so that the other need not.
-func TestWaitThatEndsByItselfIsNoPartOfACircle(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, redistest.Start(t), rlock.Options{})
-	x, y := take(t, c.NewLock("x"), longLease), take(t, c.NewLock("y"), longLease)
-	short := inBackground(func() (*rlock.Hold, error) {
-		return c.NewLock("y").TryLock(x.Context(), time.Minute, longLease)
-	})
-	eventually(t, func() bool { return rlock.BlockedCalls(c) == 1 }, "does not wait")
-	long := lockInBackground(y.Context(), c.NewLock("x"), longLease)
-	eventually(t, func() bool { return rlock.BlockedCalls(c) == 2 }, "does not wait")
-	unlock(t, x)
-	unlock(t, acquired(t, long))
-	unlock(t, y)
-	require.ErrorIs(t, result(t, short).Err, rlock.ErrReleased) // its context was the hold's of x
 }
 
 // A middleware's context goes to several goroutines: what one holds the other does not wait with.

@@ -19,7 +19,7 @@
 // exclude each other; give each its own with [Detached].
 //
 // A nested attempt with a context that does not come from the hold waits for its own caller. That
-// is [ErrDeadlock] if the contexts show it, and so is a circle of callers of this process; else a
+// is [ErrDeadlock] if the contexts show it, and so is a cycle of callers of this process; else a
 // *[HeldError] says that the holder is of this process, and a wait that is longer than a watchdog's
 // lease is logged.
 //

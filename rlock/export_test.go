@@ -72,12 +72,22 @@ func Unconfirmed(l *Lock) (n int) {
 func BlockedCalls(c *Client) (n int) {
 	blockedCalls.mu.Lock()
 	defer blockedCalls.mu.Unlock()
-	for _, b := range blockedCalls.all {
-		if b.lock.client == c {
-			n++
+	found := make(map[*blockedCall]bool)
+	for _, calls := range blockedCalls.holding {
+		for b := range calls {
+			if b.lock.client == c {
+				found[b] = true
+			}
 		}
 	}
-	return n
+	return len(found)
+}
+
+// VisitedCalls returns how many blocked calls all searches for cycles have visited so far.
+func VisitedCalls() int {
+	blockedCalls.mu.Lock()
+	defer blockedCalls.mu.Unlock()
+	return blockedCalls.visited
 }
 
 // Register makes a hold look as if it was acquired by asking while its owner was registered.

@@ -12,10 +12,11 @@ import (
 // it is released: a Hold that no caller can reach any more is found in dropped.go.
 type level struct {
 	acquisition Acquisition
-	owner       owner.Token   // carried by the context of the hold
-	renew       bool          // it asks for the watchdog; guarded by the acquisition's mu
-	site        callSite      // nil unless an option asks for it
-	root        *atomic.Int32 // counts it, while it lasts: see owner.Carrier; nil if none does
+	owner       owner.Token // carried by the context of the hold
+	renew       bool        // it asks for the watchdog; guarded by the acquisition's mu
+	place       int32       // in root, which guards it
+	site        callSite    // nil unless an option asks for it
+	root        *owner.Root // has it, while it lasts: see owner.Carrier; nil if none does
 
 	goroutine uint64 // that acquired it; 0 without Options.Debug
 
@@ -35,6 +36,9 @@ type level struct {
 	cancel    context.CancelCauseFunc // of the hold's context; guarded by mu
 	callbacks []func(error)           // guarded by mu
 }
+
+// Place implements [owner.Held].
+func (l *level) Place() *int32 { return &l.place }
 
 // err returns why the level ended; nil if it has not.
 func (l *level) err() error {
@@ -98,7 +102,7 @@ func (l *level) end(reason error) {
 	}
 	l.ended = reason
 	if l.root != nil {
-		l.root.Add(-1)
+		l.root.Remove(l)
 	}
 	if l.done != nil {
 		close(l.done)

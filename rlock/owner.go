@@ -20,7 +20,7 @@ func WithOwner(ctx context.Context) context.Context { return owner.WithRoot(ctx,
 
 // EnsureOwner returns ctx if it carries an owner, and else one with a new owner. It is for code
 // that may run inside a section of its caller, such as a middleware. Unlike with [WithOwner], what
-// is acquired with the context itself does not count when a circle is looked for (see
+// is acquired with the context itself does not count when a cycle is looked for (see
 // [ErrDeadlock]): the context of a request often goes to several goroutines.
 func EnsureOwner(ctx context.Context) context.Context {
 	if HasOwner(ctx) {

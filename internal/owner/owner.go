@@ -3,6 +3,8 @@ package owner
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -18,14 +20,53 @@ func New() Token { return Token(tokens.Add(1)) }
 // once a context carries it.
 type Carrier struct {
 	Token Token
-	// Root counts the locks that were acquired with this carrier directly, all of which a caller
-	// with it holds. It tells carriers apart without keeping them alive. nil if several goroutines
-	// may acquire locks with it, as with the context of a hold.
-	Root *atomic.Int32
+	// Root has what was acquired with this carrier directly, all of which a caller with it holds. It
+	// tells carriers apart without keeping them alive. nil if several goroutines may acquire locks
+	// with it, as with the context of a hold.
+	Root *Root
 	// Outer is the carrier in the context that this one was derived from; nil if there is none.
 	Outer *Carrier
 	// Hold is the hold whose context carries it; nil if that is not of a hold.
 	Hold any
+}
+
+// Root has what was acquired with a carrier directly. It is safe for concurrent use.
+type Root struct {
+	mu   sync.Mutex
+	held []Held  // guarded by mu
+	few  [2]Held // the memory of held, if that is enough
+}
+
+// Held is what a [Root] has. It keeps its place there, so that it can be removed without a search.
+type Held interface{ Place() *int32 }
+
+// Add adds what was acquired. It is added to one Root, once.
+func (r *Root) Add(h Held) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held == nil {
+		r.held = r.few[:0]
+	}
+	*h.Place() = int32(len(r.held))
+	r.held = append(r.held, h)
+}
+
+// Remove removes what Add has added.
+func (r *Root) Remove(h Held) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	place, last := *h.Place(), len(r.held)-1
+	moved := r.held[last]
+	r.held[place], *moved.Place() = moved, place
+	r.held[last] = nil
+	r.held = r.held[:last]
+}
+
+// Held returns what was added and not removed.
+func (r *Root) Held() []Held {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.held)
 }
 
 type key struct{}
@@ -52,7 +93,7 @@ func With(ctx context.Context, t Token) context.Context {
 
 // WithRoot is like [With], for a context that one goroutine at a time uses.
 func WithRoot(ctx context.Context, t Token) context.Context {
-	return Carry(ctx, &Carrier{Token: t, Root: new(atomic.Int32), Outer: Of(ctx)})
+	return Carry(ctx, &Carrier{Token: t, Root: new(Root), Outer: Of(ctx)})
 }
 
 // Within returns a context whose owner is that of ctx, and whose carrier counts what is acquired
@@ -62,7 +103,7 @@ func Within(ctx context.Context) context.Context {
 	if c.Root != nil {
 		return ctx
 	}
-	return Carry(ctx, &Carrier{Token: c.Token, Root: new(atomic.Int32), Outer: c})
+	return Carry(ctx, &Carrier{Token: c.Token, Root: new(Root), Outer: c})
 }
 
 // From returns the owner in ctx; named is false if it has none.
