@@ -132,6 +132,13 @@ var own = map[string][]string{
 		"rlock.TestServerThatRestartsEmptyEndsTheHoldAtTheNextRenewal",
 		"rlock.TestWaiterGetsTheLockFromAServerThatRestartedEmpty",
 	},
+	chaos.KeyForbidden.Name: {"rlock.TestListedPermissionsAreEnough"},
+	chaos.ReplicaStopped.Name: {
+		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition",
+		"integration.TestLockThatReachesNoReplicaIsReleasedAndNotAcquired",
+	},
+	chaos.EndpointMoved.Name: {"rlock.TestHoldSurvivesRefusedRenewals"},
+	chaos.IdleClosed.Name:    {"rlock.TestHoldSurvivesAKilledConnection"},
 	chaos.ScriptsFlushed.Name: {
 		"rlock.TestScriptFlushBetweenOperationsIsNotNoticed",
 		"rlock.TestScriptFlushDuringOperationsIsNotNoticed",

@@ -59,7 +59,7 @@ const dialTimeout = 2 * time.Second
 // client.
 func (s *Servers) Clients(tb testing.TB, mutators ...func(*rueidis.ClientOption)) []rueidis.Client {
 	tb.Helper()
-	mutators = append([]func(*rueidis.ClientOption){withDialTimeout}, mutators...)
+	mutators = append([]func(*rueidis.ClientOption){s.adapt}, mutators...)
 	if s.group != nil {
 		return []rueidis.Client{s.group.Client(tb, mutators...)}
 	}
@@ -87,14 +87,16 @@ func (s *Servers) ClientOptions() []rueidis.ClientOption {
 		}
 	}
 	for i := range options {
-		withDialTimeout(&options[i])
+		s.adapt(&options[i])
 	}
 	return options
 }
 
-func withDialTimeout(option *rueidis.ClientOption) {
+// adapt applies to the options of every client.
+func (s *Servers) adapt(option *rueidis.ClientOption) {
 	option.Dialer.Timeout = dialTimeout
 	option.Sentinel.Dialer.Timeout = dialTimeout
+	option.ForceSingleClient = s.topology.kind == sharded
 }
 
 // Masters returns the servers that accept writes now. For a Sentinel group that is the one that the

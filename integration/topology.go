@@ -20,6 +20,7 @@ const (
 	replicated kind = "replicated"
 	sentinel   kind = "sentinel"
 	cluster    kind = "cluster"
+	sharded    kind = "sharded"
 	masters    kind = "masters"
 )
 
@@ -34,6 +35,10 @@ var (
 	Sentinel = Topology{sentinel, 1}
 	// Cluster is a Redis Cluster of 3 masters with a replica each.
 	Cluster = Topology{cluster, 3}
+	// Sharded is a server that looks like a single one and refuses commands whose keys are in
+	// several slots, as a proxy before shards does (Redis Software, Redis Cloud). It is none of
+	// Topologies.
+	Sharded = Topology{sharded, 1}
 )
 
 // Masters returns n servers that know nothing of each other, as a RedLock needs them.
@@ -67,6 +72,8 @@ func (t Topology) start(tb testing.TB, opts []redistest.Option) *Servers {
 	case sentinel:
 		s.group = redistest.StartSentinel(tb,
 			append(opts, redistest.WithReplicas(2), redistest.WithWatchers(3))...)
+	case sharded: // the only node of a cluster; see ClientOptions
+		s.masters = redistest.StartCluster(tb, t.masters, opts...).Nodes
 	case cluster:
 		s.cluster = redistest.StartCluster(tb, t.masters,
 			append(opts, redistest.WithReplicas(1))...)

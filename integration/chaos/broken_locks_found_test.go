@@ -97,9 +97,39 @@ var broken = []struct {
 		mistake: "a watchdog that sleeps",
 		edits: []edit{{"watchdog/schedule.go", "if l.renew && !l.queued && l.until()-t < limit {",
 			"if l.renew && !l.queued && l.until()-t < limit && false {"}},
-		in:     chaos.Named("calm"),
+		in:    chaos.Named("calm"),
+		found: []string{history.Kept},
+	},
+	{
+		mistake: "a renewal that stops at the first refusal",
+		edits: []edit{{"lua/batch.go", renewSignature, `var refusedBatch error
+
+func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) (all []bool, err error) {
+	if refusedBatch != nil {
+		return nil, refusedBatch
+	}
+	defer func() {
+		if len(renewals) > 1 && ClassOf(err) == ClassPermanent {
+			refusedBatch = err
+		}
+	}()
+`}},
+		in:     chaos.Named("sharded"),
 		found:  []string{history.Kept},
 		always: true,
+	},
+	{
+		mistake: "a renewal that drops late replies",
+		edits: []edit{{"lua/batch.go", renewSignature, `func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) (all []bool, err error) {
+	begun := time.Now()
+	defer func() {
+		if time.Since(begun) > lease/6 {
+			all, err = nil, &Error{Class: ClassUnknown, Message: "no reply in time"}
+		}
+	}()
+`}},
+		in:    chaos.Named("late replies"),
+		found: []string{history.Kept},
 	},
 	{
 		mistake: "a count that is incremented instead of set",
@@ -155,6 +185,10 @@ var broken = []struct {
 	},
 }
 
+// renewSignature begins what renews locks, whatever decides when and which.
+const renewSignature = "func Renew(ctx context.Context, c Redis, lease time.Duration, " +
+	"renewals []Held) ([]bool, error) {\n"
+
 const (
 	// firstLength is how long a broken lock is played first, which is enough for most; later rounds
 	// last for brokenLength.
@@ -191,6 +225,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 				if seed == 0 {
 					length = firstLength
 				}
+				length = max(length, scenario.Shortest)
 				_, verdict := chaos.Run(t, &scenario, seed, length)
 				found := map[string]int{}
 				for _, breach := range verdict.Breaches {

@@ -30,7 +30,7 @@ const takes = 3
 // "new" draws one to play beside the known one. HOLDFAST_CHAOS_SCENARIO is the only scenario, and
 // HOLDFAST_CHAOS_HANDOVER (all, mixed, local or none) the only hand-over.
 func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_CHAOS_TIME"), "12s"))
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_CHAOS_TIME"), "20s"))
 	require.NoError(t, err)
 	seeds := []uint64{1}
 	switch given := os.Getenv("HOLDFAST_CHAOS_SEED"); given {
@@ -50,6 +50,8 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	}
 	runs := len(seeds) * len(scenarios)
 	each := length * time.Duration(min(atOnce, runs)) / time.Duration(runs)
+	// Some show nothing in less, also if all others are short.
+	lasting := func(s chaos.Scenario) time.Duration { return max(each, s.Shortest) }
 	playing := make(chan struct{}, atOnce)
 	tried := &tally{counts: map[string]int{}}
 	if length >= longEnough {
@@ -67,6 +69,7 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 				t.Parallel()
 				playing <- struct{}{}
 				t.Cleanup(func() { <-playing })
+				each := lasting(scenario)
 				for range takes {
 					happened, verdict := chaos.Run(t, &scenario, seed, each)
 					chaos.Report(t, &scenario, seed, each, happened, verdict)

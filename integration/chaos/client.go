@@ -61,6 +61,13 @@ func (c *client) run(ctx context.Context) error {
 		w := &worker{client: c, index: i, dice: rand.New(rand.NewPCG(c.plan.Seed, uint64(i)))}
 		workers.Go(func() { w.run(ctx) })
 	}
+	for i, name := range c.plan.Kept {
+		w := &worker{client: c, index: i, dice: rand.New(rand.NewPCG(c.plan.Seed+1, uint64(i)))}
+		workers.Go(func() { w.keep(ctx, name) })
+	}
+	if len(c.plan.Storm) > 0 {
+		workers.Go(func() { c.storm(ctx) })
+	}
 	workers.Wait()
 	ended := history.Event{What: history.Ended}
 	if err := c.close(); err != nil {
@@ -85,6 +92,7 @@ func (c *client) connect(ctx context.Context) error {
 			CommandTimeout: c.plan.Command,
 			FairWindow:     shortestFairWindow,
 			HandOver:       c.plan.HandOver,
+			SyncReplicas:   c.plan.SyncReplicas,
 			Logger:         logger,
 		})
 		if err != nil {

@@ -18,6 +18,11 @@ type Fault struct {
 	// Delays reports that commands sent meanwhile are executed when the fault is over, whether or
 	// not their sender still waits.
 	Delays bool
+	// Spares are the invariants that it must not harm, such as Kept if locks that are held have
+	// nothing to do with it.
+	Spares []string
+	// except returns the locks that it does not spare.
+	except func(r *run) []string
 	// ofServers reports that the fault is one of servers. Two of those at a time would interfere.
 	ofServers bool
 	// wait waits until the fault can do some harm. Defaults to no wait.
@@ -29,6 +34,8 @@ type Fault struct {
 	// lasts is the longest time from begin to heal, in leases of the watchdog; 0 for momentary
 	// faults.
 	lasts float64
+	// least is the shortest such time.
+	least float64
 	// settles is how much longer the effects may be felt, such as until a connection is made again.
 	settles time.Duration
 }
@@ -92,7 +99,8 @@ func (r *run) play(faults []Fault) {
 		// The recorded fault starts before begin and ends after heal: it is never shorter than its
 		// effects.
 		r.log.add(history.Event{At: begun, What: history.Fault, Fault: f.Name, Processes: concerned,
-			Forgets: f.Forgets, KeepsTokens: f.KeepsTokens, Delays: f.Delays})
+			Forgets: f.Forgets, KeepsTokens: f.KeepsTokens, Delays: f.Delays, Spares: f.Spares,
+			Except: f.exceptions(r)})
 		heals = append(heals, func() {
 			heal()
 			now := history.Now()
@@ -101,12 +109,23 @@ func (r *run) play(faults []Fault) {
 		})
 		r.played[f.Name]++
 		if f.lasts > 0 {
-			r.rest(r.upTo(time.Duration(f.lasts * float64(r.scenario.lease()))))
+			leases := func(n float64) time.Duration {
+				return time.Duration(n * float64(r.scenario.lease()))
+			}
+			r.rest(leases(f.least) + r.upTo(leases(f.lasts-f.least)))
 		}
 	}
 	for i := range heals {
 		heals[len(heals)-1-i]()
 	}
+}
+
+// exceptions returns the locks that the fault does not spare.
+func (f Fault) exceptions(r *run) []string {
+	if f.except == nil {
+		return nil
+	}
+	return f.except(r)
 }
 
 // rest waits.

@@ -23,6 +23,8 @@ type plan struct {
 	Routes map[string]string
 
 	Names         map[history.Kind][]string
+	Kept, Storm   []string // names of locks, see Scenario
+	SyncReplicas  int
 	WatchdogLease time.Duration
 	Command       time.Duration
 	Wait          time.Duration
@@ -38,12 +40,14 @@ type plan struct {
 type address struct {
 	Servers []string
 	Group   string // of the Sentinels, if there are any
+	Single  bool   // it passes for a single server whatever it says
 }
 
 // option returns the rueidis option of an address, by way of the proxies.
 func (p plan) option(a address) rueidis.ClientOption {
 	option := rueidis.ClientOption{InitAddress: a.Servers}
 	option.Sentinel.MasterSet = a.Group
+	option.ForceSingleClient = a.Single
 	option.Dialer.Timeout = p.Command
 	// As in a service near its Redis: a dead connection is noticed in time.
 	option.Dialer.KeepAlive = p.Command

@@ -87,7 +87,7 @@ func outcome(err error) history.What {
 	case errors.As(err, &held):
 		return history.Refused
 	case errors.Is(err, rlock.ErrInvalid), errors.Is(err, rlock.ErrUpgrade),
-		errors.Is(err, rlock.ErrClosed):
+		errors.Is(err, rlock.ErrClosed), errors.Is(err, rlock.ErrNotReplicated):
 		return history.Failed
 	default:
 		return history.Unknown

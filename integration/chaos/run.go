@@ -70,7 +70,8 @@ func Run(tb testing.TB, s *Scenario, seed uint64,
 	over = true
 	requireBusy(tb, h, length)
 	return h, h.Judge(history.Bounds{
-		Lease: s.lease(), Command: s.command(), Slack: slack, Brief: s.brief(), WakeUp: wakeUp,
+		Lease: s.lease(), Command: s.command(), Slack: slack, Brief: s.brief(),
+		WakeUp: wakeUp + roundTrips*2*s.Latency,
 		HandsOver: slices.ContainsFunc(r.modes, func(mode rlock.HandOver) bool {
 			return mode != rlock.HandOverNone
 		}),
@@ -151,6 +152,9 @@ func (r *run) startProcess(s *slot) {
 		Redises:       r.world.addresses(),
 		Routes:        s.routes,
 		Names:         r.scenario.locks(),
+		Kept:          r.scenario.kept(s.name()),
+		Storm:         r.scenario.storm(s.name()),
+		SyncReplicas:  r.scenario.SyncReplicas,
 		WatchdogLease: r.scenario.lease(),
 		Command:       r.scenario.command(),
 		Wait:          cmp.Or(r.scenario.Wait, longestWait),

@@ -17,7 +17,8 @@ const (
 	command      = 500 * time.Millisecond
 	slack        = time.Second // how late things may be during faults
 	brief        = slack / 2   // and without faults
-	wakeUp       = time.Second
+	wakeUp       = time.Second // and as many roundTrips
+	roundTrips   = 4
 	pollInterval = 5 * time.Second // of a waiter
 	longestWait  = 3 * time.Second
 )
@@ -51,10 +52,22 @@ type Scenario struct {
 	// Abandoned, if not 0, has the openers of a burst acquire a lock. The others wait for it with
 	// leases of up to this long, and never release half of them.
 	Abandoned time.Duration
+	// Kept is how many locks each process keeps, under names of its own, for several leases at a
+	// time.
+	Kept int
+	// Storm is how many calls without wait each process begins in a second, beside its workers,
+	// each for one of as many locks of its own.
+	Storm int
+	// SyncReplicas is rlock.Options.SyncReplicas.
+	SyncReplicas int
+	// Shortest is how long a run must last to show what it is for.
+	Shortest time.Duration
 	// Calm is the shortest time from one fault to the next.
 	Calm time.Duration
 	// Latency is the delay in each direction, at all times.
 	Latency time.Duration
+	// Command is how long a command may take. Defaults to 500 ms.
+	Command time.Duration
 	// Victims is how many of the processes are hit by faults of processes and of their networks. 0
 	// is all.
 	Victims int
@@ -86,7 +99,7 @@ func (s *Scenario) lease() time.Duration { return cmp.Or(s.Lease, usualLease) }
 func (s *Scenario) brief() time.Duration { return s.busy(brief) }
 
 // command returns how long a command may take, with the same exception.
-func (s *Scenario) command() time.Duration { return s.busy(command) }
+func (s *Scenario) command() time.Duration { return s.busy(cmp.Or(s.Command, command)) }
 
 func (s *Scenario) busy(d time.Duration) time.Duration {
 	if s.Impatient > 0 {
@@ -127,6 +140,25 @@ func (s *Scenario) names() []string {
 	return slices.Compact(names)
 }
 
+// kept returns the names of the locks that a process keeps. The first is the forbidden one of
+// KeyForbidden.
+func (s *Scenario) kept(process string) []string {
+	var names []string
+	for i := range s.Kept {
+		names = append(names, fmt.Sprintf("%d-kept-%s", i, process))
+	}
+	return names
+}
+
+// storm returns the names of the locks that a process storms.
+func (s *Scenario) storm(process string) []string {
+	var names []string
+	for i := range s.Storm {
+		names = append(names, fmt.Sprintf("storm-%s-%d", process, i))
+	}
+	return names
+}
+
 // Plays reports whether a fault of this name is played.
 func (s *Scenario) Plays(fault string) bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Name == fault })
@@ -144,7 +176,9 @@ func (s *Scenario) Tries(invariant string) bool {
 	case history.Progress: // far from all faults
 		return len(s.Faults) == 0 || s.Impatient > 0
 	case history.Answers:
-		return len(s.Faults) == 0
+		return !slices.ContainsFunc(s.Faults, func(f Fault) bool {
+			return !slices.Contains(f.Spares, history.Answers)
+		})
 	case history.Kept: // see there for RedLocks
 		return !slices.Equal(s.Kinds, []history.Kind{history.Quorum})
 	default:

@@ -24,6 +24,53 @@ var Scenarios = []Scenario{
 		Latency: 40 * time.Millisecond, Lease: 5 * time.Second,
 	},
 	{
+		// One lock that the server refuses to renew costs no other lock its renewal.
+		Name: "forbidden key", Topology: integration.Single, Kinds: []history.Kind{history.Plain},
+		Peace: time.Second / 4, Processes: 2, Kept: 5, Shortest: 6 * time.Second,
+		Faults: []Fault{KeyForbidden},
+	},
+	{
+		// Nor does a server that refuses commands for several locks, and so every batch.
+		Name: "sharded", Topology: integration.Sharded, Kinds: allKinds, Peace: time.Second,
+		Latency: time.Millisecond, Processes: 2, Kept: 5, Shortest: 5 * time.Second,
+	},
+	{
+		// Acquisitions that wait for a replica leave room for the renewals of what is held.
+		Name: "stopped replica", Topology: integration.Replicated,
+		Kinds: []history.Kind{history.Plain}, Peace: time.Second / 4, SyncReplicas: 1,
+		Command:   3 * time.Second,
+		Processes: 1, Workers: 1, Kept: 5, Storm: 600, Shortest: 6 * time.Second,
+		Faults: []Fault{ReplicaStopped},
+	},
+	{
+		// The batches of thousands of locks do not wait for each other's replies.
+		Name: "thousands far away", Topology: integration.Single,
+		Kinds: []history.Kind{history.Plain}, Peace: time.Second, Command: 2 * time.Second,
+		Latency: 120 * time.Millisecond, Processes: 1, Workers: 1, Kept: 1200,
+		Shortest: 6 * time.Second,
+	},
+	{
+		// A renewal counts whenever its reply comes.
+		Name: "late replies", Topology: integration.Single,
+		Kinds: []history.Kind{history.Plain}, Peace: time.Second, Command: 3 * time.Second,
+		Latency: 300 * time.Millisecond, Processes: 2, Workers: 1, Kept: 5,
+		Lease: 3 * time.Second, Shortest: 7 * time.Second,
+	},
+	{
+		// An address that now means another server, and connections that still reach the old one.
+		Name: "moved endpoint", Topology: integration.Replicated,
+		Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced}, Peace: time.Second / 4,
+		Processes: 2, Workers: 2, Kept: 5, Shortest: 6 * time.Second,
+		Faults: []Fault{EndpointMoved},
+	},
+	{
+		// The first command on a connection that was closed meanwhile is sent again.
+		Name: "idle connections", Topology: integration.Single,
+		Kinds: []history.Kind{history.Plain, history.Fenced}, Peace: time.Millisecond,
+		Processes: 3, Workers: 1, Burst: 600 * time.Millisecond, Shortest: 5 * time.Second,
+		Faults: []Fault{IdleClosed},
+	},
+	{
 		Name: "network", Topology: integration.Single, Variants: durable,
 		Durable: true, Kinds: allKinds, Peace: time.Second,
 		Faults: []Fault{Partition, RequestsLost, RepliesLost, RepliesLate, MessagesLost, Slow,

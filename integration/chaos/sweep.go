@@ -100,6 +100,14 @@ func (r *run) sweep() {
 			acquiring.Go(func() { r.log.add(r.acquire(c, history.Lock{Name: name, Kind: kind})) })
 		}
 	}
+	some := make(chan struct{}, 64) // at a time: there may be thousands, which are free at once
+	for _, name := range r.own() {
+		acquiring.Go(func() {
+			some <- struct{}{}
+			r.log.add(r.acquire(c, history.Lock{Name: name, Kind: history.Plain}))
+			<-some
+		})
+	}
 	acquiring.Wait()
 	for _, locks := range c.rlocks {
 		require.NoError(r.tb, locks.Close(context.Background()))
@@ -107,6 +115,18 @@ func (r *run) sweep() {
 	for _, left := range r.left() {
 		r.log.add(history.Event{At: history.Now(), What: history.Left, Error: left})
 	}
+}
+
+// own returns the names of the locks that only one process used, ever.
+func (r *run) own() []string {
+	var names []string
+	for _, s := range r.slots {
+		for before := *s; before.restarts >= 0; before.restarts-- {
+			names = append(names, r.scenario.kept(before.name())...)
+			names = append(names, r.scenario.storm(before.name())...)
+		}
+	}
+	return names
 }
 
 // acquire acquires a lock without other users. That must succeed once the leases of dead holders

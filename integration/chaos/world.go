@@ -74,7 +74,8 @@ func (w *world) addresses() []address {
 	var found []address
 	for _, option := range w.ClientOptions() {
 		found = append(found,
-			address{Servers: option.InitAddress, Group: option.Sentinel.MasterSet})
+			address{Servers: option.InitAddress, Group: option.Sentinel.MasterSet,
+				Single: option.ForceSingleClient})
 	}
 	return found
 }

@@ -24,7 +24,7 @@ func (h *History) answers(bounds Bounds, verdict *Verdict) {
 		if a.quorum() {
 			continue
 		}
-		if a.Answered != 0 && h.calm(a, bounds, a.Answered) && !m.givenUp(a, a.Answered) &&
+		if a.Answered != 0 && h.spared(Answers, a, bounds, a.Answered) && !m.givenUp(a, a.Answered) &&
 			!hasty(a, bounds) {
 			verdict.Judged[Answers]++
 			switch over := a.Wait > 0 && a.Answered >= a.Asked.Add(a.Wait-early); {
@@ -35,16 +35,16 @@ func (h *History) answers(bounds Bounds, verdict *Verdict) {
 			case a.Outcome == Unknown || a.Outcome == Failed:
 				verdict.breach(Breach{Invariant: Answers, At: a.Answered,
 					Between: []*Acquisition{a},
-					Text: fmt.Sprintf("%v: %s, although no fault was near: %s", a, a.Outcome,
-						a.Error)})
+					Text: fmt.Sprintf("%v: %s, although no fault was near%s: %s", a, a.Outcome,
+						h.inSpiteOf(Answers, a, a.Answered), a.Error)})
 			}
 		}
-		if a.Gone != 0 && h.calm(a, bounds, a.Gone) && (h.Stopping == 0 || a.Gone < h.Stopping) {
+		if a.Gone != 0 && h.spared(Answers, a, bounds, a.Gone) && (h.Stopping == 0 || a.Gone < h.Stopping) {
 			verdict.Judged[Answers]++
 			if a.Release == Unconfirmed {
 				verdict.breach(Breach{Invariant: Answers, At: a.Gone, Between: []*Acquisition{a},
-					Text: fmt.Sprintf("%v: an unconfirmed release, although no fault was near: %s",
-						a, a.Error)})
+					Text: fmt.Sprintf("%v: an unconfirmed release, although no fault was near%s: %s",
+						a, h.inSpiteOf(Answers, a, a.Gone), a.Error)})
 			}
 		}
 	}

@@ -31,7 +31,7 @@ const (
 	Resumed What = "resumed" // it goes on
 	Ended   What = "ended"   // it ended by itself: Error is what it left behind
 
-	Fault  What = "fault"  // Fault begins: Processes, Forgets, KeepsTokens, Delays
+	Fault  What = "fault"  // Fault begins: Processes, Forgets, KeepsTokens, Delays, Spares
 	Healed What = "healed" // it is over, but may be felt until Until; one of a name at a time
 
 	Stopping What = "stopping" // processes will be told to stop; from now on calls may be given up
@@ -73,7 +73,11 @@ type Event struct {
 	// KeepsTokens reports that they forget no tokens.
 	KeepsTokens bool `json:"keeps_tokens,omitempty"`
 	// Delays reports that commands sent meanwhile are executed when the fault is over.
-	Delays bool     `json:"delays,omitempty"`
+	Delays bool `json:"delays,omitempty"`
+	// Spares are the invariants that the fault must not harm, except for the locks Except.
+	Spares []string `json:"spares,omitempty"`
+	Except []string `json:"except,omitempty"`
+
 	Name   string   `json:"name,omitempty"`
 	Owners []string `json:"owners,omitempty"`
 	Until  Instant  `json:"until,omitempty"`

@@ -34,6 +34,8 @@ type Period struct {
 	// Delays reports that commands sent meanwhile were executed when it was over, even if their
 	// sender was gone.
 	Delays bool
+	// Spares are the invariants that it is no excuse for, except for the locks Except.
+	Spares, Except []string
 	// To is the last instant at which it may have been felt. This applies to Forgets as well: a
 	// replaced master may go on to reply to clients that have not heard of it yet.
 	From, To Instant
@@ -42,6 +44,13 @@ type Period struct {
 // Concerns reports whether the fault hit the process.
 func (p Period) Concerns(process string) bool {
 	return len(p.Processes) == 0 || slices.Contains(p.Processes, process)
+}
+
+// spares reports whether the fault is no excuse for a breach of an invariant by a.
+func (p Period) spares(invariant string, a *Acquisition) bool {
+	return slices.Contains(p.Spares, invariant) && !slices.ContainsFunc(a.Locks, func(l Lock) bool {
+		return slices.Contains(p.Except, l.Name)
+	})
 }
 
 // over returns when the fault ended. A kill never ends, but leaves nothing to do afterwards.
@@ -107,7 +116,8 @@ func (h *History) pair() error {
 			}
 			faults[e.Fault] = len(h.Faults)
 			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes,
-				Forgets: e.Forgets, KeepsTokens: e.KeepsTokens, Delays: e.Delays, From: e.At})
+				Forgets: e.Forgets, KeepsTokens: e.KeepsTokens, Delays: e.Delays,
+				Spares: e.Spares, Except: e.Except, From: e.At})
 		case Healed:
 			i, on := faults[e.Fault]
 			if !on {

@@ -78,6 +78,30 @@ func (h *History) calm(a *Acquisition, bounds Bounds, to Instant) bool {
 	return !h.faulty(a.Process, a.Asked.Add(-bounds.Command-bounds.Lease), to)
 }
 
+// spared reports whether a's process felt no fault that excuses a breach of the invariant, in the
+// time of calm.
+func (h *History) spared(invariant string, a *Acquisition, bounds Bounds, to Instant) bool {
+	from := a.Asked.Add(-bounds.Command - bounds.Lease)
+	return !slices.ContainsFunc(h.Faults, func(p Period) bool {
+		return p.Concerns(a.Process) && p.From <= to && p.To >= from && !p.spares(invariant, a)
+	})
+}
+
+// inSpiteOf returns a text with the faults near a that spare the invariant, up to an instant.
+func (h *History) inSpiteOf(invariant string, a *Acquisition, to Instant) string {
+	var faults []string
+	for _, p := range h.Faults {
+		if p.Concerns(a.Process) && p.From <= to && p.To >= a.Asked && p.spares(invariant, a) &&
+			!slices.Contains(faults, p.Fault) {
+			faults = append(faults, p.Fault)
+		}
+	}
+	if len(faults) == 0 {
+		return ""
+	}
+	return " but " + strings.Join(faults, ", ")
+}
+
 // givenUp reports whether a's call may have been given up at an instant: the process was about to
 // end, or the hold whose context it had was over.
 func (m *memory) givenUp(a *Acquisition, at Instant) bool {

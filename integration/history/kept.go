@@ -6,7 +6,7 @@ import (
 )
 
 // kept: a hold is not lost before the deadline that it returned. A renewed one is not lost at all,
-// unless a fault concerned its process.
+// unless a fault that does not spare held locks concerned its process.
 //
 // Two kinds of holds are exempt. A read hold of a writer is given up when an earlier release, which
 // got no reply, may still remove it (package rlock says so). The deadline of a RedLock is that of a
@@ -19,7 +19,7 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 		}
 		at, lost := a.lostAt()
 		// Levels with their own lease are not judged by it: they may outlive the renewed one.
-		renewed := !a.Fixed && h.calm(a, bounds, at)
+		renewed := !a.Fixed && h.spared(Kept, a, bounds, at)
 		if a.Promised == 0 && !renewed {
 			continue
 		}
@@ -32,7 +32,8 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 			b.Text = fmt.Sprintf("%v was lost %v before its deadline: %s", a, a.Promised.Sub(at),
 				a.Error)
 		case renewed:
-			b.Text = fmt.Sprintf("%v was lost, although it is renewed and no fault was near: %s", a,
+			b.Text = fmt.Sprintf("%v was lost, although it is renewed and no fault was near%s: %s", a,
+				h.inSpiteOf(Kept, a, at),
 				a.Error)
 		default:
 			continue

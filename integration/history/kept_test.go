@@ -85,3 +85,20 @@ func TestOnlyRenewedLevelsAreJudged(t *testing.T) {
 	inBreach(t, Kept, 0, outer, lasting(inner()))
 	inBreach(t, Kept, 1, lasting(held("a", 1, plain, 0, 10, 30, 31)), inner())
 }
+
+// sparing makes a fault no excuse for an invariant, except for some locks.
+func sparing(invariant string, fault []Event, except ...string) []Event {
+	fault[0].Spares, fault[0].Except = []string{invariant}, except
+	return fault
+}
+
+func TestFaultThatSparesHeldLocksIsNoExcuseForALoss(t *testing.T) {
+	inBreach(t, Kept, 0, promised(plain, 5000), fault("acl", 100, 6000))
+	verdict := inBreach(t, Kept, 1, promised(plain, 5000), sparing(Kept, fault("acl", 100, 6000)))
+	require.Contains(t, of(Kept, verdict.Breaches)[0].Text, "no fault was near but acl: ")
+	inBreach(t, Kept, 0, promised(plain, 5000), sparing(Waits, fault("acl", 100, 6000)))
+	inBreach(t, Kept, 1, promised(plain, 5000), sparing(Kept, fault("acl", 100, 6000), "other"))
+	inBreach(t, Kept, 0, promised(plain, 5000), sparing(Kept, fault("acl", 100, 6000), plain.Name))
+	inBreach(t, Kept, 0, promised(plain, 5000), sparing(Kept, fault("acl", 100, 6000)),
+		fault("cut", 4000, 4001))
+}

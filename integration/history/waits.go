@@ -12,8 +12,9 @@ const early = 20 * time.Millisecond
 // within the latter. No call of a process that goes on stays without a reply. The time for which a
 // process was stopped is not counted.
 //
-// Without a fault near, waits are bounded more closely: a call takes no command longer, and is not
-// refused before the wait is over.
+// Without a fault near, or with one that spares waits, they are bounded more closely: a call takes
+// no command longer, and is not refused before the wait is over. Nor does it fail before, with an
+// outcome that is unknown.
 func (h *History) waits(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	for _, a := range h.Acquisitions {
@@ -26,7 +27,7 @@ func (h *History) waits(bounds Bounds, verdict *Verdict) {
 		if a.Gone != 0 {
 			verdict.Judged[Waits]++
 			took := a.Gone.Sub(a.Releasing) - h.stopped(a.Process, a.Releasing, a.Gone)
-			if limit := bounds.Command + bounds.late(h.calm(a, bounds, a.Gone)); took > limit {
+			if limit := bounds.Command + bounds.late(h.spared(Waits, a, bounds, a.Gone)); took > limit {
 				verdict.breach(Breach{Invariant: Waits, At: a.Gone, Between: []*Acquisition{a},
 					Text: fmt.Sprintf("%v: Unlock took %v, longer than %v", a, took, limit)})
 			}
@@ -35,7 +36,7 @@ func (h *History) waits(bounds Bounds, verdict *Verdict) {
 			continue
 		}
 		verdict.Judged[Waits]++
-		calm := h.calm(a, bounds, a.Answered)
+		calm := h.spared(Waits, a, bounds, a.Answered)
 		limit := a.Wait + bounds.late(calm)
 		if a.Wait == 0 || !calm {
 			limit += bounds.Command
@@ -46,11 +47,11 @@ func (h *History) waits(bounds Bounds, verdict *Verdict) {
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
 				Text: fmt.Sprintf("%v took %v with a wait of %v, later than %v", a, took, a.Wait,
 					limit)})
-		case calm && a.Outcome == Refused && took < a.Wait-early && !a.quorum() &&
+		case calm && (a.Outcome == Refused || a.Outcome == Unknown) && took < a.Wait-early && !a.quorum() &&
 			!m.givenUp(a, a.Answered):
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
-				Text: fmt.Sprintf("%v was refused after %v, before its wait of %v was over: %s", a,
-					took, a.Wait, a.Error)})
+				Text: fmt.Sprintf("%v: %s after %v, before its wait of %v was over%s: %s", a,
+					a.Outcome, took, a.Wait, h.inSpiteOf(Waits, a, a.Answered), a.Error)})
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestEarlyRefusalIsABreachUnlessAFaultWasNear(t *testing.T) {
 	}
 	verdict := inBreach(t, Waits, 1, refused(plain, 279))
 	require.Contains(t, of(Waits, verdict.Breaches)[0].Text,
-		"was refused after 279ms, before its wait of 300ms was over")
+		"refused after 279ms, before its wait of 300ms was over")
 	inBreach(t, Waits, 0, refused(plain, 280))
 	inBreach(t, Waits, 0, refused(Lock{"lock", Quorum}, 279))
 	inBreach(t, Waits, 0, refused(plain, 279), fault("cut", 100, 800, "a"))
@@ -101,4 +101,20 @@ func TestUnlockWithoutAnswerIsABreach(t *testing.T) {
 	hold[0].Wait = 0
 	inBreach(t, Waits, 1, hold, freeAt(5000))
 	inBreach(t, Waits, 0, hold, []Event{{At: at(5), What: Killed, Process: "a"}})
+}
+
+func TestFaultThatSparesWaitsIsNoExcuseForAnEarlyFailure(t *testing.T) {
+	failed := func(what What, after int) []Event {
+		return []Event{waitingFor(300*ms, asked(2000, "a", 1, plain)),
+			did(2000+after, "a", 1, what)}
+	}
+	moved := func() []Event { return sparing(Waits, fault("moved", 1900, 2900)) }
+	verdict := inBreach(t, Waits, 1, failed(Unknown, 279), moved())
+	require.Contains(t, of(Waits, verdict.Breaches)[0].Text,
+		"unknown after 279ms, before its wait of 300ms was over but moved: ")
+	inBreach(t, Waits, 0, failed(Unknown, 280), moved())
+	inBreach(t, Waits, 0, failed(Failed, 279), moved())
+	inBreach(t, Waits, 0, failed(Unknown, 279), fault("moved", 1900, 2900))
+	inBreach(t, Waits, 1, failed(Refused, 351), moved())
+	inBreach(t, Waits, 0, failed(Refused, 351), fault("moved", 1900, 2900))
 }

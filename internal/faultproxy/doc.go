@@ -10,6 +10,7 @@
 //	HoldMessages, DropMessages                            the same for pub/sub; commands go on
 //	Delay, DelayRequests, DelayReplies                    make it late
 //	Reset, Refuse                                         break connections, accept no new ones
+//	MoveTo                                                have new ones reach another server
 //	CutReply, Reply, Answer, Replace                      happen to requests with a given text
 //
 // # Frames

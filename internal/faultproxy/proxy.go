@@ -20,6 +20,7 @@ type Proxy struct {
 	target string
 	port   portlock.Port              // kept also while refusing
 	secure atomic.Pointer[tls.Config] // for the target; nil: without TLS
+	moved  atomic.Pointer[string]     // where new connections go; nil: to the target
 
 	requests direction // client to target
 	replies  direction // target to client
@@ -97,6 +98,10 @@ func (p *Proxy) Reset() int {
 	return len(p.links)
 }
 
+// MoveTo passes new connections on to another server, as an endpoint does whose name or balancer
+// now means another one. Existing connections stay where they are.
+func (p *Proxy) MoveTo(target string) { p.moved.Store(&target) }
+
 // Refuse closes the port: new connections are refused until Accept. Existing ones stay.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
@@ -165,9 +170,13 @@ func (p *Proxy) link(client net.Conn) {
 // dial connects to the target. The TLS handshake is left to the first write.
 func (p *Proxy) dial() (net.Conn, error) {
 	var dialer net.Dialer
-	target, err := dialer.DialContext(p.ctx, "tcp", p.target)
+	to := p.target
+	if moved := p.moved.Load(); moved != nil {
+		to = *moved
+	}
+	target, err := dialer.DialContext(p.ctx, "tcp", to)
 	if config := p.secure.Load(); err == nil && config != nil {
-		target = tls.Client(target, named(config, p.target))
+		target = tls.Client(target, named(config, to))
 	}
 	return target, err
 }

@@ -21,6 +21,21 @@ func TestWithoutFaultsDataPasses(t *testing.T) {
 	c.hear(t, "one")
 }
 
+func TestMovedProxyLeavesConnectionsWhereTheyAre(t *testing.T) {
+	before, gotBefore := echo(t)
+	after, gotAfter := echo(t)
+	p := Start(t, before)
+	old := dialTo(t, p.Addr())
+	old.say(t, "one")
+	old.hear(t, "one")
+	p.MoveTo(after)
+	dialTo(t, p.Addr()).say(t, "two")
+	require.Equal(t, "two", heard(t, gotAfter))
+	old.say(t, "three")
+	require.Equal(t, "one", heard(t, gotBefore))
+	require.Equal(t, "three", heard(t, gotBefore))
+}
+
 func TestHeldRepliesArriveAfterPass(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)

@@ -1,0 +1,87 @@
+package chaos
+
+import (
+	"net"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration/history"
+	"holdfast/internal/redistest"
+)
+
+// The faults that are not the trouble of the locks that are held, or of any: see their Spares.
+var (
+	// KeyForbidden has an ACL forbid one of the locks that each process keeps.
+	KeyForbidden = Fault{Name: "key forbidden", ofServers: true, least: 1.5, lasts: 2,
+		Spares: []string{history.Kept, history.Waits, history.Answers},
+		except: func(r *run) []string {
+			var first []string
+			for _, s := range r.slots {
+				first = append(first, r.scenario.kept(s.name())[0])
+			}
+			return first
+		},
+		begin: func(r *run) ([]string, func()) {
+			s := r.server()
+			s.Do(r.tb, "ACL", "SETUSER", "default", "resetkeys", "~[^0]*")
+			return nil, func() { s.Do(r.tb, "ACL", "SETUSER", "default", "allkeys") }
+		}}
+
+	// ReplicaStopped stops the replicas that must acknowledge what is acquired. Nothing can be
+	// acquired, and what is held has nothing to do with it.
+	ReplicaStopped = Fault{Name: "replica stopped", ofServers: true, least: 1.5, lasts: 2,
+		Spares: []string{history.Kept, history.Waits}, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			replicas := r.world.Replicas(r.tb)
+			for _, s := range replicas {
+				s.Pause(r.tb)
+			}
+			return nil, func() {
+				for _, s := range replicas {
+					s.Resume(r.tb)
+				}
+			}
+		}}
+
+	// EndpointMoved hands over to the replica without loss and moves the only address that clients
+	// know there, and later back. Connections stay where they are: at a replica.
+	EndpointMoved = Fault{Name: "endpoint moved", ofServers: true, least: 1.5, lasts: 2,
+		Spares: []string{history.Kept, history.Waits}, settles: 4 * command,
+		begin: func(r *run) ([]string, func()) {
+			master, replica := r.world.Masters(r.tb)[0], r.world.Replicas(r.tb)[0]
+			r.moveEndpoint(master, replica, replica.Addr())
+			return nil, func() { r.moveEndpoint(replica, master, master.Addr()) }
+		}}
+
+	// IdleClosed closes all connections while nobody uses them.
+	IdleClosed = Fault{Name: "idle connections closed", ofServers: true,
+		Spares: []string{history.Kept, history.Waits, history.Answers},
+		wait: func(r *run) {
+			burst := r.scenario.Burst
+			r.rest(burst*3/4 + burst - time.Duration(history.Now())%burst)
+		},
+		begin: ClientsKilled.begin}
+)
+
+// moveEndpoint makes to the master in place of from, and has new connections of all processes reach
+// it. They know the master that the run began with.
+func (r *run) moveEndpoint(from, to *redistest.Server, address string) {
+	host, port, err := net.SplitHostPort(to.Addr())
+	r.check(err)
+	redistest.WaitForReplica(r.tb, from, to)
+	from.Do(r.tb, "FAILOVER", "TO", host, port)
+	require.Eventually(r.tb, func() bool {
+		return isMaster(to) && !isMaster(from)
+	}, 10*time.Second, 5*time.Millisecond, "%s does not take over", to.Addr())
+	for _, s := range r.slots {
+		s.links[slices.Index(r.world.dialled(), r.world.Masters(r.tb)[0])].MoveTo(address)
+	}
+}
+
+func isMaster(s *redistest.Server) bool {
+	reply, err := s.Call("ROLE")
+	role, _ := reply.([]any)
+	return err == nil && len(role) > 0 && role[0] == "master"
+}
