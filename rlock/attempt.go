@@ -142,8 +142,16 @@ func (at *attempt) try() (hold *Hold, err error) {
 			state, err = call.End(err)
 		}
 	}
+	var before error
+	if transport.Lost(err) { // the connection may have been idle, and closed long ago
+		before, state = err, transport.NotSent
+		at.remains = max(at.remains, waitqueue.Something)
+	}
 	if state == transport.NotSent {
 		got, state, err = at.detach()
+		if err = transport.Resent(before, err); state == transport.Refused {
+			state = transport.StateOf(err)
+		}
 	}
 	if state == transport.Abandoned {
 		at.remains = waitqueue.Late

@@ -99,7 +99,7 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 
 // inspect returns the state of the lock, without holds of the other mode.
 func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
-	state, err := exchange(ctx, l, func(ctx context.Context) (lua.State, error) {
+	state, err := exchange(ctx, l, transport.Acquire, func(ctx context.Context) (lua.State, error) {
 		return l.traits.inspect(ctx, l.client.redis, l.name)
 	})
 	state.Holds = slices.DeleteFunc(state.Holds, func(h lua.Hold) bool {
@@ -109,7 +109,8 @@ func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 }
 
 // exchange runs a command that leaves nothing to clean up.
-func exchange[T any](ctx context.Context, l *Lock, command func(context.Context) (T, error),
+func exchange[T any](ctx context.Context, l *Lock, kind transport.Kind,
+	command func(context.Context) (T, error),
 ) (value T, err error) {
 	if l.invalid != nil {
 		return value, l.invalid
@@ -120,7 +121,7 @@ func exchange[T any](ctx context.Context, l *Lock, command func(context.Context)
 	if err = b.Err(); err != nil {
 		return value, err
 	}
-	value, _, err = transport.Do(c.calls, transport.Acquire, b, func(ctx context.Context) (none T, _ error) {
+	value, _, err = transport.Do(c.calls, kind, b, func(ctx context.Context) (none T, _ error) {
 		if err := c.transport.Ready(ctx); err != nil {
 			return none, err
 		}

@@ -3,10 +3,12 @@ package rlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
+	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
@@ -157,6 +159,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 
 // ForceUnlock frees the lock, whichever owner holds it, wakes a waiter, and returns whether the
 // lock was held. It returns when Redis has replied, when ctx ends, or after Options.CommandTimeout.
+// If its connection was lost although it had been in use within the last second, the outcome is
+// unknown; after a longer pause ForceUnlock looks, and tries again unless the owners have changed.
 //
 // Holds of this client end at once with [ErrLost]. Those of other clients end at their next renewal
 // or nested lock, and so does one that is being acquired or handed over at this very moment.
@@ -169,7 +173,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
 	// Before the command: a waiter may acquire the lock before the reply, and keeps it.
 	acquisitions := l.client.acquisitions()
-	r, err := exchange(ctx, l, l.kind.forceUnlock)
+	r, err := l.forceUnlock(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -180,6 +184,33 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 		}
 	}
 	return r.Held, nil
+}
+
+// forceUnlock sends the command, and again if the connection was closed while it was idle. Somebody
+// else may have got the lock from the first command, if that was executed: it is not sent again if
+// the owners have changed.
+func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
+	var before lua.State
+	idle := l.client.calls.Quiet()
+	if idle {
+		if before, err = l.inspect(ctx); err != nil {
+			return r, err
+		}
+	}
+	for sends := 1; ; sends++ {
+		r, err = exchange(ctx, l, transport.Release, l.kind.forceUnlock)
+		if !idle || !transport.Lost(err) || sends == transport.MostSends {
+			return r, err
+		}
+		now, failed := l.inspect(ctx)
+		if failed != nil {
+			return r, err
+		}
+		same := func(a, b lua.Hold) bool { return a.Owner == b.Owner }
+		if !slices.EqualFunc(before.Holds, now.Holds, same) {
+			return lua.Released{Held: true}, nil
+		}
+	}
 }
 
 // frees reports whether a ForceUnlock of l, which found it held or not, has freed other as well, a

@@ -40,14 +40,24 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	if err := n.client.transport.Ready(context.Background()); err != nil {
 		return lua.Vote{}, err
 	}
-	return timed(n, func(ctx context.Context) (lua.Vote, error) {
-		return lua.AcquireVote(ctx, n.client.redis, n.name, owner, lease, d)
+	var lost error
+	vote, err := timed(n, transport.Acquire, func(ctx context.Context) (lua.Vote, error) {
+		vote, err := lua.AcquireVote(ctx, n.client.redis, n.name, owner, lease, d)
+		if vote.Already && lost != nil {
+			// Either the first request was executed, or another node is this server.
+			return lua.Vote{}, lost
+		}
+		if transport.Lost(err) {
+			lost = err
+		}
+		return vote, err
 	})
+	return vote, err
 }
 
 // Extend asks Redis for a new lease. It also sets the number of levels, unless levels is 0.
 func (n node) Extend(owner string, levels int, lease time.Duration) (bool, error) {
-	return timed(n, func(ctx context.Context) (bool, error) {
+	return timed(n, transport.Keep, func(ctx context.Context) (bool, error) {
 		if levels > 0 {
 			return lua.Reenter(ctx, n.client.redis, n.held(owner), levels, lease)
 		}
@@ -57,7 +67,7 @@ func (n node) Extend(owner string, levels int, lease time.Duration) (bool, error
 }
 
 func (n node) Release(owner string) (lua.Released, error) {
-	released, err := timed(n, func(ctx context.Context) (lua.Released, error) {
+	released, err := timed(n, transport.Release, func(ctx context.Context) (lua.Released, error) {
 		return n.kind.release(ctx, owner, 0, offer{})
 	})
 	n.client.reportRefusal(n.Lock, released.Refusal)
@@ -65,13 +75,16 @@ func (n node) Release(owner string) (lua.Released, error) {
 }
 
 // timed sends a command and records how long the reply took; not for an error, which may be local.
-func timed[T any](n node, command func(context.Context) (T, error)) (T, error) {
-	sent := time.Now()
-	reply, err := command(context.Background())
-	if err == nil {
-		n.client.pool.Answered(time.Since(sent))
-	}
-	return reply, transport.Unexplained(err)
+func timed[T any](n node, kind transport.Kind, command func(context.Context) (T, error),
+) (T, error) {
+	return transport.Again(n.client.calls, kind, func(ctx context.Context) (T, error) {
+		sent := time.Now()
+		reply, err := command(ctx)
+		if err == nil {
+			n.client.pool.Answered(time.Since(sent))
+		}
+		return reply, err
+	})
 }
 
 func (n node) CleanUp(owner string, until time.Time) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/transport"
 	"holdfast/lua"
 )
 
@@ -18,7 +19,12 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 	if c.options.SyncReplicas == 0 {
 		return at.lock.kind.acquire(ctx, c.redis, r)
 	}
-	got, err = at.askServer(c.redis, r, false)
+	got, err = at.askServer(ctx, c.redis, r, false)
+	for sends := 1; transport.Lost(err) && !got.taken && sends < transport.MostSends; sends++ {
+		before := err // the connection may have been closed long ago, as in [transport.Do]
+		got, err = at.askServer(ctx, c.redis, r, false)
+		err = transport.Resent(before, err)
+	}
 	address, asking, redirected := lua.Redirected(err)
 	if !redirected || got.taken {
 		return got, err
@@ -29,7 +35,7 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 		return got, err
 	}
 	if node, known := c.redis.Nodes()[address]; known {
-		got, err = at.askServer(node, r, asking)
+		got, err = at.askServer(ctx, node, r, asking)
 	} else {
 		err = &lua.Error{Class: lua.ClassTemporary,
 			Message: "the node " + address + " is not known to the rueidis client yet"}
@@ -41,14 +47,15 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 // askServer sends the request to a server, and waits for its replicas if the lock is acquired. WAIT
 // counts what was written through the same connection, so all commands go through one that is not
 // shared. asking says that the slot moves to this server.
-func (at *attempt) askServer(server rueidis.Client, r request, asking bool) (got reply, err error) {
+func (at *attempt) askServer(ctx context.Context, server rueidis.Client, r request, asking bool,
+) (got reply, err error) {
 	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if asking {
-			if err = lua.Ask(context.Background(), connection); err != nil {
+			if err = lua.Ask(ctx, connection); err != nil {
 				return err
 			}
 		}
-		if got, err = at.lock.kind.acquire(context.Background(), connection, r); err != nil ||
+		if got, err = at.lock.kind.acquire(ctx, connection, r); err != nil ||
 			got.holder != nil {
 			return err
 		}

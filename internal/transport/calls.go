@@ -118,13 +118,22 @@ type Kind uint8
 
 // The kinds of commands.
 const (
-	Acquire Kind = iota // it acquires a lock, or inspects one
-	Keep                // it renews or extends what is held
+	Acquire Kind = iota // it acquires a lock, or inspects one; it may be sent again
+	Keep                // it renews or extends what is held; it may be sent again
 	Release             // it releases what is held, with the capacity of Keep
 	Apart               // it has a connection of its own, perhaps for long
 	undo                // it removes what an earlier command has left
 	kinds
 )
+
+// again reports whether a command whose connection was lost may be sent again at once. A release
+// may not: the second reply could say that nothing was held, or that another waiter got the lock.
+func (k Kind) again() bool { return k == Acquire || k == Keep }
+
+// MostSends limits how often a command is sent because its connection is lost each time. A server or
+// a proxy closes connections that were idle, and rueidis, which has up to four by default, notices
+// that with the next command on each.
+const MostSends = 5
 
 // NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command. On
 // a cluster workers send all commands: a reply of one node says nothing about the others.
@@ -381,7 +390,7 @@ func (c *Calls) setTimer(now time.Time, pause time.Duration) {
 // heard records whether a command sent at the given time got a reply. It does not write after each
 // reply, which would slow down all other processors that send.
 func (c *Calls) heard(sent time.Time, outcome State) {
-	at := int64(-2 * proven)
+	at := int64(math.MinInt64 / 2) // long before any reply
 	if outcome == Executed || outcome == Refused {
 		at = int64(sent.Sub(c.began))
 	}
@@ -588,15 +597,40 @@ func work[S, T any](c *Calls, kind Kind, ctx *detached[T], s S,
 	c.mu.Lock()
 	c.awaitAside()
 	c.mu.Unlock()
-	began := time.Now()
-	value, err = persist(&ctx.patient, send)
-	state := StateOf(err)
-	if ctx.stage.Load() == sending { // there was no connection
-		state = NotSent
-	}
-	c.heard(began, state)
-	return value, err
+	return resend(&ctx.patient, kind, &ctx.decided, send)
 }
+
+// resend sends a command, and again if it may be and its connection was lost, unless the caller has
+// left.
+func resend[T any](ctx *patient, kind Kind, left *atomic.Bool, send func() (T, error)) (T, error) {
+	var before error
+	for sends := 1; ; sends++ {
+		began := time.Now()
+		value, err := persist(ctx, send)
+		state := StateOf(err)
+		if ctx.stage.Load() == sending { // there was no connection
+			state = NotSent
+		}
+		ctx.calls.heard(began, state)
+		if !Lost(err) || !kind.again() || sends == MostSends || left.Load() {
+			return value, Resent(before, err)
+		}
+		before = err
+		ctx.renew()
+	}
+}
+
+// Resent returns the error of a command that was sent again: the first time, when before is the
+// error, it may have been executed.
+func Resent(before, err error) error {
+	if before == nil || err == nil {
+		return err
+	}
+	return fmt.Errorf("%w; sent again: %w", before, err)
+}
+
+// Lost reports whether a command may have been executed, but its connection was lost.
+func Lost(err error) bool { return lost(err) && StateOf(err) == Unconfirmed }
 
 // leave gives up the place of a command.
 func (c *Calls) leave(kind Kind) {
@@ -614,17 +648,39 @@ func Unexplained(err error) error {
 	return err
 }
 
+// Again is like [Patiently], without a limit, for a command that may be sent again if its connection
+// was lost, if its kind allows it.
+func Again[T any](c *Calls, kind Kind, command func(context.Context) (T, error)) (T, error) {
+	ctx := patient{calls: c}
+	defer ctx.end()
+	value, err := resend(&ctx, kind, new(atomic.Bool), func() (T, error) { return command(&ctx) })
+	return value, Unexplained(err)
+}
+
+// Quiet reports whether no reply has come for long: a proxy may have closed the connections.
+func (c *Calls) Quiet() bool {
+	return time.Since(c.began)-time.Duration(c.replied.Load()) > 10*proven
+}
+
 // Do sends a command from the caller's goroutine if that cannot block it, or else as [Detach] does.
 func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 	command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
+	var before error
 	if call := c.Begin(b, time.Now()); call != nil {
 		value, err := command(call)
-		if state, err := call.End(err); state != NotSent {
+		state, err := call.End(err)
+		if kind.again() && Lost(err) {
+			before = err
+		} else if state != NotSent {
 			return value, state, err
 		}
 	}
-	return Detach(c, kind, b, struct{}{},
+	value, state, err := Detach(c, kind, b, struct{}{},
 		func(_ struct{}, ctx context.Context) (T, error) { return command(ctx) },
-		func(_ struct{}, value T, err error) { late(value, err) })
+		func(_ struct{}, value T, err error) { late(value, Resent(before, err)) })
+	if err = Resent(before, err); state == Refused {
+		state = StateOf(err)
+	}
+	return value, state, err
 }

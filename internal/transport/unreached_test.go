@@ -44,11 +44,6 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 			_, _ = c.Read(make([]byte, 10))
 			_ = c.Close()
 		}, Refused},
-		"full": {nil, func(c net.Conn) {
-			go func() { _, _ = io.Copy(io.Discard, c) }()
-			_, _ = io.WriteString(c, "-ERR max number of clients reached\r\n")
-			_ = c.Close()
-		}, Refused},
 		"lost with the command": {nil, greets, Unconfirmed},
 		"lost with the command, pipelining": {
 			func(o *rueidis.ClientOption) { o.AlwaysPipelining = true }, greets, Unconfirmed},
