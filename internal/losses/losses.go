@@ -3,7 +3,7 @@
 package losses
 
 import (
-	"slices"
+	"container/list"
 	"sync"
 	"sync/atomic"
 )
@@ -18,8 +18,9 @@ type Memory[K, V comparable] struct {
 	// and losses are rare.
 	size atomic.Int32
 
-	mu      sync.Mutex
-	entries []entry[K, V] // oldest first; guarded by mu
+	mu    sync.RWMutex
+	byKey map[K][]*list.Element // oldest first; guarded by mu
+	all   list.List             // of entry[K, V], oldest first; guarded by mu
 }
 
 type entry[K, V comparable] struct {
@@ -31,11 +32,14 @@ type entry[K, V comparable] struct {
 func (m *Memory[K, V]) Add(key K, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.entries) == Most {
-		m.entries = slices.Delete(m.entries, 0, 1)
+	if m.all.Len() == Most {
+		m.remove(m.all.Front().Value.(entry[K, V]).key, func(i int, _ V) bool { return i == 0 })
 	}
-	m.entries = append(m.entries, entry[K, V]{key, value})
-	m.size.Store(int32(len(m.entries)))
+	if m.byKey == nil {
+		m.byKey = make(map[K][]*list.Element)
+	}
+	m.byKey[key] = append(m.byKey[key], m.all.PushBack(entry[K, V]{key, value}))
+	m.size.Store(int32(m.all.Len()))
 }
 
 // Of returns the values of a key, oldest first; nil if there are none.
@@ -43,30 +47,52 @@ func (m *Memory[K, V]) Of(key K) (values []V) {
 	if m.size.Load() == 0 {
 		return nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, e := range m.entries {
-		if e.key == key {
-			values = append(values, e.value)
-		}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, e := range m.byKey[key] {
+		values = append(values, e.Value.(entry[K, V]).value)
 	}
 	return values
 }
 
 // Remove forgets a value, if it is there.
 func (m *Memory[K, V]) Remove(key K, value V) {
-	m.forget(func(e entry[K, V]) bool { return e == entry[K, V]{key, value} })
+	m.forget(key, func(_ int, v V) bool { return v == value })
 }
 
-// Forget forgets all values of a key.
-func (m *Memory[K, V]) Forget(key K) { m.forget(func(e entry[K, V]) bool { return e.key == key }) }
+// Forget forgets all values of a key. A loss that nobody unlocks stays for long, so what it costs
+// later acquisitions must not depend on how many there are.
+func (m *Memory[K, V]) Forget(key K) { m.forget(key, func(int, V) bool { return true }) }
 
-func (m *Memory[K, V]) forget(matches func(entry[K, V]) bool) {
-	if m.size.Load() == 0 {
+func (m *Memory[K, V]) forget(key K, matches func(int, V) bool) {
+	if m.size.Load() == 0 || !m.has(key) {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries = slices.DeleteFunc(m.entries, matches)
-	m.size.Store(int32(len(m.entries)))
+	m.remove(key, matches)
+	m.size.Store(int32(m.all.Len()))
+}
+
+func (m *Memory[K, V]) has(key K) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.byKey[key] != nil
+}
+
+// remove removes the values of a key that match, with their index. Called with mu held.
+func (m *Memory[K, V]) remove(key K, matches func(int, V) bool) {
+	var kept []*list.Element
+	for i, e := range m.byKey[key] {
+		if matches(i, e.Value.(entry[K, V]).value) {
+			m.all.Remove(e)
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	if kept == nil {
+		delete(m.byKey, key)
+	} else {
+		m.byKey[key] = kept
+	}
 }
