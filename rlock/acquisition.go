@@ -77,9 +77,11 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	}
 	a.lease.Group, a.lease.Value = c.transport.Node(a.lock.name), a
 	a.lease.OnLost = func(l *watchdog.Lease, reason error) { l.Value.(*acquisition).lose(reason) }
-	c.losses.Forget(a.key())
+	if a.session != &a.home { // else the owner is new, and has lost nothing
+		c.losses.Forget(a.key())
+	}
 	addTo(a.session, a)
-	c.watchdog.Add(&a.lease, deadline, renew)
+	a.watch(deadline, renew)
 	c.introduction.used()
 	return hold
 }

@@ -33,6 +33,7 @@ type Client struct {
 	sessions  *lockSessions
 	queues    *lockQueues
 	watchdog  *watchdog.Watchdog
+	owners    acquisitionsByOwner
 	cleaner   *cleaner
 	group     *wait.Group
 	pool      *wait.Pool // runs the commands of RedLocks, which may hang

@@ -5,6 +5,7 @@ import (
 
 	"holdfast/internal/transport"
 	"holdfast/lua"
+	"holdfast/watchdog"
 )
 
 // Waiting returns how many callers of this client wait for the lock.
@@ -89,6 +90,14 @@ func VisitedCalls() int {
 	defer blockedCalls.mu.Unlock()
 	return blockedCalls.visited
 }
+
+// WhileTheWatchdogIsBusy calls f while the watchdog of a client that holds a lock can do nothing.
+func WhileTheWatchdogIsBusy(c *Client, f func()) {
+	c.watchdog.Find(func(*watchdog.Lease) bool { f(); return true })
+}
+
+// HeldBy returns the error of a call that waited for a lock, which another owner holds.
+func HeldBy(l *Lock, owner string) *HeldError { return newHeldError(l, lua.Holder{Owner: owner}, true) }
 
 // Register makes a hold look as if it was acquired by asking while its owner was registered.
 func Register(h *Hold) { h.level.acquisition.(*acquisition).registered = true }

@@ -44,7 +44,7 @@ func (a *acquisition) endLeft() {
 		lasts := max(time.Until(a.lease.Deadline()), registrationKept)
 		time.AfterFunc(lasts, func() { c.releasing.Delete(a.owner) })
 	}
-	c.watchdog.Remove(&a.lease)
+	a.unwatch()
 	removeFrom(a.session, a)
 	if !a.end(leave, ErrReleased) {
 		c.losses.Remove(a.key(), a) // lost before

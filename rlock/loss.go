@@ -16,7 +16,7 @@ import (
 //
 // For a RedLock see check and outcome in package redlock, for a MultiLock partEnded.
 func (a *acquisition) lose(reason error) {
-	a.client.watchdog.Remove(&a.lease)
+	a.unwatch()
 	err := a.loss(reason)
 	if !a.end(lose, err) {
 		return

@@ -1,13 +1,12 @@
 package rlock
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"holdfast/watchdog"
 )
 
 // clients has the clients of this process that are not closed, by id.
@@ -22,17 +21,49 @@ func clientOf(owner string) *Client {
 	return found
 }
 
+// acquisitionsByOwner finds the acquisitions of a client by their names in Redis. It is apart from
+// the watchdog, which has a mutex that all renewals and releases need.
+type acquisitionsByOwner struct {
+	mu  sync.Mutex
+	all map[string][modes]*acquisition // guarded by mu; a writer that reads has one name for both
+}
+
+// set sets the acquisition with a name and a mode; nil if there is none any more.
+func (ao *acquisitionsByOwner) set(owner string, m mode, a *acquisition) {
+	ao.mu.Lock()
+	defer ao.mu.Unlock()
+	found := ao.all[owner]
+	found[m] = a
+	switch {
+	case found == [modes]*acquisition{}:
+		delete(ao.all, owner)
+		return
+	case ao.all == nil:
+		ao.all = make(map[string][modes]*acquisition)
+	}
+	ao.all[owner] = found
+}
+
 // acquisition returns the acquisition with a name in Redis, of a writer that reads its write lock;
-// nil if it is not of this client. It looks at everything that the client holds.
-func (c *Client) acquisition(owner string) (found *acquisition) {
-	c.watchdog.Find(func(l *watchdog.Lease) bool {
-		a := l.Value.(*acquisition)
-		if a.owner == owner {
-			found = a
-		}
-		return found != nil && found.lock.mode == exclusiveMode
-	})
-	return found
+// nil if it is not of this client.
+func (c *Client) acquisition(owner string) *acquisition {
+	ao := &c.owners
+	ao.mu.Lock()
+	defer ao.mu.Unlock()
+	found := ao.all[owner]
+	return cmp.Or(found[exclusiveMode], found[sharedMode])
+}
+
+// watch has the watchdog watch the acquisition, by which others find it from now on.
+func (a *acquisition) watch(deadline time.Time, renew bool) {
+	a.client.owners.set(a.owner, a.lock.mode, a)
+	a.client.watchdog.Add(&a.lease, deadline, renew)
+}
+
+// unwatch is the opposite of watch. It may be called more than once.
+func (a *acquisition) unwatch() {
+	a.client.watchdog.Remove(&a.lease)
+	a.client.owners.set(a.owner, a.lock.mode, nil)
 }
 
 // site returns where the outermost level was acquired.

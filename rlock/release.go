@@ -118,7 +118,7 @@ func (a *acquisition) remove(l *level) (left int) {
 
 // Drop ends an acquisition without levels: the watchdog must not renew what is being released.
 func (a *acquisition) Drop() {
-	a.client.watchdog.Remove(&a.lease)
+	a.unwatch()
 	// This comes first: a call that learns of the release must not find the name being released.
 	removeFrom(a.session, a)
 	a.end(release, ErrReleased)
