@@ -3,18 +3,30 @@ package transition
 
 import (
 	"fmt"
-	"testing"
+	"log/slog"
+	"sync"
 )
 
-// Bug reports a transition that does not exist. Tests may replace it.
-var Bug = func(bug string) { panic(bug) }
+// Bug reports a transition that does not exist. It logs each one once. Tests replace it: that of
+// package redistest panics.
+var Bug = logOnce
 
-// To changes a state to the next one. If the transition does not exist, it changes nothing, and
-// reports a bug under test. what is the event, or the next state.
+// To changes a state to the next one. If the transition does not exist, it changes nothing and
+// reports a bug. what is the event, or the next state.
 func To[State, What any](s *State, next State, exists bool, what What) {
 	if exists {
 		*s = next
-	} else if testing.Testing() {
+	} else {
 		Bug(fmt.Sprintf("%T: no %v in state %v", *s, what, *s))
+	}
+}
+
+var logged sync.Map // of bug to nil
+
+// logOnce logs in the background, because callers hold a mutex and a log handler may block.
+func logOnce(bug string) {
+	if _, before := logged.LoadOrStore(bug, nil); !before {
+		go slog.Error("holdfast: an impossible transition was ignored; "+
+			"this is a bug of holdfast, please report it", "transition", bug)
 	}
 }

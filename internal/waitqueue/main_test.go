@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"holdfast/internal/transition"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	transition.Bug = func(bug string) { panic(bug) }
+	goleak.VerifyTestMain(m)
+}
