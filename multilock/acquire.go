@@ -66,12 +66,12 @@ func (l *Lock) acquireAll(ctx context.Context, trace hooks.Call[*rlock.Hold],
 			return nil, at.fail(ctx, acquireCtx, err)
 		}
 		for _, h := range holds {
-			h = hook.TakeOver(h)
 			at.acquired, at.since = append(at.acquired, h), append(at.since, began)
 			// When a part is lost, waiting for the others is pointless.
+			name := h.Name() // the function outlasts the call, and must not keep h reachable
 			hook.OnEnd(h, func(reason error) {
 				if cancel := abort.Load(); cancel != nil {
-					(*cancel)(endError(h, reason))
+					(*cancel)(endError(name, reason))
 				}
 			})
 		}
@@ -194,27 +194,27 @@ func (at *attempt) confirm(ctx context.Context) error {
 	}
 	for _, h := range at.acquired {
 		if err := h.Err(); err != nil {
-			return endError(h, err)
+			return endError(h.Name(), err)
 		}
 	}
 	return nil
 }
 
-// endError returns why an attempt fails when the hold of one of its parts has ended.
-func endError(h *rlock.Hold, reason error) error {
+// endError returns why an attempt fails when the hold of a part has ended.
+func endError(part string, reason error) error {
 	switch {
 	case errors.Is(reason, rlock.ErrReleased):
-		return partReleased(h)
+		return partReleased(part)
 	case errors.Is(reason, rlock.ErrClosed):
-		return fmt.Errorf("holdfast: lock %q: %w", h.Name(), reason)
+		return fmt.Errorf("holdfast: lock %q: %w", part, reason)
 	}
 	return reason // it names the lock
 }
 
 // partReleased returns the loss of a part that was released alone: by [rlock.Lock.Unlock] for the
 // same owner, or by the end of its client.
-func partReleased(part *rlock.Hold) error {
-	return &rlock.LostError{Lock: part.Name(), Reason: errReleased}
+func partReleased(part string) error {
+	return &rlock.LostError{Lock: part, Reason: errReleased}
 }
 
 // errReleased is not [rlock.ErrReleased], which would mean that the whole lock was released.

@@ -36,21 +36,23 @@ var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 // acquisition implements the hold of all parts, as an [rlock.Acquisition].
 type acquisition struct {
 	lock    *Lock
-	parts   []*rlock.Hold // in the order of lock.parts
+	parts   []*rlock.Hold // in the order of lock.parts; they keep nothing of the caller reachable
 	session *session.Session[sessionKey, owned]
-	hold    *rlock.Hold // of the same level as the caller's
+	hold    *rlock.Hold // of the same level as the caller's, which it does not keep reachable
 	end     func(reason error)
 	detach  func()       // removes the hold from its session; more calls do nothing
 	live    atomic.Int32 // parts that have not ended
 }
+
+var _ rlock.Acquisition = (*acquisition)(nil)
 
 // newHold returns the hold of all parts, and whether the owner has others. ctx has an owner.
 func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, nested bool) {
 	token, _ := owner.From(ctx)
 	key := sessionKey{token, l.identity}
 	a := &acquisition{lock: l, parts: parts, session: sessions.Open(key)}
-	hold, end := rlock.NewHold(ctx, a)
-	a.hold, a.end = hook.Inner(hold), end
+	hold, kept, end := hook.NewHold(ctx, a, l.first)
+	a.hold, a.end = kept, end
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
 	a.session.Do(func(ow *owned) {
@@ -63,8 +65,9 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, 
 		})
 		a.session.Close()
 	})
-	for _, p := range parts {
-		hook.PartOf(p, a.hold)
+	for i, p := range parts {
+		p = hook.TakeOver(p, a.hold)
+		parts[i] = p
 		hook.OnEnd(p, func(reason error) { a.partEnded(p, reason) })
 	}
 	return hold, nested
@@ -73,7 +76,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, 
 // partEnded ends the hold because a part has ended. The session keeps it until the last has ended.
 func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.IsClosing(part) {
-		reason = partReleased(part) // no effect if this hold released it: the hold has ended
+		reason = partReleased(part.Name()) // no effect if this hold released it: the hold has ended
 	}
 	if errors.Is(reason, rlock.ErrLost) {
 		reason = &rlock.LostError{Lock: a.lock.name, Reason: reason} // reason names the part
@@ -123,7 +126,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	errs := release(a.lock.parts, a.parts)
 	for i, err := range errs {
 		if errors.Is(err, rlock.ErrNotHeld) && errors.Is(h.Err(), rlock.ErrLost) {
-			errs[i] = partReleased(a.parts[i])
+			errs[i] = partReleased(a.parts[i].Name())
 		}
 	}
 	lostHolds.Remove(a.session.Key(), a.hold) // after the last part has ended, which adds it

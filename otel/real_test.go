@@ -1,6 +1,7 @@
 package holdfastotel_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"holdfast/internal/locktest"
+	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/multilock"
 	holdfastotel "holdfast/otel"
@@ -28,7 +30,7 @@ import (
 func (s *signals) client(t *testing.T, server *redistest.Server, o rlock.Options,
 	mutators ...func(*rueidis.ClientOption)) *rlock.Client {
 	o.Tracer = s
-	o.Logger = slog.New(slog.DiscardHandler)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	c, err := rlock.New(server.Client(t, mutators...), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { locktest.CloseClient(t, c) })
@@ -455,7 +457,8 @@ func (s *signals) rounds(t *testing.T, of string) uint64 {
 func TestDroppedHoldIsNoticed(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{WatchdogLease: 2 * time.Second})
+	var log logtest.Lines
+	c := s.client(t, server, rlock.Options{WatchdogLease: 2 * time.Second, Logger: log.Logger()})
 	locktest.Dropping(func() {
 		ctx, caller := s.traces.Tracer("test").Start(rlock.WithOwner(t.Context()), "request")
 		locktest.AcquireUnkept(ctx, t, c.NewLock("order")).Context()
@@ -463,8 +466,11 @@ func TestDroppedHoldIsNoticed(t *testing.T) {
 	})
 	locktest.Eventually(t, func() bool {
 		runtime.GC()
-		return server.DoInt(t, "EXISTS", "order") == 0
-	}, "it is renewed no more")
+		return len(log.With("a hold was dropped without Unlock")) == 1
+	}, "not noticed")
+	freed, err := c.NewLock("order").ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, freed, "it goes on being renewed")
 	s.eventually(t, "holdfast.lock.held", of("reentrant", server), 0)
 	s.hold(t)
 }

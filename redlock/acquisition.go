@@ -45,7 +45,7 @@ var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
 // level is one nested Lock.
 type level struct {
-	hold  *rlock.Hold // of the same level as the caller's
+	hold  *rlock.Hold // of the same level as the caller's, which it does not keep reachable
 	end   func(reason error)
 	renew bool
 }
@@ -71,6 +71,8 @@ func heldIn(s *lockSession) (a *acquisition) {
 	s.Do(func(state **acquisition) { a = *state })
 	return a
 }
+
+var _ rlock.Acquisition = (*acquisition)(nil)
 
 // These implement [rlock.Acquisition], together with Extend and Release.
 
@@ -166,29 +168,18 @@ func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, d
 	return true
 }
 
-// findDropped stops the renewal for levels whose holds were dropped, and logs that.
-func (a *acquisition) findDropped() {
+// reportDropped is called at each renewal. It logs if the outermost hold that asks for the watchdog
+// was dropped.
+func (a *acquisition) reportDropped() {
+	var renewed []*rlock.Hold
 	a.mu.Lock()
-	levels := slices.Clone(a.levels)
-	a.mu.Unlock()
-	for _, l := range levels {
-		if !l.renew || !hook.Dropped(l.hold) {
-			continue
-		}
-		found := false
-		a.do(func() {
-			i := slices.IndexFunc(a.levels, func(o level) bool { return o.hold == l.hold })
-			if found = i >= 0 && a.state == held && a.levels[i].renew; found {
-				a.levels[i].renew = false
-				a.setRenew(a.renews())
-			}
-		})
-		if found {
-			a.lock.nodes[0].Warn("holdfast: a hold of a RedLock was dropped without Unlock, so that "+
-				"nobody can release it: it is not renewed any more", "lock", a.lock.name,
-				"owner", a.owner)
+	for _, l := range a.levels {
+		if l.renew && a.state == held {
+			renewed = append(renewed, l.hold)
 		}
 	}
+	a.mu.Unlock()
+	hook.ReportDropped(a.lock.first, renewed)
 }
 
 // The methods below are called with mu held.
@@ -320,8 +311,8 @@ func (a *acquisition) setRenew(renew bool) {
 
 // addLevel adds a level, and returns its hold.
 func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
-	hold, end := rlock.NewHold(ctx, a)
-	a.levels = append(a.levels, level{hold: hook.Inner(hold), end: end, renew: renew})
+	hold, kept, end := hook.NewHold(ctx, a, a.lock.first)
+	a.levels = append(a.levels, level{hold: kept, end: end, renew: renew})
 	if renew {
 		a.setRenew(true)
 	}

@@ -14,10 +14,10 @@ import (
 	"holdfast/rlock"
 )
 
-func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
+func TestDroppedHoldIsReportedOnceAndGoesOnBeingRenewed(t *testing.T) {
 	t.Parallel()
 	var log logtest.Lines
-	servers, clients := startFive(t, rlock.Options{WatchdogLease: 3 * time.Second,
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: 3 * time.Second, Debug: true,
 		Logger: log.Logger()})
 	l := redlock.NewOn(name, atOnce, clients...)
 	ctx, end := context.WithCancel(t.Context()) // lasts longer than the hold
@@ -29,11 +29,21 @@ func TestDroppedHoldIsLoggedAndNotRenewed(t *testing.T) {
 		locktest.Dropping(drop)
 		eventually(t, func() bool {
 			runtime.GC()
-			return len(log.With("a hold of a RedLock was dropped")) == i+1
+			return len(log.With("a hold was dropped without Unlock")) > i
 		}, "not noticed")
-		eventually(t, func() bool { return count(servers) == 0 }, "is renewed")
+		before := servers[0].CommandStats(t)["hexists"]
+		eventually(t, func() bool {
+			return servers[0].CommandStats(t)["hexists"] >= before+3 // three renewals
+		}, "not renewed")
+		dropped := log.With("a hold was dropped without Unlock")
+		require.Len(t, dropped, i+1)
+		require.Regexp(t, `acquired at .*\.go:\d+" lock=`+name, dropped[i])
+		require.Len(t, log.With(""), 2*i+1, "it is lost, after the first was freed by force")
+		for _, s := range servers {
+			s.Do(t, "DEL", name)
+		}
+		eventually(t, func() bool { return len(log.With(" lost")) > i }, "not lost")
 	}
-	waitUntilFree(t, servers...)
 }
 
 func TestHoldThatSomebodyHasIsNotDropped(t *testing.T) {

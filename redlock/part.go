@@ -100,7 +100,7 @@ func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) })
 // Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
 func (p *part) Renewed() {
 	a := p.acquisition
-	a.findDropped()
+	a.reportDropped()
 	a.do(func() {
 		for i, node := range a.lock.nodes {
 			// Every part reports its renewal. Ask a missing node only once for all of them.

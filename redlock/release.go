@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/hooks"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -25,11 +24,6 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	return a.endLevels() // finish may not have reached this level yet
 }
 
-var _ hooks.ByLevel = (*acquisition)(nil)
-
-// ByLevel implements [hooks.ByLevel].
-func (a *acquisition) ByLevel() {}
-
 // Leave ends a level. With the last one the nodes keep the lock until its leases end.
 func (a *acquisition) Leave(h *rlock.Hold) {
 	if l, after := a.endLevel(h, left); after == held {
@@ -41,7 +35,7 @@ func (a *acquisition) Leave(h *rlock.Hold) {
 // ends the acquisition.
 func (a *acquisition) endLevel(h *rlock.Hold, as phase) (l level, after phase) {
 	a.do(func() {
-		i := slices.IndexFunc(a.levels, func(l level) bool { return hook.Same(l.hold, h) })
+		i := slices.IndexFunc(a.levels, func(l level) bool { return l.hold == h })
 		l = a.levels[i]
 		switch {
 		case a.state != held:

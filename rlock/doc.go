@@ -64,10 +64,10 @@
 //	                         ▼    │ Leave, Detach
 //	 held, deeper ── Unlock ──▶   └──▶ left: the lease runs out, or another goes on with it
 //
-// The watchdog renews a lock for as long as anybody can release it. If nobody can reach the hold,
-// its context or the context of [WithOwner] that it was acquired with, the lock was dropped: that
-// is logged, and it is not renewed from then on.
-// Options.MaxHold bounds how long one that was not dropped is renewed.
+// The watchdog renews a lock until it is released or its client is closed; Options.MaxHold bounds
+// how long. If nobody can reach the hold, its context or the context of [WithOwner] that it was
+// acquired with, nobody can release the lock: that is logged once, and the lock goes on being
+// renewed.
 //
 // A lock is also lost if Redis says that it was gone before its release. A hold ends with
 // [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its client is closed

@@ -1,97 +1,157 @@
 package rlock
 
 import (
-	"errors"
+	"context"
 	"slices"
+	"sync"
+	"time"
 	"weak"
 
 	"holdfast/internal/owner"
 )
 
-// A level is dropped if no caller can release it: its hold is unreachable, and so is each context
-// that carries its owner, with which Lock.Unlock could. Renewing it would keep others out for ever.
-// One whose end somebody asked to hear of, by Hold.Done, is meant to be held for ever.
+// A hold is dropped if no caller can release it: the hold is unreachable, and so is each context
+// that carries its owner, with which Lock.Unlock could. That is reported once, and the lock goes on
+// being renewed: a caller may be blocked on the channel of the hold's context, which keeps nothing
+// reachable, and must not lose the lock that it works under. Options.MaxHold bounds it.
 //
 // Only callers keep a Hold and its context alive: the client has the level. Until the first renewal
 // it has the Hold as well, so that a lock that is held for a moment costs nothing. From then on
 // each renewal asks whether the garbage collector has found it unreachable.
 
-var errDropped = errors.New("its hold was dropped without Unlock")
-
 // reachable is how callers can reach a level.
 type reachable struct {
 	hold     weak.Pointer[Hold]
 	carriers []weak.Pointer[owner.Carrier] // of its owner, when it was acquired
+	outer    *reachable                    // has the other carriers; nil if there are none
 }
 
 // watch makes what the client knows of a hold weak.
 func watch(h *Hold) *reachable {
 	r := &reachable{hold: weak.Make(h)}
-	for c := h.carrier; c != nil && c.Token == h.level.owner; c = c.Outer {
+	for c := h.carrier; c != nil && c.Token == h.level.owner && r.outer == nil; c = c.Outer {
 		r.carriers = append(r.carriers, weak.Make(c))
+		if outer, ok := c.Hold.(*Hold); ok {
+			r.outer = outer.level.watched() // or thousands of levels would keep millions of pointers
+		}
 	}
 	return r
 }
 
-// dropped reports whether no caller can release the level any more. Its first call begins to watch.
-func (l *level) dropped() bool {
-	for whole := l.whole.Load(); whole != nil; whole = l.whole.Load() {
-		l = whole
-	}
+// watched returns how the level can be reached, if it is watched.
+func (l *level) watched() *reachable {
 	l.mu.Lock()
-	if l.hold != nil {
-		l.reachable, l.hold = watch(l.hold), nil
-	}
-	r, awaited := l.reachable, l.done != nil
-	l.mu.Unlock()
-	if r == nil || awaited || r.hold.Value() != nil {
-		return false
-	}
-	// A context without a hold is nobody's. Its parent may last, and keep the carriers alive.
-	l.cancelContext(&LostError{Lock: l.acquisition.Name(), Reason: errDropped})
-	return !slices.ContainsFunc(r.carriers,
-		func(c weak.Pointer[owner.Carrier]) bool { return c.Value() != nil })
+	defer l.mu.Unlock()
+	return l.reachable
 }
 
-// findDropped is called before a renewal. It stops the renewal for levels that were dropped, and
-// logs that.
-func (a *acquisition) findDropped() {
+// owned reports whether callers can reach a context with the owner, without the hold.
+func (r *reachable) owned() bool {
+	for ; r != nil; r = r.outer {
+		if slices.ContainsFunc(r.carriers,
+			func(c weak.Pointer[owner.Carrier]) bool { return c.Value() != nil }) {
+			return true
+		}
+	}
+	return false
+}
+
+// reportDropped is called at each renewal. It logs if the outermost level that asks for the watchdog
+// was dropped.
+func (a *acquisition) reportDropped() {
+	var few [4]*level
+	renewed := few[:0]
 	a.mu.Lock()
-	levels := slices.Clone(a.levels)
+	for _, l := range a.levels {
+		if l.renew {
+			renewed = append(renewed, l)
+		}
+	}
 	a.mu.Unlock()
-	for _, l := range levels {
-		if l.dropped() && a.stopRenewal(l) {
-			a.client.warnDropped(a.lock.name, a.owner, l.site)
+	reportDropped(a.client, renewed)
+}
+
+// reportDropped logs, once, if the outermost of some levels was dropped, or the whole that it is a
+// part of. The first call for a level begins to watch it. The other levels are inside the outermost
+// one: they are watched only because their contexts may keep it reachable.
+func reportDropped(c *Client, levels []*level) {
+	for i, l := range levels {
+		for whole := l.whole.Load(); whole != nil; whole = l.whole.Load() {
+			l = whole
+		}
+		if l.isUnreachable() && i == 0 && l.foundDropped() {
+			c.warn("holdfast: a hold was dropped without Unlock: nobody can release its lock, which "+
+				"is renewed until the client is closed; release each hold, wait for Hold.Done if the "+
+				"lock is meant to be held for ever, or set Options.MaxHold; "+l.site.acquiredAt(),
+				"lock", l.acquisition.Name(), "owner", l.acquisition.Owner())
 		}
 	}
 }
 
-// warnDropped logs that a hold was dropped.
-func (c *Client) warnDropped(lock, owner string, site callSite) {
-	c.warn("holdfast: a hold was dropped without Unlock, so that nobody can release its lock: it is "+
-		"not renewed any more, and free when its lease ends; "+site.acquiredAt(),
-		"lock", lock, "owner", owner)
-}
-
-// stopRenewal stops the renewal for a level, and reports whether there was one.
-func (a *acquisition) stopRenewal(l *level) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.state != active || !l.renew || !slices.Contains(a.levels, l) {
+// isUnreachable reports whether no caller has the hold or its context. Then it severs the context
+// from that of the caller.
+func (l *level) isUnreachable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hold != nil {
+		l.reachable, l.hold = watch(l.hold), nil
+	}
+	if l.reachable == nil || l.reachable.hold.Value() != nil {
 		return false
 	}
-	l.renew = false
-	if a.renewForLevels(); !a.renews() {
-		a.unrenewed = errDropped
+	if l.caller != nil {
+		l.caller.sever()
 	}
 	return true
 }
 
-// renews reports whether a level asks for the watchdog. It is called with mu held.
-func (a *acquisition) renews() bool {
-	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
+// foundDropped reports, once, whether an unreachable level was dropped: nobody has its owner. One
+// whose end somebody has asked for, by Hold.Done, is meant to be held for ever.
+func (l *level) foundDropped() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reachable == nil || l.done != nil || l.reachable.owned() {
+		return false
+	}
+	l.reachable = nil
+	return true
 }
 
-// renewForLevels makes the watchdog renew if a level asks for it. It is called with mu held: a
-// level that is added afterwards may renew.
-func (a *acquisition) renewForLevels() { a.client.watchdog.SetRenew(&a.lease, a.renews()) }
+// severable is the caller's context inside the context of a hold. The level keeps both, to end the
+// latter, and the caller's may carry the owner. So it is given up once the hold is unreachable:
+// nobody can use the hold's context then, except by its channel. The end of the caller's context
+// still ends it, because that has the hold's as a child.
+type severable struct {
+	mu      sync.Mutex
+	context context.Context // guarded by mu; nil once it is severed
+}
+
+func (s *severable) sever() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.context = nil
+}
+
+func (s *severable) get() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.context == nil {
+		return severed
+	}
+	return s.context
+}
+
+// severed is what is left of a context: it has ended, because only code of package context that has
+// seen its end still asks.
+var severed = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// These implement [context.Context].
+
+func (s *severable) Deadline() (time.Time, bool) { return s.get().Deadline() }
+func (s *severable) Done() <-chan struct{}       { return s.get().Done() }
+func (s *severable) Err() error                  { return s.get().Err() }
+func (s *severable) Value(key any) any           { return s.get().Value(key) }

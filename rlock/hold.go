@@ -15,9 +15,10 @@ import (
 // error, is no hold: its methods return [ErrNotHeld] and zero values, and its context has ended.
 //
 // Never drop a Hold. If nobody can reach it, its context or the context of [WithOwner] that it was
-// acquired with, its lock cannot be released: that is logged when the garbage collector notices,
-// and it is not renewed from then on. A hold whose Done was called is not dropped: its lock is
-// meant to be held until the process ends.
+// acquired with, nobody can release its lock. That is logged once, when the garbage collector
+// notices, and the watchdog goes on renewing the lock: Options.MaxHold bounds how long. Call Done
+// if the lock is meant to be held until the process ends: such a hold is not reported. A goroutine
+// that is blocked on Context().Done() and does not use the hold afterwards has dropped it.
 type Hold struct {
 	level   *level
 	parent  context.Context // the caller's
@@ -52,22 +53,52 @@ type Acquisition interface {
 // ErrReleased. Only the first call has an effect. ctx is the caller's; the hold takes its owner
 // from it if there is one.
 func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason error)) {
+	l := new(level)
+	h = l.newHold(ctx, of)
+	l.known = h // of may know it by its address
+	return h, l.end
+}
+
+// newWhole is [NewHold] for a lock of this module that is made of others, first of all of that one.
+// kept is another hold of the level. The acquisition keeps it, and it is released by it, so that
+// only callers keep h reachable.
+func newWhole(ctx context.Context, of Acquisition, first *Lock) (h, kept *Hold, end func(error)) {
 	both := &struct {
 		level level
-		inner Hold
+		kept  Hold
 	}{}
-	l, inner, carrier := &both.level, &both.inner, owner.Of(ctx)
-	inner.level, inner.parent = l, context.Background()
-	l.acquisition, l.inner = of, inner
+	l, kept := &both.level, &both.kept
+	kept.level, kept.parent = l, context.Background()
+	h = l.newHold(ctx, of)
+	l.known, l.hold = kept, h
+	if first != nil {
+		l.site = first.client.here()
+	}
+	return h, kept, l.end
+}
+
+// newHold returns the caller's hold of a level that is not of this package.
+func (l *level) newHold(ctx context.Context, of Acquisition) *Hold {
+	carrier := owner.Of(ctx)
+	l.acquisition = of
 	if carrier != nil {
 		l.owner = carrier.Token
 	}
 	if l.owner == 0 {
 		l.owner = owner.New()
 	}
-	h = &Hold{level: l, parent: ctx, carrier: carrier}
-	l.hold = h
-	return h, l.end
+	return &Hold{level: l, parent: ctx, carrier: carrier}
+}
+
+// taken returns the hold of a part for its new owner, the whole. It keeps nothing of the caller
+// reachable. The part is dropped when the whole is.
+func (h *Hold) taken(whole *Hold) *Hold {
+	l := h.level
+	l.whole.Store(whole.level)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hold, l.reachable = nil, nil
+	return &Hold{level: l, parent: context.Background()}
 }
 
 // noHold stands for a nil *Hold.
@@ -133,14 +164,20 @@ func (h *Hold) Context() context.Context {
 
 // newContext makes the context of the hold: an inner one that can be cancelled, and around it one
 // with the carrier, which keeps the hold reachable. The caller's context may last long, and keeps
-// the inner one only. So the hold is unreachable once callers have neither it nor its context.
+// the inner one only. So the hold is unreachable once callers have neither it nor its context. A
+// caller's context without an owner keeps no hold reachable, so it need not be severed.
 func (h *Hold) newContext() context.Context {
 	l := h.level
 	if a, ok := l.acquisition.(*acquisition); ok {
 		a.session.Enter() // from now on callers may have its owner
 	}
-	inner, cancel := context.WithCancelCause(h.parent)
-	l.cancelAtEnd(cancel)
+	parent, caller := h.parent, (*severable)(nil)
+	if h.carrier != nil {
+		caller = &severable{context: h.parent}
+		parent = caller
+	}
+	inner, cancel := context.WithCancelCause(parent)
+	l.cancelAtEnd(cancel, caller)
 	return owner.Carry(inner,
 		&owner.Carrier{Token: l.owner, Outer: h.carrier, Hold: h})
 }
@@ -225,7 +262,7 @@ func (h *Hold) Unlock(ctx context.Context) (err error) {
 		}
 		return ofEnded(ErrReleased)
 	}
-	err = l.acquisition.Release(h)
+	err = l.acquisition.Release(l.of(h))
 	l.trace.Load().released(err, false)
 	return err
 }

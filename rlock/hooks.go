@@ -10,23 +10,17 @@ import (
 func init() {
 	hooks.Set(hooks.Hooks[*Lock, *Hold]{
 		OnEnd: func(h *Hold, f func(error)) { h.level.onEnd(f) },
-		Inner: func(h *Hold) *Hold { return h.level.inner },
-		TakeOver: func(part *Hold) *Hold {
-			l := part.level
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.hold, l.reachable = nil, nil
-			if _, ours := l.acquisition.(*acquisition); ours {
-				return &Hold{level: l, parent: context.Background()}
-			}
-			if _, finds := l.acquisition.(hooks.ByLevel); finds {
-				return l.inner
-			}
-			return part // its acquisition may know it by its address
+		NewHold: func(ctx context.Context, of any, first *Lock) (h, kept *Hold, end func(error)) {
+			return newWhole(ctx, of.(Acquisition), first)
 		},
-		PartOf:  func(part, whole *Hold) { part.level.whole.Store(whole.level) },
-		Dropped: func(h *Hold) bool { return h.level.dropped() },
-		Same:    func(a, b *Hold) bool { return a.level == b.level },
+		TakeOver: (*Hold).taken,
+		ReportDropped: func(of *Lock, holds []*Hold) {
+			levels := make([]*level, len(holds))
+			for i, h := range holds {
+				levels[i] = h.level
+			}
+			reportDropped(of.client, levels)
+		},
 		// The closing of its client may be why a hold has ended.
 		IsClosing: func(h *Hold) bool {
 			a, ours := h.level.acquisition.(*acquisition)

@@ -3,7 +3,6 @@ package rlock
 import (
 	"errors"
 	"log/slog"
-	"runtime"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/hooks"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -48,26 +46,6 @@ func TestConcurrentCallsForTheInnermostLevelGetOneEach(t *testing.T) {
 	require.Same(t, inner, a.beginInnermost())
 	require.Same(t, outer, a.beginInnermost())
 	require.Nil(t, a.beginInnermost())
-}
-
-// byLevel is an acquisition that knows the holds of a level to be the same.
-type byLevel struct{ nothing }
-
-func (byLevel) ByLevel() {}
-
-// A MultiLock takes over the holds of its parts, which may have been renewed already.
-func TestHoldThatWasTakenOverIsNotDropped(t *testing.T) {
-	hook := hooks.Get[*Lock, *Hold]()
-	takeOver := func() (taken *Hold) {
-		h, _ := NewHold(t.Context(), byLevel{})
-		require.False(t, hook.Dropped(h), "a renewal comes first")
-		return hook.TakeOver(h)
-	}
-	taken := takeOver()
-	for range 3 {
-		runtime.GC()
-	}
-	require.False(t, hook.Dropped(taken))
 }
 
 func TestDirectoryRemembersAThousandClients(t *testing.T) {

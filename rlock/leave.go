@@ -15,7 +15,7 @@ func (h *Hold) Leave() {
 		return
 	}
 	if a, leaves := l.acquisition.(leaver); leaves {
-		a.Leave(h)
+		a.Leave(l.of(h))
 	}
 	l.end(ErrReleased)
 	l.trace.Load().released(nil, true)

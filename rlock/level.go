@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,7 @@ type level struct {
 
 	goroutine uint64 // that acquired it; 0 without Options.Debug
 
-	inner *Hold                 // kept by the maker of a hold that is not of this package; else nil
+	known *Hold                 // what its Acquisition releases it by; nil if it takes any
 	whole atomic.Pointer[level] // of the lock that it is a part of; nil if it is none
 
 	trace atomic.Pointer[holdTrace] // nil without a tracer
@@ -30,7 +31,8 @@ type level struct {
 
 	mu        sync.Mutex
 	hold      *Hold                   // until it is watched; guarded by mu
-	reachable *reachable              // once it is watched; guarded by mu
+	reachable *reachable              // once it is watched, until it is reported; guarded by mu
+	caller    *severable              // in the hold's context; guarded by mu; nil if it is not needed
 	ended     error                   // guarded by mu
 	done      chan struct{}           // made on demand; guarded by mu
 	cancel    context.CancelCauseFunc // of the hold's context; guarded by mu
@@ -60,10 +62,11 @@ func (l *level) doneChannel() <-chan struct{} {
 	return l.done
 }
 
-// cancelAtEnd calls cancel with the reason when the level ends; at once if it has.
-func (l *level) cancelAtEnd(cancel context.CancelCauseFunc) {
+// cancelAtEnd calls cancel with the reason when the level ends; at once if it has. caller is the
+// parent of the context that cancel ends; nil if that may be kept.
+func (l *level) cancelAtEnd(cancel context.CancelCauseFunc, caller *severable) {
 	l.mu.Lock()
-	l.cancel = cancel
+	l.cancel, l.caller = cancel, caller
 	ended := l.ended
 	l.mu.Unlock()
 	if ended != nil {
@@ -71,16 +74,8 @@ func (l *level) cancelAtEnd(cancel context.CancelCauseFunc) {
 	}
 }
 
-// cancelContext ends the context of the hold, if there is one, before the level ends.
-func (l *level) cancelContext(reason error) {
-	l.mu.Lock()
-	cancel := l.cancel
-	l.cancel = nil
-	l.mu.Unlock()
-	if cancel != nil {
-		cancel(reason)
-	}
-}
+// of returns the hold by which the acquisition knows the level of h.
+func (l *level) of(h *Hold) *Hold { return cmp.Or(l.known, h) }
 
 // beginRelease begins the release of the level, and reports whether it was the first to do so.
 func (l *level) beginRelease() bool { return l.unlocked.CompareAndSwap(false, true) }
@@ -107,14 +102,16 @@ func (l *level) end(reason error) {
 	if l.done != nil {
 		close(l.done)
 	}
-	callbacks := l.callbacks
-	l.callbacks = nil
+	callbacks, cancel := l.callbacks, l.cancel
+	l.callbacks, l.cancel, l.hold, l.reachable = nil, nil, nil, nil
 	l.mu.Unlock()
 	l.trace.Load().ended(l, reason)
 	for _, f := range callbacks {
 		f(reason)
 	}
-	l.cancelContext(reason)
+	if cancel != nil {
+		cancel(reason)
+	}
 }
 
 // onEnd calls f when the level ends, before the hold's context does; at once if it has. f must not

@@ -125,6 +125,15 @@ func (a *acquisition) Drop() {
 	a.endUntrusted()
 }
 
+// renews reports whether a level asks for the watchdog. It is called with mu held.
+func (a *acquisition) renews() bool {
+	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
+}
+
+// renewForLevels makes the watchdog renew if a level asks for it. It is called with mu held: a
+// level that is added afterwards may renew.
+func (a *acquisition) renewForLevels() { a.client.watchdog.SetRenew(&a.lease, a.renews()) }
+
 // send sends the count that is left. The script of a plain lock is chosen in lua/exclusive.go, that
 // of others in lua/fair.go and lua/readwrite.go. The caller has the session locked. before is the
 // error of an earlier command, which may have been executed, or nil.

@@ -32,7 +32,8 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	commands, outcomes := make(map[command][]renewal), make([]watchdog.Outcome, len(leases))
 	for i, l := range leases {
 		a := l.Value.(*acquisition)
-		if a.findDropped(); !a.mayRenew() {
+		a.reportDropped()
+		if !a.mayRenew() {
 			outcomes[i] = watchdog.Stopped
 			continue
 		}

@@ -42,7 +42,7 @@ type HoldTracer interface {
 	// must derive from ctx. Without a HoldTracer it derives from the caller's.
 	//
 	// The returned trace is told how the hold ends, unless it is nil. It should not keep the context:
-	// that may keep a hold reachable that its caller has dropped.
+	// that may keep a hold reachable that its caller has dropped, which is then not reported.
 	HoldStart(ctx context.Context, d HoldStart) (context.Context, HoldTrace)
 }
 

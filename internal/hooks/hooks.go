@@ -20,18 +20,16 @@ type Hooks[Lock, Hold any] struct {
 	// OnEnd calls f with the reason when a hold ends, before its context ends; at once if it has
 	// ended. f must not block.
 	OnEnd func(h Hold, f func(reason error))
-	// Inner returns another hold of the same level, which does not keep the caller's hold alive: the
-	// maker of a hold keeps this one, so that it is noticed if the caller drops the other.
-	Inner func(h Hold) Hold
-	// TakeOver returns the hold of a part for its new owner, a MultiLock. It is another one if the
-	// acquisition knows the holds of a level to be the same, so that it keeps nothing alive.
-	TakeOver func(part Hold) Hold
-	// PartOf makes a part count as dropped when the whole is.
-	PartOf func(part, whole Hold)
-	// Dropped reports whether nobody can release what a hold stands for. Ask at each renewal.
-	Dropped func(h Hold) bool
-	// Same reports whether two holds are of the same level.
-	Same func(a, b Hold) bool
+	// NewHold is NewHold of package rlock for a lock made of others, first of all of that one, which
+	// may be nil. kept is another hold of the same level. The acquisition keeps it, and Release and
+	// Leave get it, so that it is noticed if the caller drops h.
+	NewHold func(ctx context.Context, acquisition any, first Lock) (h, kept Hold, end func(error))
+	// TakeOver returns another hold of a part for its new owner, the whole. From then on
+	// a part counts as dropped when the whole is.
+	TakeOver func(part, whole Hold) Hold
+	// ReportDropped logs, once, by the client of a lock, if nobody can release the first of some holds
+	// any more. The others are nested in it. Call it at each renewal.
+	ReportDropped func(of Lock, holds []Hold)
 	// IsClosing reports whether a hold's client is being closed; false for those of other packages.
 	IsClosing func(h Hold) bool
 	// TryBatch tries once to acquire several locks of one batch, for the owner in ctx: all or none.
@@ -62,9 +60,6 @@ type Call[Hold any] interface {
 // Slotted is an acquisition with several levels, or one of several that count as levels of one. It
 // keeps what package rlock traces of them.
 type Slotted interface{ TraceSlot() *atomic.Value }
-
-// ByLevel is an acquisition that tells its levels apart by Same, not by the address of a hold.
-type ByLevel interface{ ByLevel() }
 
 // ErrInvalid is ErrInvalid of package rlock.
 var ErrInvalid = errors.New("invalid argument")

@@ -14,7 +14,7 @@ import (
 //go:noinline
 func Dropping(f func()) { f() }
 
-// AcquireUnkept acquires a lock with the watchdog. Unlike [Acquire] it does not keep the hold.
+// AcquireUnkept acquires a lock with the watchdog.
 func AcquireUnkept(ctx context.Context, t testing.TB, l rlock.Locker) *rlock.Hold {
 	t.Helper()
 	hold, err := l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)

@@ -14,7 +14,7 @@ var Unreleased = &analysis.Analyzer{
 	Doc: `report holds that are dropped, or not given back on a path
 
 A lock whose hold is not given back stays locked until its lease ends. With rlock.Watchdog
-the lease is renewed until the garbage collector finds that nobody can release the lock:
+the lease is renewed until the client is closed or Options.MaxHold is over:
 
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *acquisition) remains(info *types.Info) string {
 		return "it stays locked until its lease ends"
 	}
 	if lease, ok := duration(info, a.lease); ok && lease < 0 {
-		return "it stays locked until the garbage collector notices and a lease is over"
+		return "it stays locked until the client is closed"
 	}
 	return "it stays locked until its lease ends"
 }
