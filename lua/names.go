@@ -2,6 +2,7 @@ package lua
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -72,6 +73,41 @@ func Related(n string) []string {
 		turnKey(n), budgetsKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
 		holdsKey(n, "owner"),
 	}
+}
+
+// derived has what the names begin with that this library and Redisson derive from the name of a
+// lock by [Prefix].
+var derived = []string{
+	"redisson_lock__channel:", "redisson_rwlock:", "redisson_lock_queue:", "redisson_lock_timeout:",
+	"redisson_lock_token:", "redisson_unlock_latch:", "holdfast_lock_present:",
+	"holdfast_lock_waiters:", "holdfast_lock_turn:", "holdfast_lock_budget:",
+	"holdfast_rwlock_writer:", "holdfast_rwlock_reader:", "holdfast_rwlock_turn:", "holdfast_client:",
+}
+
+// readHold matches the key of a read hold.
+var readHold = regexp.MustCompile(
+	`\{.*:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:-?\d+:rwlock_timeout:\d+$`)
+
+// CheckDerived returns an error for a lock name that is that of a key or channel which another lock
+// or a client uses. Names that only resemble one are accepted: derived names have a "{".
+func CheckDerived(n string) error {
+	if n == EpochKey {
+		return fmt.Errorf("%q is the key in which a RedLock notes since when a server has its data; "+
+			"use another name", n)
+	}
+	if !strings.Contains(n, "{") {
+		return nil
+	}
+	for _, prefix := range derived {
+		if strings.HasPrefix(n, prefix) {
+			return fmt.Errorf("%q begins with %s, as a key or channel does that another lock or a "+
+				"client uses; use another name", n, prefix)
+		}
+	}
+	if strings.Contains(n, ":rwlock_timeout:") && readHold.MatchString(n) {
+		return fmt.Errorf("%q is the key of a read hold of another lock; use another name", n)
+	}
+	return nil
 }
 
 // CheckSlots returns an error for a lock name that cannot work on a cluster, because a name that is

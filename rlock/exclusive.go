@@ -9,7 +9,8 @@ import (
 )
 
 // NewLock returns the reentrant lock called name. It sends nothing. The first use refuses an
-// impossible name: the empty one and, on a cluster, one whose keys would be in different slots.
+// impossible name: the empty one, one that is the key of another lock's queue, token or the like,
+// and, on a cluster, one whose keys would be in different slots.
 func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(name)) }
 
 func init() { register("reentrant", (*Client).lockOf) }
