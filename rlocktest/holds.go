@@ -15,11 +15,13 @@ import (
 // holds knows the holds of the observed clients that have not ended, and what was wrong with those
 // that have.
 type holds struct {
-	mu      sync.Mutex
-	live    map[*rlock.Hold]*acquired // guarded by mu
-	orders  orders                    // guarded by mu
-	besides []beside                  // guarded by mu
-	count   int                       // guarded by mu; how many there have been
+	mu     sync.Mutex
+	live   map[*rlock.Hold]*acquired // guarded by mu
+	orders orders                    // guarded by mu
+	// deadlocks has the texts of calls that were refused with ErrDeadlock; guarded by mu.
+	deadlocks []string
+	besides   []beside // guarded by mu
+	count     int      // guarded by mu; how many there have been
 }
 
 // acquired says where a hold was acquired.
@@ -97,13 +99,6 @@ func (hs *holds) isLost(a *acquired) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return a.lost
-}
-
-// circles returns the orders of locks that contradict each other.
-func (hs *holds) circles() []string {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	return hs.orders.circles()
 }
 
 // callSite returns where the program under test has called this module, and where that function was

@@ -62,6 +62,7 @@ func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 		options.Logger = r.log.logger()
 	}
 	options.Debug = true
+	options.Tracer = rlock.MultiTracer(options.Tracer, refusals{r.holds})
 	client, err := rlock.New(redis, options)
 	if err != nil {
 		redis.Close()

@@ -1,0 +1,89 @@
+package rlocktest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/multilock"
+	"holdfast/rlock"
+	"holdfast/rlocktest"
+)
+
+// takeTwo takes a lock and wants another one while it has the first. It returns the error of the
+// second, and releases all.
+func takeTwo(ctx context.Context, t testing.TB, first, second rlock.Locker, both func(),
+	wait time.Duration) error {
+	t.Helper()
+	outer, err := first.Lock(ctx, time.Minute)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, outer.Unlock(ctx)) }()
+	both()
+	inner, err := second.TryLock(outer.Context(), wait, time.Minute)
+	if err == nil {
+		require.NoError(t, inner.Unlock(ctx))
+	}
+	return err
+}
+
+func TestCallThatIsRefusedAsADeadlockFailsTheTest(t *testing.T) {
+	t.Parallel()
+	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		a, b := redis.Client().NewLock("a"), redis.Client().NewLock("b")
+		locked, proceed := make(chan struct{}), make(chan struct{})
+		done := make(chan error)
+		go func() {
+			done <- takeTwo(t.Context(), t, a, b, func() { close(locked); <-proceed }, rlock.Forever)
+		}()
+		<-locked
+		err := takeTwo(t.Context(), t, b, a, func() { close(proceed); redis.AwaitWaiter("b") },
+			rlock.Forever)
+		require.ErrorIs(t, err, rlock.ErrDeadlock) // a program may take it for "somebody has it"
+		require.NoError(t, <-done)
+	})
+	requireProblems(t, errors, []string{"opposite orders", `"a" (`, `"b" (`,
+		"orders_refused_test.go:"})
+}
+
+func TestOrderOfACallThatDidNotGetItsLockCounts(t *testing.T) {
+	t.Parallel()
+	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		takeInOrder(t, redis, "a", "b")
+		free := redis.Busy("a")
+		b := redis.Client().NewLock("b")
+		err := takeTwo(t.Context(), t, b, redis.Client().NewLock("a"), func() {}, rlock.NoWait)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		free()
+	})
+	requireProblems(t, errors, []string{"opposite orders", `"a" (`, `"b" (`})
+}
+
+func TestCallThatWouldWaitForItselfFailsTheTest(t *testing.T) {
+	t.Parallel()
+	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		fair, plain := redis.Client().NewFairLock("a"), redis.Client().NewLock("a")
+		err := takeTwo(t.Context(), t, fair, plain, func() {}, rlock.Forever)
+		require.ErrorIs(t, err, rlock.ErrDeadlock)
+	})
+	// One name for two kinds may be a problem of its own.
+	require.Contains(t, strings.Join(errors, "\n"), "a call was refused")
+}
+
+func TestRefusedCallsInOneOrderAreNoFault(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		c := redis.Client()
+		takeInOrder(t, redis, "a", "b")
+		free := redis.Busy("b")
+		err := takeTwo(t.Context(), t, c.NewLock("a"), c.NewLock("b"), func() {}, rlock.NoWait)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		for _, names := range [][]string{{"a", "b"}, {"b", "a"}} {
+			_, err = multilock.NewOn(c, names...).TryLock(t.Context(), rlock.NoWait, time.Minute)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		}
+		free()
+	}))
+}
