@@ -151,6 +151,25 @@ func TestThreads(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+// The request is over before the goroutine begins.
+func TestThreadsThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	client := rlocktest.New(t).Client()
+	ctx, over := context.WithCancel(t.Context())
+	begin, done := make(chan struct{}), make(chan error, 1)
+	index := func(ctx context.Context) error {
+		<-begin
+		err := shipOrder(ctx, client, "42")
+		done <- err
+		return err
+	}
+	own := rlock.Detached(context.WithoutCancel(ctx))
+	go func() { _ = index(own) }()
+	over()
+	close(begin)
+	require.NoError(t, <-done)
+}
+
 // tryAcquire is a wrapper that returns nil if the lock is busy, as many in Java do.
 func tryAcquire(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, error) {
 	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)

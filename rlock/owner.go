@@ -37,7 +37,8 @@ func HasOwner(ctx context.Context) bool {
 
 // Detached returns ctx without its owner, with its values, deadline and cancellation. Give it to a
 // goroutine that is started inside a section and acquires locks itself: it is then kept out of what
-// others hold, as everybody is, including the locks of the caller's owner.
+// others hold, as everybody is, including the locks of the caller's owner. A goroutine that outlives
+// the caller's context needs context.WithoutCancel as well.
 func Detached(ctx context.Context) context.Context { return owner.With(ctx, 0) }
 
 // namesAtOnce is the number of owners' names that are made together, to save memory allocations.
