@@ -56,9 +56,9 @@ const (
 
 // commands has all that docs/permissions.md lists for locks on a single server, and SCRIPT.
 var commands = []string{
-	"EVALSHA", "EVAL", "PTTL", "HSET", "PEXPIRE", "HEXISTS", "HKEYS", "HDEL",
+	"EVALSHA", "EVAL", "PTTL", "HSET", "PEXPIRE", "HEXISTS", "HRANDFIELD", "HDEL",
 	"TIME", "PUBSUB", "ZPOPMIN", "ZADD", "PUBLISH", "SUBSCRIBE",
-	"GET", "SET", "INCR", "HGET", "EXISTS", "HGETALL", "DEL",
+	"GET", "SET", "INCR", "HGET", "EXISTS", "DEL",
 	"ZRANGE", "ZREM", "ZSCORE", "LINDEX", "LPOP", "LRANGE", "LREM", "RPUSH",
 	"INFO", "WAIT", "HELLO", "CLIENT", "UNSUBSCRIBE", "PING", "SCRIPT", "HLEN"}
 

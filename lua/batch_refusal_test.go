@@ -79,7 +79,7 @@ func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 		"no write":                 {user("-hset"), "NOPERM"},
 		"no expiry":                {user("-pexpire"), "NOPERM"},
 		"no expiry, no DEL":        {user("-pexpire", "-del"), "NOPERM"},
-		"no read":                  {user("-hgetall"), "NOPERM"},
+		"no read":                  {user("-hrandfield"), "NOPERM"},
 		"no replicas": {
 			command("CONFIG", "SET", "min-replicas-to-write", "1"), "NOREPLICAS",
 		},
@@ -153,8 +153,8 @@ func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
 
 // A batch needs no permission beyond those listed for every lock.
 func TestPermissionsOfAPlainLockAreEnoughForABatch(t *testing.T) {
-	s, c := startAs(t, "-@all", "+evalsha", "+eval", "+pttl", "+hexists", "+hkeys", "+hset",
-		"+hdel", "+hlen", "+hgetall", "+pexpire", "+del", "+publish", "+ping", "+hello", "+client")
+	s, c := startAs(t, "-@all", "+evalsha", "+eval", "+pttl", "+hexists", "+hset",
+		"+hdel", "+hlen", "+hrandfield", "+pexpire", "+del", "+publish", "+ping", "+hello", "+client")
 	hold(t, s, middle, me, "1", lease)
 	requireBatch(t, c, lease, batchInOrder(north, middle, south)...)
 	index, holder, err := lua.AcquireBatch(t.Context(), c, lease,

@@ -210,6 +210,8 @@ var advice = map[string]string{
 		"or set redlock.Options.FsyncAlways",
 	"NOEPOCH": "something else writes to the key " + EpochKey + ": delete it, and the server " +
 		"counts again after the delay",
+	"NOTLOCK": "something else writes to a key of this name, or to one that goes with it: choose " +
+		"another name, or delete that key",
 	NoCommand:   "the server refuses scripts a command that this needs: see docs/servers.md",
 	Unsupported: "the server refuses a command that this needs: see docs/servers.md",
 }
@@ -228,8 +230,8 @@ var codes = []struct {
 	message *regexp.Regexp
 	code    string
 }{
-	// Scripts of ours return these two themselves, followed by the server's reason, whatever it is.
-	{regexp.MustCompile(`^(NOINFO|NOEPOCH) `), ""},
+	// Scripts of ours return these themselves, followed by the server's reason, whatever it is.
+	{regexp.MustCompile(`^(NOINFO|NOEPOCH|NOTLOCK) `), ""},
 	// Up to Redis 7.0, and since 7.2.
 	{regexp.MustCompile(`The user executing the script can't|ACL failure in script`), "NOPERM"},
 	// Matches "Unknown Redis command called from script" and "This Redis command is not allowed

@@ -11,7 +11,7 @@
 --          holder's turn has come. An owner whose budget is over is refused in any case
 -- Retry    safe: the count is absolute, and an owner that holds the lock or is queued stays so
 
--- Needs attempt, refused, take, clock, queue, turn
+-- Needs attempt, refused, take, bounds, clock, queue, turn
 local owner, lease, window = ARGV[6], tonumber(ARGV[8]), tonumber(ARGV[10])
 if redis.call('HEXISTS', lock, owner) == 1 then
   return take(lock, redis.call('PTTL', lock), lease, owner, ARGV[7])
@@ -34,7 +34,7 @@ local asking = not late and owner or nil
 local function keep(spare)
   local score, base = redis.call('ZSCORE', scores, owner), time + math.max(left, 0) + spare
   if not score or tonumber(score) >= base + window then return end
-  local owners, score_of = queued()
+  local owners, score_of, all = queued()
   local short_by, before, moved = nil, 0, {}
   for _, other in ipairs(owners) do
     local has = score_of[other] or 0
@@ -45,7 +45,7 @@ local function keep(spare)
     before = has
   end
   score_all(moved)
-  if not short_by then redis.call('ZREM', scores, owner) end
+  if not short_by and all then redis.call('ZREM', scores, owner) end
 end
 
 -- A score must last far beyond the next request, unless the owner is about to stop waiting.
@@ -89,6 +89,7 @@ if left ~= -2 and head and head ~= owner then
   if another then nudge(left) end
 end
 if late then nap = 10 end -- a caller that still waits asks again, with the clock from this reply
-local refusal = left == -2 and {head and -2 or 0, head or '', nap} or refused(lock, left, nap)
+local refusal = left == -2 and {head and -2 or 0, string.sub(head or '', 1, max_text), nap}
+  or refused(lock, left, nap)
 refusal[4] = whole(time)
 return refusal

@@ -3,10 +3,12 @@
 -- Returns  {status, refusal} as release.lua, status -1 if it was free
 -- Retry    safe, but a second run may free the lock of an owner that took it in between
 
--- Needs clock, queue, turn
+-- Needs bounds, clock, queue, turn
 local status = -1
 -- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
-if redis.call('HLEN', lock) > 0 then
+local fields = redis.call('HLEN', lock)
+if fields > max_entries then return {err = 'NOTLOCK the hash has ' .. fields .. ' fields'} end
+if fields > 0 then
   redis.call('DEL', lock, turn)
   status = 1
 end

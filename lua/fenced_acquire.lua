@@ -30,4 +30,4 @@ local refusal = take(KEYS[1], left, ARGV[2], ARGV[1], 1)
 if KEYS[3] and not refusal then
   attempt('ZREM', KEYS[3], ARGV[3]) -- an error would hide that the owner has the lock
 end
-return refusal or token
+return refusal or string.sub(token, 1, 64) -- all of a number

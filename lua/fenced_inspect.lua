@@ -4,5 +4,7 @@
 -- Returns  {PTTL, {field, value, ...}, token} as inspect.lua; token is '0' when none was given yet
 -- Retry    safe
 
-local token = redis.call('GET', KEYS[2])
-return {redis.call('PTTL', KEYS[1]), redis.call('HGETALL', KEYS[1]), token or '0'}
+-- Needs fields
+local token, fields = redis.call('GET', KEYS[2]), fields_of(KEYS[1])
+return fields.err and fields or {redis.call('PTTL', KEYS[1]), fields,
+  string.sub(token or '0', 1, 64)}

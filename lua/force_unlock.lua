@@ -7,7 +7,9 @@
 -- Retry    safe, but a second run may free the lock of an owner that took it in between
 
 -- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
-if redis.call('HLEN', KEYS[1]) == 0 then return {-1, ''} end
+local fields = redis.call('HLEN', KEYS[1])
+if fields == 0 then return {-1, ''} end
+-- Needs announce, bounds
+if fields > max_entries then return {err = 'NOTLOCK the hash has ' .. fields .. ' fields'} end
 redis.call('DEL', KEYS[1])
--- Needs announce
 return {1, (announce(ARGV[3], ARGV[1], ARGV[2]))}

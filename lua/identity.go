@@ -52,11 +52,17 @@ func Forget(ctx context.Context, c Redis, client string) error {
 	return Classify(c.Do(ctx, c.B().Del().Key(ClientKey(client)).Build()).Error())
 }
 
-// ReadIdentity returns who a client is. It ignores fields that it cannot read.
+// ReadIdentity returns who a client is, with texts of a few hundred bytes. It ignores fields that it
+// cannot read.
 func ReadIdentity(ctx context.Context, c Redis, client string) (Identity, error) {
-	fields, err := c.Do(ctx, c.B().Hgetall().Key(ClientKey(client)).Build()).AsStrMap()
-	if err != nil {
-		return Identity{}, Classify(err)
+	rp := scripts["identity.lua"].run(ctx, c, []string{ClientKey(client)})
+	texts := rp.texts()
+	if rp.err != nil {
+		return Identity{}, rp.err
+	}
+	fields := make(map[string]string)
+	for i := 1; i < len(texts); i += 2 {
+		fields[texts[i-1]] = texts[i]
 	}
 	id := Identity{Program: fields["program"], Host: fields["host"], Label: fields["label"]}
 	if pid, err := strconv.Atoi(fields["pid"]); err == nil {

@@ -14,20 +14,21 @@
 --          how many milliseconds to ask again, -1 = when the lease is over
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
--- Needs refused, reads, precedence
+-- Needs bounds, refused, reads, precedence
 local mode, left = redis.call('HGET', KEYS[1], 'mode'), redis.call('PTTL', KEYS[1])
-local count = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
+local count, odd = count_of(KEYS[1], ARGV[1])
+if odd then return odd end
 local known = remaining(KEYS[2], count) ~= -2
 local bound = tonumber(ARGV[5])
 
 local refusal
 if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0
-  or not mode and left ~= -2 then
+  or mode ~= 'write' and mode ~= 'read' and left ~= -2 then
   refusal = refused(KEYS[1], left, -1)
 elseif bound > 0 and mode ~= 'write' and not known
   and not (ARGV[4] == '2' and redis.call('EXISTS', KEYS[5]) == 1) then
   local writer, nap = waiting_writer(KEYS[3], bound, ARGV[6])
-  refusal = writer and {-2, writer, nap}
+  refusal = writer and {-2, string.sub(writer, 1, max_text), nap}
 end
 if refusal and bound > 0 and ARGV[4] ~= '0' then reader_waits(KEYS[4], ARGV[6]) end
 return refusal

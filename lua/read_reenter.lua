@@ -9,6 +9,7 @@
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
 -- Needs reads
-local count = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
+local count, odd = count_of(KEYS[1], ARGV[1])
+if odd then return odd end
 if remaining(KEYS[2], count) == -2 then return 0 end
 return take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]) or 1

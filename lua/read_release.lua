@@ -13,8 +13,9 @@
 -- Returns  {status, refusal} as release.lua
 -- Retry    safe: a second run returns -1 or leaves the same number behind
 
--- Needs lower, announce, reads, precedence
-local count, left = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0), tonumber(ARGV[2])
+-- Needs lower, announce, bounds, reads, precedence
+-- A count that is none does not prevent a release.
+local count, left = count_of(KEYS[1], ARGV[1]) or max_entries, tonumber(ARGV[2])
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if count == 0 or not mode then return {-1, ''} end
 local longest = remaining(KEYS[2], count)

@@ -8,7 +8,7 @@
 -- Returns  a list: 1 = renewed, 0 = the owner holds no read lock there any more
 -- Retry    safe: each TTL becomes max(what is left, lease)
 
--- Needs attempt
+-- Needs attempt, bounds
 local lease, renewed = tonumber(ARGV[1]), {}
 for i = 1, #ARGV - 1 do
   local lock, holds = KEYS[2 * i - 1], string.sub(KEYS[2 * i], 1, -3) -- without the number
@@ -16,7 +16,7 @@ for i = 1, #ARGV - 1 do
   -- A key that was overwritten with another type must not prevent the renewal of the others.
   if refusal and not string.find(refusal.err, 'WRONGTYPE', 1, true) then return refusal end
   renewed[i] = 0
-  for number = 1, tonumber(count or 0) do
+  for number = 1, math.min(tonumber(count) or 0, max_entries) do
     local left = redis.call('PTTL', holds .. ':' .. number)
     if left ~= -2 then renewed[i] = 1 end
     if left >= 0 and left < lease then redis.call('PEXPIRE', holds .. ':' .. number, lease) end

@@ -9,8 +9,10 @@
 -- Returns  {status, refusal} as release.lua, status -1 if it was not held in that mode
 -- Retry    safe, but a second run may free the lock of an owner that took it in between
 
--- Needs announce, reads
+-- Needs announce, bounds, reads
 if redis.call('HGET', KEYS[1], 'mode') ~= ARGV[1] then return {-1, ''} end
+local fields = redis.call('HLEN', KEYS[1])
+if fields > max_entries then return {err = 'NOTLOCK the hash has ' .. fields .. ' fields'} end
 each_reader(KEYS[1], ARGV[2], function(_, holds, count)
   for i = 1, count do redis.call('DEL', holds .. ':' .. i) end
 end)

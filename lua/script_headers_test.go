@@ -26,8 +26,6 @@ func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
 		"'HDEL'",
 		"'HEXISTS'",
 		"'HGET'",
-		"'HGETALL'",
-		"'HKEYS'",
 		"'HLEN'",
 		"'HRANDFIELD'",
 		"'HSET'",

@@ -9,7 +9,7 @@
 --          none. A key of another type counts as one that does not exist
 -- Retry    safe
 
--- Needs attempt, clock
+-- Needs attempt, bounds, clock, fields
 local most, beside = tonumber(ARGV[1]), {}
 for i = 2, #ARGV do beside[ARGV[i]] = KEYS[i] end
 
@@ -21,17 +21,13 @@ local function read(otherwise, command, key, ...)
   if refusal and not string.find(refusal.err, 'WRONGTYPE', 1, true) then
     return redis.call(command, key, ...) -- fails again, and ends the script
   end
-  return reply or otherwise
+  if type(reply) == 'string' then return string.sub(reply, 1, max_text) end
+  return type(reply) == 'table' and shorten(reply) or reply or otherwise
 end
 
 local known, time = pcall(now)
 local fields = read(0, 'HLEN', KEYS[1])
-local holds
-if fields > most then
-  holds = read({}, 'HRANDFIELD', KEYS[1], most, 'WITHVALUES')
-else
-  holds = read({}, 'HGETALL', KEYS[1])
-end
+local holds = read({}, 'HRANDFIELD', KEYS[1], most, 'WITHVALUES')
 local owners, scores = read({}, 'LRANGE', beside.queue, 0, most - 1), {}
 for _, owner in ipairs(owners) do
   scores[#scores + 1] = read('', 'ZSCORE', beside.scores, owner)

@@ -39,7 +39,7 @@ var types = []struct {
 // "server".
 var serverTypes = typesOf("ASK", "BUSY", "CLUSTERDOWN", "CROSSSLOT", "DENIED", "ERR", "HALFMOVED",
 	"LOADING", "MASTERDOWN", "MAXCLIENTS", "MISCONF", "MOVED", "NOAUTH", "NOCOMMAND", "NOEPOCH",
-	"NOINFO", "NOPERM", "NOPROTO", "NOREPLICAS", "NOSCRIPT", "OOM", "READONLY", "TRYAGAIN",
+	"NOINFO", "NOPERM", "NOPROTO", "NOREPLICAS", "NOSCRIPT", "NOTLOCK", "OOM", "READONLY", "TRYAGAIN",
 	"UNBLOCKED", "UNSUPPORTED", "WRONGPASS", "WRONGTYPE")
 
 // typesOf returns the error types of codes.

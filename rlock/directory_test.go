@@ -98,8 +98,8 @@ func TestUserWhoMayNotSeeOthersIsNotTold(t *testing.T) {
 // lookUps counts the questions who others are. The answer is empty for those of unknown.
 func (b *bubble) lookUps(unknown bool) (count func() int) {
 	questions := make(chan string, 10_000)
-	b.server.Handle("HGETALL", func(args []string) any {
-		questions <- args[1]
+	b.reply("identity.lua", func(args []string) any {
+		questions <- args[0]
 		if unknown {
 			return []any{}
 		}
@@ -153,7 +153,7 @@ func TestHolderOfSeveralLocksIsLookedUpOnceHoweverLateTheReply(t *testing.T) {
 	t.Parallel()
 	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 		asked := make(chan struct{}, 100)
-		b.server.Handle("HGETALL", func([]string) any {
+		b.reply("identity.lua", func([]string) any {
 			asked <- struct{}{}
 			time.Sleep(2 * time.Second)
 			return []any{"host", "web-1"}
@@ -207,7 +207,7 @@ func TestServerThatCannotSayWhoHoldsTheLockIsAskedAgainAfterALease(t *testing.T)
 	t.Parallel()
 	inBubble(t, rlock.Options{WatchdogLease: 3 * time.Second}, func(t *testing.T, b *bubble) {
 		asked := 0
-		b.server.Handle("HGETALL", func([]string) any {
+		b.reply("identity.lua", func([]string) any {
 			if asked++; asked == 1 {
 				return errors.New("ERR not now")
 			}

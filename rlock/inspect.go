@@ -31,7 +31,8 @@ type Info struct {
 	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. For
 	// a read-write lock it is that of its longest hold.
 	TTL time.Duration
-	// Queue has the owners that wait for a fair lock, the next one first; nil for other locks.
+	// Queue has the owners that wait for a fair lock, the next one first, but at most 10,000; nil for
+	// other locks.
 	Queue []string
 	// Token is the last one that a fenced lock has given out; 0 for other locks, and before the first.
 	Token int64
@@ -39,7 +40,8 @@ type Info struct {
 
 // Info asks Redis for the state of the lock. Like the other methods that inspect, it returns when
 // Redis has replied, when ctx ends, or after Options.CommandTimeout. The error is a *[ServerError]
-// if Redis refuses, and [ErrOutcomeUnknown] if it does not reply.
+// if Redis refuses, with the code NOTLOCK for a hash that has more fields than a lock, and
+// [ErrOutcomeUnknown] if it does not reply.
 func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)

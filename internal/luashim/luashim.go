@@ -54,6 +54,16 @@ func Refusing(commands ...string) func(source string) string {
 	return func(source string) string { return before + source }
 }
 
+// Bounded returns a shim that ends a script that calls more than so many commands, or one that
+// returns more than so many values: see [Excessive].
+func Bounded(commands, values int) func(source string) string {
+	before := shim("bounded.lua", fmt.Sprintf("%d, %d", commands, values))
+	return func(source string) string { return before + source }
+}
+
+// Excessive is in the error of a script that [Bounded] has ended.
+const Excessive = "a script has called "
+
 // Named returns the shim of a name: "declared", or "refusing" with commands, as in
 // "refusing TIME PUBSUB".
 func Named(name string) (func(source string) string, error) {

@@ -13,17 +13,27 @@
 -- ARGV[3]  milliseconds that a head has to take its turn
 -- ARGV[4]  the same for a head without a listener
 -- ARGV[5]  milliseconds after which an owner that waits asks again at the latest
--- Needs clock, unpack
+-- Needs bounds, clock, unpack
 
 local lock, queue, scores, turn, budgets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local channel, verb, longest_nap = ARGV[1], ARGV[2], tonumber(ARGV[5])
 local head_timeout, deaf_timeout = tonumber(ARGV[3]), tonumber(ARGV[4])
 
--- queued returns the owners in the queue, head first, and the scores of those that have one.
+-- Of a longer queue the scripts see only the first max_entries owners, and the lowest scores. The
+-- scores of the others stay higher than they need be, until they are seen.
+
+-- queued returns the owners in the queue, head first, and the scores of those that have one. The
+-- third result reports whether these are all owners.
 local function queued()
-  local score_of, listed = {}, redis.call('ZRANGE', scores, 0, -1, 'WITHSCORES')
+  local score_of, listed = {}, redis.call('ZRANGE', scores, 0, max_entries - 1, 'WITHSCORES')
   for i = 1, #listed, 2 do score_of[listed[i]] = tonumber(listed[i + 1]) end
-  return redis.call('LRANGE', queue, 0, -1), score_of
+  local owners = redis.call('LRANGE', queue, 0, max_entries - 1)
+  if #listed == 2 * max_entries then
+    for _, owner in ipairs(owners) do
+      score_of[owner] = score_of[owner] or tonumber(redis.call('ZSCORE', scores, owner) or nil)
+    end
+  end
+  return owners, score_of, #owners < max_entries
 end
 
 -- in_parts calls a function with any number of values in parts, because Lua limits their number.
@@ -45,7 +55,7 @@ local function pop(base)
   redis.call('ZREM', budgets, head)
   redis.call('DEL', turn)
   if closed > 0 then
-    local listed = redis.call('ZRANGE', scores, 0, -1, 'WITHSCORES')
+    local listed = redis.call('ZRANGE', scores, 0, max_entries - 1, 'WITHSCORES')
     for i = 1, #listed, 2 do
       listed[i], listed[i + 1] = listed[i + 1] - closed, listed[i]
     end
@@ -56,7 +66,7 @@ end
 -- drop removes the leaving owners from the queue and closes the gaps between scores. base is the
 -- time from which the score of a head counts. It makes one pass, however many owners leave.
 local function drop(leaving, base)
-  local owners, score_of = queued()
+  local owners, score_of, all = queued()
   local kept, gone, moved, closed = {}, {}, {}, 0
   for _, owner in ipairs(owners) do
     local score = score_of[owner] or 0
@@ -79,14 +89,17 @@ local function drop(leaving, base)
     redis.call('ZREM', budgets, ...)
   end)
   score_all(moved)
-  if #gone > 4 then
+  if #gone > 4 and all then
     redis.call('DEL', queue)
     in_parts(kept, function(...) redis.call('RPUSH', queue, ...) end)
   else
-    for _, owner in ipairs(gone) do redis.call('LREM', queue, 0, owner) end
+    for _, owner in ipairs(gone) do redis.call('LREM', queue, 1, owner) end
   end
   if #kept == 0 then redis.call('DEL', turn) end
 end
+
+local max_swept = 1000 -- how many heads, and owners whose budget is over, one script drops
+local unswept = false -- whether there are more of them
 
 -- sweep drops the leaving owners, those whose budget is over, and heads without a score or with one
 -- that has passed. left is the PTTL of the lock. It reports whether there is a new head now.
@@ -94,10 +107,13 @@ local function sweep(leaving, time, left)
   local head = redis.call('LINDEX', queue, 0)
   if not head then
     -- Without the list, which another client may have removed, no owner has a score.
-    if next(leaving) then redis.call('DEL', scores, budgets) end
+    if next(leaving) and not redis.call('ZRANGE', scores, max_entries, max_entries)[1] then
+      redis.call('DEL', scores, budgets)
+    end
     return false
   end
-  for _, owner in ipairs(redis.call('ZRANGE', budgets, '-inf', whole(time), 'BYSCORE')) do
+  for _, owner in ipairs(redis.call('ZRANGE', budgets, '-inf', whole(time), 'BYSCORE', 'LIMIT', 0,
+    max_swept)) do
     leaving[owner] = true
   end
   local first = head
@@ -105,10 +121,14 @@ local function sweep(leaving, time, left)
     drop(leaving, time + math.max(left, 0))
     first = redis.call('LINDEX', queue, 0)
   end
+  local swept = 0
   while first do
     local score = redis.call('ZSCORE', scores, first)
     -- Windows of others may have been subtracted from the score of an owner that still waits.
     if score and (tonumber(score) > time or redis.call('ZSCORE', budgets, first)) then break end
+    unswept = swept == max_swept
+    if unswept then break end
+    swept = swept + 1
     redis.call('LPOP', queue)
     redis.call('ZREM', scores, first)
     first = redis.call('LINDEX', queue, 0)

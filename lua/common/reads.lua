@@ -1,6 +1,15 @@
 -- Each read hold is a key of its own, named after its owner and number, whose TTL is its lease. The
 -- hash of the lock has the number of each owner's holds, and lasts as long as the longest of all.
--- Needs attempt, take
+-- Needs attempt, bounds, take
+
+-- count_of returns the number of an owner's read holds; or nil and an error if the hash has a text
+-- that no lock has.
+local function count_of(lock, owner)
+  local text = redis.call('HGET', lock, owner)
+  local count = tonumber(text or 0)
+  if count and count >= 0 and count <= max_entries then return count end
+  return nil, {err = 'NOTLOCK a hold count is ' .. string.sub(text, 1, max_text)}
+end
 
 -- remaining returns how long the longest of an owner's read holds lasts, as PTTL does.
 local function remaining(holds, count)
@@ -13,22 +22,31 @@ local function remaining(holds, count)
   return longest
 end
 
--- each_reader calls visit(owner, key of its holds without the number, count) for each reader.
+-- each_reader calls visit(owner, key of its holds without the number, count) for each reader. It
+-- reports whether it has visited all: not if there are too many, or too many holds.
 local function each_reader(lock, prefix, visit)
-  local fields = redis.call('HGETALL', lock)
+  local fields = redis.call('HRANDFIELD', lock, max_entries, 'WITHVALUES')
+  local all, visited = #fields < 2 * max_entries, 0
   for i = 1, #fields, 2 do
     local owner, count = fields[i], tonumber(fields[i + 1])
     if owner ~= 'mode' and count and string.sub(owner, -6) ~= ':write' then
-      visit(owner, prefix .. owner .. ':rwlock_timeout', count)
+      if count >= 0 and visited + count <= max_entries then
+        visited = visited + count
+        visit(owner, prefix .. owner .. ':rwlock_timeout', count)
+      else
+        all = false
+      end
     end
   end
+  return all
 end
 
--- longest_read returns how long the longest read hold of the lock lasts, as PTTL does. It removes
--- owners whose holds have all expired: they died, and the holds of others kept the hash alive.
+-- longest_read returns how long the longest read hold of the lock lasts, as PTTL does; -1 if it is
+-- not known. It removes owners whose holds have all expired: they died, and the holds of others
+-- kept the hash alive.
 local function longest_read(lock, prefix)
   local longest = -2
-  each_reader(lock, prefix, function(owner, holds, count)
+  local all = each_reader(lock, prefix, function(owner, holds, count)
     local left = remaining(holds, count)
     if left == -2 then
       redis.call('HDEL', lock, owner)
@@ -38,7 +56,7 @@ local function longest_read(lock, prefix)
       longest = math.max(longest, left)
     end
   end)
-  return longest
+  return all and longest or -1
 end
 
 -- last_until makes the hash last as long as its longest read hold.
@@ -60,7 +78,7 @@ end
 -- last for its lease at least. It returns nil, or the refusal; then nothing has changed.
 local function take_read(lock, holds, owner, number, lease, ...)
   local left, count = redis.call('PTTL', lock), redis.call('HGET', lock, owner)
-  local had, lasts = tonumber(count or 0), tonumber(lease)
+  local had, lasts = tonumber(count or 0), tonumber(lease) -- had is what count_of returns
   if had > tonumber(number) then
     -- Drop the holds above: this command is late, or their release ran out of memory, or they were
     -- lost. As in a release, the longest lease stays until the last hold is given back.

@@ -2,8 +2,9 @@
 -- holders; and nap, in how many milliseconds to ask again, -1 = when the lease is over.
 local function refused(lock, left, nap)
   local holder = ''
-  for _, field in ipairs(redis.call('HKEYS', lock)) do
-    if holder == '' and field ~= 'mode' then holder = field end
+  -- Not HKEYS, which returns all fields of a hash that may not even be a lock's.
+  for _, field in ipairs(redis.call('HRANDFIELD', lock, 10)) do
+    if holder == '' and field ~= 'mode' then holder = string.sub(field, 1, 256) end
   end
   return {left, holder, nap}
 end

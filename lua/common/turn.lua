@@ -28,6 +28,8 @@ local function inherits(whose, client, deaf)
     and not redis.call('ZSCORE', scores, before)
 end
 
+local soon = 10 -- milliseconds until the next script goes on where this one has stopped
+
 -- offer tells the head of the queue that the lock is free, unless it is the owner that asks, and
 -- drops heads that let their turn pass. It returns the server's refusal to tell the head, or '',
 -- and how many milliseconds are left of the head's turn, 0 if the asking owner may take the lock.
@@ -35,11 +37,15 @@ local function offer(time, asking)
   local passed, missed, refusal = {}, 0, '' -- the dropped heads, and their number
   -- Of the last dropped head: it had no listener; its client; how long others of that client get.
   local silent, hung, hurry = false, nil, deaf_timeout
+  if unswept then return refusal, soon end
   while true do
     local head = redis.call('LINDEX', queue, missed)
     if not head or head == asking then
       if missed > 0 then drop(passed, time) end
       return refusal, 0
+    elseif missed == max_swept then
+      drop(passed, time)
+      return refusal, soon
     end
     local heard
     refusal, heard = announce(verb, channel .. ':' .. head, '0')

@@ -15,8 +15,9 @@ local function register(waiters, registration)
     local time = redis.call('TIME')
     ticket = tonumber(time[1]) * 1000000 + tonumber(time[2])
     local last = known and attempt('ZRANGE', waiters, -1, -1, 'WITHSCORES')
-    if last and last[2] then
-      ticket = math.max(ticket, tonumber(last[2]) + 1) -- the clock may have been set back
+    local latest = last and tonumber(last[2] or 0) or 0
+    if latest < 9007199254740992 then -- or it is no ticket
+      ticket = math.max(ticket, latest + 1) -- the clock may have been set back
     end
     redis.call('ZADD', waiters, whole(ticket), registration)
     if not known then redis.call('PEXPIRE', waiters, lasting) end

@@ -16,7 +16,7 @@ type rights struct {
 
 var (
 	everyLock = rights{
-		commands: "evalsha eval pttl hexists hkeys hset hdel hlen hgetall pexpire del publish " +
+		commands: "evalsha eval pttl hexists hrandfield hset hdel hlen pexpire del publish " +
 			"subscribe unsubscribe ping hello client",
 		keys: []string{""},
 	}
@@ -42,8 +42,8 @@ var (
 // probes has the arguments with which a command may be sent to see whether it is refused: KEY is
 // one of a lock that is tried. Those that are missing have been sent already.
 var probes = map[string]string{
-	"pttl": "KEY", "hexists": "KEY f", "hkeys": "KEY", "hset": "KEY f 1", "hdel": "KEY f",
-	"hlen": "KEY", "hgetall": "KEY", "pexpire": "KEY 1000", "del": "KEY", "time": "", "get": "KEY",
+	"pttl": "KEY", "hexists": "KEY f", "hrandfield": "KEY 1", "hset": "KEY f 1", "hdel": "KEY f",
+	"hlen": "KEY", "pexpire": "KEY 1000", "del": "KEY", "time": "", "get": "KEY",
 	"set": "KEY 1 PX 1000", "lindex": "KEY 0", "lpop": "KEY", "lrange": "KEY 0 0", "lrem": "KEY 0 x",
 	"rpush": "KEY x", "zadd": "KEY 1 x", "zrange": "KEY 0 0", "zrem": "KEY x", "zscore": "KEY x",
 	"zpopmin": "KEY", "incr": "KEY", "hget": "KEY f", "exists": "KEY", "pubsub": "NUMSUB KEY",

@@ -1,0 +1,261 @@
+package lua_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/luashim"
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// What somebody else has put under the keys of a lock: more entries than any lock has, a count that
+// is larger than any, and a long text.
+const (
+	manyEntries = 25_000
+	manyHolds   = 30_000_000
+	longText    = 1 << 20
+)
+
+// What one script may do: commands, the values that one of them returns, and how many bytes the
+// script returns to its client.
+const (
+	mostCommands = 24_000
+	mostValues   = 20_002
+	mostReply    = 1 << 20
+)
+
+// oddEntries fills a key of each type with a script. The long text comes first or is one of them.
+const oddEntries = `
+local kind, n, long = ARGV[1], tonumber(ARGV[2]), string.rep('x', tonumber(ARGV[3]))
+for i = 1, n, 500 do
+  local part = {}
+  for j = i, i + 499 do
+    if kind == 'ZADD' then part[#part + 1] = ARGV[4] end
+    part[#part + 1] = ARGV[5] .. j
+    if kind == 'HSET' then part[#part + 1] = ARGV[4] end
+  end
+  redis.call(kind, KEYS[1], unpack(part))
+end
+if kind == 'ZADD' then
+  redis.call(kind, KEYS[1], ARGV[4], long)
+elseif kind == 'HSET' then
+  redis.call(kind, KEYS[1], long, ARGV[4])
+end`
+
+// plantOdd fills a key: command is HSET, ZADD or RPUSH, and value the value or score of all entries.
+func plantOdd(tb testing.TB, s *redistest.Server, key, command, value, entry string) {
+	tb.Helper()
+	s.Do(tb, "EVAL", oddEntries, "1", key, command, strconv.Itoa(manyEntries),
+		strconv.Itoa(longText), value, entry)
+}
+
+// oddRequests has a use of each script with the lock, and with one client's identity.
+var oddRequests = map[string]func(context.Context, rueidis.Client) (holder *lua.Holder, err error){
+	"acquire.lua": func(ctx context.Context, c rueidis.Client) (h *lua.Holder, err error) {
+		_, _, h, err = plain.Acquire(ctx, c, me, lease, plain.Registration(me, lease))
+		return h, err
+	},
+	"fenced_acquire.lua": func(ctx context.Context, c rueidis.Client) (h *lua.Holder, err error) {
+		_, _, h, err = fenced.Acquire(ctx, c, me, lease, fenced.Registration(me, lease))
+		return h, err
+	},
+	"batch_acquire.lua": func(ctx context.Context, c rueidis.Client) (*lua.Holder, error) {
+		_, h, err := lua.AcquireBatch(ctx, c, lease, []lua.BatchPart{{Lock: lock, Owner: me, Count: 1}})
+		return h, err
+	},
+	"quorum_acquire.lua": func(ctx context.Context, c rueidis.Client) (*lua.Holder, error) {
+		v, err := lua.AcquireVote(ctx, c, lock, me, lease, lua.Delay{})
+		return v.Holder, err
+	},
+	"fair_acquire.lua": func(ctx context.Context, c rueidis.Client) (*lua.Holder, error) {
+		return fairLock.Acquire(ctx, c, lua.FairRequest{Owner: me, Count: 1, Lease: lease, Waits: true,
+			Window: time.Minute, Budget: time.Minute})
+	},
+	"read_acquire.lua": func(ctx context.Context, c rueidis.Client) (*lua.Holder, error) {
+		return preferring.AcquireRead(ctx, c, me, 1, lease, true, false)
+	},
+	"write_acquire.lua": func(ctx context.Context, c rueidis.Client) (*lua.Holder, error) {
+		return preferring.AcquireWrite(ctx, c, me, 1, lease, true)
+	},
+	"reenter.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.Reenter(ctx, c, lua.Held{Lock: lock, Owner: me}, 2, lease)
+		return nil, err
+	},
+	"read_reenter.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.Reenter(ctx, c, lua.Held{Lock: lock, Owner: me, Read: true}, 2, lease)
+		return nil, err
+	},
+	"attach.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.Attach(ctx, c, lock, me, other, lease)
+		return nil, err
+	},
+	"renew.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.Renew(ctx, c, lease, []lua.Held{{Lock: lock, Owner: me}})
+		return nil, err
+	},
+	"read_renew.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.Renew(ctx, c, lease, []lua.Held{{Lock: lock, Owner: me, Read: true}})
+		return nil, err
+	},
+	"release.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = plain.Release(ctx, c, me, 0, toAll)
+		return nil, err
+	},
+	"release_only.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = plain.Release(ctx, c, me, 0, lua.HandOver{})
+		return nil, err
+	},
+	"batch_release.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.ReleaseBatch(ctx, c, false, []lua.BatchPart{releaseOf(lock, me, 0)})
+		return nil, err
+	},
+	"fair_release.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = fairLock.Release(ctx, c, 0, me, other)
+		return nil, err
+	},
+	"read_release.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = preferring.ReleaseRead(ctx, c, me, 0)
+		return nil, err
+	},
+	"write_release.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = preferring.ReleaseWrite(ctx, c, me, 0, "", 0)
+		return nil, err
+	},
+	"force_unlock.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = plain.ForceUnlock(ctx, c, false)
+		return nil, err
+	},
+	"fair_force_unlock.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = fairLock.ForceUnlock(ctx, c)
+		return nil, err
+	},
+	"readwrite_force_unlock.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = preferring.ForceUnlock(ctx, c, "read")
+		return nil, err
+	},
+	"inspect.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.Inspect(ctx, c, lock)
+		return nil, err
+	},
+	"fair_inspect.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.InspectFair(ctx, c, lock)
+		return nil, err
+	},
+	"fenced_inspect.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		_, err = lua.InspectFenced(ctx, c, lock)
+		return nil, err
+	},
+	"survey.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		return nil, lua.NewSurveyor(c, false).Survey(ctx, lock)[0].Err
+	},
+	"identify.lua": func(ctx context.Context, c rueidis.Client) (*lua.Holder, error) {
+		return nil, lua.Identify(ctx, c, "somebody", lua.Identity{}, lease)
+	},
+	"identity.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+		if _, err = lua.ReadIdentity(ctx, c, "stranger"); err == nil {
+			_, err = lua.ReadIdentity(ctx, c, "talker")
+		}
+		return nil, err
+	},
+}
+
+var fairLock = lua.Fair{Lock: lock, Counted: true}
+
+// A script never works through what somebody else has put under the keys of its lock, nor returns
+// it, and never takes a lock because of it. The work is counted, not timed.
+func TestWorkOfScriptsIsBoundedWhateverIsUnderTheirKeys(t *testing.T) {
+	t.Parallel()
+	for file := range scripts(t, "*.lua") {
+		require.Contains(t, oddRequests, file)
+	}
+	held := map[string]func(*testing.T, *redistest.Server){
+		"another hash": func(t *testing.T, s *redistest.Server) {
+			plantOdd(t, s, lock, "HSET", "a value", "field:")
+		},
+		"an odd mode": func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "HSET", lock, "mode", "dark", "background", "black")
+		},
+		"readers": func(t *testing.T, s *redistest.Server) {
+			plantOdd(t, s, lock, "HSET", "1", "reader:")
+			s.Do(t, "HSET", lock, "mode", "read")
+		},
+		"holds of another": func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "HSET", lock, "mode", "read", me, "1", "reader:1", strconv.Itoa(manyHolds))
+			s.Do(t, "SET", holdKey(me, 1), "1")
+		},
+		"own holds": func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "HSET", lock, "mode", "read", me, strconv.Itoa(manyHolds))
+		},
+		"own holds that are no number": func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "HSET", lock, "mode", "read", me, strings.Repeat("many", longText/4))
+		},
+		"nothing": func(t *testing.T, s *redistest.Server) {},
+	}
+	foreign := map[string]bool{"another hash": true, "an odd mode": true}
+	s := redistest.Start(t, redistest.WithScripts(luashim.Bounded(mostCommands, mostValues)))
+	c := s.Client(t)
+	long := strings.Repeat("9", longText)
+	plantOdd(t, s, "holdfast_lock_budget:{"+lock+"}", "ZADD", "1", "waiter:")
+	plantOdd(t, s, waiters, "ZADD", "inf", "waiter:")
+	plantOdd(t, s, lua.ClientKey("stranger"), "HSET", "text", "field:")
+	s.Do(t, "HSET", lua.ClientKey("talker"), "label", long, "host", long)
+	for _, key := range []string{"holdfast_lock_turn", "redisson_lock_token",
+		"holdfast_rwlock_writer", "holdfast_rwlock_reader", "holdfast_rwlock_turn"} {
+		s.Do(t, "SET", key+":{"+lock+"}", "1 "+long)
+	}
+	later := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+	for _, scored := range []bool{false, true} {
+		if scored {
+			plantOdd(t, s, "redisson_lock_timeout:{"+lock+"}", "ZADD", later, "waiter:")
+		}
+		for lockIs, plantLock := range held {
+			s.Do(t, "DEL", lock, lua.QueueKey(lock))
+			plantOdd(t, s, lua.QueueKey(lock), "RPUSH", "", "waiter:")
+			for file, request := range oddRequests {
+				if scored && !strings.Contains(file, "fair") {
+					continue
+				}
+				if s.DoInt(t, "HLEN", lock) < manyEntries { // else it is there still
+					s.Do(t, "DEL", lock)
+					plantLock(t, s)
+				}
+				replied := netOutput(t, s)
+				holder, err := request(t.Context(), c)
+				replied = netOutput(t, s) - replied
+				about := file + " of " + lockIs
+				require.Less(t, replied, int64(mostReply), about)
+				if err != nil {
+					require.NotContains(t, err.Error(), luashim.Excessive, about)
+					require.NotRegexp(t, "attempt to|'for'|bad argument", err.Error(), about) // of Lua
+					require.NotContains(t, err.Error(), "unexpected reply", about)
+					require.Less(t, len(err.Error()), 1000, about)
+				}
+				if holder != nil {
+					require.LessOrEqual(t, len(holder.Owner), 256, about)
+				} else if foreign[lockIs] && strings.Contains(file, "acquire") {
+					require.Error(t, err, about)
+				}
+			}
+		}
+	}
+}
+
+// netOutput returns how many bytes the server has sent to all clients.
+func netOutput(t *testing.T, s *redistest.Server) int64 {
+	t.Helper()
+	reply := s.Do(t, "INFO", "stats")
+	_, after, ok := strings.Cut(fmt.Sprint(reply), "total_net_output_bytes:")
+	require.True(t, ok)
+	digits, _, _ := strings.Cut(after, "\r\n")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	require.NoError(t, err)
+	return n
+}
