@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -35,7 +36,7 @@ func main() {
 		slog.Error("usage: observed REDIS LISTEN")
 		os.Exit(64)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := serve(ctx, os.Args[1], os.Args[2])
 	stop()
 	if err != nil {
@@ -90,14 +91,13 @@ func serve(ctx context.Context, server, listen string) (err error) {
 	}
 	slog.Info("listening", "address", l.Addr().String())
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
-	go func() {
-		<-ctx.Done()
-		_ = s.Shutdown(end)
-	}()
+	ended := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { ended <- s.Shutdown(end) })
+	defer stop()
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return nil
+	return <-ended // requests have their locks until they are answered
 }
 
 // orders ships orders, each once at a time.

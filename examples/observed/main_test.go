@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,28 +55,34 @@ type span struct {
 	Parent      struct{ SpanID string }
 }
 
-// run runs a service that ships an order, and returns its metrics, and its spans by name.
-func run(t *testing.T, binary string) (metrics string, spans map[string]span) {
-	server := redistest.Start(t)
-	command := exec.CommandContext(t.Context(), binary, server.Addr(), "127.0.0.1:0")
+// service is one that runs.
+type service struct {
+	command *exec.Cmd
+	traces  io.Reader
+	address string
+}
+
+func start(t *testing.T, binary, redis string) service {
+	command := exec.CommandContext(t.Context(), binary, redis, "127.0.0.1:0")
 	traces, err := command.StdoutPipe()
 	require.NoError(t, err)
 	log, err := command.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
 	killed := time.AfterFunc(time.Minute, func() { _ = command.Process.Kill() })
-	defer killed.Stop()
+	t.Cleanup(func() { killed.Stop() })
 
 	line, err := bufio.NewReader(log).ReadString('\n')
 	require.NoError(t, err)
 	address := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(line)
 	require.NotNil(t, address, line)
-	require.Equal(t, "shipped\n", fetch(t, http.MethodPost, address[1], "/orders/4711/ship"))
-	metrics = fetch(t, http.MethodGet, address[1], "/metrics")
+	return service{command, traces, address[1]}
+}
 
-	require.NoError(t, command.Process.Signal(os.Interrupt))
-	spans = make(map[string]span)
-	for decoder := json.NewDecoder(traces); ; {
+// end waits for the service to end, and returns its spans by name.
+func (s service) end(t *testing.T) map[string]span {
+	spans := make(map[string]span)
+	for decoder := json.NewDecoder(s.traces); ; {
 		var s span
 		if err := decoder.Decode(&s); err != nil {
 			require.ErrorIs(t, err, io.EOF)
@@ -83,8 +90,43 @@ func run(t *testing.T, binary string) (metrics string, spans map[string]span) {
 		}
 		spans[s.Name] = s
 	}
-	require.NoError(t, command.Wait())
-	return metrics, spans
+	require.NoError(t, s.command.Wait())
+	return spans
+}
+
+// run runs a service that ships an order, and returns its metrics, and its spans by name.
+func run(t *testing.T, binary string) (metrics string, spans map[string]span) {
+	s := start(t, binary, redistest.Start(t).Addr())
+	require.Equal(t, "shipped\n", fetch(t, http.MethodPost, s.address, "/orders/4711/ship"))
+	metrics = fetch(t, http.MethodGet, s.address, "/metrics")
+	require.NoError(t, s.command.Process.Signal(os.Interrupt))
+	return metrics, s.end(t)
+}
+
+// answersWhatItHasBegun terminates a service while a request waits for the lock of an order that
+// somebody else ships.
+func answersWhatItHasBegun(t *testing.T, binary string) {
+	redis := redistest.Start(t)
+	redis.Do(t, "HSET", "order:4712", "somebody:1", "1")
+	s := start(t, binary, redis.Addr())
+	answer := make(chan int, 1)
+	go func() { answer <- status(s.address, "/orders/4712/ship") }()
+	require.Eventually(t, func() bool {
+		return len(redis.DoStrings(t, "PUBSUB", "CHANNELS", "*order:4712*")) > 0
+	}, 10*time.Second, time.Millisecond, "the request does not wait")
+	require.NoError(t, s.command.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, http.StatusConflict, <-answer)
+	s.end(t)
+}
+
+// status returns the status of a reply, or 0 if there is none.
+func status(address, path string) int {
+	response, err := http.Post("http://"+address+path, "", nil)
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
 }
 
 func fetch(t *testing.T, method, address, path string) string {
@@ -110,7 +152,8 @@ func TestFewLinesShowTheLocksOfAService(t *testing.T) {
 	require.Greater(t, lines, 80)
 	require.Less(t, lines, 140)
 
-	metrics, spans := run(t, build(t))
+	binary := build(t)
+	metrics, spans := run(t, binary)
 	for _, want := range []string{
 		`holdfast_lock_acquire_duration_seconds_count{.*holdfast_lock_how="free".*} 1`,
 		`holdfast_lock_hold_duration_seconds_count{.*holdfast_lock_outcome="released".*} 1`,
@@ -124,6 +167,10 @@ func TestFewLinesShowTheLocksOfAService(t *testing.T) {
 	require.Equal(t, ship.SpanContext.SpanID, spans["lock acquire"].Parent.SpanID)
 	require.Equal(t, ship.SpanContext.SpanID, spans["lock hold"].Parent.SpanID)
 	require.Equal(t, spans["lock hold"].SpanContext.SpanID, spans["pack"].Parent.SpanID)
+
+	t.Run("TerminatedItAnswersWhatItHasBegun", func(t *testing.T) {
+		answersWhatItHasBegun(t, binary)
+	})
 }
 
 func TestWithoutTheseLinesItIsTheSameServiceWhoseLocksAreNotSeen(t *testing.T) {

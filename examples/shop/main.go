@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -27,13 +28,22 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
-	stop()
-	if err != nil {
+	if err := untilTold(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "shop:", err)
 		os.Exit(1)
 	}
+}
+
+// untilTold is run, until a terminal (SIGINT) or an orchestrator (SIGTERM) ends the program. A
+// program that died of the signal would keep its locks for a lease.
+func untilTold(args []string, in io.Reader, out io.Writer) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, args, in, out)
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
 }
 
 // run is the program.
@@ -67,8 +77,18 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 
 	shop := New(locks, redisData{redis})
 	fmt.Fprintln(out, "ready")
-	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
-		return fmt.Errorf("wait for a line: %w", err)
+	begin := make(chan error, 1)
+	go func() { // which may wait until the program ends
+		_, err := bufio.NewReader(in).ReadString('\n')
+		begin <- err
+	}()
+	select {
+	case err := <-begin:
+		if err != nil {
+			return fmt.Errorf("wait for a line: %w", err)
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	report, err := work(ctx, shop, workers, rounds)
 	if err != nil {
