@@ -2,7 +2,6 @@ package redissonyaml
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -16,12 +15,13 @@ type address struct {
 	tls                bool
 }
 
-// parseAddress reads an address in Redisson's form, scheme://[[user]:password@]host:port.
+// parseAddress reads an address in Redisson's form, scheme://[[user]:password@]host:port. Its
+// errors repeat nothing of the text: in an address that is wrong any part may be the password.
 func parseAddress(text string) (a address, err error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	switch {
 	case !found:
-		return a, fmt.Errorf("%q has no scheme: write redis://%[1]s, or rediss:// for TLS", text)
+		return a, errors.New("has no scheme: write redis:// before it, or rediss:// for TLS")
 	case scheme == "redis" || scheme == "valkey":
 	case scheme == "rediss" || scheme == "valkeys":
 		a.tls = true
@@ -29,7 +29,7 @@ func parseAddress(text string) (a address, err error) {
 		return a, errors.New("a Unix socket is not followed: give a host and a port, or set " +
 			"Redis.DialCtxFn yourself")
 	default:
-		return a, fmt.Errorf("the scheme %q is not known: write redis, or rediss for TLS", scheme)
+		return a, errors.New("the scheme is not known: write redis, or rediss for TLS")
 	}
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		user, password, found := strings.Cut(rest[:i], ":")
@@ -46,10 +46,10 @@ func parseAddress(text string) (a address, err error) {
 	}
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil || host == "" {
-		return a, fmt.Errorf("%q is not host:port", rest)
+		return a, errors.New("does not end in host:port")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return a, fmt.Errorf("%q is not a port", port)
+		return a, errors.New("its port is not a number from 1 to 65535")
 	}
 	a.hostPort = net.JoinHostPort(host, port)
 	return a, nil

@@ -18,13 +18,14 @@ type substituted struct {
 	// source has, for each line of text, the number of the line in the file that it comes from. A
 	// value may have several lines.
 	source []int
+	unset  map[string]bool // the variables that stay as they are
 }
 
 // substitute replaces variables by environment variables, or by their defaults. A variable without
 // either stays as it is: it may stand in a comment.
 func substitute(file string) substituted {
 	var text strings.Builder
-	var s substituted
+	s := substituted{unset: make(map[string]bool)}
 	for i, line := range splitLines(file) {
 		replaced := variable.ReplaceAllStringFunc(line, func(found string) string {
 			parts := strings.Split(found[len("${"):len(found)-len("}")], ":-")
@@ -34,6 +35,7 @@ func substitute(file string) substituted {
 			if len(parts) == 2 {
 				return parts[1]
 			}
+			s.unset[found] = true
 			return found
 		})
 		text.WriteString(replaced)

@@ -1,7 +1,6 @@
 package redissonyaml
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -168,7 +167,7 @@ var replicaKeys = with(
 				r.note(at, "locks are announced instead of handed over, because the Java side "+
 					"listens at replicas: MASTER is quicker for both")
 			default:
-				r.fail(at, fmt.Sprintf("%q is not known here", v))
+				r.fail(at, "is neither MASTER nor SLAVE")
 			}
 		}),
 		"natMapper": bean("set Redis.DialCtxFn after Load to a function that dials the other "+

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ func Load(file io.Reader, options Options) (*Config, error) {
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 		return nil, errors.New("redissonyaml: the file is empty")
 	} else if err != nil {
-		return nil, fmt.Errorf("redissonyaml: %w", err)
+		return nil, fmt.Errorf("redissonyaml: %w", withoutText(err))
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("redissonyaml: the file has more than one document: keep one")
@@ -39,6 +40,19 @@ func Load(file io.Reader, options Options) (*Config, error) {
 	}
 	slices.SortStableFunc(r.config.Notes, byNumber)
 	return r.config, nil
+}
+
+// quoted matches what the YAML parser repeats of the file: the names of anchors.
+var quoted = regexp.MustCompile(`'[^']*'`)
+
+// withoutText returns an error of the YAML parser without what it repeats of the file: a password
+// that begins with * passes for the name of an anchor.
+func withoutText(err error) error {
+	if !strings.Contains(err.Error(), "anchor") {
+		return err
+	}
+	return errors.New(quoted.ReplaceAllString(err.Error(), "(not shown)") +
+		": put a value that begins with * in quotes")
 }
 
 // byNumber orders lines as in the file, and what the file lacks behind them.
@@ -240,13 +254,27 @@ func (r *reader) servers() {
 
 // unset reports whether the value is a variable without a value, and says so.
 func (r *reader) unset(at place, value *yaml.Node) bool {
-	found := variable.FindString(value.Value)
+	found := ""
+	for _, name := range variable.FindAllString(value.Value, -1) {
+		if r.text.unset[name] { // and not part of another variable's value
+			found = name
+			break
+		}
+	}
 	if value.Kind != yaml.ScalarNode || found == "" {
 		return false
+	}
+	if found != value.Value && secret(at.key, value.Value) {
+		found = "a variable in it"
 	}
 	r.fail(at, found+" is no environment variable: set it, or give it a default, as in "+
 		"${NAME:-default}")
 	return true
+}
+
+// secret reports whether a value is a password or may contain one.
+func secret(key, value string) bool {
+	return strings.Contains(strings.ToLower(key), "password") || strings.Contains(value, "@")
 }
 
 func isNull(value *yaml.Node) bool {
@@ -255,13 +283,20 @@ func isNull(value *yaml.Node) bool {
 
 func (r *reader) line(n *yaml.Node) int { return r.text.line(n.Line) }
 
+// keyName matches what may be repeated as a key. Others may be a password that was written without
+// a space after the colon, or an address.
+var keyName = regexp.MustCompile(`^([\w.-]*|<<)$`)
+
 // at returns the place of a key in the section that is being read.
 func (r *reader) at(key *yaml.Node) place {
 	name := key.Value
+	if !keyName.MatchString(name) {
+		name = "(not the name of a key)"
+	}
 	if r.section != "" {
 		name = r.section + "." + name
 	}
-	return place{line: r.line(key), key: strings.ToValidUTF8(name, "?")}
+	return place{line: r.line(key), key: name}
 }
 
 func (r *reader) fail(at place, text string) {

@@ -2,6 +2,7 @@ package redissonyaml
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -128,7 +129,7 @@ func oneOf[T any](names map[string]T, set func(r *reader, value T)) rule {
 	return text(func(r *reader, at place, value string) {
 		meaning, ok := names[value]
 		if !ok {
-			r.fail(at, fmt.Sprintf("%q is not known here", value))
+			r.fail(at, "is none of "+strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 			return
 		}
 		set(r, meaning)
