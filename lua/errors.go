@@ -239,6 +239,8 @@ var codes = []struct {
 	{regexp.MustCompile(`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed)` +
 		` from (?:lua )?scripts?\b`), NoCommand},
 	{regexp.MustCompile(`access a non local key`), HalfMoved},
+	// Of a script that Redis 7 runs for a server that looks at slots.
+	{regexp.MustCompile(`do not hash to the same slot`), "CROSSSLOT"},
 	{regexp.MustCompile(`max number of clients`), "MAXCLIENTS"},
 	{regexp.MustCompile(`unknown command`), Unsupported},
 	// Before Redis 7 an error inside a script is wrapped. One that redis.call raised reads "ERR

@@ -54,8 +54,10 @@ type Client struct {
 	publishRefused atomic.Bool // already reported
 	overlapped     atomic.Bool // already reported
 	renewalFails   rate        // of reports
+	rejections     quota       // of reports
 	ownWaits       rate        // of reports
 	cycles         rate        // of reports
+	renewedAlone   atomic.Uint64
 
 	tracing  *tracing                    // nil without a tracer
 	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
@@ -91,7 +93,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	c.introduction.begin(c)
 	c.directory.begin(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: options.WatchdogLease,
-		BatchSize: options.RenewBatch, Renew: c.renew, OnFailure: c.renewalFailed})
+		Renew: c.renew, Split: c.splitRenewals, OnFailure: c.renewalFailed, OnLate: c.renewalLate})
 	clients.Store(c.id, c)
 	return c, nil
 }

@@ -85,6 +85,24 @@ func (r *rate) allows(period time.Duration) bool {
 	return (last == nil || now.Sub(*last) >= period) && r.last.CompareAndSwap(last, &now)
 }
 
+// quota allows a number of messages in each period.
+type quota struct {
+	mu    sync.Mutex
+	since time.Time // guarded by mu; when the period began
+	used  int       // guarded by mu
+}
+
+// allow reports whether one more message may be logged now: at most that many in each period.
+func (q *quota) allow(most int, period time.Duration) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := time.Now(); now.Sub(q.since) >= period {
+		q.since, q.used = now, 0
+	}
+	q.used++
+	return q.used <= most
+}
+
 // noticeOwnHolder is called when the holder is known. It logs, once, that the same holder of this
 // process has kept the caller waiting for longer than a watchdog's lease: it may be the caller
 // itself, in an outer section.

@@ -1,12 +1,10 @@
 package rlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"sync"
+	"fmt"
+	"time"
 
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
@@ -14,22 +12,23 @@ import (
 	"holdfast/watchdog"
 )
 
-// renewal is one lease to be renewed, and its outcome: unknown without a reply.
-type renewal struct {
-	*acquisition
-	outcome *watchdog.Outcome
+// splitRenewals returns a number that differs between leases that one command cannot renew: those
+// of different slots, where the server looks at slots, and those of different modes.
+func (c *Client) splitRenewals(l *watchdog.Lease) uint64 {
+	lock := l.Value.(*acquisition).lock
+	if c.transport.OneByOne() {
+		return 1<<32 + c.renewedAlone.Add(1)
+	}
+	return uint64(c.transport.Slot(lock.name))<<8 | uint64(lock.mode)
 }
 
-// renew renews a batch of leases on one node, all at the same time: with one command for all kinds
-// that are held in the same mode, and on a cluster with one for each slot. The watchdog calls it
-// when watchdog/schedule.go says so.
+// renew renews leases on one node, which share a slot and a mode, with one command for all kinds of
+// locks. The watchdog calls it when watchdog/schedule.go says so. It waits for the reply for as long
+// as that can count: a worker sends the command, whose outcome no timeout decides.
 func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
-	type command struct {
-		slot uint16
-		mode mode
-	}
-	commands, outcomes := make(map[command][]renewal), make([]watchdog.Outcome, len(leases))
+	outcomes := make([]watchdog.Outcome, len(leases))
+	renewals, names := make([]lua.Held, 0, len(leases)), make([]string, 0, len(leases))
 	for i, l := range leases {
 		a := l.Value.(*acquisition)
 		a.reportDropped()
@@ -37,64 +36,129 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 			outcomes[i] = watchdog.Stopped
 			continue
 		}
-		by := command{c.transport.Slot(a.lock.name), a.lock.mode}
-		commands[by] = append(commands[by], renewal{a, &outcomes[i]})
+		renewals, names = append(renewals, a.lock.held(a.owner)), append(names, a.lock.name)
 	}
-	return outcomes, c.renewAll(ctx, slices.Collect(maps.Values(commands)))
-}
-
-// renewAll sends one command for each chunk, all at the same time.
-func (c *Client) renewAll(ctx context.Context, chunks [][]renewal) error {
-	if len(chunks) == 1 {
-		return c.renewChunk(ctx, chunks[0])
-	}
-	var calls sync.WaitGroup
-	failures := make([]error, len(chunks))
-	for n, chunk := range chunks {
-		calls.Go(func() { failures[n] = c.renewChunk(ctx, chunk) })
-	}
-	calls.Wait()
-	return cmp.Or(failures...)
-}
-
-// renewChunk renews leases that share a slot and a mode, with one command.
-func (c *Client) renewChunk(ctx context.Context, chunk []renewal) error {
-	renewals := make([]lua.Held, len(chunk))
-	for i, r := range chunk {
-		renewals[i] = r.lock.held(r.owner)
+	if len(renewals) == 0 {
+		return outcomes, nil
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
-	held, _, err := transport.Do(c.calls, transport.Keep, b, func(ctx context.Context) ([]bool, error) {
-		return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
-	}, func([]bool, error) {})
-	var refusal *ServerError
-	if len(chunk) > 1 && errors.As(err, &refusal) &&
-		(refusal.Code == "TRYAGAIN" || refusal.Code == lua.HalfMoved) {
-		// The locks are on both sides of a slot that moves, perhaps for long: find them one by one.
-		return c.renewAll(ctx, slices.Collect(slices.Chunk(chunk, 1)))
-	}
-	if err != nil {
-		for _, r := range chunk {
-			c.tracing.renewed(r.acquisition, err)
+	defer b.Stop()
+	held, _, err := transport.Detach(c.calls, transport.Keep, b, renewals,
+		func(renewals []lua.Held, ctx context.Context) ([]bool, error) {
+			return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
+		}, func([]lua.Held, []bool, error) {})
+	rejected := rejectsAKey(err)
+	if rejected {
+		c.transport.Rejected(err, names)
+		if len(renewals) == 1 {
+			err = &rejectedRenewal{names[0], err}
 		}
-		return err
 	}
-	for i, r := range chunk {
-		if *r.outcome = watchdog.Gone; held[i] {
-			*r.outcome = watchdog.Held
-			c.tracing.renewed(r.acquisition, nil)
-			if r.part != nil {
-				r.part.Renewed()
+	n := 0
+	for i, l := range leases {
+		if outcomes[i] == watchdog.Stopped {
+			continue
+		}
+		a := l.Value.(*acquisition)
+		switch {
+		case err == nil && held[n]:
+			outcomes[i] = watchdog.Held
+			a.renewed()
+		case err == nil:
+			outcomes[i] = watchdog.Gone
+		default:
+			if rejected {
+				outcomes[i] = watchdog.Rejected
+			}
+			if !rejected || len(renewals) == 1 { // else it is tried again at once
+				c.renewalRejected(a, err)
+				c.tracing.renewed(a, err)
 			}
 		}
+		n++
 	}
-	return nil
+	return outcomes, err
+}
+
+// renewed notes that a renewal succeeded.
+func (a *acquisition) renewed() {
+	a.mu.Lock()
+	if rejection := (*rejectedRenewal)(nil); errors.As(a.unrenewed, &rejection) {
+		a.unrenewed = nil
+	}
+	a.mu.Unlock()
+	a.client.tracing.renewed(a, nil)
+	if a.part != nil {
+		a.part.Renewed()
+	}
+}
+
+// rejectedRenewal is why Redis does not renew one lock.
+type rejectedRenewal struct {
+	lock string
+	err  error
+}
+
+func (e *rejectedRenewal) Error() string {
+	return fmt.Sprintf("Redis rejected its renewal: %v", e.err)
+}
+
+func (e *rejectedRenewal) Unwrap() error { return e.err }
+
+// rejectsAKey reports whether the server rejected a command for a reason that one of its keys may
+// have caused. Nearly every rejection may be one: the codes left out are about the server as a
+// whole, the user or a command.
+func rejectsAKey(err error) bool {
+	var rejection *ServerError
+	switch {
+	case !errors.As(err, &rejection), rejection.Code == "":
+		return false // it is not from the server
+	case rejection.Class == ClassUnknown:
+		return rejection.Code == lua.HalfMoved
+	}
+	return !lua.HasCode(rejection, "LOADING", "BUSY", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS",
+		"MAXCLIENTS", "UNBLOCKED", "READONLY", "MISCONF", "OOM", "NOAUTH", "WRONGPASS", "NOPROTO",
+		"DENIED", lua.NoCommand, lua.Unsupported)
+}
+
+// mostRejected is how many locks a warning names in each third of the lease.
+const mostRejected = 10
+
+// renewalRejected notes why Redis does not renew a lock, for the error of its loss, and logs it once
+// until the lock is renewed again.
+func (c *Client) renewalRejected(a *acquisition, err error) {
+	var rejection *rejectedRenewal
+	if !errors.As(err, &rejection) {
+		return
+	}
+	a.mu.Lock()
+	first := a.unrenewed == nil
+	if first {
+		a.unrenewed = rejection
+	}
+	a.mu.Unlock()
+	if first && c.rejections.allow(mostRejected, c.options.WatchdogLease/3) {
+		c.warn("holdfast: lease not renewed, because Redis rejects it; trying again until it ends",
+			"lock", a.lock.name, "owner", a.owner, "error", rejection.err)
+	}
 }
 
 // renewalFailed logs a failed renewal, once per third of the lease: a node may fail very often.
 func (c *Client) renewalFailed(node string, leases int, err error) {
+	var rejection *rejectedRenewal
+	if errors.As(err, &rejection) {
+		return // it was logged with the name of the lock
+	}
 	if c.renewalFails.allows(c.options.WatchdogLease / 3) {
 		c.warn("holdfast: leases not renewed; trying again until they end",
 			"node", node, "leases", leases, "error", err)
 	}
+}
+
+// renewalLate logs that renewals do not keep up.
+func (c *Client) renewalLate(node string, late watchdog.Lateness) {
+	c.warn("holdfast: renewal takes longer than a third of Options.WatchdogLease; locks are lost if "+
+		"it takes all of it, so see why Redis or the network is slow, or set a longer lease",
+		"node", node, "late", late.Late, "leases", late.Leases,
+		"left", late.Left.Round(time.Millisecond), "lease", c.options.WatchdogLease)
 }

@@ -31,7 +31,7 @@ func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
 			<-release // ignores its context
 			return all(c.leases, true), nil
 		}}
-		w := watch(t, Options{Renew: s.renew})
+		w := watch(t, Options{Renew: s.renew, CallTimeout: lease})
 		deadline := Deadline(time.Now(), lease)
 		l, lost := addNew(w, "node", true)
 
@@ -59,7 +59,7 @@ func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 			<-reply
 			return all(c.leases, true), nil
 		}}
-		w := watch(t, Options{Renew: s.renew})
+		w := watch(t, Options{Renew: s.renew, CallTimeout: lease})
 		l, lost := addNew(w, "node", true)
 		deadline := l.Deadline()
 		// The callback of another lease keeps the scheduler busy past the deadline of l.

@@ -48,8 +48,12 @@
 // grow with the number of acquisitions. A lease that is added with less than half of the lease time
 // left, because less was asked for, is renewed early: after a third of that, with all short ones.
 //
-// The leases are split by [Lease.Group] and cut into batches. Groups are renewed concurrently, the
-// batches of a group one after the other, by a goroutine that lives as long as there are calls to
-// make. A batch that failed is retried after a short pause, behind the batches that are due by
-// then, as long as it has a lease whose deadline has not come. What becomes due meanwhile joins in.
+// The leases of a group, see [Lease.Group], are cut into batches. The batches of all groups are
+// renewed concurrently, with a bounded number of calls in flight for each group, by goroutines that
+// live as long as their calls. A batch that failed is retried after a short pause, behind the
+// batches that are due by then, as long as it has a lease whose deadline has not come. A batch
+// without a reply in time is tried again while the first call goes on, and the first reply counts.
+// A late reply is as good as one in time: it counts from when its own call began. The leases of a
+// call that the store rejects are renewed one by one, and a lease that is rejected alone goes alone
+// until it was renewed: no lease is lost because of another one.
 package watchdog

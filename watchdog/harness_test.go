@@ -110,6 +110,30 @@ func (ls *losses) require(t *testing.T, at time.Time, reason error) {
 	require.Equal(t, reason, seen[0].reason)
 }
 
+// failures records the calls of OnFailure.
+type failures struct {
+	mu  sync.Mutex
+	all []failure
+}
+
+type failure struct {
+	group  string
+	leases int
+	err    error
+}
+
+func (fs *failures) add(group string, leases int, err error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.all = append(fs.all, failure{group, leases, err})
+}
+
+func (fs *failures) seen() []failure {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return append([]failure(nil), fs.all...)
+}
+
 // watch starts a watchdog that is closed with the test.
 func watch(t *testing.T, o Options) *Watchdog {
 	t.Helper()

@@ -32,10 +32,11 @@ type Lease struct {
 
 	// Watchdog.mu guards the rest, but deadline is read without it.
 	deadline atomic.Int64 // counted from epoch
-	index    int          // in Watchdog.deadlines while the lease is watched
+	batch    *batch       // that it is due with; nil unless a renewal is due or under way
+	index    int32        // in Watchdog.deadlines while the lease is watched
 	stage    uint8        // one of those below
 	renew    bool         // counted in Watchdog.renewable while the lease is watched
-	queued   bool         // in a batch that waits or is in flight, so that it is never in two
+	alone    bool         // renewed in a call of its own, because the last one was rejected
 }
 
 // The stages of a lease. They only ever grow.
@@ -66,12 +67,12 @@ func (d deadlines) Less(i, j int) bool { return d[i].until() < d[j].until() }
 
 func (d deadlines) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = i, j
+	d[i].index, d[j].index = int32(i), int32(j)
 }
 
 func (d *deadlines) Push(x any) {
 	l := x.(*Lease)
-	l.index = len(*d)
+	l.index = int32(len(*d))
 	*d = append(*d, l)
 }
 

@@ -14,6 +14,9 @@ const (
 	Held                   // the owner still held the lease, and it was renewed
 	Gone                   // the owner does not hold the lease any more
 	Stopped                // it was not renewed, on purpose, and will not be: see SetRenew
+	// Rejected means that the store rejected the call, perhaps because of another lease in it. The
+	// lease is tried again at once, in a call of its own, and shares calls again once it was renewed.
+	Rejected
 )
 
 // RenewFunc renews leases, all of one group, for [Options].Lease each, and returns the outcome for
@@ -22,10 +25,13 @@ const (
 // outcomes returned with it are valid. A lease that is gone must not be given to its owner again.
 // Renewing twice must be harmless.
 //
-// ctx ends after [Options].CallTimeout and when the watchdog closes. RenewFunc must return soon
-// after that: until it does, no other lease of its group is renewed and Close waits. It is called
-// from several goroutines at once, but never twice at once for a group. It must neither modify nor
-// retain leases.
+// RenewFunc should wait for the reply until ctx ends, however late it comes: it counts from when
+// RenewFunc was called. ctx ends when the leases that it was to give would end, and when the
+// watchdog closes. RenewFunc must return soon after that, because Close waits for it.
+//
+// It is called from several goroutines at once, also for one group. While a call takes longer than
+// [Options].CallTimeout there may be another for the same leases. It must neither modify nor retain
+// leases.
 type RenewFunc func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
 
 // Options configures a [Watchdog]. Lease and Renew are required.
@@ -33,13 +39,33 @@ type Options struct {
 	// Lease is how long a lease lasts after a renewal, at least 1 ms. It is renewed each Lease/3.
 	Lease time.Duration
 
-	Renew       RenewFunc     // renews a batch of leases; required
-	BatchSize   int           // the largest number of leases in one call; defaults to 100
-	CallTimeout time.Duration // bounds one call; defaults to Lease/6, which leaves time for a retry
+	Renew     RenewFunc // renews a batch of leases; required
+	BatchSize int       // the largest number of leases in one call; defaults to 100
 
-	// OnFailure, unless nil, is called after each call of Renew that left leases unknown, with
-	// their number, unless the watchdog was closed meanwhile. It runs without the watchdog's mutex,
-	// on several goroutines at once, and must neither block nor call Close. A node that refuses
-	// connections fails many times a second, so a logger should limit its rate.
+	// Split, unless nil, tells apart leases of a group that one call cannot renew: those with
+	// different numbers do not share a call. It may change its mind from one tick to the next. It is
+	// called with the watchdog locked, for every lease at every tick, and must not block.
+	Split func(*Lease) uint64
+
+	// CallTimeout is how long a call may take before its leases are renewed by another, while the
+	// first goes on. After that it doubles with each try. Defaults to Lease/6, which leaves time for
+	// two tries before the deadline.
+	CallTimeout time.Duration
+
+	// OnFailure, unless nil, is called after each call of Renew that left leases unknown, or rejected
+	// its only lease, and once a call takes longer than it may, with the number of leases that will be tried again, unless
+	// the watchdog was closed meanwhile. It runs without the watchdog's mutex, on several goroutines
+	// at once, and must neither block nor call Close. A node that rejects connections fails many
+	// times a second, so a logger should limit its rate.
 	OnFailure func(group string, leases int, err error)
+
+	// OnLate, unless nil, is called at a tick for each group with leases that the tick before made
+	// due, and that are not renewed yet. It must neither block nor call Close.
+	OnLate func(group string, late Lateness)
+}
+
+// Lateness says how far the renewal of a group lags behind.
+type Lateness struct {
+	Late, Leases int           // Late of so many leases were not renewed within a period
+	Left         time.Duration // until the first of them is lost
 }

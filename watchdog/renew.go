@@ -4,24 +4,42 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"holdfast/internal/wait"
 )
 
+// mostCalls limits the calls of a group in flight, so that a batch neither waits for the reply to
+// the one before nor fills the connection. Overdue calls do not count, up to as many again: a store
+// that does not reply gets no more, and one that replies to some goes on with those.
+const mostCalls = 128
+
 // round is the pending work of one group. Watchdog.mu guards it.
 type round struct {
 	group   string
-	running bool     // a goroutine works on it
-	queue   []*batch // by due; never empty unless running
+	queue   []*batch   // that wait for their call, by due
+	calls   []*renewal // in flight
+	overdue int        // how many of them are
 }
 
-// batch is a set of leases that one call renews.
+// batch is a set of leases that the next call renews. Watchdog.mu guards it.
 type batch struct {
-	leases []*Lease
-	due    time.Duration // when it may be renewed, counted from epoch
-	tries  wait.Backoff  // between failed calls
+	leases   []*Lease
+	since    time.Duration // when the tick was that made them due, counted from epoch
+	due      time.Duration // when the call may begin
+	patience time.Duration // how long a call may take before there is another
+	tries    wait.Backoff  // between failed calls
+}
+
+// renewal is one call of Options.Renew. Watchdog.mu guards overdue; the rest is constant.
+type renewal struct {
+	batch   *batch
+	leases  []*Lease      // of the batch when the call began
+	began   time.Duration // a lease counts from before the request, see the package comment
+	due     time.Duration // when it is overdue
+	overdue bool          // its leases have been queued again, but a reply still counts
 }
 
 // errNoOutcome is the error of a call that left leases unknown and returned no error.
@@ -37,98 +55,175 @@ func (r *round) add(b *batch) {
 	r.queue = slices.Insert(r.queue, i, b)
 }
 
-// prune drops the leases that are not to be renewed at t, because that would keep others out for
-// nothing. It reports whether none is left.
+// hasRoom reports whether another call may begin.
+func (r *round) hasRoom() bool {
+	return len(r.calls)-r.overdue < mostCalls && len(r.calls) < 2*mostCalls
+}
+
+// prune drops the leases that need no call at t: a late reply has renewed them, or to renew them
+// would keep others out for nothing. It reports whether none is left.
 func (b *batch) prune(t time.Duration) (empty bool) {
 	b.leases = slices.DeleteFunc(b.leases, func(l *Lease) bool {
-		l.queued = l.renew && l.live(t)
-		return !l.queued
+		if l.batch != b {
+			return true
+		}
+		if l.renew && l.live(t) {
+			return false
+		}
+		l.batch = nil
+		return true
 	})
 	return len(b.leases) == 0
 }
 
 // delay draws b's pause after a failure: below lease/300, later lease/30, or 5 ms if that is more.
-func (b *batch) delay(lease time.Duration) time.Duration {
+// After a rejection, which hardly passes that soon, it is below lease/30, later lease/10.
+func (b *batch) delay(lease time.Duration, rejected bool) time.Duration {
 	const shortest = 5 * time.Millisecond
-	return b.tries.Within(max(shortest, lease/300), max(shortest, lease/30))
-}
-
-// run makes the calls of one round, one after the other, until no batch is due.
-func (w *Watchdog) run(r *round) {
-	for b := w.take(r); b != nil; b = w.take(r) {
-		w.call(r, b)
+	first, longest := lease/300, lease/30
+	if rejected {
+		first, longest = lease/30, lease/10
 	}
+	return b.tries.Within(max(shortest, first), max(shortest, longest))
 }
 
-// take takes the next due batch off the queue. If there is none, the round stops running
-// and take returns nil. Both happen under one lock, so that no batch is queued unseen.
-func (w *Watchdog) take(r *round) *batch {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := now()
-	for w.ctx.Err() == nil && len(r.queue) > 0 && r.queue[0].due <= t {
+// begin begins the calls of r that are due and have room, and returns when to call it again unless
+// a call ends before. Called with mu held.
+func (w *Watchdog) begin(r *round, t time.Duration) (next time.Duration) {
+	for w.ctx.Err() == nil && len(r.queue) > 0 && r.queue[0].due <= t && r.hasRoom() {
 		b := r.queue[0]
 		r.queue = slices.Delete(r.queue, 0, 1)
-		if !b.prune(t) {
-			return b
+		if b.prune(t) {
+			continue
+		}
+		c := &renewal{batch: b, leases: b.leases, began: t, due: t + b.patience}
+		r.calls = append(r.calls, c)
+		w.goroutines.Go(func() { w.call(r, c) })
+	}
+	next = never
+	for _, c := range r.calls {
+		if !c.overdue {
+			next = min(next, c.due)
 		}
 	}
-	r.running = false
-	if len(r.queue) == 0 {
-		delete(w.rounds, r.group)
-	} else {
-		w.wakeBy(r.queue[0].due)
+	if len(r.queue) > 0 && r.queue[0].due > t {
+		next = min(next, r.queue[0].due)
 	}
-	return nil
+	if len(r.queue)+len(r.calls) == 0 {
+		delete(w.rounds, r.group)
+	}
+	return next
 }
 
-// call renews b, reports the leases that are gone, and queues those with an unknown outcome for a
-// retry. The number of retries is not limited: b ends when the last of its leases was renewed,
-// removed or lost.
-func (w *Watchdog) call(r *round, b *batch) {
-	start := now() // a lease is counted from before the request, see the package comment
-	ctx, cancel := context.WithTimeout(w.ctx, w.options.CallTimeout)
-	outcomes, err := w.options.Renew(ctx, r.group, b.leases)
+// repeat queues the leases of calls that are overdue at t once more, while the calls go on, and
+// returns what to report. Called with mu held.
+func (w *Watchdog) repeat(r *round, t time.Duration) (failures []func()) {
+	for _, c := range r.calls {
+		if c.overdue || c.due > t {
+			continue
+		}
+		c.overdue = true
+		r.overdue++
+		again := &batch{since: c.batch.since, due: t, patience: 2 * c.batch.patience}
+		for _, l := range c.leases {
+			if l.batch == c.batch {
+				l.batch, again.leases = again, append(again.leases, l)
+			}
+		}
+		if again.prune(t) {
+			continue // all were removed
+		}
+		r.add(again)
+		n, err := len(again.leases), fmt.Errorf("no reply after %v", c.due-c.began)
+		failures = append(failures, func() { w.fail(r, n, err) })
+	}
+	return failures
+}
+
+// call makes one call and handles its result. The number of retries is not limited: a lease is due
+// until it was renewed, removed or lost.
+func (w *Watchdog) call(r *round, c *renewal) {
+	deadline := Deadline(epoch.Add(c.began), w.options.Lease) // a later reply is worth nothing
+	ctx, cancel := context.WithDeadline(w.ctx, deadline)
+	outcomes, err := w.options.Renew(ctx, r.group, c.leases)
 	cancel()
 
 	w.mu.Lock()
 	t := now()
-	deadline := Deadline(epoch.Add(start), w.options.Lease)
-	var gone, unknown, missed []*Lease
-	for i, l := range b.leases {
-		l.queued = i >= len(outcomes) || outcomes[i] == Unknown
+	r.calls = slices.DeleteFunc(r.calls, func(other *renewal) bool { return other == c })
+	if c.overdue {
+		r.overdue--
+	}
+	var gone, unknown, rejected, missed []*Lease
+	for i, l := range c.leases {
+		outcome := Unknown
+		if i < len(outcomes) {
+			outcome = outcomes[i]
+		}
+		l.alone = outcome == Rejected || l.alone && outcome == Unknown
+		if outcome == Unknown || outcome == Rejected {
+			switch {
+			case l.batch != c.batch: // another call is to renew it, or has
+			case outcome == Rejected && len(c.leases) > 1:
+				rejected = append(rejected, l)
+			default:
+				unknown = append(unknown, l)
+			}
+			continue
+		}
+		if l.batch != nil && l.batch.since <= c.began {
+			l.batch = nil // also one that waits because c is overdue
+		}
 		switch {
-		case l.queued:
-			unknown = append(unknown, l)
-		case outcomes[i] == Gone:
+		case outcome == Gone:
 			gone = append(gone, l)
-		case outcomes[i] == Stopped:
+		case outcome == Stopped:
 			if l.stage == watched {
 				w.setRenew(l, false)
 			}
 		case l.live(t):
 			w.extend(l, deadline)
 			// If it was in flight while a tick queued the others, the next tick could be too late.
-			l.queued = l.renew && start < w.lastTick
-			if l.queued {
+			if l.renew && l.batch == nil && c.began < w.lastTick {
 				missed = append(missed, l)
 			}
 		}
 	}
 	if len(missed) > 0 {
-		r.add(&batch{leases: missed, due: t})
+		r.add(w.newBatch(missed, w.lastTick, t))
+	}
+	for _, l := range rejected {
+		r.add(w.newBatch([]*Lease{l}, c.batch.since, t))
 	}
 	if len(unknown) > 0 {
-		b.leases, b.due = unknown, t+b.delay(w.options.Lease)
-		r.add(b)
+		c.batch.leases = unknown
+		c.batch.due = t + c.batch.delay(w.options.Lease, unknown[0].alone)
+		r.add(c.batch)
 	}
+	w.wakeBy(w.begin(r, t))
 	w.mu.Unlock()
 
 	for _, l := range gone {
 		w.lose(l, ErrGone)
 	}
-	if len(unknown) > 0 && w.ctx.Err() == nil && w.options.OnFailure != nil {
-		w.options.OnFailure(r.group, len(unknown), cmp.Or(err, errNoOutcome))
+	if len(unknown) > 0 {
+		w.fail(r, len(unknown), cmp.Or(err, errNoOutcome))
+	}
+}
+
+// newBatch returns a batch of leases that a tick at since made due. Called with mu held.
+func (w *Watchdog) newBatch(leases []*Lease, since, due time.Duration) *batch {
+	b := &batch{leases: leases, since: since, due: due, patience: w.options.CallTimeout}
+	for _, l := range leases {
+		l.batch = b
+	}
+	return b
+}
+
+// fail reports leases with an unknown outcome.
+func (w *Watchdog) fail(r *round, leases int, err error) {
+	if w.ctx.Err() == nil && w.options.OnFailure != nil {
+		w.options.OnFailure(r.group, leases, err)
 	}
 }
 

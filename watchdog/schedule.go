@@ -15,7 +15,11 @@ func (w *Watchdog) schedule() {
 		for l := w.expired(); l != nil; l = w.expired() {
 			w.lose(l, ErrExpired)
 		}
-		timer.Reset(time.Until(epoch.Add(w.plan())))
+		next, reports := w.plan()
+		for _, report := range reports {
+			report()
+		}
+		timer.Reset(time.Until(epoch.Add(next)))
 		select {
 		case <-timer.C:
 		case <-w.wake:
@@ -30,6 +34,9 @@ func period(lease time.Duration) time.Duration {
 	third := lease / 3
 	return third - wait.Random(third/10+1)
 }
+
+// shortestPeriod returns the shortest time from one tick to the next.
+func shortestPeriod(lease time.Duration) time.Duration { return lease/3 - lease/3/10 }
 
 // expired returns a lease whose deadline has passed, or nil.
 func (w *Watchdog) expired() *Lease {
@@ -49,8 +56,9 @@ func (w *Watchdog) wakeBy(t time.Duration) {
 	}
 }
 
-// plan ticks if it is time, starts the rounds with a batch due, and returns when to call it again.
-func (w *Watchdog) plan() time.Duration {
+// plan ticks if it is time, begins the calls that are due, and returns when to call it again and
+// what to report.
+func (w *Watchdog) plan() (next time.Duration, reports []func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := now()
@@ -61,24 +69,19 @@ func (w *Watchdog) plan() time.Duration {
 		// Leases that have ended must not pile up in the queue of a group that hangs.
 		for group, r := range w.rounds {
 			r.queue = slices.DeleteFunc(r.queue, func(b *batch) bool { return b.prune(t) })
-			if len(r.queue) == 0 && !r.running {
+			if len(r.queue)+len(r.calls) == 0 {
 				delete(w.rounds, group)
 			}
 		}
+		reports = w.findLate(t)
 		w.enqueue(t, never)
 	case w.nextEarly <= t:
 		w.enqueue(t, w.options.Lease/2)
 	}
-	next := min(w.nextTick, w.nextEarly)
+	next = min(w.nextTick, w.nextEarly)
 	for _, r := range w.rounds {
-		switch {
-		case r.running: // and checks its queue itself
-		case r.queue[0].due > t:
-			next = min(next, r.queue[0].due)
-		case w.ctx.Err() == nil:
-			r.running = true
-			w.goroutines.Go(func() { w.run(r) })
-		}
+		reports = append(reports, w.repeat(r, t)...)
+		next = min(next, w.begin(r, t))
 	}
 	if len(w.deadlines) > 0 {
 		next = min(next, w.deadlines[0].until())
@@ -87,27 +90,68 @@ func (w *Watchdog) plan() time.Duration {
 		next = min(next, w.armed) // or each Add of a loop that locks and unlocks would wake it
 	}
 	w.armed = next
-	return next
+	return next, reports
 }
 
-// enqueue queues renewable leases with less than limit left, unless queued. Called with mu held.
-func (w *Watchdog) enqueue(t, limit time.Duration) {
-	w.nextEarly = never
-	due := make(map[string][]*Lease)
+// findLate returns the reports of groups with leases that have been due for about a period. Called
+// with mu held, at a tick.
+func (w *Watchdog) findLate(t time.Duration) (reports []func()) {
+	if w.options.OnLate == nil || len(w.rounds) == 0 {
+		return nil
+	}
+	all := make(map[string]*Lateness)
 	for _, l := range w.deadlines {
-		if l.renew && !l.queued && l.until()-t < limit {
-			l.queued = true
-			due[l.Group] = append(due[l.Group], l)
+		if !l.renew {
+			continue
+		}
+		late := all[l.Group]
+		if late == nil {
+			late = &Lateness{Left: never}
+			all[l.Group] = late
+		}
+		late.Leases++
+		if l.batch != nil && t-l.batch.since >= shortestPeriod(w.options.Lease) {
+			late.Late++
+			late.Left = min(late.Left, l.until()-t)
 		}
 	}
-	for group, leases := range due {
-		r := w.rounds[group]
+	for group, late := range all {
+		if late.Late > 0 {
+			reports = append(reports, func() { w.options.OnLate(group, *late) })
+		}
+	}
+	return reports
+}
+
+// enqueue queues renewable leases with less than limit left, unless due. Called with mu held.
+func (w *Watchdog) enqueue(t, limit time.Duration) {
+	w.nextEarly = never
+	type together struct {
+		group string
+		split uint64
+		alone *Lease
+	}
+	due := make(map[together][]*Lease)
+	for _, l := range w.deadlines {
+		if l.renew && l.batch == nil && l.until()-t < limit {
+			of := together{group: l.Group}
+			if l.alone {
+				of.alone = l
+			}
+			if w.options.Split != nil {
+				of.split = w.options.Split(l)
+			}
+			due[of] = append(due[of], l)
+		}
+	}
+	for of, leases := range due {
+		r := w.rounds[of.group]
 		if r == nil {
-			r = &round{group: group}
-			w.rounds[group] = r
+			r = &round{group: of.group}
+			w.rounds[of.group] = r
 		}
 		for leases := range slices.Chunk(leases, w.options.BatchSize) {
-			r.add(&batch{leases: leases, due: t})
+			r.add(w.newBatch(leases, t, t))
 		}
 	}
 }

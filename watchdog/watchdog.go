@@ -10,8 +10,8 @@ import (
 )
 
 // Watchdog renews leases and reports those that are lost. It serves any number of leases with one
-// goroutine, plus one for each group while that is being renewed. Its methods are safe for
-// concurrent use; only Close waits for a call of Renew.
+// goroutine, plus one for each call of Renew in flight. Its methods are safe for concurrent use.
+// Only Close waits for a call of Renew.
 type Watchdog struct {
 	options Options // with defaults; constant
 
@@ -118,7 +118,7 @@ func (w *Watchdog) Remove(l *Lease) bool {
 		return false
 	}
 	w.setRenew(l, false)
-	heap.Remove(&w.deadlines, l.index)
+	heap.Remove(&w.deadlines, int(l.index))
 	l.stage = ended
 	return true
 }
@@ -156,7 +156,7 @@ func (w *Watchdog) Close() {
 func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	if until := deadline.Sub(epoch); until > l.until() {
 		l.deadline.Store(int64(until))
-		heap.Fix(&w.deadlines, l.index)
+		heap.Fix(&w.deadlines, int(l.index))
 	}
 }
 

@@ -53,6 +53,10 @@ type Transport struct {
 	warned    atomic.Bool // that they are refused
 	clocks    sync.Map    // of *Clock, by node
 
+	// apart says which keys the server does not take in one command although it looks like a single
+	// node: it is sharded behind a proxy.
+	apart atomic.Int32
+
 	asking sync.Mutex                 // held while the cluster is asked
 	hub    atomic.Pointer[pubsub.Hub] // nil while the kind of channels is not known
 	closed atomic.Bool
@@ -130,12 +134,50 @@ func (t *Transport) Clustered() bool { return t.cluster != nil }
 // Name returns the name of the Redis in all processes; "" if there is none.
 func (t *Transport) Name() string { return t.name }
 
-// Slot returns the slot of a lock on a cluster, 0 elsewhere.
+// Slot returns the slot of a lock on a cluster, or on a server that was found to have slots. On any
+// other it returns 0.
 func (t *Transport) Slot(lock string) uint16 {
-	if t.cluster == nil {
+	if t.cluster == nil && t.apart.Load() == together {
 		return 0
 	}
 	return lua.Slot(lock)
+}
+
+// Which keys a server takes in one command. It only gets worse.
+const (
+	together int32 = iota // all, or those of a slot on a cluster
+	bySlot                // those of a slot, although it looks like a single node
+	oneByOne              // those of one lock
+)
+
+// Rejected notes that the server rejected a command that has these locks. If it did so because their
+// keys are in different slots, it does not get such a command again.
+func (t *Transport) Rejected(err error, locks []string) {
+	if t.cluster != nil || len(locks) < 2 || !lua.HasCode(err, "CROSSSLOT") {
+		return
+	}
+	found := oneByOne
+	for _, lock := range locks {
+		if lua.Slot(lock) != lua.Slot(locks[0]) {
+			found = bySlot
+		}
+	}
+	for known := t.apart.Load(); known < found && !t.apart.CompareAndSwap(known, found); {
+		known = t.apart.Load()
+	}
+}
+
+// OneByOne reports whether the server does not take two locks in one command, whatever their slots.
+func (t *Transport) OneByOne() bool { return t.apart.Load() == oneByOne }
+
+// Together reports whether one command may have all of these locks, as far as is known.
+func (t *Transport) Together(locks []string) bool {
+	for _, lock := range locks {
+		if t.Slot(lock) != t.Slot(locks[0]) {
+			return false
+		}
+	}
+	return len(locks) < 2 || !t.OneByOne()
 }
 
 // Node returns the node that served a lock when the topology was last asked for. It sends nothing,

@@ -1,0 +1,145 @@
+package watchdog
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// slow replies that all leases are held after that time, unless the context of the call ends first.
+func slow(roundTrip time.Duration) func(context.Context, call) ([]Outcome, error) {
+	return func(ctx context.Context, c call) ([]Outcome, error) {
+		select {
+		case <-time.After(roundTrip):
+			return all(c.leases, true), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// A third of the lease is over when the first renewal begins.
+func TestLeaseIsKeptHoweverLateTheRepliesCome(t *testing.T) {
+	for _, roundTrip := range []time.Duration{lease / 6, lease * 11 / 60, lease / 3, lease * 6 / 10} {
+		inBubble(t, func(t *testing.T) {
+			s := &store{reply: slow(roundTrip)}
+			w := watch(t, Options{Renew: s.renew})
+			l, lost := addNew(w, "node", true)
+			sleep(10 * lease)
+			require.Empty(t, lost.seen(), "lost with replies after %v", roundTrip)
+			require.True(t, l.Deadline().After(time.Now()))
+			require.LessOrEqual(t, len(s.seen()), int(2*10*lease/(lease*3/10))+1, "calls pile up")
+		})
+	}
+}
+
+func TestCallWithoutReplyIsRepeatedWhileItGoesOnAndTheFirstReplyCounts(t *testing.T) {
+	for _, replies := range []string{"first", "second"} {
+		t.Run(replies, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				first, second := make(chan struct{}), make(chan struct{})
+				s := &store{}
+				var failed failures
+				w := watch(t, Options{Renew: s.renew, OnFailure: failed.add})
+				l, lost := addNew(w, "node", true)
+				s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
+					switch len(s.of(l)) {
+					case 1:
+						<-first
+					case 2:
+						<-second
+					}
+					return all(c.leases, true), nil
+				})
+				sleep(lease / 3)
+				require.Len(t, s.of(l), 1)
+				sleep(lease / 6)
+				calls := s.of(l)
+				require.Len(t, calls, 2)
+				require.Equal(t, lease/6, calls[1].at.Sub(calls[0].at))
+				require.Len(t, failed.seen(), 1)
+				require.Equal(t, 1, failed.seen()[0].leases)
+				require.ErrorContains(t, failed.seen()[0].err, "no reply")
+
+				if replies == "first" {
+					close(first)
+					synctest.Wait()
+					require.True(t, l.Deadline().Equal(Deadline(calls[0].at, lease)))
+					close(second)
+				} else {
+					close(second)
+					synctest.Wait()
+					require.True(t, l.Deadline().Equal(Deadline(calls[1].at, lease)))
+					close(first)
+				}
+				synctest.Wait()
+				require.True(t, l.Deadline().Equal(Deadline(calls[1].at, lease)), "moved back")
+				require.Len(t, s.of(l), 2, "tried again although there was a reply")
+				sleep(lease)
+				require.Empty(t, lost.seen())
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				require.Empty(t, w.rounds)
+			})
+		})
+	}
+}
+
+// The leases that Extend keeps have been tried again.
+func TestCallEndsWhenItsReplyWouldComeTooLate(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var took atomic.Int64
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		l, _ := addNew(w, "node", true)
+		w.Extend(l, time.Now().Add(time.Hour))
+		s.replyWith(func(ctx context.Context, c call) ([]Outcome, error) {
+			if len(s.seen()) > 1 {
+				return all(c.leases, true), nil
+			}
+			<-ctx.Done()
+			took.Store(int64(time.Since(c.at)))
+			return nil, ctx.Err()
+		})
+		sleep(2 * lease)
+		require.Equal(t, lease-Drift(lease), time.Duration(took.Load()))
+	})
+}
+
+func TestHungStoreGetsABoundedNumberOfCallsAndGoesOnWhenItReplies(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := &store{reply: func(ctx context.Context, c call) ([]Outcome, error) {
+			select {
+			case <-release:
+				return all(c.leases, true), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		w := watch(t, Options{Renew: s.renew, BatchSize: 1})
+		lost := make([]*losses, 1000)
+		for i := range lost {
+			_, lost[i] = addNew(w, "node", true)
+		}
+		sleep(lease / 3)
+		require.Len(t, s.seen(), mostCalls)
+		sleep(lease / 3)
+		require.Len(t, s.seen(), 2*mostCalls, "more than the store can be asked at once")
+
+		close(release)
+		s.replyWith(nil)
+		synctest.Wait()
+		for _, ls := range lost {
+			require.Empty(t, ls.seen())
+		}
+		sleep(lease)
+		for _, ls := range lost {
+			require.Empty(t, ls.seen())
+		}
+	})
+}
