@@ -22,8 +22,8 @@
 //     timeout, scanInterval, and what is special to Sentinel and Cluster;
 //   - TLS: sslVerificationMode, the older sslEnableEndpointIdentification, and sslProtocols. Java
 //     key stores are not: Options.Handled says how to replace them;
-//   - lockWatchdogTimeout, lockWatchdogBatchSize, fairLockWaitTimeout, checkLockSyncedSlaves,
-//     slavesSyncTimeout, subscriptionMode, shardedSubscriptionMode and protocol;
+//   - lockWatchdogTimeout, fairLockWaitTimeout, checkLockSyncedSlaves, slavesSyncTimeout,
+//     subscriptionMode, shardedSubscriptionMode and protocol;
 //   - nameMapper, if the program says that it is a prefix: see Options.PrefixMappers;
 //   - ${NAME} and ${NAME:-default}, replaced by environment variables before the file is parsed.
 //

@@ -97,8 +97,7 @@ var topKeys = with(sharedKeys,
 	map[string]rule{
 		"lockWatchdogTimeout": milliseconds(3*time.Millisecond,
 			func(r *reader, v time.Duration) { r.config.Locks.WatchdogLease = v }),
-		"lockWatchdogBatchSize": number(1,
-			func(r *reader, v int) { r.config.Locks.RenewBatch = v }),
+		"lockWatchdogBatchSize": ignored("batches of renewals do not wait for each other"),
 		"fairLockWaitTimeout": milliseconds(10*time.Second,
 			func(r *reader, v time.Duration) { r.config.Locks.FairWindow = v }),
 		"checkLockSyncedSlaves": flag(func(r *reader, at place, v bool) {

@@ -64,11 +64,11 @@ codec: !<org.redisson.codec.Kryo5Codec> {}
 	require.Equal(t, rlock.Options{
 		CommandTimeout: 1500 * time.Millisecond,
 		WatchdogLease:  10 * time.Second,
-		RenewBatch:     50,
 		FairWindow:     time.Minute,
 		SyncTimeout:    500 * time.Millisecond,
 	}, config.Locks)
 	require.Equal(t, "singleServerConfig.connectionPoolSize", noted(t, config, 10).Key)
+	require.Equal(t, "lockWatchdogBatchSize", noted(t, config, 12).Key)
 	require.Equal(t, "threads", noted(t, config, 15).Key)
 	require.Equal(t, "line 16: codec: locks do not use the codec", noted(t, config, 16).String())
 }

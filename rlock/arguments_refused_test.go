@@ -133,7 +133,6 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"negative lease":         {WatchdogLease: -time.Second},
 		"CommandTimeout":         {CommandTimeout: -1},
 		"shorter than any reply": {CommandTimeout: time.Millisecond - 1},
-		"RenewBatch":             {RenewBatch: -1},
 		"PubSub":                 {PubSub: rlock.PubSubSharded + 1},
 		"PubSub below":           {PubSub: rlock.PubSubAuto - 1},
 	} {

@@ -72,9 +72,6 @@ type Options struct {
 	// longer, if it was the only one on it; commands sent on it meanwhile then fail.
 	CommandTimeout time.Duration
 
-	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
-	RenewBatch int
-
 	// PubSub selects the channels on a cluster. Clients that share a lock must agree, or they do
 	// not wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
@@ -165,7 +162,6 @@ func (o Options) mapped(name string) string {
 func (o Options) withDefaults() (Options, error) {
 	o.WatchdogLease = cmp.Or(o.WatchdogLease, 30*time.Second)
 	o.CommandTimeout = cmp.Or(o.CommandTimeout, 3*time.Second)
-	o.RenewBatch = cmp.Or(o.RenewBatch, 100)
 	o.FairWindow = cmp.Or(o.FairWindow, 5*time.Minute)
 	o.SyncTimeout = cmp.Or(o.SyncTimeout, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
@@ -177,8 +173,6 @@ func (o Options) withDefaults() (Options, error) {
 	case o.MaxHold != 0 && o.MaxHold < 2*o.WatchdogLease:
 		return o, invalid("MaxHold %v: want at least twice WatchdogLease, which is %v",
 			o.MaxHold, o.WatchdogLease)
-	case o.RenewBatch < 0:
-		return o, invalid("RenewBatch %d is negative", o.RenewBatch)
 	case o.FairWindow < 2*longestPause:
 		return o, invalid("FairWindow %v: want at least %v, because a waiter asks every %v",
 			o.FairWindow, 2*longestPause, longestPause)

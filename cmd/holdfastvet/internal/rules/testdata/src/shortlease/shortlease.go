@@ -78,7 +78,7 @@ func unitsNamed(ctx context.Context, lock *rlock.Lock, n time.Duration) {
 	_, _ = lock.TryLock(ctx, 500*time.Microsecond, lease)
 	_, _ = lock.TryLock(ctx, n, bare*time.Second)
 	_, _ = lock.TryLock(ctx, second/2000, second)
-	_ = rlock.Options{RenewBatch: 3, WatchdogLease: bare * second}
+	_ = rlock.Options{SyncReplicas: 3, WatchdogLease: bare * second}
 	wait := time.Duration(3)
 	wait *= time.Second
 	_, _ = lock.TryLock(ctx, wait, lease)

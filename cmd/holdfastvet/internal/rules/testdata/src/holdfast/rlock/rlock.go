@@ -377,7 +377,6 @@ const NotAcquired How = 0
 type Options struct {
 	WatchdogLease    time.Duration
 	CommandTimeout   time.Duration
-	RenewBatch       int
 	PubSub           PubSubMode
 	FairWindow       time.Duration
 	WriterPreference WriterPreference
