@@ -151,6 +151,8 @@ func (at *attempt) mayTryAlone(err error) bool {
 		return true // another goroutine of the owner released one of them: no level to add to
 	case errors.As(err, &refusal) && refusal.Class == rlock.ClassTemporary:
 		return true // while a cluster moves the slot, a script with one key still works
+	case errors.As(err, &refusal) && refusal.Code == "CROSSSLOT":
+		return true // the server looks like a single node, but has slots
 	}
 	// A caller that waits waits for the part. An error that an operator has to fix occurs again.
 	return at.limit != rlock.NoWait

@@ -91,6 +91,11 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 	return bt.begin()
 }
 
+// errApart is what a server that looks at slots replies to a script for several locks. It is not
+// asked again.
+var errApart = &ServerError{Class: ClassPermanent, Code: "CROSSSLOT",
+	Message: "CROSSSLOT this server takes no command for several locks"}
+
 // ask sends the script. It returns nil if all locks were acquired.
 func (bt *batch) ask() error {
 	requests := make([]lua.BatchPart, len(bt.parts))
@@ -103,6 +108,13 @@ func (bt *batch) ask() error {
 		holder *lua.Holder
 	}
 	c := bt.client
+	names := make([]string, len(bt.parts))
+	for i, p := range bt.parts {
+		names[i] = p.lock.name
+	}
+	if !c.transport.Together(names) {
+		return errApart
+	}
 	bt.sent = time.Now()
 	command := func(ctx context.Context) (result, error) {
 		if err := c.transport.Ready(ctx); err != nil {
@@ -121,6 +133,7 @@ func (bt *batch) ask() error {
 		bt.undo(state == transport.Abandoned)
 	}
 	if err != nil {
+		c.transport.Rejected(err, names)
 		bt.failure = err
 		return bt.ended()
 	}

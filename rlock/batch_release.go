@@ -69,10 +69,17 @@ func releaseBatch(holds []*Hold) []error {
 // are refused are sent again one by one: one lock may be the reason, such as a key that the ACL
 // forbids, and while a slot moves, keys may be reached one by one but not together.
 func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
-	commands := make([]lua.BatchPart, len(releases))
+	commands, names := make([]lua.BatchPart, len(releases)), make([]string, len(releases))
 	for i, p := range releases {
+		names[i] = p.lock.name
 		commands[i] = lua.BatchPart{Lock: p.lock.name, Channel: p.lock.waiting.topic.Channel,
 			Owner: p.owner, Count: p.left}
+	}
+	if !c.transport.Together(names) {
+		for _, p := range releases {
+			*p.err = p.send(b, p.left, nil)
+		}
+		return
 	}
 	type replies = []lua.BatchReleased
 	got, state, err := transport.Do(c.calls, transport.Release, b, func(ctx context.Context) (replies, error) {
@@ -86,6 +93,7 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 			p.handleLateReply(p.left, refusal)
 		}
 	})
+	c.transport.Rejected(err, names)
 	for i, p := range releases {
 		refusal := err
 		if err == nil {

@@ -64,17 +64,29 @@ func Bounded(commands, values int) func(source string) string {
 // Excessive is in the error of a script that [Bounded] has ended.
 const Excessive = "a script has called "
 
-// Named returns the shim of a name: "declared", or "refusing" with commands, as in
+// Sharded refuses a script whose keys are in different slots, in the words of Redis Software, which
+// looks like a single node and has several behind a proxy.
+func Sharded(source string) string {
+	text, err := shims.ReadFile("sharded.lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text) + source
+}
+
+// Named returns the shim of a name: "declared", "sharded", or "refusing" with commands, as in
 // "refusing TIME PUBSUB".
 func Named(name string) (func(source string) string, error) {
 	words := strings.Fields(name)
 	switch {
 	case len(words) == 1 && words[0] == "declared":
 		return Declared, nil
+	case len(words) == 1 && words[0] == "sharded":
+		return Sharded, nil
 	case len(words) > 1 && words[0] == "refusing":
 		return Refusing(words[1:]...), nil
 	}
-	return nil, fmt.Errorf(`luashim: no shim is called %q: want "declared" or "refusing TIME …"`,
+	return nil, fmt.Errorf(`luashim: no shim is called %q: want "declared", "sharded" or "refusing TIME …"`,
 		name)
 }
 

@@ -121,11 +121,31 @@ func TestRefusedCommandFailsAsThoseThatNoScriptMayCall(t *testing.T) {
 	}
 }
 
+func TestKeysOfDifferentSlotsAreRefused(t *testing.T) {
+	c := redistest.Start(t, redistest.WithScripts(luashim.Sharded)).Client(t)
+	for _, keys := range [][]string{{}, {"a"}, {"{a}1", "x{a}2", "a"}, {"{}a", "{}a"}} {
+		got, err := eval(t, c, "return 'OK'", keys...).ToString()
+		require.NoError(t, err)
+		require.Equal(t, "OK", got)
+	}
+	for _, keys := range [][]string{{"a", "b"}, {"{a}", "{a}", "{b}"}, {"{}a", "{}b"}} {
+		_, err := eval(t, c, "return 'OK'", keys...).ToString()
+		require.ErrorContains(t, err, "CROSSSLOT ")
+	}
+	// These are the slots of Redis.
+	got, err := eval(t, c, "return 'OK'", "foo{bar}zap", "bar").ToString()
+	require.NoError(t, err)
+	require.Equal(t, "OK", got)
+}
+
 func TestShimsHaveNames(t *testing.T) {
 	const source = "return 1"
 	declared, err := luashim.Named("declared")
 	require.NoError(t, err)
 	require.Equal(t, luashim.Declared(source), declared(source))
+	sharded, err := luashim.Named("sharded")
+	require.NoError(t, err)
+	require.Equal(t, luashim.Sharded(source), sharded(source))
 	refusing, err := luashim.Named("refusing TIME pubsub")
 	require.NoError(t, err)
 	require.Equal(t, luashim.Refusing("TIME", "PUBSUB")(source), refusing(source))

@@ -19,8 +19,8 @@
 //	HOLDFAST_TEST_IMAGE    the image to run as a container; defaults to redis:7
 //	HOLDFAST_TEST_RESP     "2" makes clients speak RESP2
 //	HOLDFAST_TEST_PROFILE  "managed" or "serverless": servers refuse what managed services do
-//	HOLDFAST_TEST_SCRIPTS  changes the scripts of clients, see [WithScripts]: "declared", or
-//	                       "refusing" and commands
+//	HOLDFAST_TEST_SCRIPTS  changes the scripts of clients, see [WithScripts]: "declared",
+//	                       "sharded", or "refusing" and commands
 //
 // The scripts beside this file provide them: ensure-server.sh one of the two, ensure-docker.sh an
 // engine and an image, also without a registry.
