@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -100,7 +101,7 @@ func (in *introduction) send() {
 		c.calls.Aside(func(ctx context.Context) {
 			if !c.isClosing() {
 				err = lua.Identify(ctx, c.redis, c.id, c.identity,
-					identityLeases*c.options.WatchdogLease)
+					identityLeases*min(c.options.WatchdogLease, wait.Unlimited/identityLeases))
 			}
 		})
 		in.heard(err)

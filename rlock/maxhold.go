@@ -25,7 +25,7 @@ func (a *acquisition) mayRenew() bool {
 	a.mu.Lock()
 	before := a.age
 	switch {
-	case held+a.client.options.WatchdogLease > most:
+	case held > most-a.client.options.WatchdogLease:
 		a.age = spent
 		a.unrenewed = fmt.Errorf("it was held for Options.MaxHold, %v, and not renewed beyond that", most)
 	case held >= most/2:

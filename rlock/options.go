@@ -170,7 +170,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, invalid("WatchdogLease %v: want at least 10ms", o.WatchdogLease)
 	case o.CommandTimeout < time.Millisecond:
 		return o, invalid("CommandTimeout %v: want at least 1ms", o.CommandTimeout)
-	case o.MaxHold != 0 && o.MaxHold < 2*o.WatchdogLease:
+	case o.MaxHold != 0 && o.MaxHold/2 < o.WatchdogLease:
 		return o, invalid("MaxHold %v: want at least twice WatchdogLease, which is %v",
 			o.MaxHold, o.WatchdogLease)
 	case o.FairWindow < 2*longestPause:

@@ -77,7 +77,8 @@ func (at *attempt) replicated(connection rueidis.DedicatedClient, r request,
 	}
 	timeout = max(timeout, time.Millisecond)
 	// The connection is not shared: a server that hangs may cost it.
-	ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
+	until := time.Now().Add(timeout).Add(c.options.CommandTimeout) // their sum could overflow
+	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
 	if err != nil || replicas >= c.options.SyncReplicas {

@@ -349,7 +349,7 @@ func (k *Call) End(err error) (State, error) {
 	if !k.ended.Load() && !valued && (phase == sending || phase == sent) {
 		c.recycled.Put(k)
 	}
-	if left && time.Since(sentAt) > c.timeout+c.timeout/4 {
+	if left && time.Since(sentAt)-c.timeout > c.timeout/4 {
 		c.detached.Store(int64(time.Since(c.began) + workersOnly))
 	}
 	return state, err
