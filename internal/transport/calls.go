@@ -95,8 +95,10 @@ const (
 	proven = 100 * time.Millisecond
 	// minBudget is the time that a caller must have left to send a command itself.
 	minBudget = 100 * time.Millisecond
-	// mostUnderway limits the commands that callers send themselves at a time. rueidis's queue has
-	// 1024 places. A caller that has begun to send must never find the queue full.
+	// mostUnderway is how many commands of callers and workers may be under way before callers stop to
+	// send themselves. rueidis's queue has 1024 places, unless ClientOption.RingScaleEachConn says
+	// otherwise. A caller that has begun to send must never find the queue full. To fit smaller ones
+	// would cost twice the processor time beyond that number of commands: see docs/operations.md.
 	mostUnderway = 448
 	// mostAcquiring and mostKeeping limit what workers have under way at a time, by kind.
 	mostAcquiring, mostKeeping, mostUndoing, mostApart = 256, 128, 64, 384
@@ -252,7 +254,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	c.awaitAside()
 	c.overlapped = c.overlapped || c.count > 0 || c.workers.Load() > 0 || c.aside != nil
 	// direct is read with mu held: an abandoned call makes it false before it leaves count.
-	if c.count == mostUnderway || !c.direct(now) || !c.overlapped && !endless {
+	if c.count+int(c.workers.Load()) >= mostUnderway || !c.direct(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
 		c.recycled.Put(k)
 		return nil
