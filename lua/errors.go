@@ -114,6 +114,14 @@ func HasCode(err error, codes ...string) bool {
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
+// Demoted reports whether a server rejected a command because it is a replica.
+func Demoted(err error) bool {
+	if err == nil || rueidis.IsRedisNil(err) {
+		return false
+	}
+	return HasCode(Classify(err), "READONLY", "MASTERDOWN")
+}
+
 // Redirected reports whether a command failed because another node of the cluster has its key, and
 // which. If asking, the slot is moving, and that node accepts only the next command, and only after
 // [Ask]. rueidis follows redirections by itself, but not on a dedicated connection.
@@ -192,7 +200,8 @@ var advice = map[string]string{
 	"MAXCLIENTS": "the server has no connection left: see its maxclients",
 	"UNBLOCKED":  "the master became a replica while it waited for others",
 	"READONLY": "this server is a replica: connect to the master, or let rueidis find it through " +
-		"Sentinel",
+		"Sentinel; if the address has moved to another server, set " +
+		"rueidis.ClientOption.ConnLifetime, so that connections follow it",
 	"OOM": "the server is out of memory: raise maxmemory, or keep other data elsewhere; a policy " +
 		"that evicts may evict locks",
 	"MISCONF": "the server cannot save to disk and refuses writes: see its log and " +

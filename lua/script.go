@@ -38,10 +38,30 @@ func load() map[string]*script {
 	return loaded
 }
 
-// run executes the script with EVALSHA, and once more with EVAL if the server does not know it. All
-// keys must be in one slot. A client with DisableAutoPipelining sends it on a shared connection as
-// well: the application may have used up the pool of the others with commands that block.
+// follower is a Redis that may be another server from now on, after one has rejected a write because
+// it is a replica.
+type follower interface {
+	// Follow reports whether it is, so that the command should be sent again. ctx ends its wait.
+	Follow(ctx context.Context) bool
+}
+
+// run executes the script, and once more if a replica has rejected it and the address of the server
+// leads to another one meanwhile. All keys must be in one slot. A client with DisableAutoPipelining
+// sends it on a shared connection as well: the application may have used up the pool of the others
+// with commands that block.
 func (s *script) run(ctx context.Context, c Redis, keys []string, args ...string) reply {
+	rp := s.send(ctx, c, keys, args)
+	if rp.err != nil && Demoted(rp.err) {
+		other, follows := c.(follower)
+		if follows && other.Follow(ctx) {
+			rp = s.send(ctx, c, keys, args)
+		}
+	}
+	return rp
+}
+
+// send executes the script with EVALSHA, and once more with EVAL if the server does not know it.
+func (s *script) send(ctx context.Context, c Redis, keys, args []string) reply {
 	n := int64(len(keys))
 	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
 	message, err := c.Do(ctx, bySHA.ToPipe()).ToMessage()

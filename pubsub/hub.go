@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/wait"
 )
 
 // DefaultLinger is the default of [Options].Linger.
@@ -162,6 +164,17 @@ func (h *Hub) Resume(to Topic) *Subscription {
 // Listens reports whether there is any channel, with subscribers or lingering. It takes no mutex,
 // because every uncontended lock calls it.
 func (h *Hub) Listens() bool { return h.known.Load() > 0 }
+
+// Redial replaces every connection by a new one, whose server may be another. Subscriptions get a
+// permit once it is confirmed there. It does not block.
+func (h *Hub) Redial() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.links {
+		l.replaced = true
+		wait.Fire(l.wake)
+	}
+}
 
 // Close unsubscribes everything, closes the connections and waits until every goroutine of the Hub
 // has ended. Each connection gets about two seconds for that when its server does not reply; one

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"cmp"
 	"container/list"
+	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -25,6 +26,8 @@ type link struct {
 	members map[*channel]struct{}
 	wanted  []*channel // phase wanted; also some that left that phase since
 	idle    list.List  // of *channel, by idleSince; also some that are in use again
+
+	replaced bool // by Redial: it ends, and its channels get another link
 }
 
 // add takes a channel that is to be subscribed here. A channel without subscribers is dropped
@@ -73,6 +76,9 @@ func (l *link) next() func() error {
 		delete(h.links, l.node)
 		return nil
 	}
+	if l.replaced {
+		return func() error { return errReplaced }
+	}
 	var b batch
 	var expired <-chan time.Time // when the first idle channel has lingered
 	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
@@ -111,6 +117,8 @@ func (l *link) next() func() error {
 		return nil
 	}
 }
+
+var errReplaced = errors.New("the connection is replaced")
 
 // giveBack returns all channels to the router. dialErr is why there was no connection, or nil.
 func (l *link) giveBack(dialErr error) {

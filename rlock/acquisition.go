@@ -80,6 +80,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	if a.session != &a.home { // else the owner is new, and has lost nothing
 		c.losses.Forget(a.key())
 	}
+	c.transport.Wrote()
 	addTo(a.session, a)
 	a.watch(deadline, renew)
 	c.introduction.used()

@@ -173,6 +173,9 @@ func (at *attempt) try() (hold *Hold, err error) {
 		}
 	case got.holder != nil:
 		at.replied, at.holder, at.ticket, at.failure = true, *got.holder, got.ticket, nil
+		if at.refusedRemains() == waitqueue.Something {
+			c.transport.Wrote()
+		}
 		if at.remains != waitqueue.Late {
 			at.remains = at.refusedRemains()
 		}

@@ -75,7 +75,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: %w", err)
 	}
-	c := &Client{id: uuid.NewString(), redis: redis, options: options, group: wait.NewGroup(),
+	c := &Client{id: uuid.NewString(), options: options, group: wait.NewGroup(),
 		sessions: session.New[sessionKey, owned](), queues: waitqueue.New[queueName, known](),
 		closing: make(chan struct{}), closed: make(chan struct{}),
 		backlog: backlog{byLock: make(map[string]debt)}}
@@ -85,6 +85,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		Classic: options.PubSub == PubSubClassic, Sharded: options.PubSub == PubSubSharded,
 		HandsOver: options.HandOver != HandOverNone, GivesAway: options.HandOver == HandOverAnywhere,
 		OnGrant: c.granted, Warn: c.warn})
+	c.redis = c.transport.Redis()
 	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
 	c.cleaner = newCleaner(c)
 	c.tracing = newTracing(c)

@@ -113,6 +113,9 @@ func (in *introduction) heard(err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.present = err == nil // if it is there nevertheless, it expires
+	if err == nil {
+		in.client.transport.Wrote()
+	}
 	pause := in.client.options.WatchdogLease / 3
 	switch {
 	case in.is(silent): // the client has ended

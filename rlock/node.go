@@ -52,6 +52,9 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 		}
 		return vote, err
 	})
+	if vote.Granted {
+		n.client.transport.Wrote()
+	}
 	return vote, err
 }
 

@@ -20,10 +20,17 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 		return at.lock.kind.acquire(ctx, c.redis, r)
 	}
 	got, err = at.askServer(ctx, c.redis, r, false)
-	for sends := 1; transport.Lost(err) && !got.taken && sends < transport.MostSends; sends++ {
-		before := err // the connection may have been closed long ago, as in [transport.Do]
+	for sends := 1; sends < transport.MostSends && !got.taken; sends++ {
+		// That connection may have been closed long ago, as in [transport.Do], or lead to a master
+		// that has become a replica. The pool has closed it, and the next one may do better.
+		before := err
+		if !transport.Lost(err) && !lua.Demoted(err) {
+			break
+		}
 		got, err = at.askServer(ctx, c.redis, r, false)
-		err = transport.Resent(before, err)
+		if transport.Lost(before) {
+			err = transport.Resent(before, err)
+		}
 	}
 	address, asking, redirected := lua.Redirected(err)
 	if !redirected || got.taken {

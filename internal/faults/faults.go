@@ -227,7 +227,7 @@ var table = map[string]Fault{
 	"is out of memory": setting(Fault{Effect: ForGood, Code: "OOM"}, "maxmemory", "1", "0"),
 	"lacks replicas": setting(Fault{Effect: ForNow, Code: "NOREPLICAS"},
 		"min-replicas-to-write", "1", "0"),
-	"has become a replica": command(Fault{Effect: ForGood, Code: "READONLY", KeepsLocks: true},
+	"has become a replica": command(Fault{Effect: ForNow, Code: "READONLY"},
 		words("REPLICAOF", "127.0.0.1", "1"), // no server listens there
 		words("REPLICAOF", "NO", "ONE")),
 	"forbids scripts": command(Fault{Effect: ForGood, Code: "NOPERM", KeepsLocks: true},

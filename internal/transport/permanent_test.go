@@ -29,7 +29,7 @@ func TestErrorsThatWaitingHelpsAgainst(t *testing.T) {
 		err       error
 		permanent bool
 	}{
-		{"a single replica stays one", rueidis.ClientModeStandalone, readonly, true},
+		{"a server that was a replica from the start is a wrong address", rueidis.ClientModeStandalone, readonly, true},
 		{"Sentinel replaces a master that became a replica", rueidis.ClientModeSentinel, readonly,
 			false},
 		{"so does a cluster", rueidis.ClientModeCluster, readonly, false},
@@ -50,4 +50,7 @@ func TestErrorsThatWaitingHelpsAgainst(t *testing.T) {
 		c := &Transport{redis: modeOnly{mode: test.mode}}
 		require.Equal(t, test.permanent, c.Permanent(test.err), test.what)
 	}
+	c := &Transport{redis: modeOnly{mode: rueidis.ClientModeStandalone}}
+	c.Wrote()
+	require.False(t, c.Permanent(readonly), "the address of a master may lead to another server")
 }

@@ -41,16 +41,18 @@ type Options struct {
 // Transport connects to one Redis: a single node, a Sentinel group or a cluster. All methods are
 // safe for concurrent use.
 type Transport struct {
-	redis   rueidis.Client
-	options Options
-	cluster *cluster // nil without a cluster
-	server  string   // the name of the only node, without a cluster
-	name    string   // the name in all processes; "" if it has none and its address may change
+	redis    rueidis.Client
+	options  Options
+	cluster  *cluster  // nil without a cluster
+	endpoint *endpoint // nil unless the address of one server may come to lead to another
+	server   string    // the name of the only node, without a cluster
+	name     string    // the name in all processes; "" if it has none and its address may change
 
 	// forbidden is until when hand-overs are not tried, because the ACL or the server refuses what
 	// they need; nil if they were never refused.
 	forbidden atomic.Pointer[time.Time]
 	warned    atomic.Bool // that they are refused
+	writes    atomic.Bool // the server has accepted a write
 	clocks    sync.Map    // of *Clock, by node
 
 	// apart says which keys the server does not take in one command although it looks like a single
@@ -69,6 +71,9 @@ func New(redis rueidis.Client, o Options) *Transport {
 	case rueidis.ClientModeCluster:
 		t.cluster = &cluster{client: redis}
 	case rueidis.ClientModeStandalone:
+		t.endpoint = &endpoint{Client: redis, wrote: &t.writes, moved: t.redial,
+			ended: make(chan struct{})}
+		t.redis = t.endpoint
 		// With replicas it is not known which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
 			for address := range nodes {
@@ -202,13 +207,34 @@ func (t *Transport) Clock(lock string) *Clock {
 // Permanent reports whether retrying is no use after err, however long the caller waits.
 func (t *Transport) Permanent(err error) bool {
 	permanent := lua.ClassOf(err) == lua.ClassPermanent
-	if t.redis.Mode() == rueidis.ClientModeStandalone {
-		// Only its owner closes a client. It follows no redirections of a cluster.
-		return permanent || errors.Is(err, rueidis.ErrClosing) || lua.HasCode(err, "MOVED", "ASK")
+	single := t.redis.Mode() == rueidis.ClientModeStandalone
+	switch {
+	case lua.HasCode(err, "READONLY"):
+		// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
+		// and may for a moment still reach a master that has become a replica. So may the address of
+		// a single server lead to another one. A replica from the start is a wrong address.
+		return single && !t.writes.Load()
+	case single && (errors.Is(err, rueidis.ErrClosing) || lua.HasCode(err, "MOVED", "ASK")):
+		return true // only its owner closes a client, and it follows no redirections of a cluster
 	}
-	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
-	// and may for a moment still reach a master that has become a replica.
-	return permanent && !lua.HasCode(err, "READONLY")
+	return permanent
+}
+
+// Redis returns the client to send commands with.
+func (t *Transport) Redis() rueidis.Client { return t.redis }
+
+// Wrote notes that the server has accepted a write: it is no replica, or was none.
+func (t *Transport) Wrote() {
+	if !t.writes.Load() {
+		t.writes.Store(true)
+	}
+}
+
+// redial has the subscriptions leave the server that was left.
+func (t *Transport) redial() {
+	if hub := t.hub.Load(); hub != nil {
+		hub.Redial()
+	}
 }
 
 // Subscribe starts listening. It returns nil while the kind of channels is not known.
@@ -311,5 +337,8 @@ func (t *Transport) Close() {
 	t.closed.Store(true)
 	if hub := t.hub.Load(); hub != nil {
 		hub.Close()
+	}
+	if t.endpoint != nil {
+		t.endpoint.close()
 	}
 }

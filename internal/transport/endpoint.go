@@ -1,0 +1,301 @@
+package transport
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/wait"
+	"holdfast/lua"
+)
+
+// endpoint is a rueidis client of one server that follows its address to another. A name in the DNS
+// or a proxy may come to lead to a new master, while the connections that rueidis shares between
+// all commands stay with the old one, which is a replica then and rejects writes with READONLY.
+// rueidis cannot be told to close them. So once a write was rejected, all commands of this client
+// go through a private connection: one of rueidis's pool, which is dialed anew.
+//
+// The client never goes back to the shared connections, except while it has no private one. There
+// may be several, each with its own server, and the data of a replica that has lost its master is
+// old: a lock acquired elsewhere is not in it, and a renewal there would report the lock as lost.
+type endpoint struct {
+	rueidis.Client
+	wrote *atomic.Bool // a server has accepted a write
+	moved func()       // called once commands go to another server
+
+	left  atomic.Bool   // the shared connections were left
+	ended chan struct{} // closed by close
+
+	mu      sync.Mutex
+	current *private       // nil while there is none; guarded by mu
+	demoted bool           // the last server rejected a write; guarded by mu
+	opening *opening       // nil unless a private connection is being opened; guarded by mu
+	asked   time.Time      // when a command last wanted a private connection; guarded by mu
+	pause   time.Time      // none is opened before; guarded by mu
+	closed  bool           // guarded by mu
+	work    sync.WaitGroup // of what closes connections
+}
+
+// private is a dedicated connection that commands share.
+type private struct {
+	client rueidis.DedicatedClient
+	users  int  // commands under way; guarded by endpoint.mu
+	left   bool // it gets no more commands; guarded by endpoint.mu
+}
+
+// opening is what opens a private connection.
+type opening struct {
+	tried chan struct{} // closed after the first attempt, which commands wait for
+	until time.Time     // until when they wait
+}
+
+const (
+	// openTimeout bounds the wait for the first attempt to open a private connection: rueidis may
+	// block it for as long as the application uses the whole pool.
+	openTimeout = time.Second
+	// askedFor is how long after a command wanted a private connection attempts are made.
+	askedFor = 30 * time.Second
+	// mostStale is how many connections of the pool the first attempt closes because they lead to a
+	// replica: connections from before the move, or new ones if there was none.
+	mostStale = 4
+)
+
+// Do sends a command to the server that the address led to when a server last rejected a write.
+func (e *endpoint) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	if !e.left.Load() {
+		return e.Client.Do(ctx, command)
+	}
+	p := e.enter(ctx)
+	if p == nil {
+		if err := ctx.Err(); err != nil {
+			return rueidis.NewErrorResult(err)
+		}
+		return e.Client.Do(ctx, command)
+	}
+	result := p.client.Do(ctx, command)
+	switch err := result.NonRedisError(); {
+	case err != nil:
+		e.exit(p, ctx.Err() == nil) // otherwise only the caller has left
+	default:
+		demoted := lua.Demoted(result.Error())
+		e.exit(p, demoted)
+	}
+	return result
+}
+
+// Follow is called after a server has rejected a write because it is a replica. It reports whether
+// there is a connection to another one by now, so that the command should be sent again. It blocks
+// until that is known, ctx ends, or openTimeout is over.
+func (e *endpoint) Follow(ctx context.Context) bool {
+	e.mu.Lock()
+	if e.current == nil {
+		e.demoted = true
+	}
+	if e.closed {
+		e.left.Store(true)
+		e.mu.Unlock()
+		return true
+	}
+	defer e.mu.Unlock()
+	e.await(ctx)
+	return e.current != nil
+}
+
+// enter returns the private connection for one command, which must exit it; nil if there is none.
+func (e *endpoint) enter(ctx context.Context) *private {
+	e.mu.Lock()
+	if e.closed { // nothing may stay open
+		e.mu.Unlock()
+		client, _ := e.dial(mostStale)
+		if client == nil {
+			return nil
+		}
+		return &private{client: client, users: 1, left: true}
+	}
+	defer e.mu.Unlock()
+	e.await(ctx)
+	if e.current != nil {
+		e.current.users++
+	}
+	return e.current
+}
+
+// exit ends the use of a private connection by a command. bad means that the server is a replica,
+// or that the connection is lost.
+func (e *endpoint) exit(p *private, bad bool) {
+	e.mu.Lock()
+	p.users--
+	if bad && e.current == p {
+		e.leave()
+	}
+	unused := p.left && p.users == 0
+	if unused && !e.closed {
+		e.work.Go(p.client.Close)
+		unused = false
+	}
+	e.mu.Unlock()
+	if unused {
+		p.client.Close()
+	}
+}
+
+// leave gives the private connection no more commands. e.mu must be held.
+func (e *endpoint) leave() { e.current.left, e.current = true, nil }
+
+// await waits for the first attempt to open a private connection, unless there is one, or the
+// attempt was in vain. ctx ends the wait; see [Call.Done] for what it means that it is asked for its
+// channel first. e.mu must be held; it is unlocked meanwhile.
+func (e *endpoint) await(ctx context.Context) {
+	now := time.Now()
+	if e.asked = now; e.current != nil || e.closed {
+		return
+	}
+	if e.opening == nil {
+		if now.Before(e.pause) {
+			return
+		}
+		e.opening = &opening{tried: make(chan struct{}), until: now.Add(openTimeout)}
+		// Nobody waits for its end: rueidis may block it for ever.
+		go e.open(e.opening)
+	}
+	o := e.opening
+	e.mu.Unlock()
+	defer e.mu.Lock()
+	limit := time.NewTimer(o.until.Sub(now))
+	defer limit.Stop()
+	select {
+	case <-o.tried:
+	case <-ctx.Done():
+	case <-limit.C:
+	}
+}
+
+// open opens a private connection to a server that is not a replica. It tries until the address
+// leads to one, or no command has wanted the connection for a while. A server that never accepted a
+// write is a wrong address, which is tried once.
+func (e *endpoint) open(o *opening) {
+	var tries wait.Backoff
+	client, release := e.dial(mostStale)
+	for {
+		e.mu.Lock()
+		over := client != nil || e.closed || time.Since(e.asked) > askedFor || !e.wrote.Load()
+		if over {
+			break
+		}
+		e.mu.Unlock()
+		if tries.Failures == 0 {
+			close(o.tried)
+		}
+		pause := time.NewTimer(tries.Next())
+		select {
+		case <-pause.C:
+			client, release = e.dial(1)
+		case <-e.ended:
+			pause.Stop()
+		}
+	}
+	unwanted, moved := client != nil && e.closed, false
+	switch {
+	case client == nil:
+		e.pause = time.Now().Add(openTimeout)
+	case !unwanted:
+		e.current, moved, e.demoted = &private{client: client}, e.demoted, false
+		e.left.Store(true)
+	}
+	e.opening = nil
+	e.mu.Unlock()
+	if tries.Failures == 0 {
+		close(o.tried)
+	}
+	if unwanted {
+		release()
+	}
+	if moved {
+		e.moved()
+	}
+}
+
+// dial returns a dedicated connection to a server that is not a replica, and what gives it back to
+// the pool; nil if the first ones that the pool has lead to replicas.
+func (e *endpoint) dial(most int) (client rueidis.DedicatedClient, release func()) {
+	for range most {
+		client, release = e.Client.Dedicate()
+		replica, err := isReplica(client)
+		if err == nil && !replica {
+			return client, release
+		}
+		client.Close()
+		if err != nil {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// Dedicate returns a connection of the pool, for messages: a replica does not reject a SUBSCRIBE.
+// It blocks like that of rueidis.
+func (e *endpoint) Dedicate() (rueidis.DedicatedClient, func()) {
+	if e.left.Load() {
+		client, release := e.dial(mostStale)
+		if client != nil {
+			return client, release
+		}
+	}
+	return e.Client.Dedicate()
+}
+
+// Dedicated calls fn with a connection of the pool. It blocks like that of rueidis.
+func (e *endpoint) Dedicated(fn func(rueidis.DedicatedClient) error) error {
+	return e.Client.Dedicated(func(client rueidis.DedicatedClient) error {
+		return fn(dedicated{client, e})
+	})
+}
+
+// dedicated is a connection that is closed once its server has rejected a write: the next one of
+// the pool, or a new one, may lead to another server.
+type dedicated struct {
+	rueidis.DedicatedClient
+	of *endpoint
+}
+
+// Follow returns false, because the command cannot be sent again on this connection.
+func (d dedicated) Follow(ctx context.Context) bool {
+	d.Close()
+	d.of.Follow(ctx)
+	return false
+}
+
+// isReplica asks a server whether it is a replica. A server that does not say is none.
+func isReplica(client rueidis.DedicatedClient) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	result := client.Do(ctx, client.B().Arbitrary("HELLO").Build())
+	if err := result.NonRedisError(); err != nil {
+		return false, err
+	}
+	about, _ := result.AsMap() // nil if the server does not know the command
+	role := about["role"]
+	name, _ := role.ToString()
+	return strings.EqualFold(name, "slave") || strings.EqualFold(name, "replica"), nil
+}
+
+// close closes the private connection. Commands work afterwards too, on a connection each.
+func (e *endpoint) close() {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		close(e.ended)
+	}
+	if p := e.current; p != nil {
+		e.leave()
+		if p.users == 0 { // otherwise the last of them closes it
+			e.work.Go(p.client.Close)
+		}
+	}
+	e.mu.Unlock()
+	e.work.Wait()
+}

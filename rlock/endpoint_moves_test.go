@@ -1,0 +1,96 @@
+package rlock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
+	t.Parallel()
+	for name, variant := range variants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			master, replicas := startReplicated(t, 1)
+			at := redistest.NewEndpoint(master)
+			options := rlock.Options{WatchdogLease: 6 * time.Second}
+			holder := newClient(t, master, options, variant, at.Use)
+			waiting := newClient(t, master, options, variant, at.Use)
+			idle := newClient(t, master, options, variant, at.Use)
+			renewed, explicit := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
+			waiters := make(map[string]<-chan outcome)
+			var renewals []*rlock.Hold
+			for _, k := range contests() {
+				renewed[k.name] = take(t, k.lock(holder, "renewed "+k.name), rlock.Watchdog)
+				renewals = append(renewals, renewed[k.name])
+				explicit[k.name] = take(t, k.contender(holder, k.name), time.Minute)
+				waiters[k.name] = lockInBackground(t.Context(), k.lock(waiting, k.name), time.Minute)
+				k.waitForListeners(t, master, k.name, 1)
+			}
+			unlock(t, take(t, idle.NewLock("idle"), time.Minute))
+
+			redistest.Promote(t, master, replicas[0])
+			early := lockInBackground(t.Context(), idle.NewLock("early"), time.Minute)
+			eventually(t, func() bool {
+				info, err := master.Call("INFO", "errorstats")
+				text, _ := info.(string)
+				return err == nil && strings.Contains(text, "errorstat_READONLY")
+			}, "the old master rejects no write")
+			at.Move(replicas[0])
+
+			unlock(t, acquired(t, early))
+			for _, k := range contests() {
+				eventually(t, func() bool {
+					hold, err := k.lock(idle, "no wait "+k.name).TryLock(t.Context(), rlock.NoWait, time.Minute)
+					return err == nil && hold.Unlock(t.Context()) == nil
+				}, "it does not succeed without a wait")
+			}
+			waitForRenewal(t, renewals)
+			for _, k := range contests() {
+				require.NoError(t, explicit[k.name].Extend(t.Context(), time.Minute), k.name)
+				unlock(t, explicit[k.name])
+				next := acquired(t, waiters[k.name])
+				require.Equal(t, k.hash(next.Owner(), 1), replicas[0].DoMap(t, "HGETALL", k.name))
+				forced, err := k.lock(idle, "renewed "+k.name).ForceUnlock(t.Context())
+				require.NoError(t, err)
+				require.True(t, forced)
+				unlock(t, next)
+			}
+		})
+	}
+}
+
+func TestReplicatedLocksFollowAnEndpointThatMoves(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 2)
+	at := redistest.NewEndpoint(master)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough}, at.Use)
+	for range 2 { // connections of the pool that stay with the old master
+		unlock(t, take(t, c.NewLock("order"), time.Minute))
+	}
+	redistest.Promote(t, master, replicas[0])
+	at.Move(replicas[0])
+	redistest.WaitForReplica(t, replicas[0], master)
+	hold := acquired(t, lockInBackground(t.Context(), c.NewLock("order"), time.Minute))
+	require.Equal(t, map[string]string{hold.Owner(): "1"}, replicas[0].DoMap(t, "HGETALL", "order"))
+	unlock(t, hold)
+}
+
+func TestHoldIsReleasedAfterItsClientWasClosedAndItsEndpointHasMoved(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	at := redistest.NewEndpoint(master)
+	c := newClient(t, master, rlock.Options{}, at.Use)
+	hold, another := take(t, c.NewLock("order"), time.Minute), take(t, c.NewLock("another"), time.Minute)
+	closeClient(t, c)
+	redistest.Promote(t, master, replicas[0])
+	at.Move(replicas[0])
+	unlock(t, hold)
+	unlock(t, another)
+	requireFree(t, replicas[0], "order")
+}
