@@ -59,6 +59,9 @@ type Client struct {
 	cycles         rate        // of reports
 	renewedAlone   atomic.Uint64
 
+	log      background
+	unlogged atomic.Int64 // warnings that were left out
+
 	tracing  *tracing                    // nil without a tracer
 	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
 }
@@ -79,6 +82,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		sessions: session.New[sessionKey, owned](), queues: waitqueue.New[queueName, known](),
 		closing: make(chan struct{}), closed: make(chan struct{}),
 		backlog: backlog{byLock: make(map[string]debt)}}
+	c.log.client, c.log.inline = c, true
 	c.pool = wait.NewPool(c.group.Go)
 	c.transport = transport.New(redis, transport.Options{
 		Client: c.id, Server: options.Server, Logger: options.Logger,
@@ -171,11 +175,21 @@ func (c *Client) releaseAll() {
 	}
 }
 
-// warn logs in the background: a log handler may block, for example on a full pipe.
+// mostUnlogged is how many warnings may wait for a log handler that blocks, before some are left
+// out. The loss of ten thousand locks fits.
+const mostUnlogged = 1 << 15
+
+// warn logs in the background, in the order of the calls: a log handler may block, for example on a
+// full pipe.
 func (c *Client) warn(message string, details ...any) {
-	log := func() { c.options.Logger.Warn(message, details...) }
-	if !c.group.Go(log) {
-		log()
+	if c.log.hasRoom(mostUnlogged) {
+		c.log.tell(func() { c.options.Logger.Warn(message, details...) })
+	} else if c.unlogged.Add(1) == 1 {
+		c.log.tell(func() {
+			c.options.Logger.Warn(fmt.Sprintf(
+				"holdfast: %d warnings were left out here, because Options.Logger blocks",
+				c.unlogged.Swap(0)))
+		})
 	}
 }
 

@@ -114,3 +114,9 @@ func TellRenewed(h *Hold) {
 	a := h.level.acquisition.(*acquisition)
 	a.client.tracing.renewed(a, nil)
 }
+
+// Warn logs a warning, as the client does.
+func Warn(c *Client, message string, details ...any) { c.warn(message, details...) }
+
+// MostUnlogged is how many warnings wait for a log handler that blocks.
+const MostUnlogged = mostUnlogged

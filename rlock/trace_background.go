@@ -5,10 +5,11 @@ import "sync"
 // mostUntold is how many calls may wait for a tracer that blocks, before some are left out.
 const mostUntold = 4096
 
-// background calls a tracer for goroutines that must not block: one call after the other, in order.
-// It has a goroutine while there are calls to make.
+// background makes calls for goroutines that must not block, such as those of a tracer or a logger:
+// one call after the other, in order. It has a goroutine while there are calls to make.
 type background struct {
 	client *Client
+	inline bool // a caller makes the calls itself once the client has been closed
 
 	mu      sync.Mutex
 	untold  []func() // guarded by mu
@@ -23,7 +24,17 @@ func (b *background) tell(f func()) {
 	starts := !b.telling
 	b.telling = true
 	b.mu.Unlock()
-	if starts && !b.client.group.Go(b.run) {
+	if starts {
+		b.start()
+	}
+}
+
+func (b *background) start() {
+	switch {
+	case b.client.group.Go(b.run):
+	case b.inline:
+		b.run()
+	default:
 		// The client has been closed. A RedLock of other clients may still tell its tracer, and those
 		// must not wait for it.
 		go b.run()
@@ -46,21 +57,37 @@ func (b *background) tellIfRoom(f func()) {
 	}
 }
 
+// hasRoom reports whether fewer calls than most are waiting.
+func (b *background) hasRoom(most int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.untold) < most
+}
+
 // run tells until there is nothing more.
 func (b *background) run() {
-	for {
-		b.mu.Lock()
-		all := b.untold
-		b.untold = nil
-		if b.telling = len(all) > 0; !b.telling {
-			b.full = false
+	done := false
+	defer func() {
+		if !done {
+			b.start() // a call has ended the goroutine
 		}
-		b.mu.Unlock()
-		if len(all) == 0 {
-			return
-		}
-		for _, f := range all {
-			f()
-		}
+	}()
+	for f := b.next(); f != nil; f = b.next() {
+		f()
 	}
+	done = true
+}
+
+// next returns the next call; nil if there is none, and nobody tells any more.
+func (b *background) next() func() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.untold) == 0 {
+		b.untold, b.telling, b.full = nil, false, false
+		return nil
+	}
+	f := b.untold[0]
+	b.untold[0] = nil
+	b.untold = b.untold[1:]
+	return f
 }
