@@ -112,7 +112,7 @@ func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, l
 	c.sessions.OpenNew(at.session, l.key(at.fresh.token))
 	defer at.session.Close()
 	defer at.session.Unlock()
-	at.request.owner = c.newOwner()
+	at.request.owner = l.newOwner()
 	return at.attach(from, fence)
 }
 

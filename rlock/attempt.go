@@ -121,7 +121,7 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit, lease time.Duration
 		at.session.Do(func(ow *owned) { at.request.owner = ow.holder() }) // in the other mode
 	}
 	if at.request.beside = at.request.owner != ""; !at.request.beside {
-		at.request.owner = c.newOwner()
+		at.request.owner = l.newOwner()
 	} else if err := l.beside; err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 		bt.lock, bt.failure = locks[busy], errBusy
 		return nil, bt.ended()
 	}
-	fresh := c.newOwner()
+	fresh := locks[0].newOwner() // all of them are plain
 	for i, l := range locks {
 		s := sessions[i]
 		defer s.Unlock()

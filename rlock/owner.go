@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"holdfast/internal/owner"
 )
@@ -41,39 +42,41 @@ func HasOwner(ctx context.Context) bool {
 // the caller's context needs context.WithoutCancel as well.
 func Detached(ctx context.Context) context.Context { return owner.With(ctx, 0) }
 
-// namesAtOnce is the number of owners' names that are made together, to save memory allocations.
-const namesAtOnce = 32
+const (
+	longestName = 64   // of an acquisition in Redis
+	nameMemory  = 2048 // that names share, to save memory allocations
+)
 
 // newOwner returns a new name for an acquisition in Redis, even for the same owner. A release that
 // was given up may still be delivered later, by a connection thought dead. It must then find
 // nothing, or it would free the lock under a later holder.
-func (c *Client) newOwner() string {
-	names, _ := c.names.Get().(*[]string)
-	if names == nil {
-		names = new([]string)
+//
+// The number is drawn here, and not in advance, because a copy of this process, in a virtual machine
+// that is cloned, has the same memory.
+func (l *Lock) newOwner() string {
+	c := l.client
+	text, _ := c.names.Get().(*strings.Builder)
+	if text == nil || text.Cap()-text.Len() < longestName {
+		text = new(strings.Builder)
+		text.Grow(nameMemory)
 	}
-	if len(*names) == 0 {
-		*names = c.newOwners()
-	}
-	name := (*names)[0]
-	*names = (*names)[1:]
-	c.names.Put(names)
+	var digits [20]byte
+	begin := text.Len()
+	text.WriteString(c.id)
+	text.WriteByte(':')
+	text.Write(strconv.AppendUint(digits[:0], owner.Number(l.wakes(), c.acquired.Add(1)), 10))
+	name := text.String()[begin:]
+	c.names.Put(text)
 	return name
 }
 
-// newOwners returns new names, which share their memory.
-func (c *Client) newOwners() []string {
-	text := make([]byte, 0, namesAtOnce*64)
-	var ends [namesAtOnce]int
-	for i := range ends {
-		text = append(append(text, c.id...), ':')
-		text = strconv.AppendUint(text, uint64(owner.New()), 10)
-		ends[i] = len(text)
+// wakes returns whose waiters a release of the lock wakes.
+func (l *Lock) wakes() owner.Kind {
+	switch {
+	case l.sharesKey:
+		return owner.ReadWrite
+	case l.queueKey != "":
+		return owner.Fair
 	}
-	all, begin := string(text), 0
-	names := make([]string, namesAtOnce)
-	for i, end := range ends {
-		names[i], begin = all[begin:end], end
-	}
-	return names
+	return owner.Plain
 }
