@@ -27,14 +27,23 @@ type attempt struct {
 	acquired []*rlock.Hold // in the order of the parts
 	since    []time.Time   // for each of acquired, when its step began
 	lastStep int           // index of the first part that the last step acquired
+	panicked any           // by a part as the last step extended it; nil if none has
 }
 
 // acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
 // the batch is held, it waits for its first part alone, and the next step tries the rest again.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
 	trace := hook.Trace(ctx, l.first, "multilock", l.name, l.servers, limit, lease)
+	var hold *rlock.Hold
+	returned := false
+	defer func() {
+		if !returned && hold != nil { // the tracer has panicked or ended the goroutine
+			_ = hold.Unlock(context.Background())
+		}
+	}()
 	hold, err := l.acquireAll(trace.Context(ctx), trace, limit, lease)
 	trace.End(hold, err)
+	returned = true
 	return hold, err
 }
 
@@ -58,11 +67,21 @@ func (l *Lock) acquireAll(ctx context.Context, trace hooks.Call[*rlock.Hold],
 	var abort atomic.Pointer[context.CancelCauseFunc]
 	abort.Store(&cancel)
 	defer abort.Store(nil) // parts must not keep ctx alive
+	returned := false
+	defer func() {
+		if !returned { // a part, a hook around rueidis or a tracer has panicked or ended the goroutine
+			release(l.parts, at.acquired)
+		}
+	}()
 	for len(at.acquired) < len(l.parts) {
 		at.lastStep = len(at.acquired)
 		began := time.Now()
 		holds, err := at.step(acquireCtx, l.parts[at.lastStep:])
 		if err != nil {
+			if at.panicked != nil {
+				panic(at.panicked)
+			}
+			returned = true
 			return nil, at.fail(ctx, acquireCtx, err)
 		}
 		for _, h := range holds {
@@ -75,8 +94,13 @@ func (l *Lock) acquireAll(ctx context.Context, trace hooks.Call[*rlock.Hold],
 				}
 			})
 		}
+		if at.panicked != nil {
+			panic(at.panicked)
+		}
 	}
-	if err := at.confirm(acquireCtx); err != nil {
+	err := at.confirm(acquireCtx)
+	returned = true
+	if err != nil {
 		return nil, at.fail(ctx, acquireCtx, err)
 	}
 	hold, nested := newHold(ctx, l, at.acquired)
@@ -93,7 +117,10 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 		var extending sync.WaitGroup
 		defer extending.Wait()
 		defer stop()
-		extending.Go(func() { at.keepExtending(extendCtx) })
+		extending.Go(func() {
+			defer func() { at.panicked = recover() }() // of a part
+			at.keepExtending(extendCtx)
+		})
 	}
 	var batch []*rlock.Lock // the longest prefix that one script can acquire
 	for _, p := range rest {
@@ -114,6 +141,16 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 
 // acquirePart acquires one part, within the caller's wait.
 func (at *attempt) acquirePart(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
+	hold, err := at.ask(ctx, part)
+	if hold == nil && err == nil {
+		err = fmt.Errorf("lock %q: its Locker, a %T, returned neither a hold nor an error; make it "+
+			"return one of them", part.Name(), part)
+	}
+	return hold, err
+}
+
+// ask calls the part.
+func (at *attempt) ask(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
 	left := at.limit
 	switch left {
 	case wait.Unlimited:
@@ -249,10 +286,6 @@ func earliest(holds []*rlock.Hold) time.Time {
 // extend extends the leases of all of the holds concurrently, and joins the errors.
 func extend(ctx context.Context, lease time.Duration, holds []*rlock.Hold) error {
 	errs := make([]error, len(holds))
-	var calls sync.WaitGroup
-	for i, h := range holds {
-		calls.Go(func() { errs[i] = h.Extend(ctx, lease) })
-	}
-	calls.Wait()
+	wait.Together(len(holds), func(i int) { errs[i] = holds[i].Extend(ctx, lease) })
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
+	"holdfast/internal/wait"
 	"holdfast/rlock"
 )
 
@@ -140,10 +142,8 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 func (a *acquisition) Leave(*rlock.Hold) {
 	a.end(rlock.ErrReleased)
 	a.detach()
-	for _, p := range a.parts {
-		p.Leave()
-	}
-	lostHolds.Remove(a.session.Key(), a.hold)
+	defer lostHolds.Remove(a.session.Key(), a.hold)
+	wait.Together(len(a.parts), func(i int) { a.parts[i].Leave() })
 }
 
 // releaseError marks the error of a release that was tried. Without the mark, [rlock.ErrNotHeld]
@@ -156,7 +156,6 @@ func (e releaseError) Unwrap() error { return e.error }
 // scripts run concurrently. It returns one error for each hold.
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
-	var calls sync.WaitGroup
 	batches := make(map[any][]int) // indexes of the parts that one script can release
 	for i, p := range parts[:len(holds)] {
 		var batch any = i // alone
@@ -165,21 +164,20 @@ func release(parts []part, holds []*rlock.Hold) []error {
 		}
 		batches[batch] = append(batches[batch], i)
 	}
-	for _, indexes := range batches {
-		calls.Go(func() {
-			if i := indexes[0]; len(indexes) == 1 {
-				errs[i] = holds[i].Unlock(context.Background())
-				return
-			}
-			batch := make([]*rlock.Hold, len(indexes))
-			for i, index := range indexes {
-				batch[i] = holds[index]
-			}
-			for i, err := range hook.ReleaseBatch(batch) {
-				errs[indexes[i]] = err
-			}
-		})
-	}
-	calls.Wait()
+	calls := slices.Collect(maps.Values(batches))
+	wait.Together(len(calls), func(n int) {
+		indexes := calls[n]
+		if i := indexes[0]; len(indexes) == 1 {
+			errs[i] = holds[i].Unlock(context.Background())
+			return
+		}
+		batch := make([]*rlock.Hold, len(indexes))
+		for i, index := range indexes {
+			batch[i] = holds[index]
+		}
+		for i, err := range hook.ReleaseBatch(batch) {
+			errs[indexes[i]] = err
+		}
+	})
 	return errs
 }

@@ -30,9 +30,17 @@ type attempt struct {
 // acquire acquires the lock within a trace.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
 	tr := hook.Trace(ctx, l.first, "redlock", l.name, l.server, limit, lease).(trace)
+	var h *rlock.Hold
+	returned := false
+	defer func() {
+		if !returned && h != nil { // the tracer has panicked or ended the goroutine
+			_ = h.Unlock(context.Background())
+		}
+	}()
 	h, err := l.take(tr.Context(ctx), tr, limit, lease)
 	err = l.wrap(err)
 	tr.End(h, err)
+	returned = true
 	return h, err
 }
 
@@ -128,7 +136,14 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		}
 		a.end(failed, rlock.ErrReleased, time.Time{})
 	})
+	returned := false
+	defer func() {
+		if !returned && hold != nil { // the tracer has panicked or ended the goroutine
+			_ = hold.Unlock(context.Background())
+		}
+	}()
 	at.trace.Round(told)
+	returned = true
 	return hold
 }
 

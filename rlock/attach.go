@@ -89,10 +89,17 @@ func (c *Client) Attach(ctx context.Context, detached string, lease time.Duratio
 		return nil, fmt.Errorf("holdfast: %w", err)
 	}
 	cl := l.trace(ctx, NoWait, lease)
+	returned := false
+	defer func() {
+		if !returned {
+			hold.abandon()
+		}
+	}()
 	hold, err = l.attach(cl.Context(ctx), cl, from, fence, lease)
 	wrap(&err, l.name)
 	cl.End(hold, err)
 	c.observe(hold)
+	returned = true
 	return hold, err
 }
 
@@ -150,10 +157,18 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 		}
 	}
 	unknown, abandoned := false, false // earlier tries
+	sending := false
+	defer func() {
+		if sending { // a hook around rueidis has ended it
+			undo(abandoned)
+		}
+	}()
 	for {
 		at.call.asks()
 		sent := time.Now()
+		sending = true
 		held, state, err := transport.Do(c.calls, transport.Acquire, &at.budget, command, cleanUp)
+		sending = false
 		switch late := time.Until(watchdog.Deadline(sent, r.lease)) <= 0; {
 		case err == nil && !held:
 			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrGone}

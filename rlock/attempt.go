@@ -24,7 +24,9 @@ type attempt struct {
 	lock    *Lock
 	call    *call // its trace; nil without a tracer
 	budget  wait.Budget
-	request request // its owner is the name of the acquisition in Redis
+	slot    *waitqueue.Slot // of a try without a queue, until it has ended; nil if there is none
+	waiter  *waiter         // while it is in a queue; else nil
+	request request         // its owner is the name of the acquisition in Redis
 	renew   bool
 	session *lockSession
 	fresh   *acquisition // preallocated; its token identifies the owner in this process
@@ -138,8 +140,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	got, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
 		if call := c.calls.Begin(&at.budget, at.sent); call != nil {
-			got, err = at.lock.kind.acquire(call, c.redis, at.request)
-			state, err = call.End(err)
+			got, state, err = at.send(call)
 		}
 	}
 	var before error
@@ -188,6 +189,14 @@ func (at *attempt) try() (hold *Hold, err error) {
 		return at.begin(at.sent, at.request.lease, got.fence)
 	}
 	return nil, nil
+}
+
+// send sends the request, and ends the call even if a hook around rueidis ends the goroutine.
+func (at *attempt) send(call *transport.Call) (got reply, state transport.State, err error) {
+	err = transport.ErrThrown
+	defer func() { state, err = call.End(err) }()
+	got, err = at.lock.kind.acquire(call, at.client.redis, at.request)
+	return got, state, err
 }
 
 // refusedRemains returns what a refused request leaves in Redis.
@@ -288,6 +297,21 @@ func (at *attempt) finish(hold *Hold, err error) (*Hold, error) {
 		err = at.ended()
 	}
 	return hold, err
+}
+
+// abandon ends the tries when foreign code has ended them, by a panic or by runtime.Goexit. Redis
+// may have executed the last request.
+func (at *attempt) abandon() {
+	at.remains = max(at.remains, waitqueue.Something)
+	at.endTry()
+	if at.waiter == nil {
+		_, _ = at.finish(nil, nil)
+		return
+	}
+	if state, _ := at.waiter.State(); state == waitqueue.Asking || state == waitqueue.OfferedAsking {
+		at.waiter.Reply(0, at.sent)
+	}
+	_, _ = at.leave(at.waiter, nil, nil)
 }
 
 // cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes

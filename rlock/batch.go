@@ -116,6 +116,12 @@ func (bt *batch) ask() error {
 		return errApart
 	}
 	bt.sent = time.Now()
+	sending := true
+	defer func() {
+		if sending { // a hook around rueidis has ended it
+			bt.undo(false)
+		}
+	}()
 	command := func(ctx context.Context) (result, error) {
 		if err := c.transport.Ready(ctx); err != nil {
 			return result{}, err
@@ -129,6 +135,7 @@ func (bt *batch) ask() error {
 		}
 	}
 	got, state, err := transport.Do(c.calls, transport.Acquire, &bt.budget, command, late)
+	sending = false
 	if state == transport.Unconfirmed || state == transport.Abandoned {
 		bt.undo(state == transport.Abandoned)
 	}
@@ -188,19 +195,23 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 		failure = ErrClosed
 	}
 	if failure == nil {
+		returned := false
+		defer func() {
+			if !returned { // the tracer has ended it
+				for _, h := range holds {
+					h.abandon()
+				}
+			}
+		}()
 		for i, h := range holds {
 			bt.parts[i].trace(&bt.attempt, h)
 			bt.client.observe(h)
 		}
+		returned = true
 		return holds, nil
 	}
 	for _, h := range holds {
-		h.level.beginRelease()
-		a := h.level.acquisition.(*acquisition)
-		if a.remove(h.level) == 0 {
-			a.Drop()
-			bt.client.cleaner.add(a.cleanup())
-		}
+		h.abandon()
 	}
 	return nil, failure
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
@@ -42,20 +41,11 @@ func releaseBatch(holds []*Hold) []error {
 			a.session.Unlock()
 		}
 	}
-	if len(releases) > 0 {
-		c.sendBatch(b, releases)
-	}
-	for _, p := range releases {
-		if p.left == 0 {
-			p.cleanUpLate()
-		}
-		p.session.Unlock()
-	}
-	var blocked sync.WaitGroup
-	for _, i := range busy {
-		blocked.Go(func() { errs[i] = holds[i].level.acquisition.Release(holds[i]) })
-	}
-	blocked.Wait()
+	c.sendAll(b, releases)
+	wait.Together(len(busy), func(n int) {
+		h := holds[busy[n]]
+		errs[busy[n]] = h.level.acquisition.Release(h)
+	})
 	for i, h := range holds {
 		if !errors.Is(errs[i], ErrNotHeld) { // else another call releases it, and tells
 			h.level.trace.Load().released(errs[i], false)
@@ -63,6 +53,27 @@ func releaseBatch(holds []*Hold) []error {
 		wrap(&errs[i], h.Name())
 	}
 	return errs
+}
+
+// sendAll sends the releases and unlocks their sessions. A hook around rueidis may end it: what is
+// left in Redis then is cleaned up in the background.
+func (c *Client) sendAll(b *wait.Budget, releases []partRelease) {
+	returned := false
+	defer func() {
+		for _, p := range releases {
+			if p.left == 0 {
+				if !returned {
+					c.cleaner.add(p.cleanup())
+				}
+				p.cleanUpLate()
+			}
+			p.session.Unlock()
+		}
+	}()
+	if len(releases) > 0 {
+		c.sendBatch(b, releases)
+	}
+	returned = true
 }
 
 // sendBatch sends the releases. The caller has their sessions locked. Those that get no reply or

@@ -107,10 +107,17 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 // [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	cl := l.trace(ctx, wait, lease)
+	returned := false
+	defer func() {
+		if !returned {
+			hold.abandon()
+		}
+	}()
 	hold, err = l.acquire(cl.Context(ctx), cl, wait, lease)
 	wrap(&err, l.name)
 	cl.End(hold, err)
 	l.client.observe(hold)
+	returned = true
 	return hold, err
 }
 

@@ -116,6 +116,19 @@ func (a *acquisition) remove(l *level) (left int) {
 	return left
 }
 
+// abandon releases a hold that its caller does not get, because a tracer panicked or ended the
+// goroutine. h may be nil. It calls no foreign code, and does not block.
+func (h *Hold) abandon() {
+	if h == nil || !h.level.beginRelease() {
+		return
+	}
+	a := h.level.acquisition.(*acquisition)
+	if a.remove(h.level) == 0 {
+		a.Drop()
+		a.client.cleaner.add(a.cleanup())
+	}
+}
+
 // Drop ends an acquisition without levels: the watchdog must not renew what is being released.
 func (a *acquisition) Drop() {
 	a.unwatch()
@@ -146,19 +159,8 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 		// No successor is named again after an unconfirmed release: it asks instead. Nor is one while a
 		// late request may take the lock again, because this release would then give that away, too.
 		o, joined := a.offer(last && first && a.late == nil)
-		sent, state := time.Now(), transport.NotSent
-		if call := c.calls.Begin(b, sent); call != nil {
-			reply, err = a.lock.kind.release(call, a.owner, left, o)
-			if state, err = call.End(err); state != transport.NotSent {
-				a.settle(o, sent, reply, state)
-			}
-		}
-		if state == transport.NotSent {
-			reply, state, err = a.detach(b, left, o)
-		}
-		if joined {
-			c.group.Leave() // a worker is a task of its own
-		}
+		var state transport.State
+		reply, state, err = a.sendOnce(b, left, o, joined)
 		if state == transport.Executed {
 			return a.handleReply(reply, left, unknown)
 		}
@@ -186,6 +188,46 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 		}
 		return err
 	}
+}
+
+// sendOnce sends the release once. It tells the successor what became of it, even if a hook around
+// rueidis panics or ends the goroutine; then what is left is cleaned up in the background.
+func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
+) (reply lua.Released, state transport.State, err error) {
+	c, sent, returned := a.client, time.Now(), false
+	defer func() {
+		if !returned {
+			a.settle(o, sent, reply, transport.Unconfirmed)
+			if left == 0 {
+				a.releaseUnconfirmed()
+				c.cleaner.add(a.cleanup())
+				a.step(giveUp)
+			}
+		}
+		if joined {
+			c.group.Leave() // a worker is a task of its own
+		}
+	}()
+	if call := c.calls.Begin(b, sent); call != nil {
+		reply, state, err = a.sendDirectly(call, left, o)
+		if state != transport.NotSent {
+			a.settle(o, sent, reply, state)
+			returned = true
+			return reply, state, err
+		}
+	}
+	reply, state, err = a.detach(b, left, o)
+	returned = true
+	return reply, state, err
+}
+
+// sendDirectly sends the release and ends its call.
+func (a *acquisition) sendDirectly(call *transport.Call, left int, o offer,
+) (reply lua.Released, state transport.State, err error) {
+	err = transport.ErrThrown
+	defer func() { state, err = call.End(err) }()
+	reply, err = a.lock.kind.release(call, a.owner, left, o)
+	return reply, state, err
 }
 
 // handleReply handles the reply to a release.

@@ -19,9 +19,9 @@ import (
 // left out, which is logged; those of HoldEnd never are. Close waits for it until the context of
 // Close ends.
 //
-// A method must not panic: a lock that was just acquired would stay held, those behind a caller
-// that waits would wait for ever, and in the background the process would end. It must not use the
-// lock that it is told about.
+// A method should not panic. If it does, or calls runtime.Goexit, so does the call that it is told
+// about: that call leaves its queue, and what it has acquired is released in the background. A
+// panic in the background ends the process. A method must not use the lock that it is told about.
 //
 // A MultiLock or RedLock uses the tracer of the client of the first lock that it was made of. The
 // parts of a MultiLock are traced as well, like all locks; those that are acquired by one command

@@ -12,8 +12,21 @@ import (
 // shortestWait is the least time for a reply. With less, nearly every outcome would be unknown.
 const shortestWait = 10 * time.Millisecond
 
-// wait acquires the lock. If it is not free, a caller that waits queues for it.
-func (at *attempt) wait() (*Hold, error) {
+// wait acquires the lock. If it is not free, a caller that waits queues for it. Foreign code, which
+// is a hook around rueidis or a tracer, may end it.
+func (at *attempt) wait() (hold *Hold, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			at.abandon()
+		}
+	}()
+	hold, err = at.tryAndQueue()
+	returned = true
+	return hold, err
+}
+
+func (at *attempt) tryAndQueue() (*Hold, error) {
 	if !at.request.waits {
 		return at.finish(at.try())
 	}
@@ -23,6 +36,7 @@ func (at *attempt) wait() (*Hold, error) {
 		return nil, at.ended()
 	}
 	slot, resumed := c.queues.Try(how.queue), false
+	at.slot = slot
 	if slot == nil {
 		at.call.WaitStart() // before it is in the queue, where a tracer could delay others
 	}
@@ -33,7 +47,7 @@ func (at *attempt) wait() (*Hold, error) {
 	if w == nil {
 		hold, err := at.try()
 		if hold != nil || err != nil || at.left {
-			defer slot.EndTry()
+			defer at.endTry()
 			return at.finish(hold, err)
 		}
 		at.call.WaitStart()
@@ -41,9 +55,7 @@ func (at *attempt) wait() (*Hold, error) {
 			at.learn(w.Queue(), true)
 		}
 	}
-	if slot != nil {
-		slot.EndTry()
-	}
+	at.endTry()
 	if err := at.block(w.Queue()); err != nil {
 		return at.leave(w, nil, err)
 	}
@@ -56,7 +68,7 @@ func (at *attempt) wait() (*Hold, error) {
 // process has waited for the lock just now. resumed says that the queue is new and has an older
 // listener, which does not report what was missed since the first try.
 func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
-	w = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
+	at.waiter = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
 			if how.registers {
 				k.listener = at.client.transport.Resume(how.topic)
@@ -64,7 +76,15 @@ func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
 			resumed = k.listener != nil
 			return k, always || resumed
 		})
-	return w, resumed
+	return at.waiter, resumed
+}
+
+// endTry ends a try without a queue, if there is one.
+func (at *attempt) endTry() {
+	if at.slot != nil {
+		at.slot.EndTry()
+		at.slot = nil
+	}
 }
 
 // learn shares the last try with the queue: its failure, or whether another owner has the lock.
@@ -151,6 +171,7 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 		})
 	}
 	// Another asks at once: a wake-up may just have come, and after a reader others can read, too.
+	at.waiter = nil
 	remains, over := w.Leave(hold != nil, hold == nil || at.lock.mode == sharedMode)
 	if over != nil {
 		over.close()

@@ -524,6 +524,8 @@ type detached[T any] struct {
 	value   T
 	err     error
 
+	thrown *thrown // how foreign code ended the command; nil if it did not
+
 	mu     sync.Mutex
 	values context.Context // the caller's; nil once the command has ended; guarded by mu
 }
@@ -551,7 +553,9 @@ func (d *detached[T]) end() {
 // Detach has a worker call command with s, and waits for its outcome. If b ends first it returns
 // [Detached] at once, and late is called with the outcome when it is known; else it is not called.
 // If b ends before there is a place for the command, it is not sent: the error is [ErrNotSent].
-// Once the client is closed it sends the command itself, and returns when rueidis does.
+// Once the client is closed it sends the command itself, and returns when rueidis does. If a hook
+// around rueidis panics or calls runtime.Goexit, so does Detach, or the worker once its caller has
+// left; the outcome is [ErrThrown].
 func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
@@ -561,26 +565,36 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	outcome := detached[T]{patient: patient{calls: c}, values: b.Ctx}
 	decided := make(chan struct{})
 	started := c.group.Go(func() {
-		value, err := work(c, kind, &outcome, s, command)
-		err = Unexplained(err)
-		if outcome.decided.CompareAndSwap(false, true) {
-			outcome.value, outcome.err = value, err
-			close(decided)
-		} else {
+		returned := false
+		value, err := *new(T), ErrThrown
+		defer func() {
+			if !returned {
+				outcome.thrown = &thrown{recover()}
+			}
+			err = Unexplained(err)
+			if outcome.decided.CompareAndSwap(false, true) {
+				outcome.value, outcome.err = value, err
+				close(decided)
+				return
+			}
 			late(s, value, err)
-		}
+			outcome.thrown.raise()
+		}()
+		value, err = work(c, kind, &outcome, s, command)
+		returned = true
 	})
 	switch {
 	case !started: // the client is closed: nothing may run in the background
+		defer c.leave(kind)
+		defer outcome.end()
 		outcome.value, outcome.err = command(s, &outcome)
-		outcome.end()
-		c.leave(kind)
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
 		return *new(T), Detached, ErrNoReply
 	default:
 		<-decided
 	}
+	outcome.thrown.raise()
 	return outcome.value, StateOf(outcome.err), outcome.err
 }
 
@@ -670,8 +684,7 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 ) (T, State, error) {
 	var before error
 	if call := c.Begin(b, time.Now()); call != nil {
-		value, err := command(call)
-		state, err := call.End(err)
+		value, state, err := direct(call, command)
 		if kind.again() && Lost(err) {
 			before = err
 		} else if state != NotSent {

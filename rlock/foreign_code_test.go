@@ -1,0 +1,198 @@
+package rlock_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+	"holdfast/rlock"
+)
+
+// ending is a rueidis client with a hook, which ends the goroutine of a command about a lock once:
+// before it is sent or after its reply.
+type ending struct {
+	rueidis.Client
+	end           atomic.Pointer[func()]
+	before, after bool
+}
+
+func (h *ending) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	if !slices.ContainsFunc(command.Commands(), func(word string) bool { return word == "order" }) {
+		return h.Client.Do(ctx, command)
+	}
+	end := h.end.Swap(nil)
+	if end != nil && h.before {
+		(*end)()
+	}
+	result := h.Client.Do(ctx, command)
+	if end != nil && h.after {
+		(*end)()
+	}
+	return result
+}
+
+// Hooks around rueidis may panic, or end the goroutine. The caller's ends in the same way, and
+// nothing stays locked: neither the lock, nor its queue, for this client or others.
+func TestLockIsFreeAfterAHookHasEndedACall(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for name, call := range map[string]func(ctx context.Context, l *rlock.Lock, arm func()){
+		"NoWait": func(ctx context.Context, l *rlock.Lock, arm func()) {
+			arm()
+			_, _ = l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+		},
+		"Lock": func(ctx context.Context, l *rlock.Lock, arm func()) {
+			arm()
+			_, _ = l.Lock(ctx, rlock.Watchdog)
+		},
+		"nested Lock": func(ctx context.Context, l *rlock.Lock, arm func()) {
+			hold, err := l.Lock(ctx, rlock.Watchdog)
+			if err != nil {
+				panic(err)
+			}
+			defer func() { _ = hold.Unlock(ctx) }()
+			arm()
+			_, _ = l.Lock(hold.Context(), rlock.Watchdog)
+		},
+		"Extend": func(ctx context.Context, l *rlock.Lock, arm func()) {
+			hold, err := l.Lock(ctx, rlock.Watchdog)
+			if err != nil {
+				panic(err)
+			}
+			defer func() { _ = hold.Unlock(ctx) }()
+			arm()
+			_ = hold.Extend(ctx, time.Hour)
+		},
+		"Unlock": func(ctx context.Context, l *rlock.Lock, arm func()) {
+			hold, err := l.Lock(ctx, rlock.Watchdog)
+			if err != nil {
+				panic(err)
+			}
+			arm()
+			_ = hold.Unlock(ctx)
+		},
+		"batch": func(ctx context.Context, l *rlock.Lock, arm func()) {
+			arm()
+			_, _ = hook.TryBatch(ctx, rlock.Watchdog, []*rlock.Lock{l})
+		},
+	} {
+		for how, end := range locktest.Ends {
+			for _, before := range []bool{true, false} {
+				for _, worker := range []bool{false, true} {
+					title := strings.Join([]string{name, how}, " ")
+					t.Run(title, func(t *testing.T) {
+						redis := &ending{Client: s.Client(t), before: before, after: !before}
+						c := newClientOn(t, redis, rlock.Options{})
+						if worker {
+							rlock.Detach(c)
+						}
+						l, other := c.NewLock("order"), newClient(t, s, rlock.Options{}).NewLock("order")
+						ended := locktest.EndOf(t, func() {
+							call(t.Context(), l, func() { redis.end.Store(&end) })
+						})
+						require.Equal(t, how, ended)
+						require.Nil(t, redis.end.Load(), "no command met the hook")
+						for _, l := range []*rlock.Lock{l, other} {
+							hold, err := l.TryLock(t.Context(), locktest.Timeout, rlock.Watchdog)
+							require.NoError(t, err)
+							unlock(t, hold)
+						}
+						require.Zero(t, rlock.Waiting(l))
+						closeClient(t, c)
+					})
+				}
+			}
+		}
+	}
+}
+
+// The head of a queue asks for others as well. They go on without it.
+func TestWaitersGoOnAfterAHookHasEndedTheHeadOfTheirQueue(t *testing.T) {
+	t.Parallel()
+	for how, end := range locktest.Ends {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			redis := &ending{Client: s.Client(t), before: true}
+			l := newClientOn(t, redis, rlock.Options{}).NewLock("order")
+			other := take(t, newClient(t, s, rlock.Options{}).NewLock("order"), rlock.Watchdog)
+			ended := make(chan string, 1)
+			go func() {
+				ended <- locktest.EndOf(t, func() { _, _ = l.Lock(t.Context(), rlock.Watchdog) })
+			}()
+			eventually(t, func() bool { return rlock.Waiting(l) == 1 }, "the head does not wait")
+			next := locktest.LockInBackground(t.Context(), l, rlock.Watchdog)
+			eventually(t, func() bool { return rlock.Waiting(l) == 2 }, "the next does not wait")
+			redis.end.Store(&end)
+			s.Do(t, "PUBLISH", lua.Channel("order"), "0") // it asks
+			require.Equal(t, how, locktest.Receive(t, ended, "the head has not ended"))
+			unlock(t, other)
+			unlock(t, locktest.Acquired(t, next))
+		})
+	}
+}
+
+// A tracer may do so too, against its promise: with the lock just acquired.
+func TestLockIsFreeAfterATracerHasEndedACall(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for how, end := range locktest.Ends {
+		for name, at := range map[string]func(event any) bool{
+			"AcquireStart": func(e any) bool { _, is := e.(rlock.AcquireStart); return is },
+			"HoldStart":    func(e any) bool { _, is := e.(rlock.HoldStart); return is },
+			"AcquireEnd":   func(e any) bool { _, is := e.(rlock.AcquireEnd); return is },
+		} {
+			for _, batch := range []bool{false, true} {
+				t.Run(name+" "+how, func(t *testing.T) {
+					var armed atomic.Bool
+					armed.Store(true)
+					tracer := &locktest.Tracer{Block: func(event any) {
+						if at(event) && armed.Swap(false) {
+							end()
+						}
+					}}
+					l := newClient(t, s, rlock.Options{Tracer: tracer}).NewLock("order")
+					require.Equal(t, how, locktest.EndOf(t, func() {
+						if batch {
+							_, _ = hook.TryBatch(t.Context(), rlock.Watchdog, []*rlock.Lock{l})
+						} else {
+							_, _ = l.Lock(t.Context(), rlock.Watchdog)
+						}
+					}))
+					hold, err := l.TryLock(t.Context(), locktest.Timeout, rlock.Watchdog)
+					require.NoError(t, err)
+					unlock(t, hold)
+				})
+			}
+		}
+	}
+}
+
+// What a tracer is told of later is told by one goroutine after the other.
+func TestTracerIsToldMoreAfterItHasEndedTheGoroutineThatTells(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	var armed atomic.Bool
+	armed.Store(true)
+	tracer := &locktest.Tracer{Block: func(event any) {
+		if _, is := event.(rlock.HoldEnd); is && armed.Swap(false) {
+			locktest.Ends["Goexit"]()
+		}
+	}}
+	c := newClient(t, s, rlock.Options{Tracer: tracer})
+	for _, name := range []string{"a", "b"} {
+		take(t, c.NewLock(name), rlock.Watchdog)
+		_, err := c.NewLock(name).ForceUnlock(t.Context())
+		require.NoError(t, err)
+	}
+	locktest.WaitToHear[rlock.HoldEnd](t, tracer, 1)
+}
