@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/printable"
 )
 
 // Class says what an error means for a caller that wants a lock.
@@ -31,7 +33,7 @@ const (
 type Error struct {
 	Class   Class
 	Code    string // the server's error code, such as READONLY; "" if there is none
-	Message string
+	Message string // what the server said is safe to print, and cut off after some 400 bytes
 	Advice  string // what to do about it, if anything
 	Err     error  // the cause, if any
 }
@@ -104,7 +106,7 @@ func Classify(err error) error {
 		advice = "the server did not reply in time; if it never does, see whether " +
 			"rueidis.ClientOption.TLSConfig is right for it"
 	}
-	message := cmp.Or(err.Error(), "error without a text")
+	message := printable.Short(cmp.Or(err.Error(), "error without a text"))
 	return &Error{Class: class, Message: message, Advice: advice, Err: err}
 }
 
@@ -138,8 +140,8 @@ func Redirected(err error) (node string, asking, ok bool) {
 // refused classifies an error reply. An unknown reply is permanent: the server did not execute the
 // command, and there is no reason to expect that it will.
 func refused(message string, cause error) *Error {
-	message = cmp.Or(message, "error reply without a text")
 	code, class := codeOf(message), ClassPermanent
+	message = printable.Short(cmp.Or(message, "error reply without a text"))
 	switch code {
 	case "LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "MOVED", "ASK",
 		"MAXCLIENTS", "UNBLOCKED":

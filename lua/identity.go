@@ -23,13 +23,13 @@ type Identity struct {
 func (id Identity) String() string {
 	var parts []string
 	if id.Host != "" {
-		parts = append(parts, "host "+printable.Text(id.Host))
+		parts = append(parts, "host "+printable.Short(id.Host))
 	}
 	if id.PID != 0 {
 		parts = append(parts, "pid "+strconv.Itoa(id.PID))
 	}
 	if id.Label != "" {
-		parts = append(parts, printable.Text(id.Label))
+		parts = append(parts, printable.Short(id.Label))
 	}
 	return strings.Join(parts, ", ")
 }

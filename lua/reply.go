@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/printable"
 )
 
 // reply reads the reply of a script, one value after the other. It keeps the first error; what is
@@ -98,7 +100,7 @@ func (rp *reply) keep(err error) {
 // unexpected returns the error for a reply that no script of ours gives. The script did run, so its
 // outcome is unknown.
 func unexpected(cause error) *Error {
-	return &Error{Class: ClassUnknown, Message: "unexpected reply: " + cause.Error(), Err: cause,
+	return &Error{Class: ClassUnknown, Message: printable.Short("unexpected reply: " + cause.Error()), Err: cause,
 		Advice: "something between this client and Redis, or a server that is not Redis, " +
 			"changes replies"}
 }
@@ -176,7 +178,7 @@ func released(rp reply) (Released, error) {
 		rp.keep(unexpected(fmt.Errorf("status %d in %d values", status, size)))
 	}
 	if size > 1 {
-		out.Refusal = withCode(rp.text())
+		out.Refusal = printable.Short(withCode(rp.text()))
 	}
 	switch {
 	case size > 2 && out.To == Successor:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/printable"
 	"holdfast/internal/wait"
 )
 
@@ -231,6 +232,11 @@ func (h *Hub) unlock() {
 
 // log adds a log message to the reports. Called with mu held, which is released by unlock.
 func (h *Hub) log(level slog.Level, message string, args ...any) {
+	for i, arg := range args {
+		if err, ok := arg.(error); ok { // perhaps the server's, who may say anything
+			args[i] = printable.Short(err.Error())
+		}
+	}
 	h.reports = append(h.reports, func() {
 		h.options.Logger.Log(context.Background(), level, message, args...)
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/internal/printable"
 	"holdfast/rlock"
 )
 
@@ -152,7 +153,7 @@ func (e *QuorumError) list(agreed string) string {
 	for _, n := range e.Nodes {
 		text := n.Err.Error()
 		if held := heldError(n.Err); held != nil {
-			text = "held by " + held.Owner
+			text = "held by " + printable.Short(held.Owner)
 			if held.TTL > 0 {
 				text += fmt.Sprintf(" for another %v", held.TTL.Round(100*time.Millisecond))
 			}

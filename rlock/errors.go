@@ -151,7 +151,7 @@ func (e *HeldError) holder() string {
 	if !e.SameProcess {
 		return "held by " + e.who()
 	}
-	more := []string{e.Owner}
+	more := []string{printable.Short(e.Owner)}
 	if !e.SameClient {
 		more = append(more, "through another client")
 	}
@@ -166,7 +166,7 @@ func (e *HeldError) holder() string {
 
 // who names the owner, and its process if that is another one and known.
 func (e *HeldError) who() string {
-	owner := printable.Text(e.Owner) // anybody may have written it
+	owner := printable.Short(e.Owner) // anybody may have written it
 	if process := e.Holder.String(); process != "" && !e.SameProcess {
 		return fmt.Sprintf("%s (%s)", owner, process)
 	}

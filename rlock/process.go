@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"holdfast/internal/printable"
 )
 
 // clients has the clients of this process that are not closed, by id.
@@ -121,7 +123,7 @@ func (at *attempt) noticeOwnHolder() {
 	e := at.heldError()
 	if e.SameProcess && c.ownWaits.allows(lease) {
 		c.warn("holdfast: a lock has been waited for longer than Options.WatchdogLease: "+
-			e.holder()+e.advice(), "lock", at.lock.name, "owner", e.Owner)
+			e.holder()+e.advice(), "lock", at.lock.name, "owner", printable.Short(e.Owner))
 	}
 }
 
@@ -136,7 +138,7 @@ func (at *attempt) noticeItself() {
 	if a := holder.acquisition(at.holder.Owner); a != nil && a.isOf(id) {
 		e := at.heldError()
 		c.warn("holdfast: a goroutine waits for a lock that it holds itself: "+
-			e.holder()+e.advice(), "lock", at.lock.name, "owner", e.Owner, "waits at", c.here().String())
+			e.holder()+e.advice(), "lock", at.lock.name, "owner", printable.Short(e.Owner), "waits at", c.here().String())
 	}
 }
 

@@ -116,7 +116,7 @@ func (c unlockCommand) notHeld(lock locks.Lock) error {
 			b.WriteString("\n  and more: see holdfast inspect")
 			break
 		}
-		b.WriteString("\n  held by " + printable.Text(h.Owner))
+		b.WriteString("\n  held by " + printable.Short(h.Owner))
 		if h.Client.Known() {
 			b.WriteString(", " + view.Who(h.Owner, h.Client))
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/printable"
 )
 
 // Options says how thorough an examination is.
@@ -86,7 +88,7 @@ func (c check) examine(ctx context.Context, nodes []*node) []Finding {
 		}
 		same = same && slices.Equal(first, found)
 		for _, f := range found {
-			f.Node = n.address
+			f.Node = printable.Short(n.address)
 			all = append(all, f)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"holdfast/internal/printable"
 	"holdfast/lua"
 )
 
@@ -36,9 +37,22 @@ type Finding struct {
 	Advice string `json:"advice,omitempty"` // what to do
 }
 
+// said formats what was found. What comes from the server is escaped and shortened.
+func said(format string, args []any) string {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = printable.Short(arg)
+		case error:
+			args[i] = printable.Short(arg.Error())
+		}
+	}
+	return fmt.Sprintf(format, args...)
+}
+
 // ok returns that all is well.
 func ok(format string, args ...any) Finding {
-	return Finding{State: OK, Text: fmt.Sprintf(format, args...)}
+	return Finding{State: OK, Text: said(format, args)}
 }
 
 // unknown returns that the server did not say, and what to look at by hand.
@@ -56,12 +70,12 @@ var refusedCommand = regexp.MustCompile(`^NOPERM .* '([a-z|]+)' command$`)
 
 // warning returns that locks may suffer, and what to do.
 func warning(advice, format string, args ...any) Finding {
-	return Finding{State: Warning, Text: fmt.Sprintf(format, args...), Advice: advice}
+	return Finding{State: Warning, Text: said(format, args), Advice: advice}
 }
 
 // failure returns that locks are not safe, or do not work, and what to do.
 func failure(advice, format string, args ...any) Finding {
-	return Finding{State: Error, Text: fmt.Sprintf(format, args...), Advice: advice}
+	return Finding{State: Error, Text: said(format, args), Advice: advice}
 }
 
 // named returns the finding as that of another check than the one that it was made by.

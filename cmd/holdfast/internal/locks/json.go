@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"holdfast/internal/printable"
 	"holdfast/lua"
 )
 
@@ -27,7 +28,13 @@ func (l Lock) MarshalJSON() ([]byte, error) {
 	if l.Subscribers >= 0 {
 		object.Subscribers = &l.Subscribers
 	}
-	return json.Marshal(object)
+	return marshal(object)
+}
+
+// marshal returns an object in JSON that is safe to print.
+func marshal(object any) ([]byte, error) {
+	document, err := json.Marshal(object)
+	return printable.JSON(document), err
 }
 
 type lockJSON struct {
@@ -103,7 +110,7 @@ func (c Cycle) MarshalJSON() ([]byte, error) {
 			partyJSON{w.Holder.Owner, newClientJSON(w.Holder.Client)}})
 	}
 	object.Unlock.Name, object.Unlock.Owner = c.Waits[0].Lock, c.Waits[0].Holder.Owner
-	return json.Marshal(object)
+	return marshal(object)
 }
 
 type cycleJSON struct {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"syscall"
+
+	"holdfast/internal/printable"
 )
 
 // The exit statuses, beside 0. Those of sysexits.h keep their meaning.
@@ -77,7 +79,7 @@ func Report(w io.Writer, err error) int {
 
 // Print prints a message of the program to w.
 func Print(w io.Writer, text string) {
-	_, _ = fmt.Fprintln(w, "holdfast:", Text(text))
+	_, _ = fmt.Fprintln(w, "holdfast:", printable.Lines(Text(text)))
 }
 
 // Text returns a text of the library for users of the program: without the prefix that all messages

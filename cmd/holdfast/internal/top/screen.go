@@ -76,10 +76,10 @@ func (m model) heading() string {
 func (m model) second() string {
 	switch {
 	case m.err != nil && m.rows == nil:
-		return failure.Render(m.cut("no answer yet: " + printable.Text(m.err.Error())))
+		return failure.Render(m.cut("no answer yet: " + printable.Short(m.err.Error())))
 	case m.err != nil:
 		return failure.Render(m.cut("as it was at " + m.found.Format(time.TimeOnly) +
-			", no answer since: " + printable.Text(m.err.Error())))
+			", no answer since: " + printable.Short(m.err.Error())))
 	case m.mode == typing:
 		return m.cut("/" + printable.Text(m.search) + "▏")
 	case m.search != "":
@@ -126,7 +126,7 @@ func (m model) body() []string {
 func (m model) inspection() (lines []string) {
 	switch {
 	case m.detail.err != nil:
-		return []string{failure.Render(m.cut(printable.Text(m.detail.err.Error())))}
+		return []string{failure.Render(m.cut(printable.Short(m.detail.err.Error())))}
 	case m.detail.at.IsZero():
 		return []string{dim.Render("looking…")}
 	}

@@ -35,7 +35,7 @@ func Details(l locks.Lock, now time.Time) string {
 		if h.Count != 1 {
 			text += fmt.Sprintf(" %d times", h.Count)
 		}
-		d.line("holder", printable.Text(h.Owner)+" "+text)
+		d.line("holder", printable.Short(h.Owner)+" "+text)
 		d.client(h.Client, now)
 	}
 	d.more("holder", l.MoreHolders)
@@ -66,11 +66,11 @@ func (d *details) client(c locks.Client, now time.Time) {
 	if !c.Known() {
 		return
 	}
-	text := cmp.Or(printable.Text(c.Program), "process")
+	text := cmp.Or(printable.Short(c.Program), "process")
 	if c.Label != "" {
-		text = printable.Text(c.Label) + " (" + text + ")"
+		text = printable.Short(c.Label) + " (" + text + ")"
 	}
-	text += fmt.Sprintf(" on %s, pid %d", cmp.Or(printable.Text(c.Host), "unknown host"), c.PID)
+	text += fmt.Sprintf(" on %s, pid %d", cmp.Or(printable.Short(c.Host), "unknown host"), c.PID)
 	if !c.Start.IsZero() {
 		text += ", running for " + Since(c.Start, now)
 	}
@@ -85,7 +85,7 @@ func (d *details) more(word string, n int) {
 
 // waiter says who waits, and since when.
 func waiter(w locks.Waiter, now time.Time) string {
-	text := printable.Text(w.Owner)
+	text := printable.Short(w.Owner)
 	switch {
 	case w.Owner == "":
 		text = "readers wait for a writer"

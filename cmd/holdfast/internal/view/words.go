@@ -38,9 +38,9 @@ func Who(owner string, c locks.Client) string {
 	if name == "" {
 		return ShortOwner(owner)
 	}
-	text := printable.Text(name)
+	text := printable.Short(name)
 	if c.Host != "" {
-		text += " on " + printable.Text(c.Host)
+		text += " on " + printable.Short(c.Host)
 	}
 	if c.PID != 0 {
 		text += fmt.Sprintf(" (pid %d)", c.PID)
@@ -58,7 +58,7 @@ func ShortOwner(owner string) string {
 	if number != "" {
 		client += ":" + number
 	}
-	return printable.Text(client)
+	return printable.Short(client)
 }
 
 // owners counts those who hold a lock.
