@@ -162,18 +162,16 @@ func Become(args []string) (code int, err error) {
 
 // endGroup ends what the command left behind.
 func (ch *Child) endGroup() {
-	if !ch.crew.lives() {
+	if len(ch.crew.living()) == 0 {
 		return
 	}
-	ch.reports <- LeftBehind
+	ch.reports <- Report{Event: LeftBehind}
 	ch.End()
-	// What cannot be killed hangs in the kernel, and not because of us.
+	// What cannot be killed belongs to another user, or hangs in the kernel.
 	const enough = 5 * time.Second
-	for end := time.Now().Add(ch.command.KillAfter + enough); time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
-		if !ch.crew.lives() {
-			return
-		}
+	everybody := func(process) bool { return true }
+	if left := ch.crew.outlast(ch.command.KillAfter+enough, everybody); len(left) > 0 {
+		ch.reports <- Report{Abandoned, survivorsOf(left)}
 	}
 }
 

@@ -66,7 +66,7 @@ func (ch *Child) End() { ch.Kill() }
 // Kill kills the command.
 func (ch *Child) Kill() {
 	select {
-	case ch.reports <- Killed:
+	case ch.reports <- Report{Event: Killed}:
 	default: // said before
 	}
 	_ = ch.cmd.Process.Kill()

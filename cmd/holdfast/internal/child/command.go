@@ -2,6 +2,7 @@ package child
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -30,15 +31,35 @@ type Command struct {
 	Reserve   time.Duration    // the time from SIGKILL to the deadline: a busy machine is late
 }
 
-// Report is something that happened to the command.
-type Report int
+// Event is something that happened to the command.
+type Event int
 
-// The reports.
+// The events.
 const (
-	Terminated Report = iota // it was sent SIGTERM, because its deadline came near, or by End
-	Killed                   // its group was sent SIGKILL
-	LeftBehind               // it has ended, but descendants of it had not, and are ended
+	Terminated Event = iota // it was sent SIGTERM, because its deadline came near, or by End
+	Killed                  // its group was sent SIGKILL
+	LeftBehind              // it has ended, but descendants of it had not, and are ended
+	Abandoned               // it has ended, but descendants of it cannot be ended
 )
+
+// Report is an event, and the processes that live on after Killed and Abandoned.
+type Report struct {
+	Event     Event
+	Survivors []Survivor
+}
+
+// Survivor is a process that should have ended and has not.
+type Survivor struct {
+	PID     int
+	Name    string
+	User    int
+	Refused error // why it may not be killed; nil if it was sent SIGKILL
+}
+
+// String returns what a person needs to find the process.
+func (s Survivor) String() string {
+	return fmt.Sprintf("pid %d (%s, user %d)", s.PID, s.Name, s.User)
+}
 
 // Look returns the file of a program, or an error with the exit status that shells have for it.
 func Look(program string) (file string, code int, err error) {

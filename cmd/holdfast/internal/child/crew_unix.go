@@ -3,9 +3,11 @@
 package child
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,6 +18,13 @@ import (
 type crew struct {
 	group, session int
 	mark           string // "" for none
+}
+
+// process is a process that lives, or a zombie.
+type process struct {
+	pid, parent, group, session int
+	name                        string
+	zombie                      bool
 }
 
 // mark returns the entry of an environment that no other command has.
@@ -51,5 +60,38 @@ func (c crew) send(s syscall.Signal) {
 	}
 }
 
-// lives reports whether somebody does.
-func (c crew) lives() bool { return inhabited(c.group) || len(c.strays()) > 0 }
+// outlast returns those that still live after a time, or as soon as no process lives that is expected
+// to end. To look at all processes is work, so the pauses grow with the time that it took so far.
+func (c crew) outlast(limit time.Duration, ends func(process) bool) []process {
+	const first, longest = 5 * time.Millisecond, 250 * time.Millisecond
+	end := time.Now().Add(limit)
+	for pause := first; ; pause = min(pause*3/2, longest) {
+		living := c.living()
+		left := time.Until(end)
+		if left <= 0 || !slices.ContainsFunc(living, ends) {
+			return living
+		}
+		time.Sleep(min(pause, left))
+	}
+}
+
+// survivors returns those that have not ended although they were sent SIGKILL. Those that could be
+// sent it have some time to end.
+func (c crew) survivors(limit time.Duration) []Survivor {
+	if c.group <= 1 {
+		return nil
+	}
+	return survivorsOf(c.outlast(limit, func(p process) bool { return unix.Kill(p.pid, 0) == nil }))
+}
+
+// survivorsOf describes processes.
+func survivorsOf(all []process) (found []Survivor) {
+	for _, p := range all {
+		err := unix.Kill(p.pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue // it has ended meanwhile
+		}
+		found = append(found, Survivor{p.pid, p.name, p.user(), err})
+	}
+	return found
+}

@@ -129,8 +129,8 @@ func (g *guard) act() {
 	}
 }
 
-// signal sends the group a signal, and reports that.
-func (g *guard) signal(r Report, s syscall.Signal) {
+// signal sends the crew a signal, and reports that.
+func (g *guard) signal(e Event, s syscall.Signal) {
 	g.crew(g.mark).send(s)
-	fmt.Fprintln(g.reports, int(r))
+	fmt.Fprintln(g.reports, int(e))
 }

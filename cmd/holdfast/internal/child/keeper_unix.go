@@ -76,9 +76,9 @@ func (k *keeper) keep(cmd *exec.Cmd, output *os.File) {
 	for {
 		began := time.Now()
 		for lines := bufio.NewScanner(output); lines.Scan(); {
-			var r Report
-			if _, err := fmt.Sscan(lines.Text(), &r); err == nil {
-				k.reports <- r
+			var e Event
+			if _, err := fmt.Sscan(lines.Text(), &e); err == nil {
+				k.report(e)
 			}
 		}
 		output.Close()
@@ -96,11 +96,26 @@ func (k *keeper) keep(cmd *exec.Cmd, output *os.File) {
 		if err != nil { // nothing would end the group in time
 			k.last.crew(mark(k.env)).send(unix.SIGKILL)
 			k.mu.Unlock()
-			k.reports <- Killed
+			k.report(Killed)
 			return
 		}
 		k.mu.Unlock()
 	}
+}
+
+// deathTime is how long processes may take to end after SIGKILL, on a busy machine.
+const deathTime = 2 * time.Second
+
+// report passes an event on. After SIGKILL it looks who lives on.
+func (k *keeper) report(e Event) {
+	r := Report{Event: e}
+	if e == Killed {
+		k.mu.Lock()
+		c := k.last.crew(mark(k.env))
+		k.mu.Unlock()
+		r.Survivors = c.survivors(deathTime)
+	}
+	k.reports <- r
 }
 
 // tell changes the order, and sends it. A process that is gone is told later, and one that is

@@ -82,12 +82,6 @@ func reap(pid int) int {
 	}
 }
 
-// process is a line of /proc.
-type process struct {
-	pid, parent, group, session int
-	zombie                      bool
-}
-
 // processes returns all processes that can be seen.
 func processes() (all []process) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -100,8 +94,8 @@ func processes() (all []process) {
 		var state string
 		// pid (name) state parent group session; the name may contain anything
 		pid, rest := string(text), string(text)
-		if i := strings.LastIndexByte(rest, ')'); i >= 0 {
-			rest = rest[i+1:]
+		if from, to := strings.IndexByte(rest, '('), strings.LastIndexByte(rest, ')'); from >= 0 && from < to {
+			p.name, rest = rest[from+1:to], rest[to+1:]
 		}
 		if _, err := fmt.Sscan(rest, &state, &p.parent, &p.group, &p.session); err != nil {
 			continue
@@ -113,24 +107,45 @@ func processes() (all []process) {
 	return all
 }
 
-// inhabited reports whether somebody in the group lives.
-func inhabited(group int) bool {
-	for _, p := range processes() {
-		if p.group == group && !p.zombie {
-			return true
+// user returns the effective user of a process, or -1 if it has ended.
+func (p process) user() int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+	for line := range strings.Lines(string(text)) {
+		var real, effective int
+		if _, err := fmt.Sscanf(line, "Uid: %d %d", &real, &effective); err == nil {
+			return effective
 		}
 	}
-	return false
+	return -1
 }
 
-// strays returns those that have left the group, but not its session. The mark is in the
-// environment that they were started with.
+// living returns those that live.
+func (c crew) living() (all []process) {
+	for _, p := range processes() {
+		if !p.zombie && (p.group == c.group || c.strayed(p)) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// strayed reports whether a process has left the group, but not its session. The mark is in the
+// environment that it was started with, which cannot be read of other users.
+func (c crew) strayed(p process) bool {
+	if c.mark == "" || p.session != c.session || p.group == c.group || p.zombie {
+		return false
+	}
+	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+	return slices.Contains(strings.Split(string(env), "\x00"), c.mark)
+}
+
+// strays returns those that have left the group.
 func (c crew) strays() (all []*os.Process) {
 	if c.mark == "" {
 		return nil
 	}
 	for _, p := range processes() {
-		if p.session != c.session || p.group == c.group || p.zombie {
+		if p.session != c.session || p.group == c.group {
 			continue
 		}
 		// First, so that it cannot become another process between the check and a signal.
@@ -138,8 +153,7 @@ func (c crew) strays() (all []*os.Process) {
 		if err != nil {
 			continue
 		}
-		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid)) // fails for other users
-		if slices.Contains(strings.Split(string(env), "\x00"), c.mark) {
+		if c.strayed(p) {
 			all = append(all, found)
 		} else {
 			_ = found.Release()

@@ -50,8 +50,16 @@ func awaitChange(pid int) (stopped syscall.Signal, err error) {
 // reap returns the exit status of the child that has ended.
 func reap(int) int { return int(ended.Load()) }
 
-// inhabited reports whether somebody in the group lives.
-func inhabited(group int) bool { return unix.Kill(-group, 0) == nil }
+// living returns the group if somebody in it lives who may be signalled.
+func (c crew) living() []process {
+	if unix.Kill(-c.group, 0) != nil {
+		return nil
+	}
+	return []process{{pid: -c.group, group: c.group, name: "a process group"}}
+}
+
+// user returns that it is not known.
+func (process) user() int { return -1 }
 
 // strays returns nobody: others' environments cannot be read here.
 func (crew) strays() []*os.Process { return nil }

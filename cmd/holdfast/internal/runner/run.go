@@ -184,6 +184,9 @@ func (o Options) supervise(hold *rlock.Hold, ch *child.Child) (stopped bool) {
 			for len(ch.Reports()) > 0 {
 				s.hear(<-ch.Reports())
 			}
+			if s.survived {
+				s.warn("the command has ended")
+			}
 			return s.stopped
 		}
 	}
@@ -197,6 +200,8 @@ type supervision struct {
 	lost    <-chan struct{} // closed by a loss; nil once that was handled
 	stopped bool            // the command was ended because of its lock
 	ended   bool            // it has ended by itself
+
+	survived bool // something could not be ended
 }
 
 // lose handles the loss of the lock.
@@ -217,17 +222,47 @@ func (s *supervision) lose(err error) {
 // hear handles what happened to the command.
 func (s *supervision) hear(r child.Report) {
 	switch {
-	case r == child.LeftBehind:
+	case r.Event == child.LeftBehind:
 		if s.ended = true; !s.stopped {
 			s.note("the command has ended, and what it left running is ended as well")
 		}
-	case r == child.Terminated && !s.ended && !s.stopped:
+	case r.Event == child.Terminated && !s.ended && !s.stopped:
 		s.stopped = true
 		s.warn("the lock %q was not renewed, and may be lost in %v: ending the command", s.Name,
 			time.Until(s.hold.Deadline()).Round(100*time.Millisecond))
-	case r == child.Killed:
+	case r.Event == child.Killed:
 		s.stopped = s.stopped || !s.ended
-		s.warn("the command was killed")
+		if len(r.Survivors) == 0 {
+			s.warn("the command was killed")
+		}
+		s.report(r.Survivors)
+	case r.Event == child.Abandoned:
+		s.report(r.Survivors)
+		s.survived = false // it still does
+	}
+}
+
+// report says which processes live on, by the reason why they do.
+func (s *supervision) report(survivors []child.Survivor) {
+	for _, refused := range []bool{true, false} {
+		var names []string
+		var reason error
+		for _, p := range survivors {
+			if (p.Refused != nil) == refused {
+				names, reason = append(names, p.String()), p.Refused
+			}
+		}
+		switch who := strings.Join(names, ", "); {
+		case len(names) == 0:
+			continue
+		case refused:
+			s.warn("cannot kill %s: %v; without the lock %q it runs on until that user or root ends it",
+				who, reason, s.Name)
+		default:
+			s.warn("%s was sent SIGKILL and has not ended, because the kernel keeps it; it may go on "+
+				"without the lock %q", who, s.Name)
+		}
+		s.survived = true
 	}
 }
 
