@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -101,6 +102,7 @@ func (ch *Child) attend(started chan<- error) {
 	ch.endGroup()
 	ch.keeper.stop()
 	ch.status = reap(ch.group)
+	children.ended(ch.group)
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	ch.ended = true
@@ -117,13 +119,18 @@ func (ch *Child) start() error {
 	}
 	defer read.Close()
 	defer write.Close()
-	ch.group, err = syscall.ForkExec(self(),
-		append([]string{"holdfast", StartCommand, "--"}, ch.command.Args...),
-		&syscall.ProcAttr{
-			Env:   ch.command.Env,
-			Files: []uintptr{0, 1, 2, read.Fd()},
-			Sys:   attributes(),
-		})
+	// Under a number that is free here, so that the command gets all files that this process was given.
+	ready, err := unix.FcntlInt(read.Fd(), unix.F_DUPFD, 3)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(ready)
+	err = children.start(func() (pid int, err error) {
+		ch.group, err = syscall.ForkExec(self(),
+			append([]string{"holdfast", StartCommand, "--", strconv.Itoa(ready)}, ch.command.Args...),
+			&syscall.ProcAttr{Env: ch.command.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()})
+		return ch.group, err
+	})
 	if err != nil {
 		return err
 	}
@@ -138,10 +145,19 @@ func (ch *Child) start() error {
 	return err
 }
 
-// Become is "holdfast start": it waits until it may, and becomes the command. It returns only if it
-// cannot, with the exit status that shells have for that.
+// Become is "holdfast start": it waits until the file descriptor that is its first argument says that
+// it may, and becomes the command. It returns only if it cannot, with the exit status that shells
+// have for that.
 func Become(args []string) (code int, err error) {
-	ready := os.NewFile(3, "ready")
+	if len(args) < 2 {
+		return status.NotExecutable, errors.New("this is a command of holdfast run alone")
+	}
+	fd, err := strconv.Atoi(args[0])
+	if err != nil {
+		return status.NotExecutable, err
+	}
+	args = args[1:]
+	ready := os.NewFile(uintptr(fd), "ready")
 	if n, _ := ready.Read(make([]byte, 1)); n == 0 {
 		return status.NotExecutable, errors.New("holdfast run has ended")
 	}

@@ -89,6 +89,9 @@ func Become([]string) (code int, err error) {
 	return status.NotExecutable, errors.New("not on Windows")
 }
 
+// ReapOrphans is for other systems.
+func ReapOrphans() (stop func()) { return func() {} }
+
 // Forwarded returns the signals that are caught.
 func Forwarded() []os.Signal { return []os.Signal{os.Interrupt} }
 

@@ -58,7 +58,13 @@ func (k *keeper) start() (*exec.Cmd, *os.File, error) {
 	cmd := exec.Command(self(), GuardCommand)
 	cmd.Stdin, cmd.Stdout, cmd.Env = read, reports, k.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal can signal or stop it
-	if err := cmd.Start(); err != nil {
+	err = children.start(func() (pid int, err error) {
+		if err = cmd.Start(); err == nil {
+			pid = cmd.Process.Pid
+		}
+		return pid, err
+	})
+	if err != nil {
 		write.Close()
 		output.Close()
 		return nil, nil, err
@@ -83,6 +89,7 @@ func (k *keeper) keep(cmd *exec.Cmd, output *os.File) {
 		}
 		output.Close()
 		_ = cmd.Wait()
+		children.ended(cmd.Process.Pid)
 		k.mu.Lock()
 		k.input.Close()
 		if k.last.done {

@@ -107,6 +107,17 @@ func processes() (all []process) {
 	return all
 }
 
+// zombies returns the children of this process that have ended and were not waited for.
+func zombies() (pids []int) {
+	own := os.Getpid()
+	for _, p := range processes() {
+		if p.zombie && p.parent == own {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
 // user returns the effective user of a process, or -1 if it has ended.
 func (p process) user() int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))

@@ -58,6 +58,9 @@ func (c crew) living() []process {
 	return []process{{pid: -c.group, group: c.group, name: "a process group"}}
 }
 
+// zombies returns none: only Linux has containers.
+func zombies() []int { return nil }
+
 // user returns that it is not known.
 func (process) user() int { return -1 }
 

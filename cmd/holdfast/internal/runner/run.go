@@ -26,6 +26,7 @@ func Run(o Options) error {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
 	surviveClosedOutput()
+	defer child.ReapOrphans()()
 	l, hold, err := o.acquire(signals)
 	if l != nil {
 		defer l.close()
