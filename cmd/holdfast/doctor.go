@@ -42,7 +42,8 @@ func (c doctorCommand) Run(ctx context.Context) error {
 	if c.JSON {
 		report = doctor.JSON(os.Stdout)
 	}
-	worst, err := doctor.Examine(ctx, redis, doctor.Options{Prefix: c.Prefix, Full: c.Full}, report)
+	options := doctor.Options{Prefix: c.Prefix, Full: c.Full, Endpoint: c.Endpoint()}
+	worst, err := doctor.Examine(ctx, redis, options, report)
 	switch {
 	case err != nil:
 		return status.New(status.Server, err)

@@ -140,6 +140,20 @@ func (f Flags) Options() (all []rueidis.ClientOption, err error) {
 	return all, nil
 }
 
+// Endpoint returns the host name of the server, or "" if it has an address alone, or if there are
+// several or Sentinels, from which clients learn where the server is.
+func (f Flags) Endpoint() string {
+	all, err := f.Options()
+	if err != nil || len(all) != 1 || len(all[0].InitAddress) != 1 || all[0].Sentinel.MasterSet != "" {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(all[0].InitAddress[0])
+	if err != nil || host == "localhost" || net.ParseIP(host) != nil {
+		return "" // the path of a socket, or no name that could move
+	}
+	return host
+}
+
 // usage makes err one of the command line.
 func usage(err error) error { return status.New(status.Usage, err) }
 

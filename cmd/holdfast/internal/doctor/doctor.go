@@ -16,6 +16,8 @@ import (
 type Options struct {
 	Prefix string // of the names that locks are tried under, for users that may use only some
 	Full   bool   // look at all keys, however many there are
+
+	Endpoint string // the name of a single server; "" if it has none, only an address
 }
 
 // check looks at one thing. Its findings say what it saw; there are none where it does not apply.
@@ -32,6 +34,8 @@ var checks = []check{
 	{name: "service", look: service},
 	{name: "role", look: role},
 	{name: "cluster", look: cluster},
+	{name: "slots", look: sharding},
+	{name: "endpoint", look: endpoint},
 	{name: "eviction", look: eviction},
 	{name: "memory", look: memory},
 	{name: "persistence", look: persistence},

@@ -24,6 +24,8 @@ type sight struct {
 	text   string // a part of the text
 	advice string // a part of the advice
 	server func(*testing.T) rueidis.Client
+
+	options Options
 }
 
 // plainServer is a server as it comes, without persistence.
@@ -151,6 +153,8 @@ func nothing(*testing.T, *redistest.Cluster) {}
 var sights = []sight{
 	{check: "version", state: OK, text: ".", server: plainServer},
 	{check: "version", state: OK, text: "Valkey 8.1.1", server: claiming("valkey_version:8.1.1")},
+	{check: "version", state: OK, text: "Valkey 9.1.2",
+		server: claiming("redis_version:7.2.4", "valkey_version:9.1.2")},
 	{check: "version", state: Unknown, text: "banana", server: claiming("redis_version:banana")},
 	{check: "version", state: Warning, text: "Redis 99.1.0 is newer",
 		server: claiming("redis_version:99.1.0")},
@@ -169,7 +173,7 @@ var sights = []sight{
 
 	{check: "role", state: OK, text: "master", server: plainServer},
 	{check: "role", state: Error, text: "has lost", server: orphaned},
-	{check: "role", state: Error, text: "grants no locks", advice: "connect to the master",
+	{check: "role", state: Error, text: "grants no locks", advice: "rueidis.ClientOption.ConnLifetime",
 		server: func(t *testing.T) rueidis.Client {
 			master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
 			return redistest.StartReplica(t, master).Client(t)
@@ -216,6 +220,12 @@ var sights = []sight{
 			p.Reply("CLUSTER NODES", always, faultproxy.NoPerm("app", "cluster|nodes"))
 		})},
 
+	{check: "slots", state: OK, text: "keys of several slots", server: plainServer},
+	{check: "slots", state: Warning, text: "CROSSSLOT", advice: "cluster API", server: sharded},
+
+	{check: "endpoint", state: OK, text: "rueidis.ClientOption.ConnLifetime", server: plainServer,
+		options: Options{Endpoint: "redis.example.com"}},
+
 	{check: "eviction", state: OK, text: "noeviction", server: plainServer},
 	{check: "eviction", state: Warning, text: "volatile-lru may evict", advice: "noeviction",
 		server: with("--maxmemory-policy", "volatile-lru")},
@@ -239,13 +249,14 @@ var sights = []sight{
 
 	{check: "persistence", state: OK, text: "always",
 		server: with("--appendonly", "yes", "--appendfsync", "always")},
-	{check: "persistence", state: Warning, text: "everysec", advice: "always",
+	{check: "persistence", state: Warning, text: "everysec", advice: "fenced locks do not help",
 		server: with("--appendonly", "yes", "--appendfsync", "everysec")},
-	{check: "persistence", state: Warning, text: "appendfsync no;", advice: "always",
+	{check: "persistence", state: Warning, text: "appendfsync no;", advice: "fenced locks do not help",
 		server: with("--appendonly", "yes", "--appendfsync", "no")},
-	{check: "persistence", state: Warning, text: "snapshots only", advice: "always",
+	{check: "persistence", state: Warning, text: "snapshots only", advice: "fenced locks do not help",
 		server: set("save", "3600 1")},
-	{check: "persistence", state: Error, text: "none;", advice: "always", server: plainServer},
+	{check: "persistence", state: Error, text: "none;",
+		advice: "fenced locks do not help", server: plainServer},
 	{check: "persistence", state: Unknown, text: "NOPERM", advice: "it is no",
 		server: lacking("-config")},
 	{check: "persistence", state: Unknown, text: "NOPERM", advice: "that appendfsync is always",
@@ -351,7 +362,7 @@ var sights = []sight{
 		})},
 
 	{check: "slowlog", state: OK, text: "no scripts", server: plainServer},
-	{check: "slowlog", state: Warning, text: "1 slow scripts",
+	{check: "slowlog", state: Warning, text: "1 slow scripts in the last hour",
 		server: func(t *testing.T) rueidis.Client {
 			server := redistest.Start(t)
 			server.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", "0")
@@ -364,6 +375,16 @@ var sights = []sight{
 			server := redistest.Start(t, redistest.WithArgs("--enable-debug-command", "yes"))
 			server.Do(t, "DEBUG", "SLEEP", "1.1")
 			return server.Client(t)
+		}},
+	{check: "slowlog", state: OK, text: "no scripts in the last hour",
+		server: func(t *testing.T) rueidis.Client {
+			server := redistest.Start(t, redistest.WithArgs("--slowlog-log-slower-than", "0"))
+			server.Do(t, "EVAL", "return 1", "0")
+			server.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", "-1")
+			client, proxy := through(t, server)
+			later := time.Now().Add(2 * time.Hour).Unix()
+			proxy.Answer("TIME", always, strconv.FormatInt(later, 10), "0")
+			return client
 		}},
 	{check: "slowlog", state: Unknown, text: "NOPERM", server: lacking("-slowlog")},
 	{check: "slowlog", state: Unknown, text: "SLOWLOG replied something else",
@@ -407,6 +428,14 @@ func lockSights() (all []sight) {
 		sight{check: "locks", line: "hand-over", state: Unknown, text: "plain locks do not work",
 			server: lacking("-hset")},
 		sight{check: "locks", line: "lock", state: Error, text: "failed", server: flushed})
+}
+
+// sharded returns a server that looks like a single node, and is a cluster: here it is one of a single
+// node that is not asked for its slots, elsewhere one behind a proxy.
+func sharded(t *testing.T) rueidis.Client {
+	option := redistest.StartCluster(t, 1).Nodes[0].ClientOption()
+	option.ForceSingleClient = true
+	return connected(t, option)
 }
 
 // keyed returns a server that refuses scripts without keys, as ElastiCache Serverless does.
@@ -459,7 +488,7 @@ func TestEveryLineIsSeenInEachOfItsStates(t *testing.T) {
 			}
 			t.Run(s.line+" "+s.text, func(t *testing.T) {
 				t.Parallel()
-				found := examined(t, s.server(t), s.check, Options{})
+				found := examined(t, s.server(t), s.check, s.options)
 				seen.add(found)
 				require.True(t, slices.ContainsFunc(found, func(f Finding) bool {
 					return f.Check == s.line && f.State == s.state && strings.Contains(f.Text, s.text) &&

@@ -11,8 +11,8 @@ func persistence(ctx context.Context, n *node) []Finding {
 	if err != nil {
 		return one(unknown(err, "that appendonly is yes and appendfsync always"))
 	}
-	const advice = "CONFIG SET appendonly yes and appendfsync always, or use fenced locks, or a " +
-		"RedLock on several servers"
+	const advice = "CONFIG SET appendonly yes and appendfsync always, or use a RedLock on several " +
+		"servers; fenced locks do not help, because their tokens are forgotten as well"
 	if appending == "1" {
 		switch fsync, err := n.config(ctx, "appendfsync"); {
 		case err != nil:

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// moves says what programs need whose server has become a replica.
+const moves = "if this was the master and its address moves to another server, set " +
+	"rueidis.ClientOption.ConnLifetime in programs, so that they follow"
+
 // role looks at whether the server takes writes.
 func role(ctx context.Context, n *node) []Finding {
 	role, err := n.field(ctx, "role")
@@ -20,10 +24,10 @@ func role(ctx context.Context, n *node) []Finding {
 	said, _ := n.info(ctx)
 	of := said["master_host"] + ":" + said["master_port"]
 	if said["master_link_status"] != "up" {
-		return one(failure("bring its master back, and connect to the master",
+		return one(failure("bring its master back, and connect to the master; "+moves,
 			"a replica of %s, which it has lost; it grants no locks", of))
 	}
-	return one(failure("connect to the master, or use --sentinel",
+	return one(failure("connect to the master, or use --sentinel; "+moves,
 		"a replica of %s; it grants no locks", of))
 }
 

@@ -11,18 +11,29 @@ import (
 
 // slow is a command that took long.
 type slow struct {
-	took time.Duration
-	name string // in upper case
+	began time.Time // on the server's clock
+	took  time.Duration
+	name  string // in upper case
 }
 
 // longestCommand is how long a command that is no script may take.
 const longestCommand = time.Second
 
-// slowlog looks for commands that kept all others waiting, above all scripts.
+// recent is how old an entry may be. Redis keeps the last 128, however old, until it restarts.
+const recent = time.Hour
+
+// slowlog looks for commands that kept all others waiting lately, above all scripts.
 func slowlog(ctx context.Context, n *node) []Finding {
 	entries, err := n.do(ctx, "SLOWLOG", "GET", "128").ToArray()
 	if err != nil {
 		return one(unknown(err, "SLOWLOG GET for scripts"))
+	}
+	now := time.Now()
+	words, err := n.do(ctx, "TIME").AsStrSlice()
+	if err == nil {
+		if at, err := parseTime(words); err == nil {
+			now = at
+		}
 	}
 	var script, other slow
 	scripts := 0
@@ -30,6 +41,9 @@ func slowlog(ctx context.Context, n *node) []Finding {
 		s, err := parseSlow(entry)
 		if err != nil {
 			return one(unknown(err, "SLOWLOG GET for scripts"))
+		}
+		if now.Sub(s.began) > recent {
+			continue
 		}
 		if strings.HasPrefix(s.name, "EVAL") || strings.HasPrefix(s.name, "FCALL") {
 			scripts++
@@ -41,12 +55,12 @@ func slowlog(ctx context.Context, n *node) []Finding {
 	const advice = "nothing else runs meanwhile, renewals neither; see SLOWLOG GET"
 	switch {
 	case other.took >= longestCommand:
-		return one(warning(advice, "%s took %v", other.name, other.took.Round(time.Millisecond)))
+		return one(warning(advice, "%s took %v in the last hour", other.name, other.took.Round(time.Millisecond)))
 	case scripts > 0:
-		return one(warning(advice, "%d slow scripts, the longest %v", scripts,
+		return one(warning(advice, "%d slow scripts in the last hour, the longest %v", scripts,
 			script.took.Round(10*time.Microsecond)))
 	}
-	return one(ok("no scripts"))
+	return one(ok("no scripts in the last hour"))
 }
 
 // parseSlow reads an entry: id, time, microseconds, words, and more.
@@ -55,10 +69,11 @@ func parseSlow(entry rueidis.RedisMessage) (s slow, err error) {
 	if err != nil || len(fields) < 4 {
 		return s, errors.Join(err, errors.New("SLOWLOG replied something else"))
 	}
+	began, err0 := fields[1].ToInt64()
 	micros, err1 := fields[2].ToInt64()
 	words, err2 := fields[3].AsStrSlice()
-	if err := errors.Join(err1, err2); err != nil || len(words) == 0 {
+	if err := errors.Join(err0, err1, err2); err != nil || len(words) == 0 {
 		return s, errors.Join(err, errors.New("SLOWLOG replied something else"))
 	}
-	return slow{time.Duration(micros) * time.Microsecond, strings.ToUpper(words[0])}, nil
+	return slow{time.Unix(began, 0), time.Duration(micros) * time.Microsecond, strings.ToUpper(words[0])}, nil
 }

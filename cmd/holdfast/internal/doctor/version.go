@@ -19,8 +19,8 @@ type product struct {
 // products has the makes that say what they are; the last one is what all others claim to be.
 var products = []product{
 	{"Dragonfly", "dragonfly_version", "", 0, [2]int{}},
-	{"Valkey", "valkey_version", "8.1", 8, [2]int{7, 2}},
-	{"Redis", "redis_version", "6.2, 7.0 and 8.0", 8, [2]int{6, 2}},
+	{"Valkey", "valkey_version", "7.2 to 9.1", 9, [2]int{7, 2}},
+	{"Redis", "redis_version", "6.2 to 8.2", 8, [2]int{6, 2}},
 }
 
 // productOf returns what a server is, and its version.
@@ -36,28 +36,36 @@ func productOf(said map[string]string) (p product, version string) {
 	return p, version
 }
 
+// testedVersions is what to look for by hand.
+const testedVersions = "that it is Redis 6.2 to 8, or Valkey 7.2 to 9"
+
 // version looks at whether holdfast is tested with the server.
 func version(ctx context.Context, n *node) []Finding {
 	said, err := n.info(ctx)
 	if err != nil {
-		return one(unknown(err, "that it is Redis 6.2 to 8, or Valkey 8"))
+		return one(unknown(err, testedVersions))
 	}
+	return one(judgeVersion(said))
+}
+
+// judgeVersion judges the fields of INFO.
+func judgeVersion(said map[string]string) Finding {
 	p, version := productOf(said)
 	var major, minor int
-	_, err = fmt.Sscanf(strings.TrimLeft(version, "dfv-"), "%d.%d", &major, &minor)
+	_, err := fmt.Sscanf(strings.TrimLeft(version, "dfv-"), "%d.%d", &major, &minor)
 	if err != nil {
-		return one(unknown(fmt.Errorf("INFO says %q", version), "that it is Redis 6.2 to 8, or Valkey 8"))
+		return unknown(fmt.Errorf("INFO says %q", version), testedVersions)
 	}
 	name := p.name + " " + version
 	older := cmp.Or(cmp.Compare(major, p.minimum[0]), cmp.Compare(minor, p.minimum[1])) < 0
 	const advice = "read what follows, and try your locks before you rely on it"
 	switch {
 	case older:
-		return one(failure("use Redis 6.2 or newer, or Valkey", "%s is too old", name))
+		return failure("use Redis 6.2 or newer, or Valkey", "%s is too old", name)
 	case p.newest == 0:
-		return one(warning(advice, "holdfast is not tested with %s", name))
+		return warning(advice, "holdfast is not tested with %s", name)
 	case major > p.newest:
-		return one(warning(advice, "%s is newer than those that are tested (%s)", name, p.tested))
+		return warning(advice, "%s is newer than those that are tested (%s)", name, p.tested)
 	}
-	return one(ok("%s", name))
+	return ok("%s", name)
 }

@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+)
+
+// endpoint says what programs need if a name moves to another server. Clients of a cluster and of
+// Sentinels find out by themselves.
+func endpoint(_ context.Context, n *node) []Finding {
+	if n.Endpoint == "" || n.whole.Mode() == rueidis.ClientModeCluster {
+		return nil
+	}
+	return one(ok("%s is a name; if it moves to another server in a failover, programs need "+
+		"rueidis.ClientOption.ConnLifetime, because open connections stay at the old server",
+		n.Endpoint))
+}
+
+// sharding looks for a cluster that looks like a single node, as behind a proxy: it refuses calls with
+// keys of several slots.
+func sharding(ctx context.Context, n *node) []Finding {
+	const several = 8 // a proxy may accept those that happen to be at one node
+	if n.whole.Mode() == rueidis.ClientModeCluster {
+		return nil
+	}
+	words := []string{"EVAL", "return 1", strconv.Itoa(several)}
+	distinct := map[uint16]bool{}
+	for range several {
+		name := n.lockName()
+		words, distinct[lua.Slot(name)] = append(words, name), true
+	}
+	if len(distinct) == 1 {
+		return nil // a hash tag in the prefix puts all locks into one slot
+	}
+	err := n.do(ctx, words...).Error()
+	switch {
+	case err == nil:
+		return one(ok("takes keys of several slots in one call"))
+	case codeOf(err) == "CROSSSLOT":
+		return one(warning("turn on the cluster API of the service and use a client of a cluster; "+
+			"until then each lock is renewed by a call of its own",
+			"a cluster that looks like a single node; it refuses keys of several slots in one call (%s)",
+			reason(err)))
+	}
+	return nil // which the line of scripts explains
+}
