@@ -11,6 +11,7 @@ import "golang.org/x/tools/go/analysis"
 func All() []*analysis.Analyzer {
 	return []*analysis.Analyzer{
 		EarlyDefer,
+		ErrorCompare,
 		OuterContext,
 		SharedOwner,
 		ShortLease,

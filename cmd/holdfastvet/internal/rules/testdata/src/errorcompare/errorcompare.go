@@ -1,0 +1,75 @@
+package errorcompare
+
+import (
+	"context"
+	"errors"
+
+	"example.com/shop"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func pack(ctx context.Context) error { return shop.Bill(ctx, shop.Order{}) }
+
+func never(ctx context.Context, lock rlock.Locker) error {
+	err := rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, pack)
+	if err == rlock.ErrNotAcquired { // want `err is never rlock.ErrNotAcquired itself, which it wraps; the case is not handled; write errors.Is\(err, rlock.ErrNotAcquired\)`
+		return nil
+	}
+	if rlock.ErrLost != err && err != nil { // want `write !errors.Is\(err, rlock.ErrLost\)`
+		return err
+	}
+	switch err {
+	case nil:
+	case rlock.ErrLost, (rlock.ErrGone): // want `err is never rlock.ErrLost itself` `err is never rlock.ErrGone itself`
+		return nil
+	case context.Canceled:
+	}
+	return err
+}
+
+func always(ctx context.Context, lock rlock.Locker) (err error) {
+	hold, failed := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+	if failed == rlock.ErrNotAcquired { // want `failed is never rlock.ErrNotAcquired itself`
+		return pack(ctx) // without the lock
+	}
+	if failed != nil {
+		return failed
+	}
+	defer hold.UnlockTo(ctx, &err)
+	if hold.Err() == rlock.ErrLost || context.Cause(hold.Context()) == rlock.ErrForced { // want `hold.Err\(\) is never rlock.ErrLost` `context.Cause\(hold.Context\(\)\) is never rlock.ErrForced`
+		return nil
+	}
+	if hold.Extend(ctx, rlock.Watchdog) == redlock.ErrNoQuorum { // want `is never redlock.ErrNoQuorum itself`
+		return nil
+	}
+	return pack(hold.Context())
+}
+
+type result struct{ err error }
+
+func fields(r result, errs []error) bool {
+	return r.err == rlock.ErrInvalid || // want `r.err is never rlock.ErrInvalid itself`
+		errs[0] == rlock.ErrInvalid
+}
+
+// What follows is no mistake.
+
+type refusal struct{ error }
+
+func (refusal) Is(target error) bool { return target == rlock.ErrNotAcquired }
+
+func right(ctx context.Context, lock rlock.Locker, want error) bool {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if errors.Is(err, rlock.ErrNotAcquired) || err == context.Canceled || err == nil {
+		return false
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if e == rlock.ErrLost {
+			return true
+		}
+	}
+	err = hold.Unlock(ctx)
+	return want == rlock.ErrLost || context.Cause(hold.Context()) == rlock.ErrReleased ||
+		errors.Unwrap(want) == rlock.ErrGone
+}
