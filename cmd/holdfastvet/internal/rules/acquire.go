@@ -43,6 +43,7 @@ type function struct {
 	uses    map[*types.Var][]use // of holds, in literals too, in the order of the text
 	unlocks []*ast.CallExpr      // lock.Unlock(ctx), in literals too
 	defs    definitions          // of the whole package
+	release map[*types.Func]bool // releasers of the whole package
 	comms   map[ast.Node]bool    // communications of select statements
 	tags    map[*ast.CaseClause]ast.Stmt
 	guards  map[*acquisition]map[string]bool // conditions that are known where a is, by their text
@@ -53,8 +54,10 @@ type function struct {
 type functions struct {
 	all     []*function
 	unlocks []*ast.CallExpr
-	decls   map[*types.Func]*ast.FuncDecl
-	defs    definitions
+	// releasers are the functions that call lock.Unlock(ctx).
+	releasers map[*types.Func]bool
+	decls     map[*types.Func]*ast.FuncDecl
+	defs      definitions
 }
 
 // acquired finds the acquisitions in a package, for the rules.
@@ -67,21 +70,29 @@ var acquired = &analysis.Analyzer{
 }
 
 func findAcquisitions(pass *analysis.Pass) (any, error) {
-	found := &functions{defs: findDefinitions(pass), decls: declarations(pass)}
+	found := &functions{defs: findDefinitions(pass), decls: declarations(pass),
+		releasers: make(map[*types.Func]bool)}
 	w := &wrappers{pass: pass, defs: found.defs, decls: found.decls}
 	w.known = make(map[*types.Func]bool)
 	flow := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	kinds := []ast.Node{(*ast.FuncDecl)(nil), (*ast.FuncLit)(nil), (*ast.CallExpr)(nil)}
+	var decl *ast.FuncDecl // the latest
 	in.Preorder(kinds, func(n ast.Node) {
-		f := &function{node: n, defs: found.defs}
+		f := &function{node: n, defs: found.defs, release: found.releasers}
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			if lockUnlock(pass.TypesInfo, n) != nil {
 				found.unlocks = append(found.unlocks, n)
+				if decl != nil && within(decl, n.Pos()) {
+					if fn, ok := pass.TypesInfo.Defs[decl.Name].(*types.Func); ok {
+						found.releasers[fn] = true
+					}
+				}
 			}
 			return
 		case *ast.FuncDecl:
+			decl = n
 			f.body, f.cfg = n.Body, flow.FuncDecl(n)
 		case *ast.FuncLit:
 			f.body, f.cfg = n.Body, flow.FuncLit(n)

@@ -139,7 +139,7 @@ func (fs *functions) wrapperReleases(
 	info *types.Info, call *ast.CallExpr, seen []*types.Func,
 ) bool {
 	fn := callee(info, call)
-	if fn == nil || hasRelease(fn) {
+	if fn == nil || fs.hasRelease(fn) {
 		return true
 	}
 	if slices.Contains(seen, fn) {
@@ -158,11 +158,12 @@ func (fs *functions) wrapperReleases(
 }
 
 // hasRelease reports whether there is a function beside fn whose name says that it releases
-// something, and that needs no hold for it.
-func hasRelease(fn *types.Func) bool {
+// something, or a method Close that does, and that needs no hold for it.
+func (fs *functions) hasRelease(fn *types.Func) bool {
 	releases := func(obj types.Object) bool {
 		other, ok := obj.(*types.Func)
-		return ok && saysRelease(other.Name()) &&
+		return ok && (saysRelease(other.Name()) ||
+			other.Name() == "Close" && fs.releasers[other.Origin()]) &&
 			!slices.ContainsFunc(slices.Collect(other.Signature().Params().Variables()),
 				func(v *types.Var) bool { return isHold(v.Type()) })
 	}

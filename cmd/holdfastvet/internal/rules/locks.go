@@ -49,12 +49,55 @@ func (f *function) comesFrom(v *types.Var, r receiver) bool {
 // unlocksLock reports whether n, or a literal in it, calls lock.Unlock(ctx) of a's lock. The lock
 // of a wrapper is not known: any call whose name says that it releases something counts.
 func (f *function) unlocksLock(info *types.Info, a *acquisition, n ast.Node) bool {
+	if f.callsReleaser(info, n) {
+		return true
+	}
 	if a.lock == nil {
 		return len(releasesByName(info, n)) > 0
 	}
 	return slices.ContainsFunc(f.unlocks, func(call *ast.CallExpr) bool {
 		return within(n, call.Pos()) && f.sameLock(receiverOf(info, call), receiverOf(info, a.call))
 	})
+}
+
+// callsReleaser reports whether n, or a literal in it, calls a function of the package that calls
+// lock.Unlock(ctx), such as a method Close. Of which lock is not looked at.
+func (f *function) callsReleaser(info *types.Info, n ast.Node) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if fn := callee(info, call); fn != nil {
+				found = found || f.release[fn.Origin()]
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// closedByOwner reports whether the type of which the function is a method, or one that the lock is
+// stored in, has a method Close that calls lock.Unlock(ctx).
+func (f *function) closedByOwner(info *types.Info, a *acquisition) bool {
+	closes := func(t types.Type) bool {
+		obj, _, _ := types.LookupFieldOrMethod(t, true, nil, "Close")
+		fn, _ := obj.(*types.Func)
+		return fn != nil && f.release[fn.Origin()]
+	}
+	if recv := f.sig.Recv(); recv != nil && closes(recv.Type()) {
+		return true
+	}
+	lock := objectOf(info, a.lock)
+	stored := false
+	ast.Inspect(f.body, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.CompositeLit); ok && lock != nil && closes(info.TypeOf(literal)) {
+			ast.Inspect(literal, func(n ast.Node) bool {
+				id, ok := n.(*ast.Ident)
+				stored = stored || ok && info.Uses[id] == lock
+				return !stored
+			})
+		}
+		return !stored
+	})
+	return stored
 }
 
 // unlockedElsewhere reports whether another function of the package may call lock.Unlock(ctx) of
@@ -66,6 +109,9 @@ func (f *function) unlockedElsewhere(
 ) bool {
 	if a.lock == nil {
 		return found.wrapperReleases(info, a.call, nil)
+	}
+	if f.closedByOwner(info, a) {
+		return true
 	}
 	lock := receiverOf(info, a.call)
 	origin := f.origin(info, lock.e)

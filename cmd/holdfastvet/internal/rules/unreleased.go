@@ -26,8 +26,10 @@ the lease is renewed until the client is closed or Options.MaxHold is over:
 	return hold.Unlock(ctx)
 
 A hold is given back by Unlock, UnlockTo, Leave and Detach, and by lock.Unlock(ctx)
-of the same lock. A hold that is passed to a function, returned, stored, or used
-by a literal that gives it back, is somebody else's to give back.
+of the same lock, or in a function of this package that is called. A hold that is passed
+to a function, returned, stored, or used by a literal that gives it back, is somebody
+else's to give back. So is one whose Done() or Context() is returned or stored. A hold may
+be dropped if the lock is of a type whose method Close calls lock.Unlock(ctx).
 
 A call that returns a hold and an error acquires a lock, too, if it is of a function of
 this package that does nothing else with the hold, or if it takes a context and its name

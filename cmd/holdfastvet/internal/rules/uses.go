@@ -39,7 +39,13 @@ func (f *function) findUses(info *types.Info) {
 		switch n := n.(type) {
 		case *ast.Ident:
 			if v, ok := info.Uses[n].(*types.Var); ok && isHold(v.Type()) && !v.IsField() {
-				f.uses[v] = append(f.uses[v], classify(info, n, stack))
+				u := classify(info, n, stack)
+				if u.method == "Done" || u.method == "Context" {
+					if f.escapes(info, u.call, stack) {
+						u.kind = leaves // whoever has it waits for the end of the hold
+					}
+				}
+				f.uses[v] = append(f.uses[v], u)
 			}
 		case *ast.CallExpr:
 			if lockUnlock(info, n) != nil {
@@ -48,6 +54,60 @@ func (f *function) findUses(info *types.Info) {
 		}
 		return true
 	})
+}
+
+// escapes reports whether the value of a call leaves the function other than as an argument: it is
+// returned, stored or sent, there or as a variable. stack is what encloses the call, and more.
+func (f *function) escapes(info *types.Info, call *ast.CallExpr, stack []ast.Node) bool {
+	enclosing := stack[:slices.Index(stack, ast.Node(call))]
+	if len(enclosing) == 0 {
+		return false
+	}
+	parent := enclosing[len(enclosing)-1]
+	v := variableOf(info, parent, call)
+	if v == nil {
+		return keeps(info, parent, call)
+	}
+	found := false
+	ast.PreorderStack(f.body, nil, func(n ast.Node, stack []ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && info.Uses[id] == v && keeps(info, stack[len(stack)-1], id)
+		return !found
+	})
+	return found
+}
+
+// variableOf returns the variable of the function that an assignment or definition gives e to.
+func variableOf(info *types.Info, n ast.Node, e ast.Expr) *types.Var {
+	var to ast.Expr
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		if i := slices.Index(n.Rhs, e); i >= 0 && len(n.Lhs) == len(n.Rhs) {
+			to = n.Lhs[i]
+		}
+	case *ast.ValueSpec:
+		if i := slices.Index(n.Values, e); i >= 0 && len(n.Names) == len(n.Values) {
+			to = n.Names[i]
+		}
+	}
+	if id, ok := to.(*ast.Ident); ok {
+		v, _ := info.ObjectOf(id).(*types.Var)
+		return v
+	}
+	return nil
+}
+
+// keeps reports whether n returns, stores or sends e.
+func keeps(info *types.Info, n ast.Node, e ast.Expr) bool {
+	switch n := n.(type) {
+	case *ast.ReturnStmt, *ast.CompositeLit, *ast.KeyValueExpr:
+		return true
+	case *ast.SendStmt:
+		return n.Value == e
+	case *ast.AssignStmt:
+		return slices.Contains(n.Rhs, e) && variableOf(info, n, e) == nil
+	}
+	return false
 }
 
 // definedOnce returns the only value of v, or nil. A value of several results counts for each.

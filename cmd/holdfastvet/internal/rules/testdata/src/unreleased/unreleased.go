@@ -163,6 +163,28 @@ func otherLockUnlocked(ctx context.Context, client *rlock.Client) error {
 	return b.Unlock(ctx)
 }
 
+type store2 struct{ lock *rlock.Lock }
+
+// Close releases nothing.
+func (s *store2) Close() error { return nil }
+
+func (s *store2) begin(ctx context.Context) error {
+	_, err := s.lock.Lock(ctx, lease) // want `the hold of s.lock.Lock is dropped`
+	return err
+}
+
+func waitsForTheEnd(ctx context.Context, lock rlock.Locker, stop <-chan struct{}) error {
+	hold, err := lock.Lock(ctx, lease) // want `hold is not given back`
+	if err != nil {
+		return err
+	}
+	select {
+	case <-hold.Done():
+	case <-stop:
+	}
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
 // What follows is right.
 
 func (s *store) Hold() (*rlock.Hold, error) { return s.current, nil }
@@ -557,4 +579,95 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// session is released by its owner, in Close.
+type session struct {
+	ctx    context.Context
+	client *rlock.Client
+	lock   *rlock.Lock
+	name   string
+}
+
+func open(ctx context.Context, client *rlock.Client) (*session, error) {
+	ctx, lock := rlock.WithOwner(ctx), client.NewLock("session")
+	if _, err := lock.Lock(ctx, rlock.Watchdog); err != nil {
+		return nil, err
+	}
+	return &session{ctx: ctx, lock: lock}, nil
+}
+
+func (s *session) begin(ctx context.Context) error {
+	_, err := s.client.NewLock("session:"+s.name).Lock(ctx, rlock.Watchdog)
+	return err
+}
+
+func (s *session) claim(ctx context.Context) (*rlock.Hold, error) {
+	return s.client.NewLock("session:"+s.name).Lock(ctx, rlock.Watchdog)
+}
+
+func (s *session) Close() error {
+	lock := s.lock
+	return lock.Unlock(s.ctx)
+}
+
+func closed(ctx context.Context, s *session) error {
+	hold, err := s.lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+func claimed(ctx context.Context, s *session) error {
+	if _, err := s.claim(ctx); err != nil {
+		return err
+	}
+	hold, err := s.claim(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	return shop.Bill(hold.Context(), shop.Order{})
+}
+
+// leads returns a channel that is closed when the lock is lost. The hold is kept by it.
+func leads(ctx context.Context, lock rlock.Locker) (<-chan struct{}, error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return nil, err
+	}
+	return hold.Done(), nil
+}
+
+func leadsByVariable(ctx context.Context, lock rlock.Locker) (<-chan struct{}, error) {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return nil, err
+	}
+	done := hold.Done()
+	return done, nil
+}
+
+type leader struct {
+	ctx  context.Context
+	lost <-chan struct{}
+}
+
+func (l *leader) elect(ctx context.Context, lock rlock.Locker) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	l.ctx, l.lost = hold.Context(), hold.Done()
+	return nil
+}
+
+func elected(ctx context.Context, lock rlock.Locker, to chan<- leader) error {
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err == nil {
+		to <- leader{lost: hold.Done()}
+	}
+	return err
 }
