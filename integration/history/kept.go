@@ -19,7 +19,8 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 		}
 		at, lost := a.lostAt()
 		// Levels with their own lease are not judged by it: they may outlive the renewed one.
-		renewed := !a.Fixed && h.spared(Kept, a, bounds, at)
+		renewed := !a.Fixed && h.spared(Kept, a, bounds, at) &&
+			(h.calm(a, bounds, at) || !a.late())
 		if a.Promised == 0 && !renewed {
 			continue
 		}
@@ -45,6 +46,10 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 		}
 	}
 }
+
+// late reports whether a call took so long that little was left of the lease when it returned. A
+// fault that spares what is held may do that to what is being acquired.
+func (a *Acquisition) late() bool { return a.Answered.Sub(a.Asked) > a.Lease/2 }
 
 // lostAt returns when a's hold was known to have ended by itself, if it did; else when it was last
 // known to exist.

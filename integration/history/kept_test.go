@@ -101,4 +101,12 @@ func TestFaultThatSparesHeldLocksIsNoExcuseForALoss(t *testing.T) {
 	inBreach(t, Kept, 0, promised(plain, 5000), sparing(Kept, fault("acl", 100, 6000), plain.Name))
 	inBreach(t, Kept, 0, promised(plain, 5000), sparing(Kept, fault("acl", 100, 6000)),
 		fault("cut", 4000, 4001))
+	late := func() []Event { // acquired within the fault, with a third of the lease left
+		granted := did(2670, "a", 1, Granted)
+		granted.Until = at(2900)
+		return []Event{{At: at(2000), What: Asked, Process: "a", Number: 1, Locks: []Lock{plain},
+			Lease: 1000 * ms}, granted, did(2901, "a", 1, Lost)}
+	}
+	inBreach(t, Kept, 0, late(), sparing(Kept, fault("acl", 1900, 6000)))
+	inBreach(t, Kept, 1, late())
 }

@@ -47,7 +47,7 @@ func (h *History) waits(bounds Bounds, verdict *Verdict) {
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
 				Text: fmt.Sprintf("%v took %v with a wait of %v, later than %v", a, took, a.Wait,
 					limit)})
-		case calm && (a.Outcome == Refused || a.Outcome == Unknown) && took < a.Wait-early && !a.quorum() &&
+		case calm && (a.Outcome == Refused || a.Outcome == Unknown && !hasty(a, bounds)) && took < a.Wait-early && !a.quorum() &&
 			!m.givenUp(a, a.Answered):
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
 				Text: fmt.Sprintf("%v: %s after %v, before its wait of %v was over%s: %s", a,
