@@ -25,6 +25,7 @@ type plan struct {
 	Names         map[history.Kind][]string
 	Kept, Storm   []string // names of locks, see Scenario
 	SyncReplicas  int
+	Far           bool // see Scenario
 	WatchdogLease time.Duration
 	Command       time.Duration
 	Wait          time.Duration

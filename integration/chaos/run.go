@@ -13,6 +13,7 @@ import (
 
 	"holdfast/integration/history"
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
 
@@ -89,6 +90,9 @@ func (r *run) playFor(length time.Duration) {
 	processes := cmp.Or(s.Processes, 3)
 	r.modes = s.HandOver.modes(r.seed, processes)
 	tb.Logf("hand-over: %s (%s)", cmp.Or(s.HandOver, ToAll), describe(r.modes))
+	if s.Far {
+		r.loadScripts()
+	}
 	for i := range processes {
 		r.slots = append(r.slots, r.newSlot(i))
 	}
@@ -108,6 +112,21 @@ func (r *run) playFor(length time.Duration) {
 		r.log.add(history.Event{At: begin, What: history.Fault, Fault: Unplanned, Forgets: true})
 	}
 	r.sweep()
+}
+
+// loadScripts has the server know the scripts of a lock that is renewed, as if other processes had
+// used it before: each script that it does not know costs two more round trips.
+func (r *run) loadScripts() {
+	r.tb.Helper()
+	locks, err := rlock.New(r.world.clients[0], rlock.Options{WatchdogLease: time.Second})
+	require.NoError(r.tb, err)
+	hold, err := locks.NewLock("first").Lock(r.tb.Context(), rlock.Watchdog)
+	require.NoError(r.tb, err)
+	first := hold.Deadline()
+	require.Eventually(r.tb, func() bool { return hold.Deadline().After(first) },
+		locktest.Timeout, 10*time.Millisecond)
+	require.NoError(r.tb, hold.Unlock(r.tb.Context()))
+	require.NoError(r.tb, locks.Close(r.tb.Context()))
 }
 
 // requireBusy requires that locks were granted. The least ever seen is about one each second,
@@ -155,6 +174,7 @@ func (r *run) startProcess(s *slot) {
 		Kept:          r.scenario.kept(s.name()),
 		Storm:         r.scenario.storm(s.name()),
 		SyncReplicas:  r.scenario.SyncReplicas,
+		Far:           r.scenario.Far,
 		WatchdogLease: r.scenario.lease(),
 		Command:       r.scenario.command(),
 		Wait:          cmp.Or(r.scenario.Wait, longestWait),

@@ -66,6 +66,9 @@ type Scenario struct {
 	Calm time.Duration
 	// Latency is the delay in each direction, at all times.
 	Latency time.Duration
+	// Far reports that a round trip takes much of a lease. No shorter leases and waits are drawn then,
+	// and the server knows the scripts.
+	Far bool
 	// Command is how long a command may take. Defaults to 500 ms.
 	Command time.Duration
 	// Victims is how many of the processes are hit by faults of processes and of their networks. 0

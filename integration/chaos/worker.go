@@ -120,7 +120,7 @@ func (w *worker) nested(locks []history.Lock) []history.Lock {
 
 // lease draws a short lease, or the watchdog's.
 func (w *worker) lease() time.Duration {
-	if w.oneIn(3) {
+	if !w.client.plan.Far && w.oneIn(3) {
 		return shortestLease + w.upTo(min(longestLease, w.client.plan.WatchdogLease)-shortestLease)
 	}
 	return rlock.Watchdog
@@ -136,6 +136,9 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 		e.Lease = w.client.plan.WatchdogLease
 	}
 	wait := w.upTo(w.client.plan.Wait)
+	if w.client.plan.Far {
+		wait = w.client.plan.Wait
+	}
 	if w.oneIn(2) {
 		ctx = context.WithoutCancel(ctx)
 		wait = w.client.plan.Command + w.upTo(w.client.plan.Command) // nothing can cancel it
