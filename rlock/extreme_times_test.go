@@ -55,7 +55,6 @@ func TestExtremeTimes(t *testing.T) {
 									}
 									return 1
 								})
-								b.reply("fenced_inspect.lua", func([]string) any { return []any{-2, []any{}, "1"} })
 								requireWorks(t, b, k, c)
 							})
 					})

@@ -51,7 +51,7 @@ var granted = map[string]func([]string) any{
 	"identity.lua":               func([]string) any { return []any{} },
 	"inspect.lua":                func([]string) any { return []any{-2, []any{}} },
 	"fair_inspect.lua":           func([]string) any { return []any{-2, []any{}, []any{}} },
-	"fenced_inspect.lua":         func([]string) any { return []any{-2, []any{}, ""} },
+	"fenced_inspect.lua":         func([]string) any { return []any{-2, []any{}, "1"} },
 	"renew.lua":                  func(args []string) any { return renewed(len(args) / 2) },
 	"read_renew.lua":             func(args []string) any { return renewed(len(args) / 3) },
 }

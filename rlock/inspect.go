@@ -100,8 +100,20 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 }
 
 // inspect returns the state of the lock, without holds of the other mode.
-func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
-	state, err := exchange(ctx, l, transport.Acquire, func(ctx context.Context) (lua.State, error) {
+func (l *Lock) inspect(ctx context.Context) (state lua.State, err error) {
+	b := l.exchangeBudget(ctx)
+	defer b.Stop()
+	return l.inspectWithin(b)
+}
+
+// exchangeBudget returns the budget of a command that leaves nothing to clean up.
+func (l *Lock) exchangeBudget(ctx context.Context) *wait.Budget {
+	return wait.NewBudget(ctx, l.client.closing, l.client.options.CommandTimeout)
+}
+
+// inspectWithin is [Lock.inspect] with a budget.
+func (l *Lock) inspectWithin(b *wait.Budget) (lua.State, error) {
+	state, err := exchange(b, l, transport.Acquire, func(ctx context.Context) (lua.State, error) {
 		return l.traits.inspect(ctx, l.client.redis, l.name)
 	})
 	state.Holds = slices.DeleteFunc(state.Holds, func(h lua.Hold) bool {
@@ -111,15 +123,13 @@ func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 }
 
 // exchange runs a command that leaves nothing to clean up.
-func exchange[T any](ctx context.Context, l *Lock, kind transport.Kind,
+func exchange[T any](b *wait.Budget, l *Lock, kind transport.Kind,
 	command func(context.Context) (T, error),
 ) (value T, err error) {
 	if l.invalid != nil {
 		return value, l.invalid
 	}
 	c := l.client
-	b := wait.NewBudget(ctx, c.closing, c.options.CommandTimeout)
-	defer b.Stop()
 	if err = b.Err(); err != nil {
 		return value, err
 	}

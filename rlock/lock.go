@@ -199,19 +199,26 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 // else may have got the lock from the first command, if that was executed: it is not sent again if
 // the owners have changed.
 func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
+	b := l.exchangeBudget(ctx)
+	defer b.Stop()
 	var before lua.State
 	idle := l.client.calls.Quiet()
 	if idle {
-		if before, err = l.inspect(ctx); err != nil {
+		before, err = l.inspectWithin(b)
+		switch {
+		case err == nil:
+		case l.client.transport.Permanent(err): // what the key has may be what is to be repaired
+			idle = false
+		default:
 			return r, err
 		}
 	}
 	for sends := 1; ; sends++ {
-		r, err = exchange(ctx, l, transport.Release, l.kind.forceUnlock)
+		r, err = exchange(b, l, transport.Release, l.kind.forceUnlock)
 		if !idle || !transport.Lost(err) || sends == transport.MostSends {
 			return r, err
 		}
-		now, failed := l.inspect(ctx)
+		now, failed := l.inspectWithin(b)
 		if failed != nil {
 			return r, err
 		}
