@@ -75,6 +75,8 @@ type Calls struct {
 	replied  atomic.Int64 // when about the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
 	dials    atomic.Int64 // the dials in progress by workers and Aside
+	outage   outage       // not used on a cluster, where it would have to be one for each node
+	cluster  bool
 	workers  atomic.Int64 // the commands that workers have under way on the shared connections
 	recycled sync.Pool
 	places   [kinds]chan struct{} // the free places for commands of workers, by kind; nil without a limit
@@ -140,7 +142,8 @@ const MostSends = 5
 // NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command. On
 // a cluster workers send all commands: a reply of one node says nothing about the others.
 func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
-	c := &Calls{group: group, timeout: timeout, began: time.Now(), closed: make(chan struct{})}
+	c := &Calls{group: group, timeout: timeout, began: time.Now(), closed: make(chan struct{}),
+		cluster: cluster}
 	close(c.closed)
 	c.underway.prev, c.underway.next = &c.underway, &c.underway
 	c.recycled.New = func() any { return &Call{calls: c, done: make(chan struct{})} }
@@ -514,7 +517,13 @@ func Patiently[T any](c *Calls, command func(context.Context) (T, error)) (T, er
 	}
 	ctx := patient{calls: c}
 	defer ctx.end()
-	return persist(&ctx, func() (T, error) { return command(&ctx) })
+	first, err := c.enter(nil) // its caller has a backoff of its own
+	if err != nil {
+		return *new(T), err
+	}
+	return dialed(first, &ctx, func() (T, error) {
+		return persist(&ctx, func() (T, error) { return command(&ctx) })
+	})
 }
 
 // detached is the outcome of a command that a worker sends, and the context that it is sent with.
@@ -559,7 +568,12 @@ func (d *detached[T]) end() {
 func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
+	first, err := c.enter(b)
+	if err != nil {
+		return *new(T), Refused, err
+	}
 	if places := c.places[kind]; places != nil && !b.Wait(places) {
+		c.outage.yield(first)
 		return *new(T), Refused, ErrNotSent
 	}
 	outcome := detached[T]{patient: patient{calls: c}, values: b.Ctx}
@@ -580,14 +594,15 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 			late(s, value, err)
 			outcome.thrown.raise()
 		}()
-		value, err = work(c, kind, &outcome, s, command)
+		value, err = work(c, kind, first, &outcome, s, command)
 		returned = true
 	})
 	switch {
 	case !started: // the client is closed: nothing may run in the background
 		defer c.leave(kind)
 		defer outcome.end()
-		outcome.value, outcome.err = command(s, &outcome)
+		outcome.value, outcome.err = dialed(first, &outcome.patient,
+			func() (T, error) { return command(s, &outcome) })
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
 		return *new(T), Detached, ErrNoReply
@@ -599,30 +614,33 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 }
 
 // work sends a command from a worker, and gives up its place.
-func work[S, T any](c *Calls, kind Kind, ctx *detached[T], s S,
+func work[S, T any](c *Calls, kind Kind, first bool, ctx *detached[T], s S,
 	command func(S, context.Context) (T, error),
 ) (value T, err error) {
 	defer c.leave(kind)
 	defer ctx.end()
 	send := func() (T, error) { return command(s, ctx) }
 	if kind == Apart { // it says nothing about the connections that callers share
-		return persist(&ctx.patient, send)
+		return dialed(first, &ctx.patient, func() (T, error) { return persist(&ctx.patient, send) })
 	}
 	c.workers.Add(1)
 	defer c.workers.Add(-1)
 	c.mu.Lock()
 	c.awaitAside()
 	c.mu.Unlock()
-	return resend(&ctx.patient, kind, &ctx.decided, send)
+	return resend(&ctx.patient, kind, first, &ctx.decided, send)
 }
 
 // resend sends a command, and again if it may be and its connection was lost, unless the caller has
-// left.
-func resend[T any](ctx *patient, kind Kind, left *atomic.Bool, send func() (T, error)) (T, error) {
+// left. first says that it is the one that may dial.
+func resend[T any](ctx *patient, kind Kind, first bool, left *atomic.Bool,
+	send func() (T, error),
+) (T, error) {
 	var before error
 	for sends := 1; ; sends++ {
 		began := time.Now()
-		value, err := persist(ctx, send)
+		value, err := dialed(first, ctx, func() (T, error) { return persist(ctx, send) })
+		first = false
 		state := StateOf(err)
 		if ctx.stage.Load() == sending { // there was no connection
 			state = NotSent
@@ -667,9 +685,13 @@ func Unexplained(err error) error {
 // Again is like [Patiently], without a limit, for a command that may be sent again if its connection
 // was lost, if its kind allows it.
 func Again[T any](c *Calls, kind Kind, command func(context.Context) (T, error)) (T, error) {
+	first, err := c.enter(wait.NewBudget(context.Background(), nil, wait.Unlimited))
+	if err != nil {
+		return *new(T), err
+	}
 	ctx := patient{calls: c}
 	defer ctx.end()
-	value, err := resend(&ctx, kind, new(atomic.Bool), func() (T, error) { return command(&ctx) })
+	value, err := resend(&ctx, kind, first, new(atomic.Bool), func() (T, error) { return command(&ctx) })
 	return value, Unexplained(err)
 }
 

@@ -1,0 +1,118 @@
+package transport
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/internal/wait"
+	"holdfast/lua"
+)
+
+// outage shares the backoff of all callers of a client while its server cannot be reached. Each of
+// them would dial in each of its own tries. Now one dials at a time, after a pause, and those that
+// come meanwhile share the outcome. It is safe for concurrent use; its zero value is ready.
+type outage struct {
+	on atomic.Bool // guarded by mu for writing
+
+	mu      sync.Mutex
+	delay   wait.Backoff  // guarded by mu, as all below
+	next    time.Time     // when the next command may dial
+	dialing bool          // one does
+	ended   chan struct{} // closed when it has ended
+	failed  int           // how many have failed
+	failure error         // of the last one
+}
+
+// longestOutage is the longest pause between two dials. It bounds how late recovery is noticed.
+const longestOutage = 100 * time.Millisecond
+
+// enter waits until a command may be sent. Unless first is true, which means that the command is the
+// one that dials, nobody has failed to reach the server. It returns the failure of another command
+// that dialled meanwhile. With a nil budget it does not wait, and returns the last failure.
+func (o *outage) enter(b *wait.Budget) (first bool, err error) {
+	if !o.on.Load() {
+		return false, nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for came := o.failed; o.on.Load(); {
+		pause := time.Until(o.next)
+		switch {
+		case o.failed != came:
+			return false, o.failure
+		case !o.dialing && pause <= 0:
+			o.dialing = true
+			return true, nil
+		case b == nil:
+			return false, o.failure
+		case o.dialing:
+			pause = wait.Unlimited
+		}
+		ended, failure := o.ended, o.failure
+		o.mu.Unlock()
+		inTime := b.Sleep(pause, nil, ended)
+		o.mu.Lock()
+		if !inTime {
+			return false, failure
+		}
+	}
+	return false, nil
+}
+
+// leave is called with the outcome of a command that enter let pass.
+func (o *outage) leave(first, reached bool, err error) {
+	if !first && reached != o.on.Load() { // as nearly always
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !first && reached != o.on.Load() {
+		return
+	}
+	if o.dialing = o.dialing && !first; reached {
+		o.on.Store(false)
+		o.delay = wait.Backoff{}
+	} else {
+		if !o.on.Load() {
+			o.ended = make(chan struct{})
+		}
+		o.on.Store(true)
+		o.failed++
+		o.failure = err
+		o.next = time.Now().Add(o.delay.Within(10*time.Millisecond, longestOutage))
+	}
+	close(o.ended)
+	o.ended = make(chan struct{})
+}
+
+// yield is called instead of leave if the command was not sent after all.
+func (o *outage) yield(first bool) {
+	if first {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.dialing = false
+		close(o.ended)
+		o.ended = make(chan struct{})
+	}
+}
+
+// enter waits as [outage.enter] does.
+func (c *Calls) enter(b *wait.Budget) (first bool, err error) {
+	if c.cluster {
+		return false, nil
+	}
+	return c.outage.enter(b)
+}
+
+// dialed runs a command that enter let pass.
+func dialed[T any](first bool, p *patient, command func() (T, error)) (value T, err error) {
+	if p.calls.cluster {
+		return command()
+	}
+	reached := true // unless it is known that it was not: the command may panic
+	defer func() { p.calls.outage.leave(first, reached, err) }()
+	value, err = command()
+	reached = p.stage.Load() != sending || lua.ClassOf(err) != lua.ClassTemporary
+	return value, err
+}
