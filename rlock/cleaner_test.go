@@ -21,6 +21,7 @@ import (
 func withCleaner(t *testing.T) (c *Client, shut func()) {
 	t.Helper()
 	c = &Client{redis: goneRedis{}, group: wait.NewGroup(), closing: make(chan struct{})}
+	c.log.client, c.log.inline = c, true
 	c.transport = transport.New(idleRedis{}, transport.Options{})
 	c.cleaner = newCleaner(c)
 	shut = sync.OnceFunc(func() {

@@ -41,6 +41,7 @@ type Client struct {
 	releasing sync.Map // owners with a release under way: a late grant message for one is ignored
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
+	kinds     names         // of locks that others hold as another kind
 	peers     sync.Map      // the ids of other clients of this process on the same Redis
 	names     sync.Pool     // of *strings.Builder: memory for the names of acquisitions
 	acquired  atomic.Uint64 // counts the names

@@ -120,3 +120,9 @@ func Warn(c *Client, message string, details ...any) { c.warn(message, details..
 
 // MostUnlogged is how many warnings wait for a log handler that blocks.
 const MostUnlogged = mostUnlogged
+
+// Peers returns how many other clients a client remembers.
+func Peers(c *Client) (n int) {
+	c.peers.Range(func(any, any) bool { n++; return true })
+	return n
+}

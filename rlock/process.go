@@ -2,12 +2,14 @@ package rlock
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/owner"
 	"holdfast/internal/printable"
 )
 
@@ -16,8 +18,8 @@ var clients sync.Map // of string to *Client
 
 // clientOf returns the client with an acquisition of that name in Redis; nil if it is of another
 // process.
-func clientOf(owner string) *Client {
-	id, _, _ := strings.Cut(owner, ":")
+func clientOf(name string) *Client {
+	id, _, _ := strings.Cut(name, ":")
 	c, _ := clients.Load(id)
 	found, _ := c.(*Client)
 	return found
@@ -31,28 +33,28 @@ type acquisitionsByOwner struct {
 }
 
 // set sets the acquisition with a name and a mode; nil if there is none any more.
-func (ao *acquisitionsByOwner) set(owner string, m mode, a *acquisition) {
+func (ao *acquisitionsByOwner) set(name string, m mode, a *acquisition) {
 	ao.mu.Lock()
 	defer ao.mu.Unlock()
-	found := ao.all[owner]
+	found := ao.all[name]
 	found[m] = a
 	switch {
 	case found == [modes]*acquisition{}:
-		delete(ao.all, owner)
+		delete(ao.all, name)
 		return
 	case ao.all == nil:
 		ao.all = make(map[string][modes]*acquisition)
 	}
-	ao.all[owner] = found
+	ao.all[name] = found
 }
 
 // acquisition returns the acquisition with a name in Redis, of a writer that reads its write lock;
 // nil if it is not of this client.
-func (c *Client) acquisition(owner string) *acquisition {
+func (c *Client) acquisition(name string) *acquisition {
 	ao := &c.owners
 	ao.mu.Lock()
 	defer ao.mu.Unlock()
-	found := ao.all[owner]
+	found := ao.all[name]
 	return cmp.Or(found[exclusiveMode], found[sharedMode])
 }
 
@@ -140,6 +142,39 @@ func (at *attempt) noticeItself() {
 		c.warn("holdfast: a goroutine waits for a lock that it holds itself: "+
 			e.holder()+e.advice(), "lock", at.lock.name, "owner", printable.Short(e.Owner), "waits at", c.here().String())
 	}
+}
+
+// noticeOtherKind is called when the holder is known. It logs, once for each name, that the holder
+// uses another kind of lock under it. In another process nothing else shows that.
+func (at *attempt) noticeOtherKind() {
+	c, l := at.client, at.lock
+	held, wanted := owner.KindOf(at.holder.Owner), l.wakes()
+	if held == owner.Unknown || held == wanted || !c.kinds.add(l.name) {
+		return
+	}
+	c.warn(fmt.Sprintf("holdfast: a %s lock is waited for, but its name is held as a %s one: a release "+
+		"of one kind does not wake the waiters of another, who notice it up to %v later; use one kind "+
+		"of lock for one name", wanted, held, longestPause), "lock", l.name, "owner", at.holder.Owner)
+}
+
+// names is a set of names that are to be logged once.
+type names struct {
+	mu  sync.Mutex
+	has map[string]bool // guarded by mu
+}
+
+// add adds a name, and reports whether it was missing.
+func (ns *names) add(name string) bool {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if ns.has[name] {
+		return false
+	}
+	if ns.has == nil || len(ns.has) >= mostNames {
+		ns.has = make(map[string]bool)
+	}
+	ns.has[name] = true
+	return true
 }
 
 // isOf reports whether a goroutine acquired a level.

@@ -70,6 +70,7 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 		sessions: session.New[sessionKey, owned](),
 		queues:   waitqueue.New[queueName, known](),
 	}
+	c.log.client, c.log.inline = c, true
 	c.options, _ = Options{CommandTimeout: time.Second,
 		Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	c.transport = transport.New(idleRedis{}, transport.Options{})

@@ -98,6 +98,9 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 			kn.lookUpLater(&at.client.directory)
 		}
 	})
+	if refused && at.failure == nil {
+		at.noticeOtherKind()
+	}
 }
 
 // queue waits for the lock in its local queue. As the head it asks whenever there is a reason to.

@@ -31,6 +31,10 @@ const (
 	// inside beside it, and it has the outer hold's context or its goroutine was started by the
 	// outer one's. Read locks, which are shared, do not count.
 	Owners
+	// Kinds fails the test if one name was used for locks that do not wake each other's waiters: a
+	// fair lock, a read-write lock, and a lock of any other kind. They exclude each other, but a
+	// waiter notices the release of another kind up to five seconds late.
+	Kinds
 )
 
 // grace is for how long a test may end before what it has left counts: a program may release locks
@@ -99,6 +103,9 @@ func (r *Redis) problems() []string {
 	}
 	if allowed&Owners == 0 {
 		left = append(left, r.holds.sharedOwners()...)
+	}
+	if allowed&Kinds == 0 {
+		left = append(left, r.holds.mixedKinds()...)
 	}
 	return left
 }

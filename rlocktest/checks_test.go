@@ -149,6 +149,29 @@ func TestLocksTakenInOppositeOrdersFailTheTest(t *testing.T) {
 	}
 }
 
+func TestOneNameForTwoKindsOfLockFailsTheTest(t *testing.T) {
+	t.Parallel()
+	use := func(t testing.TB, locks ...rlock.Locker) {
+		for _, lock := range locks {
+			hold, err := lock.Lock(t.Context(), time.Minute)
+			require.NoError(t, err)
+			require.NoError(t, hold.Unlock(t.Context()))
+		}
+	}
+	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		c, other := redis.Client(), redis.NewClient(rlock.Options{})
+		use(t, c.NewLock("a"), other.NewNonReentrantLock("a"), other.NewFencedLock("a")) // fine
+		use(t, c.NewReadWriteLock("b").Read(), other.NewReadWriteLock("b").Write())      // fine
+		use(t, c.NewLock("c"), other.NewFairLock("c"), c.NewReadWriteLock("c").Read())
+	})
+	requireProblems(t, errors, []string{`lock "c" is used for two kinds of lock, as a plain one (`,
+		"as a fair one (", "checks_test.go:", "use one kind of lock for one name"})
+	require.Empty(t, rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		redis.Allow(rlocktest.Kinds)
+		use(t, redis.Client().NewLock("c"), redis.Client().NewFairLock("c"))
+	}))
+}
+
 // takeInOrder takes locks, and releases them.
 func takeInOrder(t testing.TB, redis *rlocktest.Redis, names ...string) {
 	t.Helper()

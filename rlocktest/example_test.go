@@ -212,6 +212,25 @@ func ExampleCheck() {
 	// the test fails: true
 }
 
+// A waiter for one kind of lock is not woken by the release of another one.
+func ExampleCheck_kinds() {
+	t := begin()
+	defer t.end()
+
+	redis := rlocktest.New(t)
+	for _, lock := range []rlock.Locker{redis.Client().NewLock("order:42"), redis.Client().NewFairLock("order:42")} {
+		hold, err := lock.Lock(t.Context(), time.Minute)
+		if err == nil {
+			err = hold.Unlock(t.Context())
+		}
+		fmt.Println(lock.Name(), err)
+	}
+	// Output:
+	// order:42 <nil>
+	// order:42 <nil>
+	// the test fails: true
+}
+
 // exampleTest is what an example has instead of a *testing.T.
 type exampleTest struct {
 	testing.TB

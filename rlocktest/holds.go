@@ -20,8 +20,9 @@ type holds struct {
 	orders orders                    // guarded by mu
 	// deadlocks has the texts of calls that were refused with ErrDeadlock; guarded by mu.
 	deadlocks []string
-	besides   []beside // guarded by mu
-	count     int      // guarded by mu; how many there have been
+	besides   []beside         // guarded by mu
+	kinds     map[string]*used // guarded by mu; by the names of locks
+	count     int              // guarded by mu; how many there have been
 }
 
 // acquired says where a hold was acquired.
@@ -36,7 +37,8 @@ type acquired struct {
 }
 
 func newHolds() *holds {
-	return &holds{live: make(map[*rlock.Hold]*acquired), orders: make(orders)}
+	return &holds{live: make(map[*rlock.Hold]*acquired), orders: make(orders),
+		kinds: make(map[string]*used)}
 }
 
 // began records a hold. The goroutine that has acquired it calls this.
@@ -60,6 +62,7 @@ func (hs *holds) began(h *rlock.Hold) {
 		}
 	}
 	hs.enter(a)
+	hs.use(a)
 	hs.live[h] = a
 	hs.mu.Unlock()
 	onEnd(h, func(reason error) {

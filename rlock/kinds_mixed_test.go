@@ -1,0 +1,59 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/logtest"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// Its context was passed down, so a text about contexts would lead nowhere.
+func TestOwnerThatUsesTwoKindsUnderOneNameIsToldSo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	hold := take(t, c.NewLock("x"), longLease)
+	_, err := c.NewFairLock("x").Lock(hold.Context(), longLease)
+	require.ErrorIs(t, err, rlock.ErrDeadlock)
+	require.ErrorContains(t, err, `lock "x" is held by this very caller as a reentrant lock, not a fair one`)
+	require.ErrorContains(t, err, "use one kind of lock for one name")
+	require.NotContains(t, err.Error(), "Context()")
+	_, err = other.NewLock("x").Lock(hold.Context(), longLease)
+	require.ErrorContains(t, err, `held by this very caller through another client; use one client`)
+	unlock(t, hold)
+}
+
+// Nothing wakes the waiter: it would notice the release up to five seconds later, in silence.
+func TestWaiterForANameThatIsHeldAsAnotherKindWarnsOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	var log logtest.Lines
+	holder := newClient(t, s, rlock.Options{})
+	waiter := newClient(t, s, rlock.Options{Logger: log.Logger()})
+	fair := take(t, holder.NewFairLock("x"), longLease)
+	for range 2 {
+		_, err := waiter.NewLock("x").TryLock(t.Context(), 50*time.Millisecond, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	}
+	_, err := waiter.NewFairLock("x").TryLock(t.Context(), 50*time.Millisecond, longLease) // the right kind
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	unlock(t, fair)
+	plain := take(t, holder.NewNonReentrantLock("y"), longLease)
+	_, err = waiter.NewLock("y").TryLock(t.Context(), 50*time.Millisecond, longLease) // they wake each other
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	unlock(t, plain)
+	writer := take(t, holder.NewReadWriteLock("z").Write(), longLease)
+	_, err = waiter.NewFairLock("z").TryLock(t.Context(), 50*time.Millisecond, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	unlock(t, writer)
+	closeClient(t, waiter)
+	warnings := log.With("use one kind of lock for one name")
+	require.Len(t, warnings, 2)
+	require.Contains(t, warnings[0], "a plain lock is waited for, but its name is held as a fair one")
+	require.Contains(t, warnings[0], fair.Owner())
+	require.Contains(t, warnings[1], "a fair lock is waited for, but its name is held as a read-write one")
+}
