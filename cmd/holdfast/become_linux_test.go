@@ -23,7 +23,8 @@ var becoming = map[string]func() error{
 	"bound": func() error { return unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_KILL, 0, 0, 0) },
 }
 
-// become returns the arguments of a process that becomes a program, after it did what was asked for.
+// become returns the arguments of a process that becomes a program, after it did what was asked
+// for.
 func become(as string, args ...string) []string {
 	self, err := os.Executable()
 	if err != nil {

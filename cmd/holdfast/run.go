@@ -37,8 +37,8 @@ func (runCommand) Help() string {
 	return `Example, for cron on two machines:  holdfast run -n -q -E 0 nightly -- ./job
 
 Exit status: the command's, 128+n for its signal n; 75 another has the lock, 74 server trouble, 76
-lock lost and not ignored, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, _OWNER, _TOKEN (if
-fenced) and _DEADLINE (epoch ms).`
+lock lost and not ignored, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, _OWNER,
+_TOKEN (if fenced) and _DEADLINE (epoch ms).`
 }
 
 // Run runs the command under the lock. It handles signals itself.

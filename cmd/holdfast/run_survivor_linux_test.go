@@ -38,8 +38,8 @@ func TestRunNamesWhatItMayNotKillAndDoesNotSayThatItWasKilled(t *testing.T) {
 			j.line(t, "in")
 			j.line(t, "changed")
 			redis.Do(t, "DEL", lock)
-			survivor := regexp.MustCompile(`cannot kill .*pid (\d+) \(sleep, user 65534\).*: operation not ` +
-				`permitted; without the lock "` + lock + `"`)
+			survivor := regexp.MustCompile(`cannot kill .*pid (\d+) \(sleep, user 65534\).*: operation ` +
+				`not permitted; without the lock "` + lock + `"`)
 			require.Eventually(t, func() bool {
 				return survivor.MatchString(j.stderr.String())
 			}, longest, time.Millisecond, "%s", j.stderr)

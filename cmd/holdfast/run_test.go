@@ -263,7 +263,8 @@ func TestRunThatIsInterruptedWhileItWaitsLeavesNothingInRedis(t *testing.T) {
 	}
 }
 
-// Whoever says that a loss does not matter wants to know how the command fared. The loss is no secret.
+// Whoever says that a loss does not matter wants to know how the command fared. The loss is no
+// secret.
 func TestRunWithOnLostIgnorePassesTheStatusOnAndSaysThatTheLockWasLost(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -119,12 +119,13 @@ func (ch *Child) start() error {
 	}
 	defer read.Close()
 	defer write.Close()
-	// Under a number that is free here, so that the command gets all files that this process was given.
+	// Under a number that is free here, so that the command gets all files that this process was
+	// given.
 	ready, err := unix.FcntlInt(read.Fd(), unix.F_DUPFD, 3)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(ready)
+	defer func() { _ = unix.Close(ready) }()
 	err = children.start(func() (pid int, err error) {
 		ch.group, err = syscall.ForkExec(self(),
 			append([]string{"holdfast", StartCommand, "--", strconv.Itoa(ready)}, ch.command.Args...),
@@ -145,9 +146,9 @@ func (ch *Child) start() error {
 	return err
 }
 
-// Become is "holdfast start": it waits until the file descriptor that is its first argument says that
-// it may, and becomes the command. It returns only if it cannot, with the exit status that shells
-// have for that.
+// Become is "holdfast start": it waits until the file descriptor that is its first argument says
+// that it may, and becomes the command. It returns only if it cannot, with the exit status that
+// shells have for that.
 func Become(args []string) (code int, err error) {
 	if len(args) < 2 {
 		return status.NotExecutable, errors.New("this is a command of holdfast run alone")
@@ -178,14 +179,14 @@ func Become(args []string) (code int, err error) {
 
 // endGroup ends what the command left behind.
 func (ch *Child) endGroup() {
-	if len(ch.crew.living()) == 0 {
+	everybody := func(process) bool { return true }
+	if len(ch.crew.living(everybody)) == 0 {
 		return
 	}
 	ch.reports <- Report{Event: LeftBehind}
 	ch.End()
 	// What cannot be killed belongs to another user, or hangs in the kernel.
 	const enough = 5 * time.Second
-	everybody := func(process) bool { return true }
 	if left := ch.crew.outlast(ch.command.KillAfter+enough, everybody); len(left) > 0 {
 		ch.reports <- Report{Abandoned, survivorsOf(left)}
 	}

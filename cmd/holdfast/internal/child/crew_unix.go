@@ -60,15 +60,18 @@ func (c crew) send(s syscall.Signal) {
 	}
 }
 
-// outlast returns those that still live after a time, or as soon as no process lives that is expected
-// to end. To look at all processes is work, so the pauses grow with the time that it took so far.
+// outlast returns those that still live after a time, or as soon as no process lives that is
+// expected to end. To look at all processes is work, so the pauses grow with the time that it took
+// so far.
 func (c crew) outlast(limit time.Duration, ends func(process) bool) []process {
 	const first, longest = 5 * time.Millisecond, 250 * time.Millisecond
 	end := time.Now().Add(limit)
 	for pause := first; ; pause = min(pause*3/2, longest) {
-		living := c.living()
 		left := time.Until(end)
-		if left <= 0 || !slices.ContainsFunc(living, ends) {
+		if left <= 0 {
+			return c.living(func(process) bool { return false })
+		}
+		if living := c.living(ends); !slices.ContainsFunc(living, ends) {
 			return living
 		}
 		time.Sleep(min(pause, left))

@@ -20,7 +20,8 @@ type family struct {
 // children are those of this process.
 var children = family{pids: make(map[int]bool)}
 
-// start starts a process by fork. Until it is known, no orphan is reaped, which it could be taken for.
+// start starts a process by fork. Until it is known, no orphan is reaped, which it could be taken
+// for.
 func (f *family) start(fork func() (pid int, err error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -94,7 +94,8 @@ func processes() (all []process) {
 		var state string
 		// pid (name) state parent group session; the name may contain anything
 		pid, rest := string(text), string(text)
-		if from, to := strings.IndexByte(rest, '('), strings.LastIndexByte(rest, ')'); from >= 0 && from < to {
+		from, to := strings.IndexByte(rest, '('), strings.LastIndexByte(rest, ')')
+		if from >= 0 && from < to {
 			p.name, rest = rest[from+1:to], rest[to+1:]
 		}
 		if _, err := fmt.Sscan(rest, &state, &p.parent, &p.group, &p.session); err != nil {
@@ -122,22 +123,32 @@ func zombies() (pids []int) {
 func (p process) user() int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
 	for line := range strings.Lines(string(text)) {
-		var real, effective int
-		if _, err := fmt.Sscanf(line, "Uid: %d %d", &real, &effective); err == nil {
+		var own, effective int
+		if _, err := fmt.Sscanf(line, "Uid: %d %d", &own, &effective); err == nil {
 			return effective
 		}
 	}
 	return -1
 }
 
-// living returns those that live.
-func (c crew) living() (all []process) {
-	for _, p := range processes() {
-		if !p.zombie && (p.group == c.group || c.strayed(p)) {
-			all = append(all, p)
+// living returns those that live. Whether a process has strayed costs more to find out, so it leaves
+// out those that have if one of the group is enough for the caller.
+func (c crew) living(enough func(process) bool) (living []process) {
+	all := processes()
+	for _, p := range all {
+		if !p.zombie && p.group == c.group {
+			living = append(living, p)
 		}
 	}
-	return all
+	if slices.ContainsFunc(living, enough) {
+		return living
+	}
+	for _, p := range all {
+		if c.strayed(p) {
+			living = append(living, p)
+		}
+	}
+	return living
 }
 
 // strayed reports whether a process has left the group, but not its session. The mark is in the

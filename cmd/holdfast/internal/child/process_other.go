@@ -51,7 +51,7 @@ func awaitChange(pid int) (stopped syscall.Signal, err error) {
 func reap(int) int { return int(ended.Load()) }
 
 // living returns the group if somebody in it lives who may be signalled.
-func (c crew) living() []process {
+func (c crew) living(func(process) bool) []process {
 	if unix.Kill(-c.group, 0) != nil {
 		return nil
 	}

@@ -20,8 +20,8 @@ func endpoint(_ context.Context, n *node) []Finding {
 		n.Endpoint))
 }
 
-// sharding looks for a cluster that looks like a single node, as behind a proxy: it refuses calls with
-// keys of several slots.
+// sharding looks for a cluster that looks like a single node, as behind a proxy: it refuses calls
+// with keys of several slots.
 func sharding(ctx context.Context, n *node) []Finding {
 	const several = 8 // a proxy may accept those that happen to be at one node
 	if n.whole.Mode() == rueidis.ClientModeCluster {

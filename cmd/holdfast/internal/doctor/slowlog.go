@@ -55,7 +55,8 @@ func slowlog(ctx context.Context, n *node) []Finding {
 	const advice = "nothing else runs meanwhile, renewals neither; see SLOWLOG GET"
 	switch {
 	case other.took >= longestCommand:
-		return one(warning(advice, "%s took %v in the last hour", other.name, other.took.Round(time.Millisecond)))
+		return one(warning(advice, "%s took %v in the last hour", other.name,
+			other.took.Round(time.Millisecond)))
 	case scripts > 0:
 		return one(warning(advice, "%d slow scripts in the last hour, the longest %v", scripts,
 			script.took.Round(10*time.Microsecond)))
@@ -75,5 +76,6 @@ func parseSlow(entry rueidis.RedisMessage) (s slow, err error) {
 	if err := errors.Join(err0, err1, err2); err != nil || len(words) == 0 {
 		return s, errors.Join(err, errors.New("SLOWLOG replied something else"))
 	}
-	return slow{time.Unix(began, 0), time.Duration(micros) * time.Microsecond, strings.ToUpper(words[0])}, nil
+	took := time.Duration(micros) * time.Microsecond
+	return slow{time.Unix(began, 0), took, strings.ToUpper(words[0])}, nil
 }

@@ -13,7 +13,8 @@ func TestServersThatAreTestedAreKnown(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../../docs/servers.md")
 	require.NoError(t, err)
-	tested := regexp.MustCompile(`(?m)^\| (Redis|Valkey) (\d+\.\d+)`).FindAllStringSubmatch(string(text), -1)
+	tested := regexp.MustCompile(`(?m)^\| (Redis|Valkey) (\d+\.\d+)`).
+		FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(tested), 4)
 	for _, row := range tested {
 		said := map[string]string{"redis_version": "7.2.4"}
