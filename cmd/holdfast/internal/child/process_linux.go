@@ -131,8 +131,8 @@ func (p process) user() int {
 	return -1
 }
 
-// living returns those that live. Whether a process has strayed costs more to find out, so it leaves
-// out those that have if one of the group is enough for the caller.
+// living returns those that live. Whether a process has strayed costs more to find out, so it
+// leaves out those that have if one of the group is enough for the caller.
 func (c crew) living(enough func(process) bool) (living []process) {
 	all := processes()
 	for _, p := range all {

@@ -430,8 +430,8 @@ func lockSights() (all []sight) {
 		sight{check: "locks", line: "lock", state: Error, text: "failed", server: flushed})
 }
 
-// sharded returns a server that looks like a single node, and is a cluster: here it is one of a single
-// node that is not asked for its slots, elsewhere one behind a proxy.
+// sharded returns a server that looks like a single node, and is a cluster: here it is one of a
+// single node that is not asked for its slots, elsewhere one behind a proxy.
 func sharded(t *testing.T) rueidis.Client {
 	option := redistest.StartCluster(t, 1).Nodes[0].ClientOption()
 	option.ForceSingleClient = true

@@ -18,7 +18,8 @@ func TestServersThatAreTestedAreKnown(t *testing.T) {
 	require.Greater(t, len(tested), 4)
 	for _, row := range tested {
 		said := map[string]string{"redis_version": "7.2.4"}
-		said[map[string]string{"Redis": "redis_version", "Valkey": "valkey_version"}[row[1]]] = row[2] + ".0"
+		field := map[string]string{"Redis": "redis_version", "Valkey": "valkey_version"}[row[1]]
+		said[field] = row[2] + ".0"
 		require.Equal(t, OK, judgeVersion(said).State, row[0])
 	}
 }
