@@ -159,7 +159,7 @@ func TestThreadsThatNobodyWaitsFor(t *testing.T) {
 	begin, done := make(chan struct{}), make(chan error, 1)
 	index := func(ctx context.Context) error {
 		<-begin
-		err := shipOrder(ctx, client, "42")
+		err := shipOrder(ctx, client, "43")
 		done <- err
 		return err
 	}

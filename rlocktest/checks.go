@@ -23,7 +23,8 @@ const (
 	// waited for B, and one that held B waited for A; or in a circle of more than two. They did not
 	// block each other in this test, but may elsewhere. Attempts with rlock.NoWait, which cannot,
 	// count as well, and so do calls that did not get their lock. A call that was refused with
-	// rlock.ErrDeadlock fails the test in any case. Package multilock takes several locks in the same order everywhere.
+	// rlock.ErrDeadlock fails the test in any case. Package multilock takes several locks in the
+	// same order everywhere.
 	Orders
 	// Owners fails the test if two goroutines with one owner were inside one lock at once: an owner
 	// re-enters what it holds, so its goroutines do not exclude each other. A nested section may be

@@ -36,6 +36,7 @@ func TestCallThatIsRefusedAsADeadlockFailsTheTest(t *testing.T) {
 		locked, proceed := make(chan struct{}), make(chan struct{})
 		done := make(chan error)
 		go func() {
+			//nolint:testifylint // the test ends if its goroutine does
 			done <- takeTwo(t.Context(), t, a, b, func() { close(locked); <-proceed }, rlock.Forever)
 		}()
 		<-locked

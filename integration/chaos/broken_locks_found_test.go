@@ -104,7 +104,8 @@ var broken = []struct {
 		mistake: "a renewal that stops at the first refusal",
 		edits: []edit{{"lua/batch.go", renewSignature, `var refusedBatch error
 
-func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) (all []bool, err error) {
+func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held,
+) (all []bool, err error) {
 	if refusedBatch != nil {
 		return nil, refusedBatch
 	}
@@ -120,7 +121,9 @@ func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) (
 	},
 	{
 		mistake: "a renewal that drops late replies",
-		edits: []edit{{"lua/batch.go", renewSignature, `func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) (all []bool, err error) {
+		edits: []edit{{"lua/batch.go", renewSignature, `
+func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held,
+) (all []bool, err error) {
 	begun := time.Now()
 	defer func() {
 		if time.Since(begun) > lease/6 {

@@ -39,7 +39,8 @@ func (h *History) answers(bounds Bounds, verdict *Verdict) {
 						h.inSpiteOf(Answers, a, a.Answered), a.Error)})
 			}
 		}
-		if a.Gone != 0 && h.spared(Answers, a, bounds, a.Gone) && (h.Stopping == 0 || a.Gone < h.Stopping) {
+		if a.Gone != 0 && h.spared(Answers, a, bounds, a.Gone) &&
+			(h.Stopping == 0 || a.Gone < h.Stopping) {
 			verdict.Judged[Answers]++
 			if a.Release == Unconfirmed {
 				verdict.breach(Breach{Invariant: Answers, At: a.Gone, Between: []*Acquisition{a},

@@ -47,8 +47,8 @@ func (h *History) waits(bounds Bounds, verdict *Verdict) {
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
 				Text: fmt.Sprintf("%v took %v with a wait of %v, later than %v", a, took, a.Wait,
 					limit)})
-		case calm && (a.Outcome == Refused || a.Outcome == Unknown && !hasty(a, bounds)) && took < a.Wait-early && !a.quorum() &&
-			!m.givenUp(a, a.Answered):
+		case calm && (a.Outcome == Refused || a.Outcome == Unknown && !hasty(a, bounds)) &&
+			took < a.Wait-early && !a.quorum() && !m.givenUp(a, a.Answered):
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
 				Text: fmt.Sprintf("%v: %s after %v, before its wait of %v was over%s: %s", a,
 					a.Outcome, took, a.Wait, h.inSpiteOf(Waits, a, a.Answered), a.Error)})
