@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -62,17 +63,71 @@ func (s *script) run(ctx context.Context, c Redis, keys []string, args ...string
 
 // send executes the script with EVALSHA, and once more with EVAL if the server does not know it.
 func (s *script) send(ctx context.Context, c Redis, keys, args []string) reply {
+	if on, remembers := c.(*remembering); remembers {
+		if _, known := on.known.Load(s); !known {
+			return s.runFirst(ctx, on, keys, args)
+		}
+	}
 	n := int64(len(keys))
 	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
 	message, err := c.Do(ctx, bySHA.ToPipe()).ToMessage()
-	if refusal, ok := rueidis.IsRedisErr(err); ok && refusal.IsNoScript() {
+	if isNoScript(err) {
 		bySource := c.B().Eval().Script(s.source).Numkeys(n).Key(keys...).Arg(args...).Build()
 		message, err = c.Do(ctx, bySource.ToPipe()).ToMessage()
 	}
+	return s.reply(message, err)
+}
+
+func isNoScript(err error) bool {
+	refusal, ok := rueidis.IsRedisErr(err)
+	return ok && refusal.IsNoScript()
+}
+
+func (s *script) reply(message rueidis.RedisMessage, err error) reply {
 	if rueidis.IsRedisNil(err) {
 		err = nil
 	}
 	return reply{message: message, err: s.explain(Classify(err))}
+}
+
+// remembering is a client that remembers which scripts its server has executed.
+type remembering struct {
+	rueidis.Client
+	known sync.Map // of *script
+}
+
+// Remembering returns a client that sends the first use of each script on the connection that
+// rueidis opens first. It would use any other as well, and might have to dial that, and one more for
+// the source of the script. On a cluster the slot decides about the connection: it returns c.
+func Remembering(c rueidis.Client) rueidis.Client {
+	if c.Mode() == rueidis.ClientModeCluster {
+		return c
+	}
+	return &remembering{Client: c}
+}
+
+// Follow implements follower, if the client does.
+func (c *remembering) Follow(ctx context.Context) bool {
+	other, follows := c.Client.(follower)
+	return follows && other.Follow(ctx)
+}
+
+// runFirst is send for the first use of a script. rueidis sends commands without a key, as it takes
+// those of Arbitrary, on its first connection.
+func (s *script) runFirst(ctx context.Context, c *remembering, keys, args []string) reply {
+	do := func(command, what string) (rueidis.RedisMessage, error) {
+		cmd := c.B().Arbitrary(command, what, strconv.Itoa(len(keys))).Args(keys...).Args(args...).Build()
+		return c.Do(ctx, cmd.ToPipe()).ToMessage()
+	}
+	message, err := do("EVALSHA", s.sha1)
+	if isNoScript(err) {
+		message, err = do("EVAL", s.source)
+	}
+	rp := s.reply(message, err)
+	if rp.err == nil {
+		c.known.Store(s, nil)
+	}
+	return rp
 }
 
 // calledAt matches the line of a script in an error message, and called a command on such a line.

@@ -15,6 +15,7 @@ import (
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/internal/waitqueue"
+	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
@@ -91,7 +92,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		Classic: options.PubSub == PubSubClassic, Sharded: options.PubSub == PubSubSharded,
 		HandsOver: options.HandOver != HandOverNone, GivesAway: options.HandOver == HandOverAnywhere,
 		OnGrant: c.granted, Warn: c.warn})
-	c.redis = c.transport.Redis()
+	c.redis = lua.Remembering(c.transport.Redis())
 	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
 	c.cleaner = newCleaner(c)
 	c.tracing = newTracing(c)
