@@ -44,21 +44,47 @@ type redisConnection struct {
 	broken  bool
 }
 
-// dialRedis dials with a client. It blocks for at most twice the dial timeout of the client (the
-// connection, and the greeting on it), four times with RESP2. The hooks run on the reader of the
-// connection, possibly before dialRedis returns and after close.
-func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error) {
+// dialRedis dials with a client. It blocks until ctx ends, for as long as the application uses the
+// whole pool of the client, and then for at most twice its dial timeout (the connection, and the
+// greeting on it), four times with RESP2. The hooks run on the reader of the connection, possibly
+// before dialRedis returns and after close.
+func dialRedis(
+	ctx context.Context, client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks,
+) (connection, error) {
 	if client == nil {
 		return nil, errors.New("pubsub: the Route named a node without a client")
 	}
-	dedicated, _ := client.Dedicate()
-	ended := dedicated.SetPubSubHooks(hooks)
+	dialed := make(chan connection)
+	failed := make(chan error, 1)
+	// rueidis knows no way to end the wait for its pool. So this goroutine may outlive the call, until
+	// the pool has a connection, which it closes: that gives back its place.
+	go func() {
+		dedicated, _ := client.Dedicate()
+		if ctx.Err() != nil {
+			dedicated.Close()
+			return
+		}
+		ended := dedicated.SetPubSubHooks(hooks)
+		select {
+		case err := <-ended:
+			dedicated.Close()
+			failed <- cmp.Or(err, net.ErrClosed)
+			return
+		default:
+		}
+		select {
+		case dialed <- &redisConnection{client: dedicated, sharded: sharded, ended: ended}:
+		case <-ctx.Done():
+			dedicated.Close()
+		}
+	}()
 	select {
-	case err := <-ended:
-		dedicated.Close()
-		return nil, cmp.Or(err, net.ErrClosed)
-	default:
-		return &redisConnection{client: dedicated, sharded: sharded, ended: ended}, nil
+	case conn := <-dialed:
+		return conn, nil
+	case err := <-failed:
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

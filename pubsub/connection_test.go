@@ -13,7 +13,7 @@ import (
 
 func TestOnlyAFailedConnectionIsClosedWithoutFarewell(t *testing.T) {
 	server := redistest.Start(t)
-	dialled, err := dialRedis(server.Client(t), false,
+	dialled, err := dialRedis(t.Context(), server.Client(t), false,
 		rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
 	require.NoError(t, err)
 	c := dialled.(*redisConnection)
@@ -36,7 +36,7 @@ func TestCloseOfABrokenConnectionDoesNotWaitForAFarewell(t *testing.T) {
 	const limit = time.Second + farewellTimeout/2 // rueidis itself takes a second
 	best := time.Hour
 	for try := 0; try < 3 && best >= limit; try++ { // a busy machine may delay one attempt
-		dialled, err := dialRedis(server.Client(t), false,
+		dialled, err := dialRedis(t.Context(), server.Client(t), false,
 			rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
 		require.NoError(t, err)
 		c := dialled.(*redisConnection)

@@ -76,7 +76,9 @@ func (f *fakeServer) route(
 	return f.node, nil, f.routing
 }
 
-func (f *fakeServer) dial(_ rueidis.Client, _ bool, hooks rueidis.PubSubHooks) (connection, error) {
+func (f *fakeServer) dial(
+	_ context.Context, _ rueidis.Client, _ bool, hooks rueidis.PubSubHooks,
+) (connection, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dials++

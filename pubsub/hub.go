@@ -61,7 +61,7 @@ type Options struct {
 // no longer needed must be closed.
 type Hub struct {
 	options Options // with defaults
-	dial    func(rueidis.Client, bool, rueidis.PubSubHooks) (connection, error)
+	dial    func(context.Context, rueidis.Client, bool, rueidis.PubSubHooks) (connection, error)
 
 	running context.Context // ends with Close, while mu is held
 	stop    context.CancelFunc
@@ -178,9 +178,10 @@ func (h *Hub) Redial() {
 }
 
 // Close unsubscribes everything, closes the connections and waits until every goroutine of the Hub
-// has ended. Each connection gets about two seconds for that when its server does not reply; one
-// that is just being dialled gets the dial timeout of its client. Subscriptions stay usable, but
-// never fire again. Close may be called more than once; each call waits.
+// has ended. Each connection gets about two seconds for that when its server does not reply. One
+// that is just being dialled is given up: rueidis may block its goroutine until the pool of its
+// client has a connection, which is given back then. Subscriptions stay usable, but never fire
+// again. Close may be called more than once; each call waits.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	for _, c := range h.channels {

@@ -48,7 +48,7 @@ func (l *link) add(c *channel) {
 // until there is none or the connection is lost or the hub is closed.
 func (l *link) run(client rueidis.Client) {
 	h := l.hub
-	conn, err := h.dial(client, h.options.Sharded,
+	conn, err := h.dial(h.running, client, h.options.Sharded,
 		rueidis.PubSubHooks{OnMessage: h.deliver, OnSubscription: l.onSubscription})
 	if err != nil {
 		l.giveBack(err)

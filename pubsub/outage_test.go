@@ -158,7 +158,7 @@ func TestSubscriberOfANodeThatIsDownMayLeaveAtAnyTime(t *testing.T) {
 }
 
 func TestNodeWithoutAClientIsAnOutage(t *testing.T) {
-	_, err := dialRedis(nil, false, rueidis.PubSubHooks{})
+	_, err := dialRedis(t.Context(), nil, false, rueidis.PubSubHooks{})
 	require.ErrorContains(t, err, "a node without a client")
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
@@ -52,6 +53,7 @@ type Client struct {
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
+	freed   chan struct{} // closed when Options.ReleaseOnClose is done
 	closed  chan struct{} // closed when everything has ended
 
 	publishRefused atomic.Bool // already reported
@@ -83,7 +85,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	}
 	c := &Client{id: uuid.NewString(), options: options, group: wait.NewGroup(),
 		sessions: session.New[sessionKey, owned](), queues: waitqueue.New[queueName, known](),
-		closing: make(chan struct{}), closed: make(chan struct{}),
+		closing: make(chan struct{}), freed: make(chan struct{}), closed: make(chan struct{}),
 		backlog: backlog{byLock: make(map[string]debt)}}
 	c.log.client, c.log.inline = c, true
 	c.pool = wait.NewPool(c.group.Go)
@@ -113,7 +115,9 @@ func (c *Client) ID() string { return c.id }
 // with the cause ErrClosed. Waits end at once; one whose request is under way ends with the reply
 // or within a quarter of a second, or if its context cannot end, at the latest after
 // Options.CommandTimeout. Close blocks until all background work has ended. If ctx ends first, it
-// returns ctx's error, and the closing continues. A further call blocks in the same way.
+// returns ctx's error, and the closing continues. The same happens after 5 seconds, not counting
+// Options.ReleaseOnClose: rueidis may block a command for longer, for example while the application
+// uses its whole pool. Closing the rueidis client ends that. A further call blocks in the same way.
 //
 // Close also deletes from Redis who this client is, unless it leaves locks behind: then that stays
 // for three times Options.WatchdogLease. It waits for the reply for at most a quarter of a second.
@@ -130,12 +134,25 @@ func (c *Client) Close(ctx context.Context) error {
 		go c.shutdown()
 	})
 	select {
+	case <-c.freed:
+	case <-ctx.Done():
+		return fmt.Errorf("holdfast: close: not all locks have been released yet: %w", ctx.Err())
+	}
+	limit := time.NewTimer(closeTimeout)
+	defer limit.Stop()
+	select {
 	case <-c.closed:
 		return nil
+	case <-limit.C:
+		return fmt.Errorf("holdfast: close: not everything has ended within %v, because rueidis has "+
+			"not returned yet; close the rueidis client, which ends the rest", closeTimeout)
 	case <-ctx.Done():
 		return fmt.Errorf("holdfast: close: not everything has ended yet: %w", ctx.Err())
 	}
 }
+
+// closeTimeout bounds how long Close waits for what is under way.
+const closeTimeout = 5 * time.Second
 
 // isClosing reports whether Close has begun.
 func (c *Client) isClosing() bool { return wait.Fired(c.closing) }
@@ -149,6 +166,7 @@ func (c *Client) shutdown() {
 	if c.options.ReleaseOnClose {
 		c.releaseAll()
 	}
+	close(c.freed)
 	c.watchdog.Close()
 	left := c.acquisitions()
 	for _, a := range left {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -93,4 +94,25 @@ func TestHoldIsReleasedAfterItsClientWasClosedAndItsEndpointHasMoved(t *testing.
 	unlock(t, hold)
 	unlock(t, another)
 	requireFree(t, replicas[0], "order")
+}
+
+func TestEndpointIsFollowedOnceThePoolHasAConnection(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	at := redistest.NewEndpoint(master)
+	redis := master.Client(t, at.Use, redistest.OneConnection,
+		func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
+	c := newClientOn(t, redis, rlock.Options{})
+	hold := take(t, c.NewLock("order"), time.Minute)
+	application, release := redis.Dedicate()
+	require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
+
+	redistest.Promote(t, master, replicas[0])
+	at.Move(replicas[0])
+	_, err := c.NewLock("another").TryLock(t.Context(), rlock.NoWait, time.Minute)
+	requireRefusal(t, err, "READONLY")
+	waiter := lockInBackground(t.Context(), c.NewLock("another"), time.Minute)
+	release()
+	unlock(t, acquired(t, waiter))
+	unlock(t, hold)
 }

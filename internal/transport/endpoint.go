@@ -179,7 +179,7 @@ func (e *endpoint) await(ctx context.Context) {
 // write is a wrong address, which is tried once.
 func (e *endpoint) open(o *opening) {
 	var tries wait.Backoff
-	client, release := e.dial(mostStale)
+	client, _ := e.dial(mostStale)
 	for {
 		e.mu.Lock()
 		over := client != nil || e.closed || time.Since(e.asked) > askedFor || !e.wrote.Load()
@@ -193,7 +193,7 @@ func (e *endpoint) open(o *opening) {
 		pause := time.NewTimer(tries.Next())
 		select {
 		case <-pause.C:
-			client, release = e.dial(1)
+			client, _ = e.dial(1)
 		case <-e.ended:
 			pause.Stop()
 		}
@@ -212,7 +212,7 @@ func (e *endpoint) open(o *opening) {
 		close(o.tried)
 	}
 	if unwanted {
-		release()
+		client.Close()
 	}
 	if moved {
 		e.moved()
