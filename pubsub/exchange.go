@@ -1,6 +1,8 @@
 package pubsub
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -16,13 +18,26 @@ import (
 type batch struct {
 	channels []*channel
 	names    [][]string
+	size     int // of the names, in bytes
 }
+
+// mostBytes limits the names of one exchange. Each exchange has [replyTimeout], and rueidis gives up
+// a connection whose reply to a PING takes about as long, behind all that is sent before. So on a
+// slow network many channels take many exchanges, and each is progress.
+const mostBytes = 32 << 10
+
+// full reports whether the exchange gets no more channels.
+func (b *batch) full() bool { return b.size >= mostBytes }
 
 // add adds a channel, which is in phase p from now on. Called with hub.mu held.
 func (b *batch) add(c *channel, p phase) {
 	c.phase = p
 	b.channels = append(b.channels, c)
-	b.names = append(b.names, append([]string{c.name}, c.paired...))
+	names := append([]string{c.name}, c.paired...)
+	b.names = append(b.names, names)
+	for _, name := range names {
+		b.size += len(name)
+	}
 }
 
 // onSubscription handles what the server says about a subscription, asked for or not, on the reader
@@ -54,6 +69,9 @@ func (l *link) subscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.subscribe(h.running, b.names)
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			l.reportUnconfirmed(len(b.channels))
+		}
 		return err
 	}
 	h.mu.Lock()
@@ -74,6 +92,21 @@ func (l *link) subscribe(b batch) error {
 		}
 	}
 	return nil
+}
+
+// reportUnconfirmed reports, once until it is over, that the server does not confirm channels.
+func (l *link) reportUnconfirmed(channels int) {
+	h := l.hub
+	h.mu.Lock()
+	defer h.unlock()
+	out := h.outages[l.node]
+	if !out.logged {
+		out.logged, out.until = true, time.Now() // without a time it would be forgotten as an old one
+		h.outages[l.node] = out
+		h.log(slog.LevelWarn, "holdfast: the server did not confirm subscriptions in time; "+
+			"subscribing again on another connection; waiters ask every few seconds until it does",
+			"node", l.node, "channels", channels, "timeout", replyTimeout)
+	}
 }
 
 // denied handles the error reply to the SUBSCRIBE of a channel. Called with hub.mu held.

@@ -81,7 +81,7 @@ func (l *link) next() func() error {
 	}
 	var b batch
 	var expired <-chan time.Time // when the first idle channel has lingered
-	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
+	for e := l.idle.Front(); e != nil && !b.full(); e = l.idle.Front() {
 		c := e.Value.(*channel)
 		if len(c.subscribers) == 0 {
 			if left := h.options.Linger - time.Since(c.idleSince); left > 0 {
@@ -96,12 +96,16 @@ func (l *link) next() func() error {
 	if len(b.channels) > 0 {
 		return func() error { return l.unsubscribe(b) }
 	}
-	for _, c := range l.wanted {
+	for len(l.wanted) > 0 && !b.full() {
+		c := l.wanted[0]
+		l.wanted = l.wanted[1:]
 		if c.link == l && c.phase == wanted {
 			b.add(c, asking)
 		}
 	}
-	l.wanted = nil
+	if len(l.wanted) == 0 {
+		l.wanted = nil
+	}
 	if len(b.channels) > 0 {
 		return func() error { return l.subscribe(b) }
 	}
