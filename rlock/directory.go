@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/transport"
 	"holdfast/lua"
 )
 
@@ -24,7 +25,7 @@ type directory struct {
 
 	mu        sync.Mutex
 	entries   map[string]entry // by client id; guarded by mu
-	forbidden bool             // the ACL forbids to look; guarded by mu
+	forbidden time.Time        // until when it does not look, because of the ACL; guarded by mu
 }
 
 func (d *directory) begin(c *Client) {
@@ -45,7 +46,7 @@ func (d *directory) find(owner string) (found Identity, ask bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e, known := d.entries[id]
-	return e.identity, ok && !d.forbidden &&
+	return e.identity, ok && time.Until(d.forbidden) <= 0 &&
 		(!known || e.identity == Identity{} && time.Until(e.retry) <= 0)
 }
 
@@ -66,7 +67,7 @@ func (d *directory) lookUp(owner string) {
 		} else if lua.HasCode(err, "NOPERM") {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.forbidden = true
+			d.forbidden = time.Now().Add(transport.ForbiddenFor)
 		}
 	})
 }

@@ -218,3 +218,21 @@ func TestServerThatCannotSayWhoHoldsTheLockIsAskedAgainAfterALease(t *testing.T)
 		require.Equal(t, "web-1", asHeldError(t, err).Holder.Host)
 	})
 }
+
+func TestUserWhoMayNotSeeOthersLooksAgainAfterAMinute(t *testing.T) {
+	t.Parallel()
+	inBubble(t, rlock.Options{WatchdogLease: 3 * time.Second}, func(t *testing.T, b *bubble) {
+		var asked []time.Duration
+		b.server.Handle("HGETALL", func([]string) any {
+			if asked = append(asked, time.Since(b.start)); len(asked) == 1 {
+				return errors.New("NOPERM this user has no permissions to run the 'hgetall' command")
+			}
+			return []any{"host", "web-1"}
+		})
+		b.reply("acquire.lua", heldFor(30_000))
+		_, err := b.lock.TryLock(t.Context(), 2*time.Minute, longLease)
+		require.Equal(t, "web-1", asHeldError(t, err).Holder.Host)
+		require.Len(t, asked, 2)
+		require.GreaterOrEqual(t, asked[1]-asked[0], time.Minute)
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
@@ -48,10 +49,10 @@ type introduction struct {
 type introductionState int32
 
 const (
-	silent  introductionState = iota // anonymous, forbidden by the ACL, or the client has ended
+	silent  introductionState = iota // anonymous, or the client has ended
 	due                              // at the next use
 	sending                          // the command is under way
-	told                             // Redis knows, or did not reply, until the timer fires
+	told                             // Redis knows, did not reply or refused, until the timer fires
 )
 
 const (
@@ -117,10 +118,11 @@ func (in *introduction) heard(err error) {
 		in.client.transport.Wrote()
 	}
 	pause := in.client.options.WatchdogLease / 3
+	if lua.HasCode(err, "NOPERM") {
+		pause = transport.ForbiddenFor
+	}
 	switch {
 	case in.is(silent): // the client has ended
-	case lua.HasCode(err, "NOPERM"):
-		in.become(silent)
 	case in.timer == nil:
 		in.become(told)
 		in.timer = time.AfterFunc(pause, in.refresh)

@@ -158,7 +158,7 @@ func TestAnonymousClientIsUnknown(t *testing.T) {
 	})
 }
 
-func TestServerThatDoesNotTakeAnIdentityIsAskedAgainUnlessTheACLForbidsIt(t *testing.T) {
+func TestServerThatDoesNotTakeAnIdentityIsAskedAgainSoonUnlessTheACLForbidsIt(t *testing.T) {
 	t.Parallel()
 	for reply, calls := range map[string]int{
 		"LOADING Redis is loading the dataset in memory":                                  4,
@@ -183,6 +183,22 @@ func TestServerThatDoesNotTakeAnIdentityIsAskedAgainUnlessTheACLForbidsIt(t *tes
 			require.Empty(t, log.With(""))
 		})
 	}
+}
+
+func TestIdentityThatTheACLForbidsIsTriedAgainAfterAMinute(t *testing.T) {
+	t.Parallel()
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.server.Handle("DEL", func([]string) any { return 1 })
+		b.reply("identify.lua", func([]string) any {
+			return errors.New("NOPERM this user has no permissions to run the 'hset' command")
+		})
+		take(t, b.lock, rlock.Watchdog)
+		time.Sleep(59 * time.Second)
+		require.Len(t, b.called("identify.lua"), 1)
+		b.reply("identify.lua", granted["identify.lua"])
+		time.Sleep(time.Minute)
+		require.Greater(t, len(b.called("identify.lua")), 2, "told again and again since it is allowed")
+	})
 }
 
 func TestUserWhoseACLForbidsTheIdentityWorksWithoutAndNobodyIsTold(t *testing.T) {

@@ -304,9 +304,10 @@ func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }
 
-// forbiddenFor is how long hand-overs are not tried after they were refused. A right that an ACL
-// lacks for a moment must not cost hand-overs until the process ends.
-const forbiddenFor = time.Minute
+// ForbiddenFor is how long something is not tried after the ACL has refused it: hand-overs, and what
+// says who clients are. A right that is missing for a moment must not be missed until the process
+// ends.
+const ForbiddenFor = time.Minute
 
 // Forbid disables hand-overs for a minute after a command was refused because of them and succeeded
 // without one. outcome is the error of that second command; unless it is nil, Forbid does nothing.
@@ -322,7 +323,7 @@ func (t *Transport) Forbid(refusal, outcome error) {
 	if why == "" {
 		return
 	}
-	until := time.Now().Add(forbiddenFor)
+	until := time.Now().Add(ForbiddenFor)
 	t.forbidden.Store(&until)
 	if t.warned.CompareAndSwap(false, true) {
 		t.options.Warn("holdfast: "+why+", so releases are announced to all waiters; hand-overs "+
