@@ -39,8 +39,8 @@ func load() map[string]*script {
 	return loaded
 }
 
-// follower is a Redis that may be another server from now on, after one has rejected a write because
-// it is a replica.
+// follower is a Redis that may be another server from now on, after one has rejected a write
+// because it is a replica.
 type follower interface {
 	// Follow reports whether it is, so that the command should be sent again. ctx ends its wait.
 	Follow(ctx context.Context) bool

@@ -19,6 +19,7 @@ func TestMultiLockFollowsAnEndpointThatMoves(t *testing.T) {
 	redistest.Promote(t, master, replica)
 	at.Move(replica)
 	unlock(t, before)
-	unlock(t, acquired(t, lockInBackground(t.Context(), multilock.New(c.NewLock("c"), c.NewLock("d")), longLease)))
+	after := multilock.New(c.NewLock("c"), c.NewLock("d"))
+	unlock(t, acquired(t, lockInBackground(t.Context(), after, longLease)))
 	requireFree(t, replica)
 }

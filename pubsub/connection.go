@@ -56,8 +56,8 @@ func dialRedis(
 	}
 	dialed := make(chan connection)
 	failed := make(chan error, 1)
-	// rueidis knows no way to end the wait for its pool. So this goroutine may outlive the call, until
-	// the pool has a connection, which it closes: that gives back its place.
+	// rueidis knows no way to end the wait for its pool. So this goroutine may outlive the call,
+	// until the pool has a connection, which it closes: that gives back its place.
 	go func() {
 		dedicated, _ := client.Dedicate()
 		if ctx.Err() != nil {

@@ -21,8 +21,8 @@ type batch struct {
 	size     int // of the names, in bytes
 }
 
-// mostBytes limits the names of one exchange. Each exchange has [replyTimeout], and rueidis gives up
-// a connection whose reply to a PING takes about as long, behind all that is sent before. So on a
+// mostBytes limits the names of one exchange. Each exchange has [replyTimeout], and rueidis gives
+// up a connection whose reply to a PING takes about as long, behind all that is sent before. So on a
 // slow network many channels take many exchanges, and each is progress.
 const mostBytes = 32 << 10
 

@@ -47,7 +47,8 @@ func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
 			unlock(t, acquired(t, early))
 			for _, k := range contests() {
 				eventually(t, func() bool {
-					hold, err := k.lock(idle, "no wait "+k.name).TryLock(t.Context(), rlock.NoWait, time.Minute)
+					lock := k.lock(idle, "no wait "+k.name)
+					hold, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
 					return err == nil && hold.Unlock(t.Context()) == nil
 				}, "it does not succeed without a wait")
 			}
@@ -87,7 +88,8 @@ func TestHoldIsReleasedAfterItsClientWasClosedAndItsEndpointHasMoved(t *testing.
 	master, replicas := startReplicated(t, 1)
 	at := redistest.NewEndpoint(master)
 	c := newClient(t, master, rlock.Options{}, at.Use)
-	hold, another := take(t, c.NewLock("order"), time.Minute), take(t, c.NewLock("another"), time.Minute)
+	hold := take(t, c.NewLock("order"), time.Minute)
+	another := take(t, c.NewLock("another"), time.Minute)
 	closeClient(t, c)
 	redistest.Promote(t, master, replicas[0])
 	at.Move(replicas[0])

@@ -147,8 +147,8 @@ func (e *endpoint) exit(p *private, bad bool) {
 func (e *endpoint) leave() { e.current.left, e.current = true, nil }
 
 // await waits for the first attempt to open a private connection, unless there is one, or the
-// attempt was in vain. ctx ends the wait; see [Call.Done] for what it means that it is asked for its
-// channel first. e.mu must be held; it is unlocked meanwhile.
+// attempt was in vain. ctx ends the wait; see [Call.Done] for what it means that its channel is
+// asked for first. e.mu must be held; it is unlocked meanwhile.
 func (e *endpoint) await(ctx context.Context) {
 	now := time.Now()
 	if e.asked = now; e.current != nil || e.closed {

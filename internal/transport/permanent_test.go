@@ -29,7 +29,8 @@ func TestErrorsThatWaitingHelpsAgainst(t *testing.T) {
 		err       error
 		permanent bool
 	}{
-		{"a server that was a replica from the start is a wrong address", rueidis.ClientModeStandalone, readonly, true},
+		{"a server that was a replica from the start is a wrong address",
+			rueidis.ClientModeStandalone, readonly, true},
 		{"Sentinel replaces a master that became a replica", rueidis.ClientModeSentinel, readonly,
 			false},
 		{"so does a cluster", rueidis.ClientModeCluster, readonly, false},

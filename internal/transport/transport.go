@@ -304,9 +304,9 @@ func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }
 
-// ForbiddenFor is how long something is not tried after the ACL has refused it: hand-overs, and what
-// says who clients are. A right that is missing for a moment must not be missed until the process
-// ends.
+// ForbiddenFor is how long something is not tried after the ACL has refused it: hand-overs, and
+// what says who clients are. A right that is missing for a moment must not be missed until the
+// process ends.
 const ForbiddenFor = time.Minute
 
 // Forbid disables hand-overs for a minute after a command was refused because of them and succeeded
