@@ -52,6 +52,10 @@ type Options struct {
 	// without a mutex of the Hub.
 	OnUnpaired func(channel string, refusal error)
 
+	// OnLost, unless nil, is called when a connection is lost, and must not block. It may be called
+	// concurrently, and without a mutex of the Hub.
+	OnLost func()
+
 	// Logger is told about channels that the server refuses and nodes that cannot be reached, once
 	// each until it changes. Defaults to [slog.Default].
 	Logger *slog.Logger

@@ -60,6 +60,9 @@ func (l *link) run(client rueidis.Client) {
 			// Before the connection is closed, which takes a second when the server hangs: the
 			// channels can be subscribed elsewhere meanwhile.
 			l.giveBack(nil)
+			if h.options.OnLost != nil && h.running.Err() == nil {
+				h.options.OnLost()
+			}
 			break
 		}
 	}

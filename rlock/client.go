@@ -93,9 +93,10 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		Client: c.id, Server: options.Server, Logger: options.Logger,
 		Classic: options.PubSub == PubSubClassic, Sharded: options.PubSub == PubSubSharded,
 		HandsOver: options.HandOver != HandOverNone, GivesAway: options.HandOver == HandOverAnywhere,
-		OnGrant: c.granted, Warn: c.warn})
+		OnGrant: c.granted, OnLost: c.connectionLost, Warn: c.warn})
 	c.redis = lua.Remembering(c.transport.Redis())
 	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
+	c.calls.OnLost(c.connectionLost)
 	c.cleaner = newCleaner(c)
 	c.tracing = newTracing(c)
 	c.identity = thisProcess()

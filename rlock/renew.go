@@ -162,3 +162,9 @@ func (c *Client) renewalLate(node string, late watchdog.Lateness) {
 		"node", node, "late", late.Late, "leases", late.Leases,
 		"left", late.Left.Round(time.Millisecond), "lease", c.options.WatchdogLease)
 }
+
+// connectionLost renews all locks at once, because the server may have restarted without its data or
+// another one may have taken its place, and another holder may come. It is called when a command or a
+// subscription loses its connection, and when a command dials one. A client that neither sends nor
+// waits for anything finds out at its next renewal, within a third of the lease.
+func (c *Client) connectionLost() { c.watchdog.RenewNow() }

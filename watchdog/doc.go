@@ -48,6 +48,9 @@
 // grow with the number of acquisitions. A lease that is added with less than half of the lease time
 // left, because less was asked for, is renewed early: after a third of that, with all short ones.
 //
+// An event after which the store may have forgotten leases brings the tick forward; see
+// [Watchdog.RenewNow].
+//
 // The leases of a group, see [Lease.Group], are cut into batches. The batches of all groups are
 // renewed concurrently, with a bounded number of calls in flight for each group, by goroutines that
 // live as long as their calls. A batch that failed is retried after a short pause, behind the

@@ -107,6 +107,18 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	}
 }
 
+// RenewNow makes all leases due at once, as a tick does, because the store may have forgotten them:
+// call it after a connection was lost. It does so a thirtieth of [Options].Lease after the last tick
+// at the earliest; a call that comes sooner is carried out then.
+func (w *Watchdog) RenewNow() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.renewable > 0 {
+		w.nextTick = min(w.nextTick, max(now(), w.lastTick+w.options.Lease/30))
+		w.wakeBy(w.nextTick)
+	}
+}
+
 // Remove ends the watch of l and reports whether there was one: then OnLost has not been called and
 // will not be. Otherwise l had been removed before, had never been added, or was lost, and OnLost
 // may be running at this moment; Remove does not wait for it. A call of Renew in flight may still

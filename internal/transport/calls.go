@@ -89,6 +89,8 @@ type Calls struct {
 	sweepAt    time.Time // when the timer fires; zero if it is not set; guarded by mu
 	overlapped bool      // Begin has seen another command under way; guarded by mu
 
+	onLost func() // called when a command lost its connection; nil if nobody asks; constant
+
 	aside chan struct{} // closed when the command of Aside has ended; guarded by mu; nil without one
 }
 
@@ -164,6 +166,16 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	}
 	c.places[Release] = c.places[Keep]
 	return c
+}
+
+// OnLost sets what is called when a command loses its connection, or dials one, perhaps instead of
+// one that was lost before. It must not block. Call OnLost before the first command.
+func (c *Calls) OnLost(f func()) { c.onLost = f }
+
+func (c *Calls) lost() {
+	if c.onLost != nil {
+		c.onLost()
+	}
 }
 
 // Call is a command under way, and the context that it is sent with.
@@ -395,6 +407,9 @@ func (c *Calls) setTimer(now time.Time, pause time.Duration) {
 // heard records whether a command sent at the given time got a reply. It does not write after each
 // reply, which would slow down all other processors that send.
 func (c *Calls) heard(sent time.Time, outcome State) {
+	if outcome == Unconfirmed {
+		c.lost()
+	}
 	at := int64(math.MinInt64 / 2) // long before any reply
 	if outcome == Executed || outcome == Refused {
 		at = int64(sent.Sub(c.began))
@@ -452,6 +467,7 @@ func (p *patient) Done() <-chan struct{} {
 func (p *patient) end() {
 	if p.phase.Swap(sending) == dialing {
 		p.calls.dials.Add(-1)
+		p.calls.lost() // perhaps: rueidis dials anew without an error if it noticed the loss before
 	}
 }
 

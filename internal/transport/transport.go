@@ -34,6 +34,8 @@ type Options struct {
 
 	// OnGrant is called with messages that grant a lock to a waiter here. It must not block.
 	OnGrant func(channel, message string)
+	// OnLost is called when a subscription loses its connection. It must not block.
+	OnLost func()
 	// Warn logs a warning for the operator, without blocking.
 	Warn func(message string, details ...any)
 }
@@ -97,7 +99,8 @@ func (t *Transport) open(sharded bool) {
 	}
 	unpaired := func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
 	t.hub.Store(pubsub.New(pubsub.Options{Route: t.route, Sharded: sharded, Paired: paired,
-		OnDirect: t.options.OnGrant, OnUnpaired: unpaired, Logger: t.options.Logger}))
+		OnDirect: t.options.OnGrant, OnLost: t.options.OnLost, OnUnpaired: unpaired,
+		Logger: t.options.Logger}))
 	if t.closed.Load() {
 		t.Close() // which may have missed the hub
 	}
