@@ -53,10 +53,10 @@ type Options struct {
 	CallTimeout time.Duration
 
 	// OnFailure, unless nil, is called after each call of Renew that left leases unknown, or rejected
-	// its only lease, and once a call takes longer than it may, with the number of leases that will be tried again, unless
-	// the watchdog was closed meanwhile. It runs without the watchdog's mutex, on several goroutines
-	// at once, and must neither block nor call Close. A node that rejects connections fails many
-	// times a second, so a logger should limit its rate.
+	// its only lease, and once a call takes longer than it may, with the number of leases that will be
+	// tried again, unless the watchdog was closed meanwhile. It runs without the watchdog's mutex, on
+	// several goroutines at once, and must neither block nor call Close. A node that rejects
+	// connections fails many times a second, so a logger should limit its rate.
 	OnFailure func(group string, leases int, err error)
 
 	// OnLate, unless nil, is called at a tick for each group with leases that the tick before made

@@ -108,8 +108,8 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 }
 
 // RenewNow makes all leases due at once, as a tick does, because the store may have forgotten them:
-// call it after a connection was lost. It does so a thirtieth of [Options].Lease after the last tick
-// at the earliest; a call that comes sooner is carried out then.
+// call it after a connection was lost. If the last tick is less than a thirtieth of [Options].Lease
+// ago, it does so when that time is over.
 func (w *Watchdog) RenewNow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
