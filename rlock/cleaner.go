@@ -34,6 +34,7 @@ func newCleaner(c *Client) *cleaner {
 type cleanup struct {
 	lock    *Lock
 	request request
+	from    time.Time    // not before this: until then it is kept on purpose; zero if it is not
 	until   time.Time    // when Redis removes it by itself
 	retry   bool         // repeat it: the command to clean up after may still be executed
 	since   time.Time    // when it was first removed
@@ -65,6 +66,10 @@ func (cu cleanup) laneKey() any {
 func (cl *cleaner) add(cu cleanup) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
+	if early := time.Until(cu.from); early > 0 {
+		cl.pause(early, func() { cl.join(cu) })
+		return
+	}
 	cl.join(cu)
 }
 
@@ -162,7 +167,8 @@ func (cl *cleaner) serve(ln *lane) {
 	cl.mu.Unlock()
 	began, closing := time.Now(), cl.client.isClosing()
 	batch = slices.DeleteFunc(batch, func(cu cleanup) bool {
-		return !began.Before(cu.until) && !cu.kept() // Redis has removed it by itself
+		// Redis has removed it by itself, or the client closes and leaves it.
+		return !began.Before(cu.until) && !cu.kept() || began.Before(cu.from)
 	})
 	done := len(batch) == 0 || cl.client.cleanUp(batch...)
 	cl.mu.Lock()

@@ -1,6 +1,10 @@
 package rlock
 
-import "time"
+import (
+	"time"
+
+	"holdfast/watchdog"
+)
 
 // Leave gives the hold up without releasing its lock, which becomes free when the lease ends. It is
 // for leases that are meant to run out: a lock with a lease of a minute that is left lets its
@@ -36,13 +40,34 @@ func (a *acquisition) Leave(h *Hold) {
 }
 
 // endLeft ends an acquisition whose last level was left.
+//
+// An earlier request of the owner may still be under way (a.late), under the same name:
+//
+//   - While the lock is left, it finds the owner's own lock, and may make that last longer. It is
+//     not cleaned up yet: a release would free the lock that was meant to stay, or that Attach is
+//     about to take over.
+//   - Once the lease is over, it takes the free lock for a whole lease, which nobody holds.
+//   - If another owner has the lock by then, it registers this one, and the next release grants it
+//     the lock.
+//
+// So the clean-up begins when the lease is over, and goes on for as long as after a release. The
+// last case may come earlier if the lock was attached and released meanwhile: then the lock may
+// stay granted to nobody until the left lease would have ended. A grant message is ignored until
+// then, because it may be about the lock that was left; later it is cleaned up like any other.
 func (a *acquisition) endLeft() {
-	c := a.client
-	if a.registered {
-		// A late grant message is not to be taken for a lock that nobody holds.
+	c, cu := a.client, a.cleanup()
+	over := a.lease.Deadline().Add(watchdog.Drift(time.Until(a.lease.Deadline())))
+	if cu.until.After(over) {
+		over = cu.until
+	}
+	if a.registered || a.late != nil && a.late.registers {
 		c.releasing.Store(a.owner, nil)
-		lasts := max(time.Until(a.lease.Deadline()), registrationKept)
-		time.AfterFunc(lasts, func() { c.releasing.Delete(a.owner) })
+		time.AfterFunc(time.Until(over), func() { c.releasing.Delete(a.owner) })
+	}
+	if a.late != nil {
+		lasts := max(a.late.lasts(a.lock, 0), c.options.WatchdogLease)
+		cu.request, cu.from, cu.until, cu.retry = *a.late, over, over.Add(lasts), true
+		c.cleaner.add(cu)
 	}
 	a.unwatch()
 	removeFrom(a.session, a)
