@@ -56,12 +56,13 @@ type Client struct {
 	freed   chan struct{} // closed when Options.ReleaseOnClose is done
 	closed  chan struct{} // closed when everything has ended
 
-	publishRefused atomic.Bool // already reported
-	overlapped     atomic.Bool // already reported
-	renewalFails   rate        // of reports
-	rejections     quota       // of reports
-	ownWaits       rate        // of reports
-	cycles         rate        // of reports
+	leftUntil      atomic.Int64 // the latest end of a lease that was left or detached, in Unix time
+	publishRefused atomic.Bool  // already reported
+	overlapped     atomic.Bool  // already reported
+	renewalFails   rate         // of reports
+	rejections     quota        // of reports
+	ownWaits       rate         // of reports
+	cycles         rate         // of reports
 	renewedAlone   atomic.Uint64
 
 	log      background
@@ -174,7 +175,8 @@ func (c *Client) shutdown() {
 		a.end(shut, ErrClosed)
 	}
 	// Locks that stay held outlast the client: others may want to know whose they were.
-	c.group.Go(func() { c.introduction.end(len(left) == 0) })
+	forget := len(left) == 0 && time.Now().UnixNano() >= c.leftUntil.Load()
+	c.group.Go(func() { c.introduction.end(forget) })
 	c.directory.cancel()
 	c.group.Wait()
 	c.transport.Close()

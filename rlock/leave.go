@@ -60,6 +60,11 @@ func (a *acquisition) endLeft() {
 	if cu.until.After(over) {
 		over = cu.until
 	}
+	for last := c.leftUntil.Load(); last < over.UnixNano(); last = c.leftUntil.Load() {
+		if c.leftUntil.CompareAndSwap(last, over.UnixNano()) { // Close leaves who has left it
+			break
+		}
+	}
 	if a.registered || a.late != nil && a.late.registers {
 		c.releasing.Store(a.owner, nil)
 		time.AfterFunc(time.Until(over), func() { c.releasing.Delete(a.owner) })
