@@ -81,7 +81,8 @@ func (l *Lock) take(ctx context.Context, tr trace, limit, lease time.Duration,
 	}
 	defer at.session.Unlock()
 	if a := heldIn(at.session); a != nil {
-		err := a.extend(at.budget, at.lease, at.waits, func() { h = a.addLevel(ctx, at.renew) })
+		err := a.extend(at.budget, extension{lease: at.lease, renew: at.renew}, at.waits,
+			func() { h = a.addLevel(ctx, at.renew) })
 		if !errors.Is(err, rlock.ErrReleased) {
 			tr.Reenters()
 			return h, err
@@ -102,7 +103,7 @@ func (l *Lock) take(ctx context.Context, tr trace, limit, lease time.Duration,
 func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
 	a := &acquisition{lock: l, session: at.session, owner: l.nodes[0].NewOwner(), state: asking,
-		parts: make([]*part, 0, len(l.nodes))}
+		parts: make([]*part, 0, len(l.nodes)), site: l.callSite()}
 	a.do(func() {
 		for _, node := range l.nodes {
 			a.parts = append(a.parts, a.ask(node, a.owner, at.lease))
@@ -145,6 +146,16 @@ func (at *attempt) round() (hold *rlock.Hold) {
 	at.trace.Round(told)
 	returned = true
 	return hold
+}
+
+// callSite returns where the caller acquires the lock, if a client asks for that.
+func (l *Lock) callSite() (site []uintptr) {
+	for _, node := range l.nodes {
+		if site = node.CallSite(); site != nil {
+			break
+		}
+	}
+	return site
 }
 
 // roundEnd returns what a tracer is told of a round. Called with mu held.

@@ -23,7 +23,8 @@ import (
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
-	owner   string // on the nodes; a part that rejoined has another
+	owner   string    // on the nodes; a part that rejoined has another
+	site    []uintptr // where the caller acquired it; nil unless an option asks for it
 
 	mu         sync.Mutex // guards everything below
 	state      phase
@@ -227,7 +228,7 @@ func (a *acquisition) check(reason error, before time.Time) {
 	}
 	for _, p := range a.parts {
 		if p.state == granted && !now.Before(p.hold.Deadline()) {
-			p.err = watchdog.ErrExpired // the watchdog has not reported it yet
+			p.err = p.hold.Expiry() // the watchdog has not reported it yet
 		}
 	}
 	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.lock.spare {

@@ -29,7 +29,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
-	if err = a.extend(b, lease, true, nil); errors.Is(err, rlock.ErrReleased) {
+	if err = a.extend(b, extension{lease: lease}, true, nil); errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
 	return err
@@ -40,18 +40,20 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 type extension struct {
 	levels int // to be set on the nodes; 0 leaves them as they are
 	lease  time.Duration
+	renew  bool    // it is that of the watchdog, which Options.MaxHold bounds
 	open   []*part // whose nodes have not replied; guarded by the acquisition's mutex
 	done   []*part // whose nodes have carried it out; guarded by the acquisition's mutex
 }
 
-// extend makes a quorum of the nodes keep the lock for lease from now. With nest they count another
+// extend makes a quorum of the nodes keep the lock for the lease of want from now. With nest they count another
 // level, which nest adds with mu held. The part of a node that does not hold the lock is lost. With
 // retry, rounds without a quorum are retried until b ends. It is called with the session locked.
-func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, nest func()) error {
+func (a *acquisition) extend(b *wait.Budget, want extension, retry bool, nest func()) error {
+	lease := want.lease
 	var delay wait.Backoff
 	var failure *QuorumError
 	for {
-		start, ex := time.Now(), &extension{lease: lease}
+		start, ex := time.Now(), &extension{lease: lease, renew: want.renew}
 		// kept reports whether the node of a part has carried out the extension and not lost it
 		// since, and open whether it may still do so.
 		kept := func(p *part) bool { return slices.Contains(ex.done, p) && p.state == granted }
@@ -100,6 +102,9 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 	}
 }
 
+// shortestLease is the shortest lease that a node takes.
+const shortestLease = 3 * time.Millisecond
+
 // extend asks the node to extend the part. It is called with mu held.
 func (p *part) extend(ex *extension) {
 	hold := p.hold
@@ -111,10 +116,14 @@ func (p *part) extend(ex *extension) {
 
 // keep sends the request to extend the part, and handles the reply, for which it blocks.
 func (p *part) keep(hold hooks.NodeAcquisition, ex *extension) {
-	hold.MayLast(ex.lease)
+	lease := ex.lease
+	if ex.renew && !hold.MayRenew() {
+		lease = shortestLease // Options.MaxHold: the level does not make it last longer
+	}
+	hold.MayLast(lease)
 	sent := time.Now()
-	yes, err := p.node.Extend(p.owner, ex.levels, ex.lease)
-	deadline := watchdog.Deadline(sent, ex.lease)
+	yes, err := p.node.Extend(p.owner, ex.levels, lease)
+	deadline := watchdog.Deadline(sent, lease)
 	p.acquisition.do(func() {
 		ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })
 		switch {

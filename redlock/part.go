@@ -54,7 +54,7 @@ func (p *part) Run() {
 	case time.Until(deadline) <= 0:
 		err = fmt.Errorf("granted, but the reply took longer than the lease of %v", p.lease)
 	case p.current() == asked:
-		if hold = p.node.Hold(p.owner, a.session.Key().token, deadline, p); hold == nil {
+		if hold = p.node.Hold(p.owner, a.session.Key().token, a.site, deadline, p); hold == nil {
 			err = rlock.ErrClosed
 		}
 	}

@@ -76,6 +76,8 @@ func (p *modelPart) end(reason error) {
 func (p *modelPart) Deadline() time.Time         { return *p.deadline.Load() }
 func (p *modelPart) Extended(deadline time.Time) { p.deadline.Store(&deadline) }
 func (p *modelPart) SetRenew(bool)               {}
+func (p *modelPart) MayRenew() bool              { return true }
+func (p *modelPart) Expiry() error               { return watchdog.ErrExpired }
 func (p *modelPart) MayLast(time.Duration)       {}
 func (p *modelPart) Drop()                       { p.end(rlock.ErrClosed) }
 
@@ -182,7 +184,9 @@ func (n *modelNode) CleanUp(as string, _ time.Time) {
 	delete(n.held, as)
 }
 
-func (n *modelNode) Hold(_ string, _ owner.Token, deadline time.Time, p hooks.Part,
+func (n *modelNode) CallSite() []uintptr { return nil }
+
+func (n *modelNode) Hold(_ string, _ owner.Token, _ []uintptr, deadline time.Time, p hooks.Part,
 ) hooks.NodeAcquisition {
 	if n.closed() {
 		return nil

@@ -92,7 +92,9 @@ func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 	carrier := owner.Of(ctx)
 	h := &Hold{level: l, parent: ctx, carrier: carrier}
 	l.acquisition, l.owner, l.renew = a, a.token, renew
-	l.site, l.goroutine = a.client.here(), a.client.goroutine()
+	if a.part == nil { // else a worker has acquired it for another goroutine
+		l.site, l.goroutine = a.client.here(), a.client.goroutine()
+	}
 	if renew {
 		l.hold = h
 	}

@@ -81,9 +81,11 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 		p := part{lock: l, session: s, owner: fresh, count: 1}
 		if a := held(s, l.mode); a != nil {
 			p.held, p.owner, p.count = a, a.owner, a.depth()+1
-			a.MayLast(bt.request.lease)
 		}
 		bt.parts = append(bt.parts, p)
+	}
+	if bt.exceedsMaxHold() {
+		return nil, errTryAlone
 	}
 	if err := bt.ask(); err != nil {
 		return nil, err
@@ -95,6 +97,26 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 // asked again.
 var errApart = &ServerError{Class: ClassPermanent, Code: "CROSSSLOT",
 	Message: "CROSSSLOT this server takes no command for several locks"}
+
+// errTryAlone makes a MultiLock acquire the locks one by one. A nested level must not make a lock
+// last beyond Options.MaxHold, and one script gives all locks the same lease.
+var errTryAlone = fmt.Errorf("%w: at the end of Options.MaxHold", ErrReleased)
+
+// exceedsMaxHold reports whether the lease would make a lock that the owner holds last longer than
+// Options.MaxHold. Otherwise it notes the lease, as its command may be executed without a reply.
+func (bt *batch) exceedsMaxHold() bool {
+	for _, p := range bt.parts {
+		if bt.renew && p.held != nil && !p.held.MayRenew() {
+			return true
+		}
+	}
+	for _, p := range bt.parts {
+		if p.held != nil {
+			p.held.MayLast(bt.request.lease)
+		}
+	}
+	return false
+}
 
 // ask sends the script. It returns nil if all locks were acquired.
 func (bt *batch) ask() error {

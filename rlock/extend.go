@@ -60,7 +60,7 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	if err := a.lock.reentry; err != nil {
 		return nil, err
 	}
-	if at.renew && !a.mayRenew() {
+	if at.renew && !a.MayRenew() {
 		at.request.lease = shortestLease // Options.MaxHold: the level does not make it last longer
 	}
 	deadline, err := at.extend(a, a.depth()+1)

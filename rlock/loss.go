@@ -40,8 +40,8 @@ func (a *acquisition) report(err *LostError) {
 	}
 }
 
-// expiry returns why the deadline passed, with what the holder could do. It matches ErrExpired.
-func (a *acquisition) expiry() error {
+// Expiry returns why the deadline passed, with what the holder could do. It matches ErrExpired.
+func (a *acquisition) Expiry() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {

@@ -14,9 +14,9 @@ const (
 	spent       // all of it, or what is left is less than a lease: it is not renewed any more
 )
 
-// mayRenew reports whether the watchdog may renew the acquisition once more: with a lease from now
+// MayRenew reports whether the watchdog may renew the acquisition once more: with a lease from now
 // it does not last longer than Options.MaxHold. It warns when half of that is over.
-func (a *acquisition) mayRenew() bool {
+func (a *acquisition) MayRenew() bool {
 	most := a.client.options.MaxHold
 	if most == 0 {
 		return true

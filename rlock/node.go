@@ -103,13 +103,16 @@ func (n node) Subscribe() *pubsub.Subscription {
 	return n.client.transport.Subscribe(to)
 }
 
-func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part,
+func (n node) CallSite() []uintptr { return n.client.here() }
+
+func (n node) Hold(name string, as owner.Token, site []uintptr, deadline time.Time, p hooks.Part,
 ) hooks.NodeAcquisition {
 	c := n.client
 	// A separate session: no other call ever uses it.
 	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})
 	defer s.Close()
 	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
+	a.outermost.site = site
 	a.begin(context.Background(), deadline, false)
 	if c.isClosing() { // Close may have missed it
 		a.Drop()

@@ -32,7 +32,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	for i, l := range leases {
 		a := l.Value.(*acquisition)
 		a.reportDropped()
-		if !a.mayRenew() {
+		if !a.MayRenew() {
 			outcomes[i] = watchdog.Stopped
 			continue
 		}

@@ -50,7 +50,7 @@ func confirmRelease(s *lockSession, owner string) {
 // loss returns the error of a loss. An unconfirmed release may be why a read hold is gone.
 func (a *acquisition) loss(reason error) *LostError {
 	if errors.Is(reason, watchdog.ErrExpired) {
-		reason = a.expiry()
+		reason = a.Expiry()
 	}
 	a.session.Do(func(ow *owned) {
 		if a.lock.mode == sharedMode && ow.unconfirmed[a.owner] > 0 &&

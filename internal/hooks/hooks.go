@@ -140,7 +140,10 @@ type Node interface {
 	CleanUp(owner string, until time.Time)
 	// Hold keeps what Acquire acquired until its deadline, or until it is dropped if it is renewed.
 	// It returns nil if the client is closed.
-	Hold(owner string, as owner.Token, deadline time.Time, p Part) NodeAcquisition
+	// site is where the caller acquired the RedLock, as CallSite returned.
+	Hold(owner string, as owner.Token, site []uintptr, deadline time.Time, p Part) NodeAcquisition
+	// CallSite returns the stack of the caller; nil unless an option of the client asks for it.
+	CallSite() []uintptr
 	Subscribe() *pubsub.Subscription // to releases
 }
 
@@ -156,6 +159,10 @@ type NodeAcquisition interface {
 	// Extended notes that Redis has extended the lock, which can be trusted until deadline.
 	Extended(deadline time.Time)
 	SetRenew(renew bool)
+	// MayRenew reports whether the lock, with a lease from now, stays within Options.MaxHold.
+	MayRenew() bool
+	// Expiry returns why the deadline has passed. It matches watchdog.ErrExpired.
+	Expiry() error
 	MayLast(lease time.Duration) // called before Redis is asked to keep the lock for lease
 	Drop()                       // ends the acquisition in this process, without a command
 }
