@@ -47,6 +47,7 @@ type acquisition struct {
 	state      state // guarded by mu
 	age        age   // guarded by mu
 	registered bool  // a grant message may still arrive, although it was acquired by asking
+	besides    bool  // guarded by mu; the owner has asked for the other mode, too
 
 	// Preallocated for the usual case, so that an acquisition is one allocation.
 	outermost level

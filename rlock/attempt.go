@@ -126,6 +126,10 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit, lease time.Duration
 		at.request.owner = l.newOwner()
 	} else if err := l.beside; err != nil {
 		return nil, err
+	} else if writer := held(at.session, exclusiveMode); writer != nil {
+		writer.mu.Lock()
+		writer.besides, at.fresh.besides = true, true
+		writer.mu.Unlock()
 	}
 	return at.wait()
 }

@@ -25,10 +25,11 @@ func (a *acquisition) lose(reason error) {
 	a.endUntrusted() // before a cleanup lets others in
 	a.cleanUpLate()
 	a.mu.Lock()
-	kept := a.longestLease > 0 || a.lock.sharesKey
+	kept := a.longestLease > 0 || a.besides
 	a.mu.Unlock()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
-		// A command without a reply may have kept the lock, unless Redis has said that it is gone.
+		// A command without a reply, or the other mode, may have kept the lock, unless Redis has said
+		// that it is gone. Otherwise it expires by itself, a moment after the deadline.
 		a.client.cleaner.add(a.cleanup())
 	}
 }
