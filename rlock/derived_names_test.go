@@ -23,7 +23,8 @@ func TestNamesThatOtherLocksDeriveAreRefused(t *testing.T) {
 		for _, derived := range lua.Related(name) {
 			names = append(names, strings.ReplaceAll(derived, ":owner:", ":"+owner1+":"))
 		}
-		names = append(names, lua.Prefix("redisson_unlock_latch", name)+":0123", lua.FairChannel(name, owner1))
+		names = append(names, lua.FairChannel(name, owner1),
+			lua.Prefix("redisson_unlock_latch", name)+":0123")
 	}
 	names = append(names, lua.ClientKey("3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11"), lua.EpochKey)
 	for _, name := range names {
