@@ -239,7 +239,7 @@ func TestKinds(t *testing.T) {
 		client.NewReadWriteLock("rw").Write(),
 		client.NewFencedLock("fenced"),
 		multilock.NewOn(client, "a", "b"),
-		multilock.New(client.NewLock("a"), client.NewFairLock("b")),
+		multilock.New(client.NewLock("a"), client.NewFairLock("c")),
 		redlock.NewOn("red", redlock.Options{}, clients...),
 	} {
 		hold, err := lock.TryLock(ctx, 3*time.Second, rlock.Watchdog)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/transport"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -64,7 +65,7 @@ func TestDirectoryRemembersAThousandClients(t *testing.T) {
 
 func TestIntroductionThatHasEndedStartsNothing(t *testing.T) {
 	in := new(introduction)
-	in.begin(&Client{})
+	in.begin(&Client{transport: transport.New(idle{}, transport.Options{})})
 	in.end(true)
 	in.used()
 	require.Nil(t, in.sent, "no command")

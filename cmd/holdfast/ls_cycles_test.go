@@ -67,8 +67,9 @@ func TestCyclesOfProcessesArePossible(t *testing.T) {
 		require.NoError(t, err)
 		_, err = b.NewFairLock("right").Lock(inB, rlock.Watchdog)
 		require.NoError(t, err)
-		wantsRight := p.await(inA, t, a.NewFairLock("right"))
-		wantsLeft := p.await(inB, t, newLeft(b, "left"))
+		// Without their owners, or this process would notice the cycle by itself.
+		wantsRight := p.await(t.Context(), t, a.NewFairLock("right"))
+		wantsLeft := p.await(t.Context(), t, newLeft(b, "left"))
 		if p.cluster == nil {
 			p.waitForRegistration(t, "left")
 		}
