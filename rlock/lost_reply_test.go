@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/internal/transport"
 	"holdfast/rlock"
 )
 
@@ -41,11 +42,11 @@ func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")
-		cut := p.CutReply(script(t, k.acquire), 1)
+		cut := p.CutReply(script(t, k.acquire), 1000)
 		_, err := k.lock(c, "order").TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Equal(t, 1, cut.Done())
+		require.GreaterOrEqual(t, cut.Done(), transport.MostSends)
 		waitUntilFree(t, s, "order") // an acquisition without a caller
 	})
 }
@@ -64,11 +65,13 @@ func TestLostReplyOfANestedLockCountsOnce(t *testing.T) {
 		require.Equal(t, 2, cut.Done())
 		require.Equal(t, k.hash(hold.Owner(), 2), counts(t, s))
 
-		// A nested lock whose caller has left adds a level in Redis that no hold stands for. The
-		// next one and the last release ignore it.
-		p.CutReply(script(t, k.reenter), 1)
+		// A nested lock whose replies are all lost adds a level in Redis that no hold stands for,
+		// one however often it is sent. The next one and the last release ignore it.
+		cut = p.CutReply(script(t, k.reenter), 1000)
 		_, err = k.lock(c, "order").TryLock(hold.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.GreaterOrEqual(t, cut.Done(), transport.MostSends)
+		cut.End()
 		require.Equal(t, k.hash(hold.Owner(), 3), counts(t, s))
 		again := takeWith(hold.Context(), t, k.lock(c, "order"), longLease)
 		require.Equal(t, k.hash(hold.Owner(), 3), counts(t, s))

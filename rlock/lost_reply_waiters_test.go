@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -87,10 +88,11 @@ func TestReadersAreWokenWhenAWriterGivesUpWhoseReplyIsDue(t *testing.T) {
 	}
 }
 
-// writing returns a read-write lock behind a proxy, with the write lock held.
+// writing returns a read-write lock behind a proxy, with the write lock held, and what cuts the
+// next n replies to a script.
 func writing(
 	t *testing.T, s *redistest.Server, options rlock.Options,
-) (*writerOfOrder, func(file string, n int)) {
+) (*writerOfOrder, func(file string, n int) *faultproxy.Fault) {
 	t.Helper()
 	c, p := proxied(t, s, options)
 	w := &writerOfOrder{pair: c.NewReadWriteLock("order"), ctx: rlock.WithOwner(t.Context())}
@@ -98,13 +100,22 @@ func writing(
 		kindNamed(k).warm(t, c, "order")
 	}
 	w.hold = takeWith(w.ctx, t, w.pair.Write(), longLease)
-	return w, func(file string, n int) { p.CutReply(script(t, file), n) }
+	return w, func(file string, n int) *faultproxy.Fault { return p.CutReply(script(t, file), n) }
 }
 
 type writerOfOrder struct {
 	pair *rlock.ReadWriteLock
 	ctx  context.Context // of the owner
 	hold *rlock.Hold
+}
+
+// loseRead acquires the read lock, and no reply comes, however often the request is sent.
+func (w *writerOfOrder) loseRead(t *testing.T, cut func(file string, n int) *faultproxy.Fault) {
+	t.Helper()
+	lost := cut("read_acquire.lua", 1000)
+	_, err := w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
+	lost.End()
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 }
 
 // hash returns the hash of the lock in a mode with the owner's numbers of holds; zeros are left
@@ -128,18 +139,14 @@ func TestLostReplyOfAReadLockOfTheWriterIsUndone(t *testing.T) {
 	unlock(t, reading)
 	require.Equal(t, w.hash("write", ":write"), counts(t, s))
 
-	cut("read_acquire.lua", 1)
-	_, err = w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	w.loseRead(t, cut)
 	readHold := "{order}:" + w.hold.Owner() + ":rwlock_timeout:1"
 	eventually(t, func() bool { return absent(s, readHold) }, "a read hold that nobody knows of")
 	require.Equal(t, w.hash("write", ":write"), counts(t, s))
 	require.True(t, w.hold.Valid())
 
 	// A writer that leaves meanwhile must not stay a reader for ever.
-	cut("read_acquire.lua", 1)
-	_, err = w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	w.loseRead(t, cut)
 	unlock(t, w.hold)
 	waitUntilFree(t, s, "order")
 }
@@ -149,9 +156,7 @@ func TestReadLockThatTheWriterTakesAgainIsNotUndone(t *testing.T) {
 	s := redistest.Start(t)
 	w, cut := writing(t, s, rlock.Options{})
 	for range 20 {
-		cut("read_acquire.lua", 1)
-		_, err := w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
-		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		w.loseRead(t, cut)
 		reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
 		require.Equal(t, w.hash("write", "", ":write"), counts(t, s))
 		unlock(t, reading) // ErrLost if the cleanup had removed it

@@ -185,7 +185,7 @@ func TestUnconfirmedNestedLockDoesNotOutliveTheHold(t *testing.T) {
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), lease)
-		p.CutReply(script(t, k.reenter), 1)
+		p.CutReply(script(t, k.reenter), 1000)
 		_, err := k.lock(c, "order").TryLock(hold.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.True(t, hold.Valid())
