@@ -86,7 +86,7 @@ var derived = []string{
 
 // readHold matches the key of a read hold.
 var readHold = regexp.MustCompile(
-	`\{.*:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:-?\d+:rwlock_timeout:\d+$`)
+	`(?s)\{.*:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:-?\d+:rwlock_timeout:\d+$`)
 
 // CheckDerived returns an error for a lock name that is that of a key or channel which another lock
 // or a client uses. Names that only resemble one are accepted: derived names have a "{".

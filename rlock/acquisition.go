@@ -36,7 +36,7 @@ type acquisition struct {
 	// and that Redis may have given without a reply. Guarded by mu; 0 if there is none.
 	longestLease time.Duration
 
-	began time.Time // set with Options.MaxHold only
+	began *time.Time // nil without Options.MaxHold
 
 	unrenewed error // guarded by mu; why it is not renewed although it was to be; nil if it is
 
@@ -74,7 +74,8 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 		a.MayLast(c.options.WatchdogLease)
 	}
 	if c.options.MaxHold > 0 {
-		a.began = time.Now()
+		began := time.Now()
+		a.began = &began
 	}
 	a.lease.Group, a.lease.Value = c.transport.Node(a.lock.name), a
 	a.lease.OnLost = func(l *watchdog.Lease, reason error) { l.Value.(*acquisition).lose(reason) }

@@ -41,11 +41,13 @@ func releaseBatch(holds []*Hold) []error {
 			a.session.Unlock()
 		}
 	}
-	c.sendAll(b, releases)
-	wait.Together(len(busy), func(n int) {
-		h := holds[busy[n]]
-		errs[busy[n]] = h.level.acquisition.Release(h)
-	})
+	func() {
+		defer wait.Together(len(busy), func(n int) { // even if a hook around rueidis ends sendAll
+			h := holds[busy[n]]
+			errs[busy[n]] = h.level.acquisition.Release(h)
+		})
+		c.sendAll(b, releases)
+	}()
 	for i, h := range holds {
 		if !errors.Is(errs[i], ErrNotHeld) { // else another call releases it, and tells
 			h.level.trace.Load().released(errs[i], false)

@@ -223,9 +223,9 @@ func TestUserWhoMayNotSeeOthersLooksAgainAfterAMinute(t *testing.T) {
 	t.Parallel()
 	inBubble(t, rlock.Options{WatchdogLease: 3 * time.Second}, func(t *testing.T, b *bubble) {
 		var asked []time.Duration
-		b.server.Handle("HGETALL", func([]string) any {
+		b.reply("identity.lua", func([]string) any {
 			if asked = append(asked, time.Since(b.start)); len(asked) == 1 {
-				return errors.New("NOPERM this user has no permissions to run the 'hgetall' command")
+				return errors.New("NOPERM this user has no permissions to access one of the keys")
 			}
 			return []any{"host", "web-1"}
 		})

@@ -62,6 +62,9 @@ func (a *acquisition) reportDropped() {
 	var few [4]*level
 	renewed := few[:0]
 	a.mu.Lock()
+	if len(a.levels) > len(few) {
+		renewed = make([]*level, 0, len(a.levels))
+	}
 	for _, l := range a.levels {
 		if l.renew {
 			renewed = append(renewed, l)

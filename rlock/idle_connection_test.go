@@ -131,3 +131,23 @@ func TestFirstCommandOnAnIdleConnectionOfThePoolSucceeds(t *testing.T) {
 			}
 		})
 }
+
+// Of two readers one leaves while the command is lost. The other is still there, so it was lost.
+func TestForceUnlockIsSentAgainWhileAnOwnerStays(t *testing.T) {
+	t.Parallel()
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		owners := []any{"a:1", "1", "b:2", "1"}
+		b.reply("inspect.lua", func([]string) any { return []any{30_000, owners} })
+		b.reply("force_unlock.lua", func([]string) any {
+			owners = owners[2:]
+			b.reply("force_unlock.lua", released)
+			b.server.Disconnect()
+			return nil
+		})
+		time.Sleep(2 * time.Second)
+		held, err := b.lock.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, held)
+		require.Len(t, b.called("force_unlock.lua"), 2)
+	})
+}

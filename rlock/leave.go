@@ -56,10 +56,17 @@ func (a *acquisition) Leave(h *Hold) {
 // then, because it may be about the lock that was left; later it is cleaned up like any other.
 func (a *acquisition) endLeft() {
 	c, cu := a.client, a.cleanup()
-	over := a.lease.Deadline().Add(watchdog.Drift(time.Until(a.lease.Deadline())))
+	// In Redis the lease ends later than here: by the drift of all of it, and by the time that the
+	// command took to get there.
+	whole := time.Until(a.lease.Deadline())
+	if a.late != nil {
+		whole = max(whole, a.late.lease)
+	}
+	over := a.lease.Deadline().Add(watchdog.Drift(whole))
 	if cu.until.After(over) {
 		over = cu.until
 	}
+	over = over.Add(min(c.options.CommandTimeout, closeTimeout))
 	for last := c.leftUntil.Load(); last < over.UnixNano(); last = c.leftUntil.Load() {
 		if c.leftUntil.CompareAndSwap(last, over.UnixNano()) { // Close leaves who has left it
 			break

@@ -75,3 +75,23 @@ func TestCloseDoesNotEndALeftLockWithALateRequest(t *testing.T) {
 	closeClient(t, c)
 	require.True(t, exists(s, "order"))
 }
+
+// The deadline of a hold is earlier than the end of its lease in Redis.
+func TestLeftLockWithALateRequestStaysForAllOfItsLease(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	redis := &givenUp{Client: s.Client(t), argument: "order",
+		kept: make(chan []string, 1), giveUp: make(chan struct{})}
+	c := newClientOn(t, redis, anonymous)
+	rlock.Detach(c)
+	unlock(t, take(t, c.NewLock("warm"), longLease))
+	locking := lockInBackground(t.Context(), c.NewLock("order"), 3*time.Second)
+	receive(t, redis.kept, "nothing is sent")
+	close(redis.giveUp)
+	h := acquired(t, locking)
+	end := s.DoInt(t, "PEXPIRETIME", "order")
+	time.Sleep(time.Until(h.Deadline()) - 200*time.Millisecond)
+	h.Leave()
+	eventually(t, func() bool { return !exists(s, "order") }, "its lease does not end")
+	require.GreaterOrEqual(t, time.Now().UnixMilli(), int64(end))
+}

@@ -169,7 +169,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // ForceUnlock frees the lock, whichever owner holds it, wakes a waiter, and returns whether the
 // lock was held. It returns when Redis has replied, when ctx ends, or after Options.CommandTimeout.
 // If its connection was lost although it had been in use within the last second, the outcome is
-// unknown; after a longer pause ForceUnlock looks, and tries again unless the owners have changed.
+// unknown; after a longer pause ForceUnlock looks, and tries again unless all owners have changed.
 //
 // Holds of this client end at once with [ErrLost]. Those of other clients end at their next renewal
 // or nested lock, and so does one that is being acquired or handed over at this very moment.
@@ -197,7 +197,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 
 // forceUnlock sends the command, and again if the connection was closed while it was idle. Somebody
 // else may have got the lock from the first command, if that was executed: it is not sent again if
-// the owners have changed.
+// all owners have changed.
 func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
 	b := l.exchangeBudget(ctx)
 	defer b.Stop()
@@ -223,7 +223,12 @@ func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
 			return r, err
 		}
 		same := func(a, b lua.Hold) bool { return a.Owner == b.Owner }
-		if !slices.EqualFunc(before.Holds, now.Holds, same) {
+		// An owner that is still there shows that the command was not executed, whoever else has come
+		// or gone: names are used once, and of readers there may be many.
+		stays := slices.ContainsFunc(now.Holds, func(h lua.Hold) bool {
+			return slices.ContainsFunc(before.Holds, func(b lua.Hold) bool { return same(b, h) })
+		})
+		if !stays && len(before.Holds)+len(now.Holds) > 0 {
 			return lua.Released{Held: true}, nil
 		}
 	}

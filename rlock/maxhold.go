@@ -21,7 +21,7 @@ func (a *acquisition) MayRenew() bool {
 	if most == 0 {
 		return true
 	}
-	held := time.Since(a.began)
+	held := time.Since(*a.began)
 	a.mu.Lock()
 	before := a.age
 	switch {

@@ -29,7 +29,7 @@ func TestRenewalOfNestedLevelsTakesMemoryInProportionToTheirNumber(t *testing.T)
 		first := allocated(func() { time.Sleep(11 * time.Second) })
 		require.Less(t, first, uint64(levels*1000), "bytes at the first renewal")
 		later := allocated(func() { time.Sleep(time.Minute) })
-		require.Less(t, later, uint64(levels*100), "bytes at six later renewals")
+		require.Less(t, later, uint64(levels*300), "bytes at six later renewals")
 		require.NotEmpty(t, b.called("renew.lua"))
 		t.Logf("%d bytes at the first renewal, %d at six more", first, later)
 		for _, h := range holds {

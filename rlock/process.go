@@ -32,20 +32,32 @@ type acquisitionsByOwner struct {
 	all map[string][modes]*acquisition // guarded by mu; a writer that reads has one name for both
 }
 
-// set sets the acquisition with a name and a mode; nil if there is none any more.
-func (ao *acquisitionsByOwner) set(name string, m mode, a *acquisition) {
+// add adds an acquisition.
+func (ao *acquisitionsByOwner) add(a *acquisition) {
 	ao.mu.Lock()
 	defer ao.mu.Unlock()
-	found := ao.all[name]
-	found[m] = a
-	switch {
-	case found == [modes]*acquisition{}:
-		delete(ao.all, name)
-		return
-	case ao.all == nil:
+	if ao.all == nil {
 		ao.all = make(map[string][modes]*acquisition)
 	}
-	ao.all[name] = found
+	found := ao.all[a.owner]
+	found[a.lock.mode] = a
+	ao.all[a.owner] = found
+}
+
+// remove removes an acquisition, unless a newer one of that name has taken its place.
+func (ao *acquisitionsByOwner) remove(a *acquisition) {
+	ao.mu.Lock()
+	defer ao.mu.Unlock()
+	found := ao.all[a.owner]
+	if found[a.lock.mode] != a {
+		return
+	}
+	found[a.lock.mode] = nil
+	if found == [modes]*acquisition{} {
+		delete(ao.all, a.owner)
+	} else {
+		ao.all[a.owner] = found
+	}
 }
 
 // acquisition returns the acquisition with a name in Redis, of a writer that reads its write lock;
@@ -60,14 +72,14 @@ func (c *Client) acquisition(name string) *acquisition {
 
 // watch has the watchdog watch the acquisition, by which others find it from now on.
 func (a *acquisition) watch(deadline time.Time, renew bool) {
-	a.client.owners.set(a.owner, a.lock.mode, a)
+	a.client.owners.add(a)
 	a.client.watchdog.Add(&a.lease, deadline, renew)
 }
 
 // unwatch is the opposite of watch. It may be called more than once.
 func (a *acquisition) unwatch() {
 	a.client.watchdog.Remove(&a.lease)
-	a.client.owners.set(a.owner, a.lock.mode, nil)
+	a.client.owners.remove(a)
 }
 
 // site returns where the outermost level was acquired.
@@ -154,7 +166,8 @@ func (at *attempt) noticeOtherKind() {
 	}
 	c.warn(fmt.Sprintf("holdfast: a %s lock is waited for, but its name is held as a %s one: a release "+
 		"of one kind does not wake the waiters of another, who notice it up to %v later; use one kind "+
-		"of lock for one name", wanted, held, longestPause), "lock", l.name, "owner", at.holder.Owner)
+		"of lock for one name", wanted, held, longestPause), "lock", l.name,
+		"owner", printable.Short(at.holder.Owner))
 }
 
 // names is a set of names that are to be logged once.

@@ -33,22 +33,20 @@ func (a *acquisition) release(ctx context.Context, level *level) error {
 		defer a.session.Unlock()
 	}
 	left, err := a.releaseLevel(level)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case locked:
-		err = a.send(b, left, nil)
-	default:
-		err = errBusy
-		if left == 0 {
-			a.step(giveUp)
-			a.client.cleaner.add(a.cleanup())
-		}
 	}
 	if left == 0 {
-		a.cleanUpLate()
+		defer a.cleanUpLate() // even if a hook around rueidis panics
 	}
-	return err
+	if locked {
+		return a.send(b, left, nil)
+	}
+	if left == 0 {
+		a.step(giveUp)
+		a.client.cleaner.add(a.cleanup())
+	}
+	return errBusy
 }
 
 // releaseWhole releases all levels whose release has not begun.

@@ -76,6 +76,7 @@ type Calls struct {
 	detached atomic.Int64 // until then workers send all commands, in ns since began
 	dials    atomic.Int64 // the dials in progress by workers and Aside
 	outage   outage       // not used on a cluster, where it would have to be one for each node
+	pool     outage       // of connections of their own, for which a command may wait for long
 	cluster  bool
 	workers  atomic.Int64 // the commands that workers have under way on the shared connections
 	recycled sync.Pool
@@ -306,12 +307,14 @@ func (c *Calls) Aside(command func(context.Context)) bool {
 	c.aside = done
 	c.mu.Unlock()
 	ctx := patient{calls: c}
+	defer func() { // even if a hook around rueidis panics
+		ctx.end()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.aside = nil
+		close(done)
+	}()
 	command(&ctx)
-	ctx.end()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.aside = nil
-	close(done)
 	return true
 }
 
@@ -497,7 +500,7 @@ func unreached(err error) error {
 	if errors.As(err, &cause) {
 		e.Message = "no connection: " + cause.Message
 	}
-	if errors.Is(err, rueidis.ErrClosing) {
+	if cause != nil && errors.Is(err, rueidis.ErrClosing) {
 		e.Message, e.Advice = cause.Message, cause.Advice
 	}
 	return e
@@ -533,11 +536,11 @@ func Patiently[T any](c *Calls, command func(context.Context) (T, error)) (T, er
 	}
 	ctx := patient{calls: c}
 	defer ctx.end()
-	first, err := c.enter(nil) // its caller has a backoff of its own
+	first, err := c.enter(undo, wait.NewBudget(context.Background(), nil, 2*longestOutage))
 	if err != nil {
 		return *new(T), err
 	}
-	return dialed(first, &ctx, func() (T, error) {
+	return dialed(c.gate(undo), first, &ctx, func() (T, error) {
 		return persist(&ctx, func() (T, error) { return command(&ctx) })
 	})
 }
@@ -584,13 +587,16 @@ func (d *detached[T]) end() {
 func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
-	first, err := c.enter(b)
+	first, err := c.enter(kind, b)
 	if err != nil {
 		return *new(T), Refused, err
 	}
-	if places := c.places[kind]; places != nil && !b.Wait(places) {
-		c.outage.yield(first)
-		return *new(T), Refused, ErrNotSent
+	if places := c.places[kind]; places != nil && !wait.Fired(places) {
+		// Others dial meanwhile: this command may wait for long.
+		c.gate(kind).yield(first)
+		if first = false; !b.Wait(places) {
+			return *new(T), Refused, ErrNotSent
+		}
 	}
 	outcome := detached[T]{patient: patient{calls: c}, values: b.Ctx}
 	decided := make(chan struct{})
@@ -617,7 +623,7 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	case !started: // the client is closed: nothing may run in the background
 		defer c.leave(kind)
 		defer outcome.end()
-		outcome.value, outcome.err = dialed(first, &outcome.patient,
+		outcome.value, outcome.err = dialed(c.gate(kind), first, &outcome.patient,
 			func() (T, error) { return command(s, &outcome) })
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
@@ -637,7 +643,7 @@ func work[S, T any](c *Calls, kind Kind, first bool, ctx *detached[T], s S,
 	defer ctx.end()
 	send := func() (T, error) { return command(s, ctx) }
 	if kind == Apart { // it says nothing about the connections that callers share
-		return dialed(first, &ctx.patient, func() (T, error) { return persist(&ctx.patient, send) })
+		return dialed(c.gate(kind), first, &ctx.patient, func() (T, error) { return persist(&ctx.patient, send) })
 	}
 	c.workers.Add(1)
 	defer c.workers.Add(-1)
@@ -655,7 +661,7 @@ func resend[T any](ctx *patient, kind Kind, first bool, left *atomic.Bool,
 	var before error
 	for sends := 1; ; sends++ {
 		began := time.Now()
-		value, err := dialed(first, ctx, func() (T, error) { return persist(ctx, send) })
+		value, err := dialed(ctx.calls.gate(kind), first, ctx, func() (T, error) { return persist(ctx, send) })
 		first = false
 		state := StateOf(err)
 		if ctx.stage.Load() == sending { // there was no connection
@@ -701,7 +707,7 @@ func Unexplained(err error) error {
 // Again is like [Patiently], without a limit, for a command that may be sent again if its connection
 // was lost, if its kind allows it.
 func Again[T any](c *Calls, kind Kind, command func(context.Context) (T, error)) (T, error) {
-	first, err := c.enter(wait.NewBudget(context.Background(), nil, wait.Unlimited))
+	first, err := c.enter(kind, wait.NewBudget(context.Background(), nil, wait.Unlimited))
 	if err != nil {
 		return *new(T), err
 	}

@@ -19,8 +19,7 @@ import (
 // rueidis cannot be told to close them. So once a write was rejected, all commands of this client
 // go through a private connection: one of rueidis's pool, which is dialed anew.
 //
-// The client never goes back to the shared connections, except while it has no private one. There
-// may be several, each with its own server, and the data of a replica that has lost its master is
+// The client never goes back to the shared connections. There may be several, each with its own server, and the data of a replica that has lost its master is
 // old: a lock acquired elsewhere is not in it, and a renewal there would report the lock as lost.
 type endpoint struct {
 	rueidis.Client
@@ -74,18 +73,24 @@ func (e *endpoint) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 		if err := ctx.Err(); err != nil {
 			return rueidis.NewErrorResult(err)
 		}
-		return e.Client.Do(ctx, command)
+		return rueidis.NewErrorResult(errLeft)
 	}
+	bad := false
+	defer func() { e.exit(p, bad) }() // even if a hook around rueidis panics
 	result := p.client.Do(ctx, command)
-	switch err := result.NonRedisError(); {
-	case err != nil:
-		e.exit(p, ctx.Err() == nil) // otherwise only the caller has left
-	default:
-		demoted := lua.Demoted(result.Error())
-		e.exit(p, demoted)
+	if result.NonRedisError() != nil {
+		bad = ctx.Err() == nil // otherwise only the caller has left
+	} else {
+		bad = lua.Demoted(result.Error())
 	}
 	return result
 }
+
+// errLeft is the error of a command while there is no private connection. The shared ones may lead
+// to a replica that has lost its master: it would reply to a renewal or a release that the lock is
+// gone, from old data, and without a write that it could reject.
+var errLeft = &lua.Error{Class: lua.ClassTemporary,
+	Message: "no connection to the server that has taken the place of a replica"}
 
 // Follow is called after a server has rejected a write because it is a replica. It reports whether
 // there is a connection to another one by now, so that the command should be sent again. It blocks

@@ -97,21 +97,31 @@ func (o *outage) yield(first bool) {
 	}
 }
 
-// enter waits as [outage.enter] does.
-func (c *Calls) enter(b *wait.Budget) (first bool, err error) {
-	if c.cluster {
+// gate returns what the commands of a kind share their dials by.
+func (c *Calls) gate(kind Kind) *outage {
+	if kind == Apart {
+		return &c.pool
+	}
+	return &c.outage
+}
+
+// enter waits as [outage.enter] does. What keeps or ends a hold does not: the command that dials may
+// be for another connection, or hang. The watchdog and releases have backoffs of their own.
+func (c *Calls) enter(kind Kind, b *wait.Budget) (first bool, err error) {
+	if c.cluster || kind == Keep || kind == Release {
 		return false, nil
 	}
-	return c.outage.enter(b)
+	return c.gate(kind).enter(b)
 }
 
 // dialed runs a command that enter let pass.
-func dialed[T any](first bool, p *patient, command func() (T, error)) (value T, err error) {
+func dialed[T any](gate *outage, first bool, p *patient, command func() (T, error),
+) (value T, err error) {
 	if p.calls.cluster {
 		return command()
 	}
 	reached := true // unless it is known that it was not: the command may panic
-	defer func() { p.calls.outage.leave(first, reached, err) }()
+	defer func() { gate.leave(first, reached, err) }()
 	value, err = command()
 	reached = p.stage.Load() != sending || lua.ClassOf(err) != lua.ClassTemporary
 	return value, err

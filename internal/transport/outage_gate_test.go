@@ -1,0 +1,77 @@
+package transport
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
+	"holdfast/lua"
+)
+
+// Whatever the command that may dial waits for, a renewal does not wait for that command.
+func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
+	refused := &lua.Error{Class: lua.ClassTemporary, Message: "refused"}
+	ignore := func(int, int, error) {}
+	renew := func(t *testing.T, c *Calls) {
+		t.Helper()
+		began := time.Now()
+		b := wait.NewBudget(t.Context(), nil, 30*time.Second)
+		_, state, err := Detach(c, Keep, b, 0,
+			func(int, context.Context) (int, error) { return 1, nil }, ignore)
+		require.NoError(t, err)
+		require.Equal(t, Executed, state)
+		require.Zero(t, time.Since(began))
+	}
+	t.Run("for a connection of the pool", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			group := wait.NewGroup()
+			defer group.Wait()
+			c := NewCalls(group, time.Second, false)
+			c.outage.leave(false, false, refused)
+			time.Sleep(time.Second)
+			pool := make(chan struct{})
+			defer close(pool)
+			go func() {
+				b := wait.NewBudget(t.Context(), nil, time.Second)
+				_, _, _ = Detach(c, Apart, b, 0, func(int, context.Context) (int, error) {
+					<-pool
+					return 0, nil
+				}, ignore)
+			}()
+			synctest.Wait()
+			renew(t, c)
+		})
+	})
+	t.Run("for a place", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			group := wait.NewGroup()
+			defer group.Wait()
+			c := NewCalls(group, time.Second, false)
+			_, _, replies := hanging(t, c, Acquire, mostAcquiring, time.Second)
+			defer close(replies)
+			c.outage.leave(false, false, refused)
+			time.Sleep(time.Second)
+			go func() {
+				b := wait.NewBudget(t.Context(), nil, time.Minute)
+				_, _, _ = Detach(c, Acquire, b, 0,
+					func(int, context.Context) (int, error) { return 0, nil }, ignore)
+			}()
+			synctest.Wait()
+			renew(t, c)
+		})
+	})
+}
+
+func TestErrorOfAClosedClientNeedsNoCause(t *testing.T) {
+	c := NewCalls(wait.NewGroup(), time.Second, false)
+	_, err := Patiently(c, func(ctx context.Context) (int, error) {
+		require.NoError(t, ctx.Err())
+		return 0, rueidis.ErrClosing
+	})
+	require.ErrorIs(t, err, rueidis.ErrClosing)
+}
