@@ -72,7 +72,9 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 			}
 			if !rejected || len(renewals) == 1 { // else it is tried again at once
 				c.renewalRejected(a, err)
-				c.tracing.renewed(a, err)
+				if ctx.Err() == nil { // else it was told as overdue, or its locks are lost
+					c.tracing.renewed(a, err)
+				}
 			}
 		}
 		n++
@@ -152,6 +154,14 @@ func (c *Client) renewalFailed(node string, leases int, err error) {
 	if c.renewalFails.allows(c.options.WatchdogLease / 3) {
 		c.warn("holdfast: leases not renewed; trying again until they end",
 			"node", node, "leases", leases, "error", err)
+	}
+}
+
+// renewalsOverdue tells the tracer that there is no reply yet: if none comes, a lock is lost before
+// its renewal has failed. A late reply is told as one more renewal.
+func (c *Client) renewalsOverdue(leases []*watchdog.Lease) {
+	for _, l := range leases {
+		c.tracing.renewed(l.Value.(*acquisition), transport.ErrNoReply)
 	}
 }
 

@@ -185,7 +185,8 @@ type RenewalEnd struct {
 	Lock  TracedLock
 	Owner string
 	// Err is why the lease was not renewed; nil if it was. The watchdog tries again until the
-	// deadline.
+	// deadline. It is told after a sixth of the lease that there is no reply yet, or later if that is
+	// so again; a reply that comes after that is told too, as it still counts.
 	Err error
 	// Margin is what was left until the deadline, had this renewal not come.
 	Margin time.Duration

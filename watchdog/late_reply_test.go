@@ -44,7 +44,9 @@ func TestCallWithoutReplyIsRepeatedWhileItGoesOnAndTheFirstReplyCounts(t *testin
 				first, second := make(chan struct{}), make(chan struct{})
 				s := &store{}
 				var failed failures
-				w := watch(t, Options{Renew: s.renew, OnFailure: failed.add})
+				overdue := make(chan []*Lease, 10)
+				w := watch(t, Options{Renew: s.renew, OnFailure: failed.add,
+					OnOverdue: func(leases []*Lease) { overdue <- leases }})
 				l, lost := addNew(w, "node", true)
 				s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 					switch len(s.of(l)) {
@@ -64,6 +66,8 @@ func TestCallWithoutReplyIsRepeatedWhileItGoesOnAndTheFirstReplyCounts(t *testin
 				require.Len(t, failed.seen(), 1)
 				require.Equal(t, 1, failed.seen()[0].leases)
 				require.ErrorContains(t, failed.seen()[0].err, "no reply")
+				require.Len(t, overdue, 1)
+				require.Equal(t, []*Lease{l}, <-overdue)
 
 				if replies == "first" {
 					close(first)

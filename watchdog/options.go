@@ -59,6 +59,10 @@ type Options struct {
 	// connections fails many times a second, so a logger should limit its rate.
 	OnFailure func(group string, leases int, err error)
 
+	// OnOverdue, unless nil, is called once a call takes longer than it may, as OnFailure is, with the
+	// leases that will be tried again. The reply may still come, and count.
+	OnOverdue func(leases []*Lease)
+
 	// OnLate, unless nil, is called at a tick for each group with leases that the tick before made
 	// due, and that are not renewed yet. It must neither block nor call Close.
 	OnLate func(group string, late Lateness)

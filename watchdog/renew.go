@@ -134,8 +134,13 @@ func (w *Watchdog) repeat(r *round, t time.Duration) (failures []func()) {
 			continue // all were removed
 		}
 		r.add(again)
-		n, err := len(again.leases), fmt.Errorf("no reply after %v", c.due-c.began)
-		failures = append(failures, func() { w.fail(r, n, err) })
+		leases, err := slices.Clone(again.leases), fmt.Errorf("no reply after %v", c.due-c.began)
+		failures = append(failures, func() {
+			w.fail(r, len(leases), err)
+			if w.ctx.Err() == nil && w.options.OnOverdue != nil {
+				w.options.OnOverdue(leases)
+			}
+		})
 	}
 	return failures
 }
