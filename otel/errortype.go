@@ -3,6 +3,7 @@ package holdfastotel
 import (
 	"context"
 	"errors"
+	"net"
 
 	"holdfast/redlock"
 	"holdfast/rlock"
@@ -59,7 +60,7 @@ func typesOf(codes ...string) map[string]string {
 //     "not_held", and the mistakes "upgrade", "deadlock", "reentry" and "invalid"
 //   - "canceled" and "deadline_exceeded", of a context
 //   - "server_" and the code of the server's refusal, such as "server_OOM", or "server" for a code
-//     that holdfast does not know; "no_connection" and "no_reply"
+//     that holdfast does not know; "no_connection", and "no_reply", also to what opens a connection
 //   - "delayed", for a node of a RedLock that is not counted yet
 //   - "_OTHER"
 func ErrorType(err error) string {
@@ -95,10 +96,19 @@ func serverType(err *rlock.ServerError) string {
 	}
 	switch {
 	case err.Code != "":
+	case err.Class == rlock.ClassTemporary && ungreeted(err):
+		return "no_reply"
 	case err.Class == rlock.ClassTemporary:
 		return "no_connection"
 	case err.Class == rlock.ClassUnknown:
 		return "no_reply"
 	}
 	return "server"
+}
+
+// ungreeted reports whether a server accepted a connection, and did not reply on it: it hangs. A
+// command that waits for such a connection was not sent.
+func ungreeted(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op != "dial" && network.Timeout()
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,6 +44,8 @@ func TestErrorTypeIsTheFirstThatSaysWhy(t *testing.T) {
 		{&rlock.ServerError{Class: rlock.ClassPermanent, Code: "MINE"}, "server"},
 		{&rlock.ServerError{Class: rlock.ClassPermanent}, "server"},
 		{&rlock.ServerError{Class: rlock.ClassTemporary}, "no_connection"},
+		{&rlock.ServerError{Class: rlock.ClassTemporary, Err: timeout("dial")}, "no_connection"},
+		{&rlock.ServerError{Class: rlock.ClassTemporary, Err: timeout("read")}, "no_reply"},
 		{&rlock.ServerError{Err: context.DeadlineExceeded}, "no_reply"},
 		{redlock.ErrNoReply, "no_reply"},
 		{&redlock.DelayedError{}, "delayed"},
@@ -54,6 +58,9 @@ func TestErrorTypeIsTheFirstThatSaysWhy(t *testing.T) {
 		require.Equal(t, test.want, holdfastotel.ErrorType(test.err), "%v", test.err)
 	}
 }
+
+// timeout returns the error of a connection.
+func timeout(op string) error { return &net.OpError{Op: op, Err: os.ErrDeadlineExceeded} }
 
 // FuzzErrorTypeIsOfAFixedSet lets a server make up codes.
 func FuzzErrorTypeIsOfAFixedSet(f *testing.F) {
