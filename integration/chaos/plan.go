@@ -54,6 +54,9 @@ func (p plan) option(a address) rueidis.ClientOption {
 	option.Dialer.KeepAlive = p.Command
 	option.Sentinel.Dialer = option.Dialer
 	option.ConnWriteTimeout = 4 * p.Command
+	if p.Far {
+		option.PipelineMultiplex = -1 // one connection: to open another takes round trips
+	}
 	faultproxy.Route(p.Routes)(&option)
 	return option
 }

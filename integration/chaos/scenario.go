@@ -67,7 +67,7 @@ type Scenario struct {
 	// Latency is the delay in each direction, at all times.
 	Latency time.Duration
 	// Far reports that a round trip takes much of a lease. No shorter leases and waits are drawn then,
-	// and the server knows the scripts.
+	// clients have one connection each, and the server knows the scripts.
 	Far bool
 	// Command is how long a command may take. Defaults to 500 ms.
 	Command time.Duration

@@ -47,15 +47,15 @@ var Scenarios = []Scenario{
 		Name: "thousands far away", Topology: integration.Single,
 		Kinds: []history.Kind{history.Plain}, Peace: time.Second, Command: 2 * time.Second,
 		Latency: 120 * time.Millisecond, Processes: 1, Workers: 1, Kept: 1200,
-		Far: true, Shortest: 6 * time.Second,
+		Lease: 2500 * time.Millisecond, Far: true, Shortest: 6 * time.Second,
 	},
 	{
 		// A renewal counts whenever its reply comes.
 		Name: "late replies", Topology: integration.Single,
 		// A MultiLock releases what it has when its wait is over, and that takes a round trip.
 		Kinds: []history.Kind{history.Fenced}, Peace: time.Second, Command: 3 * time.Second,
-		Latency: 300 * time.Millisecond, Processes: 2, Workers: 1, Kept: 5,
-		Lease: 3 * time.Second, Far: true, Shortest: 7 * time.Second,
+		Latency: 400 * time.Millisecond, Processes: 2, Workers: 1, Kept: 5,
+		Lease: 4 * time.Second, Far: true, Shortest: 9 * time.Second,
 	},
 	{
 		// An address that now means another server, and connections that still reach the old one.

@@ -105,8 +105,9 @@ const (
 	// otherwise. A caller that has begun to send must never find the queue full. To fit smaller ones
 	// would cost twice the processor time beyond that number of commands: see docs/operations.md.
 	mostUnderway = 448
-	// mostAcquiring and mostKeeping limit what workers have under way at a time, by kind.
-	mostAcquiring, mostKeeping, mostUndoing, mostApart = 256, 128, 64, 384
+	// mostAcquiring and mostKeeping limit what workers have under way at a time, by kind. The watchdog
+	// has up to 128 calls in flight for a server, which leaves room for releases.
+	mostAcquiring, mostKeeping, mostUndoing, mostApart = 256, 208, 64, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
 	// Calls under way are checked every calmTick, and about every tick once a check has found one
