@@ -220,6 +220,7 @@ type Grant struct {
 	Lock   string
 	Owner  string
 	Ticket int64 // of the registration that was used up
+	Local  bool  // the release was by the client that is told
 	Fence  int64 // the fencing token, if the lock is fenced
 	Streak Streak
 }
@@ -237,6 +238,7 @@ func ParseGrant(message string) (g Grant, ok bool) {
 			return Grant{}, false
 		}
 	}
-	return Grant{Owner: parts[0], Ticket: numbers[0], Fence: numbers[1], Lock: parts[5],
+	return Grant{Owner: parts[0], Ticket: numbers[0], Local: strings.HasPrefix(parts[1], "+"),
+		Fence: numbers[1], Lock: parts[5],
 		Streak: Streak{Count: int(numbers[2]), Began: numbers[3]}}, true
 }

@@ -17,6 +17,8 @@ func TestGrantIsReadAsItWasWritten(t *testing.T) {
 			Streak: lua.Streak{Count: 17, Began: 250}},
 		older + " 1 2 0 0  a name with blanks ": {
 			Lock: " a name with blanks ", Owner: older, Ticket: 1, Fence: 2},
+		older + " +1 2 0 0 order:42": {
+			Lock: "order:42", Owner: older, Ticket: 1, Local: true, Fence: 2},
 		older + " 1 2 0 0 ": {Owner: older, Ticket: 1, Fence: 2},
 	} {
 		got, ok := lua.ParseGrant(message)

@@ -103,9 +103,10 @@ func TestEachRegistrationIsGrantedTheLockOnceAndInTurn(t *testing.T) {
 		out, err := plain.Release(t.Context(), c, owner, 0, toAll)
 		require.NoError(t, err)
 		require.Equal(t, lua.Other, out.To)
+		before := owner
 		owner = far + ":" + strconv.Itoa(i)
 		requireSuccessor(t, s, owner)
-		sub.requireGrant(t, far, owner, tickets[i], 0)
+		sub.requireGrantBy(t, before, far, owner, tickets[i], 0, lua.Streak{Count: 1})
 	}
 	require.False(t, has(s, waiters))
 }
@@ -372,7 +373,7 @@ func TestSuccessorIsRegisteredWhenAnotherGetsTheLock(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, lua.Other, given.To)
 	requireSuccessor(t, s, next)
-	here.requireGrant(t, near, next, out.Ticket, 0)
+	here.requireGrantBy(t, older, near, next, out.Ticket, 0, lua.Streak{Count: 1})
 }
 
 func TestSuccessorKeepsItsRegistration(t *testing.T) {

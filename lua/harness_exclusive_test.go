@@ -61,7 +61,7 @@ func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel strin
 }
 
 // requireGrant asserts the message that grants an owner of the client the lock, which was free
-// before.
+// before. It was released by me.
 func (s subscriber) requireGrant(
 	tb testing.TB,
 	client, owner string,
@@ -82,11 +82,27 @@ func (s subscriber) requireGrantAfter(
 	streak lua.Streak,
 ) {
 	tb.Helper()
+	s.requireGrantBy(tb, me, client, owner, ticket, fence, streak)
+}
+
+// requireGrantBy is requireGrantAfter of a lock that was released by another owner.
+func (s subscriber) requireGrantBy(
+	tb testing.TB,
+	by, client, owner string,
+	ticket int64,
+	fence int64,
+	streak lua.Streak,
+) {
+	tb.Helper()
+	local, sign := strings.HasPrefix(by, client), ""
+	if local {
+		sign = "+"
+	}
 	write := func(began int64) string {
 		message := strings.Join(
 			[]string{
 				owner,
-				decimal(ticket),
+				sign + decimal(ticket),
 				decimal(fence),
 				decimal(int64(streak.Count)),
 				decimal(began),
@@ -119,6 +135,7 @@ func (s subscriber) requireGrantAfter(
 			Lock:   lock,
 			Owner:  owner,
 			Ticket: ticket,
+			Local:  local,
 			Fence:  fence,
 			Streak: lua.Streak{Count: streak.Count, Began: began},
 		},

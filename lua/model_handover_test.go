@@ -157,8 +157,12 @@ func (m *handOverModel) grantOldest(leaving string, streak lua.Streak) string {
 		if m.fenced {
 			fence = m.token
 		}
+		sign := ""
+		if clientOf(leaving) == clientOf(w.owner) {
+			sign = "+"
+		}
 		m.told = append(m.told, message{"PUBLISH", present + ":" + clientOf(w.owner),
-			w.owner + " " + strconv.FormatInt(
+			w.owner + " " + sign + strconv.FormatInt(
 				w.ticket,
 				10,
 			) + " " + strconv.FormatInt(

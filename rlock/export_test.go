@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"strings"
+	"time"
 
 	"holdfast/internal/transport"
 	"holdfast/lua"
@@ -125,4 +126,10 @@ const MostUnlogged = mostUnlogged
 func Peers(c *Client) (n int) {
 	c.peers.Range(func(any, any) bool { n++; return true })
 	return n
+}
+
+// EndTurns makes a hold's lock one that has stayed in this client for longer than it may while
+// others wait.
+func EndTurns(h *Hold) {
+	h.level.acquisition.(*acquisition).streak.HereSince = time.Now().Add(-time.Minute)
 }

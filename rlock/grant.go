@@ -20,8 +20,8 @@ func (c *Client) granted(channel, message string) {
 		return
 	}
 	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}
-	m := waitqueue.Message{Owner: g.Owner, Ticket: waitqueue.Ticket(g.Ticket), Fence: g.Fence,
-		Streak: streak}
+	m := waitqueue.Message{Owner: g.Owner, Ticket: waitqueue.Ticket(g.Ticket), Local: g.Local,
+		Fence: g.Fence, Streak: streak}
 	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) ||
 		c.acquisition(g.Owner) != nil {
 		return // the waiter has the message now, or had acquired the lock by asking

@@ -32,6 +32,7 @@ type Grant struct {
 type Message struct {
 	Owner  string
 	Ticket Ticket
+	Local  bool // that release was by this client
 	Fence  int64
 	Streak Streak
 }
@@ -145,7 +146,7 @@ func (w *Waiter[Name, Data]) readMessages() {
 		case w.ticket == 0:
 			w.wakeFor(Retry) // the server decides
 		case m.Ticket == w.ticket:
-			w.giveGrant(Grant{Since: w.asked, Fence: m.Fence, Streak: m.Streak})
+			w.giveGrant(Grant{Since: w.asked, Local: m.Local, Fence: m.Fence, Streak: m.Streak})
 		case m.Ticket > w.ticket:
 			w.wakeFor(Retry) // of a newer registration, whose reply is missing
 		}

@@ -36,7 +36,8 @@ end
 -- grant_oldest gives a free lock to the waiter whose registration was popped, or to one behind it,
 -- and tells its client. It returns the owner; nil if there is none; or false if the server refuses
 -- or a client listens that does not register: all waiters must be told then. It skips waiters whose
--- client does not listen, and the owner that leaves.
+-- client does not listen, and the owner that leaves. If the owner that leaves is of the client that
+-- is told, the ticket in the message has a plus sign, which belongs to any number.
 local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel, present, streak)
   for i = 1, 100 do
     if i > 1 then popped = attempt('ZPOPMIN', waiters) end
@@ -59,7 +60,8 @@ local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel
       elseif heard > 0 or not lease_of(registration) then
         local fence = grant(lock, token, registration)
         if not fence then return false end
-        local message = {owner, whole(tonumber(score)), fence, streak, lock}
+        local here = string.match(leaving, '^[^:]*') == client and '+' or ''
+        local message = {owner, here .. whole(tonumber(score)), fence, streak, lock}
         if attempt(verb, mine, table.concat(message, ' ')) then
           advise(verb, channel, lease_of(registration))
           return owner
