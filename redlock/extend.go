@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/internal/hooks"
+	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -121,9 +122,18 @@ func (p *part) keep(hold hooks.NodeAcquisition, ex *extension) {
 		lease = shortestLease // Options.MaxHold: the level does not make it last longer
 	}
 	hold.MayLast(lease)
-	sent := time.Now()
-	yes, err := p.node.Extend(p.owner, ex.levels, lease)
-	deadline := watchdog.Deadline(sent, lease)
+	deadline := watchdog.Deadline(time.Now(), lease)
+	yes, err := false, transport.ErrThrown
+	defer func() { // even if a hook around rueidis has ended the goroutine
+		p.extended(hold, ex, deadline, yes, err)
+	}()
+	yes, err = p.node.Extend(p.owner, ex.levels, lease)
+}
+
+// extended handles the reply to a request to extend the part.
+func (p *part) extended(
+	hold hooks.NodeAcquisition, ex *extension, deadline time.Time, yes bool, err error,
+) {
 	p.acquisition.do(func() {
 		ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })
 		switch {

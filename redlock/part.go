@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/internal/hooks"
+	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -36,8 +37,15 @@ type part struct {
 // be over before the request is sent: Run would have to wait for its mutex to know, which is held
 // while other nodes are asked.
 func (p *part) Run() {
-	a, sent := p.acquisition, time.Now()
-	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.delay)
+	sent, vote, err := time.Now(), lua.Vote{}, transport.ErrThrown
+	defer func() { p.answered(sent, vote, err) }()
+	vote, err = p.node.Acquire(p.owner, p.lease, p.acquisition.lock.delay)
+}
+
+// answered handles the reply to the request, which was sent at that time. A hook around rueidis may
+// have ended the goroutine instead.
+func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
+	a := p.acquisition
 	deadline := watchdog.Deadline(sent, p.lease)
 	mayBeHeld := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
 	var hold hooks.NodeAcquisition

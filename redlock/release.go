@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -57,8 +58,8 @@ func (a *acquisition) endLevel(h *rlock.Hold, as phase) (l level, after phase) {
 
 // free asks the node to release the part, and handles the reply, for which it blocks.
 func (p *part) free() {
-	reply, err := p.node.Release(p.owner)
-	p.acquisition.do(func() {
+	reply, err := lua.Released{}, transport.ErrThrown
+	defer p.acquisition.do(func() { // even if a hook around rueidis has ended the goroutine
 		switch {
 		case err != nil:
 			p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.ClassUnknown
@@ -69,6 +70,7 @@ func (p *part) free() {
 			p.state.enter(gone)
 		}
 	})
+	reply, err = p.node.Release(p.owner)
 }
 
 // waitForRelease retries releases that fail. It blocks until it is known whether a quorum held the

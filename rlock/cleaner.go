@@ -138,18 +138,24 @@ func (cl *cleaner) pause(d time.Duration, then func()) {
 	cl.paused[timer] = then
 }
 
-// work serves lanes until none is ready.
+// work serves lanes until none is ready. If a hook around rueidis ends the goroutine, another worker
+// takes its place. A panic goes on and ends the process.
 func (cl *cleaner) work() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
+	defer func() {
+		if !cl.over && len(cl.ready) > 0 && cl.client.group.Go(cl.work) {
+			return
+		}
+		if cl.workers--; cl.workers == 0 && len(cl.paused) == 0 {
+			cl.ready, cl.paused = nil, make(map[*time.Timer]func()) // frees their memory
+		}
+	}()
 	for !cl.over && len(cl.ready) > 0 {
 		ln := cl.ready[0]
 		cl.ready[0] = nil
 		cl.ready = cl.ready[1:]
 		cl.serve(ln)
-	}
-	if cl.workers--; cl.workers == 0 && len(cl.paused) == 0 {
-		cl.ready, cl.paused = nil, make(map[*time.Timer]func()) // frees their memory
 	}
 }
 
@@ -170,9 +176,19 @@ func (cl *cleaner) serve(ln *lane) {
 		// Redis has removed it by itself, or the client closes and leaves it.
 		return !began.Before(cu.until) && !cu.kept() || began.Before(cu.from)
 	})
-	done := len(batch) == 0 || cl.client.cleanUp(batch...)
-	cl.mu.Lock()
+	done := len(batch) == 0
+	defer func() { // even if a hook around rueidis has ended the goroutine
+		cl.mu.Lock()
+		cl.served(ln, batch, began, closing, done)
+	}()
+	if !done {
+		done = cl.client.cleanUp(batch...)
+	}
+}
 
+// served schedules a lane again after a command for a batch of its cleanups, unless it is empty.
+// cl.mu must be held.
+func (cl *cleaner) served(ln *lane, batch []cleanup, began time.Time, closing, done bool) {
 	switch {
 	case closing && !done && time.Since(began) > cl.client.options.CommandTimeout:
 		cl.stop()

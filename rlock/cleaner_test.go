@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -399,5 +400,36 @@ func TestCleanupOfALateCommandIsRepeatedMoreSeldomWithAge(t *testing.T) {
 			require.LessOrEqual(t, age-ages[i], max(time.Second, age/4))
 		}
 		require.Greater(t, ages[len(ages)-1], 12*time.Hour)
+	})
+}
+
+// A hook around rueidis may end the goroutine of a command. The command is sent again, and what is
+// behind it is not forgotten.
+func TestCleanerGoesOnAfterCommandsHaveEndedTheirGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, shut := withCleaner(t)
+		var of commands
+		var ended atomic.Int64
+		queue := of.lock("queue", 3, func() error {
+			if ended.Add(1) <= 2*mostAtOnce {
+				runtime.Goexit()
+			}
+			return nil
+		})
+		plain := of.lock("plain", 1, func() error {
+			if ended.Add(1) <= 2*mostAtOnce {
+				runtime.Goexit()
+			}
+			return nil
+		})
+		for range mostAtOnce {
+			c.cleaner.add(plain.left("1"))
+		}
+		c.cleaner.add(queue.left("1"))
+		c.cleaner.add(queue.left("2"))
+		time.Sleep(time.Minute)
+		require.Contains(t, of.news(), "queue 1+2")
+		require.EqualValues(t, 3*mostAtOnce+1, ended.Load())
+		shut()
 	})
 }

@@ -23,6 +23,7 @@ const (
 // each lease, in the same order. A lease without an outcome, because the list is shorter, is
 // Unknown. The error says why there are such leases, and is passed to [Options].OnFailure; the
 // outcomes returned with it are valid. A lease that is gone must not be given to its owner again.
+// All leases are Unknown if RenewFunc ends the goroutine.
 // Renewing twice must be harmless.
 //
 // RenewFunc should wait for the reply until ctx ends, however late it comes: it counts from when

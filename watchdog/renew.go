@@ -45,6 +45,9 @@ type renewal struct {
 // errNoOutcome is the error of a call that left leases unknown and returned no error.
 var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 
+// errEnded is the error of a call that did not return.
+var errEnded = errors.New("watchdog: Renew panicked or ended the goroutine")
+
 // add queues b by its due time, behind batches that are due at the same time. A failed batch is
 // then behind all of this tick and before those of later ticks: neither starves the other.
 func (r *round) add(b *batch) {
@@ -145,14 +148,24 @@ func (w *Watchdog) repeat(r *round, t time.Duration) (failures []func()) {
 	return failures
 }
 
-// call makes one call and handles its result. The number of retries is not limited: a lease is due
-// until it was renewed, removed or lost.
+// call makes one call and handles its result, even if Renew ends the goroutine, as a hook around the
+// client of the store may. After a panic, which goes on and ends the process, nothing stays locked.
 func (w *Watchdog) call(r *round, c *renewal) {
 	deadline := Deadline(epoch.Add(c.began), w.options.Lease) // a later reply is worth nothing
 	ctx, cancel := context.WithDeadline(w.ctx, deadline)
-	outcomes, err := w.options.Renew(ctx, r.group, c.leases)
-	cancel()
+	outcomes, err := []Outcome(nil), errEnded
+	defer func() {
+		cancel()
+		w.handle(r, c, deadline, outcomes, err)
+	}()
+	outcomes, err = w.options.Renew(ctx, r.group, c.leases)
+}
 
+// handle handles the result of a call, which gives leases until deadline. The number of retries is
+// not limited: a lease is due until it was renewed, removed or lost.
+func (w *Watchdog) handle(
+	r *round, c *renewal, deadline time.Time, outcomes []Outcome, err error,
+) {
 	w.mu.Lock()
 	t := now()
 	r.calls = slices.DeleteFunc(r.calls, func(other *renewal) bool { return other == c })

@@ -11,7 +11,7 @@ const Workers = 64
 
 // Runner is the work of a [Job]. It is an interface, so that a call needs no closure. Run makes the
 // call and handles its outcome. It may block for as long as the server does not reply, and may use
-// the pool. It must return: nobody recovers a panic or runtime.Goexit.
+// the pool. It may end the goroutine, as foreign code that it calls may. Nobody recovers a panic.
 type Runner interface{ Run() }
 
 // Func is a function that is a [Runner].
@@ -38,7 +38,7 @@ const (
 	unused  jobState = iota // not given to Do yet
 	queued                  // in Pool.queue
 	running                 // in Pool.running
-	done                    // its Runner has returned
+	done                    // its Runner has returned, or ended the goroutine
 	dropped                 // withdrawn or refused: it never runs
 )
 
@@ -110,23 +110,34 @@ func (p *Pool) Withdraw(j *Job) bool {
 }
 
 // run runs jobs, as a worker, until the queue is empty. In the same step the worker stops being
-// counted, so no job is forgotten.
+// counted, so no job is forgotten. If a job ends the goroutine, another worker takes its place.
 func (p *Pool) run() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer func() {
+		if len(p.queue) == 0 || !p.start(p.work) { // Close waits for this worker: it may start another
+			p.workers--
+		}
+	}()
 	for len(p.queue) > 0 {
-		j := p.queue[0]
-		p.queue = slices.Delete(p.queue, 0, 1)
-		p.running = append(p.running, j)
-		j.state, j.started = running, time.Now()
-		p.mu.Unlock()
-		j.Runner.Run()
+		p.runNext()
+	}
+}
+
+// runNext runs the first job of the queue. p.mu must be held; it is unlocked meanwhile.
+func (p *Pool) runNext() {
+	j := p.queue[0]
+	p.queue = slices.Delete(p.queue, 0, 1)
+	p.running = append(p.running, j)
+	j.state, j.started = running, time.Now()
+	p.mu.Unlock()
+	defer func() {
 		p.mu.Lock()
 		i := slices.Index(p.running, j)
 		p.running = slices.Delete(p.running, i, i+1)
 		j.state = done
-	}
-	p.workers--
-	p.mu.Unlock()
+	}()
+	j.Runner.Run()
 }
 
 // Stalled returns for how long the oldest running job has had no reply, or 0 while that is within
