@@ -70,6 +70,14 @@ func scriptNames() map[string]string {
 // inBubble runs a test with five servers that grant everything.
 func inBubble(t *testing.T, options redlock.Options, test func(*testing.T, *bubble)) {
 	t.Helper()
+	inBubbleOf(t, rlock.Options{}, options, test)
+}
+
+// inBubbleOf is inBubble with options for the clients.
+func inBubbleOf(
+	t *testing.T, of rlock.Options, options redlock.Options, test func(*testing.T, *bubble),
+) {
+	t.Helper()
 	names := scriptNames()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{start: time.Now()}
@@ -87,7 +95,8 @@ func inBubble(t *testing.T, options redlock.Options, test func(*testing.T, *bubb
 			redis, err := rueidis.NewClient(n.server.ClientOption())
 			require.NoError(t, err)
 			defer redis.Close()
-			n.client = newClientOn(t, redis, rlock.Options{Server: called(i)})
+			of.Server = called(i)
+			n.client = newClientOn(t, redis, of)
 			defer closeClient(t, n.client) // before redis is closed
 			defer n.server.Resume()        // not while the server is paused
 			b.nodes, clients = append(b.nodes, n), append(clients, n.client)
