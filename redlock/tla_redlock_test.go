@@ -116,6 +116,8 @@ func (h *tlaHold) Extended(deadline time.Time) {
 	}
 }
 
+func (h *tlaHold) MayRenew() bool        { return true }
+func (h *tlaHold) Expiry() error         { return watchdog.ErrExpired }
 func (h *tlaHold) SetRenew(bool)         {}
 func (h *tlaHold) MayLast(time.Duration) {}
 func (h *tlaHold) Drop()                 {}
@@ -198,13 +200,15 @@ func (n *tlaNode) Release(as string) (lua.Released, error) {
 	return lua.Released{Held: r.held}, r.err
 }
 
+func (n *tlaNode) CallSite() []uintptr { return nil }
+
 func (n *tlaNode) CleanUp(as string, _ time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cleanUps[as] = true
 }
 
-func (n *tlaNode) Hold(as string, _ owner.Token, deadline time.Time, p hooks.Part,
+func (n *tlaNode) Hold(as string, _ owner.Token, _ []uintptr, deadline time.Time, p hooks.Part,
 ) hooks.NodeAcquisition {
 	h := &tlaHold{part: p, deadline: deadline}
 	n.mu.Lock()
