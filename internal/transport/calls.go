@@ -492,7 +492,7 @@ func (p *patient) explain(err error) error {
 }
 
 // unreached returns the error of a command that was not sent, because the server closed the
-// connection before that.
+// connection before that, or did not greet.
 func unreached(err error) error {
 	e := &lua.Error{Class: lua.ClassTemporary, Message: "no connection: " + err.Error(), Err: err,
 		Advice: "the server or a proxy closed the connection before the command was sent; " +
@@ -501,8 +501,11 @@ func unreached(err error) error {
 	if errors.As(err, &cause) {
 		e.Message = "no connection: " + cause.Message
 	}
-	if cause != nil && errors.Is(err, rueidis.ErrClosing) {
+	switch {
+	case cause != nil && errors.Is(err, rueidis.ErrClosing):
 		e.Message, e.Advice = cause.Message, cause.Advice
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		e.Advice = "the server accepts connections but does not reply; see whether it is stopped or busy"
 	}
 	return e
 }
