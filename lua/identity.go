@@ -52,8 +52,8 @@ func Forget(ctx context.Context, c Redis, client string) error {
 	return Classify(c.Do(ctx, c.B().Del().Key(ClientKey(client)).Build()).Error())
 }
 
-// ReadIdentity returns who a client is, with texts of a few hundred bytes. It ignores fields that it
-// cannot read.
+// ReadIdentity returns who a client is, with texts of a few hundred bytes. It ignores fields that
+// it cannot read.
 func ReadIdentity(ctx context.Context, c Redis, client string) (Identity, error) {
 	rp := scripts["identity.lua"].run(ctx, c, []string{ClientKey(client)})
 	texts := rp.texts()

@@ -50,7 +50,8 @@ elseif kind == 'HSET' then
   redis.call(kind, KEYS[1], long, ARGV[4])
 end`
 
-// plantOdd fills a key: command is HSET, ZADD or RPUSH, and value the value or score of all entries.
+// plantOdd fills a key: command is HSET, ZADD or RPUSH, and value that of all entries, or
+// their score.
 func plantOdd(tb testing.TB, s *redistest.Server, key, command, value, entry string) {
 	tb.Helper()
 	s.Do(tb, "EVAL", oddEntries, "1", key, command, strconv.Itoa(manyEntries),
@@ -137,7 +138,8 @@ var oddRequests = map[string]func(context.Context, rueidis.Client) (holder *lua.
 		_, err = fairLock.ForceUnlock(ctx, c)
 		return nil, err
 	},
-	"readwrite_force_unlock.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
+	"readwrite_force_unlock.lua": func(ctx context.Context, c rueidis.Client,
+	) (_ *lua.Holder, err error) {
 		_, err = preferring.ForceUnlock(ctx, c, "read")
 		return nil, err
 	},

@@ -100,7 +100,8 @@ func (rp *reply) keep(err error) {
 // unexpected returns the error for a reply that no script of ours gives. The script did run, so its
 // outcome is unknown.
 func unexpected(cause error) *Error {
-	return &Error{Class: ClassUnknown, Message: printable.Short("unexpected reply: " + cause.Error()), Err: cause,
+	return &Error{Class: ClassUnknown, Err: cause,
+		Message: printable.Short("unexpected reply: " + cause.Error()),
 		Advice: "something between this client and Redis, or a server that is not Redis, " +
 			"changes replies"}
 }

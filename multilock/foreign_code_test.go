@@ -57,7 +57,7 @@ type rudeAcquisition struct {
 	end func(error)
 }
 
-func (a *rudeAcquisition) Name() string { return a.rude.name }
+func (a *rudeAcquisition) Name() string { return a.name }
 
 func (a *rudeAcquisition) Extend(ctx context.Context, lease time.Duration) error {
 	a.reach("Extend")
@@ -66,7 +66,7 @@ func (a *rudeAcquisition) Extend(ctx context.Context, lease time.Duration) error
 
 func (a *rudeAcquisition) Release(*rlock.Hold) error {
 	defer a.end(rlock.ErrReleased)
-	defer func() { _ = a.Hold.Unlock(context.Background()) }()
+	defer func() { _ = a.Unlock(context.Background()) }()
 	a.reach("Release")
 	return nil
 }

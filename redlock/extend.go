@@ -46,9 +46,10 @@ type extension struct {
 	done   []*part // whose nodes have carried it out; guarded by the acquisition's mutex
 }
 
-// extend makes a quorum of the nodes keep the lock for the lease of want from now. With nest they count another
-// level, which nest adds with mu held. The part of a node that does not hold the lock is lost. With
-// retry, rounds without a quorum are retried until b ends. It is called with the session locked.
+// extend makes a quorum of the nodes keep the lock for the lease of want from now. With nest they
+// count another level, which nest adds with mu held. The part of a node that does not hold the lock
+// is lost. With retry, rounds without a quorum are retried until b ends. It is called with the
+// session locked.
 func (a *acquisition) extend(b *wait.Budget, want extension, retry bool, nest func()) error {
 	lease := want.lease
 	var delay wait.Backoff

@@ -14,7 +14,7 @@ import (
 	"holdfast/rlock"
 )
 
-// ending is a rueidis client with a hook, which ends the goroutine of a command about the lock once:
+// ending is a rueidis client with a hook. It ends the goroutine of a command about the lock once:
 // before it is sent or after its reply.
 type ending struct {
 	rueidis.Client

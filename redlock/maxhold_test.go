@@ -10,7 +10,7 @@ import (
 	"holdfast/rlock"
 )
 
-// A RedLock is bounded by MaxHold, even if its owner nests it again and again. The warnings name the
+// MaxHold bounds a RedLock even if its owner nests it again and again. The warnings name the
 // caller's line, and the loss says why.
 func TestMaxHoldBoundsARedLockAndNestedLevelsDoNotExtendIt(t *testing.T) {
 	var log logtest.Lines

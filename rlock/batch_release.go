@@ -95,9 +95,10 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 		return
 	}
 	type replies = []lua.BatchReleased
-	got, state, err := transport.Do(c.calls, transport.Release, b, func(ctx context.Context) (replies, error) {
+	release := func(ctx context.Context) (replies, error) {
 		return lua.ReleaseBatch(ctx, c.redis, c.transport.Sharded(), commands)
-	}, func(got replies, err error) {
+	}
+	late := func(got replies, err error) {
 		for i, p := range releases {
 			refusal := err
 			if err == nil {
@@ -105,7 +106,8 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 			}
 			p.handleLateReply(p.left, refusal)
 		}
-	})
+	}
+	got, state, err := transport.Do(c.calls, transport.Release, b, release, late)
 	c.transport.Rejected(err, names)
 	for i, p := range releases {
 		refusal := err

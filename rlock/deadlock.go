@@ -100,8 +100,8 @@ func (b *blockedCall) begin() (cycle []step, fails bool) {
 		return cycle, true
 	}
 	if lasting.skipped {
-		any := search{from: b, seen: make(map[*blockedCall]bool)}
-		cycle = any.path(b)
+		whole := search{from: b, seen: make(map[*blockedCall]bool)}
+		cycle = whole.path(b)
 	}
 	if blockedCalls.holding == nil {
 		blockedCalls.holding = make(map[string]map[*blockedCall]bool)

@@ -47,7 +47,7 @@ func TestCallerThatClosesACycleFailsAtOnceUnlessAnotherWaitEndsSoon(t *testing.T
 		{"another ends soon", longWait, rlock.Forever, longWait, longWait - time.Second, false, 1},
 		{"another ends soon, but later", longWait, longWait, 600 * time.Millisecond,
 			longWait - time.Second, true, 0},
-		{"short waits", 300 * time.Millisecond, 300 * time.Millisecond, 300 * time.Millisecond, 0, false, 0},
+		{"short waits", time.Second / 3, time.Second / 3, time.Second / 3, 0, false, 0},
 		{"another short wait", rlock.Forever, time.Second, rlock.Forever, 0, false, 0},
 	} {
 		var log logtest.Lines

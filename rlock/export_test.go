@@ -98,7 +98,9 @@ func WhileTheWatchdogIsBusy(c *Client, f func()) {
 }
 
 // HeldBy returns the error of a call that waited for a lock, which another owner holds.
-func HeldBy(l *Lock, owner string) *HeldError { return newHeldError(l, lua.Holder{Owner: owner}, true) }
+func HeldBy(l *Lock, owner string) *HeldError {
+	return newHeldError(l, lua.Holder{Owner: owner}, true)
+}
 
 // Register makes a hold look as if it was acquired by asking while its owner was registered.
 func Register(h *Hold) { h.level.acquisition.(*acquisition).registered = true }

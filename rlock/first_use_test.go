@@ -24,7 +24,8 @@ func TestFirstUseOfALockOpensNoConnection(t *testing.T) {
 		var dials atomic.Int64
 		c := newClient(t, s, anonymous, func(o *rueidis.ClientOption) {
 			o.PipelineMultiplex = 3
-			o.DialCtxFn = func(ctx context.Context, a string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			o.DialCtxFn = func(ctx context.Context, a string, d *net.Dialer, _ *tls.Config,
+			) (net.Conn, error) {
 				dials.Add(1)
 				return d.DialContext(ctx, "tcp", a)
 			}

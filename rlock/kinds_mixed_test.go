@@ -19,7 +19,8 @@ func TestOwnerThatUsesTwoKindsUnderOneNameIsToldSo(t *testing.T) {
 	hold := take(t, c.NewLock("x"), longLease)
 	_, err := c.NewFairLock("x").Lock(hold.Context(), longLease)
 	require.ErrorIs(t, err, rlock.ErrDeadlock)
-	require.ErrorContains(t, err, `lock "x" is held by this very caller as a reentrant lock, not a fair one`)
+	require.ErrorContains(t, err,
+		`lock "x" is held by this very caller as a reentrant lock, not a fair one`)
 	require.ErrorContains(t, err, "use one kind of lock for one name")
 	require.NotContains(t, err.Error(), "Context()")
 	_, err = other.NewLock("x").Lock(hold.Context(), longLease)
@@ -39,11 +40,11 @@ func TestWaiterForANameThatIsHeldAsAnotherKindWarnsOnce(t *testing.T) {
 		_, err := waiter.NewLock("x").TryLock(t.Context(), 50*time.Millisecond, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	}
-	_, err := waiter.NewFairLock("x").TryLock(t.Context(), 50*time.Millisecond, longLease) // the right kind
+	_, err := waiter.NewFairLock("x").TryLock(t.Context(), 50*time.Millisecond, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	unlock(t, fair)
 	plain := take(t, holder.NewNonReentrantLock("y"), longLease)
-	_, err = waiter.NewLock("y").TryLock(t.Context(), 50*time.Millisecond, longLease) // they wake each other
+	_, err = waiter.NewLock("y").TryLock(t.Context(), 50*time.Millisecond, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	unlock(t, plain)
 	writer := take(t, holder.NewReadWriteLock("z").Write(), longLease)
@@ -55,5 +56,6 @@ func TestWaiterForANameThatIsHeldAsAnotherKindWarnsOnce(t *testing.T) {
 	require.Len(t, warnings, 2)
 	require.Contains(t, warnings[0], "a plain lock is waited for, but its name is held as a fair one")
 	require.Contains(t, warnings[0], fair.Owner())
-	require.Contains(t, warnings[1], "a fair lock is waited for, but its name is held as a read-write one")
+	require.Contains(t, warnings[1],
+		"a fair lock is waited for, but its name is held as a read-write one")
 }

@@ -93,5 +93,5 @@ func TestLeftLockWithALateRequestStaysForAllOfItsLease(t *testing.T) {
 	time.Sleep(time.Until(h.Deadline()) - 200*time.Millisecond)
 	h.Leave()
 	eventually(t, func() bool { return !exists(s, "order") }, "its lease does not end")
-	require.GreaterOrEqual(t, time.Now().UnixMilli(), int64(end))
+	require.GreaterOrEqual(t, time.Now().UnixMilli(), end)
 }

@@ -17,7 +17,7 @@ func TestRenewalOfNestedLevelsTakesMemoryInProportionToTheirNumber(t *testing.T)
 		holds := make([]*rlock.Hold, levels)
 		for i := range holds {
 			holds[i] = takeWith(ctx, t, b.lock, rlock.Watchdog)
-			ctx = holds[i].Context()
+			ctx = holds[i].Context() //nolint:fatcontext // the levels are nested
 		}
 		allocated := func(during func()) uint64 {
 			var before, after runtime.MemStats

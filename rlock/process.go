@@ -152,7 +152,8 @@ func (at *attempt) noticeItself() {
 	if a := holder.acquisition(at.holder.Owner); a != nil && a.isOf(id) {
 		e := at.heldError()
 		c.warn("holdfast: a goroutine waits for a lock that it holds itself: "+
-			e.holder()+e.advice(), "lock", at.lock.name, "owner", printable.Short(e.Owner), "waits at", c.here().String())
+			e.holder()+e.advice(), "lock", at.lock.name, "owner", printable.Short(e.Owner),
+			"waits at", c.here().String())
 	}
 }
 

@@ -51,7 +51,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	if rejected {
 		c.transport.Rejected(err, names)
 		if len(renewals) == 1 {
-			err = &rejectedRenewal{names[0], err}
+			err = &rejectedError{names[0], err}
 		}
 	}
 	n := 0
@@ -85,7 +85,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 // renewed notes that a renewal succeeded.
 func (a *acquisition) renewed() {
 	a.mu.Lock()
-	if rejection := (*rejectedRenewal)(nil); errors.As(a.unrenewed, &rejection) {
+	if rejection := (*rejectedError)(nil); errors.As(a.unrenewed, &rejection) {
 		a.unrenewed = nil
 	}
 	a.mu.Unlock()
@@ -95,17 +95,17 @@ func (a *acquisition) renewed() {
 	}
 }
 
-// rejectedRenewal is why Redis does not renew one lock.
-type rejectedRenewal struct {
+// rejectedError is why Redis does not renew one lock.
+type rejectedError struct {
 	lock string
 	err  error
 }
 
-func (e *rejectedRenewal) Error() string {
+func (e *rejectedError) Error() string {
 	return fmt.Sprintf("Redis rejected its renewal: %v", e.err)
 }
 
-func (e *rejectedRenewal) Unwrap() error { return e.err }
+func (e *rejectedError) Unwrap() error { return e.err }
 
 // rejectsAKey reports whether the server rejected a command for a reason that one of its keys may
 // have caused. Nearly every rejection may be one: the codes left out are about the server as a
@@ -129,7 +129,7 @@ const mostRejected = 10
 // renewalRejected notes why Redis does not renew a lock, for the error of its loss, and logs it once
 // until the lock is renewed again.
 func (c *Client) renewalRejected(a *acquisition, err error) {
-	var rejection *rejectedRenewal
+	var rejection *rejectedError
 	if !errors.As(err, &rejection) {
 		return
 	}
@@ -147,7 +147,7 @@ func (c *Client) renewalRejected(a *acquisition, err error) {
 
 // renewalFailed logs a failed renewal, once per third of the lease: a node may fail very often.
 func (c *Client) renewalFailed(node string, leases int, err error) {
-	var rejection *rejectedRenewal
+	var rejection *rejectedError
 	if errors.As(err, &rejection) {
 		return // it was logged with the name of the lock
 	}

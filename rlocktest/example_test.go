@@ -218,7 +218,8 @@ func ExampleCheck_kinds() {
 	defer t.end()
 
 	redis := rlocktest.New(t)
-	for _, lock := range []rlock.Locker{redis.Client().NewLock("order:42"), redis.Client().NewFairLock("order:42")} {
+	client := redis.Client()
+	for _, lock := range []rlock.Locker{client.NewLock("order:42"), client.NewFairLock("order:42")} {
 		hold, err := lock.Lock(t.Context(), time.Minute)
 		if err == nil {
 			err = hold.Unlock(t.Context())

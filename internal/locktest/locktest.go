@@ -19,8 +19,8 @@ import (
 // Timeout is how long a test waits for what must happen soon, on a machine that may be busy.
 const Timeout = 10 * time.Second
 
-// CloseClient closes c, which must not take longer than Timeout. One call of Close waits for half of
-// that at most while rueidis is blocked.
+// CloseClient closes c, which must not take longer than Timeout. While rueidis is blocked, one call
+// of Close waits for half of that at most.
 func CloseClient(t testing.TB, c *rlock.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)

@@ -86,8 +86,8 @@ func Named(name string) (func(source string) string, error) {
 	case len(words) > 1 && words[0] == "refusing":
 		return Refusing(words[1:]...), nil
 	}
-	return nil, fmt.Errorf(`luashim: no shim is called %q: want "declared", "sharded" or "refusing TIME …"`,
-		name)
+	return nil, fmt.Errorf(
+		`luashim: no shim is called %q: want "declared", "sharded" or "refusing TIME …"`, name)
 }
 
 // shim returns the Lua of a file, which is a function, with its arguments: they complete its last

@@ -80,7 +80,7 @@ type Calls struct {
 	cluster  bool
 	workers  atomic.Int64 // the commands that workers have under way on the shared connections
 	recycled sync.Pool
-	places   [kinds]chan struct{} // the free places for commands of workers, by kind; nil without a limit
+	places   [kinds]chan struct{} // free places for commands of workers, by kind; nil without a limit
 	timer    *time.Timer          // runs sweep
 	closed   chan struct{}        // a closed channel
 
@@ -647,7 +647,8 @@ func work[S, T any](c *Calls, kind Kind, first bool, ctx *detached[T], s S,
 	defer ctx.end()
 	send := func() (T, error) { return command(s, ctx) }
 	if kind == Apart { // it says nothing about the connections that callers share
-		return dialed(c.gate(kind), first, &ctx.patient, func() (T, error) { return persist(&ctx.patient, send) })
+		return dialed(c.gate(kind), first, &ctx.patient,
+			func() (T, error) { return persist(&ctx.patient, send) })
 	}
 	c.workers.Add(1)
 	defer c.workers.Add(-1)
@@ -665,7 +666,8 @@ func resend[T any](ctx *patient, kind Kind, first bool, left *atomic.Bool,
 	var before error
 	for sends := 1; ; sends++ {
 		began := time.Now()
-		value, err := dialed(ctx.calls.gate(kind), first, ctx, func() (T, error) { return persist(ctx, send) })
+		value, err := dialed(ctx.calls.gate(kind), first, ctx,
+			func() (T, error) { return persist(ctx, send) })
 		first = false
 		state := StateOf(err)
 		if ctx.stage.Load() == sending { // there was no connection
@@ -717,7 +719,8 @@ func Again[T any](c *Calls, kind Kind, command func(context.Context) (T, error))
 	}
 	ctx := patient{calls: c}
 	defer ctx.end()
-	value, err := resend(&ctx, kind, first, new(atomic.Bool), func() (T, error) { return command(&ctx) })
+	value, err := resend(&ctx, kind, first, new(atomic.Bool),
+		func() (T, error) { return command(&ctx) })
 	return value, Unexplained(err)
 }
 

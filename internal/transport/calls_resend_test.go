@@ -37,7 +37,8 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 				_, state, err := Do(c, of.kind, unlimited(t), command, nil)
 				return state, err
 			},
-			"Detach": func(t *testing.T, c *Calls, command func(context.Context) (int, error)) (State, error) {
+			"Detach": func(t *testing.T, c *Calls, command func(context.Context) (int, error),
+			) (State, error) {
 				_, state, err := Detach(c, of.kind, unlimited(t), 0,
 					func(_ int, ctx context.Context) (int, error) { return command(ctx) }, nil)
 				return state, err

@@ -68,7 +68,8 @@ func TestCallersThatMayLeaveUseAWorkerUntilCommandsOverlap(t *testing.T) {
 		synctest.Wait()
 		close(reply)
 		synctest.Wait()
-		require.Equal(t, mostAcquiring, places, "a worker gives up its place before it reports the outcome")
+		require.Equal(t, mostAcquiring, places,
+			"a worker gives up its place before it reports the outcome")
 		sends()
 	})
 }

@@ -19,8 +19,9 @@ import (
 // rueidis cannot be told to close them. So once a write was rejected, all commands of this client
 // go through a private connection: one of rueidis's pool, which is dialed anew.
 //
-// The client never goes back to the shared connections. There may be several, each with its own server, and the data of a replica that has lost its master is
-// old: a lock acquired elsewhere is not in it, and a renewal there would report the lock as lost.
+// The client never goes back to the shared connections. There may be several, each with its own
+// server, and the data of a replica that has lost its master is old: a lock acquired elsewhere is
+// not in it, and a renewal there would report the lock as lost.
 type endpoint struct {
 	rueidis.Client
 	wrote *atomic.Bool // a server has accepted a write

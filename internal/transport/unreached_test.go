@@ -51,15 +51,18 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 		for how, send := range map[string]func(
 			*testing.T, *Calls, func(context.Context) (int, error),
 		) (State, error){
-			"worker": func(t *testing.T, c *Calls, command func(context.Context) (int, error)) (State, error) {
+			"worker": func(t *testing.T, c *Calls, command func(context.Context) (int, error),
+			) (State, error) {
 				_, state, err := Do(c, Release, unlimited(t), command, nil)
 				return state, err
 			},
-			"cleanup": func(t *testing.T, c *Calls, command func(context.Context) (int, error)) (State, error) {
+			"cleanup": func(t *testing.T, c *Calls, command func(context.Context) (int, error),
+			) (State, error) {
 				_, err := Patiently(c, command)
 				return StateOf(err), err
 			},
-			"caller": func(t *testing.T, c *Calls, command func(context.Context) (int, error)) (State, error) {
+			"caller": func(t *testing.T, c *Calls, command func(context.Context) (int, error),
+			) (State, error) {
 				c.heard(time.Now(), Executed)
 				k := c.Begin(unlimited(t), time.Now())
 				_, err := command(k)
