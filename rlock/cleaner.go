@@ -138,8 +138,8 @@ func (cl *cleaner) pause(d time.Duration, then func()) {
 	cl.paused[timer] = then
 }
 
-// work serves lanes until none is ready. If a hook around rueidis ends the goroutine, another worker
-// takes its place. A panic goes on and ends the process.
+// work serves lanes until none is ready. If a hook around rueidis ends the goroutine, another
+// worker takes its place. A panic goes on and ends the process.
 func (cl *cleaner) work() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
