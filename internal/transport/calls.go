@@ -78,8 +78,9 @@ type Calls struct {
 	outage   outage       // not used on a cluster, where it would have to be one for each node
 	pool     outage       // of connections of their own, for which a command may wait for long
 	cluster  bool
-	workers  atomic.Int64 // the commands that workers have under way on the shared connections
-	recycled sync.Pool
+	workers  atomic.Int64         // the commands that workers have under way on the shared connections
+	recycled sync.Pool            // of *Call
+	patients sync.Pool            // of *patient
 	places   [kinds]chan struct{} // free places for commands of workers, by kind; nil without a limit
 	timer    *time.Timer          // runs sweep
 	closed   chan struct{}        // a closed channel
@@ -150,6 +151,7 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 		cluster: cluster}
 	close(c.closed)
 	c.underway.prev, c.underway.next = &c.underway, &c.underway
+	c.patients.New = func() any { return &patient{calls: c} }
 	c.recycled.New = func() any { return &Call{calls: c, done: make(chan struct{})} }
 	c.timer = time.AfterFunc(time.Hour, c.sweep)
 	c.timer.Stop()
@@ -659,7 +661,7 @@ func work[S, T any](c *Calls, kind Kind, first bool, ctx *detached[T], s S,
 }
 
 // resend sends a command, and again if it may be and its connection was lost, unless the caller has
-// left. first says that it is the one that may dial.
+// left; a nil left means that it cannot. first says that it is the one that may dial.
 func resend[T any](ctx *patient, kind Kind, first bool, left *atomic.Bool,
 	send func() (T, error),
 ) (T, error) {
@@ -674,7 +676,7 @@ func resend[T any](ctx *patient, kind Kind, first bool, left *atomic.Bool,
 			state = NotSent
 		}
 		ctx.calls.heard(began, state)
-		if !Lost(err) || !kind.again() || sends == MostSends || left.Load() {
+		if !Lost(err) || !kind.again() || sends == MostSends || left != nil && left.Load() {
 			return value, Resent(before, err)
 		}
 		before = err
@@ -713,15 +715,27 @@ func Unexplained(err error) error {
 // Again is like [Patiently], without a limit, for a command that may be sent again if its connection
 // was lost, if its kind allows it.
 func Again[T any](c *Calls, kind Kind, command func(context.Context) (T, error)) (T, error) {
-	first, err := c.enter(kind, wait.NewBudget(context.Background(), nil, wait.Unlimited))
+	first, err := c.enter(kind, nil)
 	if err != nil {
 		return *new(T), err
 	}
-	ctx := patient{calls: c}
-	defer ctx.end()
-	value, err := resend(&ctx, kind, first, new(atomic.Bool),
-		func() (T, error) { return command(&ctx) })
+	ctx := c.patients.Get().(*patient)
+	value, unused, err := again(ctx, kind, first, command)
+	if unused {
+		ctx.phase.Store(begun)
+		ctx.stage.Store(begun)
+		c.patients.Put(ctx)
+	}
 	return value, Unexplained(err)
+}
+
+// again sends the command. unused says that nobody has the context any more: there was a reply, and
+// no dial that may have derived other contexts from it.
+func again[T any](ctx *patient, kind Kind, first bool, command func(context.Context) (T, error),
+) (value T, unused bool, err error) {
+	defer ctx.end()
+	value, err = resend(ctx, kind, first, nil, func() (T, error) { return command(ctx) })
+	return value, err == nil && ctx.phase.Load() == sending, err
 }
 
 // Quiet reports whether no reply has come for long: a proxy may have closed the connections.

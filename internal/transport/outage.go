@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ const longestOutage = 100 * time.Millisecond
 
 // enter waits until a command may be sent. Unless first is true, which means that the command is the
 // one that dials, nobody has failed to reach the server. It returns the failure of another command
-// that dialled meanwhile. With a nil budget it does not wait, and returns the last failure.
+// that dialled meanwhile.
 func (o *outage) enter(b *wait.Budget) (first bool, err error) {
 	if !o.on.Load() {
 		return false, nil
@@ -44,8 +45,6 @@ func (o *outage) enter(b *wait.Budget) (first bool, err error) {
 		case !o.dialing && pause <= 0:
 			o.dialing = true
 			return true, nil
-		case b == nil:
-			return false, o.failure
 		case o.dialing:
 			pause = wait.Unlimited
 		}
@@ -106,12 +105,17 @@ func (c *Calls) gate(kind Kind) *outage {
 }
 
 // enter waits as [outage.enter] does. What keeps or ends a hold does not: the command that dials may
-// be for another connection, or hang. The watchdog and releases have backoffs of their own.
+// be for another connection, or hang. The watchdog and releases have backoffs of their own. A nil
+// budget has no end.
 func (c *Calls) enter(kind Kind, b *wait.Budget) (first bool, err error) {
-	if c.cluster || kind == Keep || kind == Release {
+	gate := c.gate(kind)
+	if c.cluster || kind == Keep || kind == Release || !gate.on.Load() {
 		return false, nil
 	}
-	return c.gate(kind).enter(b)
+	if b == nil {
+		b = wait.NewBudget(context.Background(), nil, wait.Unlimited)
+	}
+	return gate.enter(b)
 }
 
 // dialed runs a command that enter let pass.
