@@ -22,8 +22,8 @@ type batch struct {
 }
 
 // mostBytes limits the names of one exchange. Each exchange has [replyTimeout], and rueidis gives
-// up a connection whose reply to a PING takes about as long, behind all that is sent before. So on a
-// slow network many channels take many exchanges, and each is progress.
+// up a connection whose reply to a PING takes about as long, behind all that is sent before. So on
+// a slow network many channels take many exchanges, and each is progress.
 const mostBytes = 32 << 10
 
 // full reports whether the exchange gets no more channels.

@@ -12,14 +12,15 @@ import (
 )
 
 // ErrDeadlock reports that waiting is no use: callers of this process wait for each other in a
-// cycle, or this one waits for itself. The error names the locks and, with Options.Debug, where they
-// were acquired. It also matches [ErrNotAcquired]; test for ErrDeadlock first, because trying again
-// does not help: acquire the locks in one order everywhere, or together (package multilock).
+// cycle, or this one waits for itself. The error names the locks and, with Options.Debug, where
+// they were acquired. It also matches [ErrNotAcquired]; test for ErrDeadlock first, because trying
+// again does not help: acquire the locks in one order everywhere, or together (package multilock).
 //
-// The caller that closes a cycle gets the error at once, whether waits have a limit or not. It waits
-// instead if another wait of the cycle ends within a second and before its own, because that caller
-// gives up first. The client logs a cycle, at most once in each Options.WatchdogLease, unless a wait
-// of the cycle was for a second or less: then somebody probably tries, gives up and tries again.
+// The caller that closes a cycle gets the error at once, whether waits have a limit or not. It
+// waits instead if another wait of the cycle ends within a second and before its own, because that
+// caller gives up first. The client logs a cycle, at most once in each Options.WatchdogLease,
+// unless a wait of the cycle was for a second or less: then somebody probably tries, gives up and
+// tries again.
 //
 // A caller counts as holding what the contexts that it passed down belong to, and what was acquired
 // with the same context of [WithOwner] before it began to wait. Whether another goroutine is about
@@ -52,9 +53,9 @@ func (b *blockedCall) endsBefore(other *blockedCall) bool {
 		(other.until.IsZero() || !b.until.After(other.until))
 }
 
-// blockedCalls has those of this process. The calls that wait for a lock may be many, but those that
-// hold it and are blocked themselves are few. So a search follows the locks from what a call waits
-// for, and finds by their names who holds them.
+// blockedCalls has those of this process. The calls that wait for a lock may be many, but those
+// that hold it and are blocked themselves are few. So a search follows the locks from what a call
+// waits for, and finds by their names who holds them.
 var blockedCalls struct {
 	mu      sync.Mutex
 	holding map[string]map[*blockedCall]bool // by what they hold; guarded by mu

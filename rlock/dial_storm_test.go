@@ -24,7 +24,8 @@ func TestCallersOfAServerThatCannotBeReachedShareTheirDials(t *testing.T) {
 	var down atomic.Bool
 	change := func(o *rueidis.ClientOption) {
 		dial := o.DialCtxFn
-		o.DialCtxFn = func(ctx context.Context, a string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+		o.DialCtxFn = func(ctx context.Context, a string, d *net.Dialer, c *tls.Config,
+		) (net.Conn, error) {
 			dials.Add(1)
 			if !down.Load() {
 				return dial(ctx, a, d, c)

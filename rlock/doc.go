@@ -28,10 +28,11 @@
 // connection thought dead, must not find a later acquisition of the same owner.
 //
 // Half of the number is drawn at random for each acquisition. So if a virtual machine or a process
-// is cloned with its memory, neither copy takes a new lock of the other one for its own. But both copies
-// have the locks that were held at that moment, and one client id, by which Redis tells waiters that
-// a lock was handed over to them: each copy gives back what was handed over to the other. Close the
-// client before a snapshot, or make new clients in each copy before it acquires a lock.
+// is cloned with its memory, neither copy takes a new lock of the other one for its own. But both
+// copies have the locks that were held at that moment, and one client id, by which Redis tells
+// waiters that a lock was handed over to them: each copy gives back what was handed over to the
+// other. Close the client before a snapshot, or make new clients in each copy before it acquires a
+// lock.
 //
 // # Kinds of locks
 //

@@ -56,8 +56,8 @@ func (r *reachable) owned() bool {
 	return false
 }
 
-// reportDropped is called at each renewal. It logs if the outermost level that asks for the watchdog
-// was dropped.
+// reportDropped is called at each renewal. It logs if the outermost level that asks for the
+// watchdog was dropped.
 func (a *acquisition) reportDropped() {
 	var few [4]*level
 	renewed := few[:0]

@@ -16,8 +16,9 @@ import (
 	"holdfast/rlock"
 )
 
-// A server that was a master may be a replica with old data, in which a lock that was acquired since
-// is missing. It must not be asked to renew that lock, even while the new master cannot be reached.
+// A server that was a master may be a replica with old data, in which a lock that was acquired
+// since is missing. It must not be asked to renew that lock, even while the new master cannot be
+// reached.
 func TestServerThatWasLeftIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)

@@ -15,8 +15,8 @@ import (
 	"holdfast/rlock"
 )
 
-// closeIdle makes a server close all connections of its clients, as with its option timeout, or as a
-// proxy does. rueidis notices that with the next command.
+// closeIdle makes a server close all connections of its clients, as with its option timeout, or as
+// a proxy does. rueidis notices that with the next command.
 func closeIdle(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	s.DoInt(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

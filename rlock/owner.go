@@ -38,8 +38,8 @@ func HasOwner(ctx context.Context) bool {
 
 // Detached returns ctx without its owner, with its values, deadline and cancellation. Give it to a
 // goroutine that is started inside a section and acquires locks itself: it is then kept out of what
-// others hold, as everybody is, including the locks of the caller's owner. A goroutine that outlives
-// the caller's context needs context.WithoutCancel as well.
+// others hold, as everybody is, including the locks of the caller's owner. A goroutine that
+// outlives the caller's context needs context.WithoutCancel as well.
 func Detached(ctx context.Context) context.Context { return owner.With(ctx, 0) }
 
 const (
@@ -51,8 +51,8 @@ const (
 // was given up may still be delivered later, by a connection thought dead. It must then find
 // nothing, or it would free the lock under a later holder.
 //
-// The number is drawn here, and not in advance, because a copy of this process, in a virtual machine
-// that is cloned, has the same memory.
+// The number is drawn here, and not in advance, because a copy of this process, in a virtual
+// machine that is cloned, has the same memory.
 func (l *Lock) newOwner() string {
 	c := l.client
 	text, _ := c.names.Get().(*strings.Builder)

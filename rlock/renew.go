@@ -23,8 +23,8 @@ func (c *Client) splitRenewals(l *watchdog.Lease) uint64 {
 }
 
 // renew renews leases on one node, which share a slot and a mode, with one command for all kinds of
-// locks. The watchdog calls it when watchdog/schedule.go says so. It waits for the reply for as long
-// as that can count: a worker sends the command, whose outcome no timeout decides.
+// locks. The watchdog calls it when watchdog/schedule.go says so. It waits for the reply for as
+// long as that can count: a worker sends the command, whose outcome no timeout decides.
 func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
 	outcomes := make([]watchdog.Outcome, len(leases))
@@ -126,8 +126,8 @@ func rejectsAKey(err error) bool {
 // mostRejected is how many locks a warning names in each third of the lease.
 const mostRejected = 10
 
-// renewalRejected notes why Redis does not renew a lock, for the error of its loss, and logs it once
-// until the lock is renewed again.
+// renewalRejected notes why Redis does not renew a lock, for the error of its loss, and logs it
+// once until the lock is renewed again.
 func (c *Client) renewalRejected(a *acquisition, err error) {
 	var rejection *rejectedError
 	if !errors.As(err, &rejection) {
@@ -173,8 +173,8 @@ func (c *Client) renewalLate(node string, late watchdog.Lateness) {
 		"left", late.Left.Round(time.Millisecond), "lease", c.options.WatchdogLease)
 }
 
-// connectionLost renews all locks at once, because the server may have restarted without its data or
-// another one may have taken its place, and another holder may come. It is called when a command or a
-// subscription loses its connection, and when a command dials one. A client that neither sends nor
-// waits for anything finds out at its next renewal, within a third of the lease.
+// connectionLost renews all locks at once, because the server may have restarted without its data
+// or another one may have taken its place, and another holder may come. It is called when a command
+// or a subscription loses its connection, and when a command dials one. A client that neither sends
+// nor waits for anything finds out at its next renewal, within a third of the lease.
 func (c *Client) connectionLost() { c.watchdog.RenewNow() }

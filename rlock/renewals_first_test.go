@@ -97,7 +97,8 @@ func TestPoolUsedUpByTheApplicationCostsNoLock(t *testing.T) {
 					freed := make(chan struct{})
 					defer close(freed)
 					b.server.Handle("BLPOP", func([]string) any { <-freed; return nil })
-					hold, short := take(t, c.NewLock("kept"), rlock.Watchdog), take(t, c.NewLock("short"), time.Hour)
+					hold := take(t, c.NewLock("kept"), rlock.Watchdog)
+					short := take(t, c.NewLock("short"), time.Hour)
 					for range 2 {
 						go redis.Do(context.Background(), redis.B().Blpop().Key("jobs").Timeout(0).Build())
 					}

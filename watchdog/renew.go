@@ -149,7 +149,8 @@ func (w *Watchdog) repeat(r *round, t time.Duration) (failures []func()) {
 }
 
 // call makes one call and handles its result, even if Renew ends the goroutine, as a hook around
-// the client of the store may. After a panic, which goes on and ends the process, nothing stays locked.
+// the client of the store may. After a panic, which goes on and ends the process, nothing stays
+// locked.
 func (w *Watchdog) call(r *round, c *renewal) {
 	deadline := Deadline(epoch.Add(c.began), w.options.Lease) // a later reply is worth nothing
 	ctx, cancel := context.WithDeadline(w.ctx, deadline)

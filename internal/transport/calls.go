@@ -139,9 +139,9 @@ const (
 // may not: the second reply could say that nothing was held, or that another waiter got the lock.
 func (k Kind) again() bool { return k == Acquire || k == Keep }
 
-// MostSends limits how often a command is sent because its connection is lost each time. A server or
-// a proxy closes connections that were idle, and rueidis, which has up to four by default, notices
-// that with the next command on each.
+// MostSends limits how often a command is sent because its connection is lost each time. A server
+// or a proxy closes connections that were idle, and rueidis, which has up to four by default,
+// notices that with the next command on each.
 const MostSends = 5
 
 // NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command. On
@@ -712,8 +712,8 @@ func Unexplained(err error) error {
 	return err
 }
 
-// Again is like [Patiently], without a limit, for a command that may be sent again if its connection
-// was lost, if its kind allows it.
+// Again is like [Patiently], without a limit, for a command that may be sent again if its
+// connection was lost, if its kind allows it.
 func Again[T any](c *Calls, kind Kind, command func(context.Context) (T, error)) (T, error) {
 	first, err := c.enter(kind, nil)
 	if err != nil {

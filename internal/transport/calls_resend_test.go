@@ -43,7 +43,8 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 					func(_ int, ctx context.Context) (int, error) { return command(ctx) }, nil)
 				return state, err
 			},
-			"Again": func(_ *testing.T, c *Calls, command func(context.Context) (int, error)) (State, error) {
+			"Again": func(_ *testing.T, c *Calls, command func(context.Context) (int, error),
+			) (State, error) {
 				_, err := Again(c, of.kind, command)
 				return StateOf(err), err
 			},

@@ -21,26 +21,26 @@ type outage struct {
 	next    time.Time     // when the next command may dial
 	dialing bool          // one does
 	ended   chan struct{} // closed when it has ended
-	failed  int           // how many have failed
-	failure error         // of the last one
+	began   time.Time     // when the last one to begin began, of those that have failed
+	failure error         // of that one
 }
 
 // longestOutage is the longest pause between two dials. It bounds how late recovery is noticed.
 const longestOutage = 100 * time.Millisecond
 
-// enter waits until a command may be sent. Unless first is true, which means that the command is the
-// one that dials, nobody has failed to reach the server. It returns the failure of another command
-// that dialled meanwhile.
+// enter waits until a command may be sent. Unless first is true, which means that the command is
+// the one that dials, nobody has failed to reach the server. It returns the failure of another
+// command that began to dial meanwhile.
 func (o *outage) enter(b *wait.Budget) (first bool, err error) {
 	if !o.on.Load() {
 		return false, nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for came := o.failed; o.on.Load(); {
+	for came := time.Now(); o.on.Load(); {
 		pause := time.Until(o.next)
 		switch {
-		case o.failed != came:
+		case o.began.After(came): // otherwise the server may be up by now
 			return false, o.failure
 		case !o.dialing && pause <= 0:
 			o.dialing = true
@@ -59,8 +59,8 @@ func (o *outage) enter(b *wait.Budget) (first bool, err error) {
 	return false, nil
 }
 
-// leave is called with the outcome of a command that enter let pass.
-func (o *outage) leave(first, reached bool, err error) {
+// leave is called with the outcome of a command that enter let pass, and when it began.
+func (o *outage) leave(first, reached bool, began time.Time, err error) {
 	if !first && reached != o.on.Load() { // as nearly always
 		return
 	}
@@ -77,8 +77,9 @@ func (o *outage) leave(first, reached bool, err error) {
 			o.ended = make(chan struct{})
 		}
 		o.on.Store(true)
-		o.failed++
-		o.failure = err
+		if !began.Before(o.began) {
+			o.began, o.failure = began, err
+		}
 		o.next = time.Now().Add(o.delay.Within(10*time.Millisecond, longestOutage))
 	}
 	close(o.ended)
@@ -104,9 +105,9 @@ func (c *Calls) gate(kind Kind) *outage {
 	return &c.outage
 }
 
-// enter waits as [outage.enter] does. What keeps or ends a hold does not: the command that dials may
-// be for another connection, or hang. The watchdog and releases have backoffs of their own. A nil
-// budget has no end.
+// enter waits as [outage.enter] does. What keeps or ends a hold does not: the command that dials
+// may be for another connection, or hang. The watchdog and releases have backoffs of their own. A
+// nil budget has no end.
 func (c *Calls) enter(kind Kind, b *wait.Budget) (first bool, err error) {
 	gate := c.gate(kind)
 	if c.cluster || kind == Keep || kind == Release || !gate.on.Load() {
@@ -124,8 +125,8 @@ func dialed[T any](gate *outage, first bool, p *patient, command func() (T, erro
 	if p.calls.cluster {
 		return command()
 	}
-	reached := true // unless it is known that it was not: the command may panic
-	defer func() { gate.leave(first, reached, err) }()
+	began, reached := time.Now(), true // unless it is known that it was not: the command may panic
+	defer func() { gate.leave(first, reached, began, err) }()
 	value, err = command()
 	reached = p.stage.Load() != sending || lua.ClassOf(err) != lua.ClassTemporary
 	return value, err

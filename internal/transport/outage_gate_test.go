@@ -32,7 +32,7 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 			group := wait.NewGroup()
 			defer group.Wait()
 			c := NewCalls(group, time.Second, false)
-			c.outage.leave(false, false, refused)
+			c.outage.leave(false, false, time.Now(), refused)
 			time.Sleep(time.Second)
 			pool := make(chan struct{})
 			defer close(pool)
@@ -54,7 +54,7 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 			c := NewCalls(group, time.Second, false)
 			_, _, replies := hanging(t, c, Acquire, mostAcquiring, time.Second)
 			defer close(replies)
-			c.outage.leave(false, false, refused)
+			c.outage.leave(false, false, time.Now(), refused)
 			time.Sleep(time.Second)
 			go func() {
 				b := wait.NewBudget(t.Context(), nil, time.Minute)
@@ -64,6 +64,34 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 			synctest.Wait()
 			renew(t, c)
 		})
+	})
+}
+
+// The server may have come up since that dial began.
+func TestCallerDoesNotShareTheFailureOfADialThatBeganBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		group := wait.NewGroup()
+		defer group.Wait()
+		c := NewCalls(group, time.Second, false)
+		refused := &lua.Error{Class: lua.ClassTemporary, Message: "refused"}
+		c.outage.leave(false, false, time.Now(), refused)
+		time.Sleep(time.Second)
+		down := func(_ int, ctx context.Context) (int, error) {
+			_ = ctx.Err() // as rueidis does before it finds that there is no connection
+			time.Sleep(time.Second)
+			return 0, refused
+		}
+		up := func(int, context.Context) (int, error) { return 1, nil }
+		ignore := func(int, int, error) {}
+		go func() {
+			b := wait.NewBudget(t.Context(), nil, time.Minute)
+			_, _, _ = Detach(c, Acquire, b, 0, down, ignore)
+		}()
+		time.Sleep(time.Second / 2)
+		b := wait.NewBudget(t.Context(), nil, time.Minute)
+		_, state, err := Detach(c, Acquire, b, 0, up, ignore)
+		require.NoError(t, err)
+		require.Equal(t, Executed, state)
 	})
 }
 

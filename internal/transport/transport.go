@@ -158,8 +158,8 @@ const (
 	oneByOne              // those of one lock
 )
 
-// Rejected notes that the server rejected a command for these locks. If it did so because their keys
-// are in different slots, it does not get such a command again.
+// Rejected notes that the server rejected a command for these locks. If it did so because their
+// keys are in different slots, it does not get such a command again.
 func (t *Transport) Rejected(err error, locks []string) {
 	if t.cluster != nil || len(locks) < 2 || !lua.HasCode(err, "CROSSSLOT") {
 		return
