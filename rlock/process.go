@@ -166,8 +166,8 @@ func (at *attempt) noticeOtherKind() {
 		return
 	}
 	c.warn(fmt.Sprintf("holdfast: a %s lock is waited for, but its name is held as a %s one: a "+
-		"release of one kind does not wake the waiters of another, who notice it up to %v later; use one kind "+
-		"of lock for one name", wanted, held, longestPause), "lock", l.name,
+		"release of one kind does not wake the waiters of another, who notice it up to %v later; use "+
+		"one kind of lock for one name", wanted, held, longestPause), "lock", l.name,
 		"owner", printable.Short(at.holder.Owner))
 }
 
