@@ -110,7 +110,7 @@ func TestTracerHearsOfAWaitThatIsGivenUp(t *testing.T) {
 		require.Equal(t, rlock.NotAcquired, end.How)
 
 		tr.Forget()
-		_, err = k.lock(c, k.name).TryLock(t.Context(), 300*time.Millisecond, longLease)
+		_, err = k.lock(c, k.name).TryLock(t.Context(), 2*time.Second, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, []string{"AcquireStart", "WaitStart", "WaitEnd", "AcquireEnd"}, steps(tr))
 		require.False(t, only[rlock.WaitEnd](t, tr).BecameHead.IsZero())
