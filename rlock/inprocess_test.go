@@ -53,7 +53,7 @@ var needsARealServer = map[string]string{
 	"TestExtendThatIsRefusedChangesNothing":                                      replication,
 	"TestLockThatReplicasMustHaveIsNotHandedOver":                                replication,
 	"TestReplicaRefusesALockAtOnce":                                              replication,
-	"TestWaiterHearsThatItsServerBecameAReplica":                                 replication,
+	"TestServerThatBecameAReplicaIsWaitedFor":                                    replication,
 	"TestServerOutOfMemoryRefusesALockAtOnce":                                    memory,
 	"TestServerOutOfMemoryStillRenewsAndReleases":                                memory,
 	"TestServerOutOfMemoryStillExtends":                                          memory,
