@@ -50,7 +50,7 @@ locks=(
   LocksWork{OnACluster,ThroughSentinel,OverTLSWithAPassword,WithEveryKindOfRueidisClient}
   ListedPermissionsAreEnough ClusterWakes NameWhoseKeys PlainLocksOfOneSlot PlainLocksOfAMovingSlot
   LockIsKeptWhileItsSlotMoves WaiterIsWokenOnTheNode ReleaseInAMovingSlot
-  ReplicasHaveALock ReplicatedLock WaiterHearsThatItsServer ServerThatKeepsItsData RestartOfANode
+  ReplicasHaveALock ReplicatedLock ServerThatBecameAReplica ServerThatKeepsItsData RestartOfANode
   ServerOutOfMemory{Refuses,StillRenews} ServerThatCannotSave PasswordChanged KeyThatIsNoLock
   ErrorSaysOnce LookingChanges ScriptFlushDuring
   # RedLocks
