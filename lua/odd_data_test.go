@@ -19,7 +19,7 @@ import (
 // What somebody else has put under the keys of a lock: more entries than any lock has, a count that
 // is larger than any, and a long text.
 const (
-	manyEntries = 25_000
+	manyEntries = 40_000
 	manyHolds   = 30_000_000
 	longText    = 1 << 20
 )
@@ -27,7 +27,7 @@ const (
 // What one script may do: commands, the values that one of them returns, and how many bytes the
 // script returns to its client.
 const (
-	mostCommands = 24_000
+	mostCommands = 36_000
 	mostValues   = 20_002
 	mostReply    = 1 << 20
 )
