@@ -180,7 +180,9 @@ func (a *acquisition) reportDropped() {
 		}
 	}
 	a.mu.Unlock()
-	hook.ReportDropped(a.lock.first, renewed)
+	if len(renewed) > 0 && a.lock.first != nil {
+		hook.ReportDropped(a.lock.first, renewed)
+	}
 }
 
 // The methods below are called with mu held.
