@@ -47,6 +47,26 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 			renew(t, c)
 		})
 	})
+	t.Run("that hangs", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			group := wait.NewGroup()
+			defer group.Wait()
+			c := NewCalls(group, time.Second, false)
+			c.outage.leave(false, false, time.Now(), refused)
+			time.Sleep(time.Second)
+			dialed := make(chan struct{})
+			defer close(dialed)
+			go func() {
+				b := wait.NewBudget(t.Context(), nil, time.Second)
+				_, _, _ = Detach(c, Acquire, b, 0, func(int, context.Context) (int, error) {
+					<-dialed
+					return 0, nil
+				}, ignore)
+			}()
+			synctest.Wait()
+			renew(t, c)
+		})
+	})
 	t.Run("for a place", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			group := wait.NewGroup()
