@@ -119,8 +119,18 @@ func (s *site) perform(t *testing.T, steps []step, l target, by side) []trace {
 	for _, node := range s.nodes {
 		monitors[node] = node.Monitor(t)
 	}
+	doing := ""
+	defer func() {
+		if t.Failed() { // a waiter that was not woken, for example
+			t.Logf("%s, %v, step %q", by.name, l, doing)
+			for node, monitor := range monitors {
+				t.Log(node.Addr(), "executed since the step before:", monitor.Commands(t))
+			}
+		}
+	}()
 	traces := make([]trace, len(steps))
 	for i, step := range steps {
+		doing = step.name
 		step.do(p)
 		traces[i] = s.observe(t, l, by, monitors)
 	}
