@@ -108,8 +108,9 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // TryLock is like [Lock.Lock] but waits at most wait for all of the locks in total. With
 // [rlock.NoWait] it tries each once. A negative wait is [rlock.ErrInvalid].
 //
-// If the server of a lock acquired before hangs, TryLock may exceed wait: the last step and the
-// release of what was acquired each take up to Options.CommandTimeout.
+// TryLock releases the locks that it has acquired before it returns an error. So it may exceed wait
+// by a round trip, or if their server hangs, by Options.CommandTimeout for the last step and again
+// for the release.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }
