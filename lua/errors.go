@@ -221,8 +221,8 @@ var advice = map[string]string{
 		"or set redlock.Options.FsyncAlways",
 	"NOEPOCH": "something else writes to the key " + EpochKey + ": delete it, and the server " +
 		"counts again after the delay",
-	"NOTLOCK": "something else writes to a key of this name, or to one that goes with it, or more " +
-		"than 10,000 readers hold it: choose another name, or delete that key if it is no lock",
+	"NOTLOCK": "something else writes to the key of this name or to one that belongs to it, or more " +
+		"than 10,000 readers hold the lock: choose another name, or delete that key if it is not a lock",
 	NoCommand:   "the server refuses scripts a command that this needs: see docs/servers.md",
 	Unsupported: "the server refuses a command that this needs: see docs/servers.md",
 }

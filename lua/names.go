@@ -92,16 +92,16 @@ var readHold = regexp.MustCompile(
 // or a client uses. Names that only resemble one are accepted: derived names have a "{".
 func CheckDerived(n string) error {
 	if n == EpochKey {
-		return fmt.Errorf("%q is the key in which a RedLock notes since when a server has its data; "+
-			"use another name", n)
+		return fmt.Errorf("%q is the key in which RedLocks record since when a server has had "+
+			"its data; use another name", n)
 	}
 	if !strings.Contains(n, "{") {
 		return nil
 	}
 	for _, prefix := range derived {
 		if strings.HasPrefix(n, prefix) {
-			return fmt.Errorf("%q begins with %s, as a key or channel does that another lock or a "+
-				"client uses; use another name", n, prefix)
+			return fmt.Errorf("%q begins with %s, like keys and channels that holdfast or Redisson "+
+				"makes for locks and clients; use another name", n, prefix)
 		}
 	}
 	if strings.Contains(n, ":rwlock_timeout:") && readHold.MatchString(n) {

@@ -143,7 +143,7 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 func (at *attempt) acquirePart(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
 	hold, err := at.ask(ctx, part)
 	if hold == nil && err == nil {
-		err = fmt.Errorf("lock %q: its Locker, a %T, returned neither a hold nor an error; make it "+
+		err = fmt.Errorf("lock %q: its Locker (%T) returned neither a hold nor an error; make it "+
 			"return one of them", part.Name(), part)
 	}
 	return hold, err

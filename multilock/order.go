@@ -91,9 +91,9 @@ func checkNames(parts []part) error {
 		switch {
 		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
 		case a.Client != b.Client:
-			return hooks.Invalid("lock %q on %s through two clients, which exclude each other if it is "+
-				"one lock: use one client; if they use different databases of the server, give each "+
-				"database a name of its own in rlock.Options.Server, in all processes alike",
+			return hooks.Invalid("lock %q on %s appears with two clients, and if it is one lock, they "+
+				"exclude each other; use one client, or if the clients use different databases of the "+
+				"server, give each database its own rlock.Options.Server, the same in all processes",
 				a.Name, a.Server)
 		case a.Kind != b.Kind:
 			return hooks.Invalid("lock %q as two kinds, which keep each other out", a.Name)

@@ -104,7 +104,7 @@ func (l *link) reportUnconfirmed(channels int) {
 		out.logged, out.until = true, time.Now() // without a time it would be forgotten as an old one
 		h.outages[l.node] = out
 		h.log(slog.LevelWarn, "holdfast: the server did not confirm subscriptions in time; "+
-			"subscribing again on another connection; waiters ask every few seconds until it does",
+			"subscribing again on another connection; until it confirms, waiters ask every few seconds",
 			"node", l.node, "channels", channels, "timeout", replyTimeout)
 	}
 }

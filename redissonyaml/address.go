@@ -29,7 +29,7 @@ func parseAddress(text string) (a address, err error) {
 		return a, errors.New("a Unix socket is not followed: give a host and a port, or set " +
 			"Redis.DialCtxFn yourself")
 	default:
-		return a, errors.New("the scheme is not known: write redis, or rediss for TLS")
+		return a, errors.New("has an unknown scheme: write redis, or rediss for TLS")
 	}
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		user, password, found := strings.Cut(rest[:i], ":")
@@ -46,10 +46,10 @@ func parseAddress(text string) (a address, err error) {
 	}
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil || host == "" {
-		return a, errors.New("does not end in host:port")
+		return a, errors.New("must end in host:port")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return a, errors.New("its port is not a number from 1 to 65535")
+		return a, errors.New("needs a port from 1 to 65535")
 	}
 	a.hostPort = net.JoinHostPort(host, port)
 	return a, nil

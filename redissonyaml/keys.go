@@ -166,7 +166,7 @@ var replicaKeys = with(
 				r.note(at, "locks are announced instead of handed over, because the Java side "+
 					"listens at replicas: MASTER is quicker for both")
 			default:
-				r.fail(at, "is neither MASTER nor SLAVE")
+				r.fail(at, "must be MASTER or SLAVE")
 			}
 		}),
 		"natMapper": bean("set Redis.DialCtxFn after Load to a function that dials the other "+

@@ -265,9 +265,9 @@ func (r *reader) unset(at place, value *yaml.Node) bool {
 		return false
 	}
 	if found != value.Value && secret(at.key, value.Value) {
-		found = "a variable in it"
+		found = "a variable in this value"
 	}
-	r.fail(at, found+" is no environment variable: set it, or give it a default, as in "+
+	r.fail(at, found+" is not set in the environment: set it, or give it a default, as in "+
 		"${NAME:-default}")
 	return true
 }

@@ -135,7 +135,7 @@ func TestJavaThatListensAtReplicasIsNotPassedOverByHandOvers(t *testing.T) {
 	require.Equal(t, rlock.HandOverAnywhere, load(t, file+"MASTER}").Locks.HandOver)
 	require.Equal(t, rlock.HandOverNone, load(t, file+"SLAVE}").Locks.HandOver)
 	_, err := redissonyaml.Load(strings.NewReader(file+"OTHER}"), redissonyaml.Options{})
-	require.ErrorContains(t, err, "is neither MASTER nor SLAVE")
+	require.ErrorContains(t, err, "must be MASTER or SLAVE")
 }
 
 func TestTopLevelOutranksTheServersSection(t *testing.T) {
@@ -205,7 +205,7 @@ nameMapper: !<com.acme.Prefixer> `
 		`{prefix: "shop:", suffix: x}`:   "has not just a prefix",
 		`{}`:                             "has not just a prefix",
 		`{prefix: ["shop:"]}`:            "has not just a prefix",
-		`{prefix: "${HOLDFAST_UNSET}:"}`: "is no environment variable",
+		`{prefix: "${HOLDFAST_UNSET}:"}`: "is not set in the environment",
 	} {
 		_, err = redissonyaml.Load(strings.NewReader(file+value), options)
 		require.ErrorContains(t, err, "line 3: nameMapper: ")
@@ -265,16 +265,16 @@ singleServerConfig:
   address: "a:6379" # singleServerConfig.address: has no scheme`,
 		"another scheme": `
 singleServerConfig:
-  address: "http://a:6379" # singleServerConfig.address: the scheme is not known`,
+  address: "http://a:6379" # singleServerConfig.address: has an unknown scheme`,
 		"a socket": `
 singleServerConfig:
   address: "redis+uds:///run/redis" # singleServerConfig.address: a Unix socket`,
 		"no port": `
 singleServerConfig:
-  address: "redis://a" # singleServerConfig.address: does not end in host:port`,
+  address: "redis://a" # singleServerConfig.address: must end in host:port`,
 		"a port that is none": `
 singleServerConfig:
-  address: "redis://a:70000" # singleServerConfig.address: its port is not a number`,
+  address: "redis://a:70000" # singleServerConfig.address: needs a port from`,
 		"mixed schemes": `
 clusterServersConfig:
   nodeAddresses:
@@ -310,7 +310,7 @@ clusterServersConfig:
   nodeAddresses: ["redis://a:1"]`,
 		"an unknown name": `
 singleServerConfig: {address: "redis://a:1"}
-sslVerificationMode: LAX # sslVerificationMode: is none of CA_ONLY, NONE, STRICT`,
+sslVerificationMode: LAX # sslVerificationMode: must be one of CA_ONLY, NONE, STRICT`,
 		"an unknown version": `
 singleServerConfig: {address: "redis://a:1"}
 sslProtocols: [TLSv1.2, SSLv3] # sslProtocols: is not a version`,
@@ -330,11 +330,11 @@ singleServerConfig: {address: "redis://a:1"}
 [a, b]: c # the key is not a name`,
 		"a variable without a value": `
 singleServerConfig:
-  address: "redis://${HOLDFAST_UNSET}:1" # singleServerConfig.address: ${HOLDFAST_UNSET} is no env`,
+  address: "redis://${HOLDFAST_UNSET}:1" # singleServerConfig.address: ${HOLDFAST_UNSET} is not set`,
 		"a variable without a value in a list": `
 clusterServersConfig:
   nodeAddresses:
-  - "${HOLDFAST_UNSET}" # clusterServersConfig.nodeAddresses: ${HOLDFAST_UNSET} is no env`,
+  - "${HOLDFAST_UNSET}" # clusterServersConfig.nodeAddresses: ${HOLDFAST_UNSET} is not set`,
 		"a file of Spring": `
 spring: {redis: {}} # spring: a Spring file
 singleServerConfig: {address: "redis://a:1"}`,

@@ -129,7 +129,7 @@ func oneOf[T any](names map[string]T, set func(r *reader, value T)) rule {
 	return text(func(r *reader, at place, value string) {
 		meaning, ok := names[value]
 		if !ok {
-			r.fail(at, "is none of "+strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+			r.fail(at, "must be one of "+strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 			return
 		}
 		set(r, meaning)

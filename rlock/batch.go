@@ -96,7 +96,7 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 // errApart is what a server that looks at slots replies to a script for several locks. It is not
 // asked again.
 var errApart = &ServerError{Class: ClassPermanent, Code: "CROSSSLOT",
-	Message: "CROSSSLOT this server takes no command for several locks"}
+	Message: "CROSSSLOT this server rejects commands for several locks"}
 
 // errTryAlone makes a MultiLock acquire the locks one by one. A nested level must not make a lock
 // last beyond Options.MaxHold, and one script gives all locks the same lease.

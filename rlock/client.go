@@ -148,7 +148,7 @@ func (c *Client) Close(ctx context.Context) error {
 		return nil
 	case <-limit.C:
 		return fmt.Errorf("holdfast: close: not everything has ended within %v, because rueidis has "+
-			"not returned yet; close the rueidis client, which ends the rest", closeTimeout)
+			"not returned from commands; close the rueidis client to end them", closeTimeout)
 	case <-ctx.Done():
 		return fmt.Errorf("holdfast: close: not everything has ended yet: %w", ctx.Err())
 	}
@@ -212,7 +212,7 @@ func (c *Client) warn(message string, details ...any) {
 	} else if c.unlogged.Add(1) == 1 {
 		c.log.tell(func() {
 			c.options.Logger.Warn(fmt.Sprintf(
-				"holdfast: %d warnings were left out here, because Options.Logger blocks",
+				"holdfast: %d warnings were left out here, because Options.Logger blocked",
 				c.unlogged.Swap(0)))
 		})
 	}

@@ -79,8 +79,8 @@ func (at *attempt) block(q *lockQueue) error {
 	cycle, fails := b.begin()
 	if len(cycle) > 1 && !slices.ContainsFunc(cycle, func(s step) bool { return s.call.short }) &&
 		c.cycles.allows(c.options.WatchdogLease) {
-		c.warn("holdfast: callers of this process wait for each other in a cycle; acquire these "+
-			"locks in one order everywhere, or together (package multilock): "+describe(cycle),
+		c.warn("holdfast: callers of this process wait for each other in a cycle: "+describe(cycle)+
+			"; acquire these locks in one order everywhere, or together with package multilock",
 			"lock", at.lock.name, "refused", fails)
 	}
 	if fails {
@@ -218,14 +218,14 @@ func describe(cycle []step) string {
 func (s step) describe(itself bool) string {
 	b, a := s.call, s.held
 	kind, wanted := a.lock.kindName(), b.lock.kindName()
-	whose, advice := "a caller that waits in turn", ""
+	whose, advice := "another caller of the cycle", ""
 	switch {
 	case itself && a.token != b.carrier.Token:
-		whose = "this very caller (pass its hold.Context() down)"
+		whose, advice = "the caller itself", "; pass the context of that hold down"
 	case itself && a.client != b.lock.client:
-		whose, advice = "this very caller", "; use one client for one lock"
+		whose, advice = "the caller itself", "; use one client for one lock"
 	case itself: // its context was passed down, which does not help a lock of another kind
-		whose, advice = "this very caller", "; use one kind of lock for one name"
+		whose, advice = "the caller itself", "; use one kind of lock for one name"
 	}
 	text := fmt.Sprintf("lock %q is held by %s", b.lock.name, whose)
 	if kind != wanted {

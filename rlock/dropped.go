@@ -83,9 +83,9 @@ func reportDropped(c *Client, levels []*level) {
 			l = whole
 		}
 		if l.isUnreachable() && i == 0 && l.foundDropped() {
-			c.warn("holdfast: a hold was dropped without Unlock: nobody can release its lock, which "+
-				"is renewed until the client is closed; release each hold, wait for Hold.Done if the "+
-				"lock is meant to be held for ever, or set Options.MaxHold; "+l.site.acquiredAt(),
+			c.warn("holdfast: a hold was dropped without Unlock, and the watchdog renews its lock until "+
+				"the client is closed; release each hold, wait for Hold.Done to keep a lock for ever, or "+
+				"set Options.MaxHold; "+l.site.acquiredAt(),
 				"lock", l.acquisition.Name(), "owner", l.acquisition.Owner())
 		}
 	}

@@ -20,11 +20,11 @@ func TestOwnerThatUsesTwoKindsUnderOneNameIsToldSo(t *testing.T) {
 	_, err := c.NewFairLock("x").Lock(hold.Context(), longLease)
 	require.ErrorIs(t, err, rlock.ErrDeadlock)
 	require.ErrorContains(t, err,
-		`lock "x" is held by this very caller as a reentrant lock, not a fair one`)
+		`lock "x" is held by the caller itself as a reentrant lock, not a fair one`)
 	require.ErrorContains(t, err, "use one kind of lock for one name")
 	require.NotContains(t, err.Error(), "Context()")
 	_, err = other.NewLock("x").Lock(hold.Context(), longLease)
-	require.ErrorContains(t, err, `held by this very caller through another client; use one client`)
+	require.ErrorContains(t, err, `held by the caller itself through another client; use one client`)
 	unlock(t, hold)
 }
 
@@ -54,8 +54,9 @@ func TestWaiterForANameThatIsHeldAsAnotherKindWarnsOnce(t *testing.T) {
 	closeClient(t, waiter)
 	warnings := log.With("use one kind of lock for one name")
 	require.Len(t, warnings, 2)
-	require.Contains(t, warnings[0], "a plain lock is waited for, but its name is held as a fair one")
+	require.Contains(t, warnings[0],
+		"a caller waits for a plain lock, but the name is held as a fair lock")
 	require.Contains(t, warnings[0], fair.Owner())
 	require.Contains(t, warnings[1],
-		"a fair lock is waited for, but its name is held as a read-write one")
+		"a caller waits for a fair lock, but the name is held as a read-write lock")
 }

@@ -165,9 +165,9 @@ func (at *attempt) noticeOtherKind() {
 	if held == owner.Unknown || held == wanted || !c.kinds.add(l.name) {
 		return
 	}
-	c.warn(fmt.Sprintf("holdfast: a %s lock is waited for, but its name is held as a %s one: a "+
-		"release of one kind does not wake the waiters of another, who notice it up to %v later; use "+
-		"one kind of lock for one name", wanted, held, longestPause), "lock", l.name,
+	c.warn(fmt.Sprintf("holdfast: a caller waits for a %s lock, but the name is held as a %s lock, "+
+		"whose release does not wake the caller; the caller notices it up to %v later; use one kind of "+
+		"lock for one name", wanted, held, longestPause), "lock", l.name,
 		"owner", printable.Short(at.holder.Owner))
 }
 

@@ -102,7 +102,7 @@ type rejectedError struct {
 }
 
 func (e *rejectedError) Error() string {
-	return fmt.Sprintf("Redis rejected its renewal: %v", e.err)
+	return fmt.Sprintf("Redis rejected the renewal: %v", e.err)
 }
 
 func (e *rejectedError) Unwrap() error { return e.err }
@@ -140,7 +140,7 @@ func (c *Client) renewalRejected(a *acquisition, err error) {
 	}
 	a.mu.Unlock()
 	if first && c.rejections.allow(mostRejected, c.options.WatchdogLease/3) {
-		c.warn("holdfast: lease not renewed, because Redis rejects it; trying again until it ends",
+		c.warn("holdfast: lock not renewed, because Redis rejects it; trying again until the lease ends",
 			"lock", a.lock.name, "owner", a.owner, "error", rejection.err)
 	}
 }
@@ -167,8 +167,8 @@ func (c *Client) renewalsOverdue(leases []*watchdog.Lease) {
 
 // renewalLate logs that renewals do not keep up.
 func (c *Client) renewalLate(node string, late watchdog.Lateness) {
-	c.warn("holdfast: renewal takes longer than a third of Options.WatchdogLease; locks are lost if "+
-		"it takes all of it, so see why Redis or the network is slow, or set a longer lease",
+	c.warn("holdfast: renewal takes longer than a third of Options.WatchdogLease, and a lock is lost "+
+		"once its lease is over; find out why Redis or the network is slow, or set a longer lease",
 		"node", node, "late", late.Late, "leases", late.Leases,
 		"left", late.Left.Round(time.Millisecond), "lease", c.options.WatchdogLease)
 }

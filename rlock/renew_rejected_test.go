@@ -54,8 +54,8 @@ func TestLockWhoseRenewalIsRejectedCostsNoOtherItsLease(t *testing.T) {
 					require.NoError(t, hold.Err())
 				}
 				require.ErrorIs(t, bad.Err(), rlock.ErrExpired)
-				require.ErrorContains(t, bad.Err(), "Redis rejected its renewal: ")
-				warned := log.With("lease not renewed")
+				require.ErrorContains(t, bad.Err(), "Redis rejected the renewal: ")
+				warned := log.With("lock not renewed")
 				require.Len(t, warned, 1)
 				require.Contains(t, warned[0], "lock=bad")
 				require.NoError(t, others[0].Unlock(t.Context()))

@@ -164,8 +164,8 @@ func TestOneNameForTwoKindsOfLockFailsTheTest(t *testing.T) {
 		use(t, c.NewReadWriteLock("b").Read(), other.NewReadWriteLock("b").Write())      // fine
 		use(t, c.NewLock("c"), other.NewFairLock("c"), c.NewReadWriteLock("c").Read())
 	})
-	requireProblems(t, errors, []string{`lock "c" is used for two kinds of lock, as a plain one (`,
-		"as a fair one (", "checks_test.go:", "use one kind of lock for one name"})
+	requireProblems(t, errors, []string{`lock "c" is used as two kinds of lock, as a plain lock (`,
+		"as a fair lock (", "checks_test.go:", "use one kind of lock for one name"})
 	require.Empty(t, rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
 		redis.Allow(rlocktest.Kinds)
 		use(t, redis.Client().NewLock("c"), redis.Client().NewFairLock("c"))

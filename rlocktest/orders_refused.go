@@ -64,7 +64,7 @@ func (hs *holds) contradictions() []string {
 		if len(found) == mostCircles {
 			break
 		}
-		found = append(found, "a call was refused: "+text)
+		found = append(found, "a call failed: "+text)
 	}
 	return found
 }

@@ -17,7 +17,7 @@ import (
 // runCommand is "holdfast run".
 type runCommand struct {
 	Kind      string         `enum:"lock,fair,read,write,fenced" default:"lock" help:"lock, fair, read, write or fenced."`
-	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"30s" help:"Limit of connecting and waiting."`
+	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"30s" help:"Give up connecting and waiting after that."`
 	Nonblock  bool           `short:"n" xor:"wait" help:"Do not wait."`
 	Lease     time.Duration  `default:"30s" help:"A dead machine keeps the lock that long."`
 	KillAfter *time.Duration `placeholder:"5s" help:"From SIGTERM to SIGKILL; up to lease/3."`

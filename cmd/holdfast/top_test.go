@@ -172,13 +172,13 @@ func TestTopGoesOnWhenTheServerIsBack(t *testing.T) {
 	p.nodes[0].Pause(t)
 	w.press("j") // keys work meanwhile
 	w.sees(`^>  other `)
-	w.sees(`^as it was at \d\d:\d\d:\d\d, no answer since: `)
+	w.sees(`^as it was at \d\d:\d\d:\d\d, no reply since: `)
 	w.sees(`^   java `)
 	w.press("k")
 	w.sees(`^>  java `)
 	p.nodes[0].Resume(t)
 	require.NoError(t, w.WaitFor(w.ctx, "no error", func(screen string) bool {
-		return !strings.Contains(screen, "no answer")
+		return !strings.Contains(screen, "no reply")
 	}))
 	w.press("q")
 	w.ends()

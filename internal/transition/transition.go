@@ -26,7 +26,7 @@ var logged sync.Map // of bug to nil
 // logOnce logs in the background, because callers hold a mutex and a log handler may block.
 func logOnce(bug string) {
 	if _, before := logged.LoadOrStore(bug, nil); !before {
-		go slog.Error("holdfast: an impossible transition was ignored; "+
-			"this is a bug of holdfast, please report it", "transition", bug)
+		go slog.Error("holdfast: ignored an impossible transition; "+
+			"please report this bug of holdfast", "transition", bug)
 	}
 }

@@ -498,7 +498,7 @@ func (p *patient) explain(err error) error {
 func unreached(err error) error {
 	e := &lua.Error{Class: lua.ClassTemporary, Message: "no connection: " + err.Error(), Err: err,
 		Advice: "the server or a proxy closed the connection before the command was sent; " +
-			"raise its maxclients if it is full, and set rueidis.ClientOption.TLSConfig if it wants TLS"}
+			"raise maxclients if the server is full, or set rueidis.ClientOption.TLSConfig if it wants TLS"}
 	var cause *lua.Error
 	if errors.As(err, &cause) {
 		e.Message = "no connection: " + cause.Message
@@ -507,7 +507,7 @@ func unreached(err error) error {
 	case cause != nil && errors.Is(err, rueidis.ErrClosing):
 		e.Message, e.Advice = cause.Message, cause.Advice
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		e.Advice = "the server accepts connections but does not reply; see whether it is stopped or busy"
+		e.Advice = "the server accepts connections but does not reply; check if it is stopped or busy"
 	}
 	return e
 }

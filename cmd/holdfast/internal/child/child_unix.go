@@ -151,7 +151,7 @@ func (ch *Child) start() error {
 // shells have for that.
 func Become(args []string) (code int, err error) {
 	if len(args) < 2 {
-		return status.NotExecutable, errors.New("this is a command of holdfast run alone")
+		return status.NotExecutable, errors.New("only holdfast run may call this command")
 	}
 	fd, err := strconv.Atoi(args[0])
 	if err != nil {

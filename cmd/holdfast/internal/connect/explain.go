@@ -18,7 +18,7 @@ import (
 )
 
 // errSilent reports that the server takes too long.
-var errSilent = errors.New("no answer")
+var errSilent = errors.New("no reply")
 
 // contactError is an error of a first contact. Its text never shows the password, which that of its
 // cause may.

@@ -361,7 +361,7 @@ var sights = []sight{
 			p.Reply("PING", always, faultproxy.NoPerm("app", "ping"))
 		})},
 
-	{check: "slowlog", state: OK, text: "no scripts", server: plainServer},
+	{check: "slowlog", state: OK, text: "no slow scripts", server: plainServer},
 	{check: "slowlog", state: Warning, text: "1 slow scripts in the last hour",
 		server: func(t *testing.T) rueidis.Client {
 			server := redistest.Start(t)
@@ -376,7 +376,7 @@ var sights = []sight{
 			server.Do(t, "DEBUG", "SLEEP", "1.1")
 			return server.Client(t)
 		}},
-	{check: "slowlog", state: OK, text: "no scripts in the last hour",
+	{check: "slowlog", state: OK, text: "no slow scripts in the last hour",
 		server: func(t *testing.T) rueidis.Client {
 			server := redistest.Start(t, redistest.WithArgs("--slowlog-log-slower-than", "0"))
 			server.Do(t, "EVAL", "return 1", "0")

@@ -12,7 +12,7 @@ func persistence(ctx context.Context, n *node) []Finding {
 		return one(unknown(err, "that appendonly is yes and appendfsync always"))
 	}
 	const advice = "CONFIG SET appendonly yes and appendfsync always, or use a RedLock on several " +
-		"servers; fenced locks do not help, because their tokens are forgotten as well"
+		"servers; fenced locks do not help, because Redis forgets their tokens as well"
 	if appending == "1" {
 		switch fsync, err := n.config(ctx, "appendfsync"); {
 		case err != nil:

@@ -9,8 +9,8 @@ import (
 )
 
 // moves says what programs need whose server has become a replica.
-const moves = "if this was the master and its address moves to another server, set " +
-	"rueidis.ClientOption.ConnLifetime in programs, so that they follow"
+const moves = "if this server was the master and its address moves to another server, set " +
+	"rueidis.ClientOption.ConnLifetime in your programs, so that their connections follow the address"
 
 // role looks at whether the server takes writes.
 func role(ctx context.Context, n *node) []Finding {

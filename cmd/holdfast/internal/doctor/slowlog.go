@@ -61,7 +61,7 @@ func slowlog(ctx context.Context, n *node) []Finding {
 		return one(warning(advice, "%d slow scripts in the last hour, the longest %v", scripts,
 			script.took.Round(10*time.Microsecond)))
 	}
-	return one(ok("no scripts in the last hour"))
+	return one(ok("no slow scripts in the last hour"))
 }
 
 // parseSlow reads an entry: id, time, microseconds, words, and more.

@@ -37,7 +37,7 @@ func productOf(said map[string]string) (p product, version string) {
 }
 
 // testedVersions is what to look for by hand.
-const testedVersions = "that it is Redis 6.2 to 8, or Valkey 7.2 to 9"
+const testedVersions = "that the server is Redis 6.2 to 8 or Valkey 7.2 to 9"
 
 // version looks at whether holdfast is tested with the server.
 func version(ctx context.Context, n *node) []Finding {
@@ -65,7 +65,7 @@ func judgeVersion(said map[string]string) Finding {
 	case p.newest == 0:
 		return warning(advice, "holdfast is not tested with %s", name)
 	case major > p.newest:
-		return warning(advice, "%s is newer than those that are tested (%s)", name, p.tested)
+		return warning(advice, "%s is newer than the tested versions (%s)", name, p.tested)
 	}
 	return ok("%s", name)
 }

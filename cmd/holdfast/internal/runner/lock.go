@@ -127,7 +127,7 @@ func dialAll(ctx context.Context, f connect.Flags) (all []rueidis.Client, passes
 		select {
 		case d = <-result:
 		case <-ctx.Done(): // NewClient has no context
-			d.err = errors.New("no answer in time")
+			d.err = errors.New("no reply in time")
 			go func() { closeAll((<-result).redis) }()
 		}
 		if d.redis != nil {
@@ -213,8 +213,8 @@ func (o Options) acquireError(err error, l *lock) error {
 	// Another had the lock when Redis last replied, which may be long ago if this run waited.
 	if o.Wait != rlock.NoWait {
 		if err := l.ask(o.Name); err != nil {
-			return status.New(status.Server, fmt.Errorf("lock %q: not acquired within %v, and Redis "+
-				"cannot be asked who has it: %w", o.Name, o.Wait, err))
+			return status.New(status.Server, fmt.Errorf("lock %q: not acquired within %v, and "+
+				"asking Redis for the holder failed: %w", o.Name, o.Wait, err))
 		}
 	}
 	if o.Quiet {
@@ -249,7 +249,7 @@ func (l *lock) ask(name string) error {
 		switch {
 		case err == nil || !connect.Passes(err): // a refusal is a reply
 		case errors.Is(err, context.DeadlineExceeded):
-			failed = append(failed, fmt.Errorf("no reply within %v, see holdfast doctor", askTime))
+			failed = append(failed, fmt.Errorf("no reply within %v; run holdfast doctor", askTime))
 		default:
 			failed = append(failed, err)
 		}

@@ -147,7 +147,7 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	lost := o.release(hold)
 	switch {
 	case lost != nil && o.Ignore: // it may have been lost after the last renewal
-		o.warn("%v; the command ended with status %d, which is passed on (--on-lost ignore)", lost,
+		o.warn("%v; because of --on-lost ignore, the exit status is that of the command, %d", lost,
 			ch.Status())
 	case o.Ignore:
 	case stopped: // which was said
@@ -257,10 +257,10 @@ func (s *supervision) report(survivors []child.Survivor) {
 		case len(names) == 0:
 			continue
 		case refused:
-			s.warn("cannot kill %s: %v; without the lock %q it runs on until that user or root ends it",
-				who, reason, s.Name)
+			s.warn("cannot kill %s: %v; without the lock %q that process runs on, so end it as its user "+
+				"or as root", who, reason, s.Name)
 		default:
-			s.warn("%s was sent SIGKILL and has not ended, because the kernel keeps it; it may go on "+
+			s.warn("%s has not ended after SIGKILL, because it hangs in the kernel; it may go on "+
 				"without the lock %q", who, s.Name)
 		}
 		s.survived = true

@@ -76,10 +76,10 @@ func (m model) heading() string {
 func (m model) second() string {
 	switch {
 	case m.err != nil && m.rows == nil:
-		return failure.Render(m.cut("no answer yet: " + printable.Short(m.err.Error())))
+		return failure.Render(m.cut("no reply yet: " + printable.Short(m.err.Error())))
 	case m.err != nil:
 		return failure.Render(m.cut("as it was at " + m.found.Format(time.TimeOnly) +
-			", no answer since: " + printable.Short(m.err.Error())))
+			", no reply since: " + printable.Short(m.err.Error())))
 	case m.mode == typing:
 		return m.cut("/" + printable.Text(m.search) + "▏")
 	case m.search != "":

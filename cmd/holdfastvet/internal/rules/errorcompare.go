@@ -69,8 +69,8 @@ func runErrorCompare(pass *analysis.Pass) (any, error) {
 				isPackage(pkg.Imported(), "errors") {
 				fixes = append(fixes, fix("compare by errors.Is", n, is))
 			}
-			report(pass, n, fmt.Sprintf("%s is never %s itself, which it wraps; the case is not "+
-				"handled; write %s", types.ExprString(err), name, is), fixes...)
+			report(pass, n, fmt.Sprintf("%s never equals %s, because errors of holdfast wrap %[2]s; "+
+				"write %s", types.ExprString(err), name, is), fixes...)
 		case *ast.SwitchStmt:
 			if n.Tag == nil || !mayWrap(pass.TypesInfo, defs, n.Tag, inTest(pass, n.Pos())) {
 				return true
@@ -78,8 +78,8 @@ func runErrorCompare(pass *analysis.Pass) (any, error) {
 			for _, clause := range n.Body.List {
 				for _, value := range clause.(*ast.CaseClause).List {
 					if name := sentinelName(pass.TypesInfo, value); name != "" {
-						report(pass, value, fmt.Sprintf("%s is never %s itself, which it wraps; the "+
-							"case is not handled; write switch { case errors.Is(%[1]s, %[2]s): }",
+						report(pass, value, fmt.Sprintf("%s never equals %s, because errors of holdfast "+
+							"wrap %[2]s; write switch { case errors.Is(%[1]s, %[2]s): }",
 							types.ExprString(n.Tag), name))
 					}
 				}

@@ -13,7 +13,7 @@ func pack(ctx context.Context) error { return shop.Bill(ctx, shop.Order{}) }
 
 func never(ctx context.Context, lock rlock.Locker) error {
 	err := rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, pack)
-	if err == rlock.ErrNotAcquired { // want `err is never rlock.ErrNotAcquired itself, which it wraps; the case is not handled; write errors.Is\(err, rlock.ErrNotAcquired\)`
+	if err == rlock.ErrNotAcquired { // want `err never equals rlock.ErrNotAcquired, because errors of holdfast wrap rlock.ErrNotAcquired; write errors.Is\(err, rlock.ErrNotAcquired\)`
 		return nil
 	}
 	if rlock.ErrLost != err && err != nil { // want `write !errors.Is\(err, rlock.ErrLost\)`
@@ -21,7 +21,7 @@ func never(ctx context.Context, lock rlock.Locker) error {
 	}
 	switch err {
 	case nil:
-	case rlock.ErrLost, (rlock.ErrGone): // want `err is never rlock.ErrLost itself` `err is never rlock.ErrGone itself`
+	case rlock.ErrLost, (rlock.ErrGone): // want `err never equals rlock.ErrLost` `err never equals rlock.ErrGone`
 		return nil
 	case context.Canceled:
 	}
@@ -30,17 +30,17 @@ func never(ctx context.Context, lock rlock.Locker) error {
 
 func always(ctx context.Context, lock rlock.Locker) (err error) {
 	hold, failed := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	if failed == rlock.ErrNotAcquired { // want `failed is never rlock.ErrNotAcquired itself`
+	if failed == rlock.ErrNotAcquired { // want `failed never equals rlock.ErrNotAcquired`
 		return pack(ctx) // without the lock
 	}
 	if failed != nil {
 		return failed
 	}
 	defer hold.UnlockTo(ctx, &err)
-	if hold.Err() == rlock.ErrLost || context.Cause(hold.Context()) == rlock.ErrForced { // want `hold.Err\(\) is never rlock.ErrLost` `context.Cause\(hold.Context\(\)\) is never rlock.ErrForced`
+	if hold.Err() == rlock.ErrLost || context.Cause(hold.Context()) == rlock.ErrForced { // want `hold.Err\(\) never equals rlock.ErrLost` `context.Cause\(hold.Context\(\)\) never equals rlock.ErrForced`
 		return nil
 	}
-	if hold.Extend(ctx, rlock.Watchdog) == redlock.ErrNoQuorum { // want `is never redlock.ErrNoQuorum itself`
+	if hold.Extend(ctx, rlock.Watchdog) == redlock.ErrNoQuorum { // want `never equals redlock.ErrNoQuorum`
 		return nil
 	}
 	return pack(hold.Context())
@@ -49,7 +49,7 @@ func always(ctx context.Context, lock rlock.Locker) (err error) {
 type result struct{ err error }
 
 func fields(r result, errs []error) bool {
-	return r.err == rlock.ErrInvalid || // want `r.err is never rlock.ErrInvalid itself`
+	return r.err == rlock.ErrInvalid || // want `r.err never equals rlock.ErrInvalid`
 		errs[0] == rlock.ErrInvalid
 }
 
