@@ -88,8 +88,8 @@ var derived = []string{
 var readHold = regexp.MustCompile(
 	`(?s)\{.*:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:-?\d+:rwlock_timeout:\d+$`)
 
-// CheckDerived returns an error for a lock name that is that of a key or channel which another lock
-// or a client uses. Names that only resemble one are accepted: derived names have a "{".
+// CheckDerived returns an error if a lock name is also the name of a key or channel of another lock
+// or a client. It accepts names without a "{", because every derived name has a "{".
 func CheckDerived(n string) error {
 	if n == EpochKey {
 		return fmt.Errorf("%q is the key in which RedLocks record since when a server has had "+

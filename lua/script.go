@@ -97,8 +97,8 @@ type remembering struct {
 }
 
 // Remembering returns a client that sends the first use of each script on the connection that
-// rueidis opens first. rueidis would use any other as well, and might have to dial that one, and
-// one more for the source of the script. On a cluster the slot decides about the connection, and
+// rueidis opens first. Otherwise rueidis might dial a second connection for the hash of the script,
+// and a third connection for its source. On a cluster the slot decides about the connection, so
 // Remembering returns c.
 func Remembering(c rueidis.Client) rueidis.Client {
 	if c.Mode() == rueidis.ClientModeCluster {

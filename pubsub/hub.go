@@ -170,8 +170,8 @@ func (h *Hub) Resume(to Topic) *Subscription {
 // because every uncontended lock calls it.
 func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
-// Redial replaces every connection by a new one, whose server may be another. Subscriptions get a
-// permit once it is confirmed there. It does not block.
+// Redial replaces every connection by a new connection, perhaps to another server. A subscription
+// gets a permit once the new connection has confirmed it. Redial does not block.
 func (h *Hub) Redial() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,10 +182,10 @@ func (h *Hub) Redial() {
 }
 
 // Close unsubscribes everything, closes the connections and waits until every goroutine of the Hub
-// has ended. Each connection gets about two seconds for that when its server does not reply. One
-// that is just being dialled is given up: rueidis may block its goroutine until the pool of its
-// client has a connection, which is given back then. Subscriptions stay usable, but never fire
-// again. Close may be called more than once; each call waits.
+// has ended. Each connection gets about two seconds for that when its server does not reply.
+// Close does not wait for a dial, because rueidis may block the goroutine until its pool has a
+// connection. The goroutine then gives that connection back. Subscriptions stay usable, but never
+// fire again. Close may be called more than once, and each call waits.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	for _, c := range h.channels {

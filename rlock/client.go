@@ -119,11 +119,13 @@ func (c *Client) ID() string { return c.id }
 // or within a quarter of a second, or if its context cannot end, at the latest after
 // Options.CommandTimeout. Close blocks until all background work has ended. If ctx ends first, it
 // returns ctx's error, and the closing continues. The same happens after 5 seconds, not counting
-// Options.ReleaseOnClose: rueidis may block a command for longer, for example while the application
-// uses its whole pool. Closing the rueidis client ends that. A further call blocks in the same way.
+// Options.ReleaseOnClose, because rueidis may block a command for longer, for example while the
+// application uses its whole pool. Close the rueidis client to end such a command. A further call
+// of Close blocks in the same way.
 //
-// Close also deletes from Redis who this client is, unless it leaves locks behind: then that stays
-// for three times Options.WatchdogLease. It waits for the reply for at most a quarter of a second.
+// Close also deletes the key that says who this client is. If the client leaves locks behind, the
+// key stays for three times Options.WatchdogLease. Close waits for the reply for at most a quarter
+// of a second.
 //
 // An acquisition whose caller left without a reply is undone once more. If a server that hung
 // executes it only after that, the lock stays held until its lease runs out.

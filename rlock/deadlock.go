@@ -11,21 +11,23 @@ import (
 	"holdfast/internal/owner"
 )
 
-// ErrDeadlock reports that waiting is no use: callers of this process wait for each other in a
-// cycle, or this one waits for itself. The error names the locks and, with Options.Debug, where
-// they were acquired. It also matches [ErrNotAcquired]; test for ErrDeadlock first, because trying
-// again does not help: acquire the locks in one order everywhere, or together (package multilock).
+// ErrDeadlock reports that waiting does not help, because callers of this process wait for each
+// other in a cycle, or because the caller waits for itself. The error names the locks and, with
+// Options.Debug, the lines that acquired them. It also matches [ErrNotAcquired], so test for
+// ErrDeadlock first. Do not try again. Acquire the locks in one order everywhere, or together with
+// package multilock.
 //
-// The caller that closes a cycle gets the error at once, whether waits have a limit or not. It
-// waits instead if another wait of the cycle ends within a second and before its own, because that
-// caller gives up first. The client logs a cycle, at most once in each Options.WatchdogLease,
-// unless a wait of the cycle was for a second or less: then somebody probably tries, gives up and
-// tries again.
+// The caller that closes a cycle gets the error at once, whether or not its wait has a limit. If
+// another wait of the cycle ends within a second and before the caller's own wait, the caller waits
+// instead, because the other caller gives up first. The client logs a cycle at most once per
+// Options.WatchdogLease. It does not log a cycle with a wait of a second or less, because that
+// caller probably gives up and tries again.
 //
-// A caller counts as holding what the contexts that it passed down belong to, and what was acquired
-// with the same context of [WithOwner] before it began to wait. Whether another goroutine is about
-// to release that is not known: start goroutines that nobody waits for with [Detached]. RedLocks,
-// waits in other processes, and cycles of more than a thousand callers are not found.
+// A caller counts as the holder of each lock whose hold's context it passed down, and of each lock
+// that was acquired with the same context of [WithOwner] before the caller began to wait. The
+// client does not know whether another goroutine is about to release such a lock, so use [Detached]
+// for goroutines that nobody waits for. The client does not find cycles with RedLocks, with other
+// processes, or of more than a thousand callers.
 var ErrDeadlock = errors.New("deadlock")
 
 var errDeadlock = fmt.Errorf("%w: %w", ErrNotAcquired, ErrDeadlock)

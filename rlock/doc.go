@@ -27,12 +27,12 @@
 // (Redisson reuses the id of the thread.) A release that was given up, and is delivered late by a
 // connection thought dead, must not find a later acquisition of the same owner.
 //
-// Half of the number is drawn at random for each acquisition. So if a virtual machine or a process
-// is cloned with its memory, neither copy takes a new lock of the other one for its own. But both
-// copies have the locks that were held at that moment, and one client id, by which Redis tells
-// waiters that a lock was handed over to them: each copy gives back what was handed over to the
-// other. Close the client before a snapshot, or make new clients in each copy before it acquires a
-// lock.
+// Half of the number is drawn at random for each acquisition. If a virtual machine or a process is
+// cloned with its memory, neither copy mistakes a new lock of the other copy for its own lock. But
+// both copies hold the locks that were held at that moment. Both also have the same client id,
+// which Redis uses to notify a waiter of a hand-over, so each copy gives back the locks that were
+// handed over to the other copy. Close the client before a snapshot, or make new clients in each
+// copy before it acquires a lock.
 //
 // # Kinds of locks
 //
@@ -71,10 +71,10 @@
 //	                         ▼    │ Leave, Detach
 //	 held, deeper ── Unlock ──▶   └──▶ left: the lease runs out, or another goes on with it
 //
-// The watchdog renews a lock until it is released or its client is closed; Options.MaxHold bounds
+// The watchdog renews a lock until it is released or its client is closed. Options.MaxHold bounds
 // how long. If nobody can reach the hold, its context or the context of [WithOwner] that it was
-// acquired with, nobody can release the lock: that is logged once, and the lock goes on being
-// renewed.
+// acquired with, nobody can release the lock. The client logs that once, and the watchdog goes on
+// renewing the lock.
 //
 // A lock is also lost if Redis says that it was gone before its release. A hold ends with
 // [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its client is closed

@@ -8,9 +8,9 @@ import (
 	"holdfast/lua"
 )
 
-// NewLock returns the reentrant lock called name. It sends nothing. The first use refuses an
-// impossible name: the empty one, one that is the key of another lock's queue, token or the like,
-// and, on a cluster, one whose keys would be in different slots.
+// NewLock returns the reentrant lock called name. It sends nothing. Methods of the lock return
+// [ErrInvalid] for an impossible name: an empty name, a name that is a key or channel of another
+// lock, and, on a cluster, a name whose keys would be in different slots.
 func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(name)) }
 
 func init() { register("reentrant", (*Client).lockOf) }

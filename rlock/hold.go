@@ -15,10 +15,11 @@ import (
 // error, is no hold: its methods return [ErrNotHeld] and zero values, and its context has ended.
 //
 // Never drop a Hold. If nobody can reach it, its context or the context of [WithOwner] that it was
-// acquired with, nobody can release its lock. That is logged once, when the garbage collector
-// notices, and the watchdog goes on renewing the lock: Options.MaxHold bounds how long. Call Done
-// if the lock is meant to be held until the process ends: such a hold is not reported. A goroutine
-// that is blocked on Context().Done() and does not use the hold afterwards has dropped it.
+// acquired with, nobody can release its lock. The client logs that once, after the garbage
+// collector has found it, and the watchdog goes on renewing the lock. Options.MaxHold bounds how
+// long. To hold a lock until the process ends, wait for Done, because the client does not report a
+// hold after a call to Done. A goroutine that is blocked on Context().Done(), and does not use the
+// hold afterwards, has dropped the hold.
 type Hold struct {
 	level   *level
 	parent  context.Context // the caller's

@@ -40,8 +40,8 @@ type Info struct {
 
 // Info asks Redis for the state of the lock. Like the other methods that inspect, it returns when
 // Redis has replied, when ctx ends, or after Options.CommandTimeout. The error is a *[ServerError]
-// if Redis refuses, with the code NOTLOCK for a hash that has more fields than a lock, and
-// [ErrOutcomeUnknown] if it does not reply.
+// if Redis rejects the command, and [ErrOutcomeUnknown] if Redis does not reply. The code of the
+// ServerError is NOTLOCK if the key is a hash with more fields than a lock has.
 func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)

@@ -168,8 +168,9 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 
 // ForceUnlock frees the lock, whichever owner holds it, wakes a waiter, and returns whether the
 // lock was held. It returns when Redis has replied, when ctx ends, or after Options.CommandTimeout.
-// If its connection was lost although it had been in use within the last second, the outcome is
-// unknown; after a longer pause ForceUnlock looks, and tries again unless all owners have changed.
+// If ForceUnlock loses a connection that was in use within the last second, it returns
+// [ErrOutcomeUnknown]. If the connection was idle for longer, ForceUnlock asks who the owners are,
+// and tries again unless all owners have changed.
 //
 // Holds of this client end at once with [ErrLost]. Those of other clients end at their next renewal
 // or nested lock, and so does one that is being acquired or handed over at this very moment.

@@ -101,8 +101,8 @@ type Options struct {
 	// Server names this Redis in errors, and in the order in which a MultiLock acquires its parts:
 	// all processes that share locks must use the same name. Defaults to the address. With Sentinel
 	// and Cluster, whose addresses change, and with replicas that rueidis reads from, there is no
-	// default, and a MultiLock over several Redises needs it. So does one of equal names in several
-	// databases of a server: each database then has a name of its own.
+	// default, and a MultiLock over several Redises needs it. If a MultiLock has the same lock name
+	// in several databases of one server, give each database its own Server.
 	Server string
 
 	// ReleaseOnClose makes Close release what this client holds. Defaults to false: leases run out.

@@ -20,9 +20,9 @@ import (
 func WithOwner(ctx context.Context) context.Context { return owner.WithRoot(ctx, owner.New()) }
 
 // EnsureOwner returns ctx if it carries an owner, and else one with a new owner. It is for code
-// that may run inside a section of its caller, such as a middleware. Unlike with [WithOwner], what
-// is acquired with the context itself does not count when a cycle is looked for (see
-// [ErrDeadlock]): the context of a request often goes to several goroutines.
+// that may run inside a section of its caller, such as a middleware. The search
+// for cycles (see [ErrDeadlock]) ignores locks that were acquired with the context itself, unlike
+// with [WithOwner], because the context of a request often goes to several goroutines.
 func EnsureOwner(ctx context.Context) context.Context {
 	if HasOwner(ctx) {
 		return ctx
@@ -36,10 +36,10 @@ func HasOwner(ctx context.Context) bool {
 	return named
 }
 
-// Detached returns ctx without its owner, with its values, deadline and cancellation. Give it to a
-// goroutine that is started inside a section and acquires locks itself: it is then kept out of what
-// others hold, as everybody is, including the locks of the caller's owner. A goroutine that
-// outlives the caller's context needs context.WithoutCancel as well.
+// Detached returns ctx without its owner, with its values, deadline and cancellation. Pass it to a
+// goroutine that is started while a lock is held, and that acquires locks itself. All locks that
+// others hold then exclude the goroutine, even the locks of the caller. A goroutine that outlives
+// the caller's context needs context.WithoutCancel as well.
 func Detached(ctx context.Context) context.Context { return owner.With(ctx, 0) }
 
 const (

@@ -19,9 +19,9 @@ import (
 // left out, which is logged; those of HoldEnd never are. Close waits for it until the context of
 // Close ends.
 //
-// A method should not panic. If it does, or calls runtime.Goexit, so does the call that it is told
-// about: that call leaves its queue, and what it has acquired is released in the background. A
-// panic in the background ends the process. A method must not use the lock that it is told about.
+// A method should not panic. If it panics or calls runtime.Goexit, the traced call does the same.
+// That call leaves its queue, and releases in the background what it has acquired. A panic in the
+// background ends the process. A method must not use the traced lock.
 //
 // A MultiLock or RedLock uses the tracer of the client of the first lock that it was made of. The
 // parts of a MultiLock are traced as well, like all locks; those that are acquired by one command
@@ -185,8 +185,8 @@ type RenewalEnd struct {
 	Lock  TracedLock
 	Owner string
 	// Err is why the lease was not renewed; nil if it was. The watchdog tries again until the
-	// deadline. It is told after a sixth of the lease that there is no reply yet, or later if that is
-	// so again; a reply that comes after that is told too, as it still counts.
+	// deadline. If there is no reply after a sixth of the lease, or longer if it is missing again,
+	// RenewalEnd reports the missing reply. A later reply still counts, so RenewalEnd reports it too.
 	Err error
 	// Margin is what was left until the deadline, had this renewal not come.
 	Margin time.Duration

@@ -19,12 +19,11 @@ const (
 	Holds Check = 1 << iota
 	// Waiters fails the test for calls that still wait for a lock.
 	Waiters
-	// Orders fails the test for locks that goroutines took in opposite orders: one that held A
-	// waited for B, and one that held B waited for A; or in a circle of more than two. They did not
-	// block each other in this test, but may elsewhere. Attempts with rlock.NoWait, which cannot,
-	// count as well, and so do calls that did not get their lock. A call that was refused with
-	// rlock.ErrDeadlock fails the test in any case. Package multilock takes several locks in the
-	// same order everywhere.
+	// Orders fails the test for locks that goroutines took in opposite orders: a goroutine that held
+	// A took B, and a goroutine that held B took A, or a cycle of more than two goroutines. They did
+	// not block each other in this test, but may elsewhere. Calls with rlock.NoWait count as well,
+	// and so do calls that did not get their lock. A call that failed with rlock.ErrDeadlock always
+	// fails the test. Package multilock takes several locks in the same order everywhere.
 	Orders
 	// Owners fails the test if two goroutines with one owner were inside one lock at once: an owner
 	// re-enters what it holds, so its goroutines do not exclude each other. A nested section may be
@@ -33,8 +32,8 @@ const (
 	// outer one's. Read locks, which are shared, do not count.
 	Owners
 	// Kinds fails the test if one name was used for locks that do not wake each other's waiters: a
-	// fair lock, a read-write lock, and a lock of any other kind. They exclude each other, but a
-	// waiter notices the release of another kind up to five seconds late.
+	// fair lock, a read-write lock, and a lock of any other kind. These locks exclude each other,
+	// but a waiter notices the release of another kind up to five seconds late.
 	Kinds
 )
 

@@ -53,10 +53,11 @@
 //
 // The leases of a group, see [Lease.Group], are cut into batches. The batches of all groups are
 // renewed concurrently, with a bounded number of calls in flight for each group, by goroutines that
-// live as long as their calls. A batch that failed is retried after a short pause, behind the
-// batches that are due by then, as long as it has a lease whose deadline has not come. A batch
-// without a reply in time is tried again while the first call goes on, and the first reply counts.
-// A late reply is as good as one in time: it counts from when its own call began. The leases of a
-// call that the store rejects are renewed one by one, and a lease that is rejected alone goes alone
-// until it was renewed: no lease is lost because of another one.
+// live as long as their calls. A failed batch is tried again after a short pause, behind the
+// batches that are due by then, as long as the deadline of one of its leases has not come. If a
+// call gets no reply in time, the batch is tried again while the first call goes on, and the first
+// reply counts. A late reply counts from when its own call began, like a reply in time.
+//
+// If the store rejects a call, its leases are renewed one by one, so that no lease is lost because
+// of another lease. A lease that is rejected alone has calls of its own until it was renewed.
 package watchdog

@@ -21,18 +21,17 @@ const (
 
 // RenewFunc renews leases, all of one group, for [Options].Lease each, and returns the outcome for
 // each lease, in the same order. A lease without an outcome, because the list is shorter, is
-// Unknown. The error says why there are such leases, and is passed to [Options].OnFailure; the
-// outcomes returned with it are valid. A lease that is gone must not be given to its owner again.
-// All leases are Unknown if RenewFunc ends the goroutine.
-// Renewing twice must be harmless.
+// Unknown. The error says why there are such leases, and is passed to [Options].OnFailure. The
+// outcomes returned with the error are valid. A lease that is gone must not be given to its owner
+// again. All leases are Unknown if RenewFunc ends the goroutine. Renewing twice must be harmless.
 //
-// RenewFunc should wait for the reply until ctx ends, however late it comes: it counts from when
-// RenewFunc was called. ctx ends when the leases that it was to give would end, and when the
+// RenewFunc should wait for the reply until ctx ends, because a late reply still counts, from when
+// RenewFunc was called. ctx ends when leases that begin with the call would end, and when the
 // watchdog closes. RenewFunc must return soon after that, because Close waits for it.
 //
-// It is called from several goroutines at once, also for one group. While a call takes longer than
-// [Options].CallTimeout there may be another for the same leases. It must neither modify nor retain
-// leases.
+// The watchdog calls RenewFunc on several goroutines at once, even for one group. If a call takes
+// longer than [Options].CallTimeout, the watchdog may make another call for the same leases.
+// RenewFunc must neither modify nor retain leases.
 type RenewFunc func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
 
 // Options configures a [Watchdog]. Lease and Renew are required.
@@ -43,29 +42,29 @@ type Options struct {
 	Renew     RenewFunc // renews a batch of leases; required
 	BatchSize int       // the largest number of leases in one call; defaults to 100
 
-	// Split, unless nil, tells apart leases of a group that one call cannot renew: those with
-	// different numbers do not share a call. It may change its mind from one tick to the next. It is
-	// called with the watchdog locked, for every lease at every tick, and must not block.
+	// Split, unless nil, returns a number for a lease. Leases of a group with different numbers do not
+	// share a call. The number of a lease may change from one tick to the next. Split is called with
+	// the watchdog locked, for every lease at every tick, and must not block.
 	Split func(*Lease) uint64
 
-	// CallTimeout is how long a call may take before its leases are renewed by another, while the
-	// first goes on. After that it doubles with each try. Defaults to Lease/6, which leaves time for
+	// CallTimeout is how long a call may take before another call renews its leases, while the first
+	// call goes on. It doubles with each further try. It defaults to Lease/6, which leaves time for
 	// two tries before the deadline.
 	CallTimeout time.Duration
 
-	// OnFailure, unless nil, is called after each call of Renew that left leases unknown, or rejected
-	// its only lease, and once a call takes longer than it may, with the number of leases that will be
-	// tried again, unless the watchdog was closed meanwhile. It runs without the watchdog's mutex, on
-	// several goroutines at once, and must neither block nor call Close. A node that rejects
-	// connections fails many times a second, so a logger should limit its rate.
+	// OnFailure, unless nil, is called with the number of leases that will be tried again: after a
+	// call of Renew that left leases unknown or rejected its only lease, and once a call takes longer
+	// than CallTimeout. It is not called after the watchdog was closed. It runs without the watchdog's
+	// mutex, on several goroutines at once, and must neither block nor call Close. Calls for a node
+	// that rejects connections fail many times a second, so a logger should limit its rate.
 	OnFailure func(group string, leases int, err error)
 
-	// OnOverdue, unless nil, is called once a call takes longer than it may, as OnFailure is, with the
-	// leases that will be tried again. The reply may still come, and count.
+	// OnOverdue, unless nil, is called like OnFailure once a call takes longer than CallTimeout, with
+	// the leases that will be tried again. The reply may still come, and still counts.
 	OnOverdue func(leases []*Lease)
 
-	// OnLate, unless nil, is called at a tick for each group with leases that the tick before made
-	// due, and that are not renewed yet. It must neither block nor call Close.
+	// OnLate, unless nil, is called at a tick for each group with leases that became due at the tick
+	// before and are not renewed yet. It must neither block nor call Close.
 	OnLate func(group string, late Lateness)
 }
 

@@ -107,9 +107,9 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	}
 }
 
-// RenewNow makes all leases due at once, as a tick does, because the store may have forgotten them:
-// call it after a connection was lost. If the last tick is less than a thirtieth of [Options].Lease
-// ago, it does so when that time is over.
+// RenewNow makes all leases due at once, as a tick does. Call it after a connection was lost,
+// because the store may have forgotten the leases. If the last tick is less than a thirtieth of
+// [Options].Lease ago, RenewNow makes them due when that time is over.
 func (w *Watchdog) RenewNow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
