@@ -27,46 +27,31 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 		require.Equal(t, Executed, state)
 		require.Zero(t, time.Since(began))
 	}
-	t.Run("for a connection of the pool", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			group := wait.NewGroup()
-			defer group.Wait()
-			c := NewCalls(group, time.Second, false)
-			c.outage.leave(false, false, time.Now(), refused)
-			time.Sleep(time.Second)
-			pool := make(chan struct{})
-			defer close(pool)
-			go func() {
-				b := wait.NewBudget(t.Context(), nil, time.Second)
-				_, _, _ = Detach(c, Apart, b, 0, func(int, context.Context) (int, error) {
-					<-pool
-					return 0, nil
-				}, ignore)
-			}()
-			synctest.Wait()
-			renew(t, c)
+	for name, kind := range map[string]Kind{
+		"for a connection of the pool": Apart,
+		"that hangs":                   Acquire,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				group := wait.NewGroup()
+				defer group.Wait()
+				c := NewCalls(group, time.Second, false)
+				c.outage.leave(false, false, time.Now(), refused)
+				time.Sleep(time.Second)
+				dialed := make(chan struct{})
+				defer close(dialed)
+				go func() {
+					b := wait.NewBudget(t.Context(), nil, time.Second)
+					_, _, _ = Detach(c, kind, b, 0, func(int, context.Context) (int, error) {
+						<-dialed
+						return 0, nil
+					}, ignore)
+				}()
+				synctest.Wait()
+				renew(t, c)
+			})
 		})
-	})
-	t.Run("that hangs", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			group := wait.NewGroup()
-			defer group.Wait()
-			c := NewCalls(group, time.Second, false)
-			c.outage.leave(false, false, time.Now(), refused)
-			time.Sleep(time.Second)
-			dialed := make(chan struct{})
-			defer close(dialed)
-			go func() {
-				b := wait.NewBudget(t.Context(), nil, time.Second)
-				_, _, _ = Detach(c, Acquire, b, 0, func(int, context.Context) (int, error) {
-					<-dialed
-					return 0, nil
-				}, ignore)
-			}()
-			synctest.Wait()
-			renew(t, c)
-		})
-	})
+	}
 	t.Run("for a place", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			group := wait.NewGroup()
