@@ -132,13 +132,20 @@ var own = map[string][]string{
 		"rlock.TestServerThatRestartsEmptyEndsTheHoldAtTheNextRenewal",
 		"rlock.TestWaiterGetsTheLockFromAServerThatRestartedEmpty",
 	},
-	chaos.KeyForbidden.Name: {"rlock.TestListedPermissionsAreEnough"},
+	chaos.KeyForbidden.Name: {"rlock.TestLockWhoseRenewalIsRejectedCostsNoOtherItsLease"},
 	chaos.ReplicaStopped.Name: {
-		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition",
+		"rlock.TestAcquisitionsThatWaitForAReplicaDelayNeitherRenewalsNorReleases",
 		"integration.TestLockThatReachesNoReplicaIsReleasedAndNotAcquired",
 	},
-	chaos.EndpointMoved.Name: {"rlock.TestHoldSurvivesRefusedRenewals"},
-	chaos.IdleClosed.Name:    {"rlock.TestHoldSurvivesAKilledConnection"},
+	chaos.EndpointMoved.Name: {
+		"rlock.TestLocksFollowAnEndpointThatMoves",
+		"multilock.TestMultiLockFollowsAnEndpointThatMoves",
+		"redlock.TestNodeWhoseEndpointMovesVotesAgain",
+	},
+	chaos.IdleClosed.Name: {
+		"rlock.TestFirstCommandAfterAnIdleConnectionWasClosedSucceeds",
+		"rlock.TestForceUnlockAfterAnIdleConnectionWasClosed",
+	},
 	chaos.ScriptsFlushed.Name: {
 		"rlock.TestScriptFlushBetweenOperationsIsNotNoticed",
 		"rlock.TestScriptFlushDuringOperationsIsNotNoticed",
@@ -198,6 +205,16 @@ var others = []struct {
 		"rlock.TestCallerReturnsInTimeWhileADialOfAnotherHangs",
 		"rlock.TestCallerThatGivesUpDoesNotEndTheDialOfOthers",
 	}},
+	{"a server that hangs during a wait", []string{
+		"rlock.TestWaiterOfAServerThatBeganToHangSaysThatRedisDoesNotReply",
+	}},
+	{"a server that accepts no more connections", []string{"rlock.TestFullServerIsTemporary"}},
+	{"a server that looks like one node and has slots", []string{
+		"rlock.TestServerThatLooksAtSlotsGetsOneRenewalForEach",
+		"multilock.TestPlainLocksOnAServerThatIsShardedBehindAProxyAreTakenOneByOne",
+	}},
+	{"an application that uses all connections of the pool",
+		[]string{"rlock.TestPoolUsedUpByTheApplicationCostsNoLock"}},
 	{"a server out of memory", []string{
 		"rlock.TestServerOutOfMemoryRefusesALockAtOnce",
 		"lua.TestServerOutOfMemoryHandsAFairLockOver",
