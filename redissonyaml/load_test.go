@@ -330,7 +330,7 @@ singleServerConfig: {address: "redis://a:1"}
 [a, b]: c # the key is not a name`,
 		"a variable without a value": `
 singleServerConfig:
-  address: "redis://${HOLDFAST_UNSET}:1" # singleServerConfig.address: ${HOLDFAST_UNSET} is not set`,
+  address: "redis://${HOLDFAST_UNSET}:1" # singleServerConfig.address: ${HOLDFAST_UNSET} is not`,
 		"a variable without a value in a list": `
 clusterServersConfig:
   nodeAddresses:
