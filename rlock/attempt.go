@@ -38,7 +38,7 @@ type attempt struct {
 	blocker     string            // the holder by the reply before that one
 	blocked     time.Time         // since when it has been the holder; zero once that was logged
 	blockedCall *blockedCall      // noted while it holds a lock and waits for this one; else nil
-	replied     bool              // a try got a reply
+	patience    time.Duration     // for the next reply; 0 before the first
 	left        bool              // the budget ended before the reply to the last try
 	failure     error             // why the last try got no reply; nil if it did
 	delay       wait.Backoff      // between tries without a reply
@@ -163,7 +163,6 @@ func (at *attempt) try() (hold *Hold, err error) {
 	}
 	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
 	switch {
-	case at.left && at.replied: // an earlier reply has said who holds the lock
 	case at.left:
 		at.failure = transport.NoReply(at.failure)
 	case got.short != nil: // it was undone
@@ -177,7 +176,8 @@ func (at *attempt) try() (hold *Hold, err error) {
 			return nil, at.ended()
 		}
 	case got.holder != nil:
-		at.replied, at.holder, at.ticket, at.failure = true, *got.holder, got.ticket, nil
+		at.holder, at.ticket, at.failure = *got.holder, got.ticket, nil
+		at.patience = max(shortestPatience, 2*time.Since(at.sent))
 		if at.refusedRemains() == waitqueue.Something {
 			c.transport.Wrote()
 		}

@@ -14,6 +14,10 @@ import (
 // wake-up that never arrives: an ACL forbids the channel, or a failover loses a message.
 const longestPause = lua.MaxNap
 
+// shortestPatience is the least time without a reply after which a server counts as silent. Twice
+// the time that the last reply took is the other limit.
+const shortestPatience = 100 * time.Millisecond
+
 // known keeps what heads of a queue have learned; the next need not ask again. The queue guards it.
 type known struct {
 	listener *pubsub.Subscription // nil until a head had to wait
@@ -22,6 +26,8 @@ type known struct {
 	askAt    time.Time            // when the head should ask by itself
 	overdue  *wait.Backoff        // between requests while an expired lease still blocks
 	failure  error                // why the last request got no reply; nil if it did
+	asked    time.Time            // since when requests have had no reply; zero if none waits for one
+	patience time.Duration        // for the next reply; 0 without a reply to measure
 
 	stranger string      // the holder that lookUp is about
 	lookUp   *time.Timer // looks up who that is; nil before the first one
@@ -60,6 +66,20 @@ func (kn *known) update(h lua.Holder) {
 	}
 }
 
+// asks records that a head sends a request.
+func (kn *known) asks() {
+	if kn.asked.IsZero() {
+		kn.asked = time.Now()
+	}
+}
+
+// silent reports whether the server has left requests without a reply for so long that the last
+// reply does not say who holds the lock now. A wait that ends a moment after a request does not
+// show that the server hangs.
+func (kn *known) silent() bool {
+	return !kn.asked.IsZero() && time.Since(kn.asked) > max(kn.patience, shortestPatience)
+}
+
 // pause returns how long the head sleeps unless it is woken: until asking is useful, never 0.
 func (kn *known) pause() time.Duration {
 	return min(max(time.Until(kn.askAt), time.Millisecond), longestPause)
@@ -78,7 +98,7 @@ func (kn *known) lastHolder() lua.Holder {
 // callers that have sent nothing, so what may have become of the head's commands is left out.
 func (kn *known) lastError() error {
 	failure := kn.failure
-	if failure == nil && kn.freeAt.IsZero() {
+	if failure == nil && (kn.freeAt.IsZero() || kn.silent()) {
 		failure = transport.ErrNoReply
 	}
 	var refusal *ServerError

@@ -93,7 +93,9 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 		q.Answered(refused)
 	}
 	q.Do(func(kn *known) {
+		kn.asked = time.Time{}
 		if kn.failure = at.failure; at.failure == nil {
+			kn.patience = at.patience
 			kn.update(at.holder)
 			kn.lookUpLater(&at.client.directory)
 		}
@@ -122,7 +124,10 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 		}
 		if reason == waitqueue.Retry {
 			hears := false
-			q.Do(func(kn *known) { hears = kn.listener != nil && kn.listener.Paired() })
+			q.Do(func(kn *known) {
+				hears = kn.listener != nil && kn.listener.Paired()
+				kn.asks()
+			})
 			at.request.waited = w.Waited()
 			at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
 			at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // if it is acquired by asking
@@ -166,10 +171,16 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 		at.learn(q, false)
 	} else {
 		q.Do(func(kn *known) {
-			if at.holder = kn.lastHolder(); at.sent.IsZero() {
+			at.holder = kn.lastHolder()
+			switch {
+			case at.sent.IsZero():
 				// Only the head has asked. Its error applies to all, and does not mean that another
 				// owner has the lock.
 				at.failure = kn.lastError()
+			case err != nil:
+				kn.asked = time.Time{} // Redis has rejected the request
+			case at.patience > 0 && !kn.silent():
+				at.failure = kn.failure // an earlier reply has said who holds the lock, or why not
 			}
 		})
 	}
