@@ -52,7 +52,7 @@ func (r *Redis) Allow(checks Check) {
 func (r *Redis) end() {
 	r.t.Helper()
 	r.Slow(0)
-	r.Up()
+	r.server.SetDown(false)
 	problems := r.problems()
 	for _, c := range r.allClients() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

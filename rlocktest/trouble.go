@@ -53,8 +53,17 @@ const shortestLease = 3 * time.Millisecond
 // server keeps its data, and leases run on.
 func (r *Redis) Down() { r.server.SetDown(true) }
 
-// Up ends Down.
-func (r *Redis) Up() { r.server.SetDown(false) }
+// Up ends Down. It returns when the clients of this Redis reach the server again, or after a
+// second. A client that could not reach its server pauses for up to 100 ms before it tries again,
+// and a test whose program waits for a shorter time would fail by chance.
+func (r *Redis) Up() {
+	r.server.SetDown(false)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, client := range r.allClients() {
+		_, _ = client.NewLock("rlocktest").Info(ctx) // it waits for the pause to end
+	}
+}
 
 // Slow makes each reply and message of the server arrive d after it was sent. Commands are executed
 // at once. Slow(0) ends that, also for what is under way. With d beyond Options.CommandTimeout the

@@ -125,6 +125,25 @@ func TestServerThatIsDownIsUnreachableAndKeepsItsLocks(t *testing.T) {
 	})
 }
 
+// A program that waits for less than the client pauses would fail by chance after Up.
+func TestServerThatIsUpAgainIsReachedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redis := rlocktest.New(t)
+		lock := redis.Client().NewLock("order:42")
+		for range 5 {
+			redis.Down()
+			for range 10 { // the pauses get longer
+				_, err := lock.TryLock(t.Context(), 50*time.Millisecond, time.Minute)
+				require.Error(t, err)
+			}
+			redis.Up()
+			hold, err := lock.TryLock(t.Context(), 10*time.Millisecond, time.Minute)
+			require.NoError(t, err)
+			require.NoError(t, hold.Unlock(t.Context()))
+		}
+	})
+}
+
 func TestHoldIsLostAtItsDeadlineWhileTheServerIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := rlocktest.New(t)
