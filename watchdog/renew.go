@@ -31,6 +31,7 @@ type batch struct {
 	due      time.Duration // when the call may begin
 	patience time.Duration // how long a call may take before there is another
 	tries    wait.Backoff  // between failed calls
+	failed   bool          // the latest call has failed, so slowness is not why the batch is late
 }
 
 // renewal is one call of Options.Renew. Watchdog.mu guards overdue; the rest is constant.
@@ -215,7 +216,7 @@ func (w *Watchdog) handle(
 		r.add(w.newBatch([]*Lease{l}, c.batch.since, t))
 	}
 	if len(unknown) > 0 {
-		c.batch.leases = unknown
+		c.batch.leases, c.batch.failed = unknown, true
 		c.batch.due = t + c.batch.delay(w.options.Lease, unknown[0].alone)
 		r.add(c.batch)
 	}

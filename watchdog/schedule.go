@@ -93,10 +93,10 @@ func (w *Watchdog) plan() (next time.Duration, reports []func()) {
 	return next, reports
 }
 
-// findLate returns the reports of groups with leases that have been due for about a period. Called
-// with mu held, at a tick.
+// findLate returns the reports of groups with leases that have been due for about a period, at most
+// once in each period: lost connections make ticks more frequent. Called with mu held, at a tick.
 func (w *Watchdog) findLate(t time.Duration) (reports []func()) {
-	if w.options.OnLate == nil || len(w.rounds) == 0 {
+	if w.options.OnLate == nil || len(w.rounds) == 0 || t < w.nextLate {
 		return nil
 	}
 	all := make(map[string]*Lateness)
@@ -110,13 +110,14 @@ func (w *Watchdog) findLate(t time.Duration) (reports []func()) {
 			all[l.Group] = late
 		}
 		late.Leases++
-		if l.batch != nil && t-l.batch.since >= shortestPeriod(w.options.Lease) {
+		if b := l.batch; b != nil && !b.failed && t-b.since >= shortestPeriod(w.options.Lease) {
 			late.Late++
 			late.Left = min(late.Left, l.until()-t)
 		}
 	}
 	for group, late := range all {
 		if late.Late > 0 {
+			w.nextLate = t + shortestPeriod(w.options.Lease)
 			reports = append(reports, func() { w.options.OnLate(group, *late) })
 		}
 	}

@@ -27,6 +27,7 @@ type Watchdog struct {
 	lastTick  time.Duration     // when the last tick was
 	nextTick  time.Duration     // when the next tick is; never while renewable is 0
 	nextEarly time.Duration     // when short leases are renewed before the tick, or never
+	nextLate  time.Duration     // when OnLate may be called again
 	period    time.Duration     // from the start of ticking, or from a tick, to the next tick
 
 	// armed is when the scheduler wakes by itself, at the latest for the next thing to do. If that
@@ -48,7 +49,7 @@ func New(o Options) *Watchdog {
 	o.CallTimeout = cmp.Or(o.CallTimeout, o.Lease/6)
 	w := &Watchdog{options: o, wake: make(chan struct{}, 1), rounds: make(map[string]*round),
 		lastTick: now(), // a renewal that starts after this has missed no tick
-		nextTick: never, nextEarly: never, armed: never, period: period(o.Lease)}
+		nextTick: never, nextEarly: never, nextLate: now(), armed: never, period: period(o.Lease)}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.goroutines.Go(w.schedule)
 	return w
