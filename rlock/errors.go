@@ -227,8 +227,8 @@ type ReplicationError struct {
 // Error gives the numbers and says what to check.
 func (re *ReplicationError) Error() string {
 	return fmt.Sprintf("%v: %d of %d replicas acknowledged it within %v, and it was undone; "+
-		"are they connected, and not too slow for Options.SyncTimeout?",
-		ErrNotReplicated, re.Got, re.Want, re.Waited)
+		"check that they run and are connected, or raise Options.SyncTimeout if they are slow",
+		ErrNotReplicated, re.Got, re.Want, re.Waited.Round(time.Millisecond))
 }
 
 // Unwrap returns [ErrNotReplicated].
