@@ -132,15 +132,18 @@ func (e *HeldError) Error() string {
 	case errors.Is(e.cause, ErrClosed):
 		held = "this context belongs to a hold whose client was closed"
 	}
-	if e.TTL > 0 {
+	switch {
+	case e.TTL > 0:
 		held += fmt.Sprintf(" for another %v", e.TTL.Round(time.Millisecond))
+	case e.stuck():
+		held += ", and never expires by itself"
 	}
 	switch {
 	case e.cause != nil:
 		return fmt.Sprintf("not acquired, %s: %s%s", withoutPrefix(e.cause), held, e.advice())
 	case e.Next, e.Owner == "":
 		return "not acquired: " + held + "; wait longer"
-	case e.SameProcess:
+	case e.SameProcess, e.stuck():
 		return "not acquired: " + held + e.advice()
 	}
 	return "not acquired: " + held + "; wait longer or shorten its lease"
@@ -173,9 +176,14 @@ func (e *HeldError) who() string {
 	return owner
 }
 
-// advice says what to do if the caller may wait for itself.
+// stuck reports that the lock never expires, so that waiting is no use unless Owner releases it.
+func (e *HeldError) stuck() bool { return e.TTL == NoExpiry && e.Owner != "" && !e.Next }
+
+// advice says what to do if the caller may wait for itself, or if the lock never expires.
 func (e *HeldError) advice() string {
 	switch {
+	case e.stuck() && !e.SameProcess:
+		return `; see who wrote it, and free it with "holdfast unlock"`
 	case !e.SameProcess || e.Next:
 		return ""
 	case !e.SameClient:

@@ -20,7 +20,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	require.EqualError(
 		t,
 		err,
-		`holdfast: lock "order:42": not acquired: held by another:7; wait longer or shorten its lease`,
+		`holdfast: lock "order:42": not acquired: held by another:7, and never expires by itself; `+
+			`see who wrote it, and free it with "holdfast unlock"`,
 	)
 
 	s.Do(t, "PEXPIRE", "order:42", "30000")
