@@ -183,7 +183,7 @@ func (e *HeldError) stuck() bool { return e.TTL == NoExpiry && e.Owner != "" && 
 func (e *HeldError) advice() string {
 	switch {
 	case e.stuck() && !e.SameProcess:
-		return `; see who wrote it, and free it with "holdfast unlock"`
+		return `; find out who wrote it, and if it is a lock, free it with "holdfast unlock"`
 	case !e.SameProcess || e.Next:
 		return ""
 	case !e.SameClient:

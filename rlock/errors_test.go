@@ -21,7 +21,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t,
 		err,
 		`holdfast: lock "order:42": not acquired: held by another:7, and never expires by itself; `+
-			`see who wrote it, and free it with "holdfast unlock"`,
+			`find out who wrote it, and if it is a lock, free it with "holdfast unlock"`,
 	)
 
 	s.Do(t, "PEXPIRE", "order:42", "30000")
