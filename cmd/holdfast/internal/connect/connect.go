@@ -64,6 +64,9 @@ func Dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, err
 	defer cancel()
 	failed := func(err error) error {
 		if errors.Is(err, context.DeadlineExceeded) {
+			if ctx.Err() == nil { // it was the dialer's limit, of one address
+				limit = cmp.Or(option.Dialer.Timeout, limit)
+			}
 			err = fmt.Errorf("%w within %v", errSilent, limit.Round(time.Millisecond))
 		}
 		return status.New(status.Server, explain(err, option))
