@@ -86,5 +86,9 @@ func Print(w io.Writer, text string) {
 // have, and with the flag where the library names a field.
 func Text(s string) string {
 	s = strings.TrimPrefix(s, "holdfast: ")
-	return strings.ReplaceAll(s, "rueidis.ClientOption.TLSConfig", "--tls")
+	return flags.Replace(s)
 }
+
+// flags are the flags of what the library calls otherwise.
+var flags = strings.NewReplacer("rueidis.ClientOption.TLSConfig", "--tls",
+	"Options.WatchdogLease", "--lease")
