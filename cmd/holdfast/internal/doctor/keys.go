@@ -30,7 +30,7 @@ func leases(ctx context.Context, n *node) []Finding {
 	}
 	if count > 0 {
 		return one(warning("see holdfast inspect, and holdfast unlock if the holder is gone; have its "+
-			"program give it a lease", "%d %s never expire, such as %q", count, where, example))
+			"program give it a lease", `%d %s never expire, such as "%s"`, count, where, example))
 	}
 	return one(ok("no lock %s never expires", where))
 }

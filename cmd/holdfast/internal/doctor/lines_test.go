@@ -391,10 +391,10 @@ var sights = []sight{
 		server: faulty(func(p *faultproxy.Proxy) { p.Answer("SLOWLOG", always, "a", "b") })},
 
 	{check: "leases", state: OK, text: "no lock among the first 100000 keys", server: plainServer},
-	{check: "leases", state: Warning, text: `never expire, such as "stuck"`, advice: "holdfast unlock",
-		server: func(t *testing.T) rueidis.Client {
+	{check: "leases", state: Warning, text: `never expire, such as "stuck\x1b"`,
+		advice: "holdfast unlock", server: func(t *testing.T) rueidis.Client {
 			server := redistest.Start(t)
-			server.Do(t, "HSET", "stuck", "7e7cbd6e-0d4a-4a7e-9c4f-3e8d6b0a1f11:1", "1")
+			server.Do(t, "HSET", "stuck\x1b", "7e7cbd6e-0d4a-4a7e-9c4f-3e8d6b0a1f11:1", "1")
 			return server.Client(t)
 		}},
 	{check: "leases", state: Unknown, text: "NOPERM", server: lacking("-scan")},
