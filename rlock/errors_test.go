@@ -87,6 +87,6 @@ func TestLostErrorIsNotWrappedTwice(t *testing.T) {
 		t,
 		hold.Unlock(t.Context()),
 		`holdfast: lock "lock" lost: it is no longer this owner's in Redis: `+
-			`it was force-unlocked, deleted, evicted, or lost in a failover`,
+			`it was force-unlocked, deleted, evicted, or lost in a failover or restart`,
 	)
 }

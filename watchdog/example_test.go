@@ -44,7 +44,7 @@ func Example() {
 	// Output:
 	// renewing order:42 on node 1
 	// renewing order:42 on node 1
-	// it is no longer this owner's in Redis: it was force-unlocked, deleted, evicted, or lost in a failover
+	// it is no longer this owner's in Redis: it was force-unlocked, deleted, evicted, or lost in a failover or restart
 	// still watched: false
 }
 

@@ -16,7 +16,7 @@ var (
 
 	// ErrGone means that the store replied that the owner no longer holds the lease.
 	ErrGone = errors.New("it is no longer this owner's in Redis: " +
-		"it was force-unlocked, deleted, evicted, or lost in a failover")
+		"it was force-unlocked, deleted, evicted, or lost in a failover or restart")
 )
 
 // Lease is one lease under watch. Its owner sets the exported fields before [Watchdog.Add]; from
