@@ -110,7 +110,7 @@ type Options struct {
 
 	// MaxHold bounds how long the watchdog renews a lock: after at most MaxHold it is lost
 	// ([ErrLost]), however long its holder still works, because the lease is not renewed beyond that.
-	// A warning with the call stack of the acquisition is logged when half of it is over. It costs each
+	// A warning with the stack of the acquisition is logged when half of it is over. It costs each
 	// acquisition about a microsecond. At least twice WatchdogLease. Defaults to 0, no bound. Each
 	// node of a RedLock counts from when it was acquired there.
 	MaxHold time.Duration
