@@ -178,7 +178,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // On a read-write lock the read side ends its readers, if there is no writer. The write side ends
 // its writer and that writer's reads.
 //
-// The former holder may still be at work. Use ForceUnlock to repair, not to hurry.
+// The former holder may still be at work. Use ForceUnlock to repair, not to hurry. It deletes the
+// key even if that is a hash of something else than a lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
 	// Before the command: a waiter may acquire the lock before the reply, and keeps it.
