@@ -86,7 +86,9 @@ func advise(err error, option rueidis.ClientOption) string {
 		return ": is the server up, and the address right?"
 	case option.TLSConfig != nil && (closed || strings.Contains(err.Error(), "remote error: tls")):
 		return ": the server may want a certificate, see --cert and --key, or not speak TLS here"
-	case option.TLSConfig == nil && (closed || strings.Contains(err.Error(), "unknown message type")):
+	case option.TLSConfig == nil && closed:
+		return ": if the server wants TLS, use --tls or rediss://; if it is full, raise its maxclients"
+	case option.TLSConfig == nil && strings.Contains(err.Error(), "unknown message type"):
 		return ": if the server wants TLS, use --tls or rediss://"
 	}
 	return ""

@@ -23,6 +23,7 @@ func TestClosedConnectionsHaveAdvice(t *testing.T) {
 		&net.OpError{Op: "write", Err: syscall.EPIPE},
 	} {
 		require.Contains(t, advise(err, plain), "use --tls")
+		require.Contains(t, advise(err, plain), "maxclients")
 		require.Contains(t, advise(err, secure), "see --cert")
 	}
 	alert := &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}
