@@ -47,7 +47,7 @@ type renewal struct {
 var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 
 // errEnded is the error of a call that did not return.
-var errEnded = errors.New("watchdog: Renew panicked or ended the goroutine")
+var errEnded = errors.New("a hook of the Redis client panicked or ended the goroutine of a renewal")
 
 // add queues b by its due time, behind batches that are due at the same time. A failed batch is
 // then behind all of this tick and before those of later ticks: neither starves the other.
