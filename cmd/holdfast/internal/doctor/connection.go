@@ -39,6 +39,6 @@ func timeout(ctx context.Context, n *node) []Finding {
 	case err2 == nil && seconds >= leastTimeout:
 		return one(ok("idle connections are closed after %d s, which PINGs of clients prevent", seconds))
 	}
-	return one(warning("CONFIG SET timeout 0", "idle connections are closed after %s s, before "+
-		"clients send a PING; attempts then fail or take longer", text))
+	return one(warning("CONFIG SET timeout 0", "idle connections are closed after %s s; clients "+
+		"that send a PING later than that, as Redisson does after 30 s, then fail or take longer", text))
 }
