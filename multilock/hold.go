@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,6 +152,11 @@ func (a *acquisition) Leave(*rlock.Hold) {
 type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }
+
+// Error leaves out the prefix of the parts' errors, because the MultiLock's error has it already.
+func (e releaseError) Error() string {
+	return strings.ReplaceAll(e.error.Error(), "holdfast: ", "")
+}
 
 // release releases the holds of the first len(holds) parts, with one script for each batch. All
 // scripts run concurrently. It returns one error for each hold.

@@ -122,6 +122,7 @@ func TestHoldEndsWhenAPartIsLostAndSaysWhich(t *testing.T) {
 					err = hold.Unlock(t.Context())
 					require.ErrorIs(t, err, rlock.ErrLost)
 					require.ErrorContains(t, err, `lock "`+part.Name()+`" lost`)
+					require.Equal(t, 1, strings.Count(err.Error(), "holdfast: "), err)
 					require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
 					requireFree(t, p.first, p.second)
 				})
