@@ -63,9 +63,9 @@ type Options struct {
 	// the leases that will be tried again. The reply may still come, and still counts.
 	OnOverdue func(leases []*Lease)
 
-	// OnLate, unless nil, is called at a tick, and at most once per third of Lease, for each group with
-	// leases that became due at the tick before and are not renewed yet. It leaves out leases whose
-	// latest call has failed, which OnFailure reports. It must neither block nor call Close.
+	// OnLate, unless nil, is called at a tick, and at most once per third of Lease, for each group
+	// with leases that became due at the tick before and are not renewed yet. It leaves out leases
+	// whose latest call has failed, which OnFailure reports. It must neither block nor call Close.
 	OnLate func(group string, late Lateness)
 }
 
