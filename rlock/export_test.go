@@ -105,6 +105,13 @@ func HeldBy(l *Lock, owner string) *HeldError {
 // Register makes a hold look as if it was acquired by asking while its owner was registered.
 func Register(h *Hold) { h.level.acquisition.(*acquisition).registered = true }
 
+// MakeLate makes a hold look as if an earlier request of its owner, with a lease, may still be
+// executed.
+func MakeLate(h *Hold, lease time.Duration) {
+	a := h.level.acquisition.(*acquisition)
+	a.late = &request{owner: a.owner, lease: lease}
+}
+
 // GrantLate delivers the message that a release has granted the lock to the owner of a hold.
 func GrantLate(c *Client, h *Hold) {
 	a := h.level.acquisition.(*acquisition)

@@ -52,8 +52,9 @@ func (a *acquisition) Leave(h *Hold) {
 //
 // So the clean-up begins when the lease is over, and goes on for as long as after a release. The
 // last case may come earlier if the lock was attached and released meanwhile: then the lock may
-// stay granted to nobody until the left lease would have ended. A grant message is ignored until
-// then, because it may be about the lock that was left; later it is cleaned up like any other.
+// stay granted to nobody until the left lease would have ended. If the owner was registered when it
+// acquired the lock by asking, a grant message is ignored until then, because it may be about the
+// lock that was left. Any other is cleaned up after.
 func (a *acquisition) endLeft() {
 	c, cu := a.client, a.cleanup()
 	// In Redis the lease ends later than here: by the drift of all of it, and by the time that the
@@ -72,7 +73,7 @@ func (a *acquisition) endLeft() {
 			break
 		}
 	}
-	if a.registered || a.late != nil && a.late.registers {
+	if a.registered {
 		c.releasing.Store(a.owner, nil)
 		time.AfterFunc(time.Until(over), func() { c.releasing.Delete(a.owner) })
 	}

@@ -1,8 +1,9 @@
 package rlock_test
 
 import (
-	"strings"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,8 @@ import (
 )
 
 // A worker's request is executed after rueidis has given it up, its caller has acquired the lock
-// again and has left or detached it, and the lease is over.
+// again and has left or detached it, and the lease is over. If another has the lock by then, the
+// request registers an owner that waits no longer.
 func TestRequestThatIsLateForALeftLockTakesNothing(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, h *rlock.Hold){
@@ -32,24 +34,31 @@ func TestRequestThatIsLateForALeftLockTakesNothing(t *testing.T) {
 				rlock.Detach(c)
 				l := c.NewLock("order")
 				unlock(t, take(t, c.NewLock("warm"), longLease)) // loads the scripts
+				var hold *rlock.Hold
+				if held {
+					hold = take(t, other.NewLock("order"), longLease)
+					redis.argument = "holdfast_lock_waiters:{order}" // a request that registers
+				}
 				locking := lockInBackground(t.Context(), l, time.Second)
 				command := receive(t, redis.kept, "nothing is sent")
+				if held {
+					unlock(t, hold)
+				}
 				close(redis.giveUp)
 				leave(t, acquired(t, locking))
 				require.True(t, exists(s, "order"), "the lock that was left is released")
 				eventually(t, func() bool { return !exists(s, "order") }, "its lease does not end")
-				var hold *rlock.Hold
 				if held {
 					hold = take(t, other.NewLock("order"), longLease)
 				}
-				for i, word := range command {
-					// With its own leases it would end by itself soon.
-					if command[i] = strings.Replace(word, " 1000 ", " 3600000 ", 1); word == "1000" {
-						command[i] = "3600000"
-					}
+				if i := slices.Index(command, "1000"); !held {
+					command[i] = "3600000" // with its own lease it would end by itself soon
 				}
-				s.Do(t, command...)
+				refusal, _ := s.Do(t, command...).([]any)
 				if held {
+					require.Len(t, refusal, 4, "it does not register the owner")
+					eventually(t, func() bool { return registrations(s, "order") == 0 },
+						"nobody withdraws it")
 					unlock(t, hold)
 				}
 				eventually(t, func() bool { return !exists(s, "order") }, "nobody releases it")
@@ -57,6 +66,24 @@ func TestRequestThatIsLateForALeftLockTakesNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A grant message may be about the lock that was left, but not once its lease is over: then a
+// release has granted the lock to an owner that waits no longer, and others wait for it.
+func TestGrantAfterTheLeaseOfALeftLockIsGivenBack(t *testing.T) {
+	inBubble(t, anonymous, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, 2*time.Second)
+		rlock.Register(hold)
+		hold.Leave()
+		time.Sleep(time.Second)
+		rlock.GrantLate(b.client, hold)
+		synctest.Wait()
+		require.Empty(t, b.called("release.lua"), "the lock that was left is released")
+		time.Sleep(7 * time.Second) // the lease, and a CommandTimeout
+		rlock.GrantLate(b.client, hold)
+		synctest.Wait()
+		require.Len(t, b.called("release.lua"), 1)
+	})
 }
 
 // Close ends the pause before a clean-up, but not the lock that was left.
@@ -76,22 +103,22 @@ func TestCloseDoesNotEndALeftLockWithALateRequest(t *testing.T) {
 	require.True(t, exists(s, "order"))
 }
 
-// The deadline of a hold is earlier than the end of its lease in Redis.
+// The lease in Redis begins when the command gets there, and ends later than the deadline of the
+// hold, by the drift of all of it.
 func TestLeftLockWithALateRequestStaysForAllOfItsLease(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	redis := &givenUp{Client: s.Client(t), argument: "order",
-		kept: make(chan []string, 1), giveUp: make(chan struct{})}
-	c := newClientOn(t, redis, anonymous)
-	rlock.Detach(c)
-	unlock(t, take(t, c.NewLock("warm"), longLease))
-	locking := lockInBackground(t.Context(), c.NewLock("order"), 3*time.Second)
-	receive(t, redis.kept, "nothing is sent")
-	close(redis.giveUp)
-	h := acquired(t, locking)
-	end := s.DoInt(t, "PEXPIRETIME", "order")
-	time.Sleep(time.Until(h.Deadline()) - 200*time.Millisecond)
-	h.Leave()
-	eventually(t, func() bool { return !exists(s, "order") }, "its lease does not end")
-	require.GreaterOrEqual(t, time.Now().UnixMilli(), end)
+	const delay, lease = 2 * time.Second, time.Hour
+	inBubble(t, anonymous, func(t *testing.T, b *bubble) {
+		b.reply("acquire.lua", func([]string) any {
+			time.Sleep(delay)
+			return nil
+		})
+		hold := take(t, b.lock, lease)
+		rlock.MakeLate(hold, lease)
+		time.Sleep(time.Until(hold.Deadline()) - time.Second)
+		hold.Leave()
+		time.Sleep(lease)
+		released := b.called("release.lua")
+		require.NotEmpty(t, released, "it is not cleaned up")
+		require.GreaterOrEqual(t, released[0], delay+lease)
+	})
 }
