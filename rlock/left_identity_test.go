@@ -27,3 +27,20 @@ func TestClosedClientIsKnownWhileALeftLockRemains(t *testing.T) {
 		require.True(t, exists(s, key), name)
 	}
 }
+
+func TestClosedClientIsForgottenOnceTheLeaseOfALeftLockIsOver(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		deleted := make(chan []string, 1)
+		b.server.Handle("DEL", func(args []string) any {
+			deleted <- args
+			return 1
+		})
+		hold := take(t, b.lock, 2*time.Second)
+		time.Sleep(time.Second)
+		require.NotEmpty(t, b.called("identify.lua"), "it does not say who it is")
+		hold.Leave()
+		time.Sleep(8 * time.Second) // the lease, and a CommandTimeout
+		closeClient(t, b.client)
+		require.Len(t, deleted, 1)
+	})
+}
