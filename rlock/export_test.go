@@ -102,6 +102,16 @@ func HeldBy(l *Lock, owner string) *HeldError {
 	return newHeldError(l, lua.Holder{Owner: owner}, true)
 }
 
+// LoseLate reports the loss of a hold's lock once more, as the watchdog may do while the lock is
+// released: it does so without its mutex.
+func LoseLate(h *Hold) { h.level.acquisition.(*acquisition).lose(watchdog.ErrGone) }
+
+// CountAgain has a client count its acquisitions from the beginning, as a copy of its process does.
+func CountAgain(c *Client) { c.acquired.Store(0) }
+
+// MostVisited is how many blocked calls a search for cycles visits at most.
+const MostVisited = mostVisited
+
 // Register makes a hold look as if it was acquired by asking while its owner was registered.
 func Register(h *Hold) { h.level.acquisition.(*acquisition).registered = true }
 

@@ -45,3 +45,21 @@ func TestWriterThatReadsIsReportedAsTheWriter(t *testing.T) {
 	unlock(t, read)
 	require.Empty(t, rlock.HeldBy(lock.Write(), read.Owner()).HolderKind)
 }
+
+// The watchdog may report the loss of a read hold when its writer has released it and reads again,
+// under the same name in Redis.
+func TestReaderIsFoundAfterALateLossOfAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, redistest.Start(t), rlock.Options{})
+	lock := c.NewReadWriteLock("page")
+	ctx := rlock.WithOwner(t.Context())
+	write := takeWith(ctx, t, lock.Write(), longLease)
+	earlier := takeWith(ctx, t, lock.Read(), longLease)
+	unlock(t, earlier)
+	read := takeWith(ctx, t, lock.Read(), longLease)
+	require.Equal(t, earlier.Owner(), read.Owner())
+	unlock(t, write)
+	rlock.LoseLate(earlier)
+	require.Equal(t, "read", rlock.HeldBy(lock.Write(), read.Owner()).HolderKind)
+	unlock(t, read)
+}
