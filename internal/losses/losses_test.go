@@ -3,6 +3,7 @@ package losses_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,6 +40,25 @@ func TestMemoryForgetsTheOldestWhenThereAreTooMany(t *testing.T) {
 	m.Forget(1)
 	m.Add(0, 1)
 	require.Equal(t, []int{1}, m.Of(0))
+}
+
+// Each acquisition forgets what its owner has lost, which is nothing as a rule.
+func TestForgettingNothingWaitsForNobodyWhoLooks(t *testing.T) {
+	var m losses.Memory[string, int]
+	m.Add("lost", 1)
+	m.WhileRead(func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			m.Forget("another")
+			m.Remove("another", 1)
+		}()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Error("it waits")
+		}
+	})
 }
 
 func TestMemoryIsSafeForConcurrentUse(t *testing.T) {
