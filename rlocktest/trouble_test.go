@@ -226,7 +226,7 @@ func TestRedLockThatIsNotReleasedFailsTheTest(t *testing.T) {
 			TryLock(t.Context(), rlock.NoWait, 20*time.Second)
 		require.NoError(t, err)
 	})
-	requireProblems(t, errors, []string{`"order:42" was not released`})
+	requireProblems(t, errors, []string{`"order:42" was not released`, "trouble_test.go:"})
 }
 
 // As the documentation of the package says.
