@@ -56,13 +56,15 @@ type Client struct {
 	freed   chan struct{} // closed when Options.ReleaseOnClose is done
 	closed  chan struct{} // closed when everything has ended
 
-	leftUntil      atomic.Int64 // the latest end of a lease that was left or detached, in Unix time
-	publishRefused atomic.Bool  // already reported
-	overlapped     atomic.Bool  // already reported
-	renewalFails   rate         // of reports
-	rejections     quota        // of reports
-	ownWaits       rate         // of reports
-	cycles         rate         // of reports
+	// leftUntil is the latest end of a lease that was left or detached; nil if none was.
+	leftUntil atomic.Pointer[time.Time]
+
+	publishRefused atomic.Bool // already reported
+	overlapped     atomic.Bool // already reported
+	renewalFails   rate        // of reports
+	rejections     quota       // of reports
+	ownWaits       rate        // of reports
+	cycles         rate        // of reports
 	renewedAlone   atomic.Uint64
 
 	log      background
@@ -178,7 +180,8 @@ func (c *Client) shutdown() {
 		a.end(shut, ErrClosed)
 	}
 	// Locks that stay held outlast the client: others may want to know whose they were.
-	forget := len(left) == 0 && time.Now().UnixNano() >= c.leftUntil.Load()
+	until := c.leftUntil.Load()
+	forget := len(left) == 0 && (until == nil || !time.Now().Before(*until))
 	c.group.Go(func() { c.introduction.end(forget) })
 	c.directory.cancel()
 	c.group.Wait()

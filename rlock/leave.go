@@ -68,8 +68,8 @@ func (a *acquisition) endLeft() {
 		over = cu.until
 	}
 	over = over.Add(min(c.options.CommandTimeout, closeTimeout))
-	for last := c.leftUntil.Load(); last < over.UnixNano(); last = c.leftUntil.Load() {
-		if c.leftUntil.CompareAndSwap(last, over.UnixNano()) { // Close leaves who has left it
+	for last := c.leftUntil.Load(); last == nil || last.Before(over); last = c.leftUntil.Load() {
+		if c.leftUntil.CompareAndSwap(last, &over) { // Close leaves who has left it
 			break
 		}
 	}

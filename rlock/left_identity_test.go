@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -18,13 +19,15 @@ func TestClosedClientIsKnownWhileALeftLockRemains(t *testing.T) {
 		"Leave":  (*rlock.Hold).Leave,
 		"Detach": func(h *rlock.Hold) { _, _ = h.Detach() },
 	} {
-		c := newClient(t, s, rlock.Options{})
-		key := "holdfast_client:{" + c.ID() + "}"
-		hold := take(t, c.NewLock(name), time.Hour)
-		eventually(t, func() bool { return exists(s, key) }, "it does not say who it is")
-		leave(hold)
-		closeClient(t, c)
-		require.True(t, exists(s, key), name)
+		for _, lease := range []time.Duration{time.Hour, math.MaxInt64 - 1} {
+			c := newClient(t, s, rlock.Options{})
+			key := "holdfast_client:{" + c.ID() + "}"
+			hold := take(t, c.NewLock(name+lease.String()), lease)
+			eventually(t, func() bool { return exists(s, key) }, "it does not say who it is")
+			leave(hold)
+			closeClient(t, c)
+			require.True(t, exists(s, key), "%s %v", name, lease)
+		}
 	}
 }
 
