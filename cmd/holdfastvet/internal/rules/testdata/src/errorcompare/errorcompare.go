@@ -59,6 +59,10 @@ type refusal struct{ error }
 
 func (refusal) Is(target error) bool { return target == rlock.ErrNotAcquired }
 
+type loss struct{ error }
+
+func (loss) Is(err error) bool { return err == rlock.ErrLost }
+
 func right(ctx context.Context, lock rlock.Locker, want error) bool {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if errors.Is(err, rlock.ErrNotAcquired) || err == context.Canceled || err == nil {

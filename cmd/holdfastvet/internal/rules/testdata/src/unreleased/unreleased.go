@@ -632,6 +632,19 @@ func claimed(ctx context.Context, s *session) error {
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
+type factory struct{ client *rlock.Client }
+
+func (f factory) another(ctx context.Context) (*rlock.Hold, error) {
+	return f.client.NewLock("another").Lock(ctx, rlock.Watchdog)
+}
+
+func (s *session) another() (*rlock.Hold, error) { return factory{s.client}.another(s.ctx) }
+
+func claimedElsewhere(s *session) error {
+	_, err := s.another()
+	return err
+}
+
 // leads returns a channel that is closed when the lock is lost. The hold is kept by it.
 func leads(ctx context.Context, lock rlock.Locker) (<-chan struct{}, error) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
