@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,9 +32,10 @@ func TestWaitsOfMoreCallersThanRueidisCanQueueAreExact(t *testing.T) {
 			b.server.Pause()
 			var callers sync.WaitGroup
 			start := time.Now()
-			for range 1000 {
-				callers.Go(func() {
-					_, err := c.NewLock("order").TryLock(t.Context(), 300*time.Millisecond, time.Minute)
+			for i := range 1000 {
+				callers.Go(func() { // of one lock, only one would ask
+					l := c.NewLock(strconv.Itoa(i))
+					_, err := l.TryLock(t.Context(), 300*time.Millisecond, time.Minute)
 					if errors.Is(err, rlock.ErrNotAcquired) || time.Since(start) != 300*time.Millisecond {
 						t.Errorf("after %v: %v", time.Since(start), err)
 					}
