@@ -96,8 +96,8 @@ func TestWorkersOfAClusterAreNotBounded(t *testing.T) {
 	})
 }
 
-// A caller that finds rueidis's queue full is blocked, whatever its wait. The default has 2^10 places,
-// some of which the application and rueidis itself need.
+// A caller that finds rueidis's queue full is blocked, whatever its wait. By default it has 1024
+// places, some of which the application and rueidis itself need.
 func TestCommandsOfAllKindsFitIntoTheQueueOfRueidis(t *testing.T) {
 	require.Less(t, mostUnderway+mostAcquiring+mostKeeping+mostUndoing, 1000)
 }
