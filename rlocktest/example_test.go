@@ -22,7 +22,7 @@ var errBusy = errors.New("somebody else ships this order")
 // Ship does nothing twice at the same time for one order.
 func (s Shop) Ship(ctx context.Context, order string, pack func(context.Context) error) error {
 	lock := s.locks.NewLock("order:" + order)
-	err := rlock.Do(ctx, lock, 50*time.Millisecond, rlock.Watchdog, pack)
+	err := rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, pack)
 	if errors.Is(err, rlock.ErrNotRun) && errors.Is(err, rlock.ErrNotAcquired) {
 		return errBusy
 	}
