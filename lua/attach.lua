@@ -7,7 +7,10 @@
 -- Retry    safe: the new owner keeps it, and its lease begins again
 
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
-  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    -- Needs not_held
+    return not_held(KEYS[1]) or 0
+  end
   redis.call('HSET', KEYS[1], ARGV[2], '1') -- first: an empty hash would lose its TTL
   redis.call('HDEL', KEYS[1], ARGV[1])
 end

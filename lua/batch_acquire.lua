@@ -8,7 +8,7 @@
 --          {i - 1, nil} when an owner that adds a level does not hold the lock any more
 -- Retry    safe: the counts are absolute, an owner that holds a lock keeps it, no TTL is shortened
 
--- Needs attempt, refused
+-- Needs attempt, not_held, refused
 -- Reads all before writing, to find keys that are not locks or that the ACL forbids. It does not
 -- use HGET, because the ACL of a user of plain locks need not allow that.
 local counts = {}
@@ -22,7 +22,7 @@ for i, lock in ipairs(KEYS) do
     counts[i] = ARGV[3 * i]
   end
   if not counts[i] then
-    if ARGV[3 * i + 1] == '1' then return {i - 1, false} end
+    if ARGV[3 * i + 1] == '1' then return not_held(lock) or {i - 1, false} end
     local left = redis.call('PTTL', lock)
     if left ~= -2 then return {i - 1, refused(lock, left, -1)} end
   end

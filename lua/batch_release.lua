@@ -8,11 +8,11 @@
 -- Returns  a list: for each lock {status, refusal} as release.lua, or the server's error for it
 -- Retry    safe: a second run returns -1 or leaves the same counts behind
 
--- Needs attempt, lower, announce, unpack
+-- Needs attempt, lower, not_held, announce, unpack
 -- release does what release_only.lua does, but returns errors, so that all locks are released.
 local function release(lock, owner, count, channel, message, verb)
   local held, refusal = attempt('HEXISTS', lock, owner)
-  if held == 0 then return {-1, ''} end
+  if held == 0 then return not_held(lock) or {-1, ''} end
   if held and tonumber(count) > 0 then return lower(lock, owner, count) or {0, ''} end
   if held then held, refusal = attempt('HDEL', lock, owner) end
   if not held then return refusal end

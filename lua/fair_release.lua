@@ -7,7 +7,10 @@
 
 -- Needs lower, clock, queue, turn, unpack
 if tonumber(ARGV[6]) > 0 then
-  if redis.call('HEXISTS', lock, ARGV[7]) == 0 then return {-1, ''} end
+  if redis.call('HEXISTS', lock, ARGV[7]) == 0 then
+    -- Needs not_held
+    return not_held(lock) or {-1, ''}
+  end
   return lower(lock, ARGV[7], ARGV[6]) or {0, ''}
 end
 

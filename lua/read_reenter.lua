@@ -11,5 +11,8 @@
 -- Needs reads
 local count, odd = count_of(KEYS[1], ARGV[1])
 if odd then return odd end
-if remaining(KEYS[2], count) == -2 then return 0 end
+if remaining(KEYS[2], count) == -2 then
+  -- Needs not_held
+  return not_held(KEYS[1]) or 0
+end
 return take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]) or 1

@@ -13,15 +13,15 @@
 -- Returns  {status, refusal} as release.lua
 -- Retry    safe: a second run returns -1 or leaves the same number behind
 
--- Needs lower, announce, bounds, reads, precedence
+-- Needs lower, not_held, announce, bounds, reads, precedence
 -- A count that is none does not prevent a release.
 local count, left = count_of(KEYS[1], ARGV[1]) or max_entries, tonumber(ARGV[2])
 local mode = redis.call('HGET', KEYS[1], 'mode')
-if count == 0 or not mode then return {-1, ''} end
+if count == 0 or not mode then return not_held(KEYS[1]) or {-1, ''} end
 local longest = remaining(KEYS[2], count)
 
 if left > 0 then
-  if longest == -2 then return {-1, ''} end
+  if longest == -2 then return not_held(KEYS[1]) or {-1, ''} end
   -- The hold of a level is not known, so the longest lease stays until the last hold is given back.
   -- On a server without memory for that all holds stay as they are.
   if longest > 0 and extend_read(KEYS[2], left, longest) then return {0, ''} end

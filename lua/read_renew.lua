@@ -21,7 +21,11 @@ for i = 1, #ARGV - 1 do
     if left ~= -2 then renewed[i] = 1 end
     if left >= 0 and left < lease then redis.call('PEXPIRE', holds .. ':' .. number, lease) end
   end
-  if renewed[i] == 1 and redis.call('PTTL', lock) < lease then
+  if renewed[i] == 0 then
+    -- Needs not_held
+    refusal = not_held(lock)
+    if refusal then return refusal end
+  elseif redis.call('PTTL', lock) < lease then
     redis.call('PEXPIRE', lock, lease)
   end
 end

@@ -7,7 +7,10 @@
 -- Returns  1 = re-entered, 0 = the owner does not hold the lock
 -- Retry    safe: the count is absolute; the TTL becomes max(what is left, lease)
 
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  -- Needs not_held
+  return not_held(KEYS[1]) or 0
+end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[3])

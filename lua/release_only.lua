@@ -8,7 +8,10 @@
 -- Retry    safe: a second run returns -1 or leaves the same count behind
 
 if tonumber(ARGV[2]) > 0 then
-  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return -1 end
+  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    -- Needs not_held
+    return not_held(KEYS[1]) or -1
+  end
   -- Needs lower
   return lower(KEYS[1], ARGV[1], ARGV[2]) or 0
 end

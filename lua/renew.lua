@@ -11,7 +11,11 @@ for i, lock in ipairs(KEYS) do
   local held, refusal = attempt('HEXISTS', lock, ARGV[i + 1])
   -- A key that was overwritten with another type must not prevent the renewal of the others.
   if refusal and not string.find(refusal.err, 'WRONGTYPE', 1, true) then return refusal end
-  if held == 1 and redis.call('PTTL', lock) < lease then
+  if held ~= 1 then
+    -- Needs not_held
+    refusal = not_held(lock)
+    if refusal then return refusal end
+  elseif redis.call('PTTL', lock) < lease then
     redis.call('PEXPIRE', lock, lease)
   end
   renewed[i] = held or 0

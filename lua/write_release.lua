@@ -18,6 +18,11 @@
 -- Needs attempt, lower, announce, advice, reads, precedence
 local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 local left, turn = tonumber(ARGV[2]), tonumber(ARGV[7])
+if not held then
+  -- Needs not_held
+  local refusal = not_held(KEYS[1])
+  if refusal then return refusal end
+end
 if held and left > 0 then return lower(KEYS[1], ARGV[1], left) or {0, ''} end
 local waited = left == 0 and turn > 0 and stop_waiting(KEYS[2], ARGV[1])
 
