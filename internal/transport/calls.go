@@ -150,6 +150,7 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c := &Calls{group: group, timeout: timeout, began: time.Now(), closed: make(chan struct{}),
 		cluster: cluster}
 	close(c.closed)
+	c.outage.shared = true
 	c.underway.prev, c.underway.next = &c.underway, &c.underway
 	c.patients.New = func() any { return &patient{calls: c} }
 	c.recycled.New = func() any { return &Call{calls: c, done: make(chan struct{})} }

@@ -14,12 +14,14 @@ import (
 // them would dial in each of its own tries. Now one dials at a time, after a pause, and those that
 // come meanwhile share the outcome. It is safe for concurrent use; its zero value is ready.
 type outage struct {
-	on atomic.Bool // guarded by mu for writing
+	on     atomic.Bool // guarded by mu for writing
+	shared bool        // rueidis shares each dial between the commands that wait for it; constant
 
 	mu      sync.Mutex
 	delay   wait.Backoff  // guarded by mu, as all below
 	next    time.Time     // when the next command may dial
 	dialing bool          // one does
+	dialed  time.Time     // since when
 	ended   chan struct{} // closed when it has ended
 	began   time.Time     // when the last one to begin began, of those that have failed
 	failure error         // of that one
@@ -28,9 +30,10 @@ type outage struct {
 // longestOutage is the longest pause between two dials. It bounds how late recovery is noticed.
 const longestOutage = 100 * time.Millisecond
 
-// enter waits until a command may be sent. Unless first is true, which means that the command is
-// the one that dials, nobody has failed to reach the server. It returns the failure of another
-// command that began to dial meanwhile.
+// enter waits until a command may be sent. If first is true, the command is the one that dials.
+// Otherwise nobody has failed to reach the server; or a dial hangs, which others may share, if their
+// commands are for that connection at all. It returns the failure of another command that began to
+// dial meanwhile.
 func (o *outage) enter(b *wait.Budget) (first bool, err error) {
 	if !o.on.Load() {
 		return false, nil
@@ -43,8 +46,13 @@ func (o *outage) enter(b *wait.Budget) (first bool, err error) {
 		case o.began.After(came): // otherwise the server may be up by now
 			return false, o.failure
 		case !o.dialing && pause <= 0:
-			o.dialing = true
+			o.dialing, o.dialed = true, time.Now()
 			return true, nil
+		case o.dialing && o.shared:
+			pause = longestOutage - time.Since(o.dialed)
+			if pause <= 0 {
+				return false, nil
+			}
 		case o.dialing:
 			pause = wait.Unlimited
 		}

@@ -108,3 +108,33 @@ func TestErrorOfAClosedClientNeedsNoCause(t *testing.T) {
 	})
 	require.ErrorIs(t, err, rueidis.ErrClosing)
 }
+
+// rueidis has several connections. A firewall or a proxy at its limit may let no new one through
+// while the others work.
+func TestDialThatHangsDoesNotHoldUpCommandsOnOtherConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		group := wait.NewGroup()
+		defer group.Wait()
+		c := NewCalls(group, 3*time.Second, false)
+		refused := &lua.Error{Class: lua.ClassTemporary, Message: "refused"}
+		c.outage.leave(false, false, time.Now(), refused)
+		time.Sleep(time.Second)
+		ignore := func(int, int, error) {}
+		go func() {
+			b := wait.NewBudget(t.Context(), nil, time.Minute)
+			_, _, _ = Detach(c, Acquire, b, 0, func(_ int, ctx context.Context) (int, error) {
+				_ = ctx.Err()
+				time.Sleep(5 * time.Second) // rueidis shares this dial between its callers
+				return 0, refused
+			}, ignore)
+		}()
+		synctest.Wait()
+		began := time.Now()
+		b := wait.NewBudget(t.Context(), nil, time.Minute)
+		_, state, err := Detach(c, Acquire, b, 0,
+			func(int, context.Context) (int, error) { return 1, nil }, ignore)
+		require.NoError(t, err)
+		require.Equal(t, Executed, state)
+		require.LessOrEqual(t, time.Since(began), longestOutage)
+	})
+}
