@@ -43,7 +43,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
 	defer b.Stop()
-	held, _, err := transport.Detach(c.calls, transport.Keep, b, renewals,
+	held, _, err := transport.Detach(c.calls, transport.Renew, b, renewals,
 		func(renewals []lua.Held, ctx context.Context) ([]bool, error) {
 			return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
 		}, func([]lua.Held, []bool, error) {})

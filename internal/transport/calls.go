@@ -106,9 +106,9 @@ const (
 	// otherwise. A caller that has begun to send must never find the queue full. To fit smaller ones
 	// would cost twice the processor time beyond that number of commands: see docs/operations.md.
 	mostUnderway = 448
-	// mostAcquiring and mostKeeping limit what workers have under way at a time, by kind. The watchdog
-	// has up to 128 calls in flight for a server, which leaves room for releases.
-	mostAcquiring, mostKeeping, mostUndoing, mostApart = 256, 208, 64, 384
+	// These limit what workers have under way at a time, by kind: 992 commands with those of callers.
+	// A worker keeps its place after its caller has left, for as long as rueidis waits for a reply.
+	mostAcquiring, mostRenewing, mostKeeping, mostUndoing, mostApart = 240, 96, 144, 64, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
 	// Calls under way are checked every calmTick, and about every tick once a check has found one
@@ -122,13 +122,15 @@ const (
 )
 
 // Kind says whose capacity a command uses. Acquisitions cannot use up that of commands for what is
-// held: a lock must not be lost because others are hard to get.
+// held: a lock must not be lost because others are hard to get. Nor because others are hard to
+// release: while one of rueidis's connections gives no reply, workers wait for it with their places.
 type Kind uint8
 
 // The kinds of commands.
 const (
 	Acquire Kind = iota // it acquires a lock, or inspects one; it may be sent again
-	Keep                // it renews or extends what is held; it may be sent again
+	Renew               // the watchdog renews what is held; it may be sent again
+	Keep                // it extends what is held; it may be sent again
 	Release             // it releases what is held, with the capacity of Keep
 	Apart               // it has a connection of its own, perhaps for long
 	undo                // it removes what an earlier command has left
@@ -137,7 +139,7 @@ const (
 
 // again reports whether a command whose connection was lost may be sent again at once. A release
 // may not: the second reply could say that nothing was held, or that another waiter got the lock.
-func (k Kind) again() bool { return k == Acquire || k == Keep }
+func (k Kind) again() bool { return k == Acquire || k == Renew || k == Keep }
 
 // MostSends limits how often a command is sent because its connection is lost each time. A server
 // or a proxy closes connections that were idle, and rueidis, which has up to four by default,
@@ -162,7 +164,8 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 		return c
 	}
 	for kind, most := range map[Kind]int{
-		Acquire: mostAcquiring, Keep: mostKeeping, Apart: mostApart, undo: mostUndoing,
+		Acquire: mostAcquiring, Renew: mostRenewing, Keep: mostKeeping, Apart: mostApart,
+		undo: mostUndoing,
 	} {
 		c.places[kind] = make(chan struct{}, most)
 		for range most {

@@ -42,7 +42,7 @@ func hanging(t *testing.T, c *Calls, kind Kind, n int, budget time.Duration) (
 // blocked by a full one. What is not sent in time never is: nobody wants what it would acquire.
 func TestCommandsOfEachKindAreBounded(t *testing.T) {
 	for kind, most := range map[Kind]int{
-		Acquire: mostAcquiring, Keep: mostKeeping, Apart: mostApart,
+		Acquire: mostAcquiring, Renew: mostRenewing, Keep: mostKeeping, Apart: mostApart,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			group := wait.NewGroup()
@@ -61,9 +61,10 @@ func TestCommandsOfEachKindAreBounded(t *testing.T) {
 	}
 }
 
-// Acquisitions that wait for replicas, for example, must not cost a lock that is held.
+// Acquisitions that wait for replicas, for example, must not cost a lock that is held. Nor must
+// releases on a connection that gives no reply.
 func TestOneKindOfCommandsDoesNotDelayTheOthers(t *testing.T) {
-	for _, kind := range []Kind{Keep, undo} {
+	for _, kind := range []Kind{Renew, Keep, undo} {
 		synctest.Test(t, func(t *testing.T) {
 			group := wait.NewGroup()
 			defer group.Wait()
@@ -72,6 +73,10 @@ func TestOneKindOfCommandsDoesNotDelayTheOthers(t *testing.T) {
 			defer close(replies)
 			_, _, apart := hanging(t, c, Apart, 2*mostApart, wait.Unlimited)
 			defer close(apart)
+			if kind == Renew {
+				_, _, releases := hanging(t, c, Release, 2*mostKeeping, wait.Unlimited)
+				defer close(releases)
+			}
 			if kind == undo {
 				_, err := Patiently(c, func(context.Context) (int, error) { return 0, nil })
 				require.NoError(t, err)

@@ -118,7 +118,7 @@ func (c *Calls) gate(kind Kind) *outage {
 // nil budget has no end.
 func (c *Calls) enter(kind Kind, b *wait.Budget) (first bool, err error) {
 	gate := c.gate(kind)
-	if c.cluster || kind == Keep || kind == Release || !gate.on.Load() {
+	if c.cluster || kind == Renew || kind == Keep || kind == Release || !gate.on.Load() {
 		return false, nil
 	}
 	if b == nil {

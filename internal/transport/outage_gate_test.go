@@ -21,7 +21,7 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 		t.Helper()
 		began := time.Now()
 		b := wait.NewBudget(t.Context(), nil, 30*time.Second)
-		_, state, err := Detach(c, Keep, b, 0,
+		_, state, err := Detach(c, Renew, b, 0,
 			func(int, context.Context) (int, error) { return 1, nil }, ignore)
 		require.NoError(t, err)
 		require.Equal(t, Executed, state)
