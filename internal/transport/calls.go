@@ -61,7 +61,9 @@ func NoReply(before error) error {
 //     wait for that dial. Rarely it does so all the same: for a dial that began a moment later, or
 //     by another command, as of the application or a RedLock, or that is not a net.Dialer's;
 //   - very many commands are under way, and then each [Kind] of command has a limit of its own;
-//   - a caller was blocked all the same within the last minute;
+//   - a caller was blocked all the same within the last minute, or several left without a reply:
+//     what they sent stays in rueidis's queue for as long as that connection gives no reply, while
+//     others may work;
 //   - the caller has little time left: such callers leave often, and a worker learns the outcome.
 //
 // Until two commands overlap, a worker also sends each command whose caller may leave before its
@@ -90,6 +92,9 @@ type Calls struct {
 	count      int       // guarded by mu
 	sweepAt    time.Time // when the timer fires; zero if it is not set; guarded by mu
 	overlapped bool      // Begin has seen another command under way; guarded by mu
+	abandoned  int       // calls that ended without a reply, since abandonedAt; guarded by mu
+	// abandonedAt is when the first of them ended, at most workersOnly ago; guarded by mu.
+	abandonedAt time.Time
 
 	onLost func() // called when a command lost its connection; nil if nobody asks; constant
 
@@ -109,8 +114,9 @@ const (
 	// These limit what workers have under way at a time, by kind: 992 commands with those of callers.
 	// A worker keeps its place after its caller has left, for as long as rueidis waits for a reply.
 	mostAcquiring, mostRenewing, mostKeeping, mostUndoing, mostApart = 240, 96, 144, 64, 384
-	// workersOnly is the time after a blocked caller in which workers send all commands.
-	workersOnly = time.Minute
+	// workersOnly is the time after a blocked caller in which workers send all commands. So it is
+	// after mostAbandoned callers of about as long have left without a reply.
+	workersOnly, mostAbandoned = time.Minute, 32
 	// Calls under way are checked every calmTick, and about every tick once a check has found one
 	// slower than slow. Processes that wake up more often take the processor from Redis.
 	tick, calmTick, slow = 2 * time.Millisecond, 200 * time.Millisecond, 20 * time.Millisecond
@@ -371,6 +377,9 @@ func (k *Call) End(err error) (State, error) {
 	c.count-- // the timer stays set: setting it for each command costs more than its wake-ups
 	k.budget = wait.Budget{}
 	valued := k.valued
+	if state == Abandoned {
+		c.abandon(time.Now())
+	}
 	c.mu.Unlock()
 	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context.
 	if !k.ended.Load() && !valued && (phase == sending || phase == sent) {
@@ -380,6 +389,17 @@ func (k *Call) End(err error) (State, error) {
 		c.detached.Store(int64(time.Since(c.began) + workersOnly))
 	}
 	return state, err
+}
+
+// abandon notes that a call has ended without a reply. c.mu must be held.
+func (c *Calls) abandon(now time.Time) {
+	if now.Sub(c.abandonedAt) > workersOnly {
+		c.abandoned, c.abandonedAt = 0, now
+	}
+	c.abandoned++
+	if c.abandoned >= mostAbandoned {
+		c.detached.Store(int64(now.Sub(c.began) + workersOnly))
+	}
 }
 
 // sweep ends calls: at their limit, or a grace after it has found that their budget ended early.
