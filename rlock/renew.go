@@ -70,7 +70,8 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 			if rejected {
 				outcomes[i] = watchdog.Rejected
 			}
-			if !rejected || len(renewals) == 1 { // else it is tried again at once
+			// Else it was released, or is tried again at once.
+			if a.lasts() && (!rejected || len(renewals) == 1) {
 				c.renewalRejected(a, err)
 				if ctx.Err() == nil { // else it was told as overdue, or its locks are lost
 					c.tracing.renewed(a, err)
@@ -82,8 +83,11 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	return outcomes, err
 }
 
-// renewed notes that a renewal succeeded.
+// renewed notes that a renewal succeeded, unless the acquisition has ended meanwhile.
 func (a *acquisition) renewed() {
+	if !a.lasts() {
+		return
+	}
 	a.mu.Lock()
 	if rejection := (*rejectedError)(nil); errors.As(a.unrenewed, &rejection) {
 		a.unrenewed = nil

@@ -186,7 +186,8 @@ type RenewalEnd struct {
 	Owner string
 	// Err is why the lease was not renewed; nil if it was. The watchdog tries again until the
 	// deadline. If there is no reply after a sixth of the lease, or longer if it is missing again,
-	// RenewalEnd reports the missing reply. A later reply still counts, so RenewalEnd reports it too.
+	// RenewalEnd reports the missing reply. A later reply still counts, so RenewalEnd reports it too,
+	// unless the lock was released meanwhile.
 	Err error
 	// Margin is what was left until the deadline, had this renewal not come.
 	Margin time.Duration
