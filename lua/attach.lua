@@ -4,7 +4,7 @@
 -- ARGV[2]  owner that goes on with it, with a count of 1
 -- ARGV[3]  lease in milliseconds
 -- Returns  1 = the new owner holds the lock, 0 = neither does
--- Retry    safe: the new owner keeps it, and its lease begins again
+-- Retry    safe: the new owner keeps it, and its lease is never shortened
 
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
@@ -13,6 +13,8 @@ if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   end
   redis.call('HSET', KEYS[1], ARGV[2], '1') -- first: an empty hash would lose its TTL
   redis.call('HDEL', KEYS[1], ARGV[1])
+elseif redis.call('PTTL', KEYS[1]) >= tonumber(ARGV[3]) then
+  return 1 -- this command is late: the lease may have been extended since
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
