@@ -118,3 +118,30 @@ func TestEndpointIsFollowedOnceThePoolHasAConnection(t *testing.T) {
 	unlock(t, acquired(t, waiter))
 	unlock(t, hold)
 }
+
+// After the address has moved, commands have a connection of the pool, where others may be as dead.
+func TestFirstCommandAfterAMoveAndAnIdleLimitSucceeds(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	at := redistest.NewEndpoint(master)
+	redis := master.Client(t, at.Use)
+	c := newClientOn(t, redis, rlock.Options{})
+	lock := c.NewLock("order")
+	unlock(t, take(t, lock, time.Minute))
+	redistest.Promote(t, master, replicas[0])
+	at.Move(replicas[0])
+	unlock(t, acquired(t, lockInBackground(t.Context(), lock, time.Minute)))
+	var giveBack []func()
+	for range 3 {
+		application, release := redis.Dedicate()
+		require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
+		giveBack = append(giveBack, release)
+	}
+	for _, release := range giveBack {
+		release()
+	}
+	replicas[0].Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	hold, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+	require.NoError(t, err)
+	unlock(t, hold)
+}

@@ -59,8 +59,9 @@ const (
 	openTimeout = time.Second
 	// askedFor is how long after a command wanted a private connection attempts are made.
 	askedFor = 30 * time.Second
-	// mostStale is how many connections of the pool the first attempt closes because they lead to a
-	// replica: connections from before the move, or new ones if there was none.
+	// mostStale is how many connections of the pool the first attempt closes: those that lead to a
+	// replica, which are from before the move, or new ones if there was none; and those that the
+	// server or a proxy has closed meanwhile.
 	mostStale = 4
 )
 
@@ -226,7 +227,7 @@ func (e *endpoint) open(o *opening) {
 }
 
 // dial returns a dedicated connection to a server that is not a replica, and what gives it back to
-// the pool; nil if the first ones that the pool has lead to replicas.
+// the pool; nil if the first ones that the pool has lead to replicas or are lost.
 func (e *endpoint) dial(most int) (client rueidis.DedicatedClient, release func()) {
 	for range most {
 		client, release = e.Client.Dedicate()
@@ -235,7 +236,7 @@ func (e *endpoint) dial(most int) (client rueidis.DedicatedClient, release func(
 			return client, release
 		}
 		client.Close()
-		if err != nil {
+		if err != nil && !lost(lua.Classify(err)) {
 			break
 		}
 	}
