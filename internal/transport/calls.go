@@ -129,7 +129,7 @@ const (
 
 // Kind says whose capacity a command uses. Acquisitions cannot use up that of commands for what is
 // held: a lock must not be lost because others are hard to get. Nor because others are hard to
-// release: while one of rueidis's connections gives no reply, workers wait for it with their places.
+// release: while one of rueidis's connections gives no reply, workers keep their places for it.
 type Kind uint8
 
 // The kinds of commands.

@@ -31,9 +31,9 @@ type outage struct {
 const longestOutage = 100 * time.Millisecond
 
 // enter waits until a command may be sent. If first is true, the command is the one that dials.
-// Otherwise nobody has failed to reach the server; or a dial hangs, which others may share, if their
-// commands are for that connection at all. It returns the failure of another command that began to
-// dial meanwhile.
+// Otherwise nobody has failed to reach the server; or a dial hangs, which others may share, if
+// their commands are for that connection at all. It returns the failure of another command that
+// began to dial meanwhile.
 func (o *outage) enter(b *wait.Budget) (first bool, err error) {
 	if !o.on.Load() {
 		return false, nil
