@@ -19,7 +19,10 @@ func Waiting(l *Lock) int {
 }
 
 // Detach has all commands of a client sent by workers.
-func Detach(c *Client) { c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, true) }
+func Detach(c *Client) {
+	c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, true)
+	c.calls.OnLost(c.connectionLost)
+}
 
 // CleanUp sends what removes the remains of an owner, as the client does in the background.
 func CleanUp(l *Lock, owner string) {

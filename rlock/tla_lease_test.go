@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,10 @@ func TestAcquisitionsFollowTheTLAModelLease(t *testing.T) {
 					step := trace[n]["step"].(model.Record)
 					r.step(trace[n-1], trace[n])
 					steps[step.Text("do")]++
+					if step.Text("do") == "RenewalReply" &&
+						step.Number("n") < renewals(trace[n-1], step.Text("who")) {
+						steps["late RenewalReply"]++
+					}
 				}
 			})
 		})
@@ -57,9 +62,10 @@ func TestAcquisitionsFollowTheTLAModelLease(t *testing.T) {
 	t.Log(steps)
 	for _, do := range []string{
 		"Pass", "Acquire", "Execute", "Reply", "GiveUp", "Fail", "Extend", "Release", "Leave",
-		"Stop", "Continue", "Wake", "Expire", "Tick", "Retry", "ExecuteRenewal", "RenewalReply",
-		"RenewalFails", "ExecuteStray", "LoseStray", "CleanUp", "ExecuteCleanup", "CleanupReply",
-		"TakeAway", "AnotherTakes", "AnotherLeaves",
+		"Stop", "Continue", "Wake", "Expire", "Tick", "Retry", "Overdue", "ExecuteRenewal",
+		"RenewalReply", "RenewalFails", "SendAgain", "ExecuteStray", "LoseStray", "CleanUp",
+		"ExecuteCleanup", "CleanupReply", "TakeAway", "AnotherTakes", "AnotherLeaves",
+		"late RenewalReply",
 	} {
 		require.Greater(t, steps[do], 2, "too few %s", do)
 	}
@@ -69,7 +75,7 @@ func TestAcquisitionsFollowTheTLAModelLease(t *testing.T) {
 type leaseReplay struct {
 	t        *testing.T
 	server   *inprocess.Server
-	breaker  *fakeredis.Server // breaks connections
+	breaker  *fakeredis.Server // breaks connections, or is busy
 	breaking rueidis.Client    // a client of breaker, for errors
 	start    time.Time
 	now      int64 // in ticks
@@ -89,8 +95,9 @@ type leaseOwner struct {
 	reason      error         // why the acquisition was lost
 	stopped     chan struct{} // closed when the watchdog continues; nil unless it is stopped
 
-	call, renewal, stray *leaseCommand
-	cleanups             []*leaseCommand
+	call, stray *leaseCommand
+	renewals    []*leaseCommand // under way, as in the model
+	cleanups    []*leaseCommand
 }
 
 // leaseGate is a rueidis client that keeps commands about the lock until the test executes them.
@@ -105,6 +112,7 @@ type leaseGate struct {
 
 // leaseCommand is a command that a gate keeps.
 type leaseCommand struct {
+	ctx     context.Context // the same each time that it is sent
 	script  string
 	command rueidis.Completed
 	result  rueidis.RedisResult
@@ -121,7 +129,7 @@ func (g *leaseGate) Do(ctx context.Context, command rueidis.Completed) rueidis.R
 		return g.Client.Do(ctx, command)
 	}
 	script := strings.Replace(g.names[args[1]], "release_only", "release", 1)
-	c := &leaseCommand{script: script, command: command, replied: make(chan struct{})}
+	c := &leaseCommand{ctx: ctx, script: script, command: command, replied: make(chan struct{})}
 	g.sent = append(g.sent, c)
 	g.mu.Unlock()
 	<-c.replied
@@ -130,15 +138,20 @@ func (g *leaseGate) Do(ctx context.Context, command rueidis.Completed) rueidis.R
 
 // take takes the first command with a script from those that were sent; nil if there is none.
 func (g *leaseGate) take(script string) *leaseCommand {
+	return g.first(func(c *leaseCommand) bool { return c.script == script })
+}
+
+// first takes the first of the commands that were sent for which is returns true.
+func (g *leaseGate) first(is func(*leaseCommand) bool) *leaseCommand {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, c := range g.sent {
-		if c.script == script {
-			g.sent = append(g.sent[:i:i], g.sent[i+1:]...)
-			return c
-		}
+	i := slices.IndexFunc(g.sent, is)
+	if i < 0 {
+		return nil
 	}
-	return nil
+	c := g.sent[i]
+	g.sent = slices.Delete(g.sent, i, i+1)
+	return c
 }
 
 // unexpected returns how many commands were sent that the test did not take, without releases.
@@ -159,6 +172,7 @@ func newLeaseReplay(t *testing.T) *leaseReplay {
 	require.NoError(t, err)
 	r := &leaseReplay{t: t, server: s, breaker: fakeredis.New(), owners: map[string]*leaseOwner{}}
 	r.breaker.Handle("BREAK", func([]string) any { r.breaker.Disconnect(); return nil })
+	r.breaker.Handle("REJECT", func([]string) any { return errors.New("BUSY with another script") })
 	r.breaking, err = rueidis.NewClient(r.breaker.ClientOption())
 	require.NoError(t, err)
 	names := map[string]string{}
@@ -197,7 +211,7 @@ func (r *leaseReplay) end() {
 		o.gate.open = true
 		kept := o.gate.sent
 		o.gate.mu.Unlock()
-		for _, c := range append(append(kept, o.call, o.renewal, o.stray), o.cleanups...) {
+		for _, c := range slices.Concat(kept, o.renewals, o.cleanups, []*leaseCommand{o.call, o.stray}) {
 			if c != nil && !c.done {
 				r.execute(o, c)
 			}
@@ -226,8 +240,13 @@ func (r *leaseReplay) reply(c *leaseCommand) {
 }
 
 // fail lets the client have the error of a broken connection instead of a reply.
-func (r *leaseReplay) fail(c *leaseCommand) {
-	c.result = r.breaking.Do(context.Background(), r.breaking.B().Arbitrary("BREAK").Build())
+func (r *leaseReplay) fail(c *leaseCommand) { r.failWith(c, "BREAK") }
+
+// reject lets the client have an error of the server.
+func (r *leaseReplay) reject(c *leaseCommand) { r.failWith(c, "REJECT") }
+
+func (r *leaseReplay) failWith(c *leaseCommand, command string) {
+	c.result = r.breaking.Do(context.Background(), r.breaking.B().Arbitrary(command).Build())
 	require.Error(r.t, c.result.Error())
 	r.reply(c)
 }
@@ -266,6 +285,11 @@ func field(s model.State, command, owner, name string) model.Value {
 	return ""
 }
 
+// renewals returns how many renewals of an owner are under way.
+func renewals(s model.State, owner string) int64 {
+	return int64(len(s.At("renewals", owner).(model.Sequence)))
+}
+
 // step makes the code take the step that leads from one state to the next.
 func (r *leaseReplay) step(before, after model.State) {
 	step := after["step"].(model.Record)
@@ -273,6 +297,10 @@ func (r *leaseReplay) step(before, after model.State) {
 	r.path = append(r.path, fmt.Sprint(do, step))
 	o, redis := r.owners[who], r.server.Redis()
 	lost := func() bool { return after.At("state", who) == "lost" }
+	n := -1 // the index of the renewal
+	if number, of := step["n"].(int64); of {
+		n = int(number) - 1
+	}
 	switch do {
 	case "Pass":
 		r.now += step.Number("ticks")
@@ -333,27 +361,31 @@ func (r *leaseReplay) step(before, after model.State) {
 		}
 
 	case "Tick":
-		if field(before, "renewal", who, "do") == "none" &&
-			field(after, "renewal", who, "do") != "none" {
-			o.renewal = r.sent(o, "renew.lua")
+		if renewals(before, who) < renewals(after, who) {
+			o.renewals = append(o.renewals, r.sent(o, "renew.lua"))
 		}
-	case "Retry":
-		o.renewal = r.sent(o, "renew.lua")
+	case "Retry", "Overdue":
+		o.renewals = append(o.renewals, r.sent(o, "renew.lua"))
 	case "ExecuteRenewal":
-		r.execute(o, o.renewal)
+		r.execute(o, o.renewals[n])
 	case "RenewalReply":
-		r.reply(o.renewal)
-		o.renewal = nil
+		r.reply(o.renewals[n])
+		o.renewals = slices.Delete(o.renewals, n, n+1)
 		if lost() && o.reason == nil {
 			o.reason = watchdog.ErrGone
 		}
 	case "RenewalFails":
 		if step.Truth("may") {
-			o.stray = o.renewal
+			o.stray = o.renewals[n]
 		} else {
-			r.fail(o.renewal)
+			r.reject(o.renewals[n])
 		}
-		o.renewal = nil
+		o.renewals = slices.Delete(o.renewals, n, n+1)
+	case "SendAgain":
+		lost := o.renewals[n]
+		r.fail(lost)
+		o.renewals[n] = o.gate.first(func(c *leaseCommand) bool { return c.ctx == lost.ctx })
+		require.NotNil(r.t, o.renewals[n], "not sent again, after %v", r.path)
 	case "ExecuteStray":
 		r.execute(o, o.stray)
 		r.reply(o.stray)
@@ -444,8 +476,11 @@ func (r *leaseReplay) compareOwner(s model.State, name string, o *leaseOwner) {
 		left := time.Duration(left)*leaseTick - 2*time.Millisecond
 		require.Equal(r.t, left, time.Until(o.hold.Deadline()), "Deadline: %v", r.path)
 	}
-	for _, timer := range []string{"tick", "retry", "hung", "budget"} {
+	for _, timer := range []string{"tick", "budget"} {
 		runs = runs && s.Number(timer, name) != 0 // else the code has handled it already
+	}
+	if at, due := s.At("batch", name, "at").(int64); due {
+		runs = runs && at > s.Number("clock") // as well
 	}
 	if !runs || is == "active" && left <= 0 {
 		return

@@ -11,24 +11,27 @@
 \* A request carries the deadline that its reply would give. One clock stands for those of all
 \* clients: what is promised to an owner compares its own clock with the server's only.
 \*
-\* A renewal may be sent at any time, not just every third of the lease: safety must not depend on
-\* that. LeaseSteps sends them on time. All owners that are not in Owners are the holder "another",
-\* which takes the free lock and gives it back whenever it likes. An owner has one acquisition at a
-\* time. Each acquisition has a name of its own in Redis, but here an owner begins the next one only
-\* when nothing of the last is left; until then another stands for it. Of the commands that nobody
-\* waits for any more, one for each owner may still be executed.
+\* A renewal may be sent at any time, not just every third of the lease or when one is overdue or a
+\* connection was lost: safety must not depend on that. Nor must it depend on which of several
+\* renewals the server executes or replies to first. LeaseSteps sends renewals on time. All owners
+\* that are not in Owners are the holder "another", which takes the free lock and gives it back
+\* whenever it likes. An owner has one acquisition at a time. Each acquisition has a name of its own
+\* in Redis, but here an owner begins the next one only when nothing of the last is left; until then
+\* another stands for it. Of the commands that nobody waits for any more, one for each owner may
+\* still be executed.
 \*
 \* Left out: levels (a nested lock is an Extend, and shares the lease), waiting and handing over
 \* (HandOver.tla), batches, Options.MaxHold, closing (a closed client's locks run out like those that
 \* are left).
 
-EXTENDS Integers
+EXTENDS Integers, Sequences
 
 CONSTANTS Owners,         \* of the lock
           May,            \* what may happen, of "renew", "extend", "leave", "stop", "lose", "stray",
                           \* "take away"
           Leases,         \* that owners may ask for explicitly
           WatchdogLease,  \* Options.WatchdogLease
+          InFlight,       \* how many renewals of a lock may be under way at once
           K,              \* the server gains or loses at most one tick in K
           Without         \* the rules left out
 
@@ -39,20 +42,25 @@ VARIABLES holder, granted, slack,
           kept,     \* Redis may have kept it for longer than known: longestLease in acquisition.go
           process,  \* "runs", "stopped", or "waking": its code runs again, its timers not yet
           call,     \* the command of the caller: of acquire, extend or release
-          renewal,  \* the command of the watchdog
+          renewals, \* the commands of the watchdog under way, oldest first
           stray,    \* a command that may be executed later, and whose reply nobody waits for
           late,     \* an acquire may be among those: a.late in acquisition.go
           cleanup,  \* what the cleaner is doing for the owner
           taken     \* the owner's lock was taken away by force
 
-client == <<state, renews, left, kept, process, call, renewal, late, cleanup>>
-vars == <<holder, granted, slack, state, renews, left, kept, process, call, renewal, stray, late,
+client == <<state, renews, left, kept, process, call, renewals, late, cleanup>>
+vars == <<holder, granted, slack, state, renews, left, kept, process, call, renewals, stray, late,
           cleanup, taken>>
 
 \* RULE countFromSend BREAKS DeadlineNeverAfterExpiry
 \*   A lease is counted from the reply, but the server has counted since it executed the request.
 \*   STEPS Acquire Execute Pass Reply
 \*   WITH May = {}
+\* RULE countOverdueFromSend BREAKS DeadlineNeverAfterExpiry
+\*   The late reply to a renewal that another has followed is counted from when it comes. The server
+\*   has counted since it executed that one, maybe before the next.
+\*   STEPS Renew ExecuteRenewal Pass RenewalReply
+\*   WITH May = {"renew"}; InFlight = 2
 \* RULE driftMargin BREAKS NobodyTrustsWhatWasGivenOn
 \*   The whole lease is trusted, but the server's clock is faster: it gives the lock to another.
 \*   STEPS Acquire Execute Pass AnotherTakes
@@ -143,7 +151,7 @@ Init ==
     /\ kept = [o \in Owners |-> FALSE]
     /\ process = [o \in Owners |-> "runs"]
     /\ call = [o \in Owners |-> None]
-    /\ renewal = [o \in Owners |-> None]
+    /\ renewals = [o \in Owners |-> <<>>]
     /\ stray = [o \in Owners |-> None]
     /\ late = [o \in Owners |-> FALSE]
     /\ cleanup = [o \in Owners |-> "none"]
@@ -163,7 +171,10 @@ Clean(o) == cleanup[o] = "none"
 \* Settled reports whether o holds nothing, and nothing is under way for it.
 Settled(o) ==
     /\ state[o] \notin {"active", "releasing"}
-    /\ call[o] = None /\ renewal[o] = None /\ stray[o] = None /\ Clean(o)
+    /\ call[o] = None /\ renewals[o] = <<>> /\ stray[o] = None /\ Clean(o)
+
+\* UnderWay reports whether o has an nth renewal under way.
+UnderWay(o, n) == n <= Len(renewals[o])
 
 \* Running reports whether the code of o's process runs.
 Running(o) == process[o] # "stopped"
@@ -190,7 +201,7 @@ Pass(d, gain) ==
     /\ left' = [o \in Owners |->
                   IF state[o] \in {"active", "releasing"} THEN Older(left[o], d) ELSE left[o]]
     /\ call' = [o \in Owners |-> OlderRequest(call[o], d)]
-    /\ renewal' = [o \in Owners |-> OlderRequest(renewal[o], d)]
+    /\ renewals' = [o \in Owners |-> [n \in DOMAIN renewals[o] |-> OlderRequest(renewals[o][n], d)]]
     /\ granted' = [o \in Owners |-> Max(granted[o] - (d + gain), 0)]
     /\ holder' = IF holder \in Owners /\ granted'[holder] = 0 THEN "nobody" ELSE holder
     /\ UNCHANGED <<state, renews, kept, process, stray, late, cleanup, taken>>
@@ -202,20 +213,20 @@ Stop(o) ==
     /\ process[o] = "runs"
     /\ state[o] = "active"
     /\ process' = [process EXCEPT ![o] = "stopped"]
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, call, renewal, stray, late,
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, call, renewals, stray, late,
                    cleanup, taken>>
 
 Continue(o) ==
     /\ process[o] = "stopped"
     /\ process' = [process EXCEPT ![o] = "waking"]
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, call, renewal, stray, late,
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, call, renewals, stray, late,
                    cleanup, taken>>
 
 Wake(o) ==
     /\ process[o] = "waking"
     /\ state[o] = "active" /\ left[o] <= 0 => ~Rule("contextEndsAtDeadline")
     /\ process' = [process EXCEPT ![o] = "runs"]
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, call, renewal, stray, late,
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, call, renewals, stray, late,
                    cleanup, taken>>
 
 -----------------------------------------------------------------------------
@@ -252,12 +263,13 @@ Answer(yes) == IF yes THEN "yes" ELSE "no"
 Execute(o) ==
     /\ call[o] # None /\ call[o].at = "sent"
     /\ LET says(yes) == call' = [call EXCEPT ![o].at = Answer(yes)] IN Served(o, call[o], says)
-    /\ UNCHANGED <<slack, state, renews, left, kept, process, renewal, stray, late, cleanup, taken>>
+    /\ UNCHANGED <<slack, state, renews, left, kept, process, renewals, stray, late, cleanup,
+                   taken>>
 
-ExecuteRenewal(o) ==
-    /\ renewal[o] # None /\ renewal[o].at = "sent"
-    /\ LET says(yes) == renewal' = [renewal EXCEPT ![o].at = Answer(yes)]
-       IN  Served(o, renewal[o], says)
+ExecuteRenewal(o, n) ==
+    /\ UnderWay(o, n) /\ renewals[o][n].at = "sent"
+    /\ LET says(yes) == renewals' = [renewals EXCEPT ![o][n].at = Answer(yes)]
+       IN  Served(o, renewals[o][n], says)
     /\ UNCHANGED <<slack, state, renews, left, kept, process, call, stray, late, cleanup, taken>>
 
 \* ExecuteStray: what the network or a server that hung has kept back. Its reply goes nowhere.
@@ -327,7 +339,7 @@ Expire(o) ==
     /\ Rule("contextEndsAtDeadline")
     /\ Lost(o, kept[o] /\ Rule("undoLateRenewal"))
     /\ process' = [process EXCEPT ![o] = "runs"]
-    /\ UNCHANGED <<holder, granted, slack, kept, call, renewal, stray, taken>>
+    /\ UNCHANGED <<holder, granted, slack, kept, call, renewals, stray, taken>>
 
 -----------------------------------------------------------------------------
 \* The calls of an owner. A release has no lease: that field says whether it was sent before.
@@ -344,7 +356,7 @@ Acquire(o, lease, renew) ==
     /\ state' = [state EXCEPT ![o] = "none"]
     /\ kept' = [kept EXCEPT ![o] = FALSE]
     /\ taken' = [taken EXCEPT ![o] = FALSE]
-    /\ UNCHANGED <<holder, granted, slack, left, process, renewal, stray, late, cleanup>>
+    /\ UNCHANGED <<holder, granted, slack, left, process, renewals, stray, late, cleanup>>
 
 \* Extend: Hold.Extend sends a renewal of its own.
 Extend(o, lease) ==
@@ -353,7 +365,7 @@ Extend(o, lease) ==
     /\ state[o] = "active" /\ call[o] = None /\ Valid(o)
     /\ call' = [call EXCEPT ![o] = Request("renew", lease)]
     /\ kept' = [kept EXCEPT ![o] = TRUE]
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, process, renewal, stray, late,
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, process, renewals, stray, late,
                    cleanup, taken>>
 
 \* Release: Hold.Unlock. After the deadline that is a loss, and nothing is sent but the cleanup:
@@ -368,7 +380,7 @@ Release(o) ==
             /\ UNCHANGED <<left, late, cleanup>>
        ELSE /\ Lost(o, TRUE)
             /\ UNCHANGED call
-    /\ UNCHANGED <<holder, granted, slack, kept, process, renewal, stray, taken>>
+    /\ UNCHANGED <<holder, granted, slack, kept, process, renewals, stray, taken>>
 
 \* Leave: Hold.Leave.
 Leave(o) ==
@@ -376,7 +388,7 @@ Leave(o) ==
     /\ Running(o)
     /\ state[o] = "active" /\ call[o] = None
     /\ Ended(o, "left")
-    /\ UNCHANGED <<holder, granted, slack, kept, process, call, renewal, stray, late, cleanup,
+    /\ UNCHANGED <<holder, granted, slack, kept, process, call, renewals, stray, late, cleanup,
                    taken>>
 
 \* Extended is what a reply does to the deadline: watchdog.Extend and acquisition.extended, which
@@ -421,7 +433,7 @@ Reply(o) ==
          [] r.do = "release" /\ ~r.waits ->
               /\ Ended(o, "released")
               /\ UNCHANGED <<kept, cleanup, late>>
-    /\ UNCHANGED <<holder, granted, slack, process, renewal, stray, taken>>
+    /\ UNCHANGED <<holder, granted, slack, process, renewals, stray, taken>>
 
 \* GiveUp: the caller's time is over, and it leaves. A worker goes on waiting for the reply.
 GiveUp(o) ==
@@ -435,7 +447,7 @@ GiveUp(o) ==
        ELSE /\ Ended(o, IF r.do = "release" THEN "unconfirmed" ELSE "none")
             /\ ToClean(o, FALSE, Repeats(o))
             /\ late' = [late EXCEPT ![o] = FALSE]
-    /\ UNCHANGED <<holder, granted, slack, kept, process, renewal, stray, taken>>
+    /\ UNCHANGED <<holder, granted, slack, kept, process, renewals, stray, taken>>
 
 \* Strayed leaves a command that nobody waits for, if it may still be executed.
 Strayed(o, r, may) ==
@@ -453,7 +465,8 @@ Fail(o, may) ==
                        [] r.do = "renew" -> state[o] = "lost"
                        [] r.do = "release" -> Rule("cleanUnconfirmedRelease")
        IN  ToClean(o, wanted, wanted /\ may /\ r.do = "acquire")
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, renewal, late, taken>>
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, renewals, late,
+                   taken>>
 
 \* AskAgain: a command without a reply is sent once more, with the same name.
 AskAgain(o, may) ==
@@ -465,31 +478,38 @@ AskAgain(o, may) ==
     /\ call' = [call EXCEPT ![o] = IF r.do = "release" THEN [r EXCEPT !.at = "sent", !.lease = Again]
                                    ELSE Request(r.do, r.lease)]
     /\ late' = [late EXCEPT ![o] = @ \/ (r.do = "acquire" /\ may)]
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, renewal, cleanup,
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, renewals, cleanup,
                    taken>>
 
 -----------------------------------------------------------------------------
 \* The watchdog.
 
-\* Renew: call in watchdog/renew.go. It does not renew what is lost or about to be.
+\* Renew: begin in watchdog/renew.go. It does not renew what is lost or about to be.
 Renew(o) ==
     /\ process[o] = "runs"
-    /\ renews[o] /\ renewal[o] = None
+    /\ renews[o] /\ Len(renewals[o]) < InFlight
     /\ Rule("renewOnlyWatched") => state[o] = "active" /\ left[o] > 0
     /\ state[o] # "none"
-    /\ renewal' = [renewal EXCEPT ![o] = Request("renew", WatchdogLease)]
+    /\ renewals' = [renewals EXCEPT ![o] = Append(@, Request("renew", WatchdogLease))]
     /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, stray, late,
                    cleanup, taken>>
 
-\* RenewalReply: the outcome Held or Gone. It is ignored unless the lease is live.
-RenewalReply(o) ==
-    LET r == renewal[o] IN
+Removed(seq, n) == SubSeq(seq, 1, n - 1) \o SubSeq(seq, n + 1, Len(seq))
+
+\* RenewalReply: the outcome Held or Gone, of any renewal under way. It is ignored unless the lease
+\* is live.
+RenewalReply(o, n) ==
+    LET r == renewals[o][n]
+        overdue == n < Len(renewals[o])
+        until == IF overdue /\ ~Rule("countOverdueFromSend")
+                 THEN Request("renew", WatchdogLease).left ELSE r.left
+    IN
     /\ Running(o)
-    /\ r # None /\ r.at \in {"yes", "no"}
-    /\ renewal' = [renewal EXCEPT ![o] = None]
+    /\ UnderWay(o, n) /\ r.at \in {"yes", "no"}
+    /\ renewals' = [renewals EXCEPT ![o] = Removed(@, n)]
     /\ CASE r.at = "no" /\ state[o] = "active" -> Lost(o, FALSE)
          [] r.at = "yes" /\ state[o] = "active" /\ (left[o] > 0 \/ ~Rule("validNeverComesBack")) ->
-              /\ left' = [left EXCEPT ![o] = Max(@, r.left)]
+              /\ left' = [left EXCEPT ![o] = Max(@, until)]
               /\ UNCHANGED <<state, renews, cleanup, late>>
          [] r.at = "yes" /\ state[o] = "lost" /\ r.left > 0 /\ ~Rule("lossIsFinal") ->
               /\ state' = [state EXCEPT ![o] = "active"]
@@ -498,13 +518,24 @@ RenewalReply(o) ==
          [] OTHER -> UNCHANGED <<state, renews, left, cleanup, late>>
     /\ UNCHANGED <<holder, granted, slack, kept, process, call, stray, taken>>
 
-\* RenewalFails: no reply within CallTimeout, or an error. The next one may be sent.
-RenewalFails(o, may) ==
+\* SendAgain: a renewal has lost its connection. The server has executed it, or never will. It is
+\* sent once more, and its lease still counts from the first time: resend in transport/calls.go.
+SendAgain(o, n) ==
     /\ Can("lose")
     /\ Running(o)
-    /\ renewal[o] # None
-    /\ Strayed(o, renewal[o], may)
-    /\ renewal' = [renewal EXCEPT ![o] = None]
+    /\ UnderWay(o, n) /\ renewals[o][n].left > 0
+    /\ renewals' = [renewals EXCEPT ![o][n].at = "sent"]
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, stray, late,
+                   cleanup, taken>>
+
+\* RenewalFails: an error, or no reply before the lease that it would give is over. Another one may
+\* be sent.
+RenewalFails(o, n, may) ==
+    /\ Can("lose")
+    /\ Running(o)
+    /\ UnderWay(o, n)
+    /\ Strayed(o, renewals[o][n], may)
+    /\ renewals' = [renewals EXCEPT ![o] = Removed(@, n)]
     /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, late, cleanup,
                    taken>>
 
@@ -517,22 +548,22 @@ CleanUp(o) ==
     /\ cleanup[o] \in {"queued", "repeat"}
     /\ cleanup' = [cleanup EXCEPT ![o] =
                      IF @ = "repeat" /\ stray[o] # None THEN "resent" ELSE "sent"]
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, renewal, stray,
-                   late, taken>>
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, renewals,
+                   stray, late, taken>>
 
 ExecuteCleanup(o) ==
     /\ cleanup[o] \in {"sent", "resent"}
     /\ LET says(yes) ==
              cleanup' = [cleanup EXCEPT ![o] = IF @ = "resent" THEN "redone" ELSE "done"]
        IN  Served(o, [do |-> "release"], says)
-    /\ UNCHANGED <<slack, state, renews, left, kept, process, call, renewal, stray, late, taken>>
+    /\ UNCHANGED <<slack, state, renews, left, kept, process, call, renewals, stray, late, taken>>
 
 CleanupReply(o) ==
     /\ Running(o)
     /\ cleanup[o] \in {"done", "redone"}
     /\ cleanup' = [cleanup EXCEPT ![o] = IF @ = "redone" THEN "repeat" ELSE "none"]
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, renewal, stray,
-                   late, taken>>
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, renewals,
+                   stray, late, taken>>
 
 \* CleanupFails: it is sent again.
 CleanupFails(o) ==
@@ -540,8 +571,8 @@ CleanupFails(o) ==
     /\ Running(o)
     /\ cleanup[o] \in {"sent", "resent", "done", "redone"}
     /\ cleanup' = [cleanup EXCEPT ![o] = IF @ \in {"resent", "redone"} THEN "repeat" ELSE "queued"]
-    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, renewal, stray,
-                   late, taken>>
+    /\ UNCHANGED <<holder, granted, slack, state, renews, left, kept, process, call, renewals,
+                   stray, late, taken>>
 
 -----------------------------------------------------------------------------
 Next ==
@@ -553,9 +584,12 @@ Next ==
          \/ Execute(o) \/ Reply(o) \/ Release(o) \/ Leave(o)
          \/ Stop(o) \/ Continue(o) \/ Wake(o) \/ Expire(o)
          \/ GiveUp(o)
-         \/ \E may \in Strays : Fail(o, may) \/ AskAgain(o, may) \/ RenewalFails(o, may)
+         \/ \E may \in Strays : Fail(o, may) \/ AskAgain(o, may)
          \/ ExecuteStray(o) \/ LoseStray(o)
-         \/ Renew(o) \/ ExecuteRenewal(o) \/ RenewalReply(o)
+         \/ Renew(o)
+         \/ \E n \in 1..InFlight :
+              \/ ExecuteRenewal(o, n) \/ RenewalReply(o, n) \/ SendAgain(o, n)
+              \/ \E may \in Strays : RenewalFails(o, n, may)
          \/ CleanUp(o) \/ ExecuteCleanup(o) \/ CleanupReply(o) \/ CleanupFails(o)
 
 Safe == Init /\ [][Next]_vars

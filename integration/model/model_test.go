@@ -31,7 +31,7 @@ var models = func() (names []string) {
 }()
 
 // fewestRules is how many rules all models must have together.
-const fewestRules = 82
+const fewestRules = 83
 
 const (
 	tableBegin = "<!-- table: written by TestModelsHold -->\n"
