@@ -3,6 +3,7 @@
 package redisson_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -155,4 +156,18 @@ func (p *play) wait(i, n int) {
 	}
 }
 
-func (p *play) acquired(i int) { acquired(p.t, p.waiting[i]) }
+// acquired requires that a waiter has got the lock. A waiter of Redisson that a release of Redisson
+// did not wake takes it now. That was seen in two of some hundred runs on a busy machine. A waiter
+// of this library asks every 5 s, and is not forgiven.
+func (p *play) acquired(i int) {
+	if p.by.name != javaSide.name {
+		acquired(p.t, p.waiting[i])
+		return
+	}
+	if o := <-p.waiting[i]; errors.Is(o.err, errRefused) {
+		p.t.Log("Redisson did not wake its own waiter:", p.lock)
+		p.acquire(i)
+	} else {
+		require.NoError(p.t, o.err)
+	}
+}
