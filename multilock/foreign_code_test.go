@@ -119,7 +119,7 @@ func TestPartThatReturnsNothingIsNamed(t *testing.T) {
 	for _, limit := range []time.Duration{rlock.NoWait, time.Second, rlock.Forever} {
 		_, err := whole.TryLock(t.Context(), limit, rlock.Watchdog)
 		require.ErrorContains(t, err,
-			`lock "m": its Locker, a *multilock_test.rude, returned neither a hold nor an error`)
+			`lock "m": its Locker (*multilock_test.rude) returned neither a hold nor an error`)
 		require.EqualValues(t, 0, s.DoInt(t, "EXISTS", "a"))
 	}
 }

@@ -99,7 +99,7 @@ func TestFirstContactIsOneLine(t *testing.T) {
 
 		{"refused", nil, []string{"-r", closed.Addr()}, 74, "connection refused: is the server up"},
 		{"no host", nil, []string{"-r", "no-such-host.invalid:6379"}, 74, "no-such-host.invalid"},
-		{"hangs", nil, []string{"-r", mute}, 74, "no answer within 2s: is the server up"},
+		{"hangs", nil, []string{"-r", mute}, 74, "no reply within 2s: is the server up"},
 		{"hangs with TLS", nil, []string{"-r", mute, "--tls"}, 74, "does it speak TLS here"},
 		{"hangs as a Sentinel", nil, []string{"-r", mute, "--sentinel", "m"}, 74, "is the server up"},
 		{"TLS to a plain port", nil, []string{"-r", plain.Addr(), "--tls"}, 74, "TLS here"},

@@ -283,8 +283,8 @@ func TestRunWithOnLostIgnorePassesTheStatusOnAndSaysThatTheLockWasLost(t *testin
 		j.signal(t, syscall.SIGUSR1)
 		j.dead(t)
 		require.Equal(t, 5, j.status(t), name)
-		require.Regexp(t, `lock "job" lost: .*; the command ended with status 5, which is passed on `+
-			`\(--on-lost ignore\)\n$`, j.stderr.String(), name)
+		require.Regexp(t, `lock "job" lost: .*; because of --on-lost ignore, the exit status is that of `+
+			`the command, 5\n$`, j.stderr.String(), name)
 	}
 }
 
