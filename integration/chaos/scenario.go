@@ -175,9 +175,9 @@ func (s *Scenario) Tries(invariant string) bool {
 	case history.Fairness: // between waiters that no fault hits, not even shortly before
 		return slices.Contains(s.Kinds, history.Fair) && s.Victims > 0
 	case history.WakeUps: // far from faults of the waiters, so elsewhere only now and then
-		return len(s.Faults) == 0 || s.Abandoned > 0
+		return len(s.Faults) == 0 && !s.Far || s.Abandoned > 0
 	case history.Progress: // far from all faults
-		return len(s.Faults) == 0 || s.Impatient > 0
+		return len(s.Faults) == 0 && !s.Far || s.Impatient > 0
 	case history.Answers:
 		return !slices.ContainsFunc(s.Faults, func(f Fault) bool {
 			return !slices.Contains(f.Spares, history.Answers)
