@@ -51,6 +51,7 @@ type private struct {
 type opening struct {
 	tried chan struct{} // closed after the first attempt, which commands wait for
 	until time.Time     // until when they wait
+	over  chan struct{} // closed after the last attempt
 }
 
 const (
@@ -165,7 +166,8 @@ func (e *endpoint) await(ctx context.Context) {
 		if now.Before(e.pause) {
 			return
 		}
-		e.opening = &opening{tried: make(chan struct{}), until: now.Add(openTimeout)}
+		e.opening = &opening{tried: make(chan struct{}), until: now.Add(openTimeout),
+			over: make(chan struct{})}
 		// Nobody waits for its end: rueidis may block it for ever.
 		go e.open(e.opening)
 	}
@@ -214,6 +216,7 @@ func (e *endpoint) open(o *opening) {
 		e.left.Store(true)
 	}
 	e.opening = nil
+	close(o.over)
 	e.mu.Unlock()
 	if tries.Failures == 0 {
 		close(o.tried)
@@ -244,8 +247,18 @@ func (e *endpoint) dial(most int) (client rueidis.DedicatedClient, release func(
 }
 
 // Dedicate returns a connection of the pool, for messages: a replica does not reject a SUBSCRIBE.
-// It blocks like that of rueidis.
+// It blocks like that of rueidis, and while a private connection is being opened: commands need the
+// pool's next connection more than messages do.
 func (e *endpoint) Dedicate() (rueidis.DedicatedClient, func()) {
+	e.mu.Lock()
+	o := e.opening
+	e.mu.Unlock()
+	if o != nil {
+		select {
+		case <-o.over:
+		case <-e.ended:
+		}
+	}
 	if e.left.Load() {
 		client, release := e.dial(mostStale)
 		if client != nil {
