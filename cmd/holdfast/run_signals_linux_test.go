@@ -150,6 +150,23 @@ func age(t *testing.T, pid int) time.Duration {
 	return time.Since(found.ModTime())
 }
 
+// ignores reports whether a process ignores these signals.
+func ignores(t *testing.T, pid int, signals []syscall.Signal) bool {
+	t.Helper()
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	require.NoError(t, err)
+	_, mask, _ := strings.Cut(string(status), "\nSigIgn:")
+	mask, _, _ = strings.Cut(mask, "\n")
+	ignored, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+	require.NoError(t, err)
+	for _, s := range signals {
+		if ignored&(1<<(s-1)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -167,8 +184,11 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 		return pid
 	}
 	old := guard()
-	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGTSTP} {
-		require.NoError(t, unix.Kill(old, s)) // ignored
+	ignored := []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGTSTP}
+	require.Eventually(t, func() bool { return ignores(t, old, ignored) }, longest,
+		time.Millisecond) // not yet when it has just begun
+	for _, s := range ignored {
+		require.NoError(t, unix.Kill(old, s))
 	}
 	// A guard that has just begun is not replaced.
 	require.Eventually(t, func() bool { return age(t, old) > 3*time.Second }, longest,
