@@ -68,7 +68,9 @@ func TestServerWithOldDataDoesNotEndALock(t *testing.T) {
 	master, replicas := startReplicated(t, 1)
 	at := redistest.NewEndpoint(master)
 	// Of the connections, the lock is most likely acquired on another one than the first.
-	c := newClient(t, master, rlock.Options{WatchdogLease: time.Second, Anonymous: true}, at.Use,
+	// The lease has time for an address to be followed on a busy machine.
+	options := rlock.Options{WatchdogLease: 6 * time.Second, Anonymous: true}
+	c := newClient(t, master, options, at.Use,
 		func(o *rueidis.ClientOption) { o.PipelineMultiplex = 4 })
 	unlock(t, take(t, c.NewLock("first"), time.Minute))
 	redistest.Promote(t, master, replicas[0])
