@@ -52,9 +52,9 @@ func (a *acquisition) Leave(h *Hold) {
 //
 // So the clean-up begins when the lease is over, and goes on for as long as after a release. The
 // last case may come earlier if the lock was attached and released meanwhile: then the lock may
-// stay granted to nobody until the left lease would have ended. If the owner was registered when it
-// acquired the lock by asking, a grant message is ignored until then, because it may be about the
-// lock that was left. Any other is cleaned up after.
+// stay granted to nobody until the left lease would have ended. A registered owner that acquired
+// the lock by asking may still get a grant message about the left lock. The client ignores that
+// message until then. It cleans up after any other grant.
 func (a *acquisition) endLeft() {
 	c, cu := a.client, a.cleanup()
 	// In Redis the lease ends later than here: by the drift of all of it, and by the time that the

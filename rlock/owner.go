@@ -20,9 +20,9 @@ import (
 func WithOwner(ctx context.Context) context.Context { return owner.WithRoot(ctx, owner.New()) }
 
 // EnsureOwner returns ctx if it carries an owner, and else one with a new owner. It is for code
-// that may run inside a section of its caller, such as a middleware. The search
-// for cycles (see [ErrDeadlock]) ignores locks that were acquired with the context itself, unlike
-// with [WithOwner], because the context of a request often goes to several goroutines.
+// that may run inside a section of its caller, such as a middleware. Unlike with [WithOwner], the
+// search for cycles (see [ErrDeadlock]) ignores locks that were acquired with the context itself,
+// because the context of a request often goes to several goroutines.
 func EnsureOwner(ctx context.Context) context.Context {
 	if HasOwner(ctx) {
 		return ctx

@@ -30,10 +30,10 @@ type outage struct {
 // longestOutage is the longest pause between two dials. It bounds how late recovery is noticed.
 const longestOutage = 100 * time.Millisecond
 
-// enter waits until a command may be sent. If first is true, the command is the one that dials.
-// Otherwise nobody has failed to reach the server; or a dial hangs, which others may share, if
-// their commands are for that connection at all. It returns the failure of another command that
-// began to dial meanwhile.
+// enter waits until a command may be sent. If first is true, the command is the one that dials. If
+// first is false, the server can be reached as far as is known, or a dial hangs. Commands may share
+// that dial, and those for other connections do not need it. If another command began to dial
+// meanwhile and failed, enter returns its failure.
 func (o *outage) enter(b *wait.Budget) (first bool, err error) {
 	if !o.on.Load() {
 		return false, nil
