@@ -49,9 +49,10 @@ type private struct {
 
 // opening is what opens a private connection.
 type opening struct {
-	tried chan struct{} // closed after the first attempt, which commands wait for
-	until time.Time     // until when they wait
-	over  chan struct{} // closed after the last attempt
+	tried    chan struct{} // closed after the first attempt, which commands wait for
+	hasTried func()        // closes tried, once
+	until    time.Time     // until when they wait
+	over     chan struct{} // closed after the last attempt
 }
 
 const (
@@ -166,8 +167,9 @@ func (e *endpoint) await(ctx context.Context) {
 		if now.Before(e.pause) {
 			return
 		}
-		e.opening = &opening{tried: make(chan struct{}), until: now.Add(openTimeout),
-			over: make(chan struct{})}
+		tried := make(chan struct{})
+		e.opening = &opening{tried: tried, hasTried: sync.OnceFunc(func() { close(tried) }),
+			until: now.Add(openTimeout), over: make(chan struct{})}
 		// Nobody waits for its end: rueidis may block it for ever.
 		go e.open(e.opening)
 	}
@@ -183,22 +185,23 @@ func (e *endpoint) await(ctx context.Context) {
 	}
 }
 
-// open opens a private connection to a server that is not a replica. It tries until the address
-// leads to one, or no command has wanted the connection for a while. A server that never accepted a
-// write is a wrong address, which is tried once.
+// open opens a private connection, and lets those go on that wait for it.
 func (e *endpoint) open(o *opening) {
-	var tries wait.Backoff
+	var client rueidis.DedicatedClient
+	// A hook around rueidis may end this goroutine. Then there is no connection, and the next
+	// command begins anew.
+	defer func() { e.opened(o, client) }()
+	client = e.search(o)
+}
+
+// search tries to connect to a server that is not a replica until the address leads to one, or no
+// command has wanted the connection for a while. A server that never accepted a write is a wrong
+// address, which is tried once. It returns nil if it has not found one.
+func (e *endpoint) search(o *opening) rueidis.DedicatedClient {
 	client, _ := e.dial(mostStale)
-	for {
-		e.mu.Lock()
-		over := client != nil || e.closed || time.Since(e.asked) > askedFor || !e.wrote.Load()
-		if over {
-			break
-		}
-		e.mu.Unlock()
-		if tries.Failures == 0 {
-			close(o.tried)
-		}
+	var tries wait.Backoff
+	for client == nil && e.wanted() {
+		o.hasTried()
 		pause := time.NewTimer(tries.Next())
 		select {
 		case <-pause.C:
@@ -207,6 +210,19 @@ func (e *endpoint) open(o *opening) {
 			pause.Stop()
 		}
 	}
+	return client
+}
+
+// wanted reports whether to go on trying to open a private connection.
+func (e *endpoint) wanted() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.closed && time.Since(e.asked) <= askedFor && e.wrote.Load()
+}
+
+// opened ends an opening with the connection that it has found, or nil.
+func (e *endpoint) opened(o *opening, client rueidis.DedicatedClient) {
+	e.mu.Lock()
 	unwanted, moved := client != nil && e.closed, false
 	switch {
 	case client == nil:
@@ -218,9 +234,7 @@ func (e *endpoint) open(o *opening) {
 	e.opening = nil
 	close(o.over)
 	e.mu.Unlock()
-	if tries.Failures == 0 {
-		close(o.tried)
-	}
+	o.hasTried()
 	if unwanted {
 		client.Close()
 	}
@@ -234,16 +248,30 @@ func (e *endpoint) open(o *opening) {
 func (e *endpoint) dial(most int) (client rueidis.DedicatedClient, release func()) {
 	for range most {
 		client, release = e.Client.Dedicate()
-		replica, err := isReplica(client)
-		if err == nil && !replica {
+		use, again := examine(client)
+		if use {
 			return client, release
 		}
-		client.Close()
-		if err != nil && !lost(lua.Classify(err)) {
+		if !again {
 			break
 		}
 	}
 	return nil, nil
+}
+
+// examine asks a dedicated connection whether it can be used, and closes it if it cannot. Then
+// again reports whether the pool's next connection is worth a try.
+func examine(client rueidis.DedicatedClient) (use, again bool) {
+	defer func() { // even if a hook around rueidis ends this goroutine
+		if !use {
+			client.Close()
+		}
+	}()
+	replica, err := isReplica(client)
+	if err != nil {
+		return false, lost(lua.Classify(err))
+	}
+	return !replica, true
 }
 
 // Dedicate returns a connection of the pool, for messages: a replica does not reject a SUBSCRIBE.
