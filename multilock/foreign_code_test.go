@@ -24,6 +24,9 @@ type rude struct {
 
 func (r *rude) Name() string { return r.name }
 
+// Server orders the part among those of its server by its name, so that others are held before it.
+func (r *rude) Server() string { return r.Locker.(*rlock.Lock).Server() }
+
 func (r *rude) reach(method string) {
 	if r.in == method {
 		if end := r.end.Swap(nil); end != nil {

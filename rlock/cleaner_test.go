@@ -258,6 +258,10 @@ func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 			}
 			return minute(succeed)()
 		}, many},
+		"a hook ends their goroutines": {func() error {
+			runtime.Goexit()
+			return nil
+		}, many},
 		"hung": {minute(fail), mostAtOnce},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,15 +29,23 @@ func (h *ending) Do(ctx context.Context, command rueidis.Completed) rueidis.Redi
 	if !slices.ContainsFunc(command.Commands(), func(word string) bool { return word == "order" }) {
 		return h.Client.Do(ctx, command)
 	}
-	end := h.end.Swap(nil)
-	if end != nil && h.before {
-		(*end)()
+	if h.before {
+		h.reached()
 	}
 	result := h.Client.Do(ctx, command)
-	if end != nil && h.after {
-		(*end)()
+	// Not after the reply that the script is not loaded yet: nothing was executed then.
+	executed := result.Error() == nil || rueidis.IsRedisNil(result.Error())
+	if h.after && executed {
+		h.reached()
 	}
 	return result
+}
+
+// reached ends the goroutine, once.
+func (h *ending) reached() {
+	if end := h.end.Swap(nil); end != nil {
+		(*end)()
+	}
 }
 
 // Hooks around rueidis may panic, or end the goroutine. The caller's ends in the same way, and
