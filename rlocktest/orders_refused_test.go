@@ -64,13 +64,18 @@ func TestOrderOfACallThatDidNotGetItsLockCounts(t *testing.T) {
 
 func TestCallThatWouldWaitForItselfFailsTheTest(t *testing.T) {
 	t.Parallel()
-	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
-		fair, plain := redis.Client().NewFairLock("a"), redis.Client().NewLock("a")
-		err := takeTwo(t.Context(), t, fair, plain, func() {}, rlock.Forever)
-		require.ErrorIs(t, err, rlock.ErrDeadlock)
-	})
-	// One name for two kinds may be a problem of its own.
-	require.Contains(t, strings.Join(errors, "\n"), "a call failed: ")
+	for name, second := range map[string]func(*rlock.Client) rlock.Locker{
+		"lock":      func(c *rlock.Client) rlock.Locker { return c.NewLock("a") },
+		"multilock": func(c *rlock.Client) rlock.Locker { return multilock.NewOn(c, "a", "b") },
+	} {
+		errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+			c := redis.Client()
+			err := takeTwo(t.Context(), t, c.NewFairLock("a"), second(c), func() {}, rlock.Forever)
+			require.ErrorIs(t, err, rlock.ErrDeadlock)
+		})
+		// One name for two kinds may be a problem of its own. A part of a MultiLock is none.
+		require.Equal(t, 1, strings.Count(strings.Join(errors, "\n"), "a call failed: "), name)
+	}
 }
 
 func TestRefusedCallsInOneOrderAreNoFault(t *testing.T) {
