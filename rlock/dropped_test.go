@@ -138,6 +138,15 @@ func TestHoldIsNotDroppedWhileSomebodyCanReleaseIt(t *testing.T) {
 				unlock(t, outer)
 				return func() error { return lock.Unlock(outer.Context()) }
 			},
+			"context of the outermost hold": func() func() error {
+				outer := locktest.AcquireUnkept(t.Context(), t, lock)
+				middle := locktest.AcquireUnkept(outer.Context(), t, lock)
+				locktest.AcquireUnkept(middle.Context(), t, lock)
+				renewals(1, func() bool { return false }) // all are watched
+				unlock(t, middle)
+				unlock(t, outer)
+				return func() error { return lock.Unlock(outer.Context()) }
+			},
 		} {
 			var release func() error
 			locktest.Dropping(func() { release = acquire() })
