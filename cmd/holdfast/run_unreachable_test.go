@@ -15,8 +15,8 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// startWaiter starts a run that waits for "job", and returns once it
-// listens for a release. A wait that is over before that, on a busy machine, is made longer.
+// startWaiter starts a run that waits for "job", and returns once it is registered and so has its
+// last reply for seconds. A wait that is over before that, on a busy machine, is made longer.
 func startWaiter(t *testing.T, redis *redistest.Server, args ...string) *job {
 	t.Helper()
 	for wait := time.Second; ; wait *= 2 {
@@ -29,7 +29,7 @@ func startWaiter(t *testing.T, redis *redistest.Server, args ...string) *job {
 				over = true
 				return true
 			default:
-				return len(redis.DoStrings(t, "PUBSUB", "CHANNELS")) > 0
+				return redis.DoInt(t, "EXISTS", "holdfast_lock_waiters:{job}") > 0
 			}
 		}, longest, time.Millisecond)
 		if !over {
