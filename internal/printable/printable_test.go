@@ -2,6 +2,7 @@ package printable_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,12 +15,15 @@ const evil = "a\x1b[2J\r\n\x7f\u009b\u202e\U000e0001\xff\"\\ü"
 
 func TestTextMovesNoCursor(t *testing.T) {
 	require.Equal(t, `a\x1b[2J\r\n\x7f\u009b\u202e\U000e0001\xff"\ü`, printable.Text(evil))
+	for _, c := range []string{"\x1b", "\x7f", "\u009b", "\u202e", "\U000e0001", "\xff"} {
+		require.Equal(t, strings.Trim(strconv.Quote(c), `"`), printable.Text(c))
+	}
 	require.Equal(t, "a\\r\nb", printable.Lines("a\r\nb"))
 }
 
 func TestShortTextIsShort(t *testing.T) {
 	require.Equal(t, printable.Text(evil), printable.Short(evil))
-	for _, c := range []string{"x", "ü", "\x1b", "\xff", "€", "\U000e0001"} {
+	for _, c := range []string{"x", "ü", "\x1b", "\xff", "€", "\U000e0001", "\x1b€€€x"} {
 		short := printable.Short(strings.Repeat(c, 1<<20))
 		require.LessOrEqual(t, len(short), 403)
 		require.Greater(t, len(short), 390)
