@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fakeredis"
-	"holdfast/internal/wait"
 	"holdfast/lua"
 )
 
@@ -116,14 +115,33 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 	}
 }
 
-// An own error of a hook around rueidis is no connection that was lost.
-func TestErrorOfAHookIsNotTakenForALostConnection(t *testing.T) {
+// A connection may be lost between rueidis's two looks at it, which no server can time.
+func TestCallThatFoundItsConnectionLostWasNotSent(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		_, state, err := Do(c, Release, wait.NewBudget(t.Context(), nil, wait.Unlimited),
-			func(ctx context.Context) (int, error) {
-				_ = ctx.Err()
-				return 0, lua.Classify(errors.New("by a hook"))
-			}, nil)
+		for want, asked := range map[State]func(*Call){
+			NotSent:     func(*Call) {},
+			Unconfirmed: func(k *Call) { _, _ = k.Deadline() }, // rueidis is about to send
+		} {
+			c.heard(time.Now(), Executed)
+			k := c.Begin(unlimited(t), time.Now())
+			_ = k.Err()
+			asked(k)
+			state, _ := k.End(errLost)
+			require.Equal(t, want, state)
+		}
+	})
+}
+
+// An own error of a hook around rueidis is no connection that was lost, whoever sends the command.
+func TestErrorOfAHookIsNotTakenForALostConnection(t *testing.T) {
+	fails := func(ctx context.Context) (int, error) {
+		_ = ctx.Err()
+		return 0, lua.Classify(errors.New("by a hook"))
+	}
+	inBubble(t, func(t *testing.T, c *Calls) {
+		_, state, err := Do(c, Release, unlimited(t), fails, nil)
 		require.Equal(t, Unconfirmed, state, "%v", err)
+		_, err = Patiently(c, fails)
+		require.Equal(t, Unconfirmed, StateOf(err), "%v", err)
 	})
 }
