@@ -45,6 +45,10 @@ func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
 			at.Move(replicas[0])
 
 			unlock(t, acquired(t, early))
+			unlock(t, acquired(t, lockInBackground(t.Context(), waiting.NewLock("moves"), time.Minute)))
+			for _, k := range contests() { // messages come from the server that has the locks now
+				k.waitForListeners(t, replicas[0], k.name, 1)
+			}
 			for _, k := range contests() {
 				eventually(t, func() bool {
 					lock := k.lock(idle, "no wait "+k.name)
@@ -67,18 +71,29 @@ func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
 	}
 }
 
+// fillPool opens connections of the client's pool, which stay with the server that they lead to.
+func fillPool(t *testing.T, redis rueidis.Client) {
+	t.Helper()
+	for range 3 {
+		application, release := redis.Dedicate()
+		require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
+		defer release()
+	}
+}
+
 func TestReplicatedLocksFollowAnEndpointThatMoves(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 2)
 	at := redistest.NewEndpoint(master)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough}, at.Use)
-	for range 2 { // connections of the pool that stay with the old master
-		unlock(t, take(t, c.NewLock("order"), time.Minute))
-	}
+	redis := master.Client(t, at.Use)
+	c := newClientOn(t, redis, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+	unlock(t, take(t, c.NewLock("order"), time.Minute))
+	fillPool(t, redis)
 	redistest.Promote(t, master, replicas[0])
 	at.Move(replicas[0])
 	redistest.WaitForReplica(t, replicas[0], master)
-	hold := acquired(t, lockInBackground(t.Context(), c.NewLock("order"), time.Minute))
+	hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
+	require.NoError(t, err)
 	require.Equal(t, map[string]string{hold.Owner(): "1"}, replicas[0].DoMap(t, "HGETALL", "order"))
 	unlock(t, hold)
 }
@@ -119,29 +134,28 @@ func TestEndpointIsFollowedOnceThePoolHasAConnection(t *testing.T) {
 	unlock(t, hold)
 }
 
-// After the address has moved, commands have a connection of the pool, where others may be as dead.
+// After the address has moved, commands have a connection of the pool, where others may lead to the
+// old server, and later be as dead.
 func TestFirstCommandAfterAMoveAndAnIdleLimitSucceeds(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)
 	at := redistest.NewEndpoint(master)
-	redis := master.Client(t, at.Use)
+	// No other shared connection is dialed after the move.
+	redis := master.Client(t, at.Use, redistest.OneConnection)
 	c := newClientOn(t, redis, rlock.Options{})
 	lock := c.NewLock("order")
-	unlock(t, take(t, lock, time.Minute))
+	requireFirst := func() {
+		t.Helper()
+		hold, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.NoError(t, err)
+		unlock(t, hold)
+	}
+	requireFirst()
+	fillPool(t, redis)
 	redistest.Promote(t, master, replicas[0])
 	at.Move(replicas[0])
-	unlock(t, acquired(t, lockInBackground(t.Context(), lock, time.Minute)))
-	var giveBack []func()
-	for range 3 {
-		application, release := redis.Dedicate()
-		require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
-		giveBack = append(giveBack, release)
-	}
-	for _, release := range giveBack {
-		release()
-	}
+	requireFirst()
+	fillPool(t, redis)
 	replicas[0].Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-	hold, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
-	require.NoError(t, err)
-	unlock(t, hold)
+	requireFirst()
 }
