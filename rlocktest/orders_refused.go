@@ -12,8 +12,9 @@ import (
 // for in vain says as much about its order of locks as what it got.
 type refusals struct{ holds *holds }
 
-// inMultiLock marks the contexts of the parts of a MultiLock. Their order is that of the MultiLock,
-// which waits for one part at a time and holds no other meanwhile.
+// inMultiLock marks the contexts of the parts of a MultiLock, whose refusals are not recorded. All
+// MultiLocks take their parts in one order. So the order of locks that a refused MultiLock was part
+// of is not seen; if its parts were acquired, their holds are recorded.
 type inMultiLock struct{}
 
 // AcquireStart implements [rlock.Tracer].
