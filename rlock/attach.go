@@ -156,7 +156,7 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 			undo(state == transport.Abandoned)
 		}
 	}
-	unknown, abandoned := false, false // earlier tries
+	abandoned := false // by an earlier try
 	sending := false
 	defer func() {
 		if sending { // a hook around rueidis has ended it
@@ -180,16 +180,13 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 		}
 		at.failure = err
 		left := state == transport.Detached // the worker cleans up after itself
-		unknown = unknown || state > transport.Refused && !left
+		at.unknown = at.unknown || state > transport.Refused && !left
 		abandoned = abandoned || state == transport.Abandoned
 		if !left && !c.transport.Permanent(err) && at.budget.Sleep(at.delay.Next(), nil, nil) {
 			continue
 		}
-		if unknown {
+		if at.unknown {
 			undo(abandoned || left)
-			if lua.ClassOf(err) != lua.ClassUnknown {
-				at.failure = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-			}
 		}
 		return nil, at.ended()
 	}

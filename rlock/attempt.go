@@ -41,6 +41,7 @@ type attempt struct {
 	patience    time.Duration     // for the next reply; 0 before the first
 	left        bool              // the budget ended before the reply to the last try
 	failure     error             // why the last try got no reply; nil if it did
+	unknown     bool              // a try may have got the lock, and no later reply has told
 	delay       wait.Backoff      // between tries without a reply
 	remains     waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
@@ -118,7 +119,7 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit, lease time.Duration
 				return hold, err
 			}
 			// Another goroutine of the owner has just released it, without locking the session.
-			at.failure, at.delay = nil, wait.Backoff{}
+			at.failure, at.unknown, at.delay = nil, false, wait.Backoff{}
 		}
 		at.session.Do(func(ow *owned) { at.request.owner = ow.holder() }) // in the other mode
 	}
@@ -172,11 +173,12 @@ func (at *attempt) try() (hold *Hold, err error) {
 		if state == transport.Unconfirmed || got.taken {
 			at.remains = max(at.remains, waitqueue.Something)
 		}
+		at.unknown = at.unknown || state > transport.Refused
 		if c.transport.Permanent(err) {
 			return nil, at.ended()
 		}
 	case got.holder != nil:
-		at.holder, at.ticket, at.failure = *got.holder, got.ticket, nil
+		at.holder, at.ticket, at.failure, at.unknown = *got.holder, got.ticket, nil, false
 		at.patience = max(shortestPatience, 2*time.Since(at.sent))
 		if at.refusedRemains() == waitqueue.Something {
 			c.transport.Wrote()
@@ -187,7 +189,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	case time.Until(watchdog.Deadline(at.sent, at.request.lease)) <= 0:
 		at.failure = fmt.Errorf(
 			"the lock was taken, but the reply took longer than the lease of %v", at.request.lease)
-		at.remains = max(at.remains, waitqueue.Something)
+		at.remains, at.unknown = max(at.remains, waitqueue.Something), true
 	default:
 		at.fresh.registered = at.request.registers
 		return at.begin(at.sent, at.request.lease, got.fence)
@@ -276,7 +278,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 		most = lease / 2
 	}
 	if time.Since(g.Since) > most {
-		at.remains = max(at.remains, waitqueue.Something)
+		at.remains, at.unknown = max(at.remains, waitqueue.Something), true
 		return nil, nil
 	}
 	at.fresh.streak = g.Streak
@@ -351,15 +353,16 @@ func (at *attempt) heldError() *HeldError {
 // ended returns why an attempt ended without the lock, or why Redis refuses for good.
 func (at *attempt) ended() error {
 	reason, err := at.budget.Err(), at.failure
+	busy := errors.Is(err, errBusy)
+	unknown := err != nil && !busy && (at.unknown || lua.ClassOf(err) == lua.ClassUnknown)
 	switch {
-	case at.budget.Ctx.Err() == nil && at.budget.Closing() &&
-		(err == nil || errors.Is(err, errBusy) || lua.ClassOf(err) != lua.ClassUnknown):
+	case at.budget.Ctx.Err() == nil && at.budget.Closing() && !unknown:
 		return ErrClosed
-	case err == nil, errors.Is(err, errBusy):
+	case err == nil, busy:
 		held := at.heldError()
-		held.busy, held.cause = err != nil, reason
+		held.busy, held.cause = busy, reason
 		return held
-	case lua.ClassOf(err) == lua.ClassUnknown:
+	case unknown:
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return at.budget.Because(err)
