@@ -178,7 +178,8 @@ func (at *attempt) try() (hold *Hold, err error) {
 			return nil, at.ended()
 		}
 	case got.holder != nil:
-		at.holder, at.ticket, at.failure, at.unknown = *got.holder, got.ticket, nil, false
+		at.holder, at.ticket = *got.holder, got.ticket
+		at.failure, at.unknown = nil, false
 		at.patience = max(shortestPatience, 2*time.Since(at.sent))
 		if at.refusedRemains() == waitqueue.Something {
 			c.transport.Wrote()
@@ -189,7 +190,8 @@ func (at *attempt) try() (hold *Hold, err error) {
 	case time.Until(watchdog.Deadline(at.sent, at.request.lease)) <= 0:
 		at.failure = fmt.Errorf(
 			"the lock was taken, but the reply took longer than the lease of %v", at.request.lease)
-		at.remains, at.unknown = max(at.remains, waitqueue.Something), true
+		at.remains = max(at.remains, waitqueue.Something)
+		at.unknown = true
 	default:
 		at.fresh.registered = at.request.registers
 		return at.begin(at.sent, at.request.lease, got.fence)
@@ -278,7 +280,8 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 		most = lease / 2
 	}
 	if time.Since(g.Since) > most {
-		at.remains, at.unknown = max(at.remains, waitqueue.Something), true
+		at.remains = max(at.remains, waitqueue.Something)
+		at.unknown = true
 		return nil, nil
 	}
 	at.fresh.streak = g.Streak

@@ -107,7 +107,8 @@ func (at *attempt) extend(a *acquisition, levels int) (deadline time.Time, err e
 		case err == nil:
 			return watchdog.Deadline(sent, lease), nil
 		}
-		at.failure, at.unknown = err, at.unknown || state > transport.Refused
+		at.failure = err
+		at.unknown = at.unknown || state > transport.Refused
 		left := state == transport.Detached || state == transport.Abandoned && at.budget.Over()
 		if left || c.transport.Permanent(err) || !at.request.waits ||
 			!at.budget.Sleep(at.delay.Next(), nil, nil) {

@@ -39,6 +39,17 @@ func TestOutcomeStaysUnknownWhileTheServerRefusesToTell(t *testing.T) {
 			b.reply(k.acquire, granted[k.acquire])
 		})
 	})
+	t.Run("a reply later than the lease", func(t *testing.T) {
+		inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
+			b.reply(k.acquire, func(args []string) any {
+				b.reply(k.acquire, loading)
+				time.Sleep(2 * time.Second)
+				return granted[k.acquire](args)
+			})
+			_, err := b.lock.TryLock(t.Context(), 4*time.Second, time.Second)
+			requireUnknown(t, err)
+		})
+	})
 	t.Run("one more level", func(t *testing.T) {
 		inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 			hold := take(t, b.lock, time.Minute)

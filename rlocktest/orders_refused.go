@@ -12,9 +12,9 @@ import (
 // for in vain says as much about its order of locks as what it got.
 type refusals struct{ holds *holds }
 
-// inMultiLock marks the contexts of the parts of a MultiLock, whose refusals are not recorded. All
-// MultiLocks take their parts in one order. So the order of locks that a refused MultiLock was part
-// of is not seen; if its parts were acquired, their holds are recorded.
+// inMultiLock marks the contexts of the parts of a MultiLock. Their refusals are not recorded: all
+// MultiLocks take their parts in one order, so the parts form no circle among themselves. A circle
+// of a refused MultiLock with a lock that its caller holds is not found.
 type inMultiLock struct{}
 
 // AcquireStart implements [rlock.Tracer].

@@ -185,7 +185,7 @@ func (e *endpoint) await(ctx context.Context) {
 	}
 }
 
-// open opens a private connection, and lets those go on that wait for it.
+// open tries to open a private connection. Callers that wait for it go on, even if there is none.
 func (e *endpoint) open(o *opening) {
 	var client rueidis.DedicatedClient
 	// A hook around rueidis may end this goroutine. Then there is no connection, and the next
@@ -259,8 +259,8 @@ func (e *endpoint) dial(most int) (client rueidis.DedicatedClient, release func(
 	return nil, nil
 }
 
-// examine asks a dedicated connection whether it can be used, and closes it if it cannot. Then
-// again reports whether the pool's next connection is worth a try.
+// examine asks a dedicated connection whether it can be used, and closes it if not. In that
+// case, again reports whether the pool's next connection is worth a try.
 func examine(client rueidis.DedicatedClient) (use, again bool) {
 	defer func() { // even if a hook around rueidis ends this goroutine
 		if !use {
