@@ -133,29 +133,3 @@ func TestEndpointIsFollowedOnceThePoolHasAConnection(t *testing.T) {
 	unlock(t, acquired(t, waiter))
 	unlock(t, hold)
 }
-
-// After the address has moved, commands have a connection of the pool, where others may lead to the
-// old server, and later be as dead.
-func TestFirstCommandAfterAMoveAndAnIdleLimitSucceeds(t *testing.T) {
-	t.Parallel()
-	master, replicas := startReplicated(t, 1)
-	at := redistest.NewEndpoint(master)
-	// No other shared connection is dialed after the move.
-	redis := master.Client(t, at.Use, redistest.OneConnection)
-	c := newClientOn(t, redis, rlock.Options{})
-	lock := c.NewLock("order")
-	requireFirst := func() {
-		t.Helper()
-		hold, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
-		require.NoError(t, err)
-		unlock(t, hold)
-	}
-	requireFirst()
-	fillPool(t, redis)
-	redistest.Promote(t, master, replicas[0])
-	at.Move(replicas[0])
-	requireFirst()
-	fillPool(t, redis)
-	replicas[0].Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-	requireFirst()
-}

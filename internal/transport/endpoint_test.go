@@ -1,6 +1,9 @@
 package transport
 
 import (
+	"context"
+	"crypto/tls"
+	"net"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fakeredis"
+	"holdfast/lua"
 )
 
 // hooked is a rueidis client that runs a function before it gives out a dedicated connection.
@@ -31,15 +35,62 @@ func withEndpoint(t *testing.T, before func(), test func(t *testing.T, e *endpoi
 	synctest.Test(t, func(t *testing.T) {
 		server := fakeredis.New()
 		defer server.Close()
-		client, err := rueidis.NewClient(server.ClientOption())
-		require.NoError(t, err)
-		defer client.Close()
-		var wrote atomic.Bool
-		wrote.Store(true)
-		e := &endpoint{Client: &hooked{client, before}, wrote: &wrote, moved: func() {},
-			ended: make(chan struct{})}
-		defer e.close()
-		test(t, e)
+		test(t, newEndpoint(t, server.ClientOption(), before))
+	})
+}
+
+// newEndpoint returns an endpoint whose server has accepted a write, closed in t's clean-up.
+func newEndpoint(t *testing.T, option rueidis.ClientOption, before func()) *endpoint {
+	t.Helper()
+	client, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	var wrote atomic.Bool
+	wrote.Store(true)
+	e := &endpoint{Client: &hooked{client, before}, wrote: &wrote, moved: func() {},
+		ended: make(chan struct{})}
+	t.Cleanup(e.close)
+	return e
+}
+
+// fillPool leaves a number of connections in the pool of a client.
+func fillPool(t *testing.T, client rueidis.Client, number int) {
+	t.Helper()
+	for range number {
+		application, release := client.Dedicate()
+		require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
+		defer release()
+	}
+}
+
+func TestEndpointSkipsConnectionsOfThePoolThatAreOfNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, next := fakeredis.New(), fakeredis.New()
+		t.Cleanup(old.Close)
+		t.Cleanup(next.Close)
+		leadsTo := old
+		option := old.ClientOption()
+		option.DialCtxFn = func(
+			context.Context, string, *net.Dialer, *tls.Config,
+		) (net.Conn, error) {
+			return leadsTo.Dial()
+		}
+		e := newEndpoint(t, option, func() {})
+		began := time.Now()
+
+		fillPool(t, e.Client, mostStale-1)
+		old.Handle("HELLO", func([]string) any { return []any{"role", "slave"} })
+		next.Handle("GET", func([]string) any { return "" }) // unknown to the other
+		leadsTo = next
+		require.True(t, e.Follow(t.Context()), "the pool's connections lead to a replica")
+		get := e.B().Get().Key("order").Build().Pin()
+		require.NoError(t, e.Do(t.Context(), get).Error())
+
+		fillPool(t, e.Client, mostStale-1)
+		next.Disconnect()
+		require.True(t, lost(lua.Classify(e.Do(t.Context(), get).Error())))
+		require.NoError(t, e.Do(t.Context(), get).Error(), "the pool's connections are closed")
+		require.Zero(t, time.Since(began), "a command has waited")
 	})
 }
 
