@@ -74,7 +74,8 @@ func TestFirstCommandAfterAnIdleConnectionWasClosedSucceeds(t *testing.T) {
 					return err
 				},
 				"MultiLock": tryNow(multilock.New(c.NewLock("a"), c.NewLock("b"))),
-				"RedLock":   tryNow(redlock.NewOn("quorum", redlock.Options{FsyncAlways: true}, c)),
+				"RedLock": tryNow(redlock.NewOn("quorum",
+					redlock.Options{FsyncAlways: true, NodeTimeout: enough}, c)),
 			}
 			for _, k := range kinds {
 				calls[k.name] = tryNow(k.lock(c, "order of "+k.name))
