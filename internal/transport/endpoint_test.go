@@ -34,7 +34,7 @@ func withEndpoint(t *testing.T, before func(), test func(t *testing.T, e *endpoi
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := fakeredis.New()
-		defer server.Close()
+		t.Cleanup(server.Close) // after the client
 		test(t, newEndpoint(t, server.ClientOption(), before))
 	})
 }
