@@ -86,7 +86,9 @@ func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndGoesToTheNext(t *testing.T) {
 	c := newClientOn(t, group.Client(t), rlock.Options{})
 	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)
 	for _, k := range contests() {
-		holds[k.name] = take(t, k.contender(holder, k.name), rlock.Watchdog)
+		// With a wait, because the reply may take longer than so short a lease.
+		taken := lockInBackground(t.Context(), k.contender(holder, k.name), rlock.Watchdog)
+		holds[k.name] = acquired(t, taken)
 		waiters[k.name] = lockInBackground(t.Context(), k.lock(c, k.name), time.Minute)
 		k.waitForListeners(t, group.Nodes[0], k.name, 1)
 	}
