@@ -176,11 +176,16 @@ func unavailable(node hooks.Node) error {
 	return nil
 }
 
-// rejoin renews and extends a part that was granted after the others as they were.
+// rejoin renews and extends a part that was granted after the others as they were. A round of
+// extensions that is under way counts the part, too: it may need this node for a quorum.
 func (p *part) rejoin() {
 	a := p.acquisition
 	if a.state == held && a.renews() {
 		p.hold.SetRenew(true)
+	}
+	if a.extending != nil {
+		p.extend(a.extending)
+		return
 	}
 	more := time.Until(a.extendedTo).Truncate(time.Millisecond)
 	if more > 0 && p.hold.Deadline().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
