@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -192,30 +191,20 @@ func TestQuorumThatRefusesDecidesThoughOtherNodesHang(t *testing.T) {
 func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testing.T) {
 	t.Parallel()
 	const lease, wait = 2 * time.Second, 3 * time.Second
-	servers := startNodes(t, 3)
-	clients := newClients(t, servers, rlock.Options{})
-	warm(t, clients)
-	giveOne(t, servers, name)
-	for _, s := range servers {
-		s.Do(t, "PEXPIRE", name, strconv.FormatInt(lease.Milliseconds(), 10))
-	}
-	lock := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: longWait},
-		clients...)
-	done := inBackground(func() (*rlock.Hold, error) {
-		return lock.TryLock(t.Context(), wait, longLease)
+	o := redlock.Options{FsyncAlways: true, NodeTimeout: time.Minute}
+	inBubble(t, o, func(t *testing.T, b *bubble) {
+		for _, n := range b.nodes {
+			n.reply("quorum_acquire.lua", heldBy("somebody", int(lease.Milliseconds())))
+			time.AfterFunc(lease/2, n.server.Pause)
+		}
+		_, err := b.lock.TryLock(t.Context(), wait, longLease)
+		require.Equal(t, wait, time.Since(b.start))
+		asked := b.rounds()
+		require.Less(t, asked[len(asked)-1], lease/2, "no node executes a request of the last round")
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+		require.ErrorContains(t, err, "held by somebody")
 	})
-	waitForListeners(t, servers, name, 1)
-	for _, s := range servers {
-		s.Pause(t)
-	}
-	err := result(t, done).Err
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	require.NotErrorIs(t, err, redlock.ErrNoQuorum)
-	require.ErrorContains(t, err, "held by somebody")
-	for _, s := range servers {
-		s.Resume(t)
-	}
-	waitUntilFree(t, servers...)
 }
 
 // Its nodes were not asked, because a waiter of this process was queued before it.

@@ -146,7 +146,7 @@ func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 	for worker := range 6 {
 		running.Go(func() {
 			for range 30 {
-				lease := time.Second
+				lease := longLease
 				if worker%2 == 0 {
 					lease = rlock.Watchdog
 				}
@@ -160,7 +160,7 @@ func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 					!errors.Is(err, rlock.ErrReleased) {
 					t.Errorf("a level is not valid: %v", err)
 				}
-				if another, err := other.TryLock(t.Context(), rlock.NoWait, time.Second); err == nil {
+				if another, err := other.TryLock(t.Context(), rlock.NoWait, longLease); err == nil {
 					if hold.Valid() && another.Valid() && hold.Valid() {
 						t.Error("another owner holds it at the same time")
 					}
