@@ -40,7 +40,7 @@ func TestTheIncidentInTheDocumentationIsRepairedByItsCommands(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	// The lease is short, because the former holder is told at its next renewal.
-	hangs := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "orders:42"},
+	hangs := startRun(t, redis.Addr(), append([]string{"--lease", "9s", "orders:42"},
 		shell("echo works >&3; exec sleep 1000")...)...)
 	hangs.line(t, "works")
 	waits := startRun(t, redis.Addr(), append([]string{"orders:42"}, shell("echo mine >&3")...)...)

@@ -24,7 +24,7 @@ func servers(all []*redistest.Server) (flags []string) {
 func TestRunWithAQuorumOutlivesAMinorityOfItsServers(t *testing.T) {
 	t.Parallel()
 	// A server that has just started may have forgotten a lock, so it does not count at first.
-	const lease = 3 * time.Second
+	const lease = 9 * time.Second
 	redis := redistest.StartAll(t, 3)
 	for _, s := range redis {
 		require.Eventually(t, func() bool { return uptime(t, s) > lease+time.Second }, longest,

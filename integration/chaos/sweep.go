@@ -54,17 +54,15 @@ func each(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// Standstill is the fault of a time in which this process, and so its proxies, did not run.
-const Standstill = "standstill of the proxies"
-
 // noteStandstill records a standstill if more than half the time of a command has passed since
 // last. It returns now.
 func (r *run) noteStandstill(last, now history.Instant) history.Instant {
 	if now.Sub(last) > command/2 {
 		r.tb.Logf("the proxies did not run for %v: is the machine busy?", now.Sub(last))
-		r.log.add(history.Event{At: last, What: history.Fault, Fault: Standstill, Delays: true})
+		r.log.add(history.Event{At: last, What: history.Fault, Fault: history.Standstill,
+			Delays: true})
 		r.log.add(history.Event{At: now, Until: now.Add(command), What: history.Healed,
-			Fault: Standstill})
+			Fault: history.Standstill})
 	}
 	return now
 }

@@ -10,7 +10,7 @@ const early = 20 * time.Millisecond
 
 // waits: a call of Lock or TryLock ends within its wait and the time of one command, one of Unlock
 // within the latter. No call of a process that goes on stays without a reply. The time for which a
-// process was stopped is not counted.
+// process was stopped, or the whole machine stood still, is not counted.
 //
 // Without a fault near, or with one that spares waits, they are bounded more closely: a call takes
 // no command longer, and is not refused before the wait is over. Nor does it fail before, with an
@@ -74,10 +74,15 @@ func (h *History) unanswered(a *Acquisition) Breach {
 		Text: fmt.Sprintf("%v: %s has no answer after %v", a, call, h.End.Sub(since))}
 }
 
-// stopped returns how long the process was stopped between two instants.
+// Standstill is the fault of a time in which the machine ran nothing: neither the runner with its
+// proxies nor, as far as the runner knows, any process.
+const Standstill = "standstill of the machine"
+
+// stopped returns how long the process was stopped, or the machine stood still, between two
+// instants.
 func (h *History) stopped(process string, from, to Instant) (sum time.Duration) {
 	for _, p := range h.Faults {
-		if p.Fault == string(Stopped) && p.Concerns(process) {
+		if p.Fault == Standstill || p.Fault == string(Stopped) && p.Concerns(process) {
 			sum += max(0, min(p.To, to).Sub(max(p.From, from)))
 		}
 	}

@@ -84,6 +84,8 @@ func TestTimeOfAStoppedProcessDoesNotCount(t *testing.T) {
 	}
 	inBreach(t, Waits, 0, call, stop("a"))
 	inBreach(t, Waits, 1, call, stop("b"))
+	inBreach(t, Waits, 0, call, fault(Standstill, 100, 201))
+	inBreach(t, Waits, 1, call, fault("another fault", 100, 201))
 }
 
 func TestCallWithoutAnswerIsABreachUnlessItsProcessIsKilledOrStopped(t *testing.T) {

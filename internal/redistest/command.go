@@ -15,11 +15,18 @@ import (
 // machine, because no test waits for it on purpose.
 const commandTimeout = 5 * time.Second
 
+// patience is commandTimeout for a command that must succeed, however long it takes.
+const patience = time.Minute
+
 // Call runs one plain command on a connection of its own and returns the reply: a string, an int64,
 // nil or a []any of these. An error reply is a [ServerError]. It gives up after 5 s. Use it where
 // an error is expected, or outside the test's goroutine; otherwise use [Server.Do].
 func (s *Server) Call(args ...string) (any, error) {
-	c, err := s.dial(commandTimeout)
+	return s.call(commandTimeout, args)
+}
+
+func (s *Server) call(timeout time.Duration, args []string) (any, error) {
+	c, err := s.dial(timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +41,10 @@ func (s *Server) Call(args ...string) (any, error) {
 	return c.call(args...)
 }
 
-// Do is [Server.Call] for a command that must succeed: tb fails otherwise.
+// Do is [Server.Call] for a command that must succeed within a minute: tb fails otherwise.
 func (s *Server) Do(tb testing.TB, args ...string) any {
 	tb.Helper()
-	reply, err := s.Call(args...)
+	reply, err := s.call(patience, args)
 	require.NoError(tb, err, "%v", args)
 	return reply
 }

@@ -28,6 +28,12 @@ type sight struct {
 	options Options
 }
 
+// isIn reports whether the finding is the line in its state.
+func (s sight) isIn(f Finding) bool {
+	return f.Check == s.line && f.State == s.state && strings.Contains(f.Text, s.text) &&
+		strings.Contains(f.Advice, s.advice)
+}
+
 // plainServer is a server as it comes, without persistence.
 func plainServer(t *testing.T) rueidis.Client { return configured(t) }
 
@@ -488,12 +494,17 @@ func TestEveryLineIsSeenInEachOfItsStates(t *testing.T) {
 			}
 			t.Run(s.line+" "+s.text, func(t *testing.T) {
 				t.Parallel()
-				found := examined(t, s.server(t), s.check, s.options)
-				seen.add(found)
-				require.True(t, slices.ContainsFunc(found, func(f Finding) bool {
-					return f.Check == s.line && f.State == s.state && strings.Contains(f.Text, s.text) &&
-						strings.Contains(f.Advice, s.advice)
-				}), "%+v", found)
+				server := s.server(t)
+				var found []Finding
+				// A busy machine may make the round trip too long once, or several times.
+				for try := 0; try == 0 || s.check == "round-trip" && try < 20; try++ {
+					found = examined(t, server, s.check, s.options)
+					seen.add(found)
+					if slices.ContainsFunc(found, s.isIn) {
+						return
+					}
+				}
+				require.Fail(t, "not found", "%+v", found)
 			})
 		}
 	})
