@@ -279,7 +279,7 @@ func TestUnlockByContextReleasesTheInnermostLevelAlsoThroughAnotherLockOfTheSame
 	waitUntilFree(t, servers...)
 }
 
-// A lock is held as soon as a quorum of nodes has granted it. The others may do so during an Extend.
+// A lock is held as soon as a quorum of nodes has granted it. Others may grant it during an Extend.
 func TestExtendAndNestedLockCountNodesThatGrantTheLockMeanwhile(t *testing.T) {
 	t.Parallel()
 	const late = 100 * time.Millisecond
