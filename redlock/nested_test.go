@@ -312,6 +312,34 @@ func TestExtendAndNestedLockCountNodesThatGrantTheLockMeanwhile(t *testing.T) {
 	}
 }
 
+func TestNodeThatGrantsTheLockDuringANestedLockGetsTheLongestLease(t *testing.T) {
+	t.Parallel()
+	const late = 100 * time.Millisecond
+	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
+		b.nodes[2].delay("quorum_acquire.lua", late)
+		hold := take(t, b.lock, time.Minute)
+		synctest.Wait()
+		b.nodes[1].server.Pause()
+		require.NoError(t, hold.Extend(t.Context(), longLease))
+		b.nodes[0].server.Pause()
+		inner, err := b.lock.TryLock(hold.Context(), rlock.NoWait, time.Second)
+		require.NoError(t, err)
+		require.Equal(t, late, time.Since(b.start), "it needs the third node")
+		synctest.Wait()
+
+		// Without the first node the hold lasts as long as on the third.
+		b.nodes[0].reply("renew.lua", func([]string) any { return []any{0} })
+		b.nodes[0].server.Resume()
+		synctest.Wait()
+		require.NoError(t, inner.Extend(t.Context(), time.Second))
+		synctest.Wait()
+		require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
+		b.nodes[1].server.Resume()
+		unlock(t, inner)
+		unlock(t, hold)
+	})
+}
+
 func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 	t.Parallel()
 	of := rlock.Options{CommandTimeout: time.Second}

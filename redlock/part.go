@@ -183,13 +183,14 @@ func (p *part) rejoin() {
 	if a.state == held && a.renews() {
 		p.hold.SetRenew(true)
 	}
+	levels, lease := len(a.levels), time.Duration(0)
 	if a.extending != nil {
 		p.extend(a.extending)
-		return
+		levels, lease = 0, a.extending.lease // that one sets the levels
 	}
 	more := time.Until(a.extendedTo).Truncate(time.Millisecond)
-	if more > 0 && p.hold.Deadline().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
-		p.extend(&extension{levels: len(a.levels), lease: more})
+	if more > lease && p.hold.Deadline().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
+		p.extend(&extension{levels: levels, lease: more}) // an earlier extension wanted more
 	}
 }
 
