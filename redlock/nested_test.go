@@ -66,7 +66,7 @@ func TestNestedLockExtendsTheLeaseOnEveryNode(t *testing.T) {
 
 func TestWatchdogWorksWhileALevelWantsIt(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, lease)

@@ -255,5 +255,5 @@ func TestNodesThatHideTheirUptimeAreAnErrorWithAdvice(t *testing.T) {
 	require.Contains(t, refusal.Advice, "+info")
 	require.ErrorContains(t, err, refusal.Advice)
 
-	unlock(t, take(t, lock.WithOptions(atOnce), time.Second))
+	unlock(t, take(t, lock.WithOptions(atOnce), time.Minute))
 }
