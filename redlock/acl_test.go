@@ -69,7 +69,7 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { closeClient(t, client) })
 			options := c.options
-			options.NodeTimeout = time.Second
+			options.NodeTimeout = 3 * time.Second
 			lock := redlock.NewOn("order:"+name, options, client)
 			// when the server has been up long enough
 			hold, err := lock.Lock(t.Context(), rlock.Watchdog)

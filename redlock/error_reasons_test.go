@@ -52,7 +52,7 @@ func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
 func TestWaitThatEndsBeforeNodesCanReplyIsNotAcquired(t *testing.T) {
 	inBubble(
 		t,
-		redlock.Options{FsyncAlways: true, NodeTimeout: time.Second},
+		redlock.Options{FsyncAlways: true, NodeTimeout: 3 * time.Second},
 		func(t *testing.T, b *bubble) {
 			for _, n := range b.nodes {
 				n.delay("quorum_acquire.lua", 100*time.Millisecond)
@@ -108,7 +108,7 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceWhateverTheOthersReply(t *test
 			}
 		}},
 		"not counted yet": {
-			redlock.Options{NodeTimeout: time.Second}, func(testing.TB, []*redistest.Server) {},
+			redlock.Options{NodeTimeout: 3 * time.Second}, func(testing.TB, []*redistest.Server) {},
 		},
 	} {
 		t.Run(why, func(t *testing.T) {

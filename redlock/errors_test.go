@@ -133,7 +133,7 @@ func TestYoungNodesAreNamedWithTheTimeTheyAreNotCounted(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	clients := newClients(t, servers, rlock.Options{})
-	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...)
+	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: 3 * time.Second}, clients...)
 	_, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)

@@ -66,7 +66,7 @@ const (
 
 // atOnce counts nodes from their first second, and gives them more time to reply than a busy
 // machine needs. It is for tests of anything else.
-var atOnce = redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}
+var atOnce = redlock.Options{FsyncAlways: true, NodeTimeout: 3 * time.Second}
 
 // hasty is atOnce for tests that wait for nodes that do not reply.
 var hasty = redlock.Options{FsyncAlways: true, NodeTimeout: 100 * time.Millisecond}

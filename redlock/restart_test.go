@@ -82,7 +82,7 @@ func TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely(
 func TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo(t *testing.T) {
 	t.Parallel()
 	const lease = 4 * time.Second
-	o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second}
+	o := redlock.Options{MaxLease: lease, NodeTimeout: 3 * time.Second}
 	c := startCrashCase(t, o, rlock.Options{WatchdogLease: lease}, lease)
 	quorum, delayed := new(redlock.QuorumError), new(redlock.DelayedError)
 	var err error
@@ -113,7 +113,7 @@ func TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo(t *testing.T) {
 func TestHolderWhoseNodeRestartedLosesTheLockBeforeAnotherGetsIt(t *testing.T) {
 	t.Parallel()
 	const lease = 4 * time.Second
-	o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second}
+	o := redlock.Options{MaxLease: lease, NodeTimeout: 3 * time.Second}
 	c := startCrashCase(t, o, rlock.Options{WatchdogLease: lease}, rlock.Watchdog)
 	second := acquired(t, lockInBackground(t.Context(), c.second, rlock.Watchdog))
 	require.False(t, c.hold.Valid(), "two holders at the same time")
@@ -126,7 +126,7 @@ func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *te
 	t.Parallel()
 	const lease = 5 * time.Second
 	servers := startNodes(t, 5, redistest.WithAppendOnly())
-	o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second}
+	o := redlock.Options{MaxLease: lease, NodeTimeout: 3 * time.Second}
 	lock := redlock.NewOn(name, o, newClients(t, servers, rlock.Options{WatchdogLease: lease})...)
 	counted(t, servers, lease)
 	hold := take(t, lock, rlock.Watchdog)
@@ -152,7 +152,7 @@ func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *te
 func TestNewNodesAreNotCountedAndALeaseBeyondMaxLeaseIsRefused(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: 10 * time.Minute})
-	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...)
+	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: 3 * time.Second}, clients...)
 	_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
@@ -187,7 +187,7 @@ func TestExtendBeyondMaxLeaseIsRefused(t *testing.T) {
 	const lease = time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	counted(t, servers, lease)
-	hold := take(t, redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...),
+	hold := take(t, redlock.NewOn(name, redlock.Options{NodeTimeout: 3 * time.Second}, clients...),
 		rlock.Watchdog)
 	require.ErrorIs(t, hold.Extend(t.Context(), lease+time.Millisecond), rlock.ErrInvalid)
 	require.NoError(t, hold.Extend(t.Context(), lease))
@@ -200,7 +200,7 @@ func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T)
 	servers := startNodes(t, 5)
 	counted(t, servers, lease)
 	for _, epoch := range []bool{false, true} {
-		o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second, Epoch: epoch}
+		o := redlock.Options{MaxLease: lease, NodeTimeout: 3 * time.Second, Epoch: epoch}
 		first := redlock.NewOn(
 			name,
 			o,
@@ -244,7 +244,7 @@ func TestNodesThatHideTheirUptimeAreAnErrorWithAdvice(t *testing.T) {
 	for _, s := range servers[:3] {
 		s.Do(t, "ACL", "SETUSER", "default", "-info")
 	}
-	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...)
+	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: 3 * time.Second}, clients...)
 	ctx, cancel := context.WithTimeout(t.Context(), longWait)
 	defer cancel()
 	_, err := lock.Lock(ctx, time.Second)

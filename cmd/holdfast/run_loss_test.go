@@ -61,7 +61,7 @@ func TestRunEndsItsCommandBeforeTheLeaseCanEndInAServerThatHangs(t *testing.T) {
 func hangUnderRun(t *testing.T) (left time.Duration, kept bool) {
 	t.Helper()
 	redis := redistest.Start(t)
-	j := startRun(t, redis.Addr(), stubborn("--lease", "4s")...)
+	j := startRun(t, redis.Addr(), stubborn("--lease", "9s")...)
 	j.line(t, "in")
 	// Right after a renewal, so that none can come between the two.
 	var end time.Time

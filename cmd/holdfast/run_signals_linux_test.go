@@ -130,7 +130,7 @@ func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) 
 func TestRunThatIsStoppedHasItsCommandKilledBeforeTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
+	j := startRun(t, redis.Addr(), append([]string{"--lease", "9s", "job"},
 		shell(`trap 'echo TERM >&3' TERM; `+ignoresTERM+
 			`echo in >&3; `+waits)...)...)
 	j.line(t, "in")
