@@ -57,17 +57,16 @@ func (a *acquisition) extend(b *wait.Budget, want extension, retry bool, nest fu
 	for {
 		start, ex := time.Now(), &extension{lease: lease, renew: want.renew}
 		// kept reports whether the node of a part has carried out the extension and not lost it
-		// since, and open whether it may still do so. A node that has yet to grant the part is asked
-		// for the extension as soon as it has.
+		// since, and open whether it may still do so.
 		kept := func(p *part) bool { return slices.Contains(ex.done, p) && p.state == granted }
-		open := func(p *part) bool {
-			return p.state == asked || p.state == granted && slices.Contains(ex.open, p)
-		}
+		open := func(p *part) bool { return slices.Contains(ex.open, p) && p.state == granted }
 		a.do(func() {
 			if nest != nil {
 				ex.levels = len(a.levels) + 1
 			}
-			a.extending = ex
+			if retry { // else the call would take longer than one node's timeout
+				a.round = ex
+			}
 			a.longest = max(a.longest, lease)
 			if until := start.Add(lease); until.After(a.extendedTo) {
 				a.extendedTo = until
@@ -84,7 +83,7 @@ func (a *acquisition) extend(b *wait.Budget, want extension, retry bool, nest fu
 		})
 		over, done := false, false
 		a.do(func() {
-			a.extending = nil
+			a.round = nil
 			over, done = a.state.over(), a.countIf(kept) >= a.lock.quorum
 			switch {
 			case over:

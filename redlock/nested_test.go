@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -287,29 +288,68 @@ func TestExtendAndNestedLockCountNodesThatGrantTheLockMeanwhile(t *testing.T) {
 		"Extend": func(t *testing.T, _ *bubble, hold *rlock.Hold) error {
 			return hold.Extend(t.Context(), longLease)
 		},
-		"TryLock, NoWait": func(_ *testing.T, b *bubble, hold *rlock.Hold) error {
-			_, err := b.lock.TryLock(hold.Context(), rlock.NoWait, longLease)
+		"TryLock": func(_ *testing.T, b *bubble, hold *rlock.Hold) error {
+			_, err := b.lock.TryLock(hold.Context(), time.Minute, longLease)
 			return err
 		},
 	} {
-		for _, other := range []string{"hangs", "is down"} {
-			t.Run(what+", another node "+other, func(t *testing.T) {
-				inBubble(t, atOnce, func(t *testing.T, b *bubble) {
-					b.nodes[0].server.Close()
-					b.nodes[2].delay("quorum_acquire.lua", late)
-					hold := take(t, b.lock, time.Minute)
-					if other == "hangs" {
-						b.nodes[1].server.Pause()
-					} else {
-						b.nodes[1].server.Close()
-					}
-					require.NoError(t, extend(t, b, hold))
-					require.Equal(t, late, time.Since(b.start))
-					require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
-				})
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, atOnce, func(t *testing.T, b *bubble) {
+				b.nodes[0].server.Close()
+				b.nodes[2].delay("quorum_acquire.lua", late)
+				hold := take(t, b.lock, time.Minute)
+				b.nodes[1].server.Pause()
+				require.NoError(t, extend(t, b, hold))
+				require.Equal(t, late, time.Since(b.start))
+				require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
 			})
-		}
+		})
 	}
+}
+
+func TestExtendDoesNotAwaitANodeThatHasYetToGrantTheLock(t *testing.T) {
+	t.Parallel()
+	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
+		hang := make(chan struct{})
+		b.nodes[0].server.Close()
+		b.nodes[2].reply("quorum_acquire.lua", func([]string) any { <-hang; return nil })
+		hold := take(t, b.lock, time.Minute)
+		synctest.Wait()
+		b.nodes[1].reply("renew.lua", func([]string) any {
+			b.nodes[1].reply("renew.lua", granting()["renew.lua"])
+			return errors.New("BUSY for a moment")
+		})
+		err := hold.Extend(t.Context(), longLease)
+		took := time.Since(b.start)
+		close(hang)
+		require.NoError(t, err, "the second round succeeds")
+		require.Less(t, took, 100*time.Millisecond)
+	})
+}
+
+func TestNodeThatGrantsTheLockDuringAnExtendLearnsTheLevels(t *testing.T) {
+	t.Parallel()
+	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
+		var levels atomic.Value
+		b.nodes[2].delay("quorum_acquire.lua", 100*time.Millisecond)
+		b.nodes[2].reply("reenter.lua", func(args []string) any {
+			levels.Store(args[2])
+			return 1
+		})
+		hold := take(t, b.lock, time.Minute)
+		inner := takeWith(hold.Context(), t, b.lock, 5*time.Minute)
+		for _, n := range b.nodes[:2] {
+			n.server.Pause()
+			defer n.server.Resume()
+		}
+		require.NoError(t, hold.Extend(t.Context(), longLease))
+		synctest.Wait()
+		require.Equal(t, "2", levels.Load())
+		b.nodes[0].server.Resume()
+		b.nodes[1].server.Resume()
+		unlock(t, inner)
+		unlock(t, hold)
+	})
 }
 
 func TestNodeThatGrantsTheLockDuringANestedLockGetsTheLongestLease(t *testing.T) {
@@ -322,7 +362,7 @@ func TestNodeThatGrantsTheLockDuringANestedLockGetsTheLongestLease(t *testing.T)
 		b.nodes[1].server.Pause()
 		require.NoError(t, hold.Extend(t.Context(), longLease))
 		b.nodes[0].server.Pause()
-		inner, err := b.lock.TryLock(hold.Context(), rlock.NoWait, time.Second)
+		inner, err := b.lock.TryLock(hold.Context(), time.Minute, time.Second)
 		require.NoError(t, err)
 		require.Equal(t, late, time.Since(b.start), "it needs the third node")
 		synctest.Wait()
@@ -342,8 +382,8 @@ func TestNodeThatGrantsTheLockDuringANestedLockGetsTheLongestLease(t *testing.T)
 
 func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 	t.Parallel()
-	of := rlock.Options{CommandTimeout: time.Second}
-	inBubbleOf(t, of, atOnce, func(t *testing.T, b *bubble) {
+	clientOptions := rlock.Options{CommandTimeout: time.Second}
+	inBubbleOf(t, clientOptions, atOnce, func(t *testing.T, b *bubble) {
 		hold := take(t, b.lock, time.Minute)
 		require.NoError(t, hold.Extend(t.Context(), 2*time.Minute))
 		require.Greater(t, time.Until(hold.Deadline()), time.Minute)
@@ -360,7 +400,7 @@ func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 		quorum := new(redlock.QuorumError)
 		require.ErrorAs(t, err, &quorum)
 		require.Equal(t, 2, quorum.Granted)
-		require.LessOrEqual(t, time.Since(start), of.CommandTimeout)
+		require.LessOrEqual(t, time.Since(start), clientOptions.CommandTimeout)
 		require.True(t, before.Equal(hold.Deadline()), "two nodes are no quorum")
 		require.True(t, hold.Valid())
 		ctx, cancel := context.WithCancel(t.Context())

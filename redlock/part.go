@@ -176,21 +176,23 @@ func unavailable(node hooks.Node) error {
 	return nil
 }
 
-// rejoin renews and extends a part that was granted after the others as they were. A round of
-// extensions that is under way counts the part, too: it may need this node for a quorum.
+// rejoin brings a part that was granted late up to date: it is renewed and extended as the others
+// were. An extension in progress counts the part, too, and may need it for a quorum.
 func (p *part) rejoin() {
 	a := p.acquisition
 	if a.state == held && a.renews() {
 		p.hold.SetRenew(true)
 	}
-	levels, lease := len(a.levels), time.Duration(0)
-	if a.extending != nil {
-		p.extend(a.extending)
-		levels, lease = 0, a.extending.lease // that one sets the levels
+	levels := len(a.levels)
+	if a.round != nil {
+		levels = max(levels, a.round.levels) // the node may carry out the two in any order
 	}
 	more := time.Until(a.extendedTo).Truncate(time.Millisecond)
-	if more > lease && p.hold.Deadline().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
-		p.extend(&extension{levels: levels, lease: more}) // an earlier extension wanted more
+	if more > 0 && p.hold.Deadline().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
+		p.extend(&extension{levels: levels, lease: more})
+	}
+	if a.round != nil {
+		p.extend(a.round)
 	}
 }
 
