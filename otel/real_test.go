@@ -253,53 +253,6 @@ func TestLossByAServerThatHangs(t *testing.T) {
 	require.InDelta(t, 1, largest, 0, "of what was lost by time all is used up")
 }
 
-// The renewal comes when more than 0.9 of the lease are over. If the machine is so busy that it
-// comes after that, the lock is lost, and the test has another try.
-func TestNearLoss(t *testing.T) {
-	t.Parallel()
-	const lease = 6 * time.Second
-	for range 5 {
-		if nearLoss(t, lease) {
-			return
-		}
-	}
-	require.FailNow(t, "the machine is too busy")
-}
-
-func nearLoss(t *testing.T, lease time.Duration) bool {
-	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{WatchdogLease: lease, CommandTimeout: 2 * lease},
-		redistest.OneConnection)
-	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
-	server.Pause(t)
-	select {
-	case <-time.After(time.Until(hold.Deadline()) - lease*9/100):
-	case <-hold.Context().Done():
-	}
-	server.Resume(t)
-	near := func() (n uint64) {
-		used := s.histogram(t, "holdfast.lock.lease.utilization")[of("reentrant", server)]
-		for i, bound := range used.Bounds {
-			if bound >= .9 {
-				n += used.BucketCounts[i+1]
-			}
-		}
-		return n
-	}
-	locktest.Eventually(t, func() bool { return near() == 1 || hold.Err() != nil },
-		"the renewal is told, or comes too late")
-	if hold.Err() != nil {
-		return false
-	}
-	require.Empty(t, s.lost(t))
-	locktest.Unlock(t, hold)
-	require.EqualValues(t, 1, near())
-	margin := s.histogram(t, "holdfast.lock.deadline.margin")[of("reentrant", server)]
-	least, _ := margin.Min.Value()
-	require.Less(t, least, lease.Seconds()/10)
-	return true
-}
-
 func TestRefusedRenewal(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t, redistest.WithUser("app", "secret")), newSignals()
