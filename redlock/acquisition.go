@@ -33,7 +33,7 @@ type acquisition struct {
 	unlocked   int           // how many levels were released since the loss
 	longest    time.Duration // the longest lease that any node was asked for
 	extendedTo time.Time     // the latest deadline that an extension wanted; zero if none
-	round      *extension    // the one in progress that late parts join; nil if there is none
+	round      *extension    // the extension in progress that late parts join; nil if none is
 	reason     error         // why it is over
 	deadline   time.Time     // once over, until when it could be trusted
 	decided    func() bool   // what the last call to waitUntil waits for

@@ -64,7 +64,7 @@ func (a *acquisition) extend(b *wait.Budget, want extension, retry bool, nest fu
 			if nest != nil {
 				ex.levels = len(a.levels) + 1
 			}
-			if retry { // else the call would take longer than one node's timeout
+			if retry { // a call without a wait takes one node's timeout at most
 				a.round = ex
 			}
 			a.longest = max(a.longest, lease)

@@ -74,8 +74,8 @@ func (h *History) unanswered(a *Acquisition) Breach {
 		Text: fmt.Sprintf("%v: %s has no answer after %v", a, call, h.End.Sub(since))}
 }
 
-// Standstill is the fault of a time in which the machine ran nothing: neither the runner with its
-// proxies nor, as far as the runner knows, any process.
+// Standstill is the fault of a machine that stood still. The runner and its proxies did not run, so
+// no command passed, whatever the processes did.
 const Standstill = "standstill of the machine"
 
 // stopped returns how long the process was stopped, or the machine stood still, between two

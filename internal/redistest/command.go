@@ -15,7 +15,7 @@ import (
 // machine, because no test waits for it on purpose.
 const commandTimeout = 5 * time.Second
 
-// patience is commandTimeout for a command that must succeed, however long it takes.
+// patience ends a command that must succeed. Such a command may be a long script.
 const patience = time.Minute
 
 // Call runs one plain command on a connection of its own and returns the reply: a string, an int64,

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// playUnlocked plays a scene on an embedded server without its lock, and returns what happened. As
-// the demo does, it plays again if the machine stood still, so that a process lost its lease.
+// playUnlocked plays a scene on an embedded server without its lock, and returns what happened.
+// Like the demo, it plays again if a process failed while the machine stood still.
 func playUnlocked(t *testing.T, lock string) []event {
 	t.Helper()
 	for range 5 * plays {

@@ -65,7 +65,7 @@ func TestPrefixWithAHashTagIsTriedOnOneNode(t *testing.T) {
 	}
 }
 
-// It has the server to itself: it looks at 350,000 keys, within the time of one check.
+// This test runs alone: doctor must look at 350,000 keys within the time of its checks.
 func TestFullExaminationLooksAtAllKeys(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do(t, "EVAL", "for i = 1, 250000 do redis.call('SET', 'key' .. i, 1) end", "0")

@@ -496,7 +496,7 @@ func TestEveryLineIsSeenInEachOfItsStates(t *testing.T) {
 				t.Parallel()
 				server := s.server(t)
 				var found []Finding
-				// A busy machine may make the round trip too long once, or several times.
+				// On a busy machine some round trips are too long, so their check has more tries.
 				for try := 0; try == 0 || s.check == "round-trip" && try < 20; try++ {
 					found = examined(t, server, s.check, s.options)
 					seen.add(found)
