@@ -23,7 +23,10 @@ func TestWaiterThatListensOnAReplicaIsGrantedNothing(t *testing.T) {
 			servers := integration.Start(t, topology)
 			redis := servers.Client(t)
 			lock := lua.NewExclusive("job", false)
-			sharded := topology == integration.Cluster
+			sharded, channels := topology == integration.Cluster, lua.Classic
+			if sharded {
+				channels = lua.Both
+			}
 			heard := listenOn(t, replicaOf(t, servers, "job"), sharded,
 				append(lua.PairedChannels(lock.Channel(), "waiter"), lock.Channel())...)
 			// Another client listens like a waiter, or no lock would be granted at all.
@@ -38,7 +41,7 @@ func TestWaiterThatListensOnAReplicaIsGrantedNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.NotZero(t, ticket)
 			released, err := lock.Release(t.Context(), redis, "holder:1", 0,
-				lua.HandOver{Sharded: sharded, Others: true})
+				lua.HandOver{Channels: channels, Others: true})
 			require.NoError(t, err)
 
 			require.Equal(t, lua.Nobody, released.To)

@@ -56,16 +56,16 @@ type BatchReleased struct {
 }
 
 // ReleaseBatch releases several locks in one command, each as [Exclusive.Release] does without a
-// hand-over; sharded selects sharded channels. If the server refuses one, the others are released
-// all the same. After an error of the whole command, which a user gets whose ACL forbids one of the
+// hand-over; channels says on which waiters listen. If the server refuses one, the others are
+// released all the same. After an error of the whole command, which a user gets whose ACL forbids one of the
 // keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
-func ReleaseBatch(ctx context.Context, c Redis, sharded bool, parts []BatchPart,
+func ReleaseBatch(ctx context.Context, c Redis, channels Channels, parts []BatchPart,
 ) ([]BatchReleased, error) {
 	keys := make([]string, len(parts))
 	args := make([]string, 0, 5*len(parts))
 	for i, p := range parts {
 		keys[i] = p.Lock
-		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish[sharded])
+		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish[channels])
 	}
 	rp := scripts["batch_release.lua"].run(ctx, c, keys, args...)
 	if rp.list(len(parts)); rp.err != nil {

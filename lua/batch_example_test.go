@@ -54,7 +54,7 @@ func ExampleReleaseBatch() {
 		releases = append(releases,
 			lua.BatchPart{Lock: account, Channel: lua.Channel(account), Owner: "client:1"})
 	}
-	parts, err := lua.ReleaseBatch(ctx, client, false, releases)
+	parts, err := lua.ReleaseBatch(ctx, client, lua.Classic, releases)
 	if err != nil {
 		panic(err)
 	}

@@ -163,7 +163,7 @@ func TestPermissionsOfAPlainLockAreEnoughForABatch(t *testing.T) {
 	require.Zero(t, index)
 	require.NotNil(t, holder)
 	require.Equal(t, me, holder.Owner)
-	parts, err := lua.ReleaseBatch(t.Context(), c, false, []lua.BatchPart{
+	parts, err := lua.ReleaseBatch(t.Context(), c, lua.Classic, []lua.BatchPart{
 		releaseOf(north, me, 0), releaseOf(middle, me, 1)})
 	require.NoError(t, err)
 	for _, part := range parts {

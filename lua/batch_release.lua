@@ -4,7 +4,7 @@
 -- ARGV[5i-3] hold count to leave behind (absolute); 0 drops the owner whatever its count
 -- ARGV[5i-2] channel of KEYS[i]
 -- ARGV[5i-1] unlock message
--- ARGV[5i]   PUBLISH or SPUBLISH
+-- ARGV[5i]   PUBLISH, SPUBLISH or BOTH, see common/classic.lua
 -- Returns  a list: for each lock {status, refusal} as release.lua, or the server's error for it
 -- Retry    safe: a second run returns -1 or leaves the same counts behind
 

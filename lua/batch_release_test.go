@@ -20,7 +20,7 @@ func releaseBatch(
 	releases ...lua.BatchPart,
 ) []lua.BatchReleased {
 	t.Helper()
-	parts, err := lua.ReleaseBatch(t.Context(), c, false, releases)
+	parts, err := lua.ReleaseBatch(t.Context(), c, lua.Classic, releases)
 	require.NoError(t, err)
 	require.Len(t, parts, len(releases))
 	return parts
@@ -123,7 +123,7 @@ func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromBeingReleased(t *testin
 		_, err := lua.ReleaseBatch(
 			t.Context(),
 			c,
-			false,
+			lua.Classic,
 			[]lua.BatchPart{releaseOf(south, me, 0), releaseOf(middle, me, 0)},
 		)
 		requireError(t, err, lua.ClassPermanent, "NOPERM")

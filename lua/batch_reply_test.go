@@ -30,7 +30,7 @@ func TestUnexpectedReplyToABatchReleaseIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	for _, reply := range []string{"+OK\r\n", "$-1\r\n", "*0\r\n", "*1\r\n*2\r\n:1\r\n+\r\n"} {
 		f.says(reply)
-		parts, err := lua.ReleaseBatch(t.Context(), c, false,
+		parts, err := lua.ReleaseBatch(t.Context(), c, lua.Classic,
 			[]lua.BatchPart{releaseOf(north, me, 0), releaseOf(south, me, 0)})
 		require.Contains(t, requireError(t, err, lua.ClassUnknown, "").Message, "unexpected reply",
 			"%q", reply)
@@ -90,7 +90,7 @@ func TestConnectionThatEndsDuringABatchIsAnUnknownOutcome(t *testing.T) {
 	f.hangsUp()
 	_, _, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))
 	requireError(t, err, lua.ClassUnknown, "")
-	_, err = lua.ReleaseBatch(t.Context(), c, false, []lua.BatchPart{releaseOf(north, me, 0)})
+	_, err = lua.ReleaseBatch(t.Context(), c, lua.Classic, []lua.BatchPart{releaseOf(north, me, 0)})
 	requireError(t, err, lua.ClassUnknown, "")
 	_, err = lua.AcquireVote(t.Context(), c, lock, me, lease, undelayed)
 	requireError(t, err, lua.ClassUnknown, "")

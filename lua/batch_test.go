@@ -176,7 +176,7 @@ func TestBatchMayHaveManyLocks(t *testing.T) {
 	}
 	requireBatch(t, c, lease, requests...)
 	require.EqualValues(t, 1000, s.DoInt(t, "DBSIZE"))
-	parts, err := lua.ReleaseBatch(t.Context(), c, false, releases)
+	parts, err := lua.ReleaseBatch(t.Context(), c, lua.Classic, releases)
 	require.NoError(t, err)
 	require.Len(t, parts, 1000)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
@@ -195,7 +195,7 @@ func TestBatchOnAClusterTakesAndReleasesLocksOfOneSlot(t *testing.T) {
 	requireBatch(t, c, lease, requests...)
 	requireLock(t, node, "{bank}:2", map[string]string{me: "1"}, lease)
 	release := func() []lua.BatchReleased {
-		parts, err := lua.ReleaseBatch(t.Context(), c, true, releases)
+		parts, err := lua.ReleaseBatch(t.Context(), c, lua.Sharded, releases)
 		require.NoError(t, err)
 		require.Len(t, parts, len(releases))
 		return parts

@@ -119,7 +119,7 @@ func ExampleExclusive_ForceUnlock() {
 	if _, err := lockPlain(ctx, client, "order:42", "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
-	released, err := lua.NewExclusive("order:42", false).ForceUnlock(ctx, client, false)
+	released, err := lua.NewExclusive("order:42", false).ForceUnlock(ctx, client, lua.Classic)
 	fmt.Println(released.Held, err)
 	// Output: true <nil>
 }

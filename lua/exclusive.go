@@ -117,7 +117,7 @@ func (x *Exclusive) Acquire(
 // HandOver says which owners may get a lock that is released as a whole. Without Others, Successor
 // and Withdrawn the release is announced.
 type HandOver struct {
-	Sharded bool // selects sharded channels
+	Channels Channels // on which waiters listen
 	// Others allows granting the lock to waiters of other clients. It takes a server that counts
 	// all listeners of a channel: not one of several that forward messages to each other.
 	Others bool
@@ -152,13 +152,13 @@ func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count in
 ) (Released, error) {
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
 		return released(releaseOnly.run(ctx, c, x.releases[:1], owner, strconv.Itoa(count),
-			x.channel, publish[h.Sharded]))
+			x.channel, publish[h.Channels]))
 	}
 	// Arguments that equal the script's defaults are left out: each costs a fiftieth of a release.
 	args := append(make([]string, 0, 9), owner, x.channel)
-	usual := HandOver{Sharded: h.Sharded, Others: true}
-	if h.Sharded || h != usual {
-		args = append(args, publish[h.Sharded], flag[h.Others])
+	usual := HandOver{Channels: h.Channels, Others: true}
+	if h.Channels != Classic || h != usual {
+		args = append(args, publish[h.Channels], flag[h.Others])
 	}
 	if h != usual {
 		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
@@ -168,9 +168,9 @@ func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count in
 }
 
 // ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
-func (x *Exclusive) ForceUnlock(ctx context.Context, c Redis, sharded bool) (Released, error) {
+func (x *Exclusive) ForceUnlock(ctx context.Context, c Redis, channels Channels) (Released, error) {
 	return released(scripts["force_unlock.lua"].run(ctx, c, x.releases[:1], x.channel, Unlocked,
-		publish[sharded]))
+		publish[channels]))
 }
 
 // Reenter adds a level to a lock that its owner holds: the count becomes count, the TTL at least

@@ -34,7 +34,7 @@ func TestLockIsHandedOverThroughShardedChannels(t *testing.T) {
 	node := cluster.Owner(t, cluster.Slot(t, lock))
 	hold(t, node, lock, me, "1", lease)
 	register(t, c, plain, older)
-	sharded := lua.HandOver{Sharded: true, Others: true}
+	sharded := lua.HandOver{Channels: lua.Sharded, Others: true}
 
 	if !knowsShardedChannels(t, node) { // the lock is granted to nobody and not announced, but free
 		out := release(t, c, plain, sharded)
@@ -108,8 +108,8 @@ func TestLockOfAMovingSlotIsTakenAndReleasedWithoutRegistrations(t *testing.T) {
 func TestReleaseWhileTheSlotMovesIsAnnounced(t *testing.T) {
 	t.Parallel()
 	for name, passing := range map[string]lua.HandOver{
-		"to another process": {Sharded: true, Others: true},
-		"to the next one": {Sharded: true, Others: true,
+		"to another process": {Channels: lua.Sharded, Others: true},
+		"to the next one": {Channels: lua.Sharded, Others: true,
 			Successor: plain.Registration(next, waiterLease), SuccessorFirst: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -467,7 +467,7 @@ func TestForceUnlockKeepsTheRegistrationsAndIsAnnounced(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	ticket := register(t, c, plain, older)
-	out, err := plain.ForceUnlock(t.Context(), c, false)
+	out, err := plain.ForceUnlock(t.Context(), c, lua.Classic)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireFree(t, s, lock)

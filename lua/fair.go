@@ -8,8 +8,8 @@ import (
 
 // Fair sends the commands of a fair lock. Clients that share the lock use the same settings.
 type Fair struct {
-	Lock    string // its name
-	Sharded bool   // waiters listen on sharded channels
+	Lock     string   // its name
+	Channels Channels // on which waiters listen
 	// Counted reports whether PUBLISH returns the number of all listeners, as on a single node or
 	// with sharded channels. On a cluster it counts only those of one node.
 	Counted bool
@@ -50,7 +50,7 @@ func (f Fair) run(ctx context.Context, c Redis, file string, more ...string) rep
 	}
 	keys := []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock),
 		budgetsKey(f.Lock)}
-	args := []string{Channel(f.Lock), publish[f.Sharded], milliseconds(headTimeout),
+	args := []string{Channel(f.Lock), publish[f.Channels], milliseconds(headTimeout),
 		milliseconds(deaf), milliseconds(MaxNap)}
 	return scripts[file].run(ctx, c, keys, append(args, more...)...)
 }

@@ -98,7 +98,7 @@ func TestHeadThatIsNotCountedHasTenSeconds(t *testing.T) {
 
 func TestShardedAnnouncementsReachTheHead(t *testing.T) {
 	s, c := queued(t, first, second)
-	sharded := lua.Fair{Lock: lock, Sharded: true, Counted: true}
+	sharded := lua.Fair{Lock: lock, Channels: lua.Sharded, Counted: true}
 	if !knowsShardedChannels(t, s) {
 		out, err := sharded.Release(t.Context(), c, 0, other)
 		require.NoError(t, err)

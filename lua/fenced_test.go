@@ -45,7 +45,7 @@ func TestTokenGrowsByOneHoweverTheLockBecameFree(t *testing.T) {
 	for name, leave := range map[string]func(){
 		"release": func() { free(t, c, me) },
 		"force unlock": func() {
-			out, err := plain.ForceUnlock(t.Context(), c, false)
+			out, err := plain.ForceUnlock(t.Context(), c, lua.Classic)
 			require.NoError(t, err)
 			require.True(t, out.Held)
 		},

@@ -2,7 +2,7 @@
 -- KEYS[1]  lock: hash of owner -> hold count
 -- ARGV[1]  channel of the lock
 -- ARGV[2]  unlock message
--- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[3]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua
 -- Returns  {status, refusal} as release.lua, status -1 if it was free
 -- Retry    safe, but a second run may free the lock of an owner that took it in between
 

@@ -166,7 +166,7 @@ func (m *batchModel) releaseBatch(t *rapid.T) {
 	var parts []lua.BatchReleased
 	m.step(t, func() {
 		var err error
-		parts, err = lua.ReleaseBatch(t.Context(), m, false, releases)
+		parts, err = lua.ReleaseBatch(t.Context(), m, lua.Classic, releases)
 		require.NoError(t, err)
 	}, func() {
 		require.Len(t, parts, len(releases))

@@ -126,7 +126,7 @@ func (m *exclusiveModel) forceUnlock(t *rapid.T) {
 	var out lua.Released
 	m.step(t, func() {
 		var err error
-		out, err = plain.ForceUnlock(t.Context(), m, false)
+		out, err = plain.ForceUnlock(t.Context(), m, lua.Classic)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, lua.Released{Held: m.owner != ""}, out)

@@ -82,6 +82,7 @@ var derived = []string{
 	"redisson_lock_token:", "redisson_unlock_latch:", "holdfast_lock_present:",
 	"holdfast_lock_waiters:", "holdfast_lock_turn:", "holdfast_lock_budget:",
 	"holdfast_rwlock_writer:", "holdfast_rwlock_reader:", "holdfast_rwlock_turn:", "holdfast_client:",
+	"holdfast_classic:",
 }
 
 // readHold matches the key of a read hold.

@@ -115,7 +115,7 @@ var oddRequests = map[string]func(context.Context, rueidis.Client) (holder *lua.
 		return nil, err
 	},
 	"batch_release.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
-		_, err = lua.ReleaseBatch(ctx, c, false, []lua.BatchPart{releaseOf(lock, me, 0)})
+		_, err = lua.ReleaseBatch(ctx, c, lua.Classic, []lua.BatchPart{releaseOf(lock, me, 0)})
 		return nil, err
 	},
 	"fair_release.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
@@ -131,7 +131,7 @@ var oddRequests = map[string]func(context.Context, rueidis.Client) (holder *lua.
 		return nil, err
 	},
 	"force_unlock.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {
-		_, err = plain.ForceUnlock(ctx, c, false)
+		_, err = plain.ForceUnlock(ctx, c, lua.Classic)
 		return nil, err
 	},
 	"fair_force_unlock.lua": func(ctx context.Context, c rueidis.Client) (_ *lua.Holder, err error) {

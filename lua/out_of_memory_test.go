@@ -71,7 +71,7 @@ func TestServerOutOfMemoryForceUnlocks(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "2", lease)
 	fill(t, s)
-	out, err := plain.ForceUnlock(t.Context(), c, false)
+	out, err := plain.ForceUnlock(t.Context(), c, lua.Classic)
 	require.NoError(t, err)
 	require.True(t, out.Held)
 	requireFree(t, s, lock)

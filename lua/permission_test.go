@@ -30,7 +30,7 @@ func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 			return unlock(t.Context(), c, lock, me, 0)
 		},
 		"force unlock": func(t *testing.T, c rueidis.Client) (lua.Released, error) {
-			return plain.ForceUnlock(t.Context(), c, false)
+			return plain.ForceUnlock(t.Context(), c, lua.Classic)
 		},
 	} {
 		for rule, rules := range map[string][]string{

@@ -8,7 +8,7 @@
 -- ARGV[3]  prefix of the read holds of all owners of this lock
 -- ARGV[4]  channel of the lock
 -- ARGV[5]  message for when the last reader leaves, or a lease ends sooner than waiters may expect
--- ARGV[6]  PUBLISH or SPUBLISH
+-- ARGV[6]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua
 -- ARGV[7]  longest sleep of a waiter in milliseconds
 -- Returns  {status, refusal} as release.lua
 -- Retry    safe: a second run returns -1 or leaves the same number behind

@@ -8,8 +8,8 @@ import (
 
 // ReadWrite sends the commands of a read-write lock. Clients that share it use the same settings.
 type ReadWrite struct {
-	Lock    string // its name
-	Sharded bool   // waiters listen on sharded channels
+	Lock     string   // its name
+	Channels Channels // on which waiters listen
 	// Bound is how long at a time new readers step back for a writer that waits. With 0 nobody
 	// steps back, and no key of this library's own is used.
 	Bound time.Duration
@@ -46,7 +46,7 @@ func (r ReadWrite) ReleaseRead(ctx context.Context, c Redis, owner string, numbe
 ) (Released, error) {
 	keys := []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)}
 	return released(scripts["read_release.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),
-		Suffix(r.Lock, ""), RWChannel(r.Lock), Unlocked, publish[r.Sharded], milliseconds(MaxNap)))
+		Suffix(r.Lock, ""), RWChannel(r.Lock), Unlocked, publish[r.Channels], milliseconds(MaxNap)))
 }
 
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
@@ -74,12 +74,12 @@ func (r ReadWrite) ReleaseWrite(
 	keys := []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
 	return released(scripts["write_release.lua"].run(ctx, c, keys, WriteField(owner),
 		strconv.Itoa(number), Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll,
-		publish[r.Sharded], turn, next, milliseconds(lease)))
+		publish[r.Channels], turn, next, milliseconds(lease)))
 }
 
 // ForceUnlock frees the lock of those that hold it in a mode, as in [State]: of all its readers, or
 // of its writer and the writer's read holds.
 func (r ReadWrite) ForceUnlock(ctx context.Context, c Redis, mode string) (Released, error) {
 	return released(scripts["readwrite_force_unlock.lua"].run(ctx, c, []string{r.Lock}, mode,
-		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded]))
+		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Channels]))
 }

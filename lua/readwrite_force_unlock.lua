@@ -5,7 +5,7 @@
 -- ARGV[2]  prefix of the read holds of all owners of this lock
 -- ARGV[3]  channel of the lock
 -- ARGV[4]  unlock message
--- ARGV[5]  PUBLISH or SPUBLISH
+-- ARGV[5]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua
 -- Returns  {status, refusal} as release.lua, status -1 if it was not held in that mode
 -- Retry    safe, but a second run may free the lock of an owner that took it in between
 

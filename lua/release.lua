@@ -5,7 +5,7 @@
 -- KEYS[3]  token: the number of the last acquisition; left out for a plain lock
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock; all from ARGV[3] or from ARGV[5] on may be left out: [default]
--- ARGV[3]  PUBLISH or SPUBLISH [PUBLISH]
+-- ARGV[3]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua [PUBLISH]
 -- ARGV[4]  1 = registered waiters may be granted the lock, 0 = only a successor by ARGV[8] [1]
 -- ARGV[5]  streak: how often the lock was handed over since it was free [0]
 -- ARGV[6]  when its second hand-over was, in milliseconds of the server's clock; 0 = unknown [0]
@@ -15,7 +15,8 @@
 -- Returns  status, or {status, refusal, number, since}: status -1 = not the owner's, 0 = levels are
 --          left, 1 = released, 3 = the successor has the lock, 4 = a waiter has. refusal is the
 --          server's error if it refused only the message, else ''. number is the token with status
---          3, the successor's ticket with 4. since is ARGV[6] from now on, or left out
+--          3, the successor's ticket with 4. With status 1 it is 1 if other clients listened on the
+--          classic channel, which only BOTH looks at. since is ARGV[6] from now on, or left out
 -- Retry    safe: a second run returns -1
 
 local lock, waiters, channel, verb = KEYS[1], KEYS[2], ARGV[2], ARGV[3] or 'PUBLISH'
@@ -67,5 +68,14 @@ if first or popped and (popped[1] or successor and not popped.err) then
   end
 end
 -- This does what announce does. Its functions would cost a server as much as one more command.
-local heard = redis.pcall(verb, channel, '0')
-return type(heard) == 'number' and 1 or {1, heard.err}
+local heard = redis.pcall(verb == 'BOTH' and 'SPUBLISH' or verb, channel, '0')
+local refusal = type(heard) ~= 'number' and heard.err
+if verb == 'BOTH' then
+  local listening = redis.pcall('PUBSUB', 'NUMSUB', channel, 'holdfast_classic:' .. channel)
+  if listening.err or listening[2] ~= listening[4] then
+    -- Needs announce
+    local another = announce('PUBLISH', channel, '0')
+    return {1, refusal or another, listening.err and 0 or 1}
+  end
+end
+return refusal and {1, refusal} or 1

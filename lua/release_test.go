@@ -81,7 +81,7 @@ func TestForceUnlockFreesTheLockOfAnyOwnerAndAnnouncesIt(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "4", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
-	out, err := plain.ForceUnlock(t.Context(), c, false)
+	out, err := plain.ForceUnlock(t.Context(), c, lua.Classic)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireFree(t, s, lock)
@@ -92,7 +92,7 @@ func TestForceUnlockFreesTheLockOfAnyOwnerAndAnnouncesIt(t *testing.T) {
 func TestForceUnlockOfAFreeLockIsSilent(t *testing.T) {
 	s, c := start(t)
 	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
-	out, err := plain.ForceUnlock(t.Context(), c, false)
+	out, err := plain.ForceUnlock(t.Context(), c, lua.Classic)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{}, out)
 	sub.requireNothing(t)
@@ -101,7 +101,7 @@ func TestForceUnlockOfAFreeLockIsSilent(t *testing.T) {
 func TestForceUnlockDoesNotDeleteAKeyOfAnotherType(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
-	_, err := plain.ForceUnlock(t.Context(), c, false)
+	_, err := plain.ForceUnlock(t.Context(), c, lua.Classic)
 	requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 }
@@ -113,7 +113,7 @@ func TestShardedReleaseReachesShardedSubscribersOfItsNode(t *testing.T) {
 	node := cluster.Owner(t, cluster.Slot(t, lock))
 	if !knowsShardedChannels(t, node) { // no message is published, but the lock is free
 		hold(t, node, lock, me, "1", lease)
-		out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Sharded: true})
+		out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Channels: lua.Sharded})
 		require.NoError(t, err)
 		require.True(t, out.Held)
 		require.Contains(t, out.Refusal, "Unknown Redis command")
@@ -123,13 +123,13 @@ func TestShardedReleaseReachesShardedSubscribersOfItsNode(t *testing.T) {
 	sub := subscribe(t, node, "SSUBSCRIBE", lockChannel)
 
 	hold(t, node, lock, me, "1", lease)
-	out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Sharded: true})
+	out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Channels: lua.Sharded})
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	sub.requireBytes(t, array("smessage", lockChannel, "0"))
 
 	hold(t, node, lock, me, "1", lease)
-	out, err = plain.ForceUnlock(t.Context(), c, true)
+	out, err = plain.ForceUnlock(t.Context(), c, lua.Sharded)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	sub.requireBytes(t, array("smessage", lockChannel, "0"))

@@ -154,6 +154,9 @@ type Released struct {
 	// to a waiter of another process.
 	Began  int64
 	Ticket int64 // of the successor, if it was registered
+	// Classic reports that other clients listened on the classic channel, with [Both]. It is known
+	// for a plain or fenced lock that is free now.
+	Classic bool
 }
 
 // outcomes has the outcome for each status that the scripts return for a release.
@@ -186,6 +189,8 @@ func released(rp reply) (Released, error) {
 		out.Fence = rp.decimal()
 	case size > 2 && out.To == Other:
 		out.Ticket = rp.decimal()
+	case size > 2:
+		out.Classic = rp.integer() == 1
 	}
 	if size > 3 {
 		out.Began = rp.integer()

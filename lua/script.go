@@ -180,8 +180,26 @@ const (
 	UnlockedForAll = "1" // every waiter should ask for the lock
 )
 
-// publish has the command that publishes a message on a channel that is sharded or not.
-var publish = map[bool]string{false: "PUBLISH", true: "SPUBLISH"}
+// Channels says on which kinds of channels messages travel. The kinds do not reach each other. All
+// nodes but those of a cluster have classic channels only.
+type Channels int
+
+// The kinds of channels.
+const (
+	Classic Channels = iota // PUBLISH and SUBSCRIBE
+	Sharded                 // SPUBLISH and SSUBSCRIBE, since Redis 7
+	// Both is Sharded, and Classic with clients that use only that: Redisson before 3.28.
+	Both
+)
+
+// publish has what the scripts call the kinds of channels.
+var publish = [...]string{Classic: "PUBLISH", Sharded: "SPUBLISH", Both: "BOTH"}
+
+// ClassicChannels returns the classic channels on which a client listens with [Both], beside a
+// sharded channel: that of the same name, and one by which clients of this library are recognized.
+func ClassicChannels(channel string) []string { return []string{channel, classicMark(channel)} }
+
+func classicMark(channel string) string { return "holdfast_classic:" + channel }
 
 var flag = map[bool]string{false: "0", true: "1"}
 

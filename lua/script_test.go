@@ -44,7 +44,7 @@ var operations = []operation{
 		return err
 	}},
 	{"force unlock", "1", "", func(ctx context.Context, c rueidis.Client) error {
-		_, err := plain.ForceUnlock(ctx, c, false)
+		_, err := plain.ForceUnlock(ctx, c, lua.Classic)
 		return err
 	}},
 	{"inspect", "1", "1", func(ctx context.Context, c rueidis.Client) error {

@@ -67,7 +67,7 @@ func TestReplicaDoesNotSayThatALockIsGone(t *testing.T) {
 			return err
 		},
 		"release a batch": func(ctx context.Context) error {
-			got, err := lua.ReleaseBatch(ctx, c, false, []lua.BatchPart{{Lock: lock, Owner: me}})
+			got, err := lua.ReleaseBatch(ctx, c, lua.Classic, []lua.BatchPart{{Lock: lock, Owner: me}})
 			if err == nil {
 				err = got[0].Err
 			}

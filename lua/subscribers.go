@@ -12,12 +12,26 @@ func ReleaseChannels(lock string, queue []string) []string {
 	return channels
 }
 
-// Subscribers returns how many connections to a node listen on the channels.
+// Subscribers returns how many connections to a node listen on the sharded or the classic channels.
+// Those that listen on both kinds, see [Both], count as listeners on the sharded ones.
 func Subscribers(ctx context.Context, node Redis, sharded bool, channels []string) (int, error) {
-	command := node.B().Arbitrary("PUBSUB", "NUMSUB").Args(channels...)
 	if sharded {
-		command = node.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Args(channels...)
+		return subscribers(ctx, node, "SHARDNUMSUB", channels)
 	}
+	total, err := subscribers(ctx, node, "NUMSUB", channels)
+	if err != nil {
+		return 0, err
+	}
+	marks := make([]string, len(channels))
+	for i, channel := range channels {
+		marks[i] = classicMark(channel)
+	}
+	both, err := subscribers(ctx, node, "NUMSUB", marks)
+	return max(0, total-both), err
+}
+
+func subscribers(ctx context.Context, node Redis, count string, channels []string) (int, error) {
+	command := node.B().Arbitrary("PUBSUB", count).Args(channels...)
 	counts, err := node.Do(ctx, command.Build()).ToArray()
 	if err != nil {
 		return 0, Classify(err)

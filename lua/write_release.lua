@@ -7,7 +7,7 @@
 -- ARGV[3]  prefix of the read holds of all owners of this lock
 -- ARGV[4]  channel of the lock
 -- ARGV[5]  message for when the writer leaves
--- ARGV[6]  PUBLISH or SPUBLISH
+-- ARGV[6]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua
 -- ARGV[7]  milliseconds of the turn of waiting readers, 0 = there is no precedence
 -- ARGV[8]  successor: the writer that gets the lock if no readers wait, with :write; '' = none
 -- ARGV[9]  its lease in milliseconds

@@ -30,6 +30,12 @@ type channel struct {
 	// replaced, never modified.
 	paired []string
 
+	// classic are the classic channels that are subscribed beside it. Set when the channel gets a
+	// link; never modified. isClassic reports whether its link is subscribed to them, as far as is
+	// known.
+	classic   []string
+	isClassic bool
+
 	// unpaired reports that paired is empty because the server refused the paired channels; nil
 	// unless it did. To be called with mu held when the server has accepted the channel: before
 	// that, the refusal may have been of the channel itself.
@@ -156,12 +162,16 @@ func (c *channel) leaveLink() {
 		return
 	}
 	delete(c.link.members, c)
+	if c.isClassic {
+		c.link.strays = append(c.link.strays, c.classic)
+		c.isClassic = false
+	}
 	if c.idle != nil {
 		c.link.idle.Remove(c.idle)
 		c.idle = nil
 	}
-	if len(c.link.members) == 0 {
-		wait.Fire(c.link.wake) // nothing left to do: it ends
+	if len(c.link.members) == 0 || len(c.link.strays) > 0 {
+		wait.Fire(c.link.wake) // it ends if there is nothing left to do
 	}
 	c.link = nil
 }

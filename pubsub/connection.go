@@ -14,12 +14,13 @@ import (
 // connection is one pub/sub connection to one node, used by one goroutine.
 type connection interface {
 	// subscribe and unsubscribe send one command for each group of channels, all in one batch, and
-	// return the error reply of each. A group is accepted or refused as a whole. When subscribe
+	// return the error reply of each, in the same order. The groups of classic channels, beside
+	// sharded ones, come first. A group is accepted or refused as a whole. When subscribe
 	// returns, the hook has run for at least the first channel of each accepted group; when
 	// unsubscribe returns, for all. err is set when the connection is of no use any more, also
 	// because ctx ended; the state of the channels is unknown then.
-	subscribe(ctx context.Context, groups [][]string) (replies []error, err error)
-	unsubscribe(ctx context.Context, groups [][]string) (replies []error, err error)
+	subscribe(ctx context.Context, classic, groups [][]string) (replies []error, err error)
+	unsubscribe(ctx context.Context, classic, groups [][]string) (replies []error, err error)
 
 	lost() <-chan error // delivers or is closed when the connection ends
 	close()             // ends the connection and its subscriptions within about two seconds
@@ -40,6 +41,7 @@ const (
 type redisConnection struct {
 	client  rueidis.DedicatedClient
 	sharded bool
+	classic bool // it has also subscribed to classic channels
 	ended   <-chan error
 	broken  bool
 }
@@ -92,13 +94,14 @@ func (rc *redisConnection) lost() <-chan error { return rc.ended }
 
 // subscribe relies on how rueidis counts replies: the one to a SUBSCRIBE of several channels is the
 // push for the first of them, and the pushes for the rest are skipped.
-func (rc *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]error, error) {
-	return rc.do(ctx, groups, func(group []string) rueidis.Completed {
-		if rc.sharded {
-			return rc.client.B().Ssubscribe().Channel(group...).Build()
-		}
+func (rc *redisConnection) subscribe(ctx context.Context, classic, groups [][]string,
+) ([]error, error) {
+	rc.classic = rc.classic || len(classic) > 0
+	return rc.do(ctx, rc.commands(classic, groups, func(group []string) rueidis.Completed {
 		return rc.client.B().Subscribe().Channel(group...).Build()
-	})
+	}, func(group []string) rueidis.Completed {
+		return rc.client.B().Ssubscribe().Channel(group...).Build()
+	}))
 }
 
 // unsubscribe gets its replies after all pushes of the server, because they are the replies to the
@@ -109,10 +112,9 @@ func (rc *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]
 // does not know (MISCONF on a server that cannot save, MASTERDOWN on a replica), or UNSUBSCRIBE for
 // one that it knows (BUSY), it panics, in a goroutine of its own. Closing the connection ends the
 // subscriptions instead.
-func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
-	pong, err := rc.do(ctx, [][]string{nil}, func([]string) rueidis.Completed {
-		return rc.client.B().Ping().Build()
-	})
+func (rc *redisConnection) unsubscribe(ctx context.Context, classic, groups [][]string,
+) ([]error, error) {
+	pong, err := rc.do(ctx, rueidis.Commands{rc.client.B().Ping().Build()})
 	if err != nil {
 		return nil, err
 	}
@@ -121,27 +123,42 @@ func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) (
 		rc.broken = true
 		return nil, reply
 	}
-	return rc.do(ctx, groups, func(group []string) rueidis.Completed {
-		if rc.sharded {
-			return rc.client.B().Sunsubscribe().Channel(group...).Build()
-		}
+	return rc.do(ctx, rc.commands(classic, groups, func(group []string) rueidis.Completed {
 		return rc.client.B().Unsubscribe().Channel(group...).Build()
-	})
+	}, func(group []string) rueidis.Completed {
+		return rc.client.B().Sunsubscribe().Channel(group...).Build()
+	}))
 }
 
-// do sends one command per group in a single batch. It returns the error replies, or an error as
-// soon as the connection is lost or ctx ends. With RESP2 rueidis retries without end after the loss
-// of its second connection, so do watches the connection itself.
-func (rc *redisConnection) do(
-	ctx context.Context, groups [][]string, build func(group []string) rueidis.Completed,
+// commands builds one command for each group.
+func (rc *redisConnection) commands(classic, groups [][]string,
+	ofClassic, ofSharded func(group []string) rueidis.Completed,
+) rueidis.Commands {
+	commands := make(rueidis.Commands, 0, len(classic)+len(groups))
+	for _, group := range classic {
+		commands = append(commands, ofClassic(group))
+	}
+	build := ofClassic
+	if rc.sharded {
+		build = ofSharded
+	}
+	for _, group := range groups {
+		commands = append(commands, build(group))
+	}
+	return commands
+}
+
+// do sends the commands in a single batch. It returns the error replies, or an error as soon as the
+// connection is lost or ctx ends. With RESP2 rueidis retries without end after the loss of its
+// second connection, so do watches the connection itself.
+func (rc *redisConnection) do(ctx context.Context, commands rueidis.Commands,
 ) (replies []error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
-	commands := make(rueidis.Commands, len(groups))
-	for i, group := range groups {
+	for i := range commands {
 		// Pinned, because rueidis recycles commands that succeeded, and may send the batch again if
 		// the connection broke in the middle.
-		commands[i] = build(group).Pin()
+		commands[i] = commands[i].Pin()
 	}
 	done := make(chan []rueidis.RedisResult, 1)
 	go func() { done <- rc.client.DoMulti(ctx, commands...) }()
@@ -171,7 +188,11 @@ func (rc *redisConnection) close() {
 	if !rc.broken {
 		ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
 		defer cancel()
-		_, _ = rc.unsubscribe(ctx, [][]string{nil})
+		var classic [][]string
+		if rc.classic {
+			classic = [][]string{nil}
+		}
+		_, _ = rc.unsubscribe(ctx, classic, [][]string{nil})
 	}
 	rc.client.Close()
 }

@@ -21,12 +21,12 @@ func TestOnlyAFailedConnectionIsClosedWithoutFarewell(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = c.subscribe(ctx, [][]string{{"c"}})
+	_, err = c.subscribe(ctx, nil, [][]string{{"c"}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, c.broken, "the server still listens after the caller's context ended")
 
 	server.Kill(t)
-	_, err = c.subscribe(t.Context(), [][]string{{"c"}})
+	_, err = c.subscribe(t.Context(), nil, [][]string{{"c"}})
 	require.Error(t, err)
 	require.True(t, c.broken)
 }

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,10 +15,13 @@ import (
 )
 
 // batch is the channels of one exchange with the server. names are those for the command of each
-// channel: its own first, because the push for the first name is the reply to a SUBSCRIBE.
+// channel: its own first, because the push for the first name is the reply to a SUBSCRIBE. Those in
+// mirrored have a command for their classic channels too, with the names in classic.
 type batch struct {
 	channels []*channel
 	names    [][]string
+	mirrored []*channel
+	classic  [][]string
 	size     int // of the names, in bytes
 }
 
@@ -35,19 +39,29 @@ func (b *batch) add(c *channel, p phase) {
 	b.channels = append(b.channels, c)
 	names := append([]string{c.name}, c.paired...)
 	b.names = append(b.names, names)
+	if p == asking && len(c.classic) > 0 {
+		c.isClassic = true
+	}
+	if c.isClassic {
+		b.mirrored, b.classic = append(b.mirrored, c), append(b.classic, c.classic)
+		names = slices.Concat(names, c.classic)
+	}
 	for _, name := range names {
 		b.size += len(name)
 	}
 }
 
 // onSubscription handles what the server says about a subscription, asked for or not, on the reader
-// of the connection. It ignores paired channels: the server says the same about their channel.
+// of the connection. It ignores paired channels: the server says the same about their channel. It
+// ignores classic channels beside sharded ones, which are subscribed first.
 func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[s.Channel]
+	_, sharded := shardedKinds[s.Kind]
 	switch {
+	case sharded != h.options.Sharded:
 	case c == nil || c.link != l: // said on a connection that the channel has left
 	case strings.HasSuffix(s.Kind, "unsubscribe"):
 		if c.phase == confirmed {
@@ -64,10 +78,14 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
+// shardedKinds are the confirmations for sharded channels.
+var shardedKinds = map[string]struct{}{"ssubscribe": {}, "sunsubscribe": {}}
+
 // subscribe asks the server for channels. The hook confirms those it accepts, before it returns.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
-	replies, err := l.conn.subscribe(h.running, b.names)
+	// The classic channels come first: once a channel is confirmed, nothing is missed.
+	replies, err := l.conn.subscribe(h.running, b.classic, b.names)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			l.reportUnconfirmed(len(b.channels))
@@ -76,6 +94,13 @@ func (l *link) subscribe(b batch) error {
 	}
 	h.mu.Lock()
 	defer h.unlock()
+	for i, c := range b.mirrored {
+		if reply := replies[i]; reply != nil && c.link == l {
+			c.isClassic = false
+			h.reportUnheard(c, reply)
+		}
+	}
+	replies = replies[len(b.mirrored):]
 	for i, c := range b.channels {
 		switch reply := replies[i]; {
 		case c.link != l:
@@ -152,12 +177,21 @@ func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
 // unsubscribe unsubscribes from channels. One that has a subscriber by then is subscribed again.
 func (l *link) unsubscribe(b batch) error {
 	h := l.hub
-	replies, err := l.conn.unsubscribe(h.running, b.names)
+	replies, err := l.conn.unsubscribe(h.running, b.classic, b.names)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for i, c := range b.mirrored {
+		if replies[i] != nil {
+			return replies[i] // still subscribed: closing the connection ends that
+		}
+		if c.link == l {
+			c.isClassic = false
+		}
+	}
+	replies = replies[len(b.mirrored):]
 	for i, c := range b.channels {
 		switch reply := replies[i]; {
 		case reply == nil:
@@ -169,4 +203,23 @@ func (l *link) unsubscribe(b batch) error {
 		}
 	}
 	return nil
+}
+
+// unsubscribeStrays unsubscribes from classic channels whose sharded channels are on another link.
+func (l *link) unsubscribeStrays(strays [][]string) error {
+	replies, err := l.conn.unsubscribe(l.hub.running, strays, nil)
+	return cmp.Or(err, errors.Join(replies...))
+}
+
+// reportUnheard reports, once, that the ACL forbids the classic channels. Another refusal is of the
+// channel itself, too. Called with mu held.
+func (h *Hub) reportUnheard(c *channel, reply error) {
+	if h.unheard || !startsWith(reply, "NOPERM") {
+		return
+	}
+	h.unheard = true
+	h.log(slog.LevelWarn, "holdfast: the server refuses classic channels beside the sharded ones; "+
+		"waiters do not hear a Redisson before 3.28, and ask every few seconds instead; if there is "+
+		"none, select sharded channels only", "channel", c.name, "error", reply,
+		"remedy", advice(reply, c.classic, false))
 }

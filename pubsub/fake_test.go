@@ -32,6 +32,7 @@ type request struct {
 	verb     string
 	channels []string   // names of the requested channels, without paired ones
 	groups   [][]string // one per command
+	classic  [][]string // one per command, of those that come first
 	reply    chan result
 }
 
@@ -41,10 +42,11 @@ type result struct {
 }
 
 type fakeConnection struct {
-	server *fakeServer
-	hooks  rueidis.PubSubHooks
-	ended  chan error
-	closed chan struct{}
+	server  *fakeServer
+	sharded bool
+	hooks   rueidis.PubSubHooks
+	ended   chan error
+	closed  chan struct{}
 
 	farewell func() // what happens while the connection is closed
 }
@@ -77,7 +79,7 @@ func (f *fakeServer) route(
 }
 
 func (f *fakeServer) dial(
-	_ context.Context, _ rueidis.Client, _ bool, hooks rueidis.PubSubHooks,
+	_ context.Context, _ rueidis.Client, sharded bool, hooks rueidis.PubSubHooks,
 ) (connection, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,10 +88,11 @@ func (f *fakeServer) dial(
 		return nil, errors.New("connection refused")
 	}
 	return &fakeConnection{
-		server: f,
-		hooks:  hooks,
-		ended:  make(chan error, 1),
-		closed: make(chan struct{}),
+		server:  f,
+		sharded: sharded,
+		hooks:   hooks,
+		ended:   make(chan error, 1),
+		closed:  make(chan struct{}),
 	}, nil
 }
 
@@ -108,19 +111,47 @@ func (f *fakeServer) next(t testing.TB, verb string) *request {
 
 // accept replies as a server that agrees.
 func (r *request) accept() {
-	for _, channel := range slices.Concat(r.groups...) {
-		r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: r.verb, Channel: channel})
+	r.confirm("", r.classic)
+	r.confirm(r.kind(), r.groups)
+	r.reply <- result{replies: make([]error, len(r.classic)+len(r.groups))}
+}
+
+// kind returns "s" for sharded channels.
+func (r *request) kind() string {
+	if r.conn.sharded {
+		return "s"
 	}
-	r.reply <- result{replies: make([]error, len(r.channels))}
+	return ""
+}
+
+func (r *request) confirm(kind string, groups [][]string) {
+	for _, channel := range slices.Concat(groups...) {
+		r.conn.hooks.OnSubscription(
+			rueidis.PubSubSubscription{Kind: kind + r.verb, Channel: channel})
+	}
 }
 
 // refuse replies to every channel with an error.
 func (r *request) refuse(reply string) {
-	replies := make([]error, len(r.channels))
-	for i := range replies {
-		replies[i] = errors.New(reply)
-	}
-	r.reply <- result{replies: replies}
+	r.reply <- result{replies: refusals(reply, len(r.classic)+len(r.groups))}
+}
+
+// refuseClassic accepts all but the classic channels that come first.
+func (r *request) refuseClassic(reply string) {
+	r.confirm(r.kind(), r.groups)
+	r.reply <- result{replies: append(refusals(reply, len(r.classic)),
+		make([]error, len(r.groups))...)}
+}
+
+// refuseOthers accepts only the classic channels that come first.
+func (r *request) refuseOthers(reply string) {
+	r.confirm("", r.classic)
+	r.reply <- result{replies: append(make([]error, len(r.classic)),
+		refusals(reply, len(r.groups))...)}
+}
+
+func refusals(reply string, n int) []error {
+	return slices.Repeat([]error{errors.New(reply)}, n)
 }
 
 func (c *fakeConnection) publish(channel, payload string) {
@@ -129,18 +160,20 @@ func (c *fakeConnection) publish(channel, payload string) {
 
 func (c *fakeConnection) breakOff() { c.ended <- errors.New("connection reset by peer") }
 
-func (c *fakeConnection) subscribe(ctx context.Context, groups [][]string) ([]error, error) {
-	return c.exchange(ctx, "subscribe", groups)
+func (c *fakeConnection) subscribe(ctx context.Context, classic, groups [][]string,
+) ([]error, error) {
+	return c.exchange(ctx, "subscribe", classic, groups)
 }
 
-func (c *fakeConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
-	return c.exchange(ctx, "unsubscribe", groups)
+func (c *fakeConnection) unsubscribe(ctx context.Context, classic, groups [][]string,
+) ([]error, error) {
+	return c.exchange(ctx, "unsubscribe", classic, groups)
 }
 
 func (c *fakeConnection) exchange(
-	ctx context.Context, verb string, groups [][]string,
+	ctx context.Context, verb string, classic, groups [][]string,
 ) ([]error, error) {
-	r := &request{conn: c, verb: verb, groups: groups, reply: make(chan result)}
+	r := &request{conn: c, verb: verb, classic: classic, groups: groups, reply: make(chan result)}
 	for _, group := range groups {
 		r.channels = append(r.channels, group[0])
 	}

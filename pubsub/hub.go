@@ -24,6 +24,13 @@ type Options struct {
 	// Sharded selects SSUBSCRIBE instead of SUBSCRIBE. These kinds of channel do not reach each other.
 	Sharded bool
 
+	// Classic, unless nil, returns the classic channels to which a connection subscribes beside each
+	// sharded channel: that of the same name, for publishers that know no sharded channels, and
+	// perhaps others. Messages on that of the same name count as those of the channel. If the server
+	// refuses the classic channels, the channel is subscribed without them. Classic is called like
+	// Paired.
+	Classic func(channel string) []string
+
 	// Linger is how long a channel stays subscribed after its last subscriber left, for one that
 	// comes back soon. A negative value unsubscribes at once. Defaults to [DefaultLinger].
 	Linger time.Duration
@@ -83,6 +90,7 @@ type Hub struct {
 	router   router
 	outages  map[string]outage // by node: those that failed, until they accept a channel again
 	warned   warnings
+	unheard  bool     // the classic channels were refused, and it was logged
 	reports  []func() // for unlock to call, because a log handler or one of the Options may block
 }
 
@@ -96,6 +104,9 @@ func New(o Options) *Hub {
 	if o.Paired == nil {
 		o.Paired = func(string) []string { return nil }
 	}
+	if o.Classic == nil {
+		o.Classic = func(string) []string { return nil }
+	}
 	h := &Hub{options: o, dial: dialRedis, channels: make(map[string]*channel),
 		paired: make(map[string]struct{}), links: make(map[string]*link),
 		router: router{wake: make(chan struct{}, 1)}, outages: make(map[string]outage),
@@ -103,9 +114,6 @@ func New(o Options) *Hub {
 	h.running, h.stop = context.WithCancel(context.Background())
 	return h
 }
-
-// Sharded reports whether the channels are sharded.
-func (h *Hub) Sharded() bool { return h.options.Sharded }
 
 // Topic identifies what a [Subscription] listens to.
 type Topic struct {

@@ -26,6 +26,7 @@ type link struct {
 	members map[*channel]struct{}
 	wanted  []*channel // phase wanted; also some that left that phase since
 	idle    list.List  // of *channel, by idleSince; also some that are in use again
+	strays  [][]string // classic channels that channels have left behind, to be unsubscribed
 
 	replaced bool // by Redial: it ends, and its channels get another link
 }
@@ -98,6 +99,10 @@ func (l *link) next() func() error {
 	}
 	if len(b.channels) > 0 {
 		return func() error { return l.unsubscribe(b) }
+	}
+	if strays := l.strays; len(strays) > 0 {
+		l.strays = nil
+		return func() error { return l.unsubscribeStrays(strays) }
 	}
 	for len(l.wanted) > 0 && !b.full() {
 		c := l.wanted[0]

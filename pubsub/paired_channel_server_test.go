@@ -20,6 +20,9 @@ import (
 // pair names two paired channels for every channel, in its slot.
 func pair(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
 
+// mirror names the classic channels of every sharded channel.
+func mirror(channel string) []string { return []string{channel, channel + ":mark"} }
+
 // group returns a channel and its paired channels.
 func group(channel string) []string { return append([]string{channel}, pair(channel)...) }
 
@@ -132,16 +135,18 @@ func churn(
 }
 
 // observe asks again and again which channels have listeners, and requires that a channel and its
-// paired channels always have the same. It returns when it has seen each channel with and without
-// listeners.
-func observe(t *testing.T, server *redistest.Server, command string, names []string) {
+// the others of its group always have the same. It returns when it has seen each channel with and
+// without listeners.
+func observe(t *testing.T, server *redistest.Server, command string, names []string,
+	group func(string) []string,
+) {
 	seen := make(map[string]bool)
 	deadline := time.Now().Add(30 * time.Second)
 	for rounds := 0; rounds < 500 || len(seen) < 2*len(names); rounds++ {
 		require.True(t, time.Now().Before(deadline), "the listeners did not change: %v", seen)
 		for _, name := range names {
 			counts := listeners(t, server, command, group(name)...)
-			require.Equal(t, []int64{counts[0], counts[0], counts[0]}, counts, "%s, round %d", name,
+			require.Equal(t, slices.Repeat(counts[:1], len(counts)), counts, "%s, round %d", name,
 				rounds)
 			seen[fmt.Sprint(name, counts[0] > 0)] = true
 		}
@@ -185,10 +190,11 @@ func TestChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 		})
 		defer work.Wait()
 		defer close(stop)
-		observe(t, server, "NUMSUB", names)
+		observe(t, server, "NUMSUB", names, group)
 	})
 }
 
+// The same holds for a classic channel and the one beside it.
 func TestShardedChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	if !knowsSharded(cluster) {
@@ -207,7 +213,7 @@ func TestShardedChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 	work.Go(func() {
 		churn(t, func() *pubsub.Hub {
 			return pubsub.New(pubsub.Options{Route: r.route, Sharded: true, Paired: pair,
-				Linger: -1})
+				Classic: mirror, Linger: -1})
 		}, names, func(round int) {
 			for _, name := range names {
 				cluster.Nodes[0].Do(t, "SPUBLISH", name+":direct", "0")
@@ -219,7 +225,8 @@ func TestShardedChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 	})
 	defer work.Wait()
 	defer close(stop)
-	observe(t, cluster.Nodes[0], "SHARDNUMSUB", names)
+	observe(t, cluster.Nodes[0], "SHARDNUMSUB", names, group)
+	observe(t, cluster.Nodes[0], "NUMSUB", names, mirror)
 }
 
 // knowsSharded reports whether the servers have sharded channels, as Redis 7 does.
@@ -250,7 +257,7 @@ func TestSlotThatMovesTakesThePairedChannelsAlongOnAServer(t *testing.T) {
 	r := routeOf(t, cluster, []string{name})
 	direct := make(chan string, 10)
 	h := pubsub.New(pubsub.Options{
-		Route: r.route, Sharded: true, Paired: pair, Linger: 50 * time.Millisecond,
+		Route: r.route, Sharded: true, Paired: pair, Classic: mirror, Linger: 50 * time.Millisecond,
 		OnDirect: func(channel, message string) { direct <- channel + " " + message },
 	})
 	t.Cleanup(h.Close)

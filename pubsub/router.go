@@ -109,7 +109,7 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 	ctx, cancel := context.WithTimeout(h.running, routeTimeout)
 	node, client, err := h.options.Route(ctx, c.name, refresh)
 	cancel()
-	paired := h.options.Paired(c.name)
+	paired, classic := h.options.Paired(c.name), h.options.Classic(c.name)
 
 	h.mu.Lock()
 	defer h.unlock()
@@ -129,6 +129,7 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 	default:
 		h.router.failing, c.refresh = false, false
 		h.pair(c, paired)
+		c.classic = classic
 		l := h.links[node]
 		if l == nil {
 			l = &link{hub: h, node: node, wake: make(chan struct{}, 1),

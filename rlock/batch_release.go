@@ -96,7 +96,7 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 	}
 	type replies = []lua.BatchReleased
 	release := func(ctx context.Context) (replies, error) {
-		return lua.ReleaseBatch(ctx, c.redis, c.transport.Sharded(), commands)
+		return lua.ReleaseBatch(ctx, c.redis, c.transport.Channels(), commands)
 	}
 	late := func(got replies, err error) {
 		for i, p := range releases {

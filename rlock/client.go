@@ -60,6 +60,7 @@ type Client struct {
 	leftUntil atomic.Pointer[time.Time]
 
 	publishRefused atomic.Bool // already reported
+	classic        atomic.Bool // already reported
 	overlapped     atomic.Bool // already reported
 	renewalFails   rate        // of reports
 	rejections     quota       // of reports

@@ -64,7 +64,7 @@ func (k *exclusive) release(ctx context.Context, owner string, count int, o offe
 // handOver returns which owners a release may give the lock to.
 func (k *exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 	t := k.client.transport
-	return lua.HandOver{Sharded: t.Sharded(), Others: t.GivesAway(),
+	return lua.HandOver{Channels: t.Channels(), Others: t.GivesAway(),
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
@@ -75,7 +75,7 @@ func (k *exclusive) retryAnnounced(
 ) (lua.Released, error) {
 	if refusesHandOver(err) {
 		refusal, t := err, k.client.transport
-		h := lua.HandOver{Sharded: t.Sharded()}
+		h := lua.HandOver{Channels: t.Channels()}
 		released, err = k.scripts.Release(ctx, k.client.redis, owner, count, h)
 		t.Forbid(refusal, err)
 	}
@@ -91,7 +91,7 @@ func refusesHandOver(err error) bool {
 }
 
 func (k *exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return k.scripts.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
+	return k.scripts.ForceUnlock(ctx, k.client.redis, k.client.transport.Channels())
 }
 
 func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {

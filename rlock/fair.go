@@ -96,7 +96,7 @@ func (k fair) cleanUp(batch []cleanup) (lua.Released, error) {
 
 func (k fair) script() lua.Fair {
 	t := k.client.transport
-	return lua.Fair{Lock: k.name, Sharded: t.Sharded(), Counted: t.Sharded() || !t.Clustered()}
+	return lua.Fair{Lock: k.name, Channels: t.Channels(), Counted: t.Counted()}
 }
 
 // mostNames bounds the number of names kept. When it is exceeded, all are forgotten.

@@ -23,9 +23,14 @@ type PubSubMode int
 
 // The modes.
 const (
-	PubSubAuto    PubSubMode = iota // sharded channels if the nodes know them, as Redisson's AUTO
-	PubSubClassic                   // PUBLISH and SUBSCRIBE
-	PubSubSharded                   // SPUBLISH and SSUBSCRIBE, since Redis 7
+	// PubSubAuto is PubSubClassic on nodes that do not know sharded channels. On others it is
+	// PubSubSharded, and wakes and hears Redisson before 3.28, too: waiters listen on both kinds of
+	// channels, and a release is also published on the classic one while a Redisson listens there.
+	PubSubAuto PubSubMode = iota
+	// PubSubClassic is PUBLISH and SUBSCRIBE. Each message goes to all nodes.
+	PubSubClassic
+	// PubSubSharded is SPUBLISH and SSUBSCRIBE, since Redis 7. Redisson before 3.28 may not hear it.
+	PubSubSharded
 )
 
 // WriterPreference selects what readers of a read-write lock do while a writer waits.
@@ -72,8 +77,8 @@ type Options struct {
 	// longer, if it was the only one on it; commands sent on it meanwhile then fail.
 	CommandTimeout time.Duration
 
-	// PubSub selects the channels on a cluster. Clients that share a lock must agree, or they do
-	// not wake each other. Defaults to PubSubAuto.
+	// PubSub selects the channels on a cluster. Clients of this library that share a lock must agree,
+	// or they do not wake each other; but PubSubAuto and PubSubSharded agree. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
 	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking. If

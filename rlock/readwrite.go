@@ -55,7 +55,7 @@ type readWrite struct {
 }
 
 func (k readWrite) script() lua.ReadWrite {
-	return lua.ReadWrite{Lock: k.name, Sharded: k.client.transport.Sharded(), Bound: k.bound}
+	return lua.ReadWrite{Lock: k.name, Channels: k.client.transport.Channels(), Bound: k.bound}
 }
 
 // read is the kind of the lock for readers.

@@ -235,6 +235,7 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 	earlier := left == 0 && unknown && time.Until(a.lease.Deadline()) > 0
 	if r.Held || earlier {
 		a.client.reportRefusal(a.lock, r.Refusal)
+		a.client.reportClassic(a.lock, r)
 		if left == 0 {
 			a.step(confirm)
 			a.endReads(r)
@@ -327,5 +328,16 @@ func (c *Client) reportRefusal(l *Lock, refusal string) {
 		c.warn("holdfast: a lock was released, but Redis refused to announce it: waiters notice "+
 			"when its lease would have ended, or within 5 s; allow the channel in the ACL",
 			"lock", l.name, "channel", l.waiting.topic.Channel, "refusal", refusal)
+	}
+}
+
+// reportClassic logs, once per client, that the release was also announced on a classic channel.
+func (c *Client) reportClassic(l *Lock, r lua.Released) {
+	if r.Classic && c.classic.CompareAndSwap(false, true) {
+		c.log.tell(func() {
+			c.options.Logger.Info("holdfast: another client waits on a classic channel, as Redisson "+
+				"before 3.28 does; it is told of releases there too, with a message that goes to every "+
+				"node of the cluster", "lock", l.name, "channel", l.waiting.topic.Channel)
+		})
 	}
 }

@@ -26,7 +26,7 @@ type Options struct {
 	Server string // the name of the server; "" for its address
 	Logger *slog.Logger
 
-	// These select the channels on a cluster; with neither, sharded ones if it has them.
+	// These select the channels on a cluster; with neither, both kinds if it has sharded ones.
 	Classic, Sharded bool
 
 	HandsOver bool // a release may give a lock to a waiter
@@ -61,9 +61,10 @@ type Transport struct {
 	// node: it is sharded behind a proxy.
 	apart atomic.Int32
 
-	asking sync.Mutex                 // held while the cluster is asked
-	hub    atomic.Pointer[pubsub.Hub] // nil while the kind of channels is not known
-	closed atomic.Bool
+	asking   sync.Mutex                 // held while the cluster is asked
+	hub      atomic.Pointer[pubsub.Hub] // nil while the kinds of channels are not known
+	channels atomic.Int32               // lua.Channels, once there is a hub
+	closed   atomic.Bool
 }
 
 // New returns a transport on a rueidis client. It sends nothing yet.
@@ -84,13 +85,17 @@ func New(redis rueidis.Client, o Options) *Transport {
 		}
 	}
 	if t.cluster == nil || o.Classic || o.Sharded {
-		t.open(t.cluster != nil && o.Sharded)
+		channels := lua.Classic
+		if t.cluster != nil && o.Sharded {
+			channels = lua.Sharded
+		}
+		t.open(channels)
 	}
 	return t
 }
 
-// open starts the hub for classic or for sharded channels.
-func (t *Transport) open(sharded bool) {
+// open starts the hub for these kinds of channels.
+func (t *Transport) open(channels lua.Channels) {
 	paired := func(channel string) []string {
 		if !t.GivesAway() {
 			return nil
@@ -98,9 +103,14 @@ func (t *Transport) open(sharded bool) {
 		return lua.PairedChannels(channel, t.options.Client)
 	}
 	unpaired := func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
-	t.hub.Store(pubsub.New(pubsub.Options{Route: t.route, Sharded: sharded, Paired: paired,
+	options := pubsub.Options{Route: t.route, Sharded: channels != lua.Classic, Paired: paired,
 		OnDirect: t.options.OnGrant, OnLost: t.options.OnLost, OnUnpaired: unpaired,
-		Logger: t.options.Logger}))
+		Logger: t.options.Logger}
+	if channels == lua.Both {
+		options.Classic = lua.ClassicChannels
+	}
+	t.channels.Store(int32(channels))
+	t.hub.Store(pubsub.New(options))
 	if t.closed.Load() {
 		t.Close() // which may have missed the hub
 	}
@@ -131,7 +141,11 @@ func (t *Transport) Ready(ctx context.Context) error {
 			}
 			return err
 		}
-		t.open(!unknown)
+		channels := lua.Both
+		if unknown {
+			channels = lua.Classic
+		}
+		t.open(channels)
 	}
 	return nil
 }
@@ -268,7 +282,7 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 	if t.cluster == nil {
 		return t.server, t.redis, nil
 	}
-	if !t.Sharded() {
+	if t.Channels() == lua.Classic {
 		// A cluster forwards classic messages to all nodes. Any will do, not always the same one.
 		for _, node := range t.redis.Nodes() {
 			return "any", node, nil
@@ -286,11 +300,12 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 	return address, node, nil
 }
 
-// Sharded reports whether channels are sharded.
-func (t *Transport) Sharded() bool {
-	hub := t.hub.Load()
-	return hub != nil && hub.Sharded()
-}
+// Channels returns the kinds of channels on which messages travel.
+func (t *Transport) Channels() lua.Channels { return lua.Channels(t.channels.Load()) }
+
+// Counted reports whether a server that publishes a message knows how many receive it. A node of a
+// cluster with classic channels does not.
+func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != lua.Classic }
 
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
 func (t *Transport) HandsOver() bool {
@@ -304,7 +319,7 @@ func (t *Transport) HandsOver() bool {
 // GivesAway reports whether a release may give a lock to waiters of other clients. It may not on a
 // cluster with classic channels, which does not say who received a message.
 func (t *Transport) GivesAway() bool {
-	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
+	return t.HandsOver() && t.options.GivesAway && t.Counted()
 }
 
 // ForbiddenFor is how long something is not tried after the ACL has refused it: hand-overs, and

@@ -1,7 +1,15 @@
 -- Needs attempt
--- announce publishes a message. It returns the server's refusal, '' if there is none, and how many
--- received it. An ACL that forbids the channel must not undo or hide a release.
+-- announce publishes a message with PUBLISH, SPUBLISH or BOTH; see classic.lua. It returns the
+-- server's refusal, '' if there is none, and how many received it. An ACL that forbids the channel
+-- must not undo or hide a release.
 local function announce(verb, channel, message)
-  local heard, refusal = attempt(verb, channel, message)
+  local heard, refusal = attempt(verb == 'BOTH' and 'SPUBLISH' or verb, channel, message)
+  if verb == 'BOTH' then
+    -- Needs classic
+    if classic_listeners(channel) ~= 0 then
+      local more, another = attempt('PUBLISH', channel, message)
+      heard, refusal = (heard or 0) + (more or 0), refusal or another
+    end
+  end
   return refusal and refusal.err or '', heard or 0
 end

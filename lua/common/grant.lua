@@ -27,10 +27,17 @@ end
 -- Redisson's, and how many listen on another channel, mine; or nil if the server refuses. A client
 -- that may register listens on present too. If it waits unregistered it also listens on :announce.
 local function listeners(verb, channel, present, mine)
-  local count = verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+  local count = verb == 'PUBLISH' and 'NUMSUB' or 'SHARDNUMSUB'
   local heard = attempt('PUBSUB', count, channel, present, present .. ':announce', mine)
   if not heard then return nil end
-  return tonumber(heard[2]) - tonumber(heard[4]) + tonumber(heard[6]), tonumber(heard[8])
+  local others = tonumber(heard[2]) - tonumber(heard[4]) + tonumber(heard[6])
+  if verb == 'BOTH' then
+    -- Needs classic
+    local classic = classic_listeners(channel)
+    if not classic then return nil end
+    others = others + classic
+  end
+  return others, tonumber(heard[8])
 end
 
 -- grant_oldest gives a free lock to the waiter whose registration was popped, or to one behind it,
@@ -62,7 +69,7 @@ local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel
         if not fence then return false end
         local here = string.match(leaving, '^[^:]*') == client and '+' or ''
         local message = {owner, here .. whole(tonumber(score)), fence, streak, lock}
-        if attempt(verb, mine, table.concat(message, ' ')) then
+        if attempt(verb == 'BOTH' and 'SPUBLISH' or verb, mine, table.concat(message, ' ')) then
           advise(verb, channel, lease_of(registration))
           return owner
         end

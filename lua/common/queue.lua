@@ -9,7 +9,7 @@
 -- KEYS[5]  budgets: sorted set of owner -> when it stops waiting and leaves the queue, even if it
 --          is dead by then. An owner that waits without a limit has none
 -- ARGV[1]  channel prefix of the waiters
--- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[2]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua
 -- ARGV[3]  milliseconds that a head has to take its turn
 -- ARGV[4]  the same for a head without a listener
 -- ARGV[5]  milliseconds after which an owner that waits asks again at the latest

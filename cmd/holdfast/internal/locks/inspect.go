@@ -87,7 +87,7 @@ func (r *reader) subscribers(ctx context.Context, lock Lock) (total int, err err
 			count(node, false)
 		}
 	}
-	if node := nodes[lock.Node]; node != nil && r.transport.Sharded() {
+	if node := nodes[lock.Node]; node != nil && r.transport.Channels() != lua.Classic {
 		count(node, true)
 	}
 	return total, err

@@ -99,7 +99,7 @@ func (r *reader) release(ctx context.Context, l Lock, owner, mode string) (lua.R
 	// It is announced even where registered waiters could be granted it: they hear that as well, and
 	// it takes no more rights than the lock itself.
 	return lua.NewExclusive(l.Name, false).Release(ctx, r.redis, owner, 0,
-		lua.HandOver{Sharded: r.transport.Sharded()})
+		lua.HandOver{Channels: r.transport.Channels()})
 }
 
 // forceUnlock frees a lock of all that hold it.
@@ -112,15 +112,14 @@ func (r *reader) forceUnlock(ctx context.Context, l Lock) (lua.Released, error) 
 	case l.Kind == lua.KindFair:
 		return r.fair(l.Name).ForceUnlock(ctx, r.redis)
 	}
-	return lua.NewExclusive(l.Name, false).ForceUnlock(ctx, r.redis, r.transport.Sharded())
+	return lua.NewExclusive(l.Name, false).ForceUnlock(ctx, r.redis, r.transport.Channels())
 }
 
 func (r *reader) fair(name string) lua.Fair {
-	sharded := r.transport.Sharded()
-	return lua.Fair{Lock: name, Sharded: sharded, Counted: sharded || !r.transport.Clustered()}
+	return lua.Fair{Lock: name, Channels: r.transport.Channels(), Counted: r.transport.Counted()}
 }
 
 // readWrite lets readers that waited pass when a writer leaves, as any Bound does.
 func (r *reader) readWrite(name string) lua.ReadWrite {
-	return lua.ReadWrite{Lock: name, Sharded: r.transport.Sharded(), Bound: time.Second}
+	return lua.ReadWrite{Lock: name, Channels: r.transport.Channels(), Bound: time.Second}
 }
