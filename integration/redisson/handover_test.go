@@ -27,7 +27,7 @@ const (
 // Clients of this library hand a lock over to each other, so that it is never free. A waiter of
 // Redisson hears only of announcements.
 func waiterOfRedissonGetsItsTurnAmongHandOvers(t *testing.T, s *site) {
-	for _, kind := range []string{reentrant, fenced} {
+	for _, kind := range existing(reentrant, fenced) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			l := both(kind).hold
@@ -52,7 +52,7 @@ func waiterOfRedissonGetsItsTurnAmongHandOvers(t *testing.T, s *site) {
 // The other way round nothing is handed over: each release is announced, so the waiter always has a
 // chance.
 func waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson(t *testing.T, s *site) {
-	for _, kind := range []string{reentrant, fenced} {
+	for _, kind := range existing(reentrant, fenced) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			l := both(kind).hold

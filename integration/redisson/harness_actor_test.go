@@ -94,16 +94,17 @@ func waitInBackground(a actor, l target) <-chan outcome {
 	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, longLease) })
 }
 
-// acquired returns when an acquisition in the background succeeded, which it must.
-func acquired(t testing.TB, waiting <-chan outcome) time.Time {
+// acquired returns when an acquisition in the background succeeded, which it must. The rest says which
+// it is.
+func acquired(t testing.TB, waiting <-chan outcome, which ...any) time.Time {
 	t.Helper()
 	// The wait itself ends after Timeout.
 	select {
 	case o := <-waiting:
-		require.NoError(t, o.err)
+		require.NoError(t, o.err, which...)
 		return o.at
 	case <-time.After(2 * locktest.Timeout):
-		require.FailNow(t, "the acquisition has not ended")
+		require.FailNow(t, "the acquisition has not ended", which...)
 		panic("unreachable")
 	}
 }

@@ -49,6 +49,9 @@ func (a *javaActor) do(op string, l target, wait, lease time.Duration, value any
 }
 
 func (a *javaActor) tryLock(l target, wait, lease time.Duration) error {
+	if wait == 0 && (l.kind == multi || l.kind == red) && multiLockWithoutWait.in(beside) {
+		wait = -time.Millisecond // the other way not to wait
+	}
 	if l.kind == fenced {
 		var token *int64
 		err := a.do("tryLockAndGetToken", l, wait, lease, &token)

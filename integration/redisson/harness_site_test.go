@@ -3,6 +3,8 @@
 package redisson_test
 
 import (
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,23 +112,21 @@ func (s *site) node(t testing.TB, key string) *redistest.Server {
 	return s.cluster.Owner(t, s.cluster.Slot(t, key))
 }
 
-// listeners returns how many connections listen on a channel. A waiter for a RedLock listens on
-// each node that it does not hold yet.
+// listeners returns how many connections listen on a channel, be it classic or sharded. A waiter for
+// a RedLock listens on each node that it does not hold yet.
 func (s *site) listeners(t testing.TB, channel string) int {
 	t.Helper()
-	question := "NUMSUB"
+	questions := []string{"NUMSUB"}
 	if s.cluster != nil {
-		question = "SHARDNUMSUB"
-	}
-	nodes := s.nodes
-	if s.cluster != nil {
-		nodes = []*redistest.Server{s.node(t, channel)}
+		questions = append(questions, "SHARDNUMSUB")
 	}
 	all := 0
-	for _, node := range nodes {
-		n, err := strconv.Atoi(node.DoMap(t, "PUBSUB", question, channel)[channel])
-		require.NoError(t, err)
-		all += n
+	for _, node := range s.nodes {
+		for _, question := range questions {
+			n, err := strconv.Atoi(node.DoMap(t, "PUBSUB", question, channel)[channel])
+			require.NoError(t, err)
+			all += n
+		}
 	}
 	return all
 }
@@ -242,6 +242,23 @@ func onEachContest(
 			onBoth(t, func(t *testing.T, holds, waits side) { check(t, c.make, holds, waits) })
 		})
 	}
+}
+
+// summarize adds a line to the summary of matrix.sh, in the file of this environment variable.
+const summaryVariable = "HOLDFAST_INTEROP_SUMMARY"
+
+func summarize(t testing.TB, line string) {
+	t.Helper()
+	t.Log(line)
+	path := os.Getenv(summaryVariable)
+	if path == "" {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = fmt.Fprintln(file, line)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
 }
 
 // hgetall returns the hash of a lock.

@@ -125,11 +125,14 @@ func startVictim(t *testing.T, s *site, of side) victim {
 
 func locksOfAKilledProcessAreAcquiredWhenTheLeaseEnds(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
-		duels := make([]*duel, len(contests))
-		locks := make([]target, len(contests))
-		for i, c := range contests {
-			duels[i] = &duel{contest: c.make(), name: c.name, waiter: waits.newActor(t, s)}
-			locks[i] = duels[i].hold
+		var duels []*duel
+		var locks []target
+		for _, c := range contests {
+			d := &duel{contest: c.make(), name: c.name, waiter: waits.newActor(t, s)}
+			if d.want.kind == fair && waits.name == javaSide.name && fairWaitersOversleep.in(beside) {
+				continue
+			}
+			duels, locks = append(duels, d), append(locks, d.hold)
 		}
 		process := startVictim(t, s, holds)
 		process.acquire(locks)
@@ -155,7 +158,7 @@ func locksOfAKilledProcessAreAcquiredWhenTheLeaseEnds(t *testing.T, s *site) {
 			}
 		}
 		for _, d := range duels {
-			got := acquired(t, d.waiting).Sub(d.since)
+			got := acquired(t, d.waiting, d.name).Sub(d.since)
 			if d.left > 0 { // otherwise it may have been acquired before the check
 				require.Greater(t, got, d.left-early, d.name)
 			}

@@ -68,7 +68,7 @@ func lockIsAcquiredWhenTheLeaseOfTheOtherSideEnds(t *testing.T, s *site) {
 		duels := newDuels(t, s, holds, waits, lease)
 		wait(duels)
 		for _, d := range duels {
-			got := acquired(t, d.waiting).Sub(d.since)
+			got := acquired(t, d.waiting, d.name).Sub(d.since)
 			require.Greater(t, got, lease-early, d.name)
 			require.Less(t, got, lease+lag, d.name)
 			require.ErrorIs(t, d.holder.unlock(d.hold), errNotHolder, d.name)
@@ -96,7 +96,7 @@ func watchdogsKeepLocksFromTheOtherSide(t *testing.T, s *site) {
 		for _, d := range duels {
 			require.Equal(t, 1, count(t, d.holder, d.hold), d.name)
 			unlock(t, d.holder, d.hold)
-			acquired(t, d.waiting)
+			acquired(t, d.waiting, d.name)
 			unlock(t, d.waiter, d.want)
 			s.requireFree(t, d.hold)
 		}

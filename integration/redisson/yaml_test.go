@@ -25,6 +25,9 @@ func newYAMLSite(t *testing.T, java *peer, s *site, file string) (*site, *rlock.
 		PrefixMappers: []string{"holdfast.peer.PrefixMapper"},
 	})
 	require.NoError(t, err)
+	if !beside.choosesSync() {
+		config.Locks.SyncReplicas = 0 // there are no replicas, and the file cannot say so
+	}
 	redis, err := rueidis.NewClient(config.Redis)
 	require.NoError(t, err)
 	t.Cleanup(redis.Close)
@@ -44,6 +47,14 @@ func TestOneYAMLFileLeadsBothSidesToTheSameLocks(t *testing.T) {
 	for topology, start := range map[string]func(t *testing.T) (*site, string){
 		"single": func(t *testing.T) (*site, string) {
 			server := redistest.Start(t)
+			mapper := `nameMapper: !<holdfast.peer.PrefixMapper> {prefix: "shop:"}` + "\n"
+			within, beyond := "", mapper
+			if beside.before(release{4, 0, 0}) {
+				within, beyond = "  "+mapper, ""
+			}
+			if !beside.mapsNames() {
+				within = ""
+			}
 			return &site{nodes: []*redistest.Server{server}}, fmt.Sprintf(`
 singleServerConfig:
   address: "redis://${HOLDFAST_YAML_ADDRESS:-%s}"
@@ -51,11 +62,10 @@ singleServerConfig:
   clientName: shared
   connectionMinimumIdleSize: 2
   connectionPoolSize: 8
-lockWatchdogTimeout: 4000
+%slockWatchdogTimeout: 4000
 threads: 4
 nettyThreads: 2
-nameMapper: !<holdfast.peer.PrefixMapper> {prefix: "shop:"}
-`, server.Addr())
+%s`, server.Addr(), within, beyond)
 		},
 		"cluster": func(t *testing.T) (*site, string) {
 			cluster := redistest.StartCluster(t, 3)
@@ -63,18 +73,23 @@ nameMapper: !<holdfast.peer.PrefixMapper> {prefix: "shop:"}
 			for _, node := range cluster.Nodes {
 				fmt.Fprintf(&nodes, "  - \"redis://%s\"\n", node.Addr())
 			}
+			sharded, synced := "  shardedSubscriptionMode: AUTO\n", "checkLockSyncedSlaves: false\n"
+			if !beside.choosesChannels() {
+				sharded = ""
+			}
+			if !beside.choosesSync() {
+				synced = ""
+			}
 			return &site{nodes: cluster.Nodes, cluster: cluster}, `
 clusterServersConfig:
   nodeAddresses:
-` + nodes.String() + `
+` + nodes.String() + sharded + `
   readMode: MASTER_SLAVE
-  shardedSubscriptionMode: AUTO
   masterConnectionMinimumIdleSize: 2
 lockWatchdogTimeout: 4000
-checkLockSyncedSlaves: false
 threads: 4
 nettyThreads: 2
-`
+` + synced
 		},
 	} {
 		t.Run(topology, func(t *testing.T) {

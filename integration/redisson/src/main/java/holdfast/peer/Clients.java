@@ -12,7 +12,6 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
 import org.redisson.config.SentinelServersConfig;
-import org.redisson.config.ShardedSubscriptionMode;
 
 /** The Redisson clients of this peer, by the names that orders give them, and their locks. */
 final class Clients {
@@ -51,10 +50,10 @@ final class Clients {
                     .setTimeout(TIMEOUT);
             case "cluster" -> {
                 ClusterServersConfig cluster = config.useClusterServers()
-                        .setShardedSubscriptionMode(ShardedSubscriptionMode.AUTO)
                         .setMasterConnectionMinimumIdleSize(2)
                         .setMasterConnectionPoolSize(32)
                         .setTimeout(TIMEOUT);
+                Release.shardedChannels(cluster);
                 addresses.forEach(cluster::addNodeAddress);
             }
             case "sentinel" -> {
@@ -92,10 +91,10 @@ final class Clients {
         return switch (order.text("kind")) {
             case "reentrant" -> client.getLock(name);
             case "fair" -> client.getFairLock(name);
-            case "fenced" -> client.getFencedLock(name);
+            case "fenced" -> Release.fenced(client, name);
             case "read" -> client.getReadWriteLock(name).readLock();
             case "write" -> client.getReadWriteLock(name).writeLock();
-            case "spin" -> client.getSpinLock(name);
+            case "spin" -> Release.spin(client, name);
             case "multi" -> client.getMultiLock(names.stream().map(client::getLock).toArray(RLock[]::new));
             case "red" -> client.getRedLock(nodes(order, name).toArray(RLock[]::new));
             default -> throw new IllegalArgumentException("no kind " + order.text("kind"));

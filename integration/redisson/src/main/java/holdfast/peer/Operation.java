@@ -3,7 +3,6 @@ package holdfast.peer;
 import static java.util.concurrent.TimeUnit.MILLISECONDS;
 
 import java.io.IOException;
-import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 
 /** One thing that a thread is told to do with a lock. A lease of 0 is the watchdog's, a wait of 0 is none. */
@@ -29,8 +28,8 @@ record Operation(Clients clients, Order order) {
             case "isHeldByCurrentThread" -> lockOf().isHeldByCurrentThread();
             case "holdCount" -> lockOf().getHoldCount();
             case "ttl" -> lockOf().remainTimeToLive();
-            case "lockAndGetToken" -> fenced().lockAndGetToken(lease(), MILLISECONDS);
-            case "tryLockAndGetToken" -> fenced().tryLockAndGetToken(order.number("wait"), lease(), MILLISECONDS);
+            case "lockAndGetToken" -> Release.lockAndGetToken(lockOf(), lease());
+            case "tryLockAndGetToken" -> Release.tryLockAndGetToken(lockOf(), order.number("wait"), lease());
             case "soak" -> new Soak(clients, order).run();
             default -> throw new IllegalArgumentException("no operation " + order.text("op"));
         };
@@ -47,10 +46,6 @@ record Operation(Clients clients, Order order) {
 
     private RLock lockOf() {
         return clients.lock(order);
-    }
-
-    private RFencedLock fenced() {
-        return (RFencedLock) lockOf();
     }
 
     private long lease() {

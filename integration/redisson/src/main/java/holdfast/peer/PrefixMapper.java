@@ -1,9 +1,7 @@
 package holdfast.peer;
 
-import org.redisson.config.NameMapper;
-
 /** Puts a prefix before the names of locks, as services do that share a Redis. A YAML file may name it. */
-public final class PrefixMapper implements NameMapper {
+public final class PrefixMapper implements Release.Mapper {
     private String prefix = "";
 
     public String getPrefix() {

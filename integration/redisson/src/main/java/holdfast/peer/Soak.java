@@ -9,7 +9,6 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import org.redisson.api.RBucket;
-import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.client.RedisTimeoutException;
 import org.redisson.client.codec.StringCodec;
@@ -75,8 +74,8 @@ final class Soak {
         boolean nested = random.nextInt(4) == 0;
         Long token = null;
         try {
-            if (lock instanceof RFencedLock fenced) {
-                token = fenced.tryLockAndGetToken(wait, lease, MILLISECONDS);
+            if (chosen.text("kind").equals("fenced")) {
+                token = Release.tryLockAndGetToken(lock, wait, lease);
                 if (token == null) {
                     return;
                 }

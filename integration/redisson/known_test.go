@@ -1,0 +1,237 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+// fault is what some releases of Redisson do wrong among themselves, too. Tests of this library
+// beside Redisson expect it of these releases.
+type fault struct {
+	what        string  // for docs/porting.md
+	from, fixed release // the first release with it, and without it; if zero, it always was, or is still there
+	// shows plays the scene with Java on both sides, and reports whether it went wrong.
+	shows func(t *testing.T, s *site) bool
+	sites func(t testing.TB, java *peer) *site
+}
+
+// in reports whether a release has the fault.
+func (f *fault) in(r release) bool {
+	return !r.before(f.from) && (f.fixed == release{} || r.before(f.fixed))
+}
+
+// The faults that the matrix has met.
+var (
+	multiLockWithoutWait = &fault{
+		what:  "`tryLock` of a MultiLock or RedLock with a wait of 0 fails, even if nobody has the lock",
+		fixed: release{3, 17, 1},
+		shows: multiLockWithoutWaitFails,
+		sites: newSingle,
+	}
+	strangersUnlockReadWriteLocks = &fault{
+		what:  "`unlock` of a read-write lock that nobody holds throws no exception",
+		fixed: release{3, 44, 0},
+		shows: func(t *testing.T, s *site) bool { return strangerUnlocks(t, s, write) },
+		sites: newSingle,
+	}
+	strangersUnlockFairLocks = &fault{
+		what:  "`unlock` of a fair lock that nobody holds throws no exception",
+		shows: func(t *testing.T, s *site) bool { return strangerUnlocks(t, s, fair) },
+		sites: newSingle,
+	}
+	fairWaitersOversleep = &fault{
+		what: "a waiter for a fair lock does not notice the end of a lease that was extended " +
+			"while it waited, as that of a holder that has died: `lock` waits for ever",
+		fixed: release{3, 32, 0},
+		shows: aFairWaiterOversleeps,
+		sites: newSingle,
+	}
+	readersAreNotRenewed = &fault{
+		what: "of the read locks of one client, all but the first of a batch are not renewed: " +
+			"they are lost when another reader leaves",
+		from: release{3, 44, 0}, fixed: release{4, 0, 0},
+		shows: aReadLockOfTwoIsLost,
+		sites: newSingle,
+	}
+	readersRenewOthers = &fault{
+		what:  "a reader renews the leases of all readers, so one that has died stays until it leaves",
+		fixed: release{4, 4, 0},
+		shows: aReaderRenewsAnother,
+		sites: newSingle,
+	}
+	channelsByChance = &fault{
+		what: "on a cluster two clients may use different channels, and then do not wake each other",
+		from: release{3, 22, 0}, fixed: release{3, 28, 0},
+		sites: newCluster,
+	}
+)
+
+func init() { channelsByChance.shows = clientsUseDifferentChannels }
+
+var faults = map[string]*fault{
+	"MultiLockWithoutWait":          multiLockWithoutWait,
+	"StrangersUnlockReadWriteLocks": strangersUnlockReadWriteLocks,
+	"StrangersUnlockFairLocks":      strangersUnlockFairLocks,
+	"FairWaitersOversleep":          fairWaitersOversleep,
+	"ReadersAreNotRenewed":          readersAreNotRenewed,
+	"ReadersRenewOthers":            readersRenewOthers,
+	"ChannelsByChance":              channelsByChance,
+}
+
+// Each fault shows with Java on both sides in the releases that are said to have it, and in no
+// other.
+func TestFaultsOfRedissonAreItsOwn(t *testing.T) {
+	t.Parallel()
+	java := startPeer(t)
+	for name, f := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shows := f.shows(t, f.sites(t, java))
+			assert.Equal(t, f.in(beside), shows, "Redisson %v: %s", beside, f.what)
+		})
+	}
+}
+
+func multiLockWithoutWaitFails(t *testing.T, s *site) bool {
+	l := target{multi, []string{newName(), newName()}}
+	var got bool
+	require.NoError(t, newThread(s.java, s.clients).do("tryLock", l, 0, longLease, &got))
+	return !got
+}
+
+func strangerUnlocks(t *testing.T, s *site, kind string) bool {
+	err := newJavaActor(t, s).unlock(both(kind).hold)
+	if err != nil {
+		require.ErrorIs(t, err, errNotHolder)
+	}
+	return err == nil
+}
+
+// The holder extends its lease while another waits, and leaves it to its end.
+func aFairWaiterOversleeps(t *testing.T, s *site) bool {
+	const first, extended, wait = 3 * time.Second, 5 * time.Second, 9 * time.Second
+	l := both(fair).hold
+	holder, waiter := newJavaActor(t, s), newJavaActor(t, s)
+	acquire(t, holder, l, first)
+	waiting := inBackground(func() error { return waiter.tryLock(l, wait, longLease) })
+	s.waitForWaiters(t, l, 1)
+	acquire(t, holder, l, extended)
+	err := (<-waiting).err
+	if err != nil {
+		require.ErrorIs(t, err, errRefused)
+	}
+	return err != nil
+}
+
+// leaseKeys returns the keys with the leases of the readers of a lock.
+func (s *site) leaseKeys(t testing.TB, name string) []string {
+	t.Helper()
+	var found []string
+	for _, key := range s.keys(t, name) {
+		if strings.Contains(key, ":rwlock_timeout:") {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+// One thread has two read locks. If one of them is not renewed, the next reader that leaves frees
+// it.
+func aReadLockOfTwoIsLost(t *testing.T, s *site) bool {
+	reader := newJavaActor(t, s)
+	locks := []target{{read, []string{newName()}}, {read, []string{newName()}}}
+	for _, l := range locks {
+		acquire(t, reader, l, rlock.Watchdog)
+	}
+	last, renewed := make([]time.Duration, len(locks)), make([]bool, len(locks))
+	lost := -1
+	locktest.Eventually(t, func() bool {
+		for i, l := range locks {
+			keys := s.leaseKeys(t, l.name())
+			if len(keys) == 0 {
+				lost = i
+				return true
+			}
+			left := s.pttl(t, keys[0])
+			renewed[i] = renewed[i] || left > last[i] && last[i] > 0
+			last[i] = left
+		}
+		return renewed[0] && renewed[1]
+	}, "the leases are neither renewed nor over")
+	if lost < 0 {
+		return false
+	}
+	another := newJavaActor(t, s)
+	acquire(t, another, locks[lost], longLease)
+	unlock(t, another, locks[lost])
+	return count(t, reader, locks[lost]) == 0
+}
+
+// One reader has a short lease, another the watchdog's.
+func aReaderRenewsAnother(t *testing.T, s *site) bool {
+	const lease = watchdogLease / 2
+	l := both(read).hold
+	acquire(t, newJavaActor(t, s), l, lease)
+	short := s.leaseKeys(t, l.name())
+	require.Len(t, short, 1)
+	acquire(t, newJavaActor(t, s), l, rlock.Watchdog)
+	var left time.Duration
+	locktest.Eventually(t, func() bool {
+		left = s.pttl(t, short[0])
+		return left < 0 || left > lease
+	}, "the short lease is neither over nor renewed")
+	return left > lease
+}
+
+// Clients of one process wait for locks, until two of them listen on different channels. Then one
+// does not wake the other.
+func clientsUseDifferentChannels(t *testing.T, s *site) bool {
+	most := 2 * len(s.nodes)
+	if channelsByChance.in(beside) {
+		most = 40 // if one in three chooses otherwise, it is among so many
+	}
+	holder := newJavaActor(t, s)
+	var waiting []<-chan outcome
+	var classic, sharded *javaActor
+	for i := 0; i < most && (classic == nil || sharded == nil); i++ {
+		client, addresses := newName(), s.addresses()
+		first := i % len(addresses) // some releases ask the first
+		s.java.open(t, client, s.topology, slices.Concat(addresses[first:], addresses[:first]),
+			watchdogLease)
+		l, thread := both(reentrant).hold, newThread(s.java, []string{client})
+		acquire(t, holder, l, longLease)
+		waiting = append(waiting,
+			inBackground(func() error { return thread.tryLock(l, told, longLease) }))
+		s.waitForWaiters(t, l, 1)
+		channel := l.channels()[0]
+		if s.node(t, channel).DoMap(t, "PUBSUB", "SHARDNUMSUB", channel)[channel] == "0" {
+			classic = newThread(s.java, thread.clients)
+		} else {
+			sharded = newThread(s.java, thread.clients)
+		}
+	}
+	for _, w := range waiting {
+		require.ErrorIs(t, (<-w).err, errRefused)
+	}
+	if classic == nil || sharded == nil {
+		return false
+	}
+	l := both(reentrant).hold
+	acquire(t, classic, l, longLease)
+	waits := inBackground(func() error { return sharded.tryLock(l, told, longLease) })
+	s.waitForWaiters(t, l, 1)
+	s.letSleep(t, l)
+	unlock(t, classic, l)
+	return errors.Is((<-waits).err, errRefused)
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# matrix.sh [RELEASE ...] runs the tests of this directory beside each of these releases of Redisson, one
+# after another, and continues when they fail beside one. Without any it runs them beside all releases
+# of releases.txt. It ends with a summary: which passed, and how long a waiter on a cluster took to be
+# woken. This is `make interop-matrix`, which sets GO and GOTESTFLAGS.
+set -euo pipefail
+here=$(realpath "$(dirname "$0")")
+if (($# == 0)); then
+  mapfile -t releases < <(grep -o '^[0-9.]*' "$here/releases.txt")
+else
+  releases=("$@")
+fi
+
+# A release that is unknown or cannot be built fails before the others have run for minutes.
+paths=()
+for release in "${releases[@]}"; do
+  paths+=("$(HOLDFAST_REDISSON=$release "$here/build.sh")")
+done
+
+HOLDFAST_INTEROP_SUMMARY=$(mktemp)
+export HOLDFAST_INTEROP_SUMMARY
+trap 'rm -f "$HOLDFAST_INTEROP_SUMMARY"' EXIT
+summary=() status=0
+for i in "${!releases[@]}"; do
+  printf '\n== beside Redisson %s\n' "${releases[i]}"
+  result=ok began=$SECONDS
+  : >"$HOLDFAST_INTEROP_SUMMARY"
+  # shellcheck disable=SC2086 # these are several
+  HOLDFAST_REDISSON_CLASSPATH=${paths[i]} ${GO:-go} test -race -tags interop -timeout 15m ${GOTESTFLAGS-} "$here" ||
+    { result=FAIL status=1; }
+  summary+=("$(printf '%-4s  Redisson %-7s %4d s  %s' "$result" "${releases[i]}" "$((SECONDS - began))" \
+    "$(paste -sd ';' "$HOLDFAST_INTEROP_SUMMARY")")")
+done
+printf '\n== summary\n'
+printf '%s\n' "${summary[@]}"
+exit "$status"
