@@ -82,7 +82,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo pictures dashboard test test-norace test-containers test-interop test-quick chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo pictures dashboard test test-norace test-containers test-interop interop-matrix test-quick chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,12 @@ test-norace: ## run only the tests that are built without the race detector
 
 test-interop: compiler ## run the tests and the example beside Redisson, in Java; builds it with Maven
 	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson ./examples/shop
+
+# Releases of integration/redisson/releases.txt. Without any, all of them.
+VERSIONS ?=
+interop-matrix: compiler ## run the tests beside each Redisson of VERSIONS, by default from 3.13 to 4.7
+	@$(with-server); export HOLDFAST_TEST_BACKEND; \
+	GO='$(GO)' GOTESTFLAGS='-parallel $(PARALLEL) $(TESTFLAGS)' integration/redisson/matrix.sh $(VERSIONS)
 
 chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawn from SEED
 	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \

@@ -15,4 +15,8 @@
 // The tests have the build tag interop. build.sh builds the peer and prints its class path, which
 // the tests read from the environment variable HOLDFAST_REDISSON_CLASSPATH. make test-interop does
 // all of it.
+//
+// make interop-matrix runs the tests beside each release of Redisson in releases.txt. The one class
+// of the peer that differs is in src/release. The tests learn the release from the class path; they
+// leave out the kinds that it does not have, and known_test.go says what else is different.
 package redisson

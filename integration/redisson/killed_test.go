@@ -127,11 +127,8 @@ func locksOfAKilledProcessAreAcquiredWhenTheLeaseEnds(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
 		var duels []*duel
 		var locks []target
-		for _, c := range contests {
+		for _, c := range endsOfLeases(waits) {
 			d := &duel{contest: c.make(), name: c.name, waiter: waits.newActor(t, s)}
-			if d.want.kind == fair && waits.name == javaSide.name && fairWaitersOversleep.in(beside) {
-				continue
-			}
 			duels, locks = append(duels, d), append(locks, d.hold)
 		}
 		process := startVictim(t, s, holds)

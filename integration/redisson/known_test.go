@@ -19,11 +19,12 @@ import (
 // fault is what some releases of Redisson do wrong among themselves, too. Tests of this library
 // beside Redisson expect it of these releases.
 type fault struct {
+	name        string
 	what        string  // for docs/porting.md
-	from, fixed release // the first release with it, and without it; if zero, it always was, or is still there
+	from, fixed release // the first with it, and the first without; zero if there is none
+	topology    func(testing.TB, *peer) *site
 	// shows plays the scene with Java on both sides, and reports whether it went wrong.
 	shows func(t *testing.T, s *site) bool
-	sites func(t testing.TB, java *peer) *site
 }
 
 // in reports whether a release has the fault.
@@ -34,70 +35,84 @@ func (f *fault) in(r release) bool {
 // The faults that the matrix has met.
 var (
 	multiLockWithoutWait = &fault{
-		what:  "`tryLock` of a MultiLock or RedLock with a wait of 0 fails, even if nobody has the lock",
-		fixed: release{3, 17, 1},
-		shows: multiLockWithoutWaitFails,
-		sites: newSingle,
-	}
-	strangersUnlockReadWriteLocks = &fault{
-		what:  "`unlock` of a read-write lock that nobody holds throws no exception",
-		fixed: release{3, 44, 0},
-		shows: func(t *testing.T, s *site) bool { return strangerUnlocks(t, s, write) },
-		sites: newSingle,
-	}
-	strangersUnlockFairLocks = &fault{
-		what:  "`unlock` of a fair lock that nobody holds throws no exception",
-		shows: func(t *testing.T, s *site) bool { return strangerUnlocks(t, s, fair) },
-		sites: newSingle,
-	}
-	fairWaitersOversleep = &fault{
-		what: "a waiter for a fair lock does not notice the end of a lease that was extended " +
-			"while it waited, as that of a holder that has died: `lock` waits for ever",
-		fixed: release{3, 32, 0},
-		shows: aFairWaiterOversleeps,
-		sites: newSingle,
-	}
-	readersAreNotRenewed = &fault{
-		what: "of the read locks of one client, all but the first of a batch are not renewed: " +
-			"they are lost when another reader leaves",
-		from: release{3, 44, 0}, fixed: release{4, 0, 0},
-		shows: aReadLockOfTwoIsLost,
-		sites: newSingle,
-	}
-	readersRenewOthers = &fault{
-		what:  "a reader renews the leases of all readers, so one that has died stays until it leaves",
-		fixed: release{4, 4, 0},
-		shows: aReaderRenewsAnother,
-		sites: newSingle,
+		name:     "MultiLockWithoutWait",
+		what:     "`tryLock` of a MultiLock or RedLock with a wait of 0 fails, even if nobody has the lock; -1 works",
+		fixed:    release{3, 17, 1},
+		topology: newSingle,
+		shows:    multiLockWithoutWaitFails,
 	}
 	channelsByChance = &fault{
-		what: "on a cluster two clients may use different channels, and then do not wake each other",
+		name: "ChannelsByChance",
+		what: "on a cluster, two clients of one service may use different channels, and then do not wake each other",
 		from: release{3, 22, 0}, fixed: release{3, 28, 0},
-		sites: newCluster,
+		topology: newCluster,
+	}
+	fairWaitersOversleep = &fault{
+		name: "FairWaitersOversleep",
+		what: "a waiter for a fair lock misses the end of a lease, mostly if it was renewed while it waited, " +
+			"so after the holder's death `lock` waits for ever, and `tryLock` until its wait is over",
+		fixed:    release{3, 32, 0},
+		topology: newSingle,
+		shows:    aFairWaiterOversleeps,
+	}
+	strangersUnlockReadWriteLocks = &fault{
+		name:     "StrangersUnlockReadWriteLocks",
+		what:     "`unlock` of a read-write lock that nobody holds throws no exception",
+		fixed:    release{3, 44, 0},
+		topology: newSingle,
+		shows:    func(t *testing.T, s *site) bool { return strangerUnlocks(t, s, write) },
+	}
+	readersAreNotRenewed = &fault{
+		name: "ReadersAreNotRenewed",
+		what: "of the read locks that one client renews, only the first of a batch is renewed: " +
+			"the others are lost when another reader leaves",
+		from: release{3, 44, 0}, fixed: release{4, 0, 0},
+		topology: newSingle,
+		shows: func(t *testing.T, s *site) bool {
+			return aReadLockIsLost(t, s, both(read).hold, both(read).hold)
+		},
+	}
+	nestedReadersAreNotRenewed = &fault{
+		name: "NestedReadersAreNotRenewed",
+		what: "a read lock that its owner has taken twice is not renewed: it is lost when another reader leaves",
+		from: release{3, 44, 0}, fixed: release{4, 0, 0},
+		topology: newSingle,
+		shows: func(t *testing.T, s *site) bool {
+			l := both(read).hold
+			return aReadLockIsLost(t, s, l, l)
+		},
+	}
+	readersRenewOthers = &fault{
+		name:     "ReadersRenewOthers",
+		what:     "a reader renews the leases of all readers, so one that has died blocks writers until all have left",
+		fixed:    release{4, 4, 0},
+		topology: newSingle,
+		shows:    aReaderRenewsAnother,
+	}
+	strangersUnlockFairLocks = &fault{
+		name:     "StrangersUnlockFairLocks",
+		what:     "`unlock` of a fair lock that nobody holds throws no exception",
+		topology: newSingle,
+		shows:    func(t *testing.T, s *site) bool { return strangerUnlocks(t, s, fair) },
 	}
 )
 
 func init() { channelsByChance.shows = clientsUseDifferentChannels }
 
-var faults = map[string]*fault{
-	"MultiLockWithoutWait":          multiLockWithoutWait,
-	"StrangersUnlockReadWriteLocks": strangersUnlockReadWriteLocks,
-	"StrangersUnlockFairLocks":      strangersUnlockFairLocks,
-	"FairWaitersOversleep":          fairWaitersOversleep,
-	"ReadersAreNotRenewed":          readersAreNotRenewed,
-	"ReadersRenewOthers":            readersRenewOthers,
-	"ChannelsByChance":              channelsByChance,
-}
+// faults has them in the order in which they were fixed.
+var faults = []*fault{multiLockWithoutWait, channelsByChance, fairWaitersOversleep,
+	strangersUnlockReadWriteLocks, readersAreNotRenewed, nestedReadersAreNotRenewed,
+	readersRenewOthers, strangersUnlockFairLocks}
 
 // Each fault shows with Java on both sides in the releases that are said to have it, and in no
 // other.
 func TestFaultsOfRedissonAreItsOwn(t *testing.T) {
 	t.Parallel()
 	java := startPeer(t)
-	for name, f := range faults {
-		t.Run(name, func(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			shows := f.shows(t, f.sites(t, java))
+			shows := f.shows(t, f.topology(t, java))
 			assert.Equal(t, f.in(beside), shows, "Redisson %v: %s", beside, f.what)
 		})
 	}
@@ -146,11 +161,10 @@ func (s *site) leaseKeys(t testing.TB, name string) []string {
 	return found
 }
 
-// One thread has two read locks. If one of them is not renewed, the next reader that leaves frees
-// it.
-func aReadLockOfTwoIsLost(t *testing.T, s *site) bool {
+// One thread takes several read locks. If one of them is not renewed, the next reader that leaves
+// frees it.
+func aReadLockIsLost(t *testing.T, s *site, locks ...target) bool {
 	reader := newJavaActor(t, s)
-	locks := []target{{read, []string{newName()}}, {read, []string{newName()}}}
 	for _, l := range locks {
 		acquire(t, reader, l, rlock.Watchdog)
 	}
@@ -167,7 +181,7 @@ func aReadLockOfTwoIsLost(t *testing.T, s *site) bool {
 			renewed[i] = renewed[i] || left > last[i] && last[i] > 0
 			last[i] = left
 		}
-		return renewed[0] && renewed[1]
+		return !slices.Contains(renewed, false)
 	}, "the leases are neither renewed nor over")
 	if lost < 0 {
 		return false
