@@ -93,7 +93,7 @@ func unlockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
 const wakeUps = 20
 
 // medianOfWakeUps measures wake-ups in both directions on a cluster, whose channels depend on the
-// release. None may be missed. A busy machine is slow, so that the median is not asserted, but told.
+// release. None may be missed. A busy machine is slow, so the median is reported and not asserted.
 func medianOfWakeUps(t *testing.T, s *site) {
 	medians := make(map[string]time.Duration)
 	for _, d := range directions {

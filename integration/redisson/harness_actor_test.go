@@ -94,8 +94,8 @@ func waitInBackground(a actor, l target) <-chan outcome {
 	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, longLease) })
 }
 
-// acquired returns when an acquisition in the background succeeded, which it must. The rest says which
-// it is.
+// acquired returns when an acquisition in the background succeeded, which it must. The rest says
+// which it is.
 func acquired(t testing.TB, waiting <-chan outcome, which ...any) time.Time {
 	t.Helper()
 	// The wait itself ends after Timeout.

@@ -112,8 +112,8 @@ func (s *site) node(t testing.TB, key string) *redistest.Server {
 	return s.cluster.Owner(t, s.cluster.Slot(t, key))
 }
 
-// listeners returns how many connections listen on a channel, be it classic or sharded. A waiter for
-// a RedLock listens on each node that it does not hold yet.
+// listeners returns how many connections listen on a channel, classic or sharded. A waiter for a
+// RedLock listens on each node that it does not hold yet.
 func (s *site) listeners(t testing.TB, channel string) int {
 	t.Helper()
 	questions := []string{"NUMSUB"}

@@ -35,22 +35,25 @@ func (f *fault) in(r release) bool {
 // The faults that the matrix has met.
 var (
 	multiLockWithoutWait = &fault{
-		name:     "MultiLockWithoutWait",
-		what:     "`tryLock` of a MultiLock or RedLock with a wait of 0 fails, even if nobody has the lock; -1 works",
+		name: "MultiLockWithoutWait",
+		what: "`tryLock` of a MultiLock or RedLock with a wait of 0 fails, even if nobody has " +
+			"the lock; -1 works",
 		fixed:    release{3, 17, 1},
 		topology: newSingle,
 		shows:    multiLockWithoutWaitFails,
 	}
 	channelsByChance = &fault{
 		name: "ChannelsByChance",
-		what: "on a cluster, two clients of one service may use different channels, and then do not wake each other",
+		what: "on a cluster, two clients of one service may use different channels, and then " +
+			"do not wake each other",
 		from: release{3, 22, 0}, fixed: release{3, 28, 0},
 		topology: newCluster,
 	}
 	fairWaitersOversleep = &fault{
 		name: "FairWaitersOversleep",
-		what: "a waiter for a fair lock misses the end of a lease, mostly if it was renewed while it waited, " +
-			"so after the holder's death `lock` waits for ever, and `tryLock` until its wait is over",
+		what: "a waiter for a fair lock misses the end of a lease, mostly if it was renewed while " +
+			"it waited, so after the holder's death `lock` waits for ever, and `tryLock` until " +
+			"its wait is over",
 		fixed:    release{3, 32, 0},
 		topology: newSingle,
 		shows:    aFairWaiterOversleeps,
@@ -74,7 +77,8 @@ var (
 	}
 	nestedReadersAreNotRenewed = &fault{
 		name: "NestedReadersAreNotRenewed",
-		what: "a read lock that its owner has taken twice is not renewed: it is lost when another reader leaves",
+		what: "a read lock that its owner has taken twice is not renewed: it is lost when another " +
+			"reader leaves",
 		from: release{3, 44, 0}, fixed: release{4, 0, 0},
 		topology: newSingle,
 		shows: func(t *testing.T, s *site) bool {
@@ -83,8 +87,9 @@ var (
 		},
 	}
 	readersRenewOthers = &fault{
-		name:     "ReadersRenewOthers",
-		what:     "a reader renews the leases of all readers, so one that has died blocks writers until all have left",
+		name: "ReadersRenewOthers",
+		what: "a reader renews the leases of all readers, so one that has died blocks writers " +
+			"until all have left",
 		fixed:    release{4, 4, 0},
 		topology: newSingle,
 		shows:    aReaderRenewsAnother,
