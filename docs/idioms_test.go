@@ -235,6 +235,8 @@ func TestKinds(t *testing.T) {
 	for _, lock := range []rlock.Locker{
 		client.NewLock("plain"),
 		client.NewFairLock("fair"),
+		client.NewNonReentrantLock("once"),
+		client.NewNonReentrantFairLock("seat"),
 		client.NewReadWriteLock("rw").Read(),
 		client.NewReadWriteLock("rw").Write(),
 		client.NewFencedLock("fenced"),

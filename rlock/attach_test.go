@@ -16,7 +16,7 @@ import (
 
 // detachable are the kinds of locks that can be detached.
 func detachable() []kind {
-	return []kind{kindNamed("reentrant"), kindNamed("fair"), kindNamed("fenced"), nonReentrant()}
+	return append(nonReentrant(), kindNamed("reentrant"), kindNamed("fair"), kindNamed("fenced"))
 }
 
 func TestDetachedLockGoesOnInAnotherProcess(t *testing.T) {

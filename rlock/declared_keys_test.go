@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestKindsUseOnlyDeclaredKeys(t *testing.T) {
 	s := redistest.Start(t, redistest.WithScripts(luashim.Declared))
 	requireAllBasics(t, func() rueidis.Client { return s.Client(t) }, true)
 	c := newClient(t, s, rlock.Options{})
-	for _, k := range append(kinds, nonReentrant()) {
+	for _, k := range slices.Concat(kinds, nonReentrant()) {
 		take(t, k.lock(c, k.name), time.Minute)
 		if _, err := k.lock(c, k.name).ForceUnlock(t.Context()); err != nil {
 			t.Fatal(err)

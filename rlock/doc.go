@@ -45,7 +45,8 @@
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
 //   - A fenced lock ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses
 //     writes of earlier ones.
-//   - A non-reentrant lock ([Client.NewNonReentrantLock]) refuses an owner that holds it already.
+//   - A non-reentrant lock ([Client.NewNonReentrantLock]), and a fair one
+//     ([Client.NewNonReentrantFairLock]), refuse an owner that holds it already.
 //
 // Package multilock acquires all of several locks, and package redlock makes one lock of plain ones
 // on several servers. Both implement [Locker], and their holds are a Hold, too.

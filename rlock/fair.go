@@ -41,9 +41,14 @@ func (c *Client) NewFairLock(name string) *Lock { return c.fairOf(c.options.mapp
 func init() { register("fair", (*Client).fairOf) }
 
 // fairOf returns the fair lock with a name in Redis.
-func (c *Client) fairOf(name string) *Lock {
-	return c.newLock(name, traits{family: "fair", queueKey: lua.QueueKey(name),
-		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair}, fair{exclusive{client: c, name: name}})
+func (c *Client) fairOf(name string) *Lock { return c.newFair(name, "fair", nil) }
+
+// newFair returns a lock of a family that is fair. reentry is why an owner cannot acquire it once
+// more; nil if it can.
+func (c *Client) newFair(name, family string, reentry error) *Lock {
+	return c.newLock(name, traits{family: family, queueKey: lua.QueueKey(name),
+		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair, reentry: reentry},
+		fair{exclusive{client: c, name: name}})
 }
 
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.

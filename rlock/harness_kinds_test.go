@@ -84,13 +84,19 @@ var kinds = []kind{
 	},
 }
 
-// nonReentrant is the kind of lock that does not nest. It has the scripts of the reentrant lock.
-func nonReentrant() kind {
-	k := kindNamed("reentrant")
-	k.name = "nonreentrant"
-	k.lock, k.contender = (*rlock.Client).NewNonReentrantLock, (*rlock.Client).NewNonReentrantLock
-	return k
+// nonReentrant has the kinds of locks that do not nest. They have the scripts of those that do.
+func nonReentrant() []kind {
+	plain, fair := kindNamed("reentrant"), kindNamed("fair")
+	plain.name, fair.name = "nonreentrant", "nonreentrant-fair"
+	plain.lock, plain.contender = newNonReentrantLock, newNonReentrantLock
+	fair.lock, fair.contender = newNonReentrantFairLock, newNonReentrantFairLock
+	return []kind{plain, fair}
 }
+
+var (
+	newNonReentrantLock     = (*rlock.Client).NewNonReentrantLock
+	newNonReentrantFairLock = (*rlock.Client).NewNonReentrantFairLock
+)
 
 func newReadLock(c *rlock.Client, name string) *rlock.Lock {
 	return c.NewReadWriteLock(name).Read()
@@ -109,12 +115,13 @@ func onEveryKind(t *testing.T, test func(t *testing.T, k kind)) {
 	}
 }
 
-// withoutNesting is onEveryKind for a test that never nests: also for the kind that cannot.
+// withoutNesting is onEveryKind for a test that never nests: also for the kinds that cannot.
 func withoutNesting(t *testing.T, test func(t *testing.T, k kind)) {
 	t.Helper()
 	onEveryKind(t, test)
-	k := nonReentrant()
-	t.Run(k.name, func(t *testing.T) { test(t, k) })
+	for _, k := range nonReentrant() {
+		t.Run(k.name, func(t *testing.T) { test(t, k) })
+	}
 }
 
 // contests returns the kinds for tests in which a waiter waits for the contender: writers wait for

@@ -120,6 +120,22 @@ func ExampleReadWriteLock_Write() {
 	// still reading: true
 }
 
+func ExampleClient_NewNonReentrantFairLock() {
+	client, disconnect := connect()
+	defer disconnect()
+	lock := client.NewNonReentrantFairLock("seat:17")
+	hold, err := lock.Lock(context.Background(), rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	ctx := hold.Context()
+
+	_, err = lock.Lock(ctx, rlock.Watchdog) // a fair lock would re-enter
+	fmt.Println(errors.Is(err, rlock.ErrReentry))
+	_ = hold.Unlock(ctx)
+	// Output: true
+}
+
 func ExampleClient_NewNonReentrantLock() {
 	client, disconnect := connect()
 	defer disconnect()

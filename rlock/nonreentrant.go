@@ -24,10 +24,15 @@ func (c *Client) nonReentrantOf(name string) *Lock {
 	// The script is that of the plain lock: a second attempt of an owner is detected in this
 	// process, and a retried request must find what it has acquired.
 	return c.newLock(name, traits{family: "non-reentrant", handsOver: true, inspect: lua.Inspect,
-		reentry: errReentry}, newExclusive(c, name, "nonreentrant", false))
+		reentry: errReentersPlain}, newExclusive(c, name, "nonreentrant", false))
 }
 
-// errReentry makes an attempt fail at once with ErrReentry, and says what to do.
-var errReentry = &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
-	Message: ErrReentry.Error(), Err: ErrReentry,
-	Advice: "pass a context without this owner, or use Client.NewLock"}
+var errReentersPlain = reentryError("Client.NewLock")
+
+// reentryError makes an attempt fail at once with ErrReentry, and says what to do. nests names the
+// constructor of the same lock that nests.
+func reentryError(nests string) error {
+	return &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
+		Message: ErrReentry.Error(), Err: ErrReentry,
+		Advice: "pass a context without this owner, or use " + nests}
+}

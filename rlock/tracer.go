@@ -86,8 +86,8 @@ type NodeTracer interface {
 // TracedLock says which lock a [Tracer] is told about.
 type TracedLock struct {
 	Name string
-	// Kind is "reentrant", "non-reentrant", "fair", "fenced", "read", "write", "multilock" or
-	// "redlock".
+	// Kind is "reentrant", "non-reentrant", "fair", "non-reentrant fair", "fenced", "read", "write",
+	// "multilock" or "redlock".
 	Kind string
 	// Server is Options.Server or the address of the server; "" if it has no name. For a MultiLock or
 	// RedLock it has the names of its servers, sorted and joined by commas.

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestTracerHearsOfEveryEndOnceWhateverHappens(t *testing.T) {
 		c := newClient(t, s, o)
 		clients = append(clients, c)
 		var locks []rlock.Locker
-		for _, k := range append(kinds, nonReentrant()) {
+		for _, k := range slices.Concat(kinds, nonReentrant()) {
 			locks = append(locks, k.lock(c, k.name+" alone"), k.lock(c, "shared "+k.channel))
 		}
 		owners := []context.Context{rlock.WithOwner(t.Context()), rlock.WithOwner(t.Context())}

@@ -122,6 +122,9 @@ var locks = []struct {
 	{"nonreentrant", "n1", func(c *rlock.Client, n string) rlock.Locker {
 		return c.NewNonReentrantLock(n)
 	}},
+	{"nonreentrant fair", "n2", func(c *rlock.Client, n string) rlock.Locker {
+		return c.NewNonReentrantFairLock(n)
+	}},
 	{"several", "p1", func(c *rlock.Client, _ string) rlock.Locker {
 		return multilock.New(c.NewLock("p1"), c.NewLock("p2"))
 	}},

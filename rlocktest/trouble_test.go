@@ -21,6 +21,9 @@ var kinds = map[string]func(c *rlock.Client) *rlock.Lock{
 	"fair":         func(c *rlock.Client) *rlock.Lock { return c.NewFairLock("order:42") },
 	"fenced":       func(c *rlock.Client) *rlock.Lock { return c.NewFencedLock("order:42") },
 	"nonreentrant": func(c *rlock.Client) *rlock.Lock { return c.NewNonReentrantLock("order:42") },
+	"nonreentrant fair": func(c *rlock.Client) *rlock.Lock {
+		return c.NewNonReentrantFairLock("order:42")
+	},
 	"read": func(c *rlock.Client) *rlock.Lock {
 		return c.NewReadWriteLock("order:42").Read()
 	},

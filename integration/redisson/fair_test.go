@@ -9,9 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func mixedFairQueueIsServedInOrder(t *testing.T, s *site) {
+func mixedFairQueueIsServedInOrder(t *testing.T, s *site) { queueIsServedInOrder(t, s, fair) }
+
+// queueIsServedInOrder has waiters of both sides, and of the given kinds in turn, wait for a lock.
+func queueIsServedInOrder(t *testing.T, s *site, kinds ...string) {
+	t.Helper()
 	onBoth(t, func(t *testing.T, first, second side) {
-		l := both(fair).hold
+		l := both(kinds[0]).hold
 		for round := range 2 {
 			holder := second.newActor(t, s)
 			acquire(t, holder, l, longLease)
@@ -20,6 +24,7 @@ func mixedFairQueueIsServedInOrder(t *testing.T, s *site) {
 			served := make(chan string, 5)
 			for i, of := range []side{first, second, first, second, second} {
 				a, who := of.newActor(t, s), fmt.Sprint(of.name, " ", i)
+				l := target{kinds[i%len(kinds)], l.names}
 				want = append(want, who)
 				waiting = append(waiting, inBackground(func() error {
 					if err := a.lock(l, longLease); err != nil {

@@ -17,7 +17,8 @@ import (
 // one operation at a time.
 type actor interface {
 	// tryLock acquires a lock, waiting at most that long. It returns errRefused if another owner
-	// holds it. The lease rlock.Watchdog is renewed on both sides.
+	// holds it, and errReenters if this one holds it and it is not reentrant. The lease
+	// rlock.Watchdog is renewed on both sides.
 	tryLock(l target, wait, lease time.Duration) error
 	// lock is tryLock without a limit.
 	lock(l target, lease time.Duration) error
@@ -37,6 +38,7 @@ type actor interface {
 var (
 	errRefused   = errors.New("another owner has the lock")
 	errNotHolder = errors.New("not the holder")
+	errReenters  = errors.New("the owner holds the lock, which is not reentrant")
 )
 
 // side is Go or Java. Its actors belong to one process.
@@ -60,7 +62,7 @@ var (
 // registersFor reports whether waiters of a side register in Redis, so that they may be granted the
 // lock.
 func (s side) registersFor(kind string) bool {
-	return s.registers && (kind == reentrant || kind == fenced)
+	return s.registers && (kind == reentrant || kind == fenced || kind == nonReentrant)
 }
 
 // directions has the pairs of the side that holds and the side that waits.

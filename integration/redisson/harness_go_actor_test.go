@@ -84,6 +84,10 @@ func lockOf(c *rlock.Client, l target) *rlock.Lock {
 		return c.NewFairLock(l.name())
 	case fenced:
 		return c.NewFencedLock(l.name())
+	case nonReentrant:
+		return c.NewNonReentrantLock(l.name())
+	case nonReentrantFair:
+		return c.NewNonReentrantFairLock(l.name())
 	case read:
 		return c.NewReadWriteLock(l.name()).Read()
 	case write:
@@ -97,14 +101,18 @@ func (a *goActor) tryLock(l target, wait, lease time.Duration) error {
 	if errors.Is(err, rlock.ErrNotAcquired) {
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
-	if err == nil {
-		a.last = hold
-	}
-	return err
+	return a.took(hold, err)
 }
 
 func (a *goActor) lock(l target, lease time.Duration) error {
-	hold, err := lockerOf(a.clients, l).Lock(a.ctx, lease)
+	return a.took(lockerOf(a.clients, l).Lock(a.ctx, lease))
+}
+
+// took keeps the hold of an acquisition, and returns its error.
+func (a *goActor) took(hold *rlock.Hold, err error) error {
+	if errors.Is(err, rlock.ErrReentry) {
+		return fmt.Errorf("%w: %w", errReenters, err)
+	}
 	if err == nil {
 		a.last = hold
 	}

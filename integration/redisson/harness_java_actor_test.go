@@ -38,6 +38,8 @@ func (a *javaActor) do(op string, l target, wait, lease time.Duration, value any
 	switch {
 	case err != nil:
 		return err
+	case r.Class == "java.lang.IllegalMonitorStateException" && op != "unlock":
+		return fmt.Errorf("%w: %s", errReenters, r.Message)
 	case r.Class == "java.lang.IllegalMonitorStateException":
 		return fmt.Errorf("%w: %s", errNotHolder, r.Message)
 	case !r.OK:

@@ -143,7 +143,7 @@ func (s *site) queue(t testing.TB, name string) []string {
 // part after another.
 func (s *site) waitForWaiters(t testing.TB, l target, n int) {
 	t.Helper()
-	if l.kind != fair {
+	if !l.queues() {
 		locktest.Eventually(t, func() bool {
 			for _, channel := range l.channels() {
 				if s.listeners(t, channel) > 0 {

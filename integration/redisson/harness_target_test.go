@@ -26,7 +26,13 @@ const (
 	spin      = "spin"
 	multi     = "multi"
 	red       = "red"
+
+	nonReentrant     = "nonreentrant"
+	nonReentrantFair = "nonreentrant-fair"
 )
+
+// queues reports whether waiters for the lock queue in Redis.
+func (l target) queues() bool { return l.kind == fair || l.kind == nonReentrantFair }
 
 // parts returns the locks of a target: those to inspect and to unlock by force.
 func (l target) parts() []target {

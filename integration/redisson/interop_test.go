@@ -22,6 +22,8 @@ var promises = []promise{
 		locksOfAKilledProcessAreAcquiredWhenTheLeaseEnds},
 	{"KilledFairWaiterIsSkipped", killedFairWaiterIsSkipped},
 	{"MixedFairQueueIsServedInOrder", mixedFairQueueIsServedInOrder},
+	{"NonReentrantLocksRefuseTheirOwnersOnBothSides", nonReentrantLocksRefuseTheirOwnersOnBothSides},
+	{"QueueOfBothFairLocksIsServedInOrder", queueOfBothFairLocksIsServedInOrder},
 	{"ReadersOfBothSidesShareAndKeepWritersOut", readersOfBothSidesShareAndKeepWritersOut},
 	{"DowngradeLetsReadersOfTheOtherSideIn", downgradeLetsReadersOfTheOtherSideIn},
 	{"SameOperationsLeaveTheSameBytes", sameOperationsLeaveTheSameBytes},

@@ -38,6 +38,7 @@ var columns = []struct {
 	{"read-write", []string{read, write}},
 	{"MultiLock, RedLock", []string{multi, red}},
 	{"fenced", []string{fenced}},
+	{"non-reentrant", []string{nonReentrant, nonReentrantFair}},
 	{"spin", []string{spin}},
 }
 

@@ -45,6 +45,8 @@ func (r release) has(kind string) bool {
 		return !r.before(release{3, 15, 0})
 	case fenced:
 		return !r.before(release{3, 19, 0})
+	case nonReentrant, nonReentrantFair:
+		return !r.before(release{4, 4, 0})
 	}
 	return true
 }

@@ -30,7 +30,7 @@ var scenes = []struct {
 		{name: "acquire anew", do: func(p *play) { p.acquire(0) }},
 		{name: "unlock that", do: func(p *play) { p.unlock(0) }},
 	}},
-	{"force", []string{reentrant, fair, fenced, write, multi}, []step{
+	{"force", []string{reentrant, fair, fenced, write, multi, nonReentrant, nonReentrantFair}, []step{
 		{name: "force a free lock", do: func(p *play) { p.force(1) }},
 		{name: "acquire", do: func(p *play) { p.acquire(0) }},
 		{name: "force", do: func(p *play) { p.force(1) }},
@@ -44,7 +44,8 @@ var scenes = []struct {
 			told:  map[string]string{"Go": "1", "Java": "0"},
 			keeps: map[string]string{"Java": ":rwlock_timeout:1"}},
 	}},
-	{"hand-over", []string{reentrant, fair, fenced, write, multi}, []step{
+	{"hand-over", []string{reentrant, fair, fenced, write, multi, nonReentrant,
+		nonReentrantFair}, []step{
 		{name: "acquire", do: func(p *play) { p.acquire(0) }},
 		{name: "another is refused", do: func(p *play) { p.refused(1) }},
 		{name: "another waits", do: func(p *play) { p.wait(1, 1) }, waits: true},

@@ -94,6 +94,8 @@ final class Clients {
             case "fenced" -> Release.fenced(client, name);
             case "read" -> client.getReadWriteLock(name).readLock();
             case "write" -> client.getReadWriteLock(name).writeLock();
+            case "nonreentrant" -> Release.nonReentrant(client, name);
+            case "nonreentrant-fair" -> Release.nonReentrantFair(client, name);
             case "spin" -> Release.spin(client, name);
             case "multi" -> client.getMultiLock(names.stream().map(client::getLock).toArray(RLock[]::new));
             case "red" -> client.getRedLock(nodes(order, name).toArray(RLock[]::new));

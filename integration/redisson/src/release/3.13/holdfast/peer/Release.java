@@ -14,25 +14,33 @@ final class Release {
         String unmap(String name);
     }
 
+    static RLock nonReentrant(RedissonClient client, String name) {
+        throw noLock("nonreentrant");
+    }
+
+    static RLock nonReentrantFair(RedissonClient client, String name) {
+        throw noLock("nonreentrant-fair");
+    }
+
     static RLock spin(RedissonClient client, String name) {
-        throw new UnsupportedOperationException("Redisson 3.13 has no spin lock");
+        throw noLock("spin");
     }
 
     static RLock fenced(RedissonClient client, String name) {
-        throw noFencedLock();
+        throw noLock("fenced");
     }
 
     static long lockAndGetToken(RLock fenced, long lease) {
-        throw noFencedLock();
+        throw noLock("fenced");
     }
 
     static Long tryLockAndGetToken(RLock fenced, long wait, long lease) {
-        throw noFencedLock();
+        throw noLock("fenced");
     }
 
     static void shardedChannels(ClusterServersConfig config) {} // it has no setting for them
 
-    private static UnsupportedOperationException noFencedLock() {
-        return new UnsupportedOperationException("Redisson 3.13 has no fenced lock");
+    private static UnsupportedOperationException noLock(String kind) {
+        return new UnsupportedOperationException("Redisson 3.13 has no " + kind + " lock");
     }
 }

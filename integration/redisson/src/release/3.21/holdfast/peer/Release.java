@@ -14,6 +14,14 @@ final class Release {
 
     interface Mapper extends NameMapper {}
 
+    static RLock nonReentrant(RedissonClient client, String name) {
+        throw noLock("nonreentrant");
+    }
+
+    static RLock nonReentrantFair(RedissonClient client, String name) {
+        throw noLock("nonreentrant-fair");
+    }
+
     static RLock spin(RedissonClient client, String name) {
         return client.getSpinLock(name);
     }
@@ -31,4 +39,8 @@ final class Release {
     }
 
     static void shardedChannels(ClusterServersConfig config) {} // it has no setting for them
+
+    private static UnsupportedOperationException noLock(String kind) {
+        return new UnsupportedOperationException("Redisson 3.21 has no " + kind + " lock");
+    }
 }

@@ -15,6 +15,14 @@ final class Release {
 
     interface Mapper extends NameMapper {}
 
+    static RLock nonReentrant(RedissonClient client, String name) {
+        throw noLock("nonreentrant");
+    }
+
+    static RLock nonReentrantFair(RedissonClient client, String name) {
+        throw noLock("nonreentrant-fair");
+    }
+
     static RLock spin(RedissonClient client, String name) {
         return client.getSpinLock(name);
     }
@@ -33,5 +41,9 @@ final class Release {
 
     static void shardedChannels(ClusterServersConfig config) {
         config.setShardedSubscriptionMode(ShardedSubscriptionMode.AUTO);
+    }
+
+    private static UnsupportedOperationException noLock(String kind) {
+        return new UnsupportedOperationException("Redisson 3.45 has no " + kind + " lock");
     }
 }

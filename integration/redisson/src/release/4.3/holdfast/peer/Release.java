@@ -9,11 +9,19 @@ import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.NameMapper;
 import org.redisson.config.ShardedSubscriptionMode;
 
-/** The part of this peer that differs by release: for Redisson 4.3 and those after it that releases.txt names. */
+/** The part of this peer that differs by release: for Redisson 4.3. */
 final class Release {
     private Release() {}
 
     interface Mapper extends NameMapper {}
+
+    static RLock nonReentrant(RedissonClient client, String name) {
+        throw noLock("nonreentrant");
+    }
+
+    static RLock nonReentrantFair(RedissonClient client, String name) {
+        throw noLock("nonreentrant-fair");
+    }
 
     static RLock spin(RedissonClient client, String name) {
         return client.getSpinLock(name);
@@ -33,5 +41,9 @@ final class Release {
 
     static void shardedChannels(ClusterServersConfig config) {
         config.setShardedSubscriptionMode(ShardedSubscriptionMode.AUTO);
+    }
+
+    private static UnsupportedOperationException noLock(String kind) {
+        return new UnsupportedOperationException("Redisson 4.3 has no " + kind + " lock");
     }
 }

@@ -74,6 +74,10 @@ func (*Client) NewLock(name string) *Lock {
 	return *new(*Lock)
 }
 
+func (*Client) NewNonReentrantFairLock(name string) *Lock {
+	return *new(*Lock)
+}
+
 func (*Client) NewNonReentrantLock(name string) *Lock {
 	return *new(*Lock)
 }
