@@ -241,6 +241,7 @@ func TestKinds(t *testing.T) {
 		client.NewReadWriteLock("rw").Write(),
 		client.NewFencedLock("fenced"),
 		multilock.NewOn(client, "a", "b"),
+		multilock.NewOn(client, "{class:7}:ada", "{class:7}:bob"),
 		multilock.New(client.NewLock("a"), client.NewFairLock("c")),
 		redlock.NewOn("red", redlock.Options{}, clients...),
 	} {
