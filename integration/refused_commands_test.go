@@ -63,7 +63,8 @@ var commands = []string{
 	"INFO", "WAIT", "HELLO", "CLIENT", "UNSUBSCRIBE", "PING", "SCRIPT", "HLEN"}
 
 // onClusters has those that it lists for a cluster.
-var onClusters = []string{"CLUSTER", "PUBSUB", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "ASKING"}
+var onClusters = []string{"CLUSTER", "PUBSUB", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "ASKING",
+	"PUBLISH", "SUBSCRIBE", "UNSUBSCRIBE"}
 
 // outsideScripts has the commands that only clients send.
 var outsideScripts = []string{"EVALSHA", "EVAL", "SCRIPT", "HELLO", "CLIENT", "PING", "SUBSCRIBE",

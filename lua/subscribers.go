@@ -18,6 +18,9 @@ func Subscribers(ctx context.Context, node Redis, sharded bool, channels []strin
 	if sharded {
 		return subscribers(ctx, node, "SHARDNUMSUB", channels)
 	}
+	if len(channels) == 0 {
+		return 0, nil
+	}
 	total, err := subscribers(ctx, node, "NUMSUB", channels)
 	if err != nil {
 		return 0, err

@@ -47,7 +47,42 @@ func channels(ctx context.Context, n *node) []Finding {
 		return one(warning("use Redis 7 or newer", "no sharded channels; each unlock costs a message "+
 			"to all nodes, and hand-overs stay in a process"))
 	}
-	return one(ok("%s reaches %s", publish, subscribe))
+	found := one(ok("%s reaches %s", publish, subscribe))
+	if sharded {
+		mark := lua.ClassicChannels(lua.Channel(name))[1]
+		if n.refuses(ctx, "access", "PUBLISH", mark, lua.Unlocked) {
+			found = append(found, warning("allow this user &"+pattern("holdfast_classic:*:", n.Prefix)+
+				", or set Options.PubSub to PubSubSharded if there is no such Redisson", "waiters do not "+
+				"hear a Redisson before 3.28, because the user may not use channels such as %s", mark))
+		}
+		found = append(found, n.classicListeners(ctx)...)
+	}
+	return found
+}
+
+// mostChannels bounds how many channels are looked at.
+const mostChannels = 1000
+
+// classicListeners looks for clients that wait for a lock on a classic channel only, although there
+// are sharded ones. It says nothing if it may not ask.
+func (n *node) classicListeners(ctx context.Context) []Finding {
+	for _, r := range []rights{plain, readWrite} {
+		channels, _ := n.do(ctx, "PUBSUB", "CHANNELS", pattern(r.channels[0], n.Prefix)).AsStrSlice()
+		channels = channels[:min(len(channels), mostChannels)]
+		if all, _ := lua.Subscribers(ctx, n.redis, false, channels); all == 0 {
+			continue // as nearly always
+		}
+		for _, channel := range channels {
+			listeners, _ := lua.Subscribers(ctx, n.redis, false, []string{channel})
+			if listeners > 0 {
+				return one(warning("leave Options.PubSub of all services in Go at PubSubAuto, which wakes "+
+					"them, too; Redisson 3.28 and newer use sharded channels", "clients wait on classic "+
+					"channels, such as %s, as Redisson before 3.28 does; each unlock that they hear costs "+
+					"a message to all nodes", channel))
+			}
+		}
+	}
+	return nil
 }
 
 // sharded reports whether locks use sharded channels.

@@ -14,6 +14,7 @@ import (
 	"holdfast/internal/faultproxy"
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
+	"holdfast/lua"
 )
 
 // sight is a line in one of its states, and the server that shows it.
@@ -114,6 +115,18 @@ func clustered(masters int, then func(*testing.T, *redistest.Cluster), options .
 		then(t, nodes)
 		return nodes.Client(t)
 	}
+}
+
+// listens has a client of its own listen on classic channels of a node.
+func listens(t *testing.T, node *redistest.Server, channels ...string) {
+	t.Helper()
+	option := node.ClientOption()
+	option.ForceSingleClient = true
+	listener, cancel := connected(t, option).Dedicate()
+	t.Cleanup(cancel)
+	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
+	subscribe := listener.B().Subscribe().Channel(channels...).Build()
+	require.NoError(t, listener.Do(t.Context(), subscribe).Error())
 }
 
 // faultyCluster returns a cluster of one node whose network has a fault.
@@ -335,6 +348,18 @@ var sights = []sight{
 
 	{check: "channels", state: OK, text: "PUBLISH reaches SUBSCRIBE", server: plainServer},
 	{check: "channels", state: OK, text: "SPUBLISH reaches SSUBSCRIBE", server: clustered(2, nothing)},
+	{check: "channels", state: OK, text: "SPUBLISH reaches SSUBSCRIBE", // and nothing else
+		server: clustered(2, func(t *testing.T, c *redistest.Cluster) {
+			listens(t, c.Nodes[0], lua.ClassicChannels("redisson_lock__channel:{order:1}")...)
+		})},
+	{check: "channels", state: Warning, text: "holdfast_classic:redisson_lock__channel:{",
+		advice: "&holdfast_classic:*:{", server: clustered(1, func(t *testing.T, c *redistest.Cluster) {
+			c.Nodes[0].Do(t, "ACL", "SETUSER", "default", "resetchannels", "&redisson_*", "&holdfast_lock*")
+		})},
+	{check: "channels", state: Warning, text: "redisson_rwlock:{order:1}", advice: "PubSubAuto",
+		server: clustered(2, func(t *testing.T, c *redistest.Cluster) {
+			listens(t, c.Nodes[0], "redisson_rwlock:{order:1}")
+		})},
 	{check: "channels", state: Warning, text: "publish", advice: "+publish",
 		server: lacking("-publish")},
 	{check: "channels", state: Warning, text: "subscribe", advice: "+subscribe",
