@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
+	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -258,4 +259,35 @@ func TestUnservedSlotCostsItsOwnLocksOnly(t *testing.T) {
 	for _, hold := range kept {
 		unlock(t, hold)
 	}
+}
+
+// Redisson before 3.28 may listen on the classic channel only.
+func TestListenerOnAClassicChannelIsWokenAndLoggedOnce(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	if !knowsSharded(t, cluster) {
+		return // all channels are classic
+	}
+	var log logtest.Lines
+	client := newClientOn(t, cluster.Client(t), rlock.Options{Logger: log.Logger()})
+	node := nodeOf(t, cluster, "x")
+	option := node.ClientOption()
+	option.ForceSingleClient = true
+	listener, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(listener.Close)
+	heard := make(chan string, 10)
+	channel := lua.Channel("x")
+	go func() {
+		_ = listener.Receive(t.Context(), listener.B().Subscribe().Channel(channel).Build(),
+			func(m rueidis.PubSubMessage) { heard <- m.Message })
+	}()
+	eventually(t, func() bool { return subscribed(node, "NUMSUB", channel) == 1 }, "no listener")
+
+	for range 2 {
+		unlock(t, take(t, client.NewLock("x"), time.Minute))
+		require.Equal(t, lua.Unlocked, locktest.Receive(t, heard, "not woken"))
+	}
+	closeClient(t, client)
+	require.Len(t, log.With("another client waits on a classic channel"), 1)
 }
