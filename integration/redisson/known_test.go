@@ -46,7 +46,7 @@ var (
 		name: "ChannelsByChance",
 		what: "on a cluster, two clients of one service may use different channels, and then " +
 			"do not wake each other",
-		from: release{3, 22, 0}, fixed: release{3, 28, 0},
+		from: release{3, 22, 0}, fixed: asksForShardedChannels,
 		topology: newCluster,
 	}
 	fairWaitersOversleep = &fault{

@@ -38,6 +38,10 @@ func releaseIn(path string) (r release) {
 	return r
 }
 
+// asksForShardedChannels is the first release that asks the servers of a cluster whether they know
+// sharded channels. Older ones use classic channels, some of them only by chance.
+var asksForShardedChannels = release{3, 28, 0}
+
 // has reports whether a release has a kind of lock.
 func (r release) has(kind string) bool {
 	switch kind {

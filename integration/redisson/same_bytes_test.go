@@ -162,6 +162,9 @@ func (s *site) observe(
 					seen.grants++
 					command = []string{command[0], lua.Channel(name), lua.Unlocked}
 				}
+				if s.cluster != nil && by.name == javaSide.name && beside.before(asksForShardedChannels) {
+					command[0] = "spublish" // or a classic message, which this library sends only to Java
+				}
 				seen.published = append(seen.published,
 					fmt.Sprintf("%s %s %s", command[0], o.hide(command[1]), quoteAll(command[2:])))
 			}
