@@ -100,7 +100,7 @@ func TestTablesOfReleasesAreTrue(t *testing.T) {
 
 	const command = "make test-interop TESTFLAGS='-run TestTablesOfReleases'"
 	doctable.Require(t, "../../docs/porting.md", besideBegin, besideEnd, table(all), command)
-	doctable.Require(t, "../../docs/porting.md", faultsBegin, faultsEnd, faultsTable(), command)
+	doctable.Require(t, "../../docs/redisson.md", faultsBegin, faultsEnd, faultsTable(), command)
 }
 
 // table has a row for each range of releases that are alike.
