@@ -33,6 +33,13 @@
 // also while it lingers, when the connection is lost or the Hub is closed. Messages on a paired
 // channel, which may be for this process alone, go to [Options].OnDirect and give no permits.
 //
+// # Classic channels beside sharded ones
+//
+// Sharded channels and classic ones of the same name do not reach each other. With
+// [Options].Classic a connection also subscribes to classic channels, in a command before that of
+// their sharded channel, so one confirmation is enough and a waiter asks no more often. They live as
+// long as the sharded channel does on that connection.
+//
 // # The life of a channel
 //
 //	Subscribe        Route          SUBSCRIBE        reply
