@@ -36,11 +36,10 @@ func (f *fault) in(r release) bool {
 var (
 	multiLockWithoutWait = &fault{
 		name: "MultiLockWithoutWait",
-		what: "`tryLock` of a MultiLock or RedLock with a wait of 0 fails, even if nobody has " +
-			"the lock; -1 works",
+		what: "`tryLock` of a MultiLock or RedLock with a wait of 0 fails, even if nobody has the " +
+			"lock; if it has a lease, the holder of the lock loses it",
 		fixed:    release{3, 17, 1},
 		topology: newSingle,
-		shows:    multiLockWithoutWaitFails,
 	}
 	channelsByChance = &fault{
 		name: "ChannelsByChance",
@@ -102,7 +101,11 @@ var (
 	}
 )
 
-func init() { channelsByChance.shows = clientsUseDifferentChannels }
+// Their actors know these faults.
+func init() {
+	multiLockWithoutWait.shows = multiLockWithoutWaitFails
+	channelsByChance.shows = clientsUseDifferentChannels
+}
 
 // faults has them in the order in which they were fixed.
 var faults = []*fault{multiLockWithoutWait, channelsByChance, fairWaitersOversleep,
@@ -123,11 +126,16 @@ func TestFaultsOfRedissonAreItsOwn(t *testing.T) {
 	}
 }
 
+// The holder takes a lock again.
 func multiLockWithoutWaitFails(t *testing.T, s *site) bool {
 	l := target{multi, []string{newName(), newName()}}
+	holder := newThread(s.java, s.clients)
+	require.NoError(t, holder.tryLock(l, time.Second, longLease))
 	var got bool
-	require.NoError(t, newThread(s.java, s.clients).do("tryLock", l, 0, longLease, &got))
-	return !got
+	require.NoError(t, holder.do("tryLock", l, 0, longLease, &got))
+	lost := count(t, holder, l) == 0
+	require.Equal(t, !got, lost)
+	return lost
 }
 
 func strangerUnlocks(t *testing.T, s *site, kind string) bool {
