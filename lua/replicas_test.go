@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -106,4 +107,31 @@ func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
 func blocked(info string) bool {
 	return strings.Contains(info, "blocked_clients:") &&
 		!strings.Contains(info, "blocked_clients:0")
+}
+
+func TestReplicaWithoutTheDataOfItsMasterLeavesItAlone(t *testing.T) {
+	t.Parallel()
+	master, c := start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
+	alone := func(c rueidis.Client) (is bool) {
+		require.NoError(t, c.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
+			is, err = lua.Alone(t.Context(), connection)
+			return err
+		}))
+		return is
+	}
+	require.True(t, alone(c))
+	master.Do(t, "CONFIG", "SET", "repl-diskless-sync", "yes", "repl-diskless-sync-delay", "3600")
+	replica := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
+	host, port, err := net.SplitHostPort(master.Addr())
+	require.NoError(t, err)
+	replica.Do(t, "REPLICAOF", host, port)
+	require.Eventually(t, func() bool {
+		return strings.Contains(master.DoString(t, "INFO", "replication"), "state=wait_bgsave")
+	}, eventually, poll, "it does not ask for the data")
+	require.True(t, alone(c), "it copies the data")
+	require.False(t, alone(replica.Client(t)), "a replica is no master")
+
+	master.Do(t, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
+	redistest.WaitForReplica(t, master, replica)
+	require.False(t, alone(c))
 }

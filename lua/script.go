@@ -171,6 +171,26 @@ func Acknowledged(ctx context.Context, c Redis, replicas int, timeout time.Durat
 	return int(n), Classify(err)
 }
 
+// Alone reports whether c, a dedicated connection, leads to a master without a replica that could
+// acknowledge anything: none is connected, or those that are do not have its data yet.
+func Alone(ctx context.Context, c Redis) (bool, error) {
+	said, err := c.Do(ctx, c.B().Info().Section("replication").Build()).ToString()
+	if err != nil {
+		return false, Classify(err)
+	}
+	for line := range strings.Lines(said) {
+		_, state, stated := strings.Cut(line, ",state=")
+		ready := !stated || strings.HasPrefix(state, "online,")
+		if replicaLine.MatchString(line) && ready {
+			return false, nil
+		}
+	}
+	return strings.Contains(said, "role:master\r\n"), nil
+}
+
+// replicaLine is what INFO says of a replica.
+var replicaLine = regexp.MustCompile(`^slave\d+:`)
+
 // milliseconds formats a lease. Fractions are cut off: no lease in Redis is longer than asked for.
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 

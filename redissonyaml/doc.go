@@ -28,7 +28,7 @@
 //   - ${NAME} and ${NAME:-default}, replaced by environment variables before the file is parsed.
 //
 // Where the file is silent, rueidis's and this library's defaults apply. They are Redisson's for
-// everything that both sides must agree on, with one exception that a note tells:
-// checkLockSyncedSlaves is true by default, and becomes rlock.Options.SyncReplicas = 1 with
-// Sentinel and Cluster.
+// everything that both sides must agree on. checkLockSyncedSlaves is true by default, as in
+// Redisson, and becomes rlock.SyncConnected with Sentinel and Cluster: one replica must acknowledge
+// an acquisition, unless none is connected.
 package redissonyaml

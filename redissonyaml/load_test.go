@@ -120,8 +120,8 @@ protocol: RESP2
 func TestCheckLockSyncedSlavesIsTrueByDefaultWhereAFailoverCanHappen(t *testing.T) {
 	for file, replicas := range map[string]int{
 		"singleServerConfig: {address: 'redis://a:1'}":                               0,
-		"sentinelServersConfig: {masterName: m, sentinelAddresses: ['redis://a:1']}": 1,
-		"clusterServersConfig: {nodeAddresses: ['redis://a:1']}":                     1,
+		"sentinelServersConfig: {masterName: m, sentinelAddresses: ['redis://a:1']}": rlock.SyncConnected,
+		"clusterServersConfig: {nodeAddresses: ['redis://a:1']}":                     rlock.SyncConnected,
 	} {
 		require.Equal(t, replicas, load(t, file).Locks.SyncReplicas, file)
 		require.Equal(t, replicas,

@@ -219,7 +219,7 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 func (at *attempt) detach() (reply, transport.State, error) {
 	detached := *at // a copy for the worker, so that at itself does not escape to the heap
 	kind := transport.Acquire
-	if at.client.options.SyncReplicas > 0 {
+	if at.client.options.SyncReplicas != 0 {
 		kind = transport.Apart // it may wait for replicas
 	}
 	got, state, err := transport.Detach(at.client.calls, kind, &at.budget, &detached,

@@ -40,6 +40,7 @@ type Client struct {
 	group     *wait.Group
 	pool      *wait.Pool // runs the commands of RedLocks, which may hang
 	backlog   backlog
+	alone     aloneNodes
 	releasing sync.Map // owners with a release under way: a late grant message for one is ignored
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes

@@ -90,8 +90,10 @@ type Options struct {
 	WriterPreference WriterPreference
 
 	// SyncReplicas is the number of replicas that must acknowledge an acquisition, so that a
-	// failover to one of them keeps the lock. It costs each acquisition a connection of its own and
-	// a second round trip (WAIT). Renewals, nested locks and releases do not wait. Defaults to 0.
+	// failover to one of them keeps the lock, or SyncConnected. It costs each acquisition a
+	// connection of its own and a second round trip (WAIT), and there are no hand-overs. Renewals,
+	// nested locks and releases do not wait, so an outage of replicas costs no lock that is held.
+	// Defaults to 0.
 	SyncReplicas int
 
 	// SyncTimeout bounds the wait for acknowledgements, as do half the lease and half of what is
@@ -185,8 +187,8 @@ func (o Options) withDefaults() (Options, error) {
 	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
 		return o, invalid("WriterPreference %d is neither PreferWriters nor PreferNobody",
 			o.WriterPreference)
-	case o.SyncReplicas < 0:
-		return o, invalid("SyncReplicas %d is negative", o.SyncReplicas)
+	case o.SyncReplicas < SyncConnected:
+		return o, invalid("SyncReplicas %d is negative, and not SyncConnected", o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:
 		return o, invalid("SyncTimeout %v: want at least 1ms", o.SyncTimeout)
 	case o.HandOver < HandOverAnywhere || o.HandOver > HandOverNone:
@@ -194,7 +196,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
 		return o, invalid("PubSub %d is none of the modes", o.PubSub)
 	}
-	if o.SyncReplicas > 0 {
+	if o.SyncReplicas != 0 {
 		o.HandOver = HandOverNone // a hand-over would not wait for replicas
 	}
 	return o, nil

@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -9,6 +10,20 @@ import (
 	"holdfast/internal/transport"
 	"holdfast/lua"
 )
+
+// SyncConnected is for Options.SyncReplicas, and means what Redisson does by default with Sentinel
+// and Cluster: one replica must acknowledge an acquisition, unless none is connected to the master.
+// So a master without replicas goes on granting locks, which a failover may forget, and the client
+// logs a warning. A replica that hangs counts as connected until the master drops it
+// (repl-timeout); one that still copies the master's data does not. While a master has none, the
+// client looks once a second whether one is back.
+const SyncConnected int = -1
+
+// lookForReplicas is how often a master without replicas is asked whether it has one.
+const lookForReplicas = time.Second
+
+// aloneNodes has the masters that had no replica, and when they last said so.
+type aloneNodes struct{ said sync.Map } // of time.Time, by node
 
 // ask sends the request. With Options.SyncReplicas, enough replicas must know of an acquisition.
 func (at *attempt) ask(ctx context.Context) (got reply, err error) {
@@ -87,13 +102,40 @@ func (at *attempt) replicated(connection rueidis.DedicatedClient, r request,
 	until := time.Now().Add(timeout).Add(c.options.CommandTimeout) // their sum could overflow
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
-	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
-	if err != nil || replicas >= c.options.SyncReplicas {
+	want, node := c.options.SyncReplicas, ""
+	if want == SyncConnected {
+		want, node = 1, c.transport.Node(at.lock.name)
+		if said, known := c.alone.said.Load(node); known &&
+			(time.Since(said.(time.Time)) < lookForReplicas || c.isAlone(ctx, connection, node)) {
+			return nil, nil
+		}
+	}
+	replicas, err := lua.Acknowledged(ctx, connection, want, timeout)
+	if err != nil || replicas >= want {
 		return nil, err
+	}
+	if c.options.SyncReplicas == SyncConnected && c.isAlone(ctx, connection, node) {
+		return nil, nil
 	}
 	if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
 		c.cleaner.add(undo)
 	}
-	return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
+	return &ReplicationError{Lock: at.lock.name, Want: want, Got: replicas,
 		Waited: timeout}, nil
+}
+
+// isAlone asks the master whether it has no replica, and remembers its reply. If there is none, it
+// has replicas for all that is known.
+func (c *Client) isAlone(ctx context.Context, connection lua.Redis, node string) bool {
+	alone, err := lua.Alone(ctx, connection)
+	if err != nil || !alone {
+		c.alone.said.Delete(node)
+		return false
+	}
+	if _, known := c.alone.said.Swap(node, time.Now()); !known {
+		c.warn("holdfast: no replica is connected to the master, so a failover may forget locks; "+
+			"bring replicas back, or set Options.SyncReplicas to 1 to acquire no locks meanwhile",
+			"node", node)
+	}
+	return true
 }

@@ -19,6 +19,8 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 	c := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
 	shortTimeout := newClientOn(t, group.Client(t),
 		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	connected := newClientOn(t, group.Client(t),
+		rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout})
 	hold := take(t, c.NewFencedLock("order"), longLease)
 	require.EqualValues(t, 1, hold.Token())
 
@@ -33,6 +35,10 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 		return errors.As(err, &short) && short.Got == 0
 	}, "acquired without replicas")
 	waitUntilFree(t, master, "another")
+	eventually(t, func() bool {
+		hold, err := connected.NewLock("another").TryLock(t.Context(), longWait, longLease)
+		return err == nil && hold.Unlock(t.Context()) == nil
+	}, "not acquired although no replica is connected")
 
 	_, err := shortTimeout.NewFencedLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired, "taken from its holder")

@@ -22,7 +22,8 @@
 // tests of both compare. These are the differences:
 //
 //   - It is one server that loses nothing: there is no cluster, no replica, no Sentinel and no
-//     restart. A client with Options.SyncReplicas acquires nothing. Sharded channels are unknown.
+//     restart. A client whose Options.SyncReplicas is a number acquires nothing; with
+//     rlock.SyncConnected it does. Sharded channels are unknown.
 //   - It knows no ACL, no memory limit and no TLS, and speaks RESP2 only.
 //   - A script runs without a time limit, and never at the same time as a fault: commands are
 //     executed at once, and only their replies are slow or lost.

@@ -93,6 +93,8 @@ func (s *Server) execute(peer *resp.Peer, command string, args ...string) bool {
 		// has been up for a year.
 		peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nprocess_id:%d\r\n"+
 			"uptime_in_seconds:31536000\r\n", os.Getpid()))
+	case command == "INFO" && first == "replication":
+		peer.WriteBulk("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n")
 	case command == "INFO" && first == "commandstats":
 		peer.WriteBulk(s.monitor.stats())
 	case command == "CONFIG" && first == "resetstat":

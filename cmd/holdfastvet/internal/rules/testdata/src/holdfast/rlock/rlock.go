@@ -492,6 +492,8 @@ func (*ServerError) Unwrap() error {
 	return *new(error)
 }
 
+const SyncConnected int = -1
+
 type TracedLock struct {
 	Name   string
 	Kind   string
