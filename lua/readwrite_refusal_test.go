@@ -160,13 +160,13 @@ func TestServerOutOfMemoryRenewsReadsAndDowngrades(t *testing.T) {
 	write(t, c, me, lease)
 	read(t, c, me, 1, lease)
 	s.Do(t, "SET", readerKey, "1")
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel) // a full server may refuse it
 	fill(t, s)
 	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{lock, me, true}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, holdKey(me, 1), 3*lease)
 
-	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true, Reading: true}, out)

@@ -45,12 +45,13 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 		outer[k.name] = take(t, k.contender(c, k.name), rlock.Watchdog)
 		inner[k.name] = takeWith(outer[k.name].Context(), t, k.contender(c, k.name), rlock.Watchdog)
 	}
-	befall(t, s, "is out of memory")
+	end := befall(t, s, "is out of memory")
 
 	requireKept(t, slices.Collect(maps.Values(outer)), 2*lease, "not renewed")
 	onEveryContest(t, func(t *testing.T, k kind) {
 		unlock(t, inner[k.name])
 		require.True(t, outer[k.name].Valid())
+		end() // because a full server may refuse the subscription
 		// otherwise a late one would have to ask
 		waiter := lockInBackground(t.Context(), k.lock(other, k.name), longLease)
 		k.waitForListeners(t, s, k.name, 1)
@@ -60,6 +61,7 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 					"holdfast_lock_waiters:{"+k.name+"}") == 1
 			}, "not registered")
 		}
+		end = befall(t, s, "is out of memory")
 		unlock(t, outer[k.name])
 		if k.grants { // handing the lock over takes no memory
 			hold := acquired(t, waiter)

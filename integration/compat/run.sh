@@ -51,7 +51,7 @@ locks=(
   ListedPermissionsAreEnough ClusterWakes NameWhoseKeys PlainLocksOfOneSlot PlainLocksOfAMovingSlot
   LockIsKeptWhileItsSlotMoves WaiterIsWokenOnTheNode ReleaseInAMovingSlot
   ReplicasHaveALock ReplicatedLock ServerThatBecameAReplica ServerThatKeepsItsData RestartOfANode
-  ServerOutOfMemory{Refuses,StillRenews} ServerThatCannotSave PasswordChanged KeyThatIsNoLock
+  ServerOutOfMemory{Refuses,StillRenews,StillLetsWaiters} ServerThatCannotSave PasswordChanged KeyThatIsNoLock
   ErrorSaysOnce LookingChanges ScriptFlushDuring
   # RedLocks
   QuorumIsMore HoldSurvivesThreeNodes NodeThatMissedTheAcquisition
