@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# all.sh runs run.sh with each server of servers.sh, and continues when one fails. This is `make
-# compat`. Redis 7.0, Debian 12's, is that of make test. Here it only gets what make test does not do:
-# RESP2, and the refusals of managed services. A version between two others gets only the basics.
+# all.sh runs run.sh with each server of servers.txt, as far as its parts there, and continues when one
+# fails. This is `make compat`.
 #
-#   integration/compat/all.sh [name ...]     # names as for servers.sh
+#   integration/compat/all.sh [name ...]     # names of servers.txt
 #
 # The exit status is 0 when holdfast works with all of them. Ctrl-C, or SIGTERM, ends everything
 # that was started here.
@@ -48,15 +47,12 @@ begin() {
   set +m
   runs+=($!)
 }
-while read -r name version program; do
-  case $name in
-    redis-7.0)
-      begin "redis $version with RESP2" resp2
-      begin "a managed service" managed
-      ;;
-    redis-8 | valkey-8) begin "${name%-*} $version" basics ;;
-    *) begin "${name%-*} $version" ;;
-  esac
+while read -r name version program parts; do
+  if [[ $parts == all ]]; then
+    begin "${name%-*} $version"
+  else
+    for part in ${parts//,/ }; do begin "${name%-*} $version, $part" "$part"; done
+  fi
 done <<<"$servers"
 status=0
 for i in "${!runs[@]}"; do

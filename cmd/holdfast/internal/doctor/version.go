@@ -1,26 +1,32 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
+
+	"holdfast/integration/compat"
 )
 
 // product is a make of servers.
 type product struct {
-	name    string
-	field   string // of INFO, with its version
-	tested  string // the versions that are tested
-	newest  int    // the newest major version that is tested; 0 if none is
-	minimum [2]int // the oldest version that works
+	name  string
+	field string // of INFO, with its version
+	// The oldest version works. Without a newest, none is tested.
+	oldest, newest compat.Version
 }
 
 // products has the makes that say what they are; the last one is what all others claim to be.
 var products = []product{
-	{"Dragonfly", "dragonfly_version", "", 0, [2]int{}},
-	{"Valkey", "valkey_version", "7.2 to 9.1", 9, [2]int{7, 2}},
-	{"Redis", "redis_version", "6.2 to 8.2", 8, [2]int{6, 2}},
+	{name: "Dragonfly", field: "dragonfly_version"},
+	tested("Valkey", "valkey_version"),
+	tested("Redis", "redis_version"),
+}
+
+func tested(name, field string) product {
+	p := product{name: name, field: field}
+	p.oldest, p.newest = compat.Tested(name)
+	return p
 }
 
 // productOf returns what a server is, and its version.
@@ -31,13 +37,14 @@ func productOf(said map[string]string) (p product, version string) {
 		}
 	}
 	if strings.Contains(said["executable"], "keydb") {
-		p = product{name: "KeyDB", minimum: [2]int{6, 2}}
+		p = product{name: "KeyDB", oldest: compat.Version{Major: 6, Minor: 2}}
 	}
 	return p, version
 }
 
 // testedVersions is what to look for by hand.
-const testedVersions = "that the server is Redis 6.2 to 8 or Valkey 7.2 to 9"
+var testedVersions = fmt.Sprintf("that the server is Redis %s or Valkey %s",
+	compat.Range("Redis"), compat.Range("Valkey"))
 
 // version looks at whether holdfast is tested with the server.
 func version(ctx context.Context, n *node) []Finding {
@@ -51,21 +58,21 @@ func version(ctx context.Context, n *node) []Finding {
 // judgeVersion judges the fields of INFO.
 func judgeVersion(said map[string]string) Finding {
 	p, version := productOf(said)
-	var major, minor int
-	_, err := fmt.Sscanf(strings.TrimLeft(version, "dfv-"), "%d.%d", &major, &minor)
+	var v compat.Version
+	_, err := fmt.Sscanf(strings.TrimLeft(version, "dfv-"), "%d.%d", &v.Major, &v.Minor)
 	if err != nil {
 		return unknown(fmt.Errorf("INFO says %q", version), testedVersions)
 	}
 	name := p.name + " " + version
-	older := cmp.Or(cmp.Compare(major, p.minimum[0]), cmp.Compare(minor, p.minimum[1])) < 0
 	const advice = "read what follows, and try your locks before you rely on it"
 	switch {
-	case older:
-		return failure("use Redis 6.2 or newer, or Valkey", "%s is too old", name)
-	case p.newest == 0:
+	case v.Compare(p.oldest) < 0:
+		oldest, _ := compat.Tested("Redis")
+		return failure(fmt.Sprintf("use Redis %s or newer, or Valkey", oldest), "%s is too old", name)
+	case p.newest == compat.Version{}:
 		return warning(advice, "holdfast is not tested with %s", name)
-	case major > p.newest:
-		return warning(advice, "%s is newer than the tested versions (%s)", name, p.tested)
+	case v.Major > p.newest.Major:
+		return warning(advice, "%s is newer than the tested versions (%s)", name, compat.Range(p.name))
 	}
 	return ok("%s", name)
 }

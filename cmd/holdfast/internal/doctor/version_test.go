@@ -1,25 +1,30 @@
 package doctor
 
 import (
-	"os"
-	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/integration/compat"
 )
 
-// docs/servers.md says what was tested.
 func TestServersThatAreTestedAreKnown(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../../docs/servers.md")
-	require.NoError(t, err)
-	tested := regexp.MustCompile(`(?m)^\| (Redis|Valkey) (\d+\.\d+)`).
-		FindAllStringSubmatch(string(text), -1)
-	require.Greater(t, len(tested), 4)
-	for _, row := range tested {
-		said := map[string]string{"redis_version": "7.2.4"}
-		field := map[string]string{"Redis": "redis_version", "Valkey": "valkey_version"}[row[1]]
-		said[field] = row[2] + ".0"
-		require.Equal(t, OK, judgeVersion(said).State, row[0])
+	for _, server := range compat.Servers() {
+		version := server.Version
+		if !strings.Contains(version, ".") {
+			version += ".0"
+		}
+		said := map[string]string{"redis_version": version}
+		if server.Make == "Valkey" {
+			said = map[string]string{"redis_version": "7.2.4", "valkey_version": version}
+		}
+		require.Equal(t, ok("%s %s", server.Make, version), judgeVersion(said))
 	}
+	_, newest := compat.Tested("Redis")
+	newest.Major++
+	found := judgeVersion(map[string]string{"redis_version": newest.String()})
+	require.Equal(t, Warning, found.State)
+	require.Contains(t, found.Text, compat.Range("Redis"))
 }
