@@ -100,8 +100,7 @@ func (l *link) next() func() error {
 	if len(b.channels) > 0 {
 		return func() error { return l.unsubscribe(b) }
 	}
-	if strays := l.strays; len(strays) > 0 {
-		l.strays = nil
+	if strays := l.nextStrays(); len(strays) > 0 {
 		return func() error { return l.unsubscribeStrays(strays) }
 	}
 	for len(l.wanted) > 0 && !b.full() {
@@ -128,6 +127,23 @@ func (l *link) next() func() error {
 		}
 		return nil
 	}
+}
+
+// nextStrays takes as many strays as one exchange gets. Called with hub.mu held.
+func (l *link) nextStrays() [][]string {
+	var b batch
+	n := 0
+	for ; n < len(l.strays) && !b.full(); n++ {
+		for _, name := range l.strays[n] {
+			b.size += len(name)
+		}
+	}
+	strays := l.strays[:n]
+	l.strays = l.strays[n:]
+	if len(l.strays) == 0 {
+		l.strays = nil
+	}
+	return strays
 }
 
 var errReplaced = errors.New("the connection is replaced")
