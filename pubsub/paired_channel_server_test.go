@@ -282,8 +282,8 @@ func TestSlotThatMovesTakesThePairedChannelsAlongOnAServer(t *testing.T) {
 	s.Close()
 	require.Eventually(t, func() bool { return len(shardChannels(t, to)) == 0 }, 5*time.Second,
 		5*time.Millisecond)
-	require.Equal(t, [][]string{append([]string{"sunsubscribe"}, group(name)...)},
-		subscriptions(t, monitor))
+	require.Equal(t, [][]string{append([]string{"unsubscribe"}, mirror(name)...),
+		append([]string{"sunsubscribe"}, group(name)...)}, subscriptions(t, monitor))
 }
 
 func TestMessageOnAPairedChannelReachesOnDirect(t *testing.T) {
