@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -147,4 +148,41 @@ func TestLockIsNotHandedOverWhileAnotherClientListensOnTheClassicChannel(t *test
 	requireSuccessor(t, node, older)
 	waiter.requireBytes(t,
 		array("smessage", present+":"+far, older+" "+decimal(ticket)+" 0 1 0 "+lock))
+}
+
+// Counting costs the server as much as another command of the script, so it is done once.
+func TestReleaseCountsClassicListenersOnce(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	c := cluster.Client(t)
+	node := cluster.Owner(t, cluster.Slot(t, lock))
+	if !knowsShardedChannels(t, node) {
+		return
+	}
+	counts := func(t *testing.T, prepare func()) {
+		hold(t, node, lock, me, "1", lease)
+		prepare()
+		monitor := node.Monitor(t)
+		_, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Channels: lua.Both, Others: true})
+		require.NoError(t, err)
+		commands := monitor.CommandsOfScripts(t)
+		n := 0
+		for _, command := range commands {
+			if slices.Contains(command, "NUMSUB") {
+				n++
+			}
+		}
+		require.LessOrEqual(t, n, 1, "%v", commands)
+	}
+	t.Run("behind a dead waiter", func(t *testing.T) {
+		counts(t, func() {
+			register(t, c, plain, older)
+			register(t, c, plain, me+"0")
+		})
+	})
+	node.Do(t, "FLUSHALL")
+	t.Run("beside Redisson 3.28 or newer", func(t *testing.T) {
+		listen(t, node, "SSUBSCRIBE", lockChannel)
+		counts(t, func() { register(t, c, plain, older) })
+	})
 }

@@ -32,7 +32,7 @@ if redis.call('HDEL', lock, ARGV[1]) == 0 then return -1 end
 -- From here on nothing may fail: the lock is free, and a waiter has to hear of it. After 16
 -- hand-overs and 100 ms, or 4 and a second, it stays free once: there may be owners that are not
 -- registered, such as one that polls.
-local announced = false
+local announced, classic = false, nil -- classic: how many listen there, once they are counted
 if streak % 4 == 0 and began > 0 then
   -- Needs clock
   local known, time = pcall(now)
@@ -45,12 +45,16 @@ if first or popped and (popped[1] or successor and not popped.err) then
   local token, owner = KEYS[3], nil
   local present = 'holdfast_lock_present' .. string.sub(channel, #'redisson_lock__channel' + 1)
   if not first then
+    if verb == 'BOTH' then
+      -- Needs classic
+      classic = classic_listeners(channel)
+    end
     if began == 0 and streak > 1 then -- the first one does without the clock
       local known, time = pcall(now)
       began = known and time or 0
     end
     owner = grant_oldest(popped, lock, waiters, token, ARGV[1], verb, channel, present,
-      streak .. ' ' .. whole(began))
+      classic or 0, streak .. ' ' .. whole(began))
   end
   if owner then
     if not successor or owner == string.match(successor, '^%S+') then return 4 end
@@ -58,7 +62,8 @@ if first or popped and (popped[1] or successor and not popped.err) then
     return {4, '', registered and ticket or 0}
   end
   if first
-    or owner == nil and successor and listeners(verb, channel, present, present) == 0 then
+    or owner == nil and successor
+      and listeners(verb, channel, present, present, classic or 0) == 0 then
     attempt('ZREM', waiters, successor)
     local fence = grant(lock, token, successor)
     if fence then
@@ -71,11 +76,14 @@ end
 local heard = redis.pcall(verb == 'BOTH' and 'SPUBLISH' or verb, channel, '0')
 local refusal = type(heard) ~= 'number' and heard.err
 if verb == 'BOTH' then
-  local listening = redis.pcall('PUBSUB', 'NUMSUB', channel, 'holdfast_classic:' .. channel)
-  if listening.err or listening[2] ~= listening[4] then
+  if not classic then
+    local listening = redis.pcall('PUBSUB', 'NUMSUB', channel, 'holdfast_classic:' .. channel)
+    classic = not listening.err and listening[2] - listening[4]
+  end
+  if classic ~= 0 then -- or it is not known
     -- Needs announce
     local another = announce('PUBLISH', channel, '0')
-    return {1, refusal or another, listening.err and 0 or 1}
+    return {1, refusal or another, classic and 1 or 0}
   end
 end
 return refusal and {1, refusal} or 1

@@ -217,9 +217,9 @@ var publish = [...]string{Classic: "PUBLISH", Sharded: "SPUBLISH", Both: "BOTH"}
 
 // ClassicChannels returns the classic channels on which a client listens with [Both], beside a
 // sharded channel: that of the same name, and one by which clients of this library are recognized.
-func ClassicChannels(channel string) []string { return []string{channel, classicMark(channel)} }
-
-func classicMark(channel string) string { return "holdfast_classic:" + channel }
+func ClassicChannels(channel string) []string {
+	return []string{channel, "holdfast_classic:" + channel}
+}
 
 var flag = map[bool]string{false: "0", true: "1"}
 

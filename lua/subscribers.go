@@ -15,27 +15,14 @@ func ReleaseChannels(lock string, queue []string) []string {
 // Subscribers returns how many connections to a node listen on the sharded or the classic channels.
 // Those that listen on both kinds, see [Both], count as listeners on the sharded ones.
 func Subscribers(ctx context.Context, node Redis, sharded bool, channels []string) (int, error) {
-	if sharded {
-		return subscribers(ctx, node, "SHARDNUMSUB", channels)
+	command, names := "SHARDNUMSUB", channels
+	if !sharded {
+		command, names = "NUMSUB", make([]string, 0, 2*len(channels))
+		for _, channel := range channels {
+			names = append(names, ClassicChannels(channel)...)
+		}
 	}
-	if len(channels) == 0 {
-		return 0, nil
-	}
-	total, err := subscribers(ctx, node, "NUMSUB", channels)
-	if err != nil {
-		return 0, err
-	}
-	marks := make([]string, len(channels))
-	for i, channel := range channels {
-		marks[i] = classicMark(channel)
-	}
-	both, err := subscribers(ctx, node, "NUMSUB", marks)
-	return max(0, total-both), err
-}
-
-func subscribers(ctx context.Context, node Redis, count string, channels []string) (int, error) {
-	command := node.B().Arbitrary("PUBSUB", count).Args(channels...)
-	counts, err := node.Do(ctx, command.Build()).ToArray()
+	counts, err := node.Do(ctx, node.B().Arbitrary("PUBSUB", command).Args(names...).Build()).ToArray()
 	if err != nil {
 		return 0, Classify(err)
 	}
@@ -44,6 +31,9 @@ func subscribers(ctx context.Context, node Redis, count string, channels []strin
 		n, err := counts[i].AsInt64()
 		if err != nil {
 			return 0, Classify(err)
+		}
+		if !sharded && i%4 == 3 {
+			n = -n // of the channel that marks those on both kinds
 		}
 		total += int(n)
 	}

@@ -26,17 +26,12 @@ end
 -- listeners returns how many clients listen for releases but do not register when they wait, like
 -- Redisson's, and how many listen on another channel, mine; or nil if the server refuses. A client
 -- that may register listens on present too. If it waits unregistered it also listens on :announce.
-local function listeners(verb, channel, present, mine)
+-- classic is how many listen on the classic channel instead, see classic.lua.
+local function listeners(verb, channel, present, mine, classic)
   local count = verb == 'PUBLISH' and 'NUMSUB' or 'SHARDNUMSUB'
   local heard = attempt('PUBSUB', count, channel, present, present .. ':announce', mine)
   if not heard then return nil end
-  local others = tonumber(heard[2]) - tonumber(heard[4]) + tonumber(heard[6])
-  if verb == 'BOTH' then
-    -- Needs classic
-    local classic = classic_listeners(channel)
-    if not classic then return nil end
-    others = others + classic
-  end
+  local others = tonumber(heard[2]) - tonumber(heard[4]) + tonumber(heard[6]) + classic
   return others, tonumber(heard[8])
 end
 
@@ -45,7 +40,8 @@ end
 -- or a client listens that does not register: all waiters must be told then. It skips waiters whose
 -- client does not listen, and the owner that leaves. If the owner that leaves is of the client that
 -- is told, the ticket in the message has a plus sign, which belongs to any number.
-local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel, present, streak)
+local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel, present, classic,
+  streak)
   for i = 1, 100 do
     if i > 1 then popped = attempt('ZPOPMIN', waiters) end
     if not popped then return false end
@@ -58,7 +54,7 @@ local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel
       -- Listeners are counted before anything is published: a listener on a replica, such as a
       -- replaced master, hears what is published here but is not counted.
       local mine = present .. ':' .. client
-      local others, heard = listeners(verb, channel, present, mine)
+      local others, heard = listeners(verb, channel, present, mine, classic)
       if others ~= 0 then
         attempt('ZADD', waiters, score, registration)
         local alone = (attempt('PTTL', waiters) or -1) < 0
