@@ -181,7 +181,10 @@ func aReadLockIsLost(t *testing.T, s *site, locks ...target) bool {
 	for _, l := range locks {
 		acquire(t, reader, l, rlock.Watchdog)
 	}
-	last, renewed := make([]time.Duration, len(locks)), make([]bool, len(locks))
+	last, renewed := make([]map[string]time.Duration, len(locks)), make([]bool, len(locks))
+	for i := range last {
+		last[i] = make(map[string]time.Duration) // by key: one for each level
+	}
 	lost := -1
 	locktest.Eventually(t, func() bool {
 		for i, l := range locks {
@@ -190,9 +193,12 @@ func aReadLockIsLost(t *testing.T, s *site, locks ...target) bool {
 				lost = i
 				return true
 			}
-			left := s.pttl(t, keys[0])
-			renewed[i] = renewed[i] || left > last[i] && last[i] > 0
-			last[i] = left
+			for _, key := range keys {
+				left := s.pttl(t, key)
+				before, seen := last[i][key]
+				renewed[i] = renewed[i] || seen && left > before
+				last[i][key] = left
+			}
 		}
 		return !slices.Contains(renewed, false)
 	}, "the leases are neither renewed nor over")
