@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -114,6 +115,43 @@ func TestClassicChannelsAreUnsubscribedWhenTheSlotOfTheirChannelMoves(t *testing
 			}
 		}
 		take(t, moves)
+	})
+}
+
+// Without the right to unsubscribe, the connection keeps classic channels, and all others with it.
+func TestConnectionIsKeptIfClassicChannelsCannotBeUnsubscribed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newMirrored(t)
+		stays, conn := started(t, h, f)
+		s := h.Subscribe(Topic{Channel: "d"})
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		s.Close()
+		r := f.next(t, "unsubscribe")
+		r.confirm(r.kind(), r.groups)
+		r.reply <- result{replies: []error{errors.New("NOPERM unsubscribe"), nil}}
+		s = h.Subscribe(Topic{Channel: "d"})
+		r = f.next(t, "subscribe")
+		require.Same(t, conn, r.conn)
+		require.Empty(t, r.classic, "there would be ever more of them")
+		r.accept()
+		take(t, s)
+		conn.publish("c", "0")
+		take(t, stays)
+	})
+}
+
+// On such a server both kinds of channels are one.
+func TestServerThatConfirmsAllChannelsAsClassicOnesIsUnderstood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newMirrored(t)
+		s := h.Subscribe(Topic{Channel: "c"})
+		r := f.next(t, "subscribe")
+		r.confirm("", r.classic)
+		r.confirm("", r.groups)
+		r.reply <- result{replies: []error{nil, nil}}
+		take(t, s)
+		require.True(t, s.Paired())
 	})
 }
 

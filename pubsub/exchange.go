@@ -1,7 +1,6 @@
 package pubsub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -39,7 +38,7 @@ func (b *batch) add(c *channel, p phase) {
 	b.channels = append(b.channels, c)
 	names := append([]string{c.name}, c.paired...)
 	b.names = append(b.names, names)
-	if p == asking && len(c.classic) > 0 {
+	if p == asking && len(c.classic) > 0 && !c.link.hub.noMirror {
 		c.isClassic = true
 	}
 	if c.isClassic {
@@ -61,20 +60,25 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	c := h.channels[s.Channel]
 	_, sharded := shardedKinds[s.Kind]
 	switch {
-	case sharded != h.options.Sharded:
 	case c == nil || c.link != l: // said on a connection that the channel has left
+	case !sharded && len(c.classic) > 0:
 	case strings.HasSuffix(s.Kind, "unsubscribe"):
 		if c.phase == confirmed {
 			// We did not ask for it: its slot has moved to another node.
 			h.requeue(c, true, new(wait.Backoff).Next())
 		}
 	case c.phase == asking || c.phase == confirmed:
-		c.phase, c.tries = confirmed, wait.Backoff{}
-		c.wakeAll(0) // earlier messages are lost
-		delete(h.warned, c.name)
-		if c.isPaired() {
-			delete(h.warned, c.paired[0])
-		}
+		h.confirm(c)
+	}
+}
+
+// confirm notes that the server sends the messages of a channel. Called with mu held.
+func (h *Hub) confirm(c *channel) {
+	c.phase, c.tries = confirmed, wait.Backoff{}
+	c.wakeAll(0) // earlier messages are lost
+	delete(h.warned, c.name)
+	if c.isPaired() {
+		delete(h.warned, c.paired[0])
 	}
 }
 
@@ -106,8 +110,13 @@ func (l *link) subscribe(b batch) error {
 		case c.link != l:
 		case reply != nil && c.phase == asking:
 			l.denied(c, reply)
-		case reply == nil && c.unpaired != nil:
-			c.unpaired()
+		case reply == nil:
+			if c.phase == asking {
+				h.confirm(c) // by a server that does not tell sharded channels from classic ones
+			}
+			if c.unpaired != nil {
+				c.unpaired()
+			}
 		}
 	}
 	if out, failed := h.outages[l.node]; failed && slices.Contains(replies, nil) {
@@ -184,12 +193,10 @@ func (l *link) unsubscribe(b batch) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, c := range b.mirrored {
-		if replies[i] != nil {
-			return replies[i] // still subscribed: closing the connection ends that
-		}
 		if c.link == l {
 			c.isClassic = false
 		}
+		h.noMirror = h.noMirror || replies[i] != nil
 	}
 	replies = replies[len(b.mirrored):]
 	for i, c := range b.channels {
@@ -207,8 +214,13 @@ func (l *link) unsubscribe(b batch) error {
 
 // unsubscribeStrays unsubscribes from classic channels whose sharded channels are on another link.
 func (l *link) unsubscribeStrays(strays [][]string) error {
-	replies, err := l.conn.unsubscribe(l.hub.running, strays, nil)
-	return cmp.Or(err, errors.Join(replies...))
+	h := l.hub
+	replies, err := l.conn.unsubscribe(h.running, strays, nil)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// Closing the connection would end them, too, but also the subscriptions of all others.
+	h.noMirror = h.noMirror || errors.Join(replies...) != nil
+	return err
 }
 
 // reportUnheard reports, once, that the ACL forbids the classic channels. Another refusal is of the

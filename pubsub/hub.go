@@ -27,8 +27,8 @@ type Options struct {
 	// Classic, unless nil, returns the classic channels to which a connection subscribes beside each
 	// sharded channel: that of the same name, for publishers that know no sharded channels, and
 	// perhaps others. Messages on that of the same name count as those of the channel. If the server
-	// refuses the classic channels, the channel is subscribed without them. Classic is called like
-	// Paired.
+	// refuses the classic channels, the channel is subscribed without them; if it refuses to
+	// unsubscribe them, no more are subscribed. Classic is called like Paired.
 	Classic func(channel string) []string
 
 	// Linger is how long a channel stays subscribed after its last subscriber left, for one that
@@ -91,6 +91,7 @@ type Hub struct {
 	outages  map[string]outage // by node: those that failed, until they accept a channel again
 	warned   warnings
 	unheard  bool     // the classic channels were refused, and it was logged
+	noMirror bool     // classic channels cannot be unsubscribed, and are not subscribed any more
 	reports  []func() // for unlock to call, because a log handler or one of the Options may block
 }
 
