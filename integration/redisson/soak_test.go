@@ -5,9 +5,11 @@ package redisson_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +124,12 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 	}
 }
 
+// cancelled is what each wait for a lock throws, in one client of Redisson, once a wait has ended
+// before its subscription was confirmed: before 3.19 Redisson may go on using the cancelled
+// subscription. A minute of soak beside 3.17.7 met it on a busy machine. No scene of known_test.go
+// does, so that it is only expected here, where it costs sections and hides nothing else.
+const cancelled = "java.util.concurrent.CancellationException"
+
 // missing says which side had no section under a lock; "" if both had.
 func missing(l soakLock, sections map[string]int) string {
 	switch {
@@ -184,6 +192,11 @@ func soakRound(t *testing.T, s *site, java []*site, ours, theirs []soakLock, see
 		}
 		require.NoError(t, o.err, o.who)
 		t.Logf("%s: %v", o.who, o.report.Sections)
+		if o.of == javaSide.name && beside.before(release{3, 19, 0}) {
+			maps.DeleteFunc(o.report.Errors, func(what string, _ int) bool {
+				return strings.HasSuffix(what, ": "+cancelled)
+			})
+		}
 		assert.Empty(t, o.report.Errors, o.who)
 		for kind, n := range o.report.Sections {
 			sections[o.of+" "+kind] += n
