@@ -34,7 +34,8 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 	if c.options.SyncReplicas == 0 {
 		return at.lock.kind.acquire(ctx, c.redis, r)
 	}
-	got, err = at.askServer(ctx, c.redis, r, false)
+	master := server{c.redis, c.transport.Node(at.lock.name)}
+	got, err = at.askServer(ctx, master, r, false)
 	for sends := 1; sends < transport.MostSends && !got.taken; sends++ {
 		// That connection may have been closed long ago, as in [transport.Do], or lead to a master
 		// that has become a replica. The pool has closed it, and the next one may do better.
@@ -42,7 +43,7 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 		if !transport.Lost(err) && !lua.Demoted(err) {
 			break
 		}
-		got, err = at.askServer(ctx, c.redis, r, false)
+		got, err = at.askServer(ctx, master, r, false)
 		if transport.Lost(before) {
 			err = transport.Resent(before, err)
 		}
@@ -57,7 +58,7 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 		return got, err
 	}
 	if node, known := c.redis.Nodes()[address]; known {
-		got, err = at.askServer(ctx, node, r, asking)
+		got, err = at.askServer(ctx, server{node, address}, r, asking)
 	} else {
 		err = &lua.Error{Class: lua.ClassTemporary,
 			Message: "the node " + address + " is not known to the rueidis client yet"}
@@ -66,12 +67,18 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 	return got, err
 }
 
+// server is a master by its client, which may be that of a cluster, and its name.
+type server struct {
+	rueidis.Client
+	name string
+}
+
 // askServer sends the request to a server, and waits for its replicas if the lock is acquired. WAIT
 // counts what was written through the same connection, so all commands go through one that is not
 // shared. asking says that the slot moves to this server.
-func (at *attempt) askServer(ctx context.Context, server rueidis.Client, r request, asking bool,
+func (at *attempt) askServer(ctx context.Context, master server, r request, asking bool,
 ) (got reply, err error) {
-	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
+	err = master.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if asking {
 			if err = lua.Ask(ctx, connection); err != nil {
 				return err
@@ -82,7 +89,7 @@ func (at *attempt) askServer(ctx context.Context, server rueidis.Client, r reque
 			return err
 		}
 		got.taken = true
-		got.short, err = at.replicated(connection, r)
+		got.short, err = at.replicated(connection, master.name, r)
 		return err
 	})
 	return got, err
@@ -90,7 +97,7 @@ func (at *attempt) askServer(ctx context.Context, server rueidis.Client, r reque
 
 // replicated makes sure that enough replicas know of an acquisition. Otherwise it undoes it, and
 // returns how many do. An error means that their number is not known.
-func (at *attempt) replicated(connection rueidis.DedicatedClient, r request,
+func (at *attempt) replicated(connection lua.Redis, node string, r request,
 ) (*ReplicationError, error) {
 	c := at.client
 	timeout := min(c.options.SyncTimeout, r.lease/2)
@@ -102,9 +109,9 @@ func (at *attempt) replicated(connection rueidis.DedicatedClient, r request,
 	until := time.Now().Add(timeout).Add(c.options.CommandTimeout) // their sum could overflow
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
-	want, node := c.options.SyncReplicas, ""
+	want := c.options.SyncReplicas
 	if want == SyncConnected {
-		want, node = 1, c.transport.Node(at.lock.name)
+		want = 1
 		if said, known := c.alone.said.Load(node); known &&
 			(time.Since(said.(time.Time)) < lookForReplicas || c.isAlone(ctx, connection, node)) {
 			return nil, nil

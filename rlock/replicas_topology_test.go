@@ -85,11 +85,20 @@ func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{name}, to.DoStrings(t, "KEYS", name)) // which asks only this node
 	}
+	connected := func() *rlock.Client {
+		return newClientOn(t, cluster.Client(t),
+			rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout})
+	}
+	granted := func(t *testing.T, _ *rlock.Hold, err error) { require.NoError(t, err) }
 	bothWays("before", shortTimeout, missed)
+	bothWays("before", connected(), granted)
 	cluster.BeginMove(t, slot, from, to)
 	bothWays("moving", longTimeout, acknowledged)
 	cluster.FinishMove(t, slot, from, to)
 	bothWays("moved", longTimeout, acknowledged)
+	later := connected()
+	bothWays("moved", later, granted)
 	replica.Pause(t)
 	bothWays("without the replica", shortTimeout, missed)
+	bothWays("without the replica", later, missed)
 }
