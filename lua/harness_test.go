@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	lock  = "order:42"
-	me    = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:1"
+	lock = "order:42"
+	// An owner of this library has a number of 19 digits, and other is one of Redisson.
+	me    = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:4611686018427387905"
 	other = "b1a7c9d2-58b0-4c0e-8f3b-6b1f2f9d1c55:7"
 	lease = 30 * time.Second
 )

@@ -32,9 +32,9 @@ type model interface {
 // The owners in random programs. Java's is played by plain commands, which do what Redisson does.
 const (
 	java = "b1a7c9d2-58b0-4c0e-8f3b-6b1f2f9d1c55:7"
-	anna = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:1"
-	bert = "90a4cbd5-6c57-4b54-a6c4-3f1f40e0b3de:1"
-	cleo = "c2d7b5a0-1b43-4d8e-9a57-60f0c9a1e77d:4"
+	anna = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:4611686018427387905"
+	bert = "90a4cbd5-6c57-4b54-a6c4-3f1f40e0b3de:4611686018427387905"
+	cleo = "c2d7b5a0-1b43-4d8e-9a57-60f0c9a1e77d:4611686018427387908"
 )
 
 var (

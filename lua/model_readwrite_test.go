@@ -223,16 +223,16 @@ func (m *readWriteModel) leaveRead(owner string) bool {
 	return held
 }
 
-// onlyReaders makes the lock last as long as the longest read hold, and forgets readers that died.
-// Without a hold the lock is free.
+// onlyReaders makes the lock last as long as the longest read hold, and forgets readers of this
+// library that died. Without a hold the lock is free, unless Java read: it may do so still.
 func (m *readWriteModel) onlyReaders(message string) {
-	for owner := range m.readers {
-		if !m.reads(owner) {
+	var all []*reading
+	for owner, r := range m.readers {
+		if owner == java && !m.reads(owner) {
+			r = &reading{holds: []*held{{m.ends}}}
+		} else if !m.reads(owner) {
 			delete(m.readers, owner)
 		}
-	}
-	var all []*reading
-	for _, r := range m.readers {
 		all = append(all, r)
 	}
 	before := m.ends

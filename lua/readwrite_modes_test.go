@@ -58,15 +58,45 @@ func TestWriterThatStopsReadingGoesOnWriting(t *testing.T) {
 	sub.requireNothing(t)
 }
 
-func TestDeadReaderIsForgottenWhenTheLastLiveOneLeaves(t *testing.T) {
+func TestDeadReaderOfThisLibraryIsForgottenWhenTheLastLiveOneLeaves(t *testing.T) {
 	s, c := start(t)
-	read(t, c, me, 1, lease)
-	s.Do(t, "HSET", lock, other, "2") // the keys of its holds have expired
+	read(t, c, other, 1, lease)
+	s.Do(t, "HSET", lock, me, "2") // the keys of its holds have expired
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-	_, err := pair.ReleaseRead(t.Context(), c, me, 0)
+	_, err := pair.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	requireKeys(t, s)
 	sub.requireBytes(t, array("message", pairChannel, "0"))
+}
+
+// Redisson 3.44 to 3.52 renew the hash for such a reader, but not its holds.
+func TestReaderOfRedissonWhoseHoldsHaveExpiredKeepsTheLockUntilTheHashEnds(t *testing.T) {
+	for name, left := range map[string]time.Duration{
+		"a hash that Java renews": 3 * lease, "a hash without expiry": lua.NoExpiry,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := start(t)
+			read(t, c, me, 1, lease)
+			hold(t, s, lock, other, "2", left)
+			if left == lua.NoExpiry {
+				s.Do(t, "PERSIST", lock)
+			}
+			sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+			out, err := pair.ReleaseRead(t.Context(), c, me, 0)
+			require.NoError(t, err)
+			require.Equal(t, lua.Released{Held: true}, out)
+			requireLock(t, s, lock, map[string]string{"mode": "read", other: "2"}, left)
+			requireKeys(t, s, lock)
+			sub.requireNothing(t) // the waiters know when the hash ends
+			holder, err := pair.AcquireWrite(t.Context(), c, me, 1, lease, true)
+			require.NoError(t, err)
+			require.Equal(t, other, holder.Owner)
+
+			s.Do(t, "PEXPIRE", lock, "0")
+			write(t, c, me, lease)
+			requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, lease)
+		})
+	}
 }
 
 func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {

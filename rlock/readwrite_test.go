@@ -19,7 +19,7 @@ func readKey(lock, owner string, number int) string {
 	return "{" + lock + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
 }
 
-// plantReader writes what a reader of another library would, with plain commands.
+// plantReader writes what a reader of another process would, with plain commands.
 func plantReader(t testing.TB, s *redistest.Server, lock, owner string, lease time.Duration) {
 	t.Helper()
 	milliseconds := strconv.FormatInt(lease.Milliseconds(), 10)
@@ -195,7 +195,7 @@ func TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly(t *testing.T) {
 				rlock.Options{WriterPreference: rlock.PreferNobody, WatchdogLease: watchdogLease})
 			lock := c.NewReadWriteLock("page")
 			died := time.Now()
-			plantReader(t, s, "page", "dead:1", lease)
+			plantReader(t, s, "page", "dead:4611686018427387905", lease) // of this library
 			var live *rlock.Hold
 			if readers > 0 {
 				live = take(t, lock.Read(), rlock.Watchdog)

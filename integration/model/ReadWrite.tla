@@ -62,7 +62,7 @@ Free(r) == [r EXCEPT !.mode = "none", !.ttl = 0, !.reads = NoReads, !.writer = {
 
 Remaining(r, o, i) == Longest({r.holds[o][i][n] : n \in 1..r.reads[o][i]})
 
-\* LongestRead is longest_read without the removal of dead readers, which DropDead does.
+\* LongestRead is longest_read without the removal of dead readers, which DropDead does. All owners are of this library.
 LongestRead(r) == Longest({Remaining(r, o, i) : o \in Owners, i \in Names})
 DropDead(r) == [r EXCEPT !.reads =
   TLCEval([o \in Owners |-> TLCEval([i \in Names |-> IF Remaining(r, o, i) = 0 THEN 0 ELSE r.reads[o][i]])])]

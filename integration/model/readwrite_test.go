@@ -138,8 +138,9 @@ func (r *rwReplay) count(step Record) {
 	}
 }
 
-// rwName is the name of an acquisition in Redis.
-func rwName(owner, name Value) string { return fmt.Sprintf("%v:%v", owner, name) }
+// rwName is the name of an acquisition in Redis. The number of an owner of this library has 19
+// digits.
+func rwName(owner, name Value) string { return fmt.Sprintf("%v:%019d", owner, name) }
 
 // rwDuration returns how long so many ticks take.
 func rwDuration(ticks Value) time.Duration { return time.Duration(ticks.(int64) * int64(rwTick)) }
@@ -316,7 +317,7 @@ func rwWanted(redis Record) map[string]string {
 			counts, _ := redis["reads"].(Record)[owner].(Sequence)
 			for i, count := range counts {
 				if count != int64(0) {
-					fields = append(fields, fmt.Sprintf("%s:%d=%v", owner, i+1, count))
+					fields = append(fields, fmt.Sprintf("%s=%v", rwName(owner, i+1), count))
 				}
 				for _, writer := range redis["writer"].(Set) {
 					if w := writer.(Sequence); w[0] == owner && w[1] == int64(i+1) {

@@ -174,10 +174,23 @@ func (s *site) leaseKeys(t testing.TB, name string) []string {
 	return found
 }
 
-// One thread takes several read locks. If one of them is not renewed, the next reader that leaves
-// frees it.
+// aReadLockIsLost reports whether the next reader that leaves frees a lock whose leases have ended.
 func aReadLockIsLost(t *testing.T, s *site, locks ...target) bool {
 	reader := newJavaActor(t, s)
+	ended := readsThatEnd(t, s, reader, locks...)
+	if ended < 0 {
+		return false
+	}
+	another := newJavaActor(t, s)
+	acquire(t, another, locks[ended], longLease)
+	unlock(t, another, locks[ended])
+	return count(t, reader, locks[ended]) == 0
+}
+
+// readsThatEnd has one thread take several read locks with the watchdog. It returns the first whose
+// leases end because they are not renewed, or -1 if all are.
+func readsThatEnd(t *testing.T, s *site, reader actor, locks ...target) int {
+	t.Helper()
 	for _, l := range locks {
 		acquire(t, reader, l, rlock.Watchdog)
 	}
@@ -185,12 +198,12 @@ func aReadLockIsLost(t *testing.T, s *site, locks ...target) bool {
 	for i := range last {
 		last[i] = make(map[string]time.Duration) // by key: one for each level
 	}
-	lost := -1
+	ended := -1
 	locktest.Eventually(t, func() bool {
 		for i, l := range locks {
 			keys := s.leaseKeys(t, l.name())
 			if len(keys) == 0 {
-				lost = i
+				ended = i
 				return true
 			}
 			for _, key := range keys {
@@ -202,13 +215,7 @@ func aReadLockIsLost(t *testing.T, s *site, locks ...target) bool {
 		}
 		return !slices.Contains(renewed, false)
 	}, "the leases are neither renewed nor over")
-	if lost < 0 {
-		return false
-	}
-	another := newJavaActor(t, s)
-	acquire(t, another, locks[lost], longLease)
-	unlock(t, another, locks[lost])
-	return count(t, reader, locks[lost]) == 0
+	return ended
 }
 
 // One reader has a short lease, another the watchdog's.

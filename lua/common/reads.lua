@@ -41,13 +41,19 @@ local function each_reader(lock, prefix, visit)
   return all
 end
 
+-- is_ours reports whether an owner is one of this library: its number has 19 digits, see
+-- internal/owner. Redisson's have the ids of threads.
+local function is_ours(owner) return string.find(string.sub(owner, -20), '^:%d+$') ~= nil end
+
 -- longest_read returns how long the longest read hold of the lock lasts, as PTTL does; -1 if it is
--- not known. It removes owners whose holds have all expired: they died, and the holds of others
--- kept the hash alive.
+-- not known. It removes owners of this library whose holds have all expired: they died, and the
+-- holds of others kept the hash alive. A reader of Redisson whose holds have expired may live:
+-- releases 3.44 to 3.52 renew the hash, but not all holds. So it counts as long as the hash lasts.
 local function longest_read(lock, prefix)
   local longest = -2
   local all = each_reader(lock, prefix, function(owner, holds, count)
     local left = remaining(holds, count)
+    if left == -2 and not is_ours(owner) then left = redis.call('PTTL', lock) end
     if left == -2 then
       redis.call('HDEL', lock, owner)
     elseif left == -1 or longest == -1 then
