@@ -57,8 +57,8 @@ type BatchReleased struct {
 
 // ReleaseBatch releases several locks in one command, each as [Exclusive.Release] does without a
 // hand-over; channels says on which waiters listen. If the server refuses one, the others are
-// released all the same. After an error of the whole command, which a user gets whose ACL forbids one of the
-// keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
+// released all the same. After an error of the whole command, which a user gets whose ACL forbids
+// one of the keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
 func ReleaseBatch(ctx context.Context, c Redis, channels Channels, parts []BatchPart,
 ) ([]BatchReleased, error) {
 	keys := make([]string, len(parts))

@@ -11,7 +11,8 @@ import (
 	"holdfast/lua"
 )
 
-// A client of this library that leaves while others are counted is no Redisson. Doctor warns of one.
+// A client of this library that leaves while others are counted is no Redisson, which doctor would
+// warn of.
 func TestListenersOnBothKindsAreNotCountedWhileTheyLeave(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
