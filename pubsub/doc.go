@@ -37,8 +37,8 @@
 //
 // Sharded channels and classic ones of the same name do not reach each other. With
 // [Options].Classic a connection also subscribes to classic channels, in a command before that of
-// their sharded channel, so one confirmation is enough and a waiter asks no more often. They live as
-// long as the sharded channel does on that connection.
+// their sharded channel. So one confirmation is enough, and a waiter asks no more often. They live
+// as long as the sharded channel does on that connection.
 //
 // # The life of a channel
 //

@@ -16,7 +16,8 @@ import (
 // for the write lock would wait for itself, and gets [ErrUpgrade] at once.
 //
 // Each read hold has its own lease: a reader that died blocks a writer for its own lease only,
-// however long others still read. One of Redisson's may block it for up to a lease after the others.
+// however long others still read. A reader of Redisson that died blocks a writer until no other
+// reader has taken or renewed the lock for one lease.
 type ReadWriteLock struct{ read, write *Lock }
 
 func init() { register("readwrite", nil) }
