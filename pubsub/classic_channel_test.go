@@ -59,7 +59,7 @@ func TestChannelIsSubscribedWithoutClassicChannelsThatAreRefused(t *testing.T) {
 			gone(t, h)
 		}
 		require.Len(t, lines.With(""), 1)
-		require.Contains(t, lines.With("")[0], "&c &c:mark")
+		require.Contains(t, lines.With("")[0], "&c:mark")
 	})
 }
 

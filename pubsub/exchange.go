@@ -232,6 +232,6 @@ func (h *Hub) reportUnheard(c *channel, reply error) {
 	h.unheard = true
 	h.log(slog.LevelWarn, "holdfast: the server refuses classic channels beside the sharded ones; "+
 		"waiters do not hear a Redisson before 3.28, and ask every few seconds instead; if there is "+
-		"none, select sharded channels only", "channel", c.name, "error", reply,
-		"remedy", advice(reply, c.classic, false))
+		"none, set Options.PubSub to PubSubSharded", "channel", c.name, "error", reply,
+		"remedy", advice(reply, c.classic[1:], false))
 }

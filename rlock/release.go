@@ -336,8 +336,8 @@ func (c *Client) reportClassic(l *Lock, r lua.Released) {
 	if r.Classic && c.classic.CompareAndSwap(false, true) {
 		c.log.tell(func() {
 			c.options.Logger.Info("holdfast: another client waits on a classic channel, as Redisson "+
-				"before 3.28 does; it is told of releases there too, with a message that goes to every "+
-				"node of the cluster", "lock", l.name, "channel", l.waiting.topic.Channel)
+				"before 3.28 and clients with PubSubClassic do; releases wake it with a message that "+
+				"goes to every node of the cluster", "lock", l.name, "channel", l.waiting.topic.Channel)
 		})
 	}
 }

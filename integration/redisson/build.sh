@@ -25,7 +25,8 @@ fi
 target=target options=()
 if [[ -n ${HOLDFAST_REDISSON-} && $# == 0 ]]; then
   if ! read -r _ api slf4j < <(grep "^${HOLDFAST_REDISSON//./\\.} " releases.txt); then
-    echo "build.sh: releases.txt does not have HOLDFAST_REDISSON=$HOLDFAST_REDISSON" >&2
+    echo "build.sh: there is no Redisson $HOLDFAST_REDISSON in $PWD/releases.txt, only" \
+      "$(grep -o '^[0-9.]*' releases.txt | paste -sd ' ')" >&2
     exit 1
   fi
   target=target/$HOLDFAST_REDISSON

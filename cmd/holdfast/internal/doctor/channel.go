@@ -75,10 +75,9 @@ func (n *node) classicListeners(ctx context.Context) []Finding {
 		for _, channel := range channels {
 			listeners, _ := lua.Subscribers(ctx, n.redis, false, []string{channel})
 			if listeners > 0 {
-				return one(warning("leave Options.PubSub of all services in Go at PubSubAuto, which wakes "+
-					"them, too; Redisson 3.28 and newer use sharded channels", "clients wait on classic "+
-					"channels, such as %s, as Redisson before 3.28 does; each unlock that they hear costs "+
-					"a message to all nodes", channel))
+				return one(ok("clients wait on classic channels, such as %s, as Redisson before 3.28 does; "+
+					"leave Options.PubSub in Go at PubSubAuto, which wakes them with a message to all nodes",
+					channel))
 			}
 		}
 	}

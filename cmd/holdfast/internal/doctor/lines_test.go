@@ -356,7 +356,7 @@ var sights = []sight{
 		advice: "&holdfast_classic:*:{", server: clustered(1, func(t *testing.T, c *redistest.Cluster) {
 			c.Nodes[0].Do(t, "ACL", "SETUSER", "default", "resetchannels", "&redisson_*", "&holdfast_lock*")
 		})},
-	{check: "channels", state: Warning, text: "redisson_rwlock:{order:1}", advice: "PubSubAuto",
+	{check: "channels", state: OK, text: "redisson_rwlock:{order:1}",
 		server: clustered(2, func(t *testing.T, c *redistest.Cluster) {
 			listens(t, c.Nodes[0], "redisson_rwlock:{order:1}")
 		})},
