@@ -18,8 +18,8 @@ const (
 	Watchdog time.Duration = -1
 )
 
-// PubSubMode selects how unlock messages travel on a cluster: see [PubSubAuto]. Elsewhere PUBLISH is
-// used.
+// PubSubMode selects how unlock messages travel on a cluster: see [PubSubAuto]. Elsewhere it is
+// PUBLISH.
 type PubSubMode int
 
 // The modes.

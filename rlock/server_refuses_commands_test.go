@@ -18,7 +18,10 @@ func TestRefusedCommandIsReportedWithWhatToDoWithoutIt(t *testing.T) {
 	user := func(rules ...string) redistest.Option {
 		return redistest.WithUser("app", "secret", append([]string{"~*", "&*", "+@all"}, rules...)...)
 	}
-	const noScripts, noWait = "holdfast needs Lua scripts", "SyncReplicas needs WAIT: allow it, or leave that at 0"
+	const (
+		noScripts = "holdfast needs Lua scripts"
+		noWait    = "SyncReplicas needs WAIT: allow it, or leave that at 0"
+	)
 	for _, test := range []struct {
 		what    string
 		refuses redistest.Option
