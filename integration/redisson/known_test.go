@@ -218,8 +218,8 @@ func readsThatEnd(t *testing.T, s *site, reader actor, locks ...target) int {
 	return ended
 }
 
-// One reader has a shorter lease, another the watchdog's, which is renewed after a third. The former
-// outlasts that even if the machine stands still for two seconds.
+// One reader has a shorter lease, another the watchdog's, which is renewed after a third of it. The
+// former outlasts that even if the machine stands still for two seconds.
 func aReaderRenewsAnother(t *testing.T, s *site) bool {
 	const lease = watchdogLease * 7 / 8
 	l := both(read).hold
