@@ -179,7 +179,7 @@ var withoutCommand = map[string]string{
 	"EVAL":    noScripts,
 	"EVALSHA": noScripts,
 	"TIME":    "fair locks and redlock.Options.Epoch need TIME, other locks do without",
-	"WAIT":    "rlock.Options.SyncReplicas needs WAIT: allow it, or leave that at 0",
+	"WAIT":    "rlock.Options.SyncReplicas needs WAIT; allow WAIT, or set SyncReplicas to 0",
 	"CLUSTER": "a client of a cluster needs CLUSTER SLOTS",
 }
 

@@ -16,7 +16,8 @@
 --          left, 1 = released, 3 = the successor has the lock, 4 = a waiter has. refusal is the
 --          server's error if it refused only the message, else ''. number is the token with status
 --          3, the successor's ticket with 4. With status 1 it is 1 if other clients listened on the
---          classic channel, which only BOTH looks at. since is ARGV[6] from now on, or left out
+--          classic channel, which the script counts only with BOTH. since is ARGV[6] from now on,
+--          or left out
 -- Retry    safe: a second run returns -1
 
 local lock, waiters, channel, verb = KEYS[1], KEYS[2], ARGV[2], ARGV[3] or 'PUBLISH'
@@ -32,7 +33,8 @@ if redis.call('HDEL', lock, ARGV[1]) == 0 then return -1 end
 -- From here on nothing may fail: the lock is free, and a waiter has to hear of it. After 16
 -- hand-overs and 100 ms, or 4 and a second, it stays free once: there may be owners that are not
 -- registered, such as one that polls.
-local announced, classic = false, nil -- classic: how many listen there, once they are counted
+local announced = false
+local classic -- how many other clients listen on the classic channel, once they are counted
 if streak % 4 == 0 and began > 0 then
   -- Needs clock
   local known, time = pcall(now)
@@ -80,7 +82,7 @@ if verb == 'BOTH' then
     local listening = redis.pcall('PUBSUB', 'NUMSUB', channel, 'holdfast_classic:' .. channel)
     classic = not listening.err and listening[2] - listening[4]
   end
-  if classic ~= 0 then -- or it is not known
+  if classic ~= 0 then -- some listen, or the server refused to count them
     -- Needs announce
     local another = announce('PUBLISH', channel, '0')
     return {1, refusal or another, classic and 1 or 0}

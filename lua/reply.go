@@ -154,8 +154,8 @@ type Released struct {
 	// to a waiter of another process.
 	Began  int64
 	Ticket int64 // of the successor, if it was registered
-	// Classic reports that other clients listened on the classic channel, with [Both]. It is known
-	// for a plain or fenced lock that is free now.
+	// Classic reports that, with [Both], other clients listened on the classic channel. Only plain
+	// and fenced locks report it, once they are free.
 	Classic bool
 }
 

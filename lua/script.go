@@ -172,7 +172,7 @@ func Acknowledged(ctx context.Context, c Redis, replicas int, timeout time.Durat
 }
 
 // Alone reports whether c, a dedicated connection, leads to a master without a replica that could
-// acknowledge anything: none is connected, or those that are do not have its data yet.
+// acknowledge a write. Replicas that still copy the master's data cannot.
 func Alone(ctx context.Context, c Redis) (bool, error) {
 	said, err := c.Do(ctx, c.B().Info().Section("replication").Build()).ToString()
 	if err != nil {
@@ -188,7 +188,7 @@ func Alone(ctx context.Context, c Redis) (bool, error) {
 	return strings.Contains(said, "role:master\r\n"), nil
 }
 
-// replicaLine is what INFO says of a replica.
+// replicaLine matches a line of INFO about a replica.
 var replicaLine = regexp.MustCompile(`^slave\d+:`)
 
 // milliseconds formats a lease. Fractions are cut off: no lease in Redis is longer than asked for.
@@ -200,23 +200,25 @@ const (
 	UnlockedForAll = "1" // every waiter should ask for the lock
 )
 
-// Channels says on which kinds of channels messages travel. The kinds do not reach each other. All
-// nodes but those of a cluster have classic channels only.
+// Channels selects the kinds of channels on which messages travel. A message on one kind does not
+// reach listeners on the other. Outside a cluster all clients use Classic.
 type Channels int
 
 // The kinds of channels.
 const (
 	Classic Channels = iota // PUBLISH and SUBSCRIBE
 	Sharded                 // SPUBLISH and SSUBSCRIBE, since Redis 7
-	// Both is Sharded, and Classic with clients that use only that: Redisson before 3.28.
+	// Both is Sharded, and also Classic while a client listens only there, as Redisson before 3.28
+	// may.
 	Both
 )
 
-// publish has what the scripts call the kinds of channels.
+// publish has the argument of a script for each kind of channels.
 var publish = [...]string{Classic: "PUBLISH", Sharded: "SPUBLISH", Both: "BOTH"}
 
 // ClassicChannels returns the classic channels on which a client listens with [Both], beside a
-// sharded channel: that of the same name, and one by which clients of this library are recognized.
+// sharded channel. The first has the same name. Only clients of this library listen on the second,
+// so scripts can subtract them from the listeners on the first.
 func ClassicChannels(channel string) []string {
 	return []string{channel, "holdfast_classic:" + channel}
 }

@@ -13,7 +13,7 @@ func ReleaseChannels(lock string, queue []string) []string {
 }
 
 // Subscribers returns how many connections to a node listen on the sharded or the classic channels.
-// Those that listen on both kinds, see [Both], count as listeners on the sharded ones.
+// A connection that listens on both kinds, as with [Both], counts on the sharded ones only.
 func Subscribers(ctx context.Context, node Redis, sharded bool, channels []string) (int, error) {
 	command, names := "SHARDNUMSUB", channels
 	if !sharded {
@@ -33,7 +33,7 @@ func Subscribers(ctx context.Context, node Redis, sharded bool, channels []strin
 			return 0, Classify(err)
 		}
 		if !sharded && i%4 == 3 {
-			n = -n // of the channel that marks those on both kinds
+			n = -n // listeners on both kinds, by the channel that only they listen on
 		}
 		total += int(n)
 	}

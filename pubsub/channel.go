@@ -30,9 +30,9 @@ type channel struct {
 	// replaced, never modified.
 	paired []string
 
-	// classic are the classic channels that are subscribed beside it. Set when the channel gets a
-	// link; never modified. isClassic reports whether its link is subscribed to them, as far as is
-	// known.
+	// classic names the classic channels to which the link also subscribes. It is set when the
+	// channel gets a link, and never modified. isClassic reports whether, as far as is known, the
+	// link is subscribed to them.
 	classic   []string
 	isClassic bool
 

@@ -14,8 +14,8 @@ import (
 // connection is one pub/sub connection to one node, used by one goroutine.
 type connection interface {
 	// subscribe and unsubscribe send one command for each group of channels, all in one batch, and
-	// return the error reply of each, in the same order. The groups of classic channels, beside
-	// sharded ones, come first. A group is accepted or refused as a whole. When subscribe
+	// return the error reply of each, in the same order. classic has the groups of classic channels
+	// beside sharded ones, which come first. A group is accepted or refused as a whole. When subscribe
 	// returns, the hook has run for at least the first channel of each accepted group; when
 	// unsubscribe returns, for all. err is set when the connection is of no use any more, also
 	// because ctx ended; the state of the channels is unknown then.

@@ -35,10 +35,11 @@
 //
 // # Classic channels beside sharded ones
 //
-// Sharded channels and classic ones of the same name do not reach each other. With
-// [Options].Classic a connection also subscribes to classic channels, in a command before that of
-// their sharded channel. So one confirmation is enough, and a waiter asks no more often. They live
-// as long as the sharded channel does on that connection.
+// A message on a classic channel does not reach a sharded channel of the same name, nor the other
+// way round. With [Options].Classic a connection also subscribes to classic channels, and sends
+// that command before the command for their sharded channel. The confirmation of the sharded
+// channel therefore covers both, and a waiter asks no more often. A connection keeps the classic
+// channels as long as it keeps the sharded channel.
 //
 // # The life of a channel
 //

@@ -15,13 +15,13 @@ import (
 
 // batch is the channels of one exchange with the server. names are those for the command of each
 // channel: its own first, because the push for the first name is the reply to a SUBSCRIBE. Those in
-// mirrored have a command for their classic channels too, with the names in classic.
+// withClassic also have a command for their classic channels, with the names in classic.
 type batch struct {
-	channels []*channel
-	names    [][]string
-	mirrored []*channel
-	classic  [][]string
-	size     int // of the names, in bytes
+	channels    []*channel
+	names       [][]string
+	withClassic []*channel
+	classic     [][]string
+	size        int // of the names, in bytes
 }
 
 // mostBytes limits the names of one exchange. Each exchange has [replyTimeout], and rueidis gives
@@ -38,11 +38,11 @@ func (b *batch) add(c *channel, p phase) {
 	b.channels = append(b.channels, c)
 	names := append([]string{c.name}, c.paired...)
 	b.names = append(b.names, names)
-	if p == asking && len(c.classic) > 0 && !c.link.hub.noMirror {
+	if p == asking && len(c.classic) > 0 && !c.link.hub.noClassic {
 		c.isClassic = true
 	}
 	if c.isClassic {
-		b.mirrored, b.classic = append(b.mirrored, c), append(b.classic, c.classic)
+		b.withClassic, b.classic = append(b.withClassic, c), append(b.classic, c.classic)
 		names = slices.Concat(names, c.classic)
 	}
 	for _, name := range names {
@@ -52,7 +52,7 @@ func (b *batch) add(c *channel, p phase) {
 
 // onSubscription handles what the server says about a subscription, asked for or not, on the reader
 // of the connection. It ignores paired channels: the server says the same about their channel. It
-// ignores classic channels beside sharded ones, which are subscribed first.
+// also ignores classic channels beside sharded ones: the sharded channel is confirmed after them.
 func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h := l.hub
 	h.mu.Lock()
@@ -88,7 +88,7 @@ var shardedKinds = map[string]struct{}{"ssubscribe": {}, "sunsubscribe": {}}
 // subscribe asks the server for channels. The hook confirms those it accepts, before it returns.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
-	// The classic channels come first: once a channel is confirmed, nothing is missed.
+	// The classic channels come first, so that a confirmed channel misses no message on them.
 	replies, err := l.conn.subscribe(h.running, b.classic, b.names)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -98,13 +98,13 @@ func (l *link) subscribe(b batch) error {
 	}
 	h.mu.Lock()
 	defer h.unlock()
-	for i, c := range b.mirrored {
+	for i, c := range b.withClassic {
 		if reply := replies[i]; reply != nil && c.link == l {
 			c.isClassic = false
-			h.reportUnheard(c, reply)
+			h.reportNoClassic(c, reply)
 		}
 	}
-	replies = replies[len(b.mirrored):]
+	replies = replies[len(b.withClassic):]
 	for i, c := range b.channels {
 		switch reply := replies[i]; {
 		case c.link != l:
@@ -112,7 +112,7 @@ func (l *link) subscribe(b batch) error {
 			l.denied(c, reply)
 		case reply == nil:
 			if c.phase == asking {
-				h.confirm(c) // by a server that does not tell sharded channels from classic ones
+				h.confirm(c) // by a server that does not distinguish the two kinds of channels
 			}
 			if c.unpaired != nil {
 				c.unpaired()
@@ -192,13 +192,13 @@ func (l *link) unsubscribe(b batch) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i, c := range b.mirrored {
+	for i, c := range b.withClassic {
 		if c.link == l {
 			c.isClassic = false
 		}
-		h.noMirror = h.noMirror || replies[i] != nil
+		h.noClassic = h.noClassic || replies[i] != nil
 	}
-	replies = replies[len(b.mirrored):]
+	replies = replies[len(b.withClassic):]
 	for i, c := range b.channels {
 		switch reply := replies[i]; {
 		case reply == nil:
@@ -218,20 +218,20 @@ func (l *link) unsubscribeStrays(strays [][]string) error {
 	replies, err := l.conn.unsubscribe(h.running, strays, nil)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// Closing the connection would end them, too, but also the subscriptions of all others.
-	h.noMirror = h.noMirror || errors.Join(replies...) != nil
+	// Closing the connection instead would also end all its other subscriptions.
+	h.noClassic = h.noClassic || errors.Join(replies...) != nil
 	return err
 }
 
-// reportUnheard reports, once, that the ACL forbids the classic channels. Another refusal is of the
-// channel itself, too. Called with mu held.
-func (h *Hub) reportUnheard(c *channel, reply error) {
-	if h.unheard || !startsWith(reply, "NOPERM") {
+// reportNoClassic logs, once per hub, that the ACL forbids the classic channels. It ignores other
+// refusals, because the sharded channel then gets and reports the same one. Called with mu held.
+func (h *Hub) reportNoClassic(c *channel, reply error) {
+	if h.classicForbidden || !startsWith(reply, "NOPERM") {
 		return
 	}
-	h.unheard = true
+	h.classicForbidden = true
 	h.log(slog.LevelWarn, "holdfast: the server refuses classic channels beside the sharded ones; "+
-		"waiters do not hear a Redisson before 3.28, and ask every few seconds instead; if there is "+
-		"none, set Options.PubSub to PubSubSharded", "channel", c.name, "error", reply,
+		"a Redisson before 3.28 does not wake waiters, which ask every few seconds instead; if no such "+
+		"Redisson is in use, set Options.PubSub to PubSubSharded", "channel", c.name, "error", reply,
 		"remedy", advice(reply, c.classic[1:], false))
 }

@@ -25,10 +25,11 @@ type Options struct {
 	Sharded bool
 
 	// Classic, unless nil, returns the classic channels to which a connection subscribes beside each
-	// sharded channel: that of the same name, for publishers that know no sharded channels, and
-	// perhaps others. Messages on that of the same name count as those of the channel. If the server
-	// refuses the classic channels, the channel is subscribed without them; if it refuses to
-	// unsubscribe them, no more are subscribed. Classic is called like Paired.
+	// sharded channel. The classic channel of the same name is for publishers that use only classic
+	// channels, and its messages count as messages of the sharded channel. There may be others. If
+	// the server refuses the classic channels, the hub subscribes to the sharded channel alone. If
+	// the server refuses to unsubscribe them, the hub subscribes to no more classic channels. Classic
+	// is called like Paired.
 	Classic func(channel string) []string
 
 	// Linger is how long a channel stays subscribed after its last subscriber left, for one that
@@ -90,9 +91,11 @@ type Hub struct {
 	router   router
 	outages  map[string]outage // by node: those that failed, until they accept a channel again
 	warned   warnings
-	unheard  bool     // the classic channels were refused, and it was logged
-	noMirror bool     // classic channels cannot be unsubscribed, and are not subscribed any more
-	reports  []func() // for unlock to call, because a log handler or one of the Options may block
+
+	classicForbidden bool // the ACL forbids the classic channels, and the hub has logged it
+	noClassic        bool // classic channels cannot be unsubscribed: subscribe to no more of them
+
+	reports []func() // for unlock to call, because a log handler or one of the Options may block
 }
 
 // New returns a Hub without any connection. It panics if Options.Route is nil.

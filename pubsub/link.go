@@ -26,7 +26,7 @@ type link struct {
 	members map[*channel]struct{}
 	wanted  []*channel // phase wanted; also some that left that phase since
 	idle    list.List  // of *channel, by idleSince; also some that are in use again
-	strays  [][]string // classic channels that channels have left behind, to be unsubscribed
+	strays  [][]string // classic channels to unsubscribe: their sharded channels have left the link
 
 	replaced bool // by Redial: it ends, and its channels get another link
 }
@@ -129,7 +129,7 @@ func (l *link) next() func() error {
 	}
 }
 
-// nextStrays takes as many strays as one exchange gets. Called with hub.mu held.
+// nextStrays takes as many strays as fit into one exchange. Called with hub.mu held.
 func (l *link) nextStrays() [][]string {
 	var b batch
 	n := 0

@@ -164,8 +164,8 @@ var replicaKeys = with(
 				// A hand-over looks at the master for waiters in Java, and would pass these over.
 				r.config.Locks.HandOver = rlock.HandOverNone
 				r.note(at, "locks are announced instead of handed over, because the Java side "+
-					"listens at replicas: MASTER is quicker for both. On a cluster, beside Redisson before 3.28, "+
-					"also set Locks.PubSub = rlock.PubSubClassic, or Go does not wake Java")
+					"listens at replicas. MASTER is quicker for both. On a cluster, beside Redisson "+
+					"before 3.28, also set Locks.PubSub = rlock.PubSubClassic, or Go does not wake Java")
 			default:
 				r.fail(at, "must be MASTER or SLAVE")
 			}

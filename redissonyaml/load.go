@@ -231,7 +231,7 @@ func (r *reader) replicas() {
 	default:
 		r.config.Locks.SyncReplicas = rlock.SyncConnected
 		r.note(at, "one replica must acknowledge each acquisition, unless none is connected, as in "+
-			"Redisson. It takes about three times as long, and there are no hand-overs. Set "+
+			"Redisson. An acquisition takes about three times as long, and there are no hand-overs. Set "+
 			"Locks.SyncReplicas = 1 to acquire no lock that no replica has")
 	}
 }

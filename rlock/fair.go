@@ -43,8 +43,8 @@ func init() { register("fair", (*Client).fairOf) }
 // fairOf returns the fair lock with a name in Redis.
 func (c *Client) fairOf(name string) *Lock { return c.newFair(name, "fair", nil) }
 
-// newFair returns a lock of a family that is fair. reentry is why an owner cannot acquire it once
-// more; nil if it can.
+// newFair returns a fair lock of the family. reentry is the error for an owner that acquires it
+// again, or nil if owners may.
 func (c *Client) newFair(name, family string, reentry error) *Lock {
 	return c.newLock(name, traits{family: family, queueKey: lua.QueueKey(name),
 		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair, reentry: reentry},

@@ -29,10 +29,10 @@ func (c *Client) nonReentrantOf(name string) *Lock {
 
 var errReentersPlain = reentryError("Client.NewLock")
 
-// reentryError makes an attempt fail at once with ErrReentry, and says what to do. nests names the
-// constructor of the same lock that nests.
-func reentryError(nests string) error {
+// reentryError returns an error that makes an attempt fail at once with ErrReentry. Its advice is
+// to use reentrant, the constructor of the corresponding reentrant lock.
+func reentryError(reentrant string) error {
 	return &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
 		Message: ErrReentry.Error(), Err: ErrReentry,
-		Advice: "pass a context without this owner, or use " + nests}
+		Advice: "pass a context without this owner, or use " + reentrant}
 }

@@ -24,13 +24,15 @@ type PubSubMode int
 
 // The modes.
 const (
-	// PubSubAuto is PubSubClassic on nodes that do not know sharded channels. On others it is
-	// PubSubSharded, and wakes and hears Redisson before 3.28, too: waiters listen on both kinds of
-	// channels, and a release is also published on the classic one while a Redisson listens there.
+	// PubSubAuto uses sharded channels if the nodes have them, and otherwise is PubSubClassic. Beside
+	// sharded channels it uses classic ones for Redisson before 3.28, which may use no others:
+	// waiters listen on both kinds, and a release is also published on the classic channel while
+	// another client listens only there.
 	PubSubAuto PubSubMode = iota
 	// PubSubClassic is PUBLISH and SUBSCRIBE. Each message goes to all nodes.
 	PubSubClassic
-	// PubSubSharded is SPUBLISH and SSUBSCRIBE, since Redis 7. Redisson before 3.28 may not hear it.
+	// PubSubSharded is SPUBLISH and SSUBSCRIBE, since Redis 7. It may not
+	// wake Redisson before 3.28, nor be woken by it.
 	PubSubSharded
 )
 
@@ -78,8 +80,9 @@ type Options struct {
 	// longer, if it was the only one on it; commands sent on it meanwhile then fail.
 	CommandTimeout time.Duration
 
-	// PubSub selects the channels on a cluster. Clients of this library that share a lock must agree,
-	// or they do not wake each other; but PubSubAuto and PubSubSharded agree. Defaults to PubSubAuto.
+	// PubSub selects the channels on a cluster. Clients of this library that share a lock must use the
+	// same mode, or they may not wake each other. Only PubSubAuto and PubSubSharded may be mixed.
+	// Defaults to PubSubAuto.
 	PubSub PubSubMode
 
 	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking. If
@@ -91,10 +94,10 @@ type Options struct {
 	WriterPreference WriterPreference
 
 	// SyncReplicas is the number of replicas that must acknowledge an acquisition, so that a
-	// failover to one of them keeps the lock, or SyncConnected. It costs each acquisition a
-	// connection of its own and a second round trip (WAIT), and there are no hand-overs. Renewals,
-	// nested locks and releases do not wait, so an outage of replicas costs no lock that is held.
-	// Defaults to 0.
+	// failover to one of them keeps the lock. [SyncConnected] requires one while one is connected.
+	// SyncReplicas costs each acquisition a connection of its own and a second round trip (WAIT), and
+	// turns hand-overs off. Renewals, nested locks and releases do not wait, so no held lock is lost
+	// because replicas fail. Defaults to 0.
 	SyncReplicas int
 
 	// SyncTimeout bounds the wait for acknowledgements, as do half the lease and half of what is
@@ -189,7 +192,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, invalid("WriterPreference %d is neither PreferWriters nor PreferNobody",
 			o.WriterPreference)
 	case o.SyncReplicas < SyncConnected:
-		return o, invalid("SyncReplicas %d is negative, and not SyncConnected", o.SyncReplicas)
+		return o, invalid("SyncReplicas %d is negative; use a number of replicas, or SyncConnected",
+			o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:
 		return o, invalid("SyncTimeout %v: want at least 1ms", o.SyncTimeout)
 	case o.HandOver < HandOverAnywhere || o.HandOver > HandOverNone:

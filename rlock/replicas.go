@@ -11,19 +11,21 @@ import (
 	"holdfast/lua"
 )
 
-// SyncConnected is for Options.SyncReplicas, and means what Redisson does by default with Sentinel
-// and Cluster: one replica must acknowledge an acquisition, unless none is connected to the master.
-// So a master without replicas goes on granting locks, which a failover may forget, and the client
-// logs a warning. A replica that hangs counts as connected until the master drops it
-// (repl-timeout); one that still copies the master's data does not. While a master has none, the
-// client looks once a second whether one is back.
+// SyncConnected is a value for Options.SyncReplicas. One replica must acknowledge an acquisition,
+// unless no replica is connected to the master. Redisson does the same by default with Sentinel and
+// Cluster. A master without replicas therefore continues to grant locks, which a failover may
+// forget, and the client logs a warning. While locks are acquired there, the client asks the master
+// once a second whether a replica is back.
+//
+// A replica that hangs counts as connected until the master drops it (repl-timeout). A replica that
+// still copies the master's data does not count.
 const SyncConnected int = -1
 
 // lookForReplicas is how often a master without replicas is asked whether it has one.
 const lookForReplicas = time.Second
 
-// aloneNodes has the masters that had no replica, and when they last said so.
-type aloneNodes struct{ said sync.Map } // of time.Time, by node
+// aloneNodes has the masters without a replica, and when each of them last reported that.
+type aloneNodes struct{ reported sync.Map } // of time.Time, by node
 
 // ask sends the request. With Options.SyncReplicas, enough replicas must know of an acquisition.
 func (at *attempt) ask(ctx context.Context) (got reply, err error) {
@@ -67,7 +69,7 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 	return got, err
 }
 
-// server is a master by its client, which may be that of a cluster, and its name.
+// server is a master: a client that reaches it, perhaps that of the whole cluster, and its name.
 type server struct {
 	rueidis.Client
 	name string
@@ -112,8 +114,8 @@ func (at *attempt) replicated(connection lua.Redis, node string, r request,
 	want := c.options.SyncReplicas
 	if want == SyncConnected {
 		want = 1
-		if said, known := c.alone.said.Load(node); known &&
-			(time.Since(said.(time.Time)) < lookForReplicas || c.isAlone(ctx, connection, node)) {
+		if reported, known := c.alone.reported.Load(node); known &&
+			(time.Since(reported.(time.Time)) < lookForReplicas || c.isAlone(ctx, connection, node)) {
 			return nil, nil
 		}
 	}
@@ -131,15 +133,15 @@ func (at *attempt) replicated(connection lua.Redis, node string, r request,
 		Waited: timeout}, nil
 }
 
-// isAlone asks the master whether it has no replica, and remembers its reply. If there is none, it
-// has replicas for all that is known.
+// isAlone asks the master whether it has no replica, and remembers that. Without a reply, isAlone
+// assumes that the master has one.
 func (c *Client) isAlone(ctx context.Context, connection lua.Redis, node string) bool {
 	alone, err := lua.Alone(ctx, connection)
 	if err != nil || !alone {
-		c.alone.said.Delete(node)
+		c.alone.reported.Delete(node)
 		return false
 	}
-	if _, known := c.alone.said.Swap(node, time.Now()); !known {
+	if _, known := c.alone.reported.Swap(node, time.Now()); !known {
 		c.warn("holdfast: no replica is connected to the master, so a failover may forget locks; "+
 			"bring replicas back, or set Options.SyncReplicas to 1 to acquire no locks meanwhile",
 			"node", node)

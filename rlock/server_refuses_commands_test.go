@@ -20,7 +20,7 @@ func TestRefusedCommandIsReportedWithWhatToDoWithoutIt(t *testing.T) {
 	}
 	const (
 		noScripts = "holdfast needs Lua scripts"
-		noWait    = "SyncReplicas needs WAIT: allow it, or leave that at 0"
+		noWait    = "SyncReplicas needs WAIT; allow WAIT, or set SyncReplicas to 0"
 	)
 	for _, test := range []struct {
 		what    string

@@ -12,7 +12,7 @@ import (
 //go:embed servers.txt
 var list string
 
-// Server is a server of servers.txt, which says what its columns mean.
+// Server is a line of servers.txt, where a comment explains the columns.
 type Server struct {
 	Name    string
 	Make    string // Redis or Valkey
@@ -68,7 +68,7 @@ func (v Version) Compare(other Version) int {
 
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// number returns the number that text is. It panics if it is none: tests read all of servers.txt.
+// number parses a number. It panics if text is not one, because tests read all of servers.txt.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

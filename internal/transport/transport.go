@@ -26,7 +26,8 @@ type Options struct {
 	Server string // the name of the server; "" for its address
 	Logger *slog.Logger
 
-	// These select the channels on a cluster; with neither, both kinds if it has sharded ones.
+	// These select the channels on a cluster. With neither, the transport uses both kinds if the
+	// cluster has sharded channels.
 	Classic, Sharded bool
 
 	HandsOver bool // a release may give a lock to a waiter
@@ -303,8 +304,8 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 // Channels returns the kinds of channels on which messages travel.
 func (t *Transport) Channels() lua.Channels { return lua.Channels(t.channels.Load()) }
 
-// Counted reports whether a server that publishes a message knows how many receive it. A node of a
-// cluster with classic channels does not.
+// Counted reports whether a server counts all who receive a message that it publishes. A node of a
+// cluster with classic channels counts only those that are connected to itself.
 func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != lua.Classic }
 
 // HandsOver reports whether a release may give a lock to the next waiter of this process.

@@ -1,7 +1,7 @@
 -- Needs attempt
--- announce publishes a message with PUBLISH, SPUBLISH or BOTH; see classic.lua. It returns the
--- server's refusal, '' if there is none, and how many received it. An ACL that forbids the channel
--- must not undo or hide a release.
+-- announce publishes a message with PUBLISH, SPUBLISH or BOTH, see classic.lua. It returns the
+-- server's refusal, or '' without one, and how many clients received the message. An ACL that
+-- forbids the channel must not undo or hide a release.
 local function announce(verb, channel, message)
   local heard, refusal = attempt(verb == 'BOTH' and 'SPUBLISH' or verb, channel, message)
   if verb == 'BOTH' then

@@ -26,7 +26,7 @@ end
 -- listeners returns how many clients listen for releases but do not register when they wait, like
 -- Redisson's, and how many listen on another channel, mine; or nil if the server refuses. A client
 -- that may register listens on present too. If it waits unregistered it also listens on :announce.
--- classic is how many listen on the classic channel instead, see classic.lua.
+-- classic is how many other clients listen on the classic channel, see classic.lua.
 local function listeners(verb, channel, present, mine, classic)
   local count = verb == 'PUBLISH' and 'NUMSUB' or 'SHARDNUMSUB'
   local heard = attempt('PUBSUB', count, channel, present, present .. ':announce', mine)

@@ -52,19 +52,20 @@ func channels(ctx context.Context, n *node) []Finding {
 		mark := lua.ClassicChannels(lua.Channel(name))[1]
 		if n.refuses(ctx, "access", "PUBLISH", mark, lua.Unlocked) {
 			found = append(found, warning("allow this user &"+pattern("holdfast_classic:*:", n.Prefix)+
-				", or set Options.PubSub to PubSubSharded if there is no such Redisson", "waiters do not "+
-				"hear a Redisson before 3.28, because the user may not use channels such as %s", mark))
+				", or set Options.PubSub to PubSubSharded if no such Redisson is in use", "a Redisson "+
+				"before 3.28 does not wake waiters in Go, because this user may not use channels such as %s",
+				mark))
 		}
 		found = append(found, n.classicListeners(ctx)...)
 	}
 	return found
 }
 
-// mostChannels bounds how many channels are looked at.
+// mostChannels bounds how many channels the doctor counts listeners of.
 const mostChannels = 1000
 
-// classicListeners looks for clients that wait for a lock on a classic channel only, although there
-// are sharded ones. It says nothing if it may not ask.
+// classicListeners looks for clients that wait for a lock on a classic channel only, although the
+// cluster has sharded ones. It finds nothing if the server refuses to list or count them.
 func (n *node) classicListeners(ctx context.Context) []Finding {
 	for _, r := range []rights{plain, readWrite} {
 		channels, _ := n.do(ctx, "PUBSUB", "CHANNELS", pattern(r.channels[0], n.Prefix)).AsStrSlice()

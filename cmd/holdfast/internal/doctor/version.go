@@ -12,7 +12,8 @@ import (
 type product struct {
 	name  string
 	field string // of INFO, with its version
-	// The oldest version works. Without a newest, none is tested.
+	// oldest is the oldest version that works. newest is the newest tested version; without it no
+	// version is tested.
 	oldest, newest compat.Version
 }
 
@@ -23,6 +24,7 @@ var products = []product{
 	tested("Redis", "redis_version"),
 }
 
+// tested returns a make whose versions are in servers.txt.
 func tested(name, field string) product {
 	p := product{name: name, field: field}
 	p.oldest, p.newest = compat.Tested(name)
