@@ -121,7 +121,7 @@ test-norace: ## run only the tests that are built without the race detector
 test-interop: compiler ## run the tests and the example beside Redisson, in Java; builds it with Maven
 	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson ./examples/shop
 
-# Releases of integration/redisson/releases.txt. Without any, all of them.
+# Releases of integration/redisson/releases.txt; empty for all of them.
 VERSIONS ?=
 interop-matrix: compiler ## run the tests beside each Redisson of VERSIONS, by default from 3.13 to 4.7
 	@$(with-server); export HOLDFAST_TEST_BACKEND; \
@@ -165,7 +165,7 @@ model-traces:
 	test-model -parallel 4 -skip '$(STATES)' ./integration/model; \
 	test-model -p 2 -run TLAModel ./rlock ./redlock
 
-# Names of integration/compat/servers.txt. Without any, all of them.
+# Names of integration/compat/servers.txt; empty for all of them.
 SERVERS ?=
 compat: ## run the tests that depend on the server on other versions and makes, fetched into .tools; RESP2; managed services
 	@integration/compat/all.sh $(SERVERS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# all.sh runs run.sh with each server of servers.txt, as far as its parts there, and continues when one
-# fails. This is `make compat`.
+# all.sh runs the parts of run.sh that servers.txt names for each server, and continues when one fails.
+# This is `make compat`.
 #
 #   integration/compat/all.sh [name ...]     # names of servers.txt
 #

@@ -62,7 +62,7 @@ public final class Peer {
             answer.put("value", new Operation(clients, order).run());
             answer.put("ok", true);
         } catch (Throwable e) { // whatever it is, the test has to hear of it
-            // Before 3.24 some locks wrap theirs.
+            // Before Redisson 3.24 some locks wrap their exceptions.
             Throwable cause = e instanceof CompletionException && e.getCause() != null ? e.getCause() : e;
             answer.put("ok", false);
             answer.put("class", cause.getClass().getName());

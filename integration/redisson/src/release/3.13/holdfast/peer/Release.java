@@ -4,11 +4,11 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.ClusterServersConfig;
 
-/** The part of this peer that differs by release: for Redisson 3.13 and those after it that releases.txt names. */
+/** The part of this peer that differs by release: for the releases with 3.13 in releases.txt. */
 final class Release {
     private Release() {}
 
-    interface Mapper { // not one of Redisson's, which has none
+    interface Mapper { // Redisson 3.13 has no NameMapper
         String map(String name);
 
         String unmap(String name);
@@ -38,7 +38,7 @@ final class Release {
         throw noLock("fenced");
     }
 
-    static void shardedChannels(ClusterServersConfig config) {} // it has no setting for them
+    static void shardedChannels(ClusterServersConfig config) {} // Redisson has no such setting yet
 
     private static UnsupportedOperationException noLock(String kind) {
         return new UnsupportedOperationException("Redisson 3.13 has no " + kind + " lock");

@@ -5,7 +5,7 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.ClusterServersConfig;
 
-/** The part of this peer that differs by release: for Redisson 3.17 and those after it that releases.txt names. */
+/** The part of this peer that differs by release: for the releases with 3.17 in releases.txt. */
 final class Release {
     private Release() {}
 
@@ -35,7 +35,7 @@ final class Release {
         throw noLock("fenced");
     }
 
-    static void shardedChannels(ClusterServersConfig config) {} // it has no setting for them
+    static void shardedChannels(ClusterServersConfig config) {} // Redisson has no such setting yet
 
     private static UnsupportedOperationException noLock(String kind) {
         return new UnsupportedOperationException("Redisson 3.17 has no " + kind + " lock");

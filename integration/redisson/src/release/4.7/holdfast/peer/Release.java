@@ -9,7 +9,7 @@ import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.NameMapper;
 import org.redisson.config.ShardedSubscriptionMode;
 
-/** The part of this peer that differs by release: for Redisson 4.7 and those after it that releases.txt names. */
+/** The part of this peer that differs by release: for the releases with 4.7 in releases.txt. */
 final class Release {
     private Release() {}
 
