@@ -4,11 +4,24 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
+
+// nodeWithBoth starts a cluster, and returns the node of the lock; nil if it has no sharded channels,
+// so that clients use classic ones only.
+func nodeWithBoth(t *testing.T) (rueidis.Client, *redistest.Server) {
+	t.Helper()
+	cluster := redistest.StartCluster(t, 3)
+	node := cluster.Owner(t, cluster.Slot(t, lock))
+	if !knowsShardedChannels(t, node) {
+		return nil, nil
+	}
+	return cluster.Client(t), node
+}
 
 // hearBoth has a client of this library listen on both kinds of channels, and returns its classic
 // connection.
@@ -22,11 +35,9 @@ func hearBoth(t *testing.T, s *redistest.Server, channel string) (classic, shard
 // nodes, so it is sent only if such a client listens.
 func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	c := cluster.Client(t)
-	node := cluster.Owner(t, cluster.Slot(t, lock))
-	if !knowsShardedChannels(t, node) {
-		return // clients use classic channels only
+	c, node := nodeWithBoth(t)
+	if node == nil {
+		return
 	}
 	both := lua.HandOver{Channels: lua.Both}
 	shared := lua.ReadWrite{Lock: lock, Channels: lua.Both}
@@ -87,8 +98,7 @@ func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t 
 			sharded.requireBytes(t, array("smessage", test.channel, test.message))
 			classic.requireNothing(t)
 
-			node.Do(t, "DEL", lock, "redisson_lock_queue:{order:42}",
-				"redisson_lock_timeout:{order:42}", "holdfast_lock_turn:{order:42}")
+			node.Do(t, "FLUSHALL")
 			redisson := listen(t, node, "SUBSCRIBE", test.channel)
 			test.take()
 			out, err = test.release()
@@ -97,8 +107,7 @@ func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t 
 			sharded.requireBytes(t, array("smessage", test.channel, test.message))
 			redisson.requireBytes(t, array("message", test.channel, test.message))
 			classic.requireBytes(t, array("message", test.channel, test.message))
-			node.Do(t, "DEL", lock, "redisson_lock_queue:{order:42}",
-				"redisson_lock_timeout:{order:42}", "holdfast_lock_turn:{order:42}")
+			node.Do(t, "FLUSHALL")
 			endClassic(t, redisson, node, test.channel)
 		})
 	}
@@ -119,11 +128,9 @@ func endClassic(t *testing.T, sub subscriber, s *redistest.Server, channel strin
 // A client that does not register must hear of the release, whatever channel it listens on.
 func TestLockIsNotHandedOverWhileAnotherClientListensOnTheClassicChannel(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	c := cluster.Client(t)
-	node := cluster.Owner(t, cluster.Slot(t, lock))
-	if !knowsShardedChannels(t, node) {
-		return // clients use classic channels only
+	c, node := nodeWithBoth(t)
+	if node == nil {
+		return
 	}
 	both := lua.HandOver{Channels: lua.Both, Others: true}
 	successor := both
@@ -153,36 +160,37 @@ func TestLockIsNotHandedOverWhileAnotherClientListensOnTheClassicChannel(t *test
 // Counting costs the server as much as another command of the script, so it is done once.
 func TestReleaseCountsClassicListenersOnce(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	c := cluster.Client(t)
-	node := cluster.Owner(t, cluster.Slot(t, lock))
-	if !knowsShardedChannels(t, node) {
+	c, node := nodeWithBoth(t)
+	if node == nil {
 		return
 	}
-	counts := func(t *testing.T, prepare func()) {
-		hold(t, node, lock, me, "1", lease)
-		prepare()
-		monitor := node.Monitor(t)
-		_, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Channels: lua.Both, Others: true})
-		require.NoError(t, err)
-		commands := monitor.CommandsOfScripts(t)
-		n := 0
-		for _, command := range commands {
-			if slices.Contains(command, "NUMSUB") {
-				n++
-			}
-		}
-		require.LessOrEqual(t, n, 1, "%v", commands)
-	}
-	t.Run("behind a dead waiter", func(t *testing.T) {
-		counts(t, func() {
+	for _, test := range []struct {
+		name    string
+		prepare func()
+	}{
+		{"without waiters", func() {}},
+		{"whose waiters are dead", func() {
 			register(t, c, plain, older)
 			register(t, c, plain, me+"0")
+		}},
+		{"beside Redisson 3.28 or newer", func() { // the last one: it goes on listening
+			register(t, c, plain, older)
+			listen(t, node, "SSUBSCRIBE", lockChannel)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			node.Do(t, "FLUSHALL")
+			hold(t, node, lock, me, "1", lease)
+			test.prepare()
+			monitor := node.Monitor(t)
+			release(t, c, plain, lua.HandOver{Channels: lua.Both, Others: true})
+			counted := 0
+			for _, command := range monitor.CommandsOfScripts(t) {
+				if slices.Contains(command, "NUMSUB") {
+					counted++
+				}
+			}
+			require.Equal(t, 1, counted)
 		})
-	})
-	node.Do(t, "FLUSHALL")
-	t.Run("beside Redisson 3.28 or newer", func(t *testing.T) {
-		listen(t, node, "SSUBSCRIBE", lockChannel)
-		counts(t, func() { register(t, c, plain, older) })
-	})
+	}
 }

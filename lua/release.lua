@@ -20,7 +20,8 @@
 --          or left out
 -- Retry    safe: a second run returns -1
 
-local lock, waiters, channel, verb = KEYS[1], KEYS[2], ARGV[2], ARGV[3] or 'PUBLISH'
+local lock, waiters, channel, both = KEYS[1], KEYS[2], ARGV[2], ARGV[3] == 'BOTH'
+local verb = both and 'SPUBLISH' or ARGV[3] or 'PUBLISH'
 local streak, began, successor, first = 1, 0, nil, false
 if ARGV[5] then
   streak, began = tonumber(ARGV[5]) + 1, tonumber(ARGV[6])
@@ -47,7 +48,7 @@ if first or popped and (popped[1] or successor and not popped.err) then
   local token, owner = KEYS[3], nil
   local present = 'holdfast_lock_present' .. string.sub(channel, #'redisson_lock__channel' + 1)
   if not first then
-    if verb == 'BOTH' then
+    if both then
       -- Needs classic
       classic = classic_listeners(channel)
     end
@@ -75,9 +76,9 @@ if first or popped and (popped[1] or successor and not popped.err) then
   end
 end
 -- This does what announce does. Its functions would cost a server as much as one more command.
-local heard = redis.pcall(verb == 'BOTH' and 'SPUBLISH' or verb, channel, '0')
+local heard = redis.pcall(verb, channel, '0')
 local refusal = type(heard) ~= 'number' and heard.err
-if verb == 'BOTH' then
+if both then
   if not classic then
     local listening = redis.pcall('PUBSUB', 'NUMSUB', channel, 'holdfast_classic:' .. channel)
     classic = not listening.err and listening[2] - listening[4]

@@ -16,11 +16,12 @@ if tonumber(ARGV[2]) > 0 then
   return lower(KEYS[1], ARGV[1], ARGV[2]) or 0
 end
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return -1 end
-local channel, verb = ARGV[3], ARGV[4]
+local channel, both = ARGV[3], ARGV[4] == 'BOTH'
+local verb = both and 'SPUBLISH' or ARGV[4]
 -- This does what announce does. Its functions would cost a server as much as one more command.
-local heard = redis.pcall(verb == 'BOTH' and 'SPUBLISH' or verb, channel, '0')
+local heard = redis.pcall(verb, channel, '0')
 local refusal = type(heard) ~= 'number' and heard.err
-if verb == 'BOTH' then
+if both then
   local listening = redis.pcall('PUBSUB', 'NUMSUB', channel, 'holdfast_classic:' .. channel)
   if listening.err or listening[2] ~= listening[4] then
     -- Needs announce

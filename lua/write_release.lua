@@ -33,7 +33,7 @@ if held then
   if longest == -2 and ARGV[8] ~= '' and attempt('EXISTS', KEYS[3]) == 0
     and attempt('HSET', KEYS[1], ARGV[8], 1) and attempt('PEXPIRE', KEYS[1], ARGV[9]) then
     if turn > 0 then stop_waiting(KEYS[2], ARGV[8]) end
-    advise(ARGV[6], ARGV[4], ARGV[9])
+    advise(ARGV[6] == 'BOTH' and 'SPUBLISH' or ARGV[6], ARGV[4], ARGV[9])
     return {3, ''}
   end
   if longest == -2 then

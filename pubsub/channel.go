@@ -31,10 +31,10 @@ type channel struct {
 	paired []string
 
 	// classic names the classic channels to which the link also subscribes. It is set when the
-	// channel gets a link, and never modified. isClassic reports whether, as far as is known, the
+	// channel gets a link, and never modified. withClassic reports whether, as far as is known, the
 	// link is subscribed to them.
-	classic   []string
-	isClassic bool
+	classic     []string
+	withClassic bool
 
 	// unpaired reports that paired is empty because the server refused the paired channels; nil
 	// unless it did. To be called with mu held when the server has accepted the channel: before
@@ -162,9 +162,9 @@ func (c *channel) leaveLink() {
 		return
 	}
 	delete(c.link.members, c)
-	if c.isClassic {
+	if c.withClassic {
 		c.link.strays = append(c.link.strays, c.classic)
-		c.isClassic = false
+		c.withClassic = false
 	}
 	if c.idle != nil {
 		c.link.idle.Remove(c.idle)

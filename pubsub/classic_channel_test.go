@@ -2,6 +2,8 @@ package pubsub
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -11,19 +13,19 @@ import (
 	"holdfast/internal/logtest"
 )
 
-func mirror(channel string) []string { return []string{channel, channel + ":mark"} }
+func classicOf(channel string) []string { return []string{channel, channel + ":mark"} }
 
-// newMirrored returns a hub that also listens on classic channels.
-func newMirrored(t testing.TB) (*Hub, *fakeServer, *logtest.Lines) {
-	return newFake(t, Options{Sharded: true, Classic: mirror, Paired: pair})
+// newWithClassic returns a hub that also listens on classic channels.
+func newWithClassic(t testing.TB) (*Hub, *fakeServer, *logtest.Lines) {
+	return newFake(t, Options{Sharded: true, Classic: classicOf, Paired: pair})
 }
 
 func TestClassicChannelsAreSubscribedFirstAndWakeWithTheirChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newMirrored(t)
+		h, f, lines := newWithClassic(t)
 		s := h.Subscribe(Topic{Channel: "c"})
 		r := f.next(t, "subscribe")
-		require.Equal(t, [][]string{mirror("c")}, r.classic)
+		require.Equal(t, [][]string{classicOf("c")}, r.classic)
 		require.Equal(t, [][]string{group("c")}, r.groups)
 		r.confirm("", r.classic)
 		nothing(t, s) // it would ask twice
@@ -36,7 +38,7 @@ func TestClassicChannelsAreSubscribedFirstAndWakeWithTheirChannel(t *testing.T) 
 		take(t, s)
 		s.Close()
 		r = f.next(t, "unsubscribe")
-		require.Equal(t, [][]string{mirror("c")}, r.classic)
+		require.Equal(t, [][]string{classicOf("c")}, r.classic)
 		require.Equal(t, [][]string{group("c")}, r.groups)
 		r.accept()
 		gone(t, h)
@@ -46,7 +48,7 @@ func TestClassicChannelsAreSubscribedFirstAndWakeWithTheirChannel(t *testing.T) 
 
 func TestChannelIsSubscribedWithoutClassicChannelsThatAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newMirrored(t)
+		h, f, lines := newWithClassic(t)
 		for range 2 {
 			s := h.Subscribe(Topic{Channel: "c"})
 			f.next(t, "subscribe").refuseClassic("NOPERM no channel for you")
@@ -67,7 +69,7 @@ func TestChannelIsSubscribedWithoutClassicChannelsThatAreRefused(t *testing.T) {
 // was ever waited for would stay subscribed on the node that had it.
 func TestClassicChannelsAreUnsubscribedWhereTheirChannelWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newMirrored(t)
+		h, f, _ := newWithClassic(t)
 		stays, conn := started(t, h, f)
 		moves := h.Subscribe(Topic{Channel: "d"})
 		r := f.next(t, "subscribe")
@@ -78,12 +80,12 @@ func TestClassicChannelsAreUnsubscribedWhereTheirChannelWas(t *testing.T) {
 			switch r := <-f.requests; r.verb {
 			case "unsubscribe":
 				require.Same(t, conn, r.conn)
-				require.Equal(t, [][]string{mirror("d")}, r.classic)
+				require.Equal(t, [][]string{classicOf("d")}, r.classic)
 				require.Empty(t, r.groups)
 				r.accept()
 			case "subscribe":
 				require.NotSame(t, conn, r.conn)
-				require.Equal(t, [][]string{mirror("d")}, r.classic)
+				require.Equal(t, [][]string{classicOf("d")}, r.classic)
 				r.accept()
 			}
 		}
@@ -95,7 +97,7 @@ func TestClassicChannelsAreUnsubscribedWhereTheirChannelWas(t *testing.T) {
 
 func TestClassicChannelsAreUnsubscribedWhenTheSlotOfTheirChannelMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newMirrored(t)
+		h, f, _ := newWithClassic(t)
 		_, conn := started(t, h, f)
 		moves := h.Subscribe(Topic{Channel: "d"})
 		f.next(t, "subscribe").accept()
@@ -106,7 +108,7 @@ func TestClassicChannelsAreUnsubscribedWhenTheSlotOfTheirChannelMoves(t *testing
 		for range 2 { // in either order
 			switch r := <-f.requests; r.verb {
 			case "unsubscribe":
-				require.Equal(t, [][]string{mirror("d")}, r.classic)
+				require.Equal(t, [][]string{classicOf("d")}, r.classic)
 				require.Empty(t, r.groups)
 				r.accept()
 			case "subscribe":
@@ -118,10 +120,47 @@ func TestClassicChannelsAreUnsubscribedWhenTheSlotOfTheirChannelMoves(t *testing
 	})
 }
 
+// When many slots move, many channels leave a connection at once. Each exchange has replyTimeout,
+// so their classic channels take several of them, as all others do.
+func TestClassicChannelsThatAreLeftBehindTakeExchangesOfLimitedSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newWithClassic(t)
+		_, conn := started(t, h, f)
+		const moving = 1000
+		names := make([]string, moving)
+		for i := range names {
+			names[i] = fmt.Sprint(strings.Repeat("x", 100), i)
+			h.Subscribe(Topic{Channel: names[i]})
+		}
+		for asked := 0; asked < moving; {
+			r := f.next(t, "subscribe")
+			asked += len(r.groups)
+			r.accept()
+		}
+		synctest.Wait()
+		f.set(func() { f.node = "other" })
+		for _, name := range names {
+			conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: name})
+		}
+		for left := moving; left > 0; {
+			r := <-f.requests
+			if r.verb == "unsubscribe" {
+				size := 0
+				for _, group := range r.classic {
+					size += len(strings.Join(group, ""))
+				}
+				require.Less(t, size, mostBytes+1000, "%d channels in one exchange", len(r.classic))
+				left -= len(r.classic)
+			}
+			r.accept()
+		}
+	})
+}
+
 // Without the right to unsubscribe, the connection keeps classic channels, and all others with it.
 func TestConnectionIsKeptIfClassicChannelsCannotBeUnsubscribed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newMirrored(t)
+		h, f, lines := newWithClassic(t)
 		stays, conn := started(t, h, f)
 		s := h.Subscribe(Topic{Channel: "d"})
 		f.next(t, "subscribe").accept()
@@ -134,6 +173,7 @@ func TestConnectionIsKeptIfClassicChannelsCannotBeUnsubscribed(t *testing.T) {
 		r = f.next(t, "subscribe")
 		require.Same(t, conn, r.conn)
 		require.Empty(t, r.classic, "there would be ever more of them")
+		require.Len(t, lines.With("+unsubscribe"), 1)
 		r.accept()
 		take(t, s)
 		conn.publish("c", "0")
@@ -144,7 +184,7 @@ func TestConnectionIsKeptIfClassicChannelsCannotBeUnsubscribed(t *testing.T) {
 // On such a server both kinds of channels are one.
 func TestServerThatConfirmsAllChannelsAsClassicOnesIsUnderstood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newMirrored(t)
+		h, f, _ := newWithClassic(t)
 		s := h.Subscribe(Topic{Channel: "c"})
 		r := f.next(t, "subscribe")
 		r.confirm("", r.classic)

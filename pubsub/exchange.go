@@ -39,9 +39,9 @@ func (b *batch) add(c *channel, p phase) {
 	names := append([]string{c.name}, c.paired...)
 	b.names = append(b.names, names)
 	if p == asking && len(c.classic) > 0 && !c.link.hub.noClassic {
-		c.isClassic = true
+		c.withClassic = true
 	}
-	if c.isClassic {
+	if c.withClassic {
 		b.withClassic, b.classic = append(b.withClassic, c), append(b.classic, c.classic)
 		names = slices.Concat(names, c.classic)
 	}
@@ -58,7 +58,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[s.Channel]
-	_, sharded := shardedKinds[s.Kind]
+	sharded := s.Kind == "ssubscribe" || s.Kind == "sunsubscribe"
 	switch {
 	case c == nil || c.link != l: // said on a connection that the channel has left
 	case !sharded && len(c.classic) > 0:
@@ -82,9 +82,6 @@ func (h *Hub) confirm(c *channel) {
 	}
 }
 
-// shardedKinds are the confirmations for sharded channels.
-var shardedKinds = map[string]struct{}{"ssubscribe": {}, "sunsubscribe": {}}
-
 // subscribe asks the server for channels. The hook confirms those it accepts, before it returns.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
@@ -100,7 +97,7 @@ func (l *link) subscribe(b batch) error {
 	defer h.unlock()
 	for i, c := range b.withClassic {
 		if reply := replies[i]; reply != nil && c.link == l {
-			c.isClassic = false
+			c.withClassic = false
 			h.reportNoClassic(c, reply)
 		}
 	}
@@ -191,12 +188,12 @@ func (l *link) unsubscribe(b batch) error {
 		return err
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlock()
 	for i, c := range b.withClassic {
 		if c.link == l {
-			c.isClassic = false
+			c.withClassic = false
 		}
-		h.noClassic = h.noClassic || replies[i] != nil
+		h.forgoClassic(replies[i])
 	}
 	replies = replies[len(b.withClassic):]
 	for i, c := range b.channels {
@@ -217,10 +214,22 @@ func (l *link) unsubscribeStrays(strays [][]string) error {
 	h := l.hub
 	replies, err := l.conn.unsubscribe(h.running, strays, nil)
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	// Closing the connection instead would also end all its other subscriptions.
-	h.noClassic = h.noClassic || errors.Join(replies...) != nil
+	defer h.unlock()
+	h.forgoClassic(errors.Join(replies...))
 	return err
+}
+
+// forgoClassic makes the hub subscribe to no more classic channels if the server has refused to
+// unsubscribe from some, and logs that once. Closing the connection would end their subscriptions,
+// but also all others. Called with mu held.
+func (h *Hub) forgoClassic(refusal error) {
+	if refusal == nil || h.noClassic {
+		return
+	}
+	h.noClassic = true
+	h.log(slog.LevelWarn, "holdfast: the server refuses to unsubscribe from classic channels, so no "+
+		"more are subscribed; a Redisson before 3.28 does not wake waiters, which ask every few "+
+		"seconds instead", "error", refusal, "remedy", "add the ACL rule +unsubscribe")
 }
 
 // reportNoClassic logs, once per hub, that the ACL forbids the classic channels. It ignores other

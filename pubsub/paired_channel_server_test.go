@@ -20,8 +20,8 @@ import (
 // pair names two paired channels for every channel, in its slot.
 func pair(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
 
-// mirror names the classic channels of every sharded channel.
-func mirror(channel string) []string { return []string{channel, channel + ":mark"} }
+// classicOf names the classic channels of every sharded channel.
+func classicOf(channel string) []string { return []string{channel, channel + ":mark"} }
 
 // group returns a channel and its paired channels.
 func group(channel string) []string { return append([]string{channel}, pair(channel)...) }
@@ -213,7 +213,7 @@ func TestShardedChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 	work.Go(func() {
 		churn(t, func() *pubsub.Hub {
 			return pubsub.New(pubsub.Options{Route: r.route, Sharded: true, Paired: pair,
-				Classic: mirror, Linger: -1})
+				Classic: classicOf, Linger: -1})
 		}, names, func(round int) {
 			for _, name := range names {
 				cluster.Nodes[0].Do(t, "SPUBLISH", name+":direct", "0")
@@ -226,7 +226,7 @@ func TestShardedChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 	defer work.Wait()
 	defer close(stop)
 	observe(t, cluster.Nodes[0], "SHARDNUMSUB", names, group)
-	observe(t, cluster.Nodes[0], "NUMSUB", names, mirror)
+	observe(t, cluster.Nodes[0], "NUMSUB", names, classicOf)
 }
 
 // knowsSharded reports whether the servers have sharded channels, as Redis 7 does.
@@ -257,7 +257,7 @@ func TestSlotThatMovesTakesThePairedChannelsAlongOnAServer(t *testing.T) {
 	r := routeOf(t, cluster, []string{name})
 	direct := make(chan string, 10)
 	h := pubsub.New(pubsub.Options{
-		Route: r.route, Sharded: true, Paired: pair, Classic: mirror, Linger: 50 * time.Millisecond,
+		Route: r.route, Sharded: true, Paired: pair, Classic: classicOf, Linger: 50 * time.Millisecond,
 		OnDirect: func(channel, message string) { direct <- channel + " " + message },
 	})
 	t.Cleanup(h.Close)
@@ -282,7 +282,7 @@ func TestSlotThatMovesTakesThePairedChannelsAlongOnAServer(t *testing.T) {
 	s.Close()
 	require.Eventually(t, func() bool { return len(shardChannels(t, to)) == 0 }, 5*time.Second,
 		5*time.Millisecond)
-	require.Equal(t, [][]string{append([]string{"unsubscribe"}, mirror(name)...),
+	require.Equal(t, [][]string{append([]string{"unsubscribe"}, classicOf(name)...),
 		append([]string{"sunsubscribe"}, group(name)...)}, subscriptions(t, monitor))
 }
 

@@ -243,8 +243,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 }
 
 // announcement is how the release of a plain lock is announced.
-const announcement = "local heard = " +
-	"redis.pcall(verb == 'BOTH' and 'SPUBLISH' or verb, channel, '0')\n"
+const announcement = "local heard = redis.pcall(verb, channel, '0')\n"
 
 // This also covers the broken locks that are not played every time.
 func TestLocksCanStillBeBroken(t *testing.T) {

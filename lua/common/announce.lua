@@ -3,8 +3,10 @@
 -- server's refusal, or '' without one, and how many clients received the message. An ACL that
 -- forbids the channel must not undo or hide a release.
 local function announce(verb, channel, message)
-  local heard, refusal = attempt(verb == 'BOTH' and 'SPUBLISH' or verb, channel, message)
-  if verb == 'BOTH' then
+  local both = verb == 'BOTH'
+  if both then verb = 'SPUBLISH' end
+  local heard, refusal = attempt(verb, channel, message)
+  if both then
     -- Needs classic
     if classic_listeners(channel) ~= 0 then
       local more, another = attempt('PUBLISH', channel, message)

@@ -28,7 +28,7 @@ end
 -- that may register listens on present too. If it waits unregistered it also listens on :announce.
 -- classic is how many other clients listen on the classic channel, see classic.lua.
 local function listeners(verb, channel, present, mine, classic)
-  local count = verb == 'PUBLISH' and 'NUMSUB' or 'SHARDNUMSUB'
+  local count = verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
   local heard = attempt('PUBSUB', count, channel, present, present .. ':announce', mine)
   if not heard then return nil end
   local others = tonumber(heard[2]) - tonumber(heard[4]) + tonumber(heard[6]) + classic
@@ -65,7 +65,7 @@ local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel
         if not fence then return false end
         local here = string.match(leaving, '^[^:]*') == client and '+' or ''
         local message = {owner, here .. whole(tonumber(score)), fence, streak, lock}
-        if attempt(verb == 'BOTH' and 'SPUBLISH' or verb, mine, table.concat(message, ' ')) then
+        if attempt(verb, mine, table.concat(message, ' ')) then
           advise(verb, channel, lease_of(registration))
           return owner
         end
