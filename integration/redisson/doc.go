@@ -16,7 +16,8 @@
 // the tests read from the environment variable HOLDFAST_REDISSON_CLASSPATH. make test-interop does
 // all of it.
 //
-// make interop-matrix runs the tests beside each release of Redisson in releases.txt. The one class
-// of the peer that differs is in src/release. The tests learn the release from the class path; they
+// make interop-matrix runs the tests beside each release of Redisson in releases.txt. The peer is
+// compiled with each of them. Its class Release calls by name what only some of them have, and one
+// interface is in src/mapper in three forms. The tests learn the release from the class path. They
 // leave out the kinds that it does not have, and known_test.go says what else is different.
 package redisson

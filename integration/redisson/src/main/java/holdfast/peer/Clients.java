@@ -53,7 +53,6 @@ final class Clients {
                         .setMasterConnectionMinimumIdleSize(2)
                         .setMasterConnectionPoolSize(32)
                         .setTimeout(TIMEOUT);
-                Release.shardedChannels(cluster);
                 addresses.forEach(cluster::addNodeAddress);
             }
             case "sentinel" -> {

@@ -1,7 +1,7 @@
 package holdfast.peer;
 
 /** Puts a prefix before the names of locks, as services do that share a Redis. A YAML file may name it. */
-public final class PrefixMapper implements Release.Mapper {
+public final class PrefixMapper implements Mapper {
     private String prefix = "";
 
     public String getPrefix() {
