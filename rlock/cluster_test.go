@@ -291,3 +291,31 @@ func TestListenerOnAClassicChannelIsWokenAndLoggedOnce(t *testing.T) {
 	closeClient(t, client)
 	require.Len(t, log.With("another client waits on a classic channel"), 1)
 }
+
+// Redisson before 3.28 may publish on the classic channel only, and from any node.
+func TestWaiterOnAClusterIsWokenByAMessageOnTheClassicChannel(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	if !knowsSharded(t, cluster) {
+		return // all channels are classic
+	}
+	client := newClientOn(t, cluster.Client(t), rlock.Options{})
+	node := nodeOf(t, cluster, "x")
+	another := cluster.Nodes[slices.IndexFunc(cluster.Nodes,
+		func(other *redistest.Server) bool { return other != node })]
+	for channel, lock := range map[string]*rlock.Lock{
+		lua.Channel("x"): client.NewLock("x"), lua.RWChannel("x"): client.NewReadWriteLock("x").Write(),
+	} {
+		node.Do(t, "HSET", "x", "redisson:1", "1")
+		node.Do(t, "PEXPIRE", "x", "60000")
+		waiter := lockInBackground(t.Context(), lock, longLease)
+		eventually(t, func() bool { return subscribed(node, "NUMSUB", channel) == 1 }, "no listener")
+		node.Do(t, "DEL", "x")
+		start := time.Now()
+		another.Do(t, "PUBLISH", channel, "0")
+		o := result(t, waiter)
+		require.NoError(t, o.Err)
+		require.Less(t, o.At.Sub(start), locktest.Missed, "not woken")
+		unlock(t, o.Hold)
+	}
+}

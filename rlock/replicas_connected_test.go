@@ -16,12 +16,14 @@ func TestReplicaThatHangsMustAcknowledgeAndCostsNoLockThatIsHeld(t *testing.T) {
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
 	master, replicas := startReplicated(t, 1)
-	c := newClient(t, master, rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout,
+	impatient := newClient(t, master,
+		rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout})
+	c := newClient(t, master, rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: enough,
 		WatchdogLease: 6 * time.Second})
 	held := take(t, c.NewLock("held"), rlock.Watchdog)
 	require.Equal(t, map[string]string{held.Owner(): "1"}, replicas[0].DoMap(t, "HGETALL", "held"))
 	replicas[0].Pause(t)
-	_, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+	_, err := impatient.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
 	shortfall(t, err, 1, 0, timeout)
 	requireFree(t, master, "order")
 
@@ -36,7 +38,7 @@ func TestMasterWhoseReplicasHaveGoneGrantsLocksUntilOneIsBack(t *testing.T) {
 	master, replicas := startReplicated(t, 1)
 	var log logtest.Lines
 	c := newClient(t, master, rlock.Options{SyncReplicas: rlock.SyncConnected,
-		SyncTimeout: 300 * time.Millisecond, Logger: log.Logger()})
+		SyncTimeout: 2 * time.Second, Logger: log.Logger()})
 	lock := c.NewLock("order")
 	unlock(t, take(t, lock, longLease))
 	replicas[0].Kill(t)
