@@ -165,7 +165,7 @@ model-traces:
 	test-model -parallel 4 -skip '$(STATES)' ./integration/model; \
 	test-model -p 2 -run TLAModel ./rlock ./redlock
 
-# Names of integration/compat/servers.txt; empty for all of them.
+# Names of internal/servers/servers.txt; empty for all of them.
 SERVERS ?=
 compat: ## run the tests that depend on the server on other versions and makes, fetched into .tools; RESP2; managed services
 	@integration/compat/all.sh $(SERVERS)

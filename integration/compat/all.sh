@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# all.sh runs the parts of run.sh that servers.txt names for each server, and continues when one fails.
-# This is `make compat`.
+# all.sh runs the parts of run.sh that internal/servers/servers.txt names for each server, and
+# continues when one fails. This is `make compat`.
 #
-#   integration/compat/all.sh [name ...]     # names of servers.txt
+#   integration/compat/all.sh [name ...]     # names of that list
 #
 # The exit status is 0 when holdfast works with all of them. Ctrl-C, or SIGTERM, ends everything
 # that was started here.

@@ -5,7 +5,7 @@
 #   valkey-8 8.1.1 /…/.tools/servers/valkey-8/valkey-server basics
 #
 # It prints one line for each name, with the version, the program, for HOLDFAST_TEST_SERVER, and the
-# parts of run.sh that it is for. The servers are listed in servers.txt, which says how to get each:
+# parts of run.sh that it is for. internal/servers/servers.txt lists them, and says how to get each:
 #
 #   from_debian suite           Debian's packages, through apt with its own lists and cache: nothing
 #                               is installed, and apt verifies them against Debian's signing keys.
@@ -167,7 +167,7 @@ while read -r name a_version _ some_parts way; do
   [[ $name && $name != '#'* && $way != image ]] || continue
   all+=("$name")
   listed[$name]=$a_version parts[$name]=$some_parts how[$name]=$way
-done <"$root/integration/compat/servers.txt"
+done <"$root/internal/servers/servers.txt"
 (($#)) || set -- "${all[@]}"
 for name in "$@"; do
   [[ " ${all[*]} " == *" $name "* ]] || die "no way is known to get $name: want one of ${all[*]}"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"holdfast/integration/compat"
+	"holdfast/internal/servers"
 )
 
 // product is a make of servers.
@@ -14,7 +14,7 @@ type product struct {
 	field string // of INFO, with its version
 	// oldest is the oldest version that works. newest is the newest tested version; without it no
 	// version is tested.
-	oldest, newest compat.Version
+	oldest, newest servers.Version
 }
 
 // products has the makes that say what they are; the last one is what all others claim to be.
@@ -27,7 +27,7 @@ var products = []product{
 // tested returns a make whose versions are in servers.txt.
 func tested(name, field string) product {
 	p := product{name: name, field: field}
-	p.oldest, p.newest = compat.Tested(name)
+	p.oldest, p.newest = servers.Tested(name)
 	return p
 }
 
@@ -39,14 +39,14 @@ func productOf(said map[string]string) (p product, version string) {
 		}
 	}
 	if strings.Contains(said["executable"], "keydb") {
-		p = product{name: "KeyDB", oldest: compat.Version{Major: 6, Minor: 2}}
+		p = product{name: "KeyDB", oldest: servers.Version{Major: 6, Minor: 2}}
 	}
 	return p, version
 }
 
 // testedVersions is what to look for by hand.
 var testedVersions = fmt.Sprintf("that the server is Redis %s or Valkey %s",
-	compat.Range("Redis"), compat.Range("Valkey"))
+	servers.Range("Redis"), servers.Range("Valkey"))
 
 // version looks at whether holdfast is tested with the server.
 func version(ctx context.Context, n *node) []Finding {
@@ -60,7 +60,7 @@ func version(ctx context.Context, n *node) []Finding {
 // judgeVersion judges the fields of INFO.
 func judgeVersion(said map[string]string) Finding {
 	p, version := productOf(said)
-	var v compat.Version
+	var v servers.Version
 	_, err := fmt.Sscanf(strings.TrimLeft(version, "dfv-"), "%d.%d", &v.Major, &v.Minor)
 	if err != nil {
 		return unknown(fmt.Errorf("INFO says %q", version), testedVersions)
@@ -69,12 +69,12 @@ func judgeVersion(said map[string]string) Finding {
 	const advice = "read what follows, and try your locks before you rely on it"
 	switch {
 	case v.Compare(p.oldest) < 0:
-		oldest, _ := compat.Tested("Redis")
+		oldest, _ := servers.Tested("Redis")
 		return failure(fmt.Sprintf("use Redis %s or newer, or Valkey", oldest), "%s is too old", name)
-	case p.newest == compat.Version{}:
+	case p.newest == servers.Version{}:
 		return warning(advice, "holdfast is not tested with %s", name)
 	case v.Major > p.newest.Major:
-		return warning(advice, "%s is newer than the tested versions (%s)", name, compat.Range(p.name))
+		return warning(advice, "%s is newer than the tested versions (%s)", name, servers.Range(p.name))
 	}
 	return ok("%s", name)
 }

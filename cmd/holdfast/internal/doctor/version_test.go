@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/integration/compat"
+	"holdfast/internal/servers"
 )
 
 func TestServersThatAreTestedAreKnown(t *testing.T) {
 	t.Parallel()
-	for _, server := range compat.Servers() {
+	for _, server := range servers.All() {
 		version := server.Version
 		if !strings.Contains(version, ".") {
 			version += ".0"
@@ -22,9 +22,9 @@ func TestServersThatAreTestedAreKnown(t *testing.T) {
 		}
 		require.Equal(t, ok("%s %s", server.Make, version), judgeVersion(said))
 	}
-	_, newest := compat.Tested("Redis")
+	_, newest := servers.Tested("Redis")
 	newest.Major++
 	found := judgeVersion(map[string]string{"redis_version": newest.String()})
 	require.Equal(t, Warning, found.State)
-	require.Contains(t, found.Text, compat.Range("Redis"))
+	require.Contains(t, found.Text, servers.Range("Redis"))
 }

@@ -1,5 +1,5 @@
-// Package compat has the list of servers that holdfast is tested with.
-package compat
+// Package servers has the list of servers that holdfast is tested with.
+package servers
 
 import (
 	_ "embed"
@@ -22,8 +22,8 @@ type Server struct {
 	How     []string // the words of a command of servers.sh
 }
 
-// Servers returns all servers.
-func Servers() []Server {
+// All returns all servers.
+func All() []Server {
 	var all []Server
 	for line := range strings.Lines(list) {
 		fields := strings.Fields(line)
@@ -51,7 +51,7 @@ type Version struct{ Major, Minor int }
 // Tested returns the oldest and the newest tested version of Redis or Valkey.
 func Tested(name string) (oldest, newest Version) {
 	var versions []Version
-	for _, s := range Servers() {
+	for _, s := range All() {
 		numbers := strings.Split(s.Version, ".")
 		if s.Make != name || len(numbers) < 2 {
 			continue // an image of a major version is any of its minor versions

@@ -1,4 +1,4 @@
-package compat
+package servers
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ var leftOut = map[string]string{
 
 func TestDocumentsNameTheServersOfTheList(t *testing.T) {
 	t.Parallel()
-	doctable.Require(t, document, tableBegin, tableEnd, table(t), "go test ./integration/compat")
+	doctable.Require(t, document, tableBegin, tableEnd, table(t), "go test ./internal/servers")
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	require.Contains(t, string(readme),
@@ -45,7 +45,7 @@ func table(t *testing.T) string {
 	b.WriteString("| server | from | what `make compat` leaves out |\n|---|---|---|\n")
 	images := map[string][]string{}
 	var managed Server
-	for _, s := range Servers() {
+	for _, s := range All() {
 		if s.Image() {
 			images[s.Make] = append(images[s.Make], s.Version)
 			continue
@@ -98,7 +98,7 @@ func TestJobsOfGitHubRunTheImagesOfTheList(t *testing.T) {
 	for _, line := range regexp.MustCompile(`- (\S+)`).FindAllStringSubmatch(matrix, -1) {
 		run = append(run, line[1])
 	}
-	for _, s := range Servers() {
+	for _, s := range All() {
 		if s.Image() {
 			listed = append(listed, s.Name)
 		}
@@ -114,7 +114,7 @@ func TestOldestAndNewestServersGetAllTests(t *testing.T) {
 	for _, want := range []string{
 		"Redis " + oldest.String(), "Redis " + newest.String(), "Valkey " + newestValkey.String(),
 	} {
-		require.True(t, slices.ContainsFunc(Servers(), func(s Server) bool {
+		require.True(t, slices.ContainsFunc(All(), func(s Server) bool {
 			return !s.Image() && s.Parts == "all" && strings.HasPrefix(s.Make+" "+s.Version+".", want+".")
 		}), "make compat has to run all with %s", want)
 	}
