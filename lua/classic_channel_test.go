@@ -11,8 +11,8 @@ import (
 	"holdfast/lua"
 )
 
-// nodeWithBoth starts a cluster, and returns the node of the lock. The node is nil on a server without
-// sharded channels: there, clients use classic channels only.
+// nodeWithBoth starts a cluster, and returns the node of the lock. It returns nil on a server
+// without sharded channels, because there clients use classic channels only.
 func nodeWithBoth(t *testing.T) (rueidis.Client, *redistest.Server) {
 	t.Helper()
 	cluster := redistest.StartCluster(t, 3)
