@@ -31,8 +31,8 @@ const (
 	PubSubAuto PubSubMode = iota
 	// PubSubClassic is PUBLISH and SUBSCRIBE. Each message goes to all nodes.
 	PubSubClassic
-	// PubSubSharded is SPUBLISH and SSUBSCRIBE, since Redis 7. It may not
-	// wake Redisson before 3.28, nor be woken by it.
+	// PubSubSharded is SPUBLISH and SSUBSCRIBE, since Redis 7. It may not wake Redisson before 3.28,
+	// nor be woken by it.
 	PubSubSharded
 )
 
