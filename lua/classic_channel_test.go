@@ -3,6 +3,7 @@ package lua_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -191,6 +192,62 @@ func TestReleaseCountsClassicListenersOnce(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, counted)
+		})
+	}
+}
+
+// Where the server does not count listeners, a client may listen on the classic channel.
+func TestReleaseIsAnnouncedOnTheClassicChannelIfListenersCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	s, c := startAs(t, "-pubsub")
+	if !knowsShardedChannels(t, s) {
+		return
+	}
+	for name, h := range map[string]lua.HandOver{
+		"release":                    {Channels: lua.Both},
+		"release that may hand over": {Channels: lua.Both, Others: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redisson := listen(t, s, "SUBSCRIBE", lockChannel)
+			hold(t, s, lock, me, "1", lease)
+			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, h),
+				"nobody was counted, so nobody is reported")
+			redisson.requireBytes(t, array("message", lockChannel, "0"))
+		})
+	}
+}
+
+// Waiters listen on the sharded channel, and Redisson ignores the message.
+func TestShortLeaseOfASuccessorIsToldOnTheShardedChannel(t *testing.T) {
+	t.Parallel()
+	c, node := nodeWithBoth(t)
+	if node == nil {
+		return
+	}
+	const short = 3 * time.Second
+	for name, test := range map[string]struct {
+		channel string
+		release func() (lua.Released, error)
+	}{
+		"plain": {lockChannel, func() (lua.Released, error) {
+			hold(t, node, lock, me, "1", lease)
+			return plain.Release(t.Context(), c, me, 0, lua.HandOver{Channels: lua.Both,
+				Successor: plain.Registration(other, short), SuccessorFirst: true})
+		}},
+		"writer": {pairChannel, func() (lua.Released, error) {
+			node.Do(t, "HSET", lock, "mode", "write", lua.WriteField(me), "1")
+			shared := lua.ReadWrite{Lock: lock, Channels: lua.Both}
+			return shared.ReleaseWrite(t.Context(), c, me, 0, lua.WriteField(other), short)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			classic, sharded := hearBoth(t, node, test.channel)
+			out, err := test.release()
+			require.NoError(t, err)
+			require.Equal(t, lua.Released{Held: true, To: lua.Successor}, out)
+			sharded.requireBytes(t, array("smessage", test.channel, ms(short)))
+			classic.requireNothing(t)
+			node.Do(t, "FLUSHALL")
 		})
 	}
 }
