@@ -85,7 +85,9 @@ func TestSimultaneousLeaversOfAFairLockCostFewCommands(t *testing.T) {
 		if !k.lonely {
 			return
 		}
-		const waiters = 2500
+		// A waiter takes two goroutines, and the kinds run in parallel: together they must stay far
+		// below 8128 goroutines, at which the race detector ends the program.
+		const waiters = 1200
 		b.reply(k.acquire, heldFor(60_000))
 		var mu sync.Mutex
 		left := map[string]bool{}
@@ -112,7 +114,7 @@ func TestSimultaneousLeaversOfAFairLockCostFewCommands(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		require.Len(t, left, waiters)
-		require.LessOrEqual(t, len(b.called(k.release)), 5,
+		require.LessOrEqual(t, len(b.called(k.release)), 4,
 			"those who left first, and a thousand of the others each")
 	})
 }
