@@ -22,7 +22,7 @@ import (
 )
 
 // longest bounds how long a test waits for what must happen, on a machine that may be busy.
-const longest = 90 * time.Second
+const longest = 30 * time.Second
 
 // text is output of a process. It is safe for concurrent use.
 type text struct {
