@@ -45,6 +45,7 @@ func newBackend(tb testing.TB, s *settings) backend {
 	if choice == "" && os.Getenv(serverVariable) != "" {
 		choice = "process"
 	}
+	choice = cmp.Or(choice, defaultBackend)
 	switch choice {
 	case "process":
 		path, err := findProgram()
@@ -61,18 +62,6 @@ func newBackend(tb testing.TB, s *settings) backend {
 		return d
 	case "inprocess":
 		return &inProcess{settings: s}
-	case "":
-		d, dockerErr := newDocker(s)
-		if dockerErr == nil {
-			return d
-		}
-		path, err := findProgram()
-		if err != nil {
-			tb.Fatalf("redistest: no Docker engine answers (%v), and %v: start Docker or install "+
-				"the package redis-server",
-				dockerErr, err)
-		}
-		return newProcess(tb, path, s)
 	}
 	tb.Fatalf("redistest: %s=%s: want process, docker or inprocess", backendVariable, choice)
 	return nil

@@ -9,11 +9,12 @@
 //
 // # Backends
 //
-// A server is a container if a Docker engine answers, otherwise a process if a redis-server or a
-// valkey-server is on PATH. These environment variables override that:
+// Without build tags a server is the one of package rlocktest, which runs inside the test process
+// and needs nothing but Go. Tests that need more than that server can do are in files with the build
+// tag redis. With that tag each server is a process: redis-server or valkey-server must be on PATH.
+// These environment variables override that:
 //
-//	HOLDFAST_TEST_BACKEND  "process" or "docker" allows only that one; "inprocess" is no Redis, but
-//	                       the server of package rlocktest, for tests of what it must do as well
+//	HOLDFAST_TEST_BACKEND  "inprocess", "process" or "docker"
 //	HOLDFAST_TEST_SERVER   the program to run as a process, which makes processes the default;
 //	                       defaults to redis-server, or else valkey-server
 //	HOLDFAST_TEST_IMAGE    the image to run as a container; defaults to redis:7

@@ -10,8 +10,8 @@ import (
 )
 
 // inProcess is the backend that is no real Redis, but the server of package rlocktest, on a port.
-// Tests of what any Redis does prove with it that users may rely on that server in their tests. It
-// cannot be chosen for all tests.
+// Tests that need nothing else run on it without the build tag redis, and so show that users may
+// rely on that server in their own tests.
 type inProcess struct {
 	settings *settings
 	server   *inprocess.Server
@@ -20,7 +20,8 @@ type inProcess struct {
 }
 
 // errInProcess reports a test that needs a real server.
-var errInProcess = errors.New("the in-process server cannot do this: the test needs a real one")
+var errInProcess = errors.New("the in-process server cannot do this: the test needs a real Redis. " +
+	"Run it with go test -tags redis, and build its file only with that tag")
 
 func (p *inProcess) launch(port int) error {
 	if s := p.settings; len(s.args) > 0 || s.tls != nil || s.sentinel || s.clusterNode {
