@@ -17,29 +17,26 @@ TESTFLAGS ?=
 # holdfast'
 BENCHFLAGS ?=
 
-# What test-containers runs: the packages that isolate servers, which works differently in
-# containers, and that stop and restart them in every topology.
-CONTAINERS ?= ./internal/redistest ./integration
+# Which tests of ./integration test-containers runs.
+CONTAINERS ?= .
 
 # The packages whose tests take longest begin first.
 LONGEST := ./rlock ./redlock
 
-# The packages with a promised coverage. test-quick runs them, too.
+# The packages with a promised coverage.
 CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
 MIN_COVERAGE := 90
 
-# Modules of their own, for what the library must not depend on.
-MODULES := bench cmd/holdfastvet examples/gocron otel examples/observed
-# Those in which all linters run.
-LINTED := cmd/holdfastvet otel examples/observed
+# Modules of their own, for what the library must not depend on. go.work has them all but bench,
+# which needs newer versions than the library promises to work with.
+MODULES := cmd/holdfast cmd/holdfastvet examples/gocron examples/observed integration otel redissonyaml
+# The packages of the library and of all these modules.
+ALL := ./... $(MODULES:%=./%/...)
+# Those whose tests play faults that last only seconds: nothing may be compiled beside them.
+TIMED := ./... ./cmd/holdfast/... ./integration/...
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
-
-# Loads the modules together, so that golangci-lint looks only once at what they all import.
-workspace = mkdir -p .tools; { sed -n '/^go /p' go.mod; printf 'use ../%s\n' . $(LINTED); } >.tools/go.work; \
-	export GOWORK=$(CURDIR)/.tools/go.work
-PACKAGES_LINTED := ./... $(LINTED:%=./%/...)
 
 # Leaves out what make lint checks, and what only debuggers need: a minute of the processor's time.
 quick = -vet=off -ldflags=-w
@@ -55,13 +52,13 @@ profile = -coverprofile $(1) -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
 with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH; \
 	HOLDFAST_SHOP_CLASSPATH=$$(integration/redisson/build.sh examples/shop/java); export HOLDFAST_SHOP_CLASSPATH
 
-# Chooses where the tests get their Redis servers from: see internal/redistest.
-with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
+# Installs a Redis server if there is none and the user is root.
+with-server = internal/redistest/ensure-server.sh
 
 # Builds the tests' Redisson if there is Maven, and sets $$tags to what go test needs to run them.
-with-peer-if-any = tags=; \
+with-peer-if-any = tags=redis; \
 	if command -v mvn >/dev/null && command -v javac >/dev/null; then \
-		$(with-peer); tags='-tags interop'; \
+		$(with-peer); tags=redis,interop; \
 	else \
 		echo "make $@: no Maven with a JDK, so the tests beside Redisson are left out; make test-interop installs them" >&2; \
 	fi
@@ -82,7 +79,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo pictures dashboard test test-norace test-containers test-interop interop-matrix test-quick chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo pictures dashboard test test-norace test-containers test-interop interop-matrix chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,58 +88,58 @@ demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
 
 pictures: ## draw docs/pictures from a real run of holdfast top, inspect and doctor
-	@$(with-server); export HOLDFAST_TEST_BACKEND; \
-	HOLDFAST_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^TestPictures$$' ./cmd/holdfast
+	@$(with-server)
+	@HOLDFAST_PICTURES=$(CURDIR)/docs/pictures $(GO) test -tags redis -count=1 -run '^TestPictures$$' ./cmd/holdfast
 
 # The tests of docs/monitoring need a Prometheus. Without one they are left out, as .ci/run notices.
-# They run in parallel with the tests beside Redisson, since both mostly wait, and before the other
-# modules, whose compilation would hide faults that last only seconds.
-test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
-	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
-	run() { $(GO) test -race $(quick) $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
+# They run in parallel with the tests beside Redisson, since both mostly wait.
+test: compiler ## run all tests on a real Redis under the race detector, with Redisson if there is Maven
+	@$(with-server); $(with-peer-if-any); \
+	run() { $(GO) test -race $(quick) -tags $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
 	failed=0; \
-	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
-	redisson=; if [[ -n $$tags ]]; then redisson=$$(mktemp); run ./integration/redisson >$$redisson 2>&1 & fi; \
-	! otel/dashboard/ensure-prometheus.sh >/dev/null || (cd otel/dashboard && run .) || failed=1; \
-	for module in $(MODULES); do (cd $$module && run $$($(GO) list ./... | grep -v '/otel/dashboard$$')) || failed=1; done; \
+	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list $(TIMED) | grep -v '/integration/redisson$$') || failed=1; \
+	redisson=; if [[ $$tags == *interop ]]; then redisson=$$(mktemp); run ./integration/redisson >$$redisson 2>&1 & fi; \
+	! otel/dashboard/ensure-prometheus.sh >/dev/null || run ./otel/dashboard || failed=1; \
+	run $$($(GO) list $(filter-out $(TIMED),$(ALL)) | grep -v '/otel/dashboard$$') || failed=1; \
+	(cd bench && GOWORK=off run ./...) || failed=1; \
 	if [[ -n $$redisson ]]; then wait $$! || failed=1; cat $$redisson; rm $$redisson; fi; \
 	exit $$failed
 
-test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
-	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
-	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
+test-containers: compiler ## run tests of all topologies with servers in containers; starts a Docker engine if it must
+	@trap 'integration/containers/ensure-docker.sh stop' EXIT; exports=$$(integration/containers/ensure-docker.sh); eval "$$exports"; \
+	$(GO) test -race -tags redis -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) -run '$(CONTAINERS)' ./integration
 
 # The race detector allocates memory, shuffles which goroutine runs next, and slows down Lua in Go.
 test-norace: ## run only the tests that are built without the race detector
 	@files=$$(grep -rl '^//go:build.*!race' --include='*_test.go' .); \
 	names=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' $$files | paste -sd '|' -); \
-	$(with-server) $(GO) test $(light) $(quick) $(TESTFLAGS) -run "^($$names)$$" $$(dirname $$files | sort -u)
+	$(with-server); $(GO) test -tags redis $(light) $(quick) $(TESTFLAGS) -run "^($$names)$$" $$(dirname $$files | sort -u)
 
 test-interop: compiler ## run the tests and the example beside Redisson, in Java; builds it with Maven
-	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson ./examples/shop
+	@$(with-peer); $(with-server); $(GO) test -race -tags redis,interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson ./examples/shop
 
 # Releases of integration/redisson/releases.txt; empty for all of them.
 VERSIONS ?=
 interop-matrix: compiler ## run the tests beside each Redisson of VERSIONS, by default from 3.13 to 4.7
-	@$(with-server); export HOLDFAST_TEST_BACKEND; \
+	@$(with-server); \
 	GO='$(GO)' GOTESTFLAGS='-parallel $(PARALLEL) $(TESTFLAGS)' integration/redisson/matrix.sh $(VERSIONS)
 
 chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawn from SEED
-	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
-	$(GO) test -race -count=1 -timeout $$(($(SECONDS) * 3 + 300))s -v $(TESTFLAGS) -run TestLocksKeepTheirPromisesWhateverFails ./integration/chaos
+	@$(with-server); HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
+	$(GO) test -race -tags redis -count=1 -timeout $$(($(SECONDS) * 3 + 300))s -v $(TESTFLAGS) -run TestLocksKeepTheirPromisesWhateverFails ./integration/chaos
 
 random: compiler ## run the random tests for SECONDS (120), drawn from SEED: stress, races, tokens, soak beside Redisson
-	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
+	@$(with-server); $(with-peer-if-any); \
 	each=$$(($(SECONDS) / 6 + 1)); \
 	export HOLDFAST_STRESS_TIME=$${each}s HOLDFAST_MIX_TIME=$$((each / 4 + 1))s HOLDFAST_PHILOSOPHERS_TIME=$${each}s \
 		HOLDFAST_INTEROP_TIME=$${each}s HOLDFAST_FENCED_ACQUISITIONS=$$((each * 600)) HOLDFAST_REDLOCK_ROUNDS=$$((each * 100)); \
 	for test in STRESS FENCED PHILOSOPHERS INTEROP; do export HOLDFAST_$${test}_SEED=$(SEED); done; \
-	$(GO) test -race $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL) -v $(TESTFLAGS) \
-		-run '$(RANDOM_TESTS)' ./rlock ./redlock ./multilock $$([[ -z $$tags ]] || echo ./integration/redisson)
+	$(GO) test -race -tags $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL) -v $(TESTFLAGS) \
+		-run '$(RANDOM_TESTS)' ./rlock ./redlock ./multilock $$([[ $$tags != *interop ]] || echo ./integration/redisson)
 
 rapid: ## compare each model in Go with CHECKS (2000) programs, drawn from SEED
-	@$(with-server); export HOLDFAST_TEST_BACKEND; \
-	$(GO) test -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run '$(MODELS)' ./lua ./rlock ./redlock ./integration/history \
+	@$(with-server); \
+	$(GO) test -tags redis -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run '$(MODELS)' ./lua ./rlock ./redlock ./integration/history \
 		-rapid.seed=$(SEED:new=0) -rapid.checks=$(CHECKS)
 
 # The race detector would only slow down tests of one goroutine each. With EVERY=1 it also checks
@@ -153,17 +150,14 @@ STATES := ModelsHold|EveryRuleIsNeeded|RulesSuffice
 LARGE := yes
 LEFT_OUT = $(if $(LARGE),,|ModelsHold/all/(HandOver.local|RedLock.rejoin|Lease.two|ReadWrite.levels).cfg)
 with-tlc = HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); export HOLDFAST_TLC; \
-	test-model() { $(GO) test $(quick) -tags model -count=1 -timeout 30m -v "$$@" $(TESTFLAGS); }
+	test-model() { $(GO) test $(quick) -tags redis,model -count=1 -timeout 30m -v "$$@" $(TESTFLAGS); }
 model: model-states model-traces ## check the models in TLA+, in all their states, and play their traces against the code; finds or installs Java
 
 model-states:
 	@$(with-tlc); test-model -parallel 2 -run '$(STATES)' -skip '$(if $(EVERY),^$$,RulesSuffice)$(LEFT_OUT)' ./integration/model
 
 model-traces:
-	@$(with-tlc); $(with-server); export HOLDFAST_TEST_BACKEND; \
-	HOLDFAST_TRACES=$$(mktemp -d); export HOLDFAST_TRACES; trap 'rm -rf "$$HOLDFAST_TRACES"' EXIT; \
-	test-model -parallel 4 -skip '$(STATES)' ./integration/model; \
-	test-model -p 2 -run TLAModel ./rlock ./redlock
+	@$(with-tlc); $(with-server); test-model -parallel 4 -skip '$(STATES)' ./integration/model
 
 # Names of internal/servers/servers.txt; empty for all of them.
 SERVERS ?=
@@ -171,12 +165,9 @@ compat: ## run the tests that depend on the server on other versions and makes, 
 	@integration/compat/all.sh $(SERVERS)
 
 dashboard: compiler ## test docs/monitoring with Prometheus: ten minutes of load and faults; draws docs/pictures/faults.svg
-	@otel/dashboard/ensure-prometheus.sh >/dev/null; $(with-server); export HOLDFAST_TEST_BACKEND; \
-	cd otel && HOLDFAST_DASHBOARD_TIME=10m HOLDFAST_PICTURES=$(CURDIR)/docs/pictures \
-	$(GO) test -race -count=1 -timeout 40m -v $(TESTFLAGS) -run TestDashboardAndAlerts ./dashboard
-
-test-quick: ## run the tests of the core packages, without the race detector
-	@$(with-server) $(GO) test $(light) $(TESTFLAGS) $(CORE)
+	@otel/dashboard/ensure-prometheus.sh >/dev/null; $(with-server); \
+	HOLDFAST_DASHBOARD_TIME=10m HOLDFAST_PICTURES=$(CURDIR)/docs/pictures \
+	$(GO) test -race -tags redis -count=1 -timeout 40m -v $(TESTFLAGS) -run TestDashboardAndAlerts ./otel/dashboard
 
 # Two at a time, because each uses one processor for most of its time.
 lint: ## check formatting, go vet, golangci-lint with staticcheck, go.mod
@@ -184,22 +175,24 @@ lint: ## check formatting, go vet, golangci-lint with staticcheck, go.mod
 
 # It has all checks of staticcheck's command, which would load and check everything once more.
 golangci: $(GOLANGCI)
-	$(workspace); $(GOLANGCI) run $(PACKAGES_LINTED)
+	$(GOLANGCI) run $(ALL)
 
 vet:
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
 	! grep -rnE '^(<{7}|>{7}) ' --include='*.md' --exclude-dir=.tools --exclude-dir=vendor . # conflict markers
-	$(GO) vet -tags interop,model ./...
-	$(GO) mod tidy -diff
-	for module in $(MODULES); do (cd $$module && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff); done
+	$(GO) vet ./... # without tags, as go test ./... compiles it
+	$(GO) vet -tags redis,interop,model $(ALL)
+	cd bench && GOWORK=off $(GO) vet ./...
+	$(tidy)
+
+tidy = for module in . bench $(MODULES); do (cd $$module && GOWORK=off $(GO) mod tidy -diff); done
 
 fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
-	$(GO) mod tidy -diff
-	for module in $(MODULES); do (cd $$module && $(GO) mod tidy -diff); done
-	$(workspace); $(GO) list -deps -test -tags interop,model $(PACKAGES_LINTED) >/dev/null
+	$(tidy)
+	$(GO) list -deps -test -tags redis,interop,model $(ALL) >/dev/null
 
 fmt: $(GOLANGCI) ## format the Go code and its imports
-	$(GOLANGCI) fmt ./...
+	$(GOLANGCI) fmt $(ALL)
 
 # PATH on the command line replaces the one in which commands are found, in the recipe. Only the
 # environment in which make itself was started has that.
@@ -212,27 +205,27 @@ module: ## rename the module: make module PATH=example.com/you/holdfast
 	export PATH='$(search-path)'; GO='$(GO)' internal/rename-module.sh '$(PATH)'
 
 bench: ## compare with the floor and with other libraries; draws bench/plots (see bench/README.md)
-	@cd bench && $(GO) run . -as 'make bench' -json results.json -markdown results.md -plots plots $(BENCHFLAGS)
+	@cd bench && GOWORK=off $(GO) run . -as 'make bench' -json results.json -markdown results.md -plots plots $(BENCHFLAGS)
 
 bench-short: ## the same in less than two minutes: fewer and shorter rounds, nothing is written
-	@cd bench && $(GO) run . -as 'make bench-short' -short $(BENCHFLAGS)
+	@cd bench && GOWORK=off $(GO) run . -as 'make bench-short' -short $(BENCHFLAGS)
 
 bench-packages: ## run the benchmarks of the packages
-	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+	@$(with-server); $(GO) test -tags redis -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
-	@$(with-server) $(GO) test $(light) $(call profile,coverage.out) $(TESTFLAGS) $(CORE)
+	@$(with-server); $(GO) test -tags redis $(light) $(call profile,coverage.out) $(TESTFLAGS) $(CORE)
 	@$(MAKE) --no-print-directory covered
 
 covered: ## the same for the last run of make test COVER=1
 	@awk -v minimum=$(MIN_COVERAGE) -v packages="$$($(GO) list $(CORE))" -f internal/coverage.awk coverage.out
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
-	@$(with-server); export HOLDFAST_TEST_BACKEND; \
-	for dir in $$($(GO) list -f '{{.Dir}}' ./...); do \
+	@$(with-server); \
+	for dir in $$($(GO) list -f '{{.Dir}}' $(ALL)); do \
 		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' "$$dir"/*_test.go 2>/dev/null || true); do \
 			echo "$$dir $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
+			$(GO) test -tags redis -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
 		done; \
 	done
 
@@ -244,7 +237,7 @@ compiler:
 			apt-get -qq -o Acquire::Retries=3 update >&2 || true; \
 			DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 install -y --no-install-recommends gcc libc6-dev >&2; \
 		else \
-			echo "the race detector needs a C compiler: install gcc, or run make test-quick" >&2; exit 1; \
+			echo "the race detector needs a C compiler: install gcc, or run go test ./..., which needs neither" >&2; exit 1; \
 		fi; \
 	fi
 

@@ -3,7 +3,7 @@ package integration_test
 import (
 	"testing"
 
-	"holdfast/internal/redistest"
+	"holdfast/integration/containers"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyMain(m) }
+func TestMain(m *testing.M) { containers.Main(m) }

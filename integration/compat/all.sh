@@ -42,7 +42,7 @@ export HOLDFAST_TESTS
 # for leases. Each is a process group of its own, with its tests and servers.
 begin() {
   set -m
-  HOLDFAST_TEST_BACKEND=process HOLDFAST_TEST_SERVER=$program \
+  HOLDFAST_TEST_SERVER=$program \
     "$here/run.sh" "$@" >"$logs/${#runs[@]}" 2>&1 </dev/null &
   set +m
   runs+=($!)

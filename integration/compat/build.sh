@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # Without what only debuggers and make lint need.
-"${GO:-go}" test -c -vet=off -ldflags=-w -o "$1/" ./lua ./rlock ./multilock ./redlock ./pubsub ./integration
+"${GO:-go}" test -c -tags redis -vet=off -ldflags=-w -o "$1/" ./lua ./rlock ./multilock ./redlock ./pubsub ./integration

@@ -2,7 +2,6 @@
 # run.sh runs the tests that decide whether holdfast works with a server.
 #
 #   HOLDFAST_TEST_SERVER=/opt/valkey/bin/valkey-server integration/compat/run.sh valkey-8
-#   HOLDFAST_TEST_BACKEND=docker HOLDFAST_TEST_IMAGE=redis:6.2 integration/compat/run.sh redis:6.2
 #
 # More arguments choose some of its parts; without them it runs the first three:
 #

@@ -26,7 +26,7 @@ for i in "${!releases[@]}"; do
   result=ok began=$SECONDS
   : >"$HOLDFAST_INTEROP_SUMMARY"
   # shellcheck disable=SC2086 # several flags
-  HOLDFAST_REDISSON_CLASSPATH=${paths[i]} ${GO:-go} test -race -tags interop -timeout 15m ${GOTESTFLAGS-} "$here" ||
+  HOLDFAST_REDISSON_CLASSPATH=${paths[i]} ${GO:-go} test -race -tags redis,interop -timeout 15m ${GOTESTFLAGS-} "$here" ||
     { result=FAIL status=1; }
   summary+=("$(printf '%-4s  Redisson %-7s %4d s  %s' "$result" "${releases[i]}" "$((SECONDS - began))" \
     "$(paste -sd ';' "$HOLDFAST_INTEROP_SUMMARY")")")

@@ -21,7 +21,9 @@ var program string
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "holdfast")
-	output, err := exec.Command("go", "build", "-o", path, "holdfast/cmd/holdfast").CombinedOutput()
+	build := exec.Command("go", "build", "-o", path, ".")
+	build.Dir = "../../cmd/holdfast" // a module of its own
+	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return path
 }

@@ -8,30 +8,47 @@ import (
 	"testing"
 )
 
-// A backend runs one server: as a process, as a container, or in this process. Its methods are
+// A Backend runs one server: as a process, in this process, or as a container. Its methods are
 // called by one goroutine at a time.
-type backend interface {
-	// launch runs the server on port. It returns when the server was started, which may be before
-	// it replies. After kill, the same port brings back the same data directory.
-	launch(port int) error
-	// stopped is closed when the server of the last launch has ended.
-	stopped() <-chan struct{}
-	// owns reports whether the server with this process id is the one launched here.
-	owns(processID string) bool
-	// kill ends the server at once, paused or not, and waits until it has ended. It does nothing
+type Backend interface {
+	// Launch runs the server on port. It returns when the server was started, which may be before
+	// it replies. After Kill, the same port brings back the same data directory.
+	Launch(port int) error
+	// Stopped is closed when the server of the last Launch has ended.
+	Stopped() <-chan struct{}
+	// Owns reports whether the server with this process id is the one launched here.
+	Owns(processID string) bool
+	// Kill ends the server at once, paused or not, and waits until it has ended. It does nothing
 	// when no server runs.
-	kill() error
-	// remove kills the server for good, and leaves nothing behind.
-	remove() error
-	pause() error
-	resume() error
-	// isolate lets nothing pass to or from the server until rejoin, which does nothing to a server
+	Kill() error
+	// Remove kills the server for good, and leaves nothing behind.
+	Remove() error
+	Pause() error
+	Resume() error
+	// Isolate lets nothing pass to or from the server until Rejoin, which does nothing to a server
 	// that is not isolated.
-	isolate() error
-	rejoin() error
-	// output returns what the server has logged.
-	output() string
+	Isolate() error
+	Rejoin() error
+	// Output returns what the server has logged.
+	Output() string
 }
+
+// A Request is what a backend of another package must know of a server.
+type Request struct {
+	// Arguments returns the arguments of redis-server that make it listen on a port, with its
+	// certificates, if any, in a directory.
+	Arguments func(port int, certificates string) []string
+	// Certificates are the files that the server needs in that directory.
+	Certificates []string
+	// Sentinel makes it a Sentinel, which needs a configuration file that it can write.
+	Sentinel bool
+	// HostNetwork and OwnNetwork are set by [WithHostNetwork] and [WithOwnNetwork].
+	HostNetwork, OwnNetwork bool
+}
+
+// Containers makes the backend that HOLDFAST_TEST_BACKEND=docker names. Package
+// integration/containers sets it, so that no other package needs the client of a Docker engine.
+var Containers func(Request) (Backend, error)
 
 const (
 	backendVariable = "HOLDFAST_TEST_BACKEND"
@@ -39,7 +56,7 @@ const (
 )
 
 // newBackend chooses the backend as the package documentation says. It fails tb when there is none.
-func newBackend(tb testing.TB, s *settings) backend {
+func newBackend(tb testing.TB, s *settings) Backend {
 	tb.Helper()
 	choice := os.Getenv(backendVariable)
 	if choice == "" && os.Getenv(serverVariable) != "" {
@@ -47,24 +64,39 @@ func newBackend(tb testing.TB, s *settings) backend {
 	}
 	choice = cmp.Or(choice, defaultBackend)
 	switch choice {
+	case "inprocess":
+		return &inProcess{settings: s}
 	case "process":
 		path, err := findProgram()
 		if err != nil {
-			tb.Fatalf("redistest: a process is requested, but %v", err)
+			tb.Fatalf("redistest: the test needs a Redis server, but %v: install the package "+
+				"redis-server, or run make test", err)
 		}
 		return newProcess(tb, path, s)
 	case "docker":
-		d, err := newDocker(s)
+		if Containers == nil {
+			tb.Fatalf("redistest: %s=docker is only for packages that import "+
+				"integration/containers: use process", backendVariable)
+		}
+		container, err := Containers(s.request())
 		if err != nil {
 			tb.Fatalf("redistest: %s=docker, but no Docker engine answers: %v",
 				backendVariable, err)
 		}
-		return d
-	case "inprocess":
-		return &inProcess{settings: s}
+		return container
 	}
-	tb.Fatalf("redistest: %s=%s: want process, docker or inprocess", backendVariable, choice)
+	tb.Fatalf("redistest: %s=%s: want inprocess, process or docker", backendVariable, choice)
 	return nil
+}
+
+// request returns what a backend of another package must know of the server.
+func (s *settings) request() Request {
+	r := Request{Arguments: s.arguments, Sentinel: s.sentinel, HostNetwork: s.hostNetwork,
+		OwnNetwork: s.ownNetwork}
+	if s.tls != nil {
+		r.Certificates = s.tls.files()
+	}
+	return r
 }
 
 // findProgram returns the program of server processes.

@@ -1,4 +1,4 @@
-# debian.sh has what the scripts beside it share. They source it.
+# debian.sh has what scripts share that install Debian's packages. They source it.
 
 # install_packages installs Debian packages, as root. Their services must not start, neither now nor
 # at the next boot. It fails, and says why, where it cannot ensure that. It is a subshell, with its

@@ -10,25 +10,23 @@
 // # Backends
 //
 // Without build tags a server is the one of package rlocktest, which runs inside the test process
-// and needs nothing but Go. Tests that need more than that server can do are in files with the build
-// tag redis. With that tag each server is a process: redis-server or valkey-server must be on PATH.
-// These environment variables override that:
+// and needs nothing but Go. Tests that need more than that server can do are in files with the
+// build tag redis. With that tag each server is a process: redis-server or valkey-server must be on
+// PATH. These environment variables override that:
 //
 //	HOLDFAST_TEST_BACKEND  "inprocess", "process" or "docker"
 //	HOLDFAST_TEST_SERVER   the program to run as a process, which makes processes the default;
 //	                       defaults to redis-server, or else valkey-server
-//	HOLDFAST_TEST_IMAGE    the image to run as a container; defaults to redis:7
 //	HOLDFAST_TEST_RESP     "2" makes clients speak RESP2
 //	HOLDFAST_TEST_PROFILE  "managed" or "serverless": servers refuse what managed services do
 //	HOLDFAST_TEST_SCRIPTS  changes the scripts of clients, see [WithScripts]: "declared",
 //	                       "sharded", or "refusing" and commands
 //
-// The scripts beside this file provide them: ensure-server.sh one of the two, ensure-docker.sh an
-// engine and an image, also without a registry.
+// The script ensure-server.sh beside this file installs a server where there is none. Containers
+// are for the tests of package integration only, see integration/containers.
 //
 // On Linux a server process dies with the test binary, however that ends. Elsewhere a test binary
-// killed by SIGKILL leaves its servers behind, as it does containers where Testcontainers may not
-// run its reaper. Its temporary directories stay behind everywhere.
+// killed by SIGKILL leaves its servers behind. Its temporary directories stay behind everywhere.
 //
 // # Topologies
 //

@@ -48,7 +48,7 @@ func TestFailoverWaitsForAClusterMasterThatIsSlow(t *testing.T) {
 	var goesOn atomic.Bool
 	wake := time.AfterFunc(5*replyTimeout, func() { // a takeover needs three
 		goesOn.Store(true)
-		_ = master.backend.resume() // clean-up tries again
+		_ = master.backend.Resume() // clean-up tries again
 	})
 	t.Cleanup(func() { wake.Stop() })
 	require.Same(t, replica, c.Failover(t, master))
@@ -119,7 +119,7 @@ func TestFailoverIsOrderedAgainAfterTheReplicaWasTooSlow(t *testing.T) {
 			time.Sleep(pollInterval)
 		}
 		assert.Eventually(t, func() bool { return !inProgress() }, failoverTimeout, pollInterval)
-		if err := replica.backend.resume(); err != nil { // Resume would end this goroutine
+		if err := replica.backend.Resume(); err != nil { // Resume would end this goroutine
 			t.Error(err)
 		}
 		replica.silent.Store(false)

@@ -20,10 +20,10 @@ type inProcess struct {
 }
 
 // errInProcess reports a test that needs a real server.
-var errInProcess = errors.New("the in-process server cannot do this: the test needs a real Redis. " +
-	"Run it with go test -tags redis, and build its file only with that tag")
+var errInProcess = errors.New("the in-process server cannot do this, and the test needs a real " +
+	"Redis: run it with go test -tags redis, and give its file that build tag")
 
-func (p *inProcess) launch(port int) error {
+func (p *inProcess) Launch(port int) error {
 	if s := p.settings; len(s.args) > 0 || s.tls != nil || s.sentinel || s.clusterNode {
 		return errInProcess
 	}
@@ -44,11 +44,11 @@ func (p *inProcess) launch(port int) error {
 	return nil
 }
 
-func (p *inProcess) stopped() <-chan struct{} { return p.ended }
+func (p *inProcess) Stopped() <-chan struct{} { return p.ended }
 
-func (p *inProcess) owns(processID string) bool { return processID == strconv.Itoa(os.Getpid()) }
+func (p *inProcess) Owns(processID string) bool { return processID == strconv.Itoa(os.Getpid()) }
 
-func (p *inProcess) kill() error {
+func (p *inProcess) Kill() error {
 	if p.server == nil {
 		return nil
 	}
@@ -59,20 +59,20 @@ func (p *inProcess) kill() error {
 	return err
 }
 
-func (p *inProcess) remove() error  { return p.kill() }
-func (p *inProcess) isolate() error { return p.pause() }
-func (p *inProcess) rejoin() error  { return p.resume() }
+func (p *inProcess) Remove() error  { return p.Kill() }
+func (p *inProcess) Isolate() error { return p.Pause() }
+func (p *inProcess) Rejoin() error  { return p.Resume() }
 
-func (p *inProcess) pause() error {
+func (p *inProcess) Pause() error {
 	p.server.Pause()
 	return nil
 }
 
-func (p *inProcess) resume() error {
+func (p *inProcess) Resume() error {
 	if p.server != nil {
 		p.server.Resume()
 	}
 	return nil
 }
 
-func (p *inProcess) output() string { return "" }
+func (p *inProcess) Output() string { return "" }

@@ -7,16 +7,11 @@ import (
 )
 
 // VerifyMain is goleak.VerifyTestMain for packages that use redistest: it runs the tests and fails
-// if a goroutine is left. It ignores only the goroutines of the libraries below that end by
-// themselves, but later than goleak waits. It calls FixSeed.
-func VerifyMain(m *testing.M) {
+// if a goroutine is left. It ignores only the goroutines of rueidis that end by themselves, but
+// later than goleak waits, and those of more. It calls FixSeed.
+func VerifyMain(m *testing.M, more ...goleak.Option) {
 	FixSeed()
-	goleak.VerifyTestMain(m, append(OutlivesClose(),
-		// The connection to the container that removes what a killed test binary leaves behind
-		// lives as long as the binary.
-		goleak.IgnoreAnyFunction(
-			"github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
-	)...)
+	goleak.VerifyTestMain(m, append(OutlivesClose(), more...)...)
 }
 
 // OutlivesClose ignores the goroutines of rueidis that outlive Close. It closes a connection that a

@@ -50,7 +50,7 @@ func launchServerAndWait() {
 		panic(err)
 	}
 	p := &process{path: path, dir: os.TempDir(), log: "/dev/stdout", settings: &settings{}}
-	if err := p.launch(reserved.Number); err != nil {
+	if err := p.Launch(reserved.Number); err != nil {
 		panic(err)
 	}
 	select {}

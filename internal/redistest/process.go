@@ -54,7 +54,7 @@ func memoryDir(tb testing.TB) string {
 	return dir
 }
 
-func (p *process) launch(port int) error {
+func (p *process) Launch(port int) error {
 	var certificates string
 	if p.settings.tls != nil {
 		certificates = p.settings.tls.dir
@@ -90,13 +90,13 @@ func (p *process) launch(port int) error {
 	return nil
 }
 
-func (p *process) stopped() <-chan struct{} { return p.ended }
+func (p *process) Stopped() <-chan struct{} { return p.ended }
 
-func (p *process) owns(processID string) bool {
+func (p *process) Owns(processID string) bool {
 	return processID == strconv.Itoa(p.cmd.Process.Pid)
 }
 
-func (p *process) kill() error {
+func (p *process) Kill() error {
 	if p.cmd == nil {
 		return nil
 	}
@@ -108,14 +108,14 @@ func (p *process) kill() error {
 	return nil
 }
 
-func (p *process) remove() error { return p.kill() }
+func (p *process) Remove() error { return p.Kill() }
 
 // isolate can only pause: rules for packets would be the machine's, and need root.
-func (p *process) isolate() error { return p.pause() }
+func (p *process) Isolate() error { return p.Pause() }
 
-func (p *process) rejoin() error { return p.resume() }
+func (p *process) Rejoin() error { return p.Resume() }
 
-func (p *process) output() string {
+func (p *process) Output() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()

@@ -14,9 +14,9 @@ func hasRoom(dir string, bytes uint64) bool {
 	return syscall.Statfs(dir, &space) == nil && space.Bavail*uint64(space.Bsize) >= bytes
 }
 
-func (p *process) pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+func (p *process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 
-func (p *process) resume() error {
+func (p *process) Resume() error {
 	err := p.cmd.Process.Signal(syscall.SIGCONT)
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil

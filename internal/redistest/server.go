@@ -24,7 +24,7 @@ const (
 // except those that take a testing.TB: they may end the test, and belong to its goroutine.
 type Server struct {
 	settings *settings
-	backend  backend
+	backend  Backend
 	port     int
 	reserved portlock.Port // until the end of the test, also while the server does not run
 	scripts  *scriptProxy  // between clients and the server; nil: they send scripts as they are
@@ -70,12 +70,12 @@ func prepare(tb testing.TB, opts []Option) *Server {
 		scripts: newScriptProxy(tb, settings)}
 	tb.Cleanup(func() {
 		if s.scripts != nil {
-			s.scripts.end(tb, s.backend.output())
+			s.scripts.end(tb, s.backend.Output())
 		}
 		if tb.Failed() {
 			tb.Logf("redistest: log of %s ends with\n%s", s.Addr(), s.logTail())
 		}
-		if err := s.backend.remove(); err != nil {
+		if err := s.backend.Remove(); err != nil {
 			tb.Errorf("redistest: stop %s: %v", s.Addr(), err)
 		}
 		s.reserved.Release()
@@ -146,7 +146,7 @@ func (s *Server) TLSFiles() (authority, certificate, key string) {
 
 // launch starts the server and waits until it replies.
 func (s *Server) launch() error {
-	if err := s.backend.launch(s.port); err != nil {
+	if err := s.backend.Launch(s.port); err != nil {
 		return err
 	}
 	deadline := time.NewTimer(startTimeout)
@@ -162,7 +162,7 @@ func (s *Server) launch() error {
 			return nil
 		}
 		select {
-		case <-s.backend.stopped():
+		case <-s.backend.Stopped():
 			return fmt.Errorf("the server ended at once: %s", s.logTail())
 		case <-deadline.C:
 			return errors.Join(fmt.Errorf("%s does not reply after %v", s.Addr(), startTimeout),
@@ -188,7 +188,7 @@ func (s *Server) probe() error {
 		return err
 	}
 	info, _ := reply.(string)
-	if id := infoField(info, "process_id"); !s.backend.owns(id) {
+	if id := infoField(info, "process_id"); !s.backend.Owns(id) {
 		return fmt.Errorf("%s belongs to process %q, which was not started here", s.Addr(), id)
 	}
 	return nil
@@ -196,7 +196,7 @@ func (s *Server) probe() error {
 
 func (s *Server) logTail() string {
 	const longest = 4000
-	output := strings.TrimSpace(s.backend.output())
+	output := strings.TrimSpace(s.backend.Output())
 	if len(output) > longest {
 		output = "…" + output[len(output)-longest:]
 	}
@@ -214,4 +214,4 @@ func infoField(info, field string) string {
 }
 
 // Log returns what the server has logged.
-func (s *Server) Log() string { return s.backend.output() }
+func (s *Server) Log() string { return s.backend.Output() }

@@ -19,7 +19,7 @@ func (s *Server) kill() error {
 	if s.scripts != nil {
 		defer s.scripts.close() // connections end as the server ends them
 	}
-	return s.backend.kill()
+	return s.backend.Kill()
 }
 
 // Restart kills the server if it runs, and starts it again on the same port, with the same
@@ -38,9 +38,9 @@ func (s *Server) Restart(tb testing.TB) {
 func (s *Server) Pause(tb testing.TB) {
 	tb.Helper()
 	s.silent.Store(true)
-	require.NoError(tb, s.backend.pause())
+	require.NoError(tb, s.backend.Pause())
 	tb.Cleanup(func() {
-		if err := s.backend.resume(); err != nil {
+		if err := s.backend.Resume(); err != nil {
 			tb.Errorf("redistest: resume %s: %v", s.Addr(), err)
 		}
 	})
@@ -49,7 +49,7 @@ func (s *Server) Pause(tb testing.TB) {
 // Resume ends [Server.Pause]. It does nothing to a server that is not paused.
 func (s *Server) Resume(tb testing.TB) {
 	tb.Helper()
-	require.NoError(tb, s.backend.resume())
+	require.NoError(tb, s.backend.Resume())
 	s.silent.Store(false)
 }
 
@@ -57,7 +57,7 @@ func (s *Server) Resume(tb testing.TB) {
 // server runs.
 func (s *Server) Running() bool {
 	select {
-	case <-s.backend.stopped():
+	case <-s.backend.Stopped():
 		return false
 	default:
 		return true
@@ -76,9 +76,9 @@ func (s *Server) Running() bool {
 func (s *Server) Isolate(tb testing.TB) {
 	tb.Helper()
 	s.silent.Store(true)
-	require.NoError(tb, s.backend.isolate())
+	require.NoError(tb, s.backend.Isolate())
 	tb.Cleanup(func() {
-		if err := s.backend.rejoin(); err != nil {
+		if err := s.backend.Rejoin(); err != nil {
 			tb.Errorf("redistest: rejoin %s: %v", s.Addr(), err)
 		}
 	})
@@ -88,7 +88,7 @@ func (s *Server) Isolate(tb testing.TB) {
 // nothing to a server that is not isolated.
 func (s *Server) Rejoin(tb testing.TB) {
 	tb.Helper()
-	require.NoError(tb, s.backend.rejoin())
+	require.NoError(tb, s.backend.Rejoin())
 	require.Eventually(tb, func() bool { return s.probe() == nil }, startTimeout,
 		10*time.Millisecond,
 		"%s does not reply", s.Addr())

@@ -2,9 +2,9 @@
 # ensure-docker.sh makes sure that tests can start Redis servers in containers, and prints the
 # environment to run them with.
 #
-#   exports=$(internal/redistest/ensure-docker.sh) && eval "$exports"    then: go test ./...
-#   internal/redistest/ensure-docker.sh stop     the caller does not need the engine any more
-#   internal/redistest/ensure-docker.sh start    as the first, but the engine stays for others
+#   exports=$(integration/containers/ensure-docker.sh) && eval "$exports"    then: go test -tags redis ./integration
+#   integration/containers/ensure-docker.sh stop     the caller does not need the engine any more
+#   integration/containers/ensure-docker.sh start    as the first, but the engine stays for others
 #
 # It uses a Docker engine that answers. Otherwise it starts one, after installing Debian's package
 # if necessary, which takes root. That engine is stopped when it is not needed any more: a process
@@ -25,7 +25,7 @@ users=$state.users # a file for each process that needs it, with its start time;
 log() { printf 'ensure-docker: %s\n' "$*" >&2; }
 fail() { log "$*"; exit 1; }
 
-source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../../internal/redistest/debian.sh"
 
 engine() { timeout 20 docker info >/dev/null 2>&1; }
 
@@ -79,7 +79,7 @@ start_engine() {
       fail "there is a Docker engine, but user $(id -un) may not use it:" \
         "be root, or a member of the group docker"
     fail "no Docker engine answers, and starting one takes root:" \
-      "start it as root, or use HOLDFAST_TEST_BACKEND=process"
+      "start it as root"
   fi
   local missing=()
   command -v dockerd >/dev/null || missing+=(docker.io)

@@ -1,4 +1,6 @@
-package integration_test
+// Package documents_test compiles the Go code of the README and of docs, and runs that of
+// porting.md.
+package documents_test
 
 import (
 	"fmt"
@@ -132,13 +134,13 @@ func goList(t *testing.T, args ...string) []string {
 // documents returns the README and what is in docs.
 func documents(t *testing.T) []string {
 	t.Helper()
-	found, err := filepath.Glob("../docs/*.md")
+	found, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
-	return append([]string{"../README.md"}, found...)
+	return append([]string{"../../README.md"}, found...)
 }
 
-// knownPackages returns import paths by the names that fragments call packages: those of the module
-// that are not internal, and some others.
+// knownPackages returns import paths by the names that fragments call packages: those of our
+// modules that are not internal, and some others.
 func knownPackages(t *testing.T) map[string]string {
 	t.Helper()
 	known := map[string]string{
@@ -146,7 +148,7 @@ func knownPackages(t *testing.T) map[string]string {
 		"log": "log", "os": "os", "slog": "log/slog", "sync": "sync", "time": "time",
 		"rueidis": "github.com/redis/rueidis", "require": "github.com/stretchr/testify/require",
 	}
-	for _, found := range goList(t, "../...") {
+	for _, found := range goList(t, "holdfast/...") {
 		if !strings.Contains(found, "/internal") && !strings.Contains(found, "/cmd/") {
 			known[path.Base(found)] = found
 		}
@@ -214,13 +216,13 @@ func TestCodeInDocumentsCompiles(t *testing.T) {
 func TestFirstScreenOfREADMEHasTheProgram(t *testing.T) {
 	t.Parallel()
 	const screen, mostLines, mostWords = 46, 150, 1200
-	content, err := os.ReadFile("../README.md")
+	content, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	readme := string(content)
 	require.LessOrEqual(t, strings.Count(readme, "\n"), mostLines)
 	require.LessOrEqual(t, len(strings.Fields(readme)), mostWords)
 
-	program := codeBlocks(t, "../README.md")[0]
+	program := codeBlocks(t, "../../README.md")[0]
 	require.True(t, program.isFile())
 	require.LessOrEqual(t, program.line+strings.Count(program.text, "\n")-1, screen)
 	above, _, _ := strings.Cut(readme, program.text)

@@ -1,4 +1,4 @@
-package redistest
+package containers
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/testcontainers/testcontainers-go"
+
+	"holdfast/internal/portlock"
 )
 
 const (
@@ -22,7 +24,6 @@ const (
 
 // request describes the container that serves port.
 func (d *docker) request(port int) testcontainers.ContainerRequest {
-	s := d.settings
 	request := testcontainers.ContainerRequest{Image: cmp.Or(os.Getenv(imageVariable),
 		defaultImage)}
 	listen := insidePort
@@ -38,31 +39,29 @@ func (d *docker) request(port int) testcontainers.ContainerRequest {
 		inside := network.MustParsePort(strconv.Itoa(insidePort) + "/tcp")
 		request.ExposedPorts = []string{inside.String()}
 		request.HostConfigModifier = func(config *container.HostConfig) {
-			config.PortBindings = network.PortMap{inside: {{HostIP: netip.MustParseAddr(host),
+			config.PortBindings = network.PortMap{inside: {{HostIP: netip.MustParseAddr(portlock.Host),
 				HostPort: strconv.Itoa(port)}}}
 		}
 	}
 	request.Cmd = []string{"redis-server"}
-	if s.sentinel {
+	if d.server.Sentinel {
 		const file = "/tmp/sentinel.conf"
 		request.Cmd = []string{"sh", "-c", ": >>" + file + ` && exec redis-server "$@"`, "sh", file,
 			"--sentinel"}
 	}
 	if d.hostNetwork {
-		request.Cmd = append(request.Cmd, "--bind", host)
+		request.Cmd = append(request.Cmd, "--bind", portlock.Host)
 	} else {
 		// Protected mode refuses clients from outside of the container.
 		request.Cmd = append(request.Cmd, "--protected-mode", "no")
 	}
-	request.Cmd = append(request.Cmd, s.arguments(listen, insideTLS)...)
-	if s.tls != nil {
-		for _, file := range s.tls.files() {
-			request.Files = append(request.Files, testcontainers.ContainerFile{
-				HostFilePath:      file,
-				ContainerFilePath: path.Join(insideTLS, path.Base(file)),
-				FileMode:          0o644, // the image may change to its own user
-			})
-		}
+	request.Cmd = append(request.Cmd, d.server.Arguments(listen, insideTLS)...)
+	for _, file := range d.server.Certificates {
+		request.Files = append(request.Files, testcontainers.ContainerFile{
+			HostFilePath:      file,
+			ContainerFilePath: path.Join(insideTLS, path.Base(file)),
+			FileMode:          0o644, // the image may change to its own user
+		})
 	}
 	return request
 }

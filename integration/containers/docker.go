@@ -1,4 +1,4 @@
-package redistest
+package containers
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"holdfast/internal/redistest"
 )
 
 // dockerTimeout bounds any request to the engine. The first one may pull the image.
@@ -22,7 +24,7 @@ const dockerTimeout = 2 * time.Minute
 // its own network with a published port.
 type docker struct {
 	provider    *testcontainers.DockerProvider
-	settings    *settings
+	server      redistest.Request
 	hostNetwork bool
 
 	ctr      testcontainers.Container // nil before the first launch
@@ -33,7 +35,7 @@ type docker struct {
 }
 
 // newDocker returns an error when no engine replies.
-func newDocker(s *settings) (*docker, error) {
+func newDocker(server redistest.Request) (redistest.Backend, error) {
 	engine, err := findEngine()
 	if err != nil {
 		return nil, err
@@ -42,11 +44,11 @@ func newDocker(s *settings) (*docker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &docker{provider: provider, settings: s,
-		hostNetwork: s.hostNetwork || engine.sharesNetwork && !s.ownNetwork}, nil
+	return &docker{provider: provider, server: server,
+		hostNetwork: server.HostNetwork || engine.sharesNetwork && !server.OwnNetwork}, nil
 }
 
-func (d *docker) launch(port int) error {
+func (d *docker) Launch(port int) error {
 	ctx, cancel := dockerContext()
 	defer cancel()
 	if d.ctr == nil || d.port != port {
@@ -94,22 +96,21 @@ func (d *docker) create(ctx context.Context, port int) error {
 		d.ctr, d.port = ctr, port
 	}
 	if err != nil {
-		return fmt.Errorf("create container of %s (%s names another image, %s=process does "+
-			"without): %w",
-			request.Image, imageVariable, backendVariable, err)
+		return fmt.Errorf("create container of %s (%s names another image): %w", request.Image,
+			imageVariable, err)
 	}
 	return nil
 }
 
-func (d *docker) stopped() <-chan struct{} { return d.ended }
+func (d *docker) Stopped() <-chan struct{} { return d.ended }
 
 // owns accepts every server on a published port: an engine that cannot publish the port does not
 // start the container, so no other server replies there.
-func (d *docker) owns(processID string) bool {
+func (d *docker) Owns(processID string) bool {
 	return !d.hostNetwork || processID == strconv.Itoa(d.pid)
 }
 
-func (d *docker) kill() error {
+func (d *docker) Kill() error {
 	if d.ended == nil {
 		return nil
 	}
@@ -118,7 +119,7 @@ func (d *docker) kill() error {
 		return nil
 	default:
 	}
-	if err := errors.Join(d.resume(), d.rejoin()); err != nil {
+	if err := errors.Join(d.Resume(), d.Rejoin()); err != nil {
 		return err
 	}
 	ctx, cancel := dockerContext()
@@ -132,8 +133,8 @@ func (d *docker) kill() error {
 	return nil
 }
 
-func (d *docker) remove() error {
-	err := d.kill()
+func (d *docker) Remove() error {
+	err := d.Kill()
 	if d.ctr != nil {
 		ctx, cancel := dockerContext()
 		defer cancel()
@@ -142,7 +143,7 @@ func (d *docker) remove() error {
 	return errors.Join(err, d.provider.Close())
 }
 
-func (d *docker) pause() error {
+func (d *docker) Pause() error {
 	ctx, cancel := dockerContext()
 	defer cancel()
 	_, err := d.provider.Client().ContainerPause(ctx, d.ctr.GetContainerID(),
@@ -150,7 +151,7 @@ func (d *docker) pause() error {
 	return err
 }
 
-func (d *docker) resume() error {
+func (d *docker) Resume() error {
 	ctx, cancel := dockerContext()
 	defer cancel()
 	inspected, err := d.ctr.Inspect(ctx)
@@ -169,9 +170,9 @@ func (d *docker) resume() error {
 	return err
 }
 
-func (d *docker) isolate() error {
+func (d *docker) Isolate() error {
 	if d.hostNetwork {
-		return d.pause()
+		return d.Pause()
 	}
 	ctx, cancel := dockerContext()
 	defer cancel()
@@ -182,9 +183,9 @@ func (d *docker) isolate() error {
 }
 
 // rejoin also publishes the port again.
-func (d *docker) rejoin() error {
+func (d *docker) Rejoin() error {
 	if d.hostNetwork {
-		return d.resume()
+		return d.Resume()
 	}
 	if !d.isolated {
 		return nil
@@ -197,7 +198,7 @@ func (d *docker) rejoin() error {
 	return err
 }
 
-func (d *docker) output() string {
+func (d *docker) Output() string {
 	if d.ctr == nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package docs_test
+package documents_test
 
 import (
 	"os"
@@ -12,7 +12,8 @@ import (
 
 // sources are the files that porting.md quotes: they are compiled, and run by tests.
 var sources = []string{
-	"idioms_test.go", "../examples/shop/*.go", "../examples/leader/*.go", "../examples/gocron/*.go",
+	"idioms_test.go", "../../examples/shop/*.go", "../../examples/leader/*.go",
+	"../../examples/gocron/*.go",
 }
 
 // squeeze makes texts comparable that differ in white space only.
@@ -45,7 +46,7 @@ func TestCodeOfPortingIsCompiled(t *testing.T) {
 // snippets returns the Go code of porting.md: its blocks, and what is code in the middle column of
 // the first table.
 func snippets(t *testing.T) []string {
-	content, err := os.ReadFile("porting.md")
+	content, err := os.ReadFile("../../docs/porting.md")
 	require.NoError(t, err)
 	text := string(content)
 	require.Less(t, strings.Count(text, "\n"), 200, "a page that is read, not a book")
@@ -70,7 +71,7 @@ func snippets(t *testing.T) []string {
 
 func TestLinksOfPortingLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	content, err := os.ReadFile("porting.md")
+	content, err := os.ReadFile("../../docs/porting.md")
 	require.NoError(t, err)
 	anchors := make(map[string]bool)
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(content, -1) {
@@ -83,7 +84,7 @@ func TestLinksOfPortingLeadSomewhere(t *testing.T) {
 			require.True(t, anchors[anchor], to)
 			continue
 		}
-		_, err := os.Stat(to)
+		_, err := os.Stat(filepath.Join("../../docs", to))
 		require.NoError(t, err)
 	}
 }
