@@ -1,0 +1,73 @@
+// Package suite has the promises that all locks keep, each once. A subject is a file, and a promise
+// is a function in it. Each promise is tested with every kind of lock that makes it (kinds.go), in
+// every world where locks live (world.go). The packages of the locks run the suite in virtual time
+// and on one Redis. Package integration runs it on clusters and behind Sentinels.
+//
+// To run the proof of one promise:
+//
+//	go test ./rlock -run TestPromises/exclusion
+//	go test -tags redis ./rlock -run TestPromises/exclusion
+package suite
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Promise is something that locks of several kinds keep in every world.
+type Promise struct {
+	// Name is the promise, as a claim in words.
+	Name string
+	// Kept says which kinds keep it; nil means all.
+	Kept func(Kind) bool
+	// Exact is set if the proof needs virtual time, because it waits for long, or compares times to
+	// the nanosecond.
+	Exact bool
+	// Test is the proof. It is one of many that use the servers of e, under names of its own.
+	Test func(t *testing.T, e *Env, k Kind)
+}
+
+// A subject is a file of promises.
+type subject struct {
+	name     string
+	promises []Promise
+}
+
+// subjects has all files of promises.
+var subjects = []subject{
+	{"exclusion", exclusion},
+}
+
+// Run tests all promises of these kinds of locks in a world.
+func Run(t *testing.T, w World, kinds ...Kind) {
+	for _, s := range subjects {
+		t.Run(s.name, func(t *testing.T) {
+			for _, p := range s.promises {
+				if p.Exact && !w.Virtual {
+					continue
+				}
+				t.Run(identifier(p.Name), func(t *testing.T) {
+					for _, k := range kinds {
+						if p.Kept == nil || p.Kept(k) {
+							w.run(t, k, p.Test)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// identifier returns a claim in words as a name for go test -run.
+func identifier(claim string) string {
+	var name strings.Builder
+	between := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	for word := range strings.FieldsFuncSeq(claim, between) {
+		first, size := utf8.DecodeRuneInString(word)
+		name.WriteRune(unicode.ToUpper(first))
+		name.WriteString(word[size:])
+	}
+	return name.String()
+}

@@ -1,0 +1,166 @@
+package suite
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/inprocess"
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// A World is where locks live: servers, and the clock by which their leases run.
+type World struct {
+	Name string
+	// Virtual is set if each test has a testing/synctest bubble, in which time is exact and costs
+	// nothing.
+	Virtual bool
+	// Masters is how many independent masters the world has.
+	Masters int
+	// Start starts that many masters, and returns them.
+	Start func(t *testing.T, masters int) []Server
+}
+
+// A Server is what promises need of a master.
+type Server interface {
+	Client(tb testing.TB, mutators ...func(*rueidis.ClientOption)) rueidis.Client
+	// Keys returns the names of all keys but those by which clients say who they are.
+	Keys(tb testing.TB) []string
+	Do(tb testing.TB, args ...string) any
+}
+
+// Virtual is the world of go test without a Redis: a server inside the test process, with the real
+// scripts, in virtual time.
+var Virtual = World{Name: "virtual", Virtual: true, Masters: 3, Start: startInProcess}
+
+// Redis is the world of one Redis, or of several that know nothing of each other.
+var Redis = World{Name: "redis", Masters: 3, Start: func(t *testing.T, masters int) []Server {
+	t.Helper()
+	var all []Server
+	for _, s := range redistest.StartAll(t, masters) {
+		all = append(all, s)
+	}
+	return all
+}}
+
+// run runs the proof of a promise with one kind of lock.
+func (w World) run(t *testing.T, k Kind, test func(*testing.T, *Env, Kind)) {
+	t.Helper()
+	if k.Masters > w.Masters {
+		return // there is no RedLock on one system
+	}
+	t.Run(k.Name, func(t *testing.T) {
+		t.Parallel()
+		if !w.Virtual {
+			test(t, &Env{World: w, Servers: w.Start(t, k.Masters)}, k)
+			return
+		}
+		synctest.Test(t, func(t *testing.T) {
+			test(t, &Env{World: w, Servers: w.Start(t, k.Masters)}, k)
+		})
+	})
+}
+
+// Env is what the proof of a promise has to itself.
+type Env struct {
+	World
+	Servers []Server
+}
+
+// A Party is one client of each master, as in one process of an application.
+type Party struct {
+	Client  *rlock.Client   // of the first master
+	Clients []*rlock.Client // of all masters
+}
+
+// Party returns new clients, which are closed when the test ends.
+func (e *Env) Party(t *testing.T, options ...func(*rlock.Options)) *Party {
+	t.Helper()
+	p := new(Party)
+	for _, server := range e.Servers {
+		o := rlock.Options{Logger: slog.New(slog.DiscardHandler)}
+		for _, change := range options {
+			change(&o)
+		}
+		client, err := rlock.New(server.Client(t), o)
+		require.NoError(t, err)
+		t.Cleanup(func() { locktest.CloseClient(t, client) })
+		p.Clients = append(p.Clients, client)
+	}
+	p.Client = p.Clients[0]
+	return p
+}
+
+// RequireNothingLeft requires that soon no server has anything left of any lock, except what
+// outlasts a lock by design: the counter of a fenced lock, and the precedence of writers. A RedLock
+// is released when a quorum has confirmed it, and the other masters follow.
+func (e *Env) RequireNothingLeft(t *testing.T) {
+	t.Helper()
+	locktest.Eventually(t, func() bool {
+		for _, server := range e.Servers {
+			for _, key := range server.Keys(t) {
+				lasts := strings.HasPrefix(key, "redisson_lock_token:") ||
+					strings.HasPrefix(key, "holdfast_rwlock_")
+				if !lasts {
+					return false
+				}
+			}
+		}
+		return true
+	}, "a key is left")
+}
+
+// inProcess is a [Server] inside the test process.
+type inProcess struct{ *inprocess.Server }
+
+func startInProcess(t *testing.T, masters int) []Server {
+	t.Helper()
+	var all []Server
+	for range masters {
+		server, err := inprocess.New()
+		require.NoError(t, err)
+		t.Cleanup(server.Close)
+		all = append(all, inProcess{server})
+	}
+	return all
+}
+
+func (s inProcess) Client(
+	tb testing.TB, mutators ...func(*rueidis.ClientOption),
+) rueidis.Client {
+	tb.Helper()
+	option := s.ClientOption()
+	for _, change := range mutators {
+		change(&option)
+	}
+	client, err := rueidis.NewClient(option)
+	require.NoError(tb, err)
+	tb.Cleanup(client.Close)
+	return client
+}
+
+func (s inProcess) Keys(testing.TB) (keys []string) {
+	s.CatchUp()
+	for _, key := range s.Redis().Keys() {
+		if !redistest.OfClient(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (s inProcess) Do(tb testing.TB, args ...string) any {
+	tb.Helper()
+	client := s.Client(tb)
+	reply, err := client.Do(tb.Context(), client.B().Arbitrary(args...).Build()).ToAny()
+	if !rueidis.IsRedisNil(err) {
+		require.NoError(tb, err)
+	}
+	return reply
+}

@@ -1,0 +1,9 @@
+package multilock_test
+
+import (
+	"testing"
+
+	"holdfast/internal/suite"
+)
+
+func TestPromises(t *testing.T) { suite.Run(t, suite.Virtual, suite.Multi()) }

@@ -1,0 +1,9 @@
+package rlock_test
+
+import (
+	"testing"
+
+	"holdfast/internal/suite"
+)
+
+func TestPromises(t *testing.T) { suite.Run(t, suite.Virtual, suite.Single()...) }
