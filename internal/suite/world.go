@@ -32,7 +32,11 @@ type Server interface {
 	Client(tb testing.TB, mutators ...func(*rueidis.ClientOption)) rueidis.Client
 	// Keys returns the names of all keys but those by which clients say who they are.
 	Keys(tb testing.TB) []string
+	// Do executes a command beside the clients of the test.
 	Do(tb testing.TB, args ...string) any
+	// Pause makes the server hang until Resume: connections stay open, and nothing is executed.
+	Pause(tb testing.TB)
+	Resume(tb testing.TB)
 }
 
 // Virtual is the world of go test without a Redis: a server inside the test process, with the real
@@ -154,6 +158,9 @@ func (s inProcess) Keys(testing.TB) (keys []string) {
 	}
 	return keys
 }
+
+func (s inProcess) Pause(testing.TB)  { s.Server.Pause() }
+func (s inProcess) Resume(testing.TB) { s.Server.Resume() }
 
 func (s inProcess) Do(tb testing.TB, args ...string) any {
 	tb.Helper()
