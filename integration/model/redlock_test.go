@@ -59,8 +59,7 @@ func redLockDuration(n Value) time.Duration {
 	return time.Duration(n.(int64) * int64(redLockTick))
 }
 
-// redLockReplay plays a trace of RedLock against the scripts on real servers. Package redlock plays
-// traces against its state machine.
+// redLockReplay plays a trace of RedLock against the scripts on real servers.
 type redLockReplay struct {
 	t       *testing.T
 	name    string                    // of the lock
