@@ -79,7 +79,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
-.PHONY: help demo pictures dashboard test test-norace test-containers test-interop interop-matrix chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo pictures dashboard test test-norace test-containers test-interop interop-matrix chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz mutants compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -212,6 +212,9 @@ bench-short: ## the same in less than two minutes: fewer and shorter rounds, not
 
 bench-packages: ## run the benchmarks of the packages
 	@$(with-server); $(GO) test -tags redis -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+
+mutants: ## make 296 small changes of the library, one at a time, and see which the tests notice (hours)
+	@$(with-server); $(GO) run ./internal/mutants -tests redis -results .tools/mutants/now.txt -compare internal/mutants/results.txt
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
 	@$(with-server); $(GO) test -tags redis $(light) $(call profile,coverage.out) $(TESTFLAGS) $(CORE)
