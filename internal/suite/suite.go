@@ -38,6 +38,7 @@ type subject struct {
 // subjects has all files of promises.
 var subjects = []subject{
 	{"exclusion", exclusion},
+	{"reentry", reentry},
 }
 
 // Run tests all promises of these kinds of locks in a world.
