@@ -39,6 +39,7 @@ type subject struct {
 var subjects = []subject{
 	{"exclusion", exclusion},
 	{"reentry", reentry},
+	{"sameowner", sameOwner},
 }
 
 // Run tests all promises of these kinds of locks in a world.
