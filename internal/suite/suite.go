@@ -40,6 +40,8 @@ var subjects = []subject{
 	{"exclusion", exclusion},
 	{"reentry", reentry},
 	{"sameowner", sameOwner},
+	{"unlock", unlock},
+	{"do", do},
 }
 
 // Run tests all promises of these kinds of locks in a world.
