@@ -42,6 +42,7 @@ var subjects = []subject{
 	{"sameowner", sameOwner},
 	{"unlock", unlock},
 	{"do", do},
+	{"context", contexts},
 }
 
 // Run tests all promises of these kinds of locks in a world.
