@@ -43,6 +43,7 @@ var subjects = []subject{
 	{"unlock", unlock},
 	{"do", do},
 	{"context", contexts},
+	{"loss", loss},
 }
 
 // Run tests all promises of these kinds of locks in a world.
