@@ -44,6 +44,7 @@ var subjects = []subject{
 	{"do", do},
 	{"context", contexts},
 	{"loss", loss},
+	{"hold", hold},
 }
 
 // Run tests all promises of these kinds of locks in a world.
