@@ -45,6 +45,7 @@ var subjects = []subject{
 	{"context", contexts},
 	{"loss", loss},
 	{"hold", hold},
+	{"detach", detach},
 }
 
 // Run tests all promises of these kinds of locks in a world.
