@@ -46,6 +46,7 @@ var subjects = []subject{
 	{"loss", loss},
 	{"hold", hold},
 	{"detach", detach},
+	{"restart", restart},
 }
 
 // Run tests all promises of these kinds of locks in a world.

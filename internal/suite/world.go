@@ -37,6 +37,11 @@ type Server interface {
 	// Pause makes the server hang until Resume: connections stay open, and nothing is executed.
 	Pause(tb testing.TB)
 	Resume(tb testing.TB)
+	// Kill ends the server, which forgets everything. Restart starts it again, after Kill if need be.
+	Kill(tb testing.TB)
+	Restart(tb testing.TB)
+	// BreakConnections ends the connections of all clients, as a restart does that forgets nothing.
+	BreakConnections(tb testing.TB)
 }
 
 // Virtual is the world of go test without a Redis: a server inside the test process, with the real
@@ -48,10 +53,19 @@ var Redis = World{Name: "redis", Masters: 3, Start: func(t *testing.T, masters i
 	t.Helper()
 	var all []Server
 	for _, s := range redistest.StartAll(t, masters) {
-		all = append(all, s)
+		all = append(all, process{s})
 	}
 	return all
 }}
+
+// process is a [Server] in a process of its own.
+type process struct{ *redistest.Server }
+
+func (p process) BreakConnections(tb testing.TB) {
+	tb.Helper()
+	p.Do(tb, "CLIENT", "KILL", "TYPE", "pubsub")
+	p.Do(tb, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+}
 
 // run runs the proof of a promise with one kind of lock.
 func (w World) run(t *testing.T, k Kind, test func(*testing.T, *Env, Kind)) {
@@ -161,6 +175,21 @@ func (s inProcess) Keys(testing.TB) (keys []string) {
 
 func (s inProcess) Pause(testing.TB)  { s.Server.Pause() }
 func (s inProcess) Resume(testing.TB) { s.Server.Resume() }
+
+func (s inProcess) Kill(testing.TB) {
+	s.SetDown(true)
+	s.Redis().FlushAll()
+}
+
+func (s inProcess) Restart(tb testing.TB) {
+	s.Kill(tb)
+	s.SetDown(false)
+}
+
+func (s inProcess) BreakConnections(testing.TB) {
+	s.SetDown(true)
+	s.SetDown(false)
+}
 
 func (s inProcess) Do(tb testing.TB, args ...string) any {
 	tb.Helper()
