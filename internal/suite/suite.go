@@ -47,6 +47,7 @@ var subjects = []subject{
 	{"hold", hold},
 	{"detach", detach},
 	{"restart", restart},
+	{"foreign", foreign},
 }
 
 // Run tests all promises of these kinds of locks in a world.
