@@ -48,6 +48,7 @@ var subjects = []subject{
 	{"detach", detach},
 	{"restart", restart},
 	{"foreign", foreign},
+	{"waiting", waiting},
 }
 
 // Run tests all promises of these kinds of locks in a world.

@@ -1,0 +1,239 @@
+package suite
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+// soon is how late a call may return on a busy machine, beside a real Redis. It is less than the 5
+// s after which a waiter asks Redis by itself.
+const soon = 4 * time.Second
+
+// anonymous is the option of a client that sends nothing but what its locks need.
+func anonymous(o *rlock.Options) { o.Anonymous = true }
+
+// settle waits until everything that was begun waits for something: a reply, a lock, or the clock.
+// On a real Redis it waits for long enough as a rule. A promise must not fail if it was too short.
+func (e *Env) settle() {
+	if e.Virtual {
+		synctest.Wait()
+		return
+	}
+	time.Sleep(150 * time.Millisecond)
+}
+
+// waiter lets a goroutine wait for a lock that is held, and returns when it waits.
+func (e *Env) waiter(ctx context.Context, t *testing.T, l rlock.Locker) <-chan locktest.Outcome {
+	t.Helper()
+	done := locktest.LockInBackground(ctx, l, rlock.Watchdog)
+	e.settle()
+	return done
+}
+
+// waiters returns that many waiters, in the order of their arrival.
+func (e *Env) waiters(
+	ctx context.Context, t *testing.T, n int, l rlock.Locker,
+) (all []<-chan locktest.Outcome) {
+	t.Helper()
+	for range n {
+		all = append(all, e.waiter(ctx, t, l))
+	}
+	return all
+}
+
+// try tries to acquire a lock in a goroutine.
+func try(
+	ctx context.Context, l rlock.Locker, wait, lease time.Duration,
+) <-chan locktest.Outcome {
+	return locktest.InBackground(
+		func() (*rlock.Hold, error) { return l.TryLock(ctx, wait, lease) })
+}
+
+// requireWaiting requires that none of these acquisitions has ended.
+func (e *Env) requireWaiting(t *testing.T, waiters ...<-chan locktest.Outcome) {
+	t.Helper()
+	e.settle()
+	for _, w := range waiters {
+		require.Empty(t, w)
+	}
+}
+
+// requireTook requires that something took exactly this long. On a real Redis it may be late.
+func (e *Env) requireTook(t *testing.T, want, took time.Duration, why ...any) {
+	t.Helper()
+	if e.Virtual {
+		require.Equal(t, want, took, why...)
+		return
+	}
+	require.GreaterOrEqual(t, took, want, why...)
+	require.Less(t, took, want+soon, why...)
+}
+
+// atMost is a limit in virtual time. On a real Redis a busy machine may need longer.
+func (e *Env) atMost(limit time.Duration) time.Duration {
+	if e.Virtual {
+		return limit
+	}
+	return limit + soon
+}
+
+// scripts returns how many scripts the servers have executed. Locks use nothing else, and clients
+// use none to say who they are if they are anonymous.
+func (e *Env) scripts(t *testing.T) (calls int) {
+	t.Helper()
+	for _, server := range e.Servers {
+		stats, _ := server.Do(t, "INFO", "commandstats").(string)
+		for line := range strings.SplitSeq(stats, "\r\n") {
+			command, rest, _ := strings.Cut(line, ":calls=")
+			if strings.HasPrefix(command, "cmdstat_eval") {
+				count, _, _ := strings.Cut(rest, ",")
+				n, err := strconv.Atoi(count)
+				require.NoError(t, err)
+				calls += n
+			}
+		}
+	}
+	return calls
+}
+
+// channels returns the channels of one server on which somebody listens.
+func channels(t *testing.T, s Server) (names []string) {
+	t.Helper()
+	for _, name := range s.Do(t, "PUBSUB", "CHANNELS").([]any) {
+		names = append(names, name.(string))
+	}
+	return names
+}
+
+// requireQuiet requires that soon nothing is left on the servers, and nobody listens.
+func (e *Env) requireQuiet(t *testing.T) {
+	t.Helper()
+	e.RequireNothingLeft(t)
+	locktest.Eventually(t, func() bool {
+		for _, s := range e.Servers {
+			if len(channels(t, s)) > 0 {
+				return false
+			}
+		}
+		return true
+	}, "somebody listens")
+}
+
+// keys returns the keys of all servers, except those that outlast a lock by design.
+func (e *Env) keys(t *testing.T) (all []string) {
+	t.Helper()
+	for _, s := range e.Servers {
+		for _, key := range s.Keys(t) {
+			lasts := strings.HasPrefix(key, "redisson_lock_token:") ||
+				strings.HasPrefix(key, "holdfast_rwlock_")
+			if !lasts {
+				all = append(all, key)
+			}
+		}
+	}
+	return all
+}
+
+// known returns the keys by which Redis knows waiters.
+func (e *Env) known(t *testing.T) (keys []string) {
+	t.Helper()
+	for _, s := range e.Servers {
+		for _, key := range s.Keys(t) {
+			for _, prefix := range []string{"redisson_lock_queue:", "redisson_lock_timeout:",
+				"holdfast_lock_waiters:", "holdfast_rwlock_writer:"} {
+				if strings.HasPrefix(key, prefix) {
+					keys = append(keys, key)
+				}
+			}
+		}
+	}
+	return keys
+}
+
+// requireHeldBy requires an error that names the holder, and returns it.
+func requireHeldBy(t *testing.T, holder *rlock.Hold, err error) *rlock.HeldError {
+	t.Helper()
+	var held *rlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, holder.Owner(), held.Owner)
+	return held
+}
+
+// requireNext requires that these waiters acquire the lock, one after the other, without delay
+// since the release.
+func (e *Env) requireNext(
+	t *testing.T, released time.Time, waiters ...<-chan locktest.Outcome,
+) {
+	t.Helper()
+	for i, w := range waiters {
+		o := locktest.Result(t, w)
+		require.NoError(t, o.Err, "waiter %d", i)
+		require.LessOrEqual(t, o.At.Sub(released), e.atMost(0), "waiter %d", i)
+		released = time.Now()
+		locktest.Unlock(t, o.Hold)
+	}
+}
+
+// queuesHere reports whether the waiters of a process queue there, and only the first of them asks
+// Redis. Waiters for fair locks queue in Redis.
+func queuesHere(k Kind) bool { return !strings.HasSuffix(k.Name, "fair") }
+
+// anyOf returns the hold of the next of these waiters that acquires the lock.
+func anyOf(t *testing.T, waiters []<-chan locktest.Outcome) (hold *rlock.Hold) {
+	t.Helper()
+	locktest.Eventually(t, func() bool {
+		for _, w := range waiters {
+			select {
+			case o, open := <-w:
+				if open {
+					require.NoError(t, o.Err)
+					hold = o.Hold
+					return true
+				}
+			default:
+			}
+		}
+		return false
+	}, "no waiter gets the lock")
+	return hold
+}
+
+// held returns a lock whose contender another client holds. Only the lock's client sends scripts.
+func (e *Env) held(t *testing.T, k Kind) (rlock.Locker, *rlock.Hold) {
+	t.Helper()
+	hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), time.Minute)
+	e.settle() // until all masters have it
+	return k.New(e.Party(t, anonymous), "lock"), hold
+}
+
+// pause makes all servers hang.
+func (e *Env) pause(t *testing.T) {
+	t.Helper()
+	for _, s := range e.Servers {
+		s.Pause(t)
+	}
+}
+
+// resume ends pause.
+func (e *Env) resume(t *testing.T) {
+	t.Helper()
+	for _, s := range e.Servers {
+		s.Resume(t)
+	}
+}
+
+// slow makes all servers reply late, in virtual time.
+func (e *Env) slow(d time.Duration) {
+	for _, s := range e.Servers {
+		s.(inProcess).SetDelay(d)
+	}
+}
