@@ -49,6 +49,7 @@ var subjects = []subject{
 	{"restart", restart},
 	{"foreign", foreign},
 	{"waiting", waiting},
+	{"queue", queue},
 }
 
 // Run tests all promises of these kinds of locks in a world.
