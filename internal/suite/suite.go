@@ -50,6 +50,7 @@ var subjects = []subject{
 	{"foreign", foreign},
 	{"waiting", waiting},
 	{"queue", queue},
+	{"cancel", cancel},
 }
 
 // Run tests all promises of these kinds of locks in a world.
