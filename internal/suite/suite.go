@@ -51,6 +51,7 @@ var subjects = []subject{
 	{"waiting", waiting},
 	{"queue", queue},
 	{"cancel", cancel},
+	{"close", closing},
 }
 
 // Run tests all promises of these kinds of locks in a world.
