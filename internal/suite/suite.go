@@ -52,6 +52,7 @@ var subjects = []subject{
 	{"queue", queue},
 	{"cancel", cancel},
 	{"close", closing},
+	{"names", names},
 }
 
 // Run tests all promises of these kinds of locks in a world.
