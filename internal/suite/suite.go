@@ -53,6 +53,7 @@ var subjects = []subject{
 	{"cancel", cancel},
 	{"close", closing},
 	{"names", names},
+	{"connections", connections},
 }
 
 // Run tests all promises of these kinds of locks in a world.
