@@ -54,6 +54,7 @@ var subjects = []subject{
 	{"close", closing},
 	{"names", names},
 	{"connections", connections},
+	{"synclocker", synclocker},
 }
 
 // Run tests all promises of these kinds of locks in a world.
