@@ -87,7 +87,10 @@ func (s *Server) execute(peer *resp.Peer, command string, args ...string) bool {
 		first = strings.ToLower(args[0])
 	}
 	s.monitor.see(peer, command, args)
+	rejected := s.rejected.Load()
 	switch {
+	case rejected != nil && (command == "EVALSHA" || command == "EVAL"):
+		peer.WriteError(*rejected)
 	case command == "INFO" && first == "server":
 		// A RedLock does not count a server that may have forgotten locks by a restart: this one
 		// has been up for a year.

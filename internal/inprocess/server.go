@@ -27,8 +27,9 @@ type Server struct {
 	changed     chan struct{}            // guarded by mu; closed when delay changes
 	connections map[*connection]struct{} // guarded by mu
 
-	clock   clock
-	monitor monitor
+	clock    clock
+	monitor  monitor
+	rejected atomic.Pointer[string] // the error that scripts end with; nil if they are executed
 }
 
 var servers atomic.Int64
@@ -159,6 +160,15 @@ func (s *Server) Resume() {
 	default:
 		close(s.running)
 	}
+}
+
+// Reject makes scripts end with an error before they are executed, or, with "", ends that.
+func (s *Server) Reject(err string) {
+	if err == "" {
+		s.rejected.Store(nil)
+		return
+	}
+	s.rejected.Store(&err)
 }
 
 // waitUntilRunning blocks while the server is paused.

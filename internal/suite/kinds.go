@@ -81,7 +81,8 @@ func Multi() Kind {
 func Quorum() Kind {
 	lock := func(p *Party, name string) rlock.Locker {
 		// The masters have just been started, and nothing restarts them.
-		return redlock.NewOn(name, redlock.Options{FsyncAlways: true}, p.Clients...)
+		options := redlock.Options{FsyncAlways: true, NodeTimeout: p.NodeTimeout}
+		return redlock.NewOn(name, options, p.Clients...)
 	}
 	return Kind{Name: "redlock", New: lock, Contender: lock, Masters: 3}
 }

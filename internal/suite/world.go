@@ -1,9 +1,11 @@
 package suite
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -11,6 +13,7 @@ import (
 	"holdfast/internal/inprocess"
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
+	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
@@ -41,6 +44,9 @@ type Server interface {
 	Restart(tb testing.TB)
 	// BreakConnections ends the connections of all clients, as a restart does that forgets nothing.
 	BreakConnections(tb testing.TB)
+	// Reject makes the server reject scripts: for now, as one that lacks replicas (NOREPLICAS); or
+	// for good, as one without the permission (NOPERM). With "" it ends that.
+	Reject(tb testing.TB, code string)
 }
 
 // Virtual is the world of go test without a Redis: a server inside the test process, with the real
@@ -94,10 +100,20 @@ type Env struct {
 type Party struct {
 	Client  *rlock.Client   // of the first master
 	Clients []*rlock.Client // of all masters
+	// NodeTimeout is that of the party's RedLocks; 0 means that they learn it.
+	NodeTimeout time.Duration
 }
 
 // Party returns new clients, which are closed when the test ends.
 func (e *Env) Party(t *testing.T, options ...func(*rlock.Options)) *Party {
+	t.Helper()
+	return e.party(t, options)
+}
+
+// party is Party with options of the connections.
+func (e *Env) party(
+	t *testing.T, options []func(*rlock.Options), mutators ...func(*rueidis.ClientOption),
+) *Party {
 	t.Helper()
 	p := new(Party)
 	for _, server := range e.Servers {
@@ -105,7 +121,7 @@ func (e *Env) Party(t *testing.T, options ...func(*rlock.Options)) *Party {
 		for _, change := range options {
 			change(&o)
 		}
-		client, err := rlock.New(server.Client(t), o)
+		client, err := rlock.New(server.Client(t, mutators...), o)
 		require.NoError(t, err)
 		t.Cleanup(func() { locktest.CloseClient(t, client) })
 		p.Clients = append(p.Clients, client)
@@ -187,4 +203,135 @@ func (s inProcess) Do(tb testing.TB, args ...string) any {
 		require.NoError(tb, err)
 	}
 	return reply
+}
+
+// Reject makes scripts end with an error.
+func (s inProcess) Reject(_ testing.TB, code string) {
+	if code != "" {
+		code += " rejected by the test"
+	}
+	s.Server.Reject(code)
+}
+
+// Reject changes what the server accepts.
+func (s process) Reject(tb testing.TB, code string) {
+	tb.Helper()
+	replicas, scripting := "0", "+@scripting"
+	switch code {
+	case temporary:
+		replicas = "1"
+	case permanent:
+		scripting = "-@scripting"
+	}
+	s.Do(tb, "CONFIG", "SET", "min-replicas-to-write", replicas)
+	s.Do(tb, "ACL", "SETUSER", "default", scripting)
+	if code != "" {
+		tb.Cleanup(func() { s.Reject(tb, "") })
+	}
+}
+
+// What servers reject scripts with.
+const (
+	temporary = "NOREPLICAS"
+	permanent = "NOPERM"
+)
+
+// Pause makes all servers hang until Resume, or until the test ends.
+func (e *Env) Pause(t *testing.T) {
+	t.Helper()
+	for _, server := range e.Servers {
+		server.Pause(t)
+	}
+	t.Cleanup(func() { e.Resume(t) })
+}
+
+// Resume ends Pause.
+func (e *Env) Resume(t *testing.T) {
+	t.Helper()
+	for _, server := range e.Servers {
+		server.Resume(t)
+	}
+}
+
+// Reject makes all servers reject scripts with a code, or, with "", ends that.
+func (e *Env) Reject(t *testing.T, code string) {
+	t.Helper()
+	for _, server := range e.Servers {
+		server.Reject(t, code)
+	}
+}
+
+// Do executes a command on all servers.
+func (e *Env) Do(t *testing.T, args ...string) {
+	t.Helper()
+	for _, server := range e.Servers {
+		server.Do(t, args...)
+	}
+}
+
+// Held reports whether every server has something of a lock.
+func (e *Env) Held(t *testing.T) bool {
+	t.Helper()
+	for _, server := range e.Servers {
+		if len(server.Keys(t)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// settle waits until all replies have come that are due. A RedLock does not wait for those of the
+// last nodes.
+func settle() { time.Sleep(10 * time.Millisecond) }
+
+// warm acquires and releases a lock, so that the servers know the scripts.
+func warm(t *testing.T, p *Party, k Kind) {
+	t.Helper()
+	lock, ctx := k.New(p, "warm"), rlock.WithOwner(t.Context())
+	outer := locktest.AcquireWith(ctx, t, lock, time.Minute)
+	require.NoError(t, outer.Extend(t.Context(), time.Minute))
+	if !k.Flat {
+		locktest.Unlock(t, locktest.AcquireWith(ctx, t, lock, time.Minute))
+	}
+	locktest.Unlock(t, outer)
+}
+
+// watchdogLease sets the lease of the watchdog.
+func watchdogLease(lease time.Duration) func(*rlock.Options) {
+	return func(o *rlock.Options) { o.WatchdogLease = lease }
+}
+
+// commandTimeout sets how long a command is waited for.
+func commandTimeout(limit time.Duration) func(*rlock.Options) {
+	return func(o *rlock.Options) { o.CommandTimeout = limit }
+}
+
+// Nests says which kinds of locks nest.
+func nests(k Kind) bool { return !k.Flat }
+
+// requireUnknown requires the error of an acquisition that may have been executed.
+func requireUnknown(t *testing.T, k Kind, err error) {
+	t.Helper()
+	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	if k.Masters > 1 {
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		return
+	}
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+}
+
+// requireLost requires that a hold has been lost for a reason.
+func requireLost(t *testing.T, hold *rlock.Hold, reason error) {
+	t.Helper()
+	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+	require.ErrorIs(t, hold.Err(), reason)
+	require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
+	require.False(t, hold.Valid())
+}
+
+// requireContended requires that nobody else gets a lock now.
+func requireContended(t *testing.T, k Kind, p *Party, name string) {
+	t.Helper()
+	_, err := k.Contender(p, name).TryLock(t.Context(), rlock.NoWait, time.Minute)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 }
