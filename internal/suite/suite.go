@@ -55,6 +55,7 @@ var subjects = []subject{
 	{"names", names},
 	{"connections", connections},
 	{"synclocker", synclocker},
+	{"deadline", deadline},
 }
 
 // Run tests all promises of these kinds of locks in a world.
