@@ -56,6 +56,7 @@ var subjects = []subject{
 	{"connections", connections},
 	{"synclocker", synclocker},
 	{"deadline", deadline},
+	{"watchdog", renewal},
 }
 
 // Run tests all promises of these kinds of locks in a world.
