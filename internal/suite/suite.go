@@ -57,6 +57,7 @@ var subjects = []subject{
 	{"synclocker", synclocker},
 	{"deadline", deadline},
 	{"watchdog", renewal},
+	{"extend", extend},
 }
 
 // Run tests all promises of these kinds of locks in a world.
