@@ -58,6 +58,7 @@ var subjects = []subject{
 	{"deadline", deadline},
 	{"watchdog", renewal},
 	{"extend", extend},
+	{"hang", hang},
 }
 
 // Run tests all promises of these kinds of locks in a world.
