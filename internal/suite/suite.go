@@ -59,6 +59,7 @@ var subjects = []subject{
 	{"watchdog", renewal},
 	{"extend", extend},
 	{"hang", hang},
+	{"rejection", rejection},
 }
 
 // Run tests all promises of these kinds of locks in a world.
