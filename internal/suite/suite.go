@@ -60,6 +60,7 @@ var subjects = []subject{
 	{"extend", extend},
 	{"hang", hang},
 	{"rejection", rejection},
+	{"outcome", outcome},
 }
 
 // Run tests all promises of these kinds of locks in a world.
