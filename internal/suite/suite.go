@@ -61,6 +61,7 @@ var subjects = []subject{
 	{"hang", hang},
 	{"rejection", rejection},
 	{"outcome", outcome},
+	{"arguments", arguments},
 }
 
 // Run tests all promises of these kinds of locks in a world.

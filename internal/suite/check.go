@@ -1,0 +1,109 @@
+package suite
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+// settle waits until everything that was begun waits for something: a reply, a lock, or the clock.
+// On a real Redis it waits for long enough as a rule. A promise must not fail if it was too short.
+func (e *Env) settle() {
+	if e.Virtual {
+		synctest.Wait()
+		return
+	}
+	time.Sleep(150 * time.Millisecond)
+}
+
+// waiter lets a goroutine wait for a lock that is held, and returns when it waits.
+func (e *Env) waiter(ctx context.Context, t *testing.T, l rlock.Locker) <-chan locktest.Outcome {
+	t.Helper()
+	done := locktest.LockInBackground(ctx, l, rlock.Watchdog)
+	e.settle()
+	return done
+}
+
+// requireWaiting requires that none of these acquisitions has ended.
+func (e *Env) requireWaiting(t *testing.T, waiters ...<-chan locktest.Outcome) {
+	t.Helper()
+	e.settle()
+	for _, w := range waiters {
+		require.Empty(t, w)
+	}
+}
+
+// scripts returns how many scripts the servers have executed. Locks use nothing else, and clients
+// use none to say who they are if they are anonymous.
+func (e *Env) scripts(t *testing.T) (calls int) {
+	t.Helper()
+	for _, server := range e.Servers {
+		stats, _ := server.Do(t, "INFO", "commandstats").(string)
+		for line := range strings.SplitSeq(stats, "\r\n") {
+			if command, rest, _ := strings.Cut(line, ":calls="); strings.HasPrefix(command, "cmdstat_eval") {
+				count, _, _ := strings.Cut(rest, ",")
+				n, err := strconv.Atoi(count)
+				require.NoError(t, err)
+				calls += n
+			}
+		}
+	}
+	return calls
+}
+
+// doAll executes a command on all servers.
+func (e *Env) doAll(t *testing.T, args ...string) {
+	t.Helper()
+	for _, server := range e.Servers {
+		server.Do(t, args...)
+	}
+}
+
+// anonymous is an option of clients that send nothing but what locks need.
+func anonymous(o *rlock.Options) { o.Anonymous = true }
+
+// only returns a filter of kinds by their names.
+func only(names ...string) func(Kind) bool {
+	return func(k Kind) bool {
+		for _, name := range names {
+			if k.Name == name {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// ofOneClient is a filter of kinds: those that are an [rlock.Lock].
+func ofOneClient(k Kind) bool { return k.Name != "multilock" && k.Name != "redlock" }
+
+// key returns a key that the lock of a name has in Redis while it is held.
+func (k Kind) key(name string) string {
+	if k.Name == "multilock" {
+		return name + ":1"
+	}
+	return name
+}
+
+// plant writes what the contender of a lock has in Redis while an owner of another process holds
+// it, without an expiry.
+func (e *Env) plant(t *testing.T, k Kind, name, owner string) {
+	t.Helper()
+	switch k.Name {
+	case "read", "write":
+		e.doAll(t, "HSET", name, "mode", "write", owner+":write", "1")
+	case "write-behind-readers":
+		e.doAll(t, "HSET", name, "mode", "read", owner, "1")
+		e.doAll(t, "SET", "{"+name+"}:"+owner+":rwlock_timeout:1", "1")
+	default:
+		e.doAll(t, "HSET", k.key(name), owner, "1")
+	}
+}
