@@ -62,6 +62,7 @@ var subjects = []subject{
 	{"rejection", rejection},
 	{"outcome", outcome},
 	{"arguments", arguments},
+	{"errors", errorsOf},
 }
 
 // Run tests all promises of these kinds of locks in a world.
