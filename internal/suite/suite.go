@@ -63,6 +63,7 @@ var subjects = []subject{
 	{"outcome", outcome},
 	{"arguments", arguments},
 	{"errors", errorsOf},
+	{"tracer", tracer},
 }
 
 // Run tests all promises of these kinds of locks in a world.
