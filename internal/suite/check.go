@@ -107,3 +107,18 @@ func (e *Env) plant(t *testing.T, k Kind, name, owner string) {
 		e.doAll(t, "HSET", k.key(name), owner, "1")
 	}
 }
+
+// acquiredSince returns the hold of a waiter, which something woke at an instant. In virtual time
+// it takes no time to wake it. A waiter that was not woken asks up to 5 s later.
+func (e *Env) acquiredSince(
+	t *testing.T, woken time.Time, waiter <-chan locktest.Outcome,
+) *rlock.Hold {
+	t.Helper()
+	o := locktest.Result(t, waiter)
+	require.NoError(t, o.Err)
+	if e.Virtual {
+		require.Zero(t, o.At.Sub(woken))
+	}
+	require.Less(t, o.At.Sub(woken), locktest.Missed)
+	return o.Hold
+}

@@ -64,6 +64,7 @@ var subjects = []subject{
 	{"arguments", arguments},
 	{"errors", errorsOf},
 	{"tracer", tracer},
+	{"inspect", inspection},
 }
 
 // Run tests all promises of these kinds of locks in a world.

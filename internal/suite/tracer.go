@@ -16,7 +16,7 @@ import (
 )
 
 // Tracer: a tracer is told of each step once, and delays nothing that goes on in the background.
-// The parts of a MultiLock are told as well, like all locks, so these proofs look at the whole only.
+// The parts of a MultiLock are told as well, like all locks. These proofs look at the whole.
 var tracer = []Promise{
 	{
 		Name: "each step is told once and in order, with its lock, owner, lease and token",
@@ -175,6 +175,7 @@ var tracer = []Promise{
 
 				kept := k.New(p, fmt.Sprint("kept", i))
 				locktest.Acquire(t, kept, rlock.Watchdog)
+				e.settle() // until all masters have it
 				for _, c := range p.Clients {
 					locktest.CloseClient(t, c)
 				}
