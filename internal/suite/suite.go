@@ -65,6 +65,7 @@ var subjects = []subject{
 	{"errors", errorsOf},
 	{"tracer", tracer},
 	{"inspect", inspection},
+	{"readwrite", readWrite},
 }
 
 // Run tests all promises of these kinds of locks in a world.
