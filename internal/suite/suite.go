@@ -66,6 +66,7 @@ var subjects = []subject{
 	{"tracer", tracer},
 	{"inspect", inspection},
 	{"readwrite", readWrite},
+	{"fair", fairness},
 }
 
 // Run tests all promises of these kinds of locks in a world.
