@@ -67,6 +67,7 @@ var subjects = []subject{
 	{"inspect", inspection},
 	{"readwrite", readWrite},
 	{"fair", fairness},
+	{"fenced", fencing},
 }
 
 // Run tests all promises of these kinds of locks in a world.
