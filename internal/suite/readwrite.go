@@ -157,6 +157,19 @@ var readWrite = []Promise{
 		},
 	},
 	{
+		Name: "an attempt to write without wait holds no reader back",
+		Kept: only("read"),
+		Test: func(t *testing.T, e *Env, _ Kind) {
+			c, d := e.pages(t), e.pages(t)
+			reading := locktest.Acquire(t, c.Read(), rlock.Watchdog)
+			_, err := d.Write().TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			locktest.Unlock(t, locktest.Acquire(t, c.Read(), rlock.Watchdog))
+			locktest.Unlock(t, reading)
+			locktest.Unlock(t, locktest.Acquire(t, d.Write(), rlock.Watchdog)) // no turn of readers
+		},
+	},
+	{
 		Name: "with PreferNobody no reader steps back",
 		Kept: only("read"),
 		Test: func(t *testing.T, e *Env, _ Kind) {

@@ -68,6 +68,7 @@ var subjects = []subject{
 	{"readwrite", readWrite},
 	{"fair", fairness},
 	{"fenced", fencing},
+	{"deadlock", deadlock},
 }
 
 // Run tests all promises of these kinds of locks in a world.
