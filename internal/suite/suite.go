@@ -69,6 +69,7 @@ var subjects = []subject{
 	{"fair", fairness},
 	{"fenced", fencing},
 	{"deadlock", deadlock},
+	{"dropped", dropped},
 }
 
 // Run tests all promises of these kinds of locks in a world.
