@@ -70,6 +70,7 @@ var subjects = []subject{
 	{"fenced", fencing},
 	{"deadlock", deadlock},
 	{"dropped", dropped},
+	{"handover", handover},
 }
 
 // Run tests all promises of these kinds of locks in a world.

@@ -1,0 +1,164 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+// Hand-overs: how a lock gets from a release to a waiter, as its users see it.
+var handover = []Promise{
+	{
+		Name: "waiters of one process get a lock in the order of their arrival",
+		Kept: only("plain", "nonreentrant", "fenced", "write", "fair", "nonreentrant-fair"),
+		Test: func(t *testing.T, e *Env, k Kind) {
+			for _, mode := range handOvers {
+				lock := k.New(e.Party(t, mode), "lock")
+				hold := locktest.Acquire(t, lock, rlock.Watchdog)
+				var waiters []<-chan locktest.Outcome
+				for range 4 {
+					waiters = append(waiters, e.waiter(t.Context(), t, lock))
+				}
+				for i, waiter := range waiters {
+					released := time.Now()
+					locktest.Unlock(t, hold)
+					hold = e.acquiredSince(t, released, waiter)
+					e.requireWaiting(t, waiters[i+1:]...)
+				}
+				locktest.Unlock(t, hold)
+			}
+		},
+	},
+	{
+		Name: "no waiter of any process is passed over, whatever HandOver says",
+		Test: func(t *testing.T, e *Env, k Kind) {
+			for i, mode := range handOvers {
+				var waiters []<-chan locktest.Outcome
+				name := fmt.Sprint("lock", i) // readers that waited for another come first
+				hold := locktest.Acquire(t, k.Contender(e.Party(t, mode), name), rlock.Watchdog)
+				for range 3 {
+					p := e.Party(t, mode)
+					for range 3 {
+						waiters = append(waiters, locktest.LockInBackground(t.Context(), k.New(p, name),
+							rlock.Watchdog))
+					}
+				}
+				e.requireWaiting(t, waiters...)
+				locktest.Unlock(t, hold)
+				var served sync.WaitGroup
+				for _, waiter := range waiters {
+					served.Go(func() {
+						if o := <-waiter; assert.NoError(t, o.Err) {
+							assert.NoError(t, o.Hold.Unlock(t.Context()))
+						}
+					})
+				}
+				served.Wait()
+				e.RequireNothingLeft(t)
+			}
+		},
+	},
+	{
+		Name: "a waiter that leaves as the lock is released passes it on",
+		Test: func(t *testing.T, e *Env, k Kind) {
+			for _, elsewhere := range []bool{false, true} {
+				by, p := e.Party(t), e.Party(t)
+				next := p
+				if elsewhere {
+					next = e.Party(t)
+				}
+				for i := range 5 {
+					name := fmt.Sprint("lock", elsewhere, i)
+					hold := locktest.Acquire(t, k.Contender(by, name), rlock.Watchdog)
+					ctx, leave := context.WithCancel(t.Context())
+					leaver := e.waiter(ctx, t, k.New(p, name))
+					stayer := e.waiter(t.Context(), t, k.New(next, name))
+					go leave()
+					locktest.Unlock(t, hold)
+					if o := locktest.Result(t, leaver); o.Err == nil {
+						locktest.Unlock(t, o.Hold)
+					}
+					locktest.Unlock(t, locktest.Acquired(t, stayer))
+					e.RequireNothingLeft(t)
+				}
+			}
+		},
+	},
+	{
+		Name:  "processes that contend for long hold the lock about equally often",
+		Kept:  only("plain", "fenced"),
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			const parties, rounds = 3, 200
+			var shares [parties]atomic.Int32
+			var total atomic.Int32
+			var working sync.WaitGroup
+			for i := range parties {
+				lock := k.New(e.Party(t), "lock")
+				for range 4 {
+					working.Go(func() {
+						for {
+							hold, err := lock.Lock(t.Context(), rlock.Watchdog)
+							if !assert.NoError(t, err) {
+								return
+							}
+							if total.Add(1) <= rounds {
+								shares[i].Add(1)
+							}
+							time.Sleep(time.Millisecond)
+							assert.NoError(t, hold.Unlock(t.Context()))
+							if total.Load() > rounds {
+								return
+							}
+						}
+					})
+				}
+			}
+			working.Wait()
+			for i := range parties {
+				require.Greater(t, int(shares[i].Load()), rounds/parties/2)
+			}
+		},
+	},
+	{
+		Name: "a lock that was handed over is never trusted for longer than Redis keeps it",
+		Kept: ofOneClient,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			for _, lease := range []time.Duration{rlock.Watchdog, 10 * time.Second} {
+				for _, within := range []bool{true, false} {
+					p, name := e.Party(t), fmt.Sprint(lease, within)
+					by := p
+					if !within {
+						by = e.Party(t)
+					}
+					hold := locktest.Acquire(t, k.Contender(by, name), rlock.Watchdog)
+					waiter := locktest.LockInBackground(t.Context(), k.New(p, name), lease)
+					e.requireWaiting(t, waiter)
+					locktest.Unlock(t, hold)
+					next := locktest.Acquired(t, waiter)
+					trusted := time.Until(next.Deadline())
+					kept := infoOf(t, k.New(p, name).(*rlock.Lock)).TTL
+					require.Less(t, trusted, kept+100*time.Millisecond)
+					require.Positive(t, trusted)
+					locktest.Unlock(t, next)
+				}
+			}
+		},
+	},
+}
+
+// handOvers are the options of clients that hand locks over in different ways.
+var handOvers = []func(*rlock.Options){
+	func(o *rlock.Options) { o.HandOver = rlock.HandOverAnywhere },
+	func(o *rlock.Options) { o.HandOver = rlock.HandOverLocal },
+	func(o *rlock.Options) { o.HandOver = rlock.HandOverNone },
+}
