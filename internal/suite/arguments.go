@@ -2,7 +2,6 @@ package suite
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -14,8 +13,6 @@ import (
 	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
-
-var errWork = errors.New("the work is over")
 
 // Arguments: what can never work is rejected at once, and nothing is sent.
 var arguments = []Promise{

@@ -1,11 +1,7 @@
 package suite
 
 import (
-	"context"
-	"strconv"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,51 +10,6 @@ import (
 	"holdfast/rlock"
 )
 
-// settle waits until everything that was begun waits for something: a reply, a lock, or the clock.
-// On a real Redis it waits for long enough as a rule. A promise must not fail if it was too short.
-func (e *Env) settle() {
-	if e.Virtual {
-		synctest.Wait()
-		return
-	}
-	time.Sleep(150 * time.Millisecond)
-}
-
-// waiter lets a goroutine wait for a lock that is held, and returns when it waits.
-func (e *Env) waiter(ctx context.Context, t *testing.T, l rlock.Locker) <-chan locktest.Outcome {
-	t.Helper()
-	done := locktest.LockInBackground(ctx, l, rlock.Watchdog)
-	e.settle()
-	return done
-}
-
-// requireWaiting requires that none of these acquisitions has ended.
-func (e *Env) requireWaiting(t *testing.T, waiters ...<-chan locktest.Outcome) {
-	t.Helper()
-	e.settle()
-	for _, w := range waiters {
-		require.Empty(t, w)
-	}
-}
-
-// scripts returns how many scripts the servers have executed. Locks use nothing else, and clients
-// use none to say who they are if they are anonymous.
-func (e *Env) scripts(t *testing.T) (calls int) {
-	t.Helper()
-	for _, server := range e.Servers {
-		stats, _ := server.Do(t, "INFO", "commandstats").(string)
-		for line := range strings.SplitSeq(stats, "\r\n") {
-			if command, rest, _ := strings.Cut(line, ":calls="); strings.HasPrefix(command, "cmdstat_eval") {
-				count, _, _ := strings.Cut(rest, ",")
-				n, err := strconv.Atoi(count)
-				require.NoError(t, err)
-				calls += n
-			}
-		}
-	}
-	return calls
-}
-
 // doAll executes a command on all servers.
 func (e *Env) doAll(t *testing.T, args ...string) {
 	t.Helper()
@@ -66,9 +17,6 @@ func (e *Env) doAll(t *testing.T, args ...string) {
 		server.Do(t, args...)
 	}
 }
-
-// anonymous is an option of clients that send nothing but what locks need.
-func anonymous(o *rlock.Options) { o.Anonymous = true }
 
 // only returns a filter of kinds by their names.
 func only(names ...string) func(Kind) bool {

@@ -52,17 +52,17 @@ var deadline = []Promise{
 					requireDeadline(t, hold, start, start, lease)
 				}
 				time.Sleep(25 * time.Second)
-				e.Pause(t)
+				e.pause(t)
 				until := hold.Deadline()
 				<-hold.Done()
 				require.Zero(t, time.Since(until))
 				require.Equal(t, until, hold.Deadline(), "it moves no more")
-				requireLost(t, hold, rlock.ErrExpired)
+				requireLostBy(t, hold, rlock.ErrExpired)
 				var lost *rlock.LostError
 				require.ErrorAs(t, hold.Err(), &lost)
 				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 				require.Zero(t, time.Since(until), "the release of a lost lock is not waited for")
-				e.Resume(t)
+				e.resume(t)
 			}
 			time.Sleep(time.Minute)
 			e.RequireNothingLeft(t)
@@ -94,13 +94,13 @@ var deadline = []Promise{
 			outer := locktest.Acquire(t, lock, rlock.Watchdog)
 			time.Sleep(time.Second) // so that they would end one after the other
 			inner := locktest.AcquireWith(outer.Context(), t, lock, rlock.Watchdog)
-			e.Pause(t)
+			e.pause(t)
 			<-outer.Done()
 			until := outer.Deadline()
 			<-inner.Done()
 			require.Zero(t, time.Since(until))
-			requireLost(t, inner, rlock.ErrExpired)
-			requireLost(t, outer, rlock.ErrExpired)
+			requireLostBy(t, inner, rlock.ErrExpired)
+			requireLostBy(t, outer, rlock.ErrExpired)
 			require.ErrorIs(t, inner.Unlock(t.Context()), rlock.ErrLost)
 		},
 	},

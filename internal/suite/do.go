@@ -11,7 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-var errWork = errors.New("work failed")
+var errWork = errors.New("the work failed")
 
 // Do and With run a function under a lock.
 var do = []Promise{

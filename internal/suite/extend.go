@@ -27,7 +27,7 @@ var extend = []Promise{
 				before := time.Now()
 				require.NoError(t, hold.Extend(t.Context(), time.Minute))
 				requireDeadline(t, hold, before, time.Now(), time.Minute)
-				settle()
+				moment()
 				extended := hold.Deadline()
 				require.NoError(t, hold.Extend(t.Context(), time.Second))
 				require.Equal(t, extended, hold.Deadline())
@@ -48,7 +48,7 @@ var extend = []Promise{
 			require.NoError(t, hold.Extend(t.Context(), rlock.Watchdog))
 			requireDeadline(t, hold, before, time.Now(), 3*time.Second)
 			locktest.Receive(t, hold.Done(), "it is renewed")
-			requireLost(t, hold, rlock.ErrExpired)
+			requireLostBy(t, hold, rlock.ErrExpired)
 			e.RequireNothingLeft(t)
 		},
 	},
@@ -80,9 +80,9 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			for name, lose := range map[string]func(hold *rlock.Hold){
-				"gone": func(*rlock.Hold) { e.Do(t, "FLUSHALL") },
+				"gone": func(*rlock.Hold) { e.doAll(t, "FLUSHALL") },
 				"taken": func(*rlock.Hold) {
-					e.Do(t, "FLUSHALL")
+					e.doAll(t, "FLUSHALL")
 					locktest.Acquire(t, k.Contender(e.Party(t), "taken"), time.Minute)
 				},
 				"expired": func(hold *rlock.Hold) { locktest.Receive(t, hold.Done(), "it does not end") },
@@ -103,7 +103,7 @@ var extend = []Promise{
 				for _, hold := range all {
 					require.ErrorIs(t, hold.Err(), rlock.ErrLost, name)
 				}
-				e.Do(t, "FLUSHALL")
+				e.doAll(t, "FLUSHALL")
 			}
 		},
 	},
@@ -112,7 +112,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			hold := locktest.Acquire(t, k.New(p, "lock"), time.Minute)
-			settle()
+			moment()
 			until := hold.Deadline()
 			if !k.Flat {
 				inner := locktest.AcquireWith(hold.Context(), t, k.New(p, "lock"), time.Second)
@@ -156,7 +156,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			hold := locktest.Acquire(t, k.New(p, "lock"), 10*time.Second)
-			settle()
+			moment()
 			wire.Lose(2)
 			require.NoError(t, hold.Extend(t.Context(), time.Minute))
 			require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
@@ -169,7 +169,7 @@ var extend = []Promise{
 		Name: "a rejected extension changes nothing",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Minute)
-			settle()
+			moment()
 			until := hold.Deadline()
 			e.Reject(t, permanent)
 			locktest.Within(t, 2*time.Second, func() {
@@ -187,9 +187,9 @@ var extend = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Minute)
-			settle()
+			moment()
 			until := hold.Deadline()
-			e.Pause(t)
+			e.pause(t)
 			start := time.Now()
 			require.ErrorIs(t, hold.Extend(t.Context(), time.Hour), rlock.ErrOutcomeUnknown)
 			require.Equal(t, 3*time.Second, time.Since(start))
@@ -199,7 +199,7 @@ var extend = []Promise{
 			require.Equal(t, 4*time.Second, time.Since(start))
 			require.True(t, hold.Valid())
 			require.Equal(t, until, hold.Deadline())
-			e.Resume(t)
+			e.resume(t)
 			require.NoError(t, hold.Extend(t.Context(), time.Hour))
 			locktest.Unlock(t, hold)
 			e.RequireNothingLeft(t)
@@ -210,7 +210,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Minute))
 			hold := locktest.Acquire(t, k.New(p, "lock"), time.Second)
-			settle()
+			moment()
 			wire.Hold()
 			extended := make(chan error, 1)
 			go func() { extended <- hold.Extend(t.Context(), time.Hour) }()

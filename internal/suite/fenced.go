@@ -115,6 +115,7 @@ var fencing = []Promise{
 			hold := locktest.Acquire(t, lock, rlock.Watchdog)
 			_, err := other.TryLock(t.Context(), 300*time.Millisecond, rlock.Watchdog)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			e.settle() // until Redis knows that it does not wait any more
 			require.EqualValues(t, 1, infoOf(t, lock).Token)
 			locktest.Unlock(t, hold)
 			require.EqualValues(t, 2, locktest.Acquire(t, other, rlock.Watchdog).Token())

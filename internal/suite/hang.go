@@ -59,7 +59,7 @@ var hang = []Promise{
 				}},
 				{"Unlock", 3 * time.Second, func() error { return hold.Unlock(t.Context()) }},
 			} {
-				e.Pause(t)
+				e.pause(t)
 				start := time.Now()
 				err := call.do()
 				if k.Name == "multilock" { // which asks once more at the end of a wait
@@ -76,7 +76,7 @@ var hang = []Promise{
 				if k.Masters == 1 || call.name == "Unlock" {
 					require.ErrorIs(t, err, rlock.ErrOutcomeUnknown, call.name)
 				}
-				e.Resume(t)
+				e.resume(t)
 				synctest.Wait()
 			}
 			e.RequireNothingLeft(t)
@@ -87,13 +87,13 @@ var hang = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, commandTimeout(2*time.Second))
-			e.Pause(t)
+			e.pause(t)
 			start := time.Now()
 			_, err := k.New(p, "lock").TryLock(t.Context(), rlock.NoWait, time.Hour)
 			require.Equal(t, 2*time.Second, time.Since(start))
 			requireUnknown(t, k, err)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
-			e.Resume(t)
+			e.resume(t)
 			e.RequireNothingLeft(t)
 		},
 	},
@@ -101,11 +101,11 @@ var hang = []Promise{
 		Name: "a waiter acquires the lock when the servers go on",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			e.Pause(t)
+			e.pause(t)
 			waiter := locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute)
 			time.Sleep(time.Second)
 			require.Empty(t, waiter)
-			e.Resume(t)
+			e.resume(t)
 			locktest.Unlock(t, locktest.Acquired(t, waiter))
 			e.RequireNothingLeft(t)
 		},
@@ -116,12 +116,12 @@ var hang = []Promise{
 			p := e.Party(t, commandTimeout(500*time.Millisecond))
 			hold := locktest.Acquired(t,
 				locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute))
-			e.Pause(t)
+			e.pause(t)
 			locktest.Within(t, 2500*time.Millisecond, func() {
 				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 			})
 			require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
-			e.Resume(t)
+			e.resume(t)
 			e.RequireNothingLeft(t)
 		},
 	},
@@ -131,7 +131,7 @@ var hang = []Promise{
 			p, wire := e.PartyOnWire(t, k, commandTimeout(500*time.Millisecond))
 			hold := locktest.Acquired(t,
 				locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute))
-			settle()
+			moment()
 			wire.Cut()
 			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 			require.True(t, e.Held(t))
@@ -163,7 +163,7 @@ var hang = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			warm(t, p, k)
-			e.Pause(t)
+			e.pause(t)
 			_, err := k.New(p, "lock").TryLock(t.Context(), 20*time.Millisecond, time.Minute)
 			requireUnknown(t, k, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -173,7 +173,7 @@ var hang = []Promise{
 					require.ErrorIs(t, client.Close(ctx), context.DeadlineExceeded)
 				})
 			}
-			e.Resume(t)
+			e.resume(t)
 			for _, client := range p.Clients {
 				locktest.CloseClient(t, client)
 			}

@@ -3,7 +3,6 @@ package suite
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -71,29 +70,6 @@ func (e *Env) delete(t *testing.T, k Kind, p *Party, name string) {
 	}
 }
 
-// pause makes all servers hang until resume.
-func (e *Env) pause(t *testing.T) (resume func()) {
-	t.Helper()
-	for _, s := range e.Servers {
-		s.Pause(t)
-	}
-	return func() {
-		for _, s := range e.Servers {
-			s.Resume(t)
-		}
-	}
-}
-
-// settle waits until the goroutines of the test have done what they can. On a real Redis it waits
-// for a moment. That is usually enough, and otherwise the test proves less.
-func (e *Env) settle() {
-	if e.Virtual {
-		synctest.Wait()
-		return
-	}
-	time.Sleep(100 * time.Millisecond)
-}
-
 // requireBusy requires that an owner does not get a lock.
 func requireBusy(t *testing.T, lock rlock.Locker, why ...any) {
 	t.Helper()
@@ -134,12 +110,4 @@ func requireExpires(t *testing.T, hold *rlock.Hold) {
 	requireLost(t, hold)
 	require.Zero(t, time.Since(deadline))
 	require.ErrorIs(t, hold.Err(), rlock.ErrExpired)
-}
-
-// close closes the clients of a party.
-func (p *Party) close(t *testing.T) {
-	t.Helper()
-	for _, c := range p.Clients {
-		locktest.CloseClient(t, c)
-	}
 }

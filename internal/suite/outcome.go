@@ -24,7 +24,7 @@ var outcome = []Promise{
 			lock := k.New(p, "lock")
 			first := locktest.Acquire(t, lock, time.Minute)
 			locktest.Unlock(t, first)
-			settle()
+			moment()
 			wire.Lose(2)
 			hold, err := lock.TryLock(t.Context(), 10*time.Second, time.Minute)
 			require.NoError(t, err)
@@ -54,11 +54,11 @@ var outcome = []Promise{
 			p, wire := e.PartyOnWire(t, k)
 			lock := k.New(p, "lock")
 			outer := locktest.Acquire(t, lock, time.Hour)
-			settle()
+			moment()
 			wire.Lose(2)
 			inner, err := lock.TryLock(outer.Context(), 10*time.Second, time.Hour)
 			require.NoError(t, err)
-			settle()
+			moment()
 
 			// Redis may count a level that no hold stands for. The next level and the last release
 			// ignore it.
@@ -89,7 +89,7 @@ var outcome = []Promise{
 			for i := len(holds) - 1; i >= 0; i-- {
 				require.True(t, holds[i].Valid())
 				requireContended(t, k, e.Party(t), "lock")
-				settle()
+				moment()
 				wire.Lose(2)
 				locktest.Unlock(t, holds[i])
 				locktest.Eventually(t, func() bool { return wire.ToLose() == 0 || k.Masters > 1 && i > 0 },
@@ -103,7 +103,7 @@ var outcome = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), time.Hour)
-			settle()
+			moment()
 			wire.Lose(all)
 			released := make(chan error, 1)
 			go func() { released <- hold.Unlock(t.Context()) }()
@@ -138,12 +138,12 @@ var outcome = []Promise{
 			const lease = 4 * time.Second
 			p := e.Party(t)
 			warm(t, p, k)
-			e.Pause(t)
+			e.pause(t)
 			_, err := k.New(p, "lock").TryLock(t.Context(), 100*time.Millisecond, lease)
 			requireUnknown(t, k, err)
 			time.Sleep(lease) // it begins when the servers go on
-			e.Resume(t)
-			settle() // they have executed it
+			e.resume(t)
+			moment() // they have executed it
 			locktest.Within(t, lease/2, func() { e.RequireNothingLeft(t) })
 		},
 	},
@@ -172,16 +172,16 @@ var outcome = []Promise{
 			lock, owner := k.New(p, "lock"), rlock.WithOwner(t.Context())
 			for _, executed := range []bool{false, true} {
 				hold := locktest.AcquireWith(owner, t, lock, time.Hour)
-				settle()
+				moment()
 				if executed {
 					wire.Hold()
 				} else {
-					e.Pause(t)
+					e.pause(t)
 				}
 				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 				again := locktest.LockInBackground(owner, lock, time.Hour)
 				wire.Pass()
-				e.Resume(t)
+				e.resume(t)
 				next := locktest.Acquired(t, again)
 				require.NotEqual(t, hold.Owner(), next.Owner())
 				requireKept(t, e, k, next)
@@ -196,7 +196,7 @@ var outcome = []Promise{
 				p, wire := e.PartyOnWire(t, k)
 				lock := k.New(p, "lock")
 				hold := locktest.Acquire(t, lock, 500*time.Millisecond)
-				settle()
+				moment()
 				if waits { // beyond the end of the lease
 					wire.Hold()
 				} else {
@@ -206,7 +206,7 @@ var outcome = []Promise{
 				requireUnknown(t, k, err)
 				require.True(t, hold.Valid())
 				locktest.Receive(t, hold.Done(), "it lasts longer")
-				requireLost(t, hold, rlock.ErrExpired)
+				requireLostBy(t, hold, rlock.ErrExpired)
 				wire.Pass()
 				e.RequireNothingLeft(t)
 			}
@@ -222,5 +222,5 @@ func requireKept(t *testing.T, e *Env, k Kind, hold *rlock.Hold) {
 	require.True(t, hold.Valid())
 	locktest.Unlock(t, hold)
 	e.RequireNothingLeft(t)
-	settle()
+	moment()
 }

@@ -88,14 +88,14 @@ var readWrite = []Promise{
 		Test: func(t *testing.T, e *Env, _ Kind) {
 			c, d := e.pages(t), e.pages(t)
 			reading := locktest.Acquire(t, c.Read(), rlock.Watchdog)
-			ctx, leave := context.WithCancel(t.Context())
 			closing := e.Party(t)
-			for writer, end := range map[*rlock.Lock]func(){
-				d.Write(): leave,
-				closing.Client.NewReadWriteLock("page").Write(): func() {
-					locktest.CloseClient(t, closing.Client)
-				},
-			} {
+			for _, byClosing := range []bool{false, true} {
+				ctx, end := context.WithCancel(t.Context())
+				writer := d.Write()
+				if byClosing {
+					writer = closing.Client.NewReadWriteLock("page").Write()
+					end = func() { locktest.CloseClient(t, closing.Client) }
+				}
 				waiting := e.waiter(ctx, t, writer)
 				behind := []<-chan locktest.Outcome{
 					e.waiter(t.Context(), t, c.Read()), e.waiter(t.Context(), t, d.Read())}
@@ -106,7 +106,6 @@ var readWrite = []Promise{
 				for _, b := range behind {
 					locktest.Unlock(t, e.acquiredSince(t, left.At, b))
 				}
-				ctx = t.Context()
 			}
 			locktest.Unlock(t, reading)
 		},

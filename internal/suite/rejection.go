@@ -106,7 +106,7 @@ var rejection = []Promise{
 				return k.New(p, "lock").TryLock(t.Context(), 3*time.Second, time.Minute)
 			})
 			time.Sleep(time.Second)
-			e.Pause(t)
+			e.pause(t)
 			o := locktest.Result(t, waiter)
 			require.ErrorContains(t, o.Err, temporary)
 			require.NotErrorIs(t, o.Err, rlock.ErrNotAcquired)

@@ -215,12 +215,13 @@ func (e *Env) held(t *testing.T, k Kind) (rlock.Locker, *rlock.Hold) {
 	return k.New(e.Party(t, anonymous), "lock"), hold
 }
 
-// pause makes all servers hang.
+// pause makes all servers hang until resume, or until the test ends.
 func (e *Env) pause(t *testing.T) {
 	t.Helper()
 	for _, s := range e.Servers {
 		s.Pause(t)
 	}
+	t.Cleanup(func() { e.resume(t) })
 }
 
 // resume ends pause.

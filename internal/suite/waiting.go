@@ -22,6 +22,7 @@ var waiting = []Promise{
 		Name: "an attempt without wait fails at once and is queued nowhere",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Watchdog)
+			e.settle() // until all masters have it
 			lock, before := k.New(e.Party(t), "lock"), e.keys(t)
 			start := time.Now()
 			_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)

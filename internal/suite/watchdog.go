@@ -60,7 +60,7 @@ var renewal = []Promise{
 				rlock.Watchdog)
 			<-hold.Done()
 			requireDeadline(t, hold, start, start, time.Minute)
-			requireLost(t, hold, rlock.ErrExpired)
+			requireLostBy(t, hold, rlock.ErrExpired)
 			locktest.Unlock(t, locktest.Acquired(t, waiter))
 			require.True(t, renewed.Valid())
 		},
@@ -103,9 +103,9 @@ var renewal = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Watchdog)
 			for range 5 {
-				e.Pause(t)
+				e.pause(t)
 				time.Sleep(18 * time.Second) // less than the lease, with the 10 s before
-				e.Resume(t)
+				e.resume(t)
 				time.Sleep(10 * time.Second)
 				require.NoError(t, hold.Err())
 			}
@@ -128,7 +128,7 @@ var renewal = []Promise{
 			until := hold.Deadline().Add(time.Second)
 			<-hold.Done()
 			require.Less(t, time.Now(), until)
-			requireLost(t, hold, rlock.ErrExpired)
+			requireLostBy(t, hold, rlock.ErrExpired)
 		},
 	},
 	{
@@ -136,7 +136,7 @@ var renewal = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, watchdogLease(3*time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
-			settle()
+			moment()
 			first := hold.Deadline()
 			wire.Lose(3)
 			locktest.Eventually(t, func() bool { return wire.ToLose() == 0 }, "no renewal is repeated")
@@ -153,11 +153,11 @@ var renewal = []Promise{
 			p := e.Party(t, watchdogLease(3*time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
 			until := hold.Deadline()
-			e.Do(t, "FLUSHALL")
+			e.doAll(t, "FLUSHALL")
 			next := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), time.Minute)
 			locktest.Receive(t, hold.Done(), "it goes on")
 			require.True(t, time.Now().Before(until), "no renewal has told")
-			requireLost(t, hold, rlock.ErrGone)
+			requireLostBy(t, hold, rlock.ErrGone)
 			require.True(t, next.Valid(), "it renews a lock of another owner")
 			locktest.Unlock(t, next)
 			e.RequireNothingLeft(t)
@@ -168,7 +168,7 @@ var renewal = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, watchdogLease(3*time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
-			settle()
+			moment()
 			wire.Hold()
 			locktest.Receive(t, hold.Done(), "it is valid without a reply")
 			wire.Pass()
@@ -192,7 +192,7 @@ var renewal = []Promise{
 			}
 			require.GreaterOrEqual(t, time.Since(start), 2*time.Minute+30*time.Second)
 			require.LessOrEqual(t, time.Since(start), 3*time.Minute+7*time.Second)
-			requireLost(t, hold, rlock.ErrExpired)
+			requireLostBy(t, hold, rlock.ErrExpired)
 			require.ErrorContains(t, hold.Err(), "it was held for Options.MaxHold, 3m0s")
 			locktest.Unlock(t, locktest.Acquire(t, lock, rlock.Watchdog))
 			time.Sleep(20 * time.Minute)

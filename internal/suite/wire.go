@@ -42,7 +42,7 @@ func (e *Env) PartyOnWire(t *testing.T, k Kind, options ...func(*rlock.Options))
 	p.NodeTimeout = 5 * time.Second
 	warm(t, p, k)
 	e.RequireNothingLeft(t)
-	settle()
+	moment()
 	return p, w
 }
 

@@ -236,36 +236,11 @@ const (
 	permanent = "NOPERM"
 )
 
-// Pause makes all servers hang until Resume, or until the test ends.
-func (e *Env) Pause(t *testing.T) {
-	t.Helper()
-	for _, server := range e.Servers {
-		server.Pause(t)
-	}
-	t.Cleanup(func() { e.Resume(t) })
-}
-
-// Resume ends Pause.
-func (e *Env) Resume(t *testing.T) {
-	t.Helper()
-	for _, server := range e.Servers {
-		server.Resume(t)
-	}
-}
-
 // Reject makes all servers reject scripts with a code, or, with "", ends that.
 func (e *Env) Reject(t *testing.T, code string) {
 	t.Helper()
 	for _, server := range e.Servers {
 		server.Reject(t, code)
-	}
-}
-
-// Do executes a command on all servers.
-func (e *Env) Do(t *testing.T, args ...string) {
-	t.Helper()
-	for _, server := range e.Servers {
-		server.Do(t, args...)
 	}
 }
 
@@ -280,9 +255,9 @@ func (e *Env) Held(t *testing.T) bool {
 	return true
 }
 
-// settle waits until all replies have come that are due. A RedLock does not wait for those of the
+// moment waits until all replies have come that are due. A RedLock does not wait for those of the
 // last nodes.
-func settle() { time.Sleep(10 * time.Millisecond) }
+func moment() { time.Sleep(10 * time.Millisecond) }
 
 // warm acquires and releases a lock, so that the servers know the scripts.
 func warm(t *testing.T, p *Party, k Kind) {
@@ -306,9 +281,6 @@ func commandTimeout(limit time.Duration) func(*rlock.Options) {
 	return func(o *rlock.Options) { o.CommandTimeout = limit }
 }
 
-// Nests says which kinds of locks nest.
-func nests(k Kind) bool { return !k.Flat }
-
 // requireUnknown requires the error of an acquisition that may have been executed.
 func requireUnknown(t *testing.T, k Kind, err error) {
 	t.Helper()
@@ -320,8 +292,8 @@ func requireUnknown(t *testing.T, k Kind, err error) {
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 }
 
-// requireLost requires that a hold has been lost for a reason.
-func requireLost(t *testing.T, hold *rlock.Hold, reason error) {
+// requireLostBy requires that a hold has been lost for a reason.
+func requireLostBy(t *testing.T, hold *rlock.Hold, reason error) {
 	t.Helper()
 	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 	require.ErrorIs(t, hold.Err(), reason)
