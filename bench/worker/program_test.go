@@ -64,22 +64,3 @@ func TestAnotherProgramIsStoppedWhileItHasNoTask(t *testing.T) {
 		require.Equal(t, 2*i, call[int](t, other, "double", i))
 	}
 }
-
-func TestPoolReturnsTheWorkersOfEachProgram(t *testing.T) {
-	pool, other := &worker.Pool{}, program(t)
-	defer pool.Stop()
-	pids := map[*worker.Program]map[int]bool{nil: {}, other: {}}
-	for range 3 {
-		for of, seen := range pids {
-			ps, err := pool.Get(2, of)
-			require.NoError(t, err)
-			for _, p := range ps {
-				require.Equal(t, of != nil, p.Foreign())
-				seen[call[int](t, p, "pid", struct{}{})] = true
-			}
-			pool.Put(ps)
-		}
-	}
-	require.Len(t, pids[nil], 2)
-	require.Len(t, pids[other], 2)
-}
