@@ -1,7 +1,6 @@
 package redissonyaml_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -9,13 +8,6 @@ import (
 
 	"holdfast/redissonyaml"
 )
-
-var errBroken = errors.New("broken")
-
-// brokenReader is a file that cannot be read.
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
 
 func TestVariablesAreReplacedAsByRedisson(t *testing.T) {
 	t.Setenv("HOLDFAST_HOST", "10.0.0.7")

@@ -53,19 +53,14 @@ func TestVerificationModesTrustWhatRedissonTrusts(t *testing.T) {
 	}
 }
 
-func TestTLSVersionsAreFollowed(t *testing.T) {
+func TestSchemeUserAndTLSVersionsAreFollowed(t *testing.T) {
 	config := load(t, `
-singleServerConfig: {address: "valkeys://a:1"}
+singleServerConfig: {address: "valkeys://user:p%40ss@a:1"}
 sslProtocols: [TLSv1.3, TLSv1.2]
 `)
+	require.Equal(t, []string{"a:1"}, config.Redis.InitAddress)
+	require.Equal(t, "user", config.Redis.Username)
+	require.Equal(t, "p@ss", config.Redis.Password)
 	require.EqualValues(t, tls.VersionTLS12, config.Redis.TLSConfig.MinVersion)
 	require.EqualValues(t, tls.VersionTLS13, config.Redis.TLSConfig.MaxVersion)
-}
-
-func TestSentinelsAndServersUseTheSameTLS(t *testing.T) {
-	config := load(t, `
-sentinelServersConfig: {masterName: m, sentinelAddresses: ["rediss://a:1"]}
-`)
-	require.NotNil(t, config.Redis.TLSConfig)
-	require.Same(t, config.Redis.TLSConfig, config.Redis.Sentinel.TLSConfig)
 }
