@@ -35,6 +35,9 @@ ALL := ./... $(MODULES:%=./%/...)
 # Those whose tests play faults that last only seconds: nothing may be compiled beside them.
 TIMED := ./... ./cmd/holdfast/... ./integration/...
 
+# Code that users read or run, in which holdfastvet must find nothing.
+EXEMPLARY := ./cmd/holdfast ./examples ./examples/gocron ./examples/observed
+
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
@@ -183,6 +186,8 @@ vet:
 	$(GO) vet ./... # without tags, as go test ./... compiles it
 	$(GO) vet -tags redis,interop,model $(ALL)
 	cd bench && GOWORK=off $(GO) vet ./...
+	tool=$$(mktemp); trap 'rm "$$tool"' EXIT; $(GO) build -o "$$tool" ./cmd/holdfastvet; \
+	GOGC=400 $(GO) vet -vettool="$$tool" $(addsuffix /...,$(EXEMPLARY))
 	$(tidy)
 
 tidy = for module in . bench $(MODULES); do (cd $$module && GOWORK=off $(GO) mod tidy -diff); done

@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/analysistest"
+	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
 
 	"holdfast/cmd/holdfastvet/internal/rules"
 )
 
-// corpora are the packages of testdata that all rules look at: see corpus_test.go.
-var corpora = []string{"mistakes", "correct"}
+// correct is the package of testdata that all rules look at, and in which they find nothing.
+const correct = "correct"
 
 // complaints are what analysistest has to say of testdata.
 type complaints []string
@@ -30,11 +31,11 @@ func (c *complaints) Errorf(format string, args ...any) {
 // checked has run each rule on its package of testdata.
 type checked struct {
 	complaints complaints
-	corpora    []*packages.Package
+	correct    []*packages.Package // with and without its tests
 }
 
 // check loads all packages of testdata, once for all tests, because loading the standard library
-// takes seconds. It checks the packages of single rules, and only loads those that all rules look
+// takes seconds. It checks the packages of single rules, and only loads the one that all rules look
 // at.
 var check = sync.OnceValue(func() (c checked) {
 	byPackage := make(map[string]*analysis.Analyzer)
@@ -64,11 +65,11 @@ var check = sync.OnceValue(func() (c checked) {
 			c.complaints.Errorf("analysistest: %v", r)
 		}
 	}()
-	paths := append(slices.Sorted(maps.Keys(byPackage)), corpora...)
+	paths := append(slices.Sorted(maps.Keys(byPackage)), correct)
 	testdata := analysistest.TestData()
 	for _, r := range analysistest.RunWithSuggestedFixes(&c.complaints, testdata, each, paths...) {
-		if pkg := r.Action.Package; slices.Contains(corpora, base(pkg.PkgPath)) {
-			c.corpora = append(c.corpora, pkg)
+		if pkg := r.Action.Package; base(pkg.PkgPath) == correct {
+			c.correct = append(c.correct, pkg)
 		}
 	}
 	return c
@@ -96,4 +97,19 @@ func TestEachRuleFindsItsMistakesAndNothingElse(t *testing.T) {
 		})
 	}
 	require.Empty(t, others)
+}
+
+func TestNothingIsFoundInCorrectCode(t *testing.T) {
+	t.Parallel()
+	loaded := check().correct
+	require.NotEmpty(t, loaded)
+	require.Zero(t, packages.PrintErrors(loaded))
+	graph, err := checker.Analyze(rules.All(), loaded, nil)
+	require.NoError(t, err)
+	for _, root := range graph.Roots {
+		require.NoError(t, root.Err)
+		for _, d := range root.Diagnostics {
+			t.Errorf("%v: %s: %s", root.Package.Fset.Position(d.Pos), root.Analyzer.Name, d.Message)
+		}
+	}
 }
