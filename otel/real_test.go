@@ -2,9 +2,9 @@ package holdfastotel_test
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,41 +95,6 @@ func TestFreeLockAndReentry(t *testing.T) {
 	require.Contains(t, attributes, holdfastotel.AttrLease.Float64(30))
 }
 
-func TestHandOverInAProcess(t *testing.T) {
-	t.Parallel()
-	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{})
-	lock := c.NewLock("order")
-	first := locktest.Acquire(t, lock, rlock.Watchdog)
-	var waiters []<-chan locktest.Outcome
-	for n := range int64(2) {
-		waiters = append(waiters, locktest.LockInBackground(t.Context(), lock, rlock.Watchdog))
-		s.eventually(t, "holdfast.lock.waiting", of("reentrant", server), n+1)
-	}
-	locktest.Unlock(t, first)
-	second := locktest.Acquired(t, waiters[0])
-	locktest.Unlock(t, second)
-	locktest.Unlock(t, locktest.Acquired(t, waiters[1]))
-	scope := holdfastotel.AttrScope.String("in_process")
-	// The head may have been about to ask when the lock was released.
-	require.Positive(t, s.sum(t, "holdfast.lock.handovers")[of("reentrant", server, scope)])
-	require.Positive(t, s.calls(t, of("reentrant", server, outcome("acquired"), how("handed_over"))))
-	require.Zero(t, s.sum(t, "holdfast.lock.waiting")[of("reentrant", server)])
-	requireEvents(t, s, "queued", "handed over")
-}
-
-// requireEvents requires that a call had these events first and last.
-func requireEvents(t *testing.T, s *signals, first, last string) {
-	t.Helper()
-	for _, span := range s.spans.Ended() {
-		names := events(span)
-		if len(names) > 1 && names[0] == first && names[len(names)-1] == last {
-			return
-		}
-	}
-	require.FailNow(t, "no call was "+first+" and then "+last)
-}
-
 func TestGrantBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t), newSignals()
@@ -145,73 +110,10 @@ func TestGrantBetweenProcesses(t *testing.T) {
 	require.Equal(t, map[string]int64{of("reentrant", server, scope): 1},
 		s.sum(t, "holdfast.lock.handovers"))
 	require.EqualValues(t, 1, s.calls(t, of("reentrant", server, outcome("acquired"), how("granted"))))
-	requireEvents(t, s, "queued", "granted")
-}
-
-func TestGiveUpAndCancel(t *testing.T) {
-	t.Parallel()
-	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{})
-	lock := c.NewFairLock("order")
-	hold := locktest.Acquire(t, lock, rlock.Watchdog)
-	_, err := lock.TryLock(t.Context(), 300*time.Millisecond, rlock.Watchdog)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	require.EqualValues(t, 1, s.calls(t, of("fair", server, outcome("not_acquired"),
-		errorType("not_acquired"))))
-
-	ctx, cancel := context.WithCancel(t.Context())
-	waiter := locktest.LockInBackground(ctx, lock, rlock.Watchdog)
-	s.eventually(t, "holdfast.lock.waiting", of("fair", server), 1)
-	cancel()
-	require.ErrorIs(t, locktest.Result(t, waiter).Err, context.Canceled)
-	late, end := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer end()
-	_, err = lock.Lock(late, rlock.Watchdog)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	for _, why := range []string{"canceled", "deadline_exceeded"} {
-		require.EqualValues(t, 1,
-			s.calls(t, of("fair", server, outcome("canceled"), errorType(why))), why)
-	}
-	for _, span := range s.spans.Ended() {
-		require.Equal(t, codes.Unset, span.Status().Code, "expected answers")
-	}
-	require.Zero(t, s.sum(t, "holdfast.lock.waiting")[of("fair", server)])
-	locktest.Unlock(t, hold)
-}
-
-func TestMistakesAndClosedClients(t *testing.T) {
-	t.Parallel()
-	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{})
-	lock := c.NewReadWriteLock("order")
-	reader := locktest.Acquire(t, lock.Read(), rlock.Watchdog)
-	_, err := lock.Write().TryLock(reader.Context(), rlock.NoWait, rlock.Watchdog)
-	require.ErrorIs(t, err, rlock.ErrUpgrade)
-	require.EqualValues(t, 1, s.calls(t, of("write", server, outcome("failed"), errorType("upgrade"))))
-	_, err = lock.Read().TryLock(t.Context(), rlock.NoWait, 0)
-	require.ErrorIs(t, err, rlock.ErrInvalid)
-	locktest.CloseClient(t, c)
-	s.eventually(t, "holdfast.lock.held", of("read", server), 0)
-	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("read", server,
-		outcome("closed"), errorType("closed"))].Count)
-	require.Empty(t, s.lost(t))
-}
-
-func TestDetachedHoldIsLeftAndAttached(t *testing.T) {
-	t.Parallel()
-	server, s := redistest.Start(t), newSignals()
-	a, b := s.client(t, server, rlock.Options{}), s.client(t, server, rlock.Options{})
-	detached, err := locktest.Acquire(t, a.NewLock("order"), time.Minute).Detach()
-	require.NoError(t, err)
-	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("reentrant", server,
-		outcome("left"))].Count)
-	require.Empty(t, s.histogram(t, "holdfast.lock.deadline.margin"))
-	hold, err := b.Attach(t.Context(), detached, time.Minute)
-	require.NoError(t, err)
-	require.EqualValues(t, 1,
-		s.calls(t, of("reentrant", server, outcome("acquired"), how("attached"))))
-	require.Equal(t, map[string]int64{of("reentrant", server): 1}, s.sum(t, "holdfast.lock.held"))
-	locktest.Unlock(t, hold)
+	require.True(t, slices.ContainsFunc(s.spans.Ended(), func(span sdk.ReadOnlySpan) bool {
+		names := events(span)
+		return len(names) > 1 && names[0] == "queued" && names[len(names)-1] == "granted"
+	}))
 }
 
 func TestLossOfALockThatIsGone(t *testing.T) {
@@ -231,62 +133,6 @@ func TestLossOfALockThatIsGone(t *testing.T) {
 	require.Contains(t, span.Attributes(), errorType("gone"))
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 	require.Len(t, s.lost(t), 1)
-}
-
-func TestLossByAServerThatHangs(t *testing.T) {
-	t.Parallel()
-	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{WatchdogLease: time.Second,
-		CommandTimeout: 500 * time.Millisecond})
-	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
-	server.Pause(t)
-	locktest.Receive(t, hold.Context().Done(), "the lease ends")
-	s.eventually(t, "holdfast.lock.lost", of("reentrant", server, errorType("expired")), 1)
-	server.Resume(t)
-	failures := s.sum(t, "holdfast.lock.renewal.failures")
-	require.Positive(t, failures[of("reentrant", server, errorType("no_reply"))], "%v", failures)
-	span := s.hold(t)
-	require.Equal(t, codes.Error, span.Status().Code)
-	require.Contains(t, events(span), "renewal failed")
-	used := s.histogram(t, "holdfast.lock.lease.utilization")[of("reentrant", server)]
-	largest, _ := used.Max.Value()
-	require.InDelta(t, 1, largest, 0, "of what was lost by time all is used up")
-}
-
-func TestRefusedRenewal(t *testing.T) {
-	t.Parallel()
-	server, s := redistest.Start(t, redistest.WithUser("app", "secret")), newSignals()
-	c := s.client(t, server, rlock.Options{WatchdogLease: time.Second})
-	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
-	server.Do(t, "ACL", "SETUSER", "app", "-@scripting")
-	refused := of("reentrant", server, errorType("server_NOPERM"))
-	locktest.Eventually(t, func() bool {
-		return s.sum(t, "holdfast.lock.renewal.failures")[refused] > 0
-	}, "a renewal is refused")
-	server.Do(t, "ACL", "SETUSER", "app", "+@all")
-	if err := hold.Unlock(t.Context()); err != nil {
-		require.ErrorIs(t, err, rlock.ErrLost, "on a busy machine")
-	}
-	span := s.hold(t)
-	require.Contains(t, events(span), "renewal failed")
-	require.Contains(t, span.Events()[0].Attributes, errorType("server_NOPERM"))
-}
-
-func TestRefusedAcquisitionAndRelease(t *testing.T) {
-	t.Parallel()
-	server, s := redistest.Start(t, redistest.WithUser("app", "secret")), newSignals()
-	c := s.client(t, server, rlock.Options{})
-	hold := locktest.Acquire(t, c.NewLock("order"), time.Minute)
-	server.Do(t, "ACL", "SETUSER", "app", "-@scripting")
-	_, err := c.NewLock("other").TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
-	require.Error(t, err)
-	require.EqualValues(t, 1, s.calls(t, of("reentrant", server, outcome("failed"),
-		errorType("server_NOPERM"))))
-	require.Error(t, hold.Unlock(t.Context()))
-	require.EqualValues(t, 1, s.histogram(t, "holdfast.lock.hold.duration")[of("reentrant", server,
-		outcome("unconfirmed"), errorType("server_NOPERM"))].Count)
-	require.Equal(t, codes.Error, s.hold(t).Status().Code)
-	server.Do(t, "ACL", "SETUSER", "app", "+@all")
 }
 
 func TestMultiLockIsToldAsAWholeAndInParts(t *testing.T) {
@@ -361,39 +207,6 @@ func TestNodeOfARedLockThatHangs(t *testing.T) {
 	}
 	servers[1].Resume(t)
 	servers[2].Resume(t)
-}
-
-func TestNodeThatDoesNotHoldARedLockAnyMore(t *testing.T) {
-	t.Parallel()
-	servers, s := redistest.StartAll(t, 3), newSignals()
-	var locks []*rlock.Lock
-	for _, server := range servers {
-		c := s.client(t, server, rlock.Options{WatchdogLease: time.Second})
-		locks = append(locks, c.NewLock("order"))
-	}
-	hold := locktest.Acquire(t, redlock.New(locks...).WithOptions(redlock.Options{FsyncAlways: true}),
-		rlock.Watchdog)
-	forget := func(nodes ...*redistest.Server) {
-		for _, node := range nodes { // again and again: they rejoin
-			node.Do(t, "DEL", "order")
-		}
-	}
-	failure := text(attribute.NewSet(holdfastotel.AttrOperation.String("hold"), errorType("gone"),
-		holdfastotel.AttrServer.String(servers[0].Addr())))
-	locktest.Eventually(t, func() bool {
-		forget(servers[0])
-		return s.failures(t)[failure] > 0
-	}, "the node is told")
-	require.NoError(t, hold.Err(), "a quorum is left")
-	locktest.Eventually(t, func() bool {
-		forget(servers[:2]...)
-		return hold.Err() != nil
-	}, "the hold is lost")
-	locktest.Eventually(t, func() bool { return len(s.lost(t)) == 1 }, "lost")
-	for series := range s.lost(t) {
-		require.Contains(t, series, "holdfast.lock.kind=redlock")
-	}
-	require.Equal(t, codes.Error, s.hold(t).Status().Code)
 }
 
 // failures returns what nodes of RedLocks did not do.

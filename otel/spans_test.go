@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/sdk/metric"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -154,18 +153,6 @@ func TestSpanOfAGiveUpNamesTheHolder(t *testing.T) {
 		holdfastotel.AttrHolder.String("c:2"))
 }
 
-func TestCallIsQueuedBeforeItIsTheHead(t *testing.T) {
-	s := newSignals()
-	headed := time.Now() // the first of its process asks Redis, and then waits
-	call := s.start(t.Context(), order)
-	s.WaitStart(call, rlock.WaitStart{Lock: order})
-	s.WaitEnd(call, rlock.WaitEnd{Lock: order, BecameHead: headed})
-	s.acquired(call, order, rlock.Free, false)
-	waited := s.ended(t, "lock acquire").Events()
-	require.Equal(t, "head", waited[1].Name)
-	require.False(t, waited[1].Time.Before(waited[0].Time))
-}
-
 func TestHoldThatIsLostOrNotReleasedIsAnError(t *testing.T) {
 	for _, test := range []struct {
 		err     error
@@ -221,75 +208,35 @@ func TestNestedHoldHasNoSpanAndIsInsideTheCallers(t *testing.T) {
 	s.ended(t, "lock hold")
 }
 
-func TestHoldsUnderAHoldAreItsChildren(t *testing.T) {
-	s := newSignals()
-	other := rlock.TracedLock{Name: "other", Kind: "fair"}
-	outer, first := s.takes(t.Context(), order)
-	_, second := s.takes(outer, other)
-	second.HoldEnd(end(other, nil, 0))
-	hold := trace.SpanContextFromContext(outer)
-	for _, span := range s.spans.Ended()[1:] {
-		require.Equal(t, hold.SpanID(), span.Parent().SpanID(), span.Name())
-	}
-	first.HoldEnd(end(order, nil, 0))
-}
-
-func TestPartsOfAMultiLockAreAcquiredInsideItsCallAndHeldInsideTheCaller(t *testing.T) {
-	s := newSignals()
-	multi := rlock.TracedLock{Name: "[a b]", Kind: "multilock"}
-	part := rlock.TracedLock{Name: "a", Kind: "reentrant"}
-	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
-	call := s.start(ctx, multi)
-	_, held := s.takes(call, part)
-	_, whole := s.acquired(call, multi, rlock.Free, false)
-	held.HoldEnd(end(part, nil, 0))
-	whole.HoldEnd(end(multi, nil, 0))
-	spans := s.spans.Ended()
-	require.Len(t, spans, 4)
-	acquirePart, acquireAll, holdPart, holdAll := spans[0], spans[1], spans[2], spans[3]
-	require.Equal(t, acquireAll.SpanContext(), acquirePart.Parent())
-	for _, span := range []sdk.ReadOnlySpan{acquireAll, holdPart, holdAll} {
-		require.Equal(t, caller.SpanContext(), span.Parent(), span.Name())
-	}
-}
-
 func TestExemplarsNameTheSpan(t *testing.T) {
 	s := newSignals()
 	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
 	_, hold := s.takes(ctx, order)
 	hold.HoldEnd(end(order, nil, time.Second))
-	id := caller.SpanContext().TraceID()
+	without := newSignals(holdfastotel.WithoutSpans())
+	held, hold := without.takes(ctx, order)
+	require.Equal(t, caller, trace.SpanFromContext(held))
+	without.RenewalEnd(rlock.RenewalEnd{Lock: order, Err: errors.New("x"), Lease: time.Second,
+		Hold: hold})
+	hold.HoldEnd(end(order, nil, time.Second))
+	caller.End()
+	require.Empty(t, s.ended(t, "request").Events())
 	for name, span := range map[string]string{
 		"holdfast.lock.acquire.duration":  "lock acquire",
 		"holdfast.lock.hold.duration":     "lock hold",
 		"holdfast.lock.deadline.margin":   "lock hold",
 		"holdfast.lock.lease.utilization": "lock hold",
 	} {
+		require.Len(t, s.histogram(t, name), 1)
 		for _, p := range s.histogram(t, name) {
 			require.Len(t, p.Exemplars, 1, name)
-			require.Equal(t, id[:], p.Exemplars[0].TraceID)
-			want := s.ended(t, span).SpanContext().SpanID()
+			trace, want := caller.SpanContext().TraceID(), s.ended(t, span).SpanContext().SpanID()
+			require.Equal(t, trace[:], p.Exemplars[0].TraceID)
 			require.Equal(t, want[:], p.Exemplars[0].SpanID, name)
 		}
-	}
-}
-
-func TestWithoutSpansExemplarsNameTheCallersSpan(t *testing.T) {
-	s := newSignals(holdfastotel.WithoutSpans())
-	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
-	call := s.start(ctx, order)
-	s.WaitStart(call, rlock.WaitStart{Lock: order})
-	held, hold := s.acquired(call, order, rlock.Granted, false)
-	require.Equal(t, caller, trace.SpanFromContext(held))
-	s.RenewalEnd(rlock.RenewalEnd{Lock: order, Err: errors.New("x"), Lease: time.Second, Hold: hold})
-	hold.HoldEnd(end(order, nil, time.Second))
-	caller.End()
-	require.Empty(t, s.ended(t, "request").Events())
-	id := caller.SpanContext().SpanID()
-	for _, name := range []string{"holdfast.lock.acquire.duration", "holdfast.lock.hold.duration",
-		"holdfast.lock.deadline.margin"} {
-		for _, p := range s.histogram(t, name) {
-			require.Equal(t, id[:], p.Exemplars[0].SpanID, name)
+		for _, p := range without.histogram(t, name) {
+			want := caller.SpanContext().SpanID()
+			require.Equal(t, want[:], p.Exemplars[0].SpanID, name)
 		}
 	}
 }
@@ -309,26 +256,6 @@ func TestWhatIsNotSampledIsMeasuredWithoutSpans(t *testing.T) {
 	require.EqualValues(t, 2, released.Count)
 	require.Empty(t, released.Exemplars)
 	require.Equal(t, map[string]int64{base: 0}, s.sum(t, "holdfast.lock.held"))
-}
-
-func TestContextsOfCallsEndWithTheirCallers(t *testing.T) {
-	s := newSignals()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	held, hold := s.takes(ctx, order)
-	cause := errors.New("enough")
-	cancel(cause)
-	<-held.Done()
-	require.Equal(t, cause, context.Cause(held))
-	hold.HoldEnd(end(order, nil, time.Second))
-}
-
-func TestProviderThatWasShutDownIsNoTrouble(t *testing.T) {
-	meters := metric.NewMeterProvider()
-	require.NoError(t, meters.Shutdown(t.Context()))
-	s := newSignals(holdfastotel.WithMeterProvider(meters))
-	_, hold := s.takes(t.Context(), order)
-	hold.HoldEnd(end(order, nil, time.Second))
-	s.ended(t, "lock hold")
 }
 
 // It runs in a process of its own: what is global can be set later once.
@@ -351,36 +278,13 @@ func TestGlobalProvidersMayBeSetLater(t *testing.T) {
 	s.ended(t, "lock hold")
 }
 
-func TestExemplarsOfRenewalsNameTheHold(t *testing.T) {
-	s := newSignals()
-	_, hold := s.takes(t.Context(), order)
-	s.RenewalEnd(rlock.RenewalEnd{Lock: order, Lease: time.Second, Hold: hold})
-	margin := s.histogram(t, "holdfast.lock.deadline.margin")[base]
-	require.Len(t, margin.Exemplars, 1)
-	hold.HoldEnd(end(order, nil, time.Second))
-	want := s.ended(t, "lock hold").SpanContext().SpanID()
-	require.Equal(t, want[:], margin.Exemplars[0].SpanID)
-}
-
 func TestMetricsAllocateNothing(t *testing.T) {
 	s := newSignals(holdfastotel.WithoutSpans())
 	ctx := context.Background()
-	require.Zero(t, testing.AllocsPerRun(100, func() { cycle(ctx, s.Tracer, order) }))
-}
-
-// A remote caller that was not sampled says nothing about what this process samples.
-func TestUnsampledRemoteCallerIsLeftToTheSampler(t *testing.T) {
-	s := newSignals()
-	ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(
-		trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}))
-	s.takes(ctx, order)
-	require.Empty(t, s.spans.Started(), "the default sampler follows the caller")
-	always := sdk.NewTracerProvider(sdk.WithSampler(sdk.AlwaysSample()),
-		sdk.WithSpanProcessor(s.spans))
-	again := newSignals(holdfastotel.WithTracerProvider(always))
-	_, hold := again.takes(ctx, order)
-	hold.HoldEnd(end(order, nil, time.Second))
-	require.Len(t, s.spans.Started(), 2)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_, hold := s.takes(ctx, order)
+		hold.HoldEnd(end(order, nil, time.Second))
+	}))
 }
 
 // Each tracer has its own spans, also if another one has none.
@@ -402,37 +306,4 @@ func TestTracersThatShareAClientHaveTheirOwnSpans(t *testing.T) {
 		}
 		require.Empty(t, without.spans.Started())
 	}
-}
-
-// everyOther is a sampler that leaves out every second span.
-type everyOther struct{ n int }
-
-func (*everyOther) Description() string { return "every other" }
-
-func (e *everyOther) ShouldSample(sdk.SamplingParameters) sdk.SamplingResult {
-	if e.n++; e.n%2 == 0 {
-		return sdk.SamplingResult{Decision: sdk.Drop}
-	}
-	return sdk.SamplingResult{Decision: sdk.RecordAndSample}
-}
-
-func TestPartThatIsNotSampledChangesNothingOfTheWhole(t *testing.T) {
-	s := newSignals()
-	traces := sdk.NewTracerProvider(sdk.WithSpanProcessor(s.spans), sdk.WithSampler(new(everyOther)))
-	s.Tracer = holdfastotel.New(holdfastotel.WithMeterProvider(s.meters),
-		holdfastotel.WithTracerProvider(traces))
-	whole := rlock.TracedLock{Name: "a+b", Kind: "multilock"}
-	ctx := s.start(t.Context(), whole)
-	part := s.start(ctx, order)
-	s.WaitStart(part, rlock.WaitStart{Lock: order})
-	s.WaitEnd(part, rlock.WaitEnd{Lock: order, BecameHead: time.Now()})
-	_, hold := s.acquired(part, order, rlock.Free, false)
-	require.Empty(t, s.spans.Ended())
-	s.fails(ctx, whole, rlock.ErrNotAcquired)
-	hold.HoldEnd(end(order, nil, time.Second))
-	acquire := s.ended(t, "lock acquire")
-	require.Contains(t, acquire.Attributes(), holdfastotel.AttrName.String("a+b"))
-	require.Empty(t, acquire.Events())
-	require.Empty(t, acquire.Links())
-	require.Len(t, s.spans.Started(), 1)
 }
