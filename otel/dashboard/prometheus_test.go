@@ -1,3 +1,5 @@
+//go:build nightly
+
 package dashboard
 
 import (
@@ -12,10 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,19 +25,6 @@ import (
 	"holdfast/internal/portlock"
 	"holdfast/internal/redistest"
 )
-
-// program returns the path of prometheus or promtool: on PATH, or where ensure-prometheus.sh puts
-// them.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	path, err := filepath.Abs("../../.tools/prometheus/" + name)
-	require.NoError(t, err)
-	require.FileExists(t, path, "run otel/dashboard/ensure-prometheus.sh: there is no "+name)
-	return path
-}
 
 // prometheus is a running Prometheus, which scrapes and evaluates its rules every second.
 type prometheus struct {
@@ -173,7 +160,7 @@ func (p *prometheus) queryRange(t *testing.T, expr string, r timeRange) []series
 	return all
 }
 
-// labelValues returns the values that a label has timeRange the series of a selector.
+// labelValues returns the values that a label has in the series of a selector.
 func (p *prometheus) labelValues(t *testing.T, selector, label string) []string {
 	t.Helper()
 	var data []map[string]string
@@ -184,13 +171,3 @@ func (p *prometheus) labelValues(t *testing.T, selector, label string) []string 
 	}
 	return slices.Sorted(maps.Keys(values))
 }
-
-// legend fills a legend of Grafana with the labels of a series.
-func (s series) legend(format string) string {
-	for label, value := range s.labels {
-		format = strings.ReplaceAll(format, "{{"+label+"}}", value)
-	}
-	return strings.TrimSpace(unknownLabel.ReplaceAllString(format, ""))
-}
-
-var unknownLabel = regexp.MustCompile(`\{\{\w+\}\}`)
