@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,20 +40,6 @@ func TestExaminationGoesOnWithoutADeadNode(t *testing.T) {
 	require.Equal(t, []string{"node"}, of)
 }
 
-func TestLockNamesOfANodeAreServedByIt(t *testing.T) {
-	t.Parallel()
-	nodes := redistest.StartCluster(t, 3)
-	all, err := masters(t.Context(), nodes.Client(t), Options{Prefix: "order:"})
-	require.NoError(t, err)
-	require.Len(t, all, 3)
-	for _, n := range all {
-		name := n.lockName()
-		require.True(t, strings.HasPrefix(name, "order:"))
-		slot := nodes.Slot(t, name)
-		require.Equal(t, n.address, nodes.Owner(t, slot).Addr())
-	}
-}
-
 func TestPrefixWithAHashTagIsTriedOnOneNode(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 2)
@@ -63,20 +48,4 @@ func TestPrefixWithAHashTagIsTriedOnOneNode(t *testing.T) {
 	for _, f := range found {
 		require.Equal(t, OK, f.State, "%+v", f)
 	}
-}
-
-// This test runs alone: doctor must look at 350,000 keys within the time of its checks.
-func TestFullExaminationLooksAtAllKeys(t *testing.T) {
-	server := redistest.Start(t)
-	server.Do(t, "EVAL", "for i = 1, 250000 do redis.call('SET', 'key' .. i, 1) end", "0")
-	client := server.Client(t)
-	scans := func(o Options) int {
-		server.ResetStats(t)
-		require.Equal(t, OK, examined(t, client, "leases", o)[0].State)
-		return server.CommandStats(t)["scan"]
-	}
-	some, all := scans(Options{}), scans(Options{Full: true})
-	require.Positive(t, some)
-	require.Greater(t, all, 2*some)
-	require.Less(t, all, 4*some)
 }

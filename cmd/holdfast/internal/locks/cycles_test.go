@@ -105,29 +105,6 @@ func TestCirclesAreThoseThatASearchOfAllChainsFinds(t *testing.T) {
 	})
 }
 
-// A circle of a hundred thousand takes no longer than a moment, and no deep stack.
-func TestCirclesMayBeLong(t *testing.T) {
-	t.Parallel()
-	const length = 100_000
-	var waits []Wait
-	for i := range length {
-		waits = append(waits, waitFor(fmt.Sprint("p", i, ":1"), fmt.Sprint("lock", i),
-			fmt.Sprint("p", (i+1)%length, ":1")))
-	}
-	cycles := cyclesOf(waits)
-	require.Len(t, cycles, 1)
-	require.Len(t, cycles[0].Waits, length)
-	require.True(t, cycles[0].Certain)
-}
-
-func TestOwnersInOneProcessAreNoCircleUnlessTheyWaitForEachOther(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, cyclesOf([]Wait{waitFor("p:1", "a", "p:2"), waitFor("p:3", "b", "p:1")}))
-	cycles := cyclesOf([]Wait{waitFor("p:1", "a", "p:2"), waitFor("p:2", "b", "p:1")})
-	require.Len(t, cycles, 1)
-	require.True(t, cycles[0].Certain)
-}
-
 func TestClientsOfOneProcessAreTheSameProcess(t *testing.T) {
 	t.Parallel()
 	a := waitFor("x:1", "a", "y:1")

@@ -17,19 +17,6 @@ func TestMain(m *testing.M) { redistest.VerifyMain(m) }
 // java is an owner as Redisson names it, with the id of a thread.
 const java = "8743c9c0-0795-4907-87fd-6c719a6b4586:54"
 
-func TestListEndsWithTheLoop(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for i := range 10 {
-		s.Do(t, "HSET", fmt.Sprint("lock", i), java, "1")
-	}
-	for lock, err := range locks.List(t.Context(), s.Client(t), locks.Query{}) {
-		require.NoError(t, err)
-		require.Equal(t, java, lock.Holders[0].Owner)
-		break
-	}
-}
-
 func TestListEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -66,7 +53,7 @@ func TestListReadsEachClientOnce(t *testing.T) {
 	require.Equal(t, 500, found)
 	stats := s.CommandStats(t)
 	require.Equal(t, 2*500+1, stats["hrandfield"], "two of each lock, one of their client")
-	require.Zero(t, stats["keys"])
+	require.Zero(t, stats["keys"]+stats["hgetall"])
 }
 
 func TestUnlockChangesNothingIfTheLockIsNotHeldSo(t *testing.T) {

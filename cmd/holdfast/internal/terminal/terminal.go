@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package terminal runs a program on a pseudo-terminal, for tests and for pictures: what the
-// program writes is drawn by an emulator, whose screen can be read and waited for.
+// Package terminal runs a program on a pseudo-terminal, for tests: what the program writes is drawn
+// by an emulator, whose screen can be read and waited for.
 package terminal
 
 import (
@@ -114,9 +114,6 @@ func (t *Terminal) draw() {
 		}
 	}
 }
-
-// Emulator returns the emulator, for those who need colours.
-func (t *Terminal) Emulator() *vt.SafeEmulator { return t.screen }
 
 // Screen returns the text on the screen, without blanks at the ends of lines.
 func (t *Terminal) Screen() string {

@@ -65,14 +65,6 @@ func TestTableShrinksHoldersAndNames(t *testing.T) {
 	}
 }
 
-func TestTableCountsColumnsNotBytes(t *testing.T) {
-	t.Parallel()
-	all := []locks.Lock{{Name: "在庫"}, {Name: "stock"}, {Name: "e\u0301"}}
-	for _, line := range Table(all, 0) {
-		require.Equal(t, len("stock  KIND  HOLDER  COUNT  TTL  WAITERS"), ansi.StringWidth(line))
-	}
-}
-
 func TestLineSaysWhoHoldsForHowLong(t *testing.T) {
 	t.Parallel()
 	var lines []string
