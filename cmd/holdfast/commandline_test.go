@@ -42,13 +42,6 @@ func TestUsageErrorsHaveTheirStatus(t *testing.T) {
 	}
 }
 
-func TestVersionIsOneLine(t *testing.T) {
-	t.Parallel()
-	o := run(t, "version")
-	require.Zero(t, o.status)
-	require.Regexp(t, `^holdfast \S+ go1\.\S+ \w+/\w+\n$`, o.stdout)
-}
-
 func TestCompletionOfEachShell(t *testing.T) {
 	t.Parallel()
 	for shell, want := range map[string]string{

@@ -91,30 +91,3 @@ func TestInterruptedDoctorLeavesNothing(t *testing.T) {
 	require.Equal(t, 130, cmd.ProcessState.ExitCode())
 	require.Zero(t, redis.DoInt(t, "DBSIZE"))
 }
-
-// docs/permissions.md says what doctor needs to see everything, beside the rights for locks.
-func TestDoctorSaysWhichRightsItLacks(t *testing.T) {
-	t.Parallel()
-	rules := []string{"resetchannels"}
-	for _, row := range []string{"every lock", "plain locks", "fair locks", "fenced locks",
-		"read-write locks", "hand-overs of plain and fenced locks", "`ls` and `inspect`"} {
-		rules = append(rules, listedFor(t, row)...)
-	}
-	redis := redistest.Start(t, redistest.WithUser("app", "secret", rules...))
-	examine := func() string {
-		cmd := exec.CommandContext(t.Context(), binary, "doctor", "--user", "app", "-r", redis.Addr(),
-			"--prefix", "order:")
-		cmd.Env = append(os.Environ(), "REDISCLI_AUTH=secret")
-		out, _ := cmd.Output() // its status is what it thinks of Redis
-		return string(out)
-	}
-	lacks := examine()
-	document, err := os.ReadFile("../../docs/permissions.md")
-	require.NoError(t, err)
-	for _, right := range []string{"+info", "+config|get", "+slowlog|get"} {
-		require.Contains(t, lacks, ", or allow this user "+right+"\n")
-		require.Contains(t, string(document), right)
-		redis.Do(t, "ACL", "SETUSER", "app", right)
-	}
-	require.NotContains(t, examine(), "NOPERM")
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -101,33 +102,19 @@ func take(t *testing.T, l *rlock.Lock) *rlock.Hold {
 	return hold
 }
 
-// waiting is an attempt to acquire a lock that goes on.
-type waiting struct{ acquired chan *rlock.Hold }
-
-// await waits for a lock in the background. It returns when Redis shows that it does.
-func (p *place) await(ctx context.Context, t *testing.T, l *rlock.Lock) *waiting {
+// await waits for a lock in the background. It returns when it listens to releases of the lock.
+func (p *place) await(t *testing.T, l *rlock.Lock) <-chan locktest.Outcome {
 	t.Helper()
-	w := &waiting{make(chan *rlock.Hold, 1)}
-	before := p.waiters(t, l.Name())
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if hold, err := l.TryLock(ctx, time.Minute, rlock.Watchdog); err == nil {
-			w.acquired <- hold
+	listeners := func() (total int) {
+		queue := p.node(t, l.Name()).DoStrings(t, "LRANGE", lua.QueueKey(l.Name()), "0", "-1")
+		for _, channel := range lua.ReleaseChannels(l.Name(), queue) {
+			total += p.listeners(t, channel)
 		}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-		select {
-		case hold := <-w.acquired:
-			_ = hold.Unlock(context.WithoutCancel(t.Context()))
-		default:
-		}
-	})
-	require.Eventually(t, func() bool { return p.waiters(t, l.Name()) > before },
-		10*time.Second, 5*time.Millisecond, "nobody waits for %s", l.Name())
+		return total
+	}
+	before := listeners()
+	w := locktest.LockInBackground(t.Context(), l, rlock.Watchdog)
+	locktest.Eventually(t, func() bool { return listeners() > before }, "nobody waits for "+l.Name())
 	return w
 }
 
@@ -135,36 +122,7 @@ func (p *place) await(ctx context.Context, t *testing.T, l *rlock.Lock) *waiting
 func (p *place) waitForRegistration(t *testing.T, lock string) {
 	t.Helper()
 	key := "holdfast_lock_waiters:{" + lock + "}"
-	require.Eventually(t, func() bool { return p.node(t, key).DoInt(t, "ZCARD", key) == 1 },
-		20*time.Second, 10*time.Millisecond)
-}
-
-// waiters counts what shows that owners wait for a lock: entries of the queue, registrations, and
-// listeners.
-func (p *place) waiters(t *testing.T, lock string) int {
-	t.Helper()
-	node := p.node(t, lock)
-	queue := node.DoStrings(t, "LRANGE", lua.QueueKey(lock), "0", "-1")
-	registrations := "holdfast_lock_waiters:{" + lock + "}"
-	if strings.Contains(lock, "{") {
-		registrations = "holdfast_lock_waiters::" + lock
-	}
-	count := len(queue) + int(node.DoInt(t, "ZCARD", registrations))
-	listens := map[string]int{}
-	for _, channel := range lua.ReleaseChannels(lock, queue) {
-		listens[channel] = p.listeners(t, channel)
-	}
-	for _, owner := range queue {
-		if listens[lua.FairChannel(lock, owner)] == 0 {
-			return 0 // it does not hear yet
-		}
-	}
-	for _, n := range listens {
-		if n > 0 {
-			count++
-		}
-	}
-	return count
+	locktest.Eventually(t, func() bool { return p.node(t, key).DoInt(t, "ZCARD", key) == 1 }, key)
 }
 
 // listeners counts connections that listen on a channel.
@@ -182,12 +140,12 @@ func (p *place) listeners(t *testing.T, channel string) (total int) {
 }
 
 // requireWoken requires that a waiter gets the lock, much sooner than by asking every 5 s.
-func (w *waiting) requireWoken(t *testing.T) *rlock.Hold {
+func requireWoken(t *testing.T, w <-chan locktest.Outcome) *rlock.Hold {
 	t.Helper()
 	select {
-	case hold := <-w.acquired:
-		t.Cleanup(func() { _ = hold.Unlock(context.WithoutCancel(t.Context())) })
-		return hold
+	case o := <-w:
+		require.NoError(t, o.Err)
+		return o.Hold
 	case <-time.After(2500 * time.Millisecond):
 		require.FailNow(t, "the waiter was not woken")
 		return nil

@@ -4,18 +4,13 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"os/exec"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/status"
-	"holdfast/cmd/holdfast/internal/terminal"
-	"holdfast/internal/redistest"
 )
 
 func TestInspectShowsTheQueueOfAFairLockInOrder(t *testing.T) {
@@ -25,8 +20,8 @@ func TestInspectShowsTheQueueOfAFairLockInOrder(t *testing.T) {
 		key := "holdfast_client:{" + javaClient + "}"
 		p.do(t, key, "HSET", key, "program", "billing", "host", "web-1", "pid", "4711", "start",
 			"1700000000123", "label", "nightly")
-		p.await(t.Context(), t, p.client(t).NewFairLock("fair"))
-		p.await(t.Context(), t, p.client(t).NewFairLock("fair"))
+		p.await(t, p.client(t).NewFairLock("fair"))
+		p.await(t, p.client(t).NewFairLock("fair"))
 		queue := p.node(t, "fair").DoStrings(t, "LRANGE", "redisson_lock_queue:{fair}", "0", "-1")
 		o := p.run(t, "inspect", "fair")
 		require.Zero(t, o.status, o.stderr)
@@ -59,7 +54,7 @@ func TestInspectShowsRegistrationsAndTheToken(t *testing.T) {
 	c := p.client(t)
 	token := take(t, c.NewFencedLock("fenced")).Token()
 	require.EqualValues(t, 1, token)
-	p.await(t.Context(), t, p.client(t).NewFencedLock("fenced"))
+	p.await(t, p.client(t).NewFencedLock("fenced"))
 	p.waitForRegistration(t, "fenced")
 	o := p.run(t, "inspect", "fenced")
 	require.Regexp(t, `(?m)^kind       fenced$`, o.stdout)
@@ -83,7 +78,7 @@ func TestInspectShowsReadersAndTheWriterThatWaits(t *testing.T) {
 			"{rw}:" + java + ":rwlock_timeout:2", "{rw}:" + otherJava + ":rwlock_timeout:1"} {
 			p.do(t, key, "SET", key, "1", "EX", "600")
 		}
-		p.await(t.Context(), t, newWrite(p.client(t), "rw"))
+		p.await(t, newWrite(p.client(t), "rw"))
 		writer := "holdfast_rwlock_writer:{rw}"
 		require.Eventually(t, func() bool { return p.node(t, writer).DoInt(t, "EXISTS", writer) == 1 },
 			20*time.Second, 10*time.Millisecond)
@@ -109,21 +104,6 @@ func TestInspectOfNothingSaysSo(t *testing.T) {
 	} {
 		o := p.run(t, "inspect", name)
 		require.Equal(t, outcome{"", "holdfast: " + want + "\n", status.Failed}, o)
-	}
-}
-
-func TestInspectPrintsNothingThatMovesTheCursor(t *testing.T) {
-	t.Parallel()
-	p := single(t)
-	name := "evil\x1b[2J\nname"
-	p.hold(t, name, java, "1")
-	key := "holdfast_client:{" + javaClient + "}"
-	p.do(t, key, "HSET", key, "program", "\x1b[31m", "host", "\x07", "label", "a\nb")
-	for _, args := range [][]string{{"inspect", name}, {"inspect", "--json", name}, {"ls"},
-		{"unlock", name, "--force", "--yes"}} {
-		o := p.run(t, args...)
-		require.Zero(t, o.status, o.stderr)
-		require.NotRegexp(t, `[\x00-\x09\x0b-\x1f]`, o.stdout, args)
 	}
 }
 
@@ -156,40 +136,4 @@ func TestInspectWatchPrintsWhatChanged(t *testing.T) {
 	require.Equal(t, otherJava, next().Holders[0].Owner)
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
-}
-
-func TestInspectWatchRedrawsATerminal(t *testing.T) {
-	t.Parallel()
-	p := single(t)
-	p.hold(t, "a", java, "1")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	on, err := terminal.Start(exec.CommandContext(ctx, binary, "inspect", "--watch", "a", "--redis",
-		p.nodes[0].Addr()), 80, 24)
-	require.NoError(t, err)
-	t.Cleanup(on.Stop)
-	require.NoError(t, on.WaitForText(ctx, "holder     "+java))
-	left := regexp.MustCompile(`for another .*`)
-	before := left.FindString(on.Screen())
-	require.NoError(t, on.WaitFor(ctx, "a shorter lease", func(screen string) bool {
-		return left.FindString(screen) != "" && left.FindString(screen) != before
-	}))
-	p.do(t, "a", "DEL", "a")
-	require.NoError(t, on.WaitForText(ctx, "state      free"))
-	require.Equal(t, 1, strings.Count(on.Screen(), "lock       a"))
-	require.NoError(t, on.Send("\x03"))
-	got, err := on.Wait(ctx)
-	require.NoError(t, err)
-	require.Zero(t, got)
-}
-
-func TestInspectLeavesOutTheListenersWhereTheyCannotBeCounted(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.WithoutCommands("PUBSUB"))
-	p := &place{nodes: []*redistest.Server{s}, redis: s.Client(t)}
-	p.hold(t, "lock", java, "1")
-	o := p.run(t, "inspect", "lock")
-	require.Contains(t, o.stdout, "holder     "+java)
-	require.NotContains(t, o.stdout, "listeners")
-	require.Empty(t, o.stderr)
 }

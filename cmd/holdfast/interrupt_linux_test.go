@@ -8,14 +8,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 )
 
-// workers counts the processes of this program. Each test has its own copy of it.
+// workers counts the processes of this program.
 func workers(t *testing.T, program string) (count int) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/exe")
@@ -28,12 +27,12 @@ func workers(t *testing.T, program string) (count int) {
 	return count
 }
 
-// startDemo starts a demo with a program of its own, and returns when it is running.
-func startDemo(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
+func TestSignalStopsEverything(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
 	program := filepath.Join(t.TempDir(), "holdfast")
 	require.NoError(t, os.Link(binary, program)) // a file that was just written may be busy
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"demo"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program, "demo", "--redis", redis.Addr())
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -46,34 +45,9 @@ func startDemo(t *testing.T, args ...string) *exec.Cmd {
 	}
 	require.NoError(t, lines.Err())
 	require.Greater(t, workers(t, program), 1+10, "most of the 23 still play")
-	return cmd
-}
-
-func requireNoWorkers(t *testing.T, program string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		return workers(t, program) == 0
-	}, 5*time.Second, 10*time.Millisecond)
-}
-
-func TestSignalStopsEverything(t *testing.T) {
-	t.Parallel()
-	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		redis := redistest.Start(t)
-		cmd := startDemo(t, "--redis", redis.Addr())
-		require.NoError(t, cmd.Process.Signal(signal))
-		require.Error(t, cmd.Wait())
-		require.Equal(t, 130, cmd.ProcessState.ExitCode())
-		require.Zero(t, workers(t, cmd.Path))
-		require.Empty(t, redis.Keys(t))
-	}
-}
-
-func TestWorkersDoNotOutliveTheDemo(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t) // it outlives the demo, so no worker fails because of it
-	cmd := startDemo(t, "--redis", redis.Addr())
-	require.NoError(t, cmd.Process.Kill())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.Error(t, cmd.Wait())
-	requireNoWorkers(t, cmd.Path)
+	require.Equal(t, 130, cmd.ProcessState.ExitCode())
+	require.Zero(t, workers(t, program))
+	require.Empty(t, redis.Keys(t))
 }

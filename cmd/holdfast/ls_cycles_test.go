@@ -1,13 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
 
@@ -68,8 +68,8 @@ func TestCyclesOfProcessesArePossible(t *testing.T) {
 		_, err = b.NewFairLock("right").Lock(inB, rlock.Watchdog)
 		require.NoError(t, err)
 		// Without their owners, or this process would notice the cycle by itself.
-		wantsRight := p.await(t.Context(), t, a.NewFairLock("right"))
-		wantsLeft := p.await(t.Context(), t, newLeft(b, "left"))
+		wantsRight := p.await(t, a.NewFairLock("right"))
+		wantsLeft := p.await(t, newLeft(b, "left"))
 		if p.cluster == nil {
 			p.waitForRegistration(t, "left")
 		}
@@ -83,41 +83,7 @@ func TestCyclesOfProcessesArePossible(t *testing.T) {
 		words := strings.Fields(unlockLine(o.stdout))
 		o = p.run(t, append([]string{"unlock", "--yes"}, words...)...)
 		require.Zero(t, o.status, o.stderr)
-		woken := map[string]*waiting{"left": wantsLeft, "right": wantsRight}[words[0]]
-		woken.requireWoken(t)
+		woken := map[string]<-chan locktest.Outcome{"left": wantsLeft, "right": wantsRight}[words[0]]
+		requireWoken(t, woken)
 	})
-}
-
-func TestCyclesOfThreadsOfOneProcessAreFound(t *testing.T) {
-	t.Parallel()
-	p := single(t)
-	const threads = 5
-	for i := range threads {
-		lock := fmt.Sprint("lock", i)
-		p.hold(t, lock, fmt.Sprint(javaClient, ":", i), "1")
-		p.do(t, lock, "RPUSH", "redisson_lock_queue:{"+lock+"}",
-			fmt.Sprint(javaClient, ":", (i+1)%threads))
-	}
-	o := p.run(t, "ls", "--cycles")
-	require.Contains(t, o.stdout, "circle 1: certain")
-	require.Equal(t, threads, strings.Count(o.stdout, " waits for "))
-}
-
-func TestCyclesNameProcessesThatAreKnown(t *testing.T) {
-	t.Parallel()
-	p := single(t)
-	for _, client := range []string{javaClient, strings.Split(otherJava, ":")[0]} {
-		p.do(t, client, "HSET", "holdfast_client:{"+client+"}", "program", "billing", "host",
-			"web-"+client[:1], "pid", "4711", "start", "1700000000123")
-	}
-	p.hold(t, "it's", java, "1")
-	p.hold(t, "b", otherJava, "1")
-	p.do(t, "b", "RPUSH", "redisson_lock_queue:{b}", java)
-	p.do(t, "it's", "RPUSH", "redisson_lock_queue:{it's}", otherJava)
-	o := p.run(t, "ls", "--cycles")
-	require.Equal(t, status.Failed, o.status)
-	require.Contains(t, o.stdout, "  "+short(java)+" (billing on web-8 (pid 4711)) waits for b, "+
-		"held by "+short(otherJava)+" (billing on web-1 (pid 4711))\n")
-	require.Contains(t, []string{`'it'\''s' --owner ` + java, "b --owner " + otherJava},
-		unlockLine(o.stdout))
 }

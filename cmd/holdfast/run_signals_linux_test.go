@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,9 +20,8 @@ import (
 func TestRunForwardsAllSignalsThatCanBeCaught(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	signals := []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT,
-		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGVTALRM, unix.SIGIO, unix.SIGWINCH,
-		unix.SIGCONT, unix.SIGPWR, 40, 64}
+	signals := []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1,
+		unix.SIGWINCH, unix.SIGCONT, 64}
 	traps := ""
 	for _, s := range signals {
 		traps += fmt.Sprintf("trap 'echo %d >&3' %d; ", s, s)
@@ -44,7 +42,7 @@ func TestRunThatIsHungUpOrQuitLeavesNoOrphans(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	for signal, want := range map[syscall.Signal]int{
-		unix.SIGHUP: 129, unix.SIGQUIT: 131, unix.SIGINT: 130, unix.SIGTERM: 143,
+		unix.SIGHUP: 129, unix.SIGQUIT: 131,
 	} {
 		// Non-interactive shells have what is in the background ignore SIGINT and SIGQUIT.
 		j := startRun(t, redis.Addr(), append([]string{"--kill-after", "100ms", "job"},
@@ -79,35 +77,23 @@ func TestRunThatIsKilledTakesItsGrandchildrenAlong(t *testing.T) {
 	}
 }
 
-// hashicorp/consul#2022 again.
+// hashicorp/consul#2022 again. And consul lock noticed a loss up to 90 s late:
+// hashicorp/consul#9788. Here it takes a third of the lease.
 func TestRunThatLosesTheLockTakesItsGrandchildrenAlong(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
+	j := startRun(t, redis.Addr(), append([]string{"--lease", "6s", "job"},
 		shell(`trap 'echo TERM >&3; exit 0' TERM; `+ignoresTERM+
 			`echo in >&3; `+waits)...)...)
 	j.line(t, "in")
+	end := expiry(t, redis)
 	redis.Do(t, "DEL", "job")
-	j.line(t, "TERM")
-	j.dead(t)
+	require.True(t, j.line(t, "TERM").at.Before(end))
+	require.True(t, j.dead(t).at.Before(end))
 	require.Equal(t, 76, j.status(t))
 	require.Contains(t, j.stderr.String(), `lock "job" lost: `)
 	require.Contains(t, j.stderr.String(), "ending the command")
 	requireFree(t, redis)
-}
-
-// consul lock noticed a loss up to 90 s late: hashicorp/consul#9788. Here it takes a third of the
-// lease, and not all of it.
-func TestRunNoticesALossBeforeTheLeaseWouldHaveEnded(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	j := startRun(t, redis.Addr(), append([]string{"--lease", "12s", "job"},
-		shell(`echo in >&3; exec sleep 1000`)...)...)
-	j.line(t, "in")
-	end := expiry(t, redis)
-	redis.Do(t, "DEL", "job")
-	require.True(t, j.dead(t).at.Before(end))
-	require.Equal(t, 76, j.status(t))
 }
 
 func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) {
@@ -130,8 +116,7 @@ func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) 
 func TestRunThatIsStoppedHasItsCommandKilledBeforeTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	// KILL comes 1.3 s before such a lease ends in Redis, so the machine may stall for as long.
-	j := startRun(t, redis.Addr(), append([]string{"--lease", "30s", "job"},
+	j := startRun(t, redis.Addr(), append([]string{"--lease", "9s", "job"},
 		shell(`trap 'echo TERM >&3' TERM; `+ignoresTERM+
 			`echo in >&3; `+waits)...)...)
 	j.line(t, "in")
@@ -151,23 +136,6 @@ func age(t *testing.T, pid int) time.Duration {
 	return time.Since(found.ModTime())
 }
 
-// ignores reports whether a process ignores these signals.
-func ignores(t *testing.T, pid int, signals []syscall.Signal) bool {
-	t.Helper()
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	require.NoError(t, err)
-	_, mask, _ := strings.Cut(string(status), "\nSigIgn:")
-	mask, _, _ = strings.Cut(mask, "\n")
-	ignored, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
-	require.NoError(t, err)
-	for _, s := range signals {
-		if ignored&(1<<(s-1)) == 0 {
-			return false
-		}
-	}
-	return true
-}
-
 func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -185,12 +153,6 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 		return pid
 	}
 	old := guard()
-	ignored := []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGTSTP}
-	require.Eventually(t, func() bool { return ignores(t, old, ignored) }, longest,
-		time.Millisecond) // not yet when it has just begun
-	for _, s := range ignored {
-		require.NoError(t, unix.Kill(old, s))
-	}
 	// A guard that has just begun is not replaced.
 	require.Eventually(t, func() bool { return age(t, old) > 3*time.Second }, longest,
 		10*time.Millisecond)
@@ -220,9 +182,6 @@ func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
 // timeout(1) and the jobs of an interactive shell have groups of their own.
 func TestRunTakesThoseAlongThatHaveLeftTheGroup(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		return // nothing tells whose they are
-	}
 	redis := redistest.Start(t)
 	const limited = `timeout 1000 sh -c 'trap "" TERM; echo in >&3; while :; do sleep 1000; done'`
 	for _, test := range []struct {
@@ -235,7 +194,7 @@ func TestRunTakesThoseAlongThatHaveLeftTheGroup(t *testing.T) {
 		{"killed", limited + `; :`, func(j *job) { j.signal(t, unix.SIGKILL) }, 1009},
 		{"left behind", `exec 4<&0; ` + limited + ` & read x <&4; exit 5`, func(*job) {}, 5},
 	} {
-		j := prepareRun(t, redis.Addr(), append([]string{"--lease", "3s", "--kill-after", "100ms",
+		j := prepareRun(t, redis.Addr(), append([]string{"--lease", "2s", "--kill-after", "100ms",
 			"job"}, shell(test.script)...)...)
 		stdin, err := j.cmd.StdinPipe()
 		require.NoError(t, err)
@@ -247,53 +206,6 @@ func TestRunTakesThoseAlongThatHaveLeftTheGroup(t *testing.T) {
 		require.Equal(t, test.status, j.status(t), "%s: %s", test.name, j.stderr)
 		redis.Do(t, "DEL", "job")
 	}
-}
-
-func TestRunWhoseGuardWasStoppedEnds(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	for _, test := range []struct {
-		end    func(j *job)
-		status int
-	}{
-		{func(j *job) { j.signal(t, unix.SIGTERM) }, 143},
-		{func(*job) { redis.Do(t, "DEL", "job") }, 76},
-	} {
-		j := startRun(t, redis.Addr(), append([]string{"--lease", "3s", "job"},
-			shell(`echo in >&3; exec sleep 1000`)...)...)
-		j.line(t, "in")
-		pids := guards(t, j.cmd.Process.Pid)
-		require.Len(t, pids, 1)
-		require.NoError(t, unix.Kill(pids[0], unix.SIGSTOP))
-		test.end(j)
-		j.dead(t)
-		require.Equal(t, test.status, j.status(t))
-		requireFree(t, redis)
-	}
-}
-
-// What it has to say must not end it: its command would be killed, and the lock not released.
-func TestRunGoesOnWhenNobodyReadsWhatItSays(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	read, write, err := os.Pipe()
-	require.NoError(t, err)
-	j := prepareRun(t, redis.Addr(), append([]string{"job"},
-		shell(`(sleep 1000 2>/dev/null &); echo in >&3; exit 3`)...)...)
-	j.cmd.Stderr = write
-	require.NoError(t, read.Close())
-	j.start(t)
-	require.NoError(t, write.Close())
-	j.line(t, "in")
-	require.Equal(t, 3, j.status(t)) // after it said that it ends what was left
-	requireFree(t, redis)
-}
-
-func TestCommandCanBeEndedByAClosedPipe(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	require.Equal(t, outcome{status: 141},
-		ranUnder(t, redis, "job", "--", "sh", "-c", "kill -PIPE $$"))
 }
 
 // nohup and shells in scripts have signals ignored.

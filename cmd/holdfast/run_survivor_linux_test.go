@@ -28,7 +28,7 @@ func TestRunNamesWhatItMayNotKillAndDoesNotSayThatItWasKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lock := "job of " + name
-			args := append([]string{"--lease", "3s", "--kill-after", "100ms", lock},
+			args := append([]string{"--lease", "2s", "--kill-after", "100ms", lock},
 				shell("echo in >&3; "+script)...)
 			j := prepareRun(t, redis.Addr(), append(append(args, "$0"),
 				become("nobody", "sh", "-c")...)...)

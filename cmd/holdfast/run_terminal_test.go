@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -119,64 +118,6 @@ func TestCtrlZStopsRunWithItsCommandAndFgContinuesBoth(t *testing.T) {
 	}
 }
 
-func TestAStoppedRunIsEndedInTime(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	s := bash(t, redis)
-	s.types(t, "holdfast run --lease 2s job -- sh -c 'echo in; exec sleep 1000'\r")
-	s.sees(t, `(?m)^in$`)
-	s.types(t, "\x1a")
-	s.sees(t, `Stopped`)
-	require.Eventually(t, func() bool { return redis.DoInt(t, "EXISTS", "job") == 0 }, longest,
-		time.Millisecond)
-	s.types(t, "clear; fg\r")
-	s.sees(t, `was killed`)
-	s.types(t, "echo status $?\r")
-	s.sees(t, `(?m)status 76$`)
-}
-
-func TestRunInTheBackgroundIsStoppedWhenItReadsAndGetsTheTerminalWithFg(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	s := bash(t, redis)
-	s.types(t, `clear; holdfast run job -- sh -c 'read x; echo "got $x"' &`+"\r")
-	require.Eventually(t, func() bool {
-		if strings.Contains(s.Screen(), "Stopped") {
-			return true
-		}
-		s.types(t, "\r") // bash tells of its jobs before a prompt
-		return false
-	}, longest, 100*time.Millisecond)
-	s.types(t, "clear; fg\r")
-	s.sees(t, `(?m)^holdfast run`)
-	s.types(t, "text\r")
-	s.sees(t, `(?m)^got text$`)
-}
-
-func TestRunInAPipelineLeavesTheTerminalToOthersUntilItsCommandReads(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	s := bash(t, redis)
-	s.types(t, `clear; holdfast run job -- sh -c 'echo in; read x; echo "got $x"; read x' | cat; `+
-		"echo over ${PIPESTATUS[0]}\r")
-	s.sees(t, `(?m)^in$`)
-	s.types(t, "text\r")
-	s.sees(t, `(?m)^got text$`)
-	s.types(t, "\x03")
-	s.sees(t, `over 130`)
-	// Without a read, Ctrl-C reaches run, which passes it on, and so does Ctrl-Z.
-	s.types(t, `clear; holdfast run job -- sh -c 'sleep 1000 & echo again; wait' | cat`+"\r")
-	s.sees(t, `(?m)^again$`)
-	s.types(t, "\x1a")
-	s.sees(t, `Stopped`)
-	s.types(t, "clear; fg\r")
-	s.sees(t, `(?m)^holdfast run`)
-	s.types(t, "\x03")
-	s.types(t, "echo status ${PIPESTATUS[0]}\r")
-	s.sees(t, `(?m)status 130$`)
-	require.Zero(t, redis.DoInt(t, "EXISTS", "job"))
-}
-
 func TestTheTerminalComesBackAsItWasFromACommandThatIsKilled(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -208,13 +149,4 @@ func TestRunOnATerminalRedrawsItsLineWhileItWaits(t *testing.T) {
 	status, err := s.Wait(s.ctx)
 	require.NoError(t, err)
 	require.Zero(t, status)
-}
-
-func TestLsSaysOnATerminalThatThereIsNothing(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	sit(t, redis, binary, "ls").sees(t, "^holdfast: no locks")
-	sit(t, redis, binary, "ls", "--cycles").sees(t, "^holdfast: no processes wait for each other")
-	require.Equal(t, outcome{}, run(t, "ls", "--redis", redis.Addr()))
-	require.Equal(t, outcome{}, run(t, "ls", "--cycles", "--redis", redis.Addr()))
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,11 +25,16 @@ func servers(all []*redistest.Server) (flags []string) {
 func TestRunWithAQuorumOutlivesAMinorityOfItsServers(t *testing.T) {
 	t.Parallel()
 	// A server that has just started may have forgotten a lock, so it does not count at first.
-	const lease = 9 * time.Second
+	const lease = 5 * time.Second
 	redis := redistest.StartAll(t, 3)
 	for _, s := range redis {
-		require.Eventually(t, func() bool { return uptime(t, s) > lease+time.Second }, longest,
-			50*time.Millisecond)
+		require.Eventually(t, func() bool {
+			_, uptime, _ := strings.Cut(s.DoString(t, "INFO", "server"), "uptime_in_seconds:")
+			uptime, _, _ = strings.Cut(uptime, "\r")
+			seconds, err := strconv.Atoi(uptime)
+			require.NoError(t, err)
+			return time.Duration(seconds)*time.Second > lease+time.Second
+		}, longest, 50*time.Millisecond)
 	}
 	flags := append(servers(redis), "--quorum", "--lease", lease.String())
 	redis[0].Kill(t) // before
@@ -39,12 +45,8 @@ func TestRunWithAQuorumOutlivesAMinorityOfItsServers(t *testing.T) {
 	}
 	o := run(t, append(append([]string{"run", "--nonblock"}, flags...), "job", "true")...)
 	require.Equal(t, 75, o.status, o.stderr)
-	end := renewed(t, redis[1])
-	require.Eventually(t, func() bool { return expiry(t, redis[1]).Sub(end) > lease },
-		longest, 10*time.Millisecond)
-	j.lives(t)
 	// Without a majority the lock ends.
-	end = renewed(t, redis[1])
+	end := renewed(t, redis[1])
 	redis[1].Pause(t)
 	end = end.Add(lease / 3) // a renewal may have come in between
 	require.True(t, j.line(t, "TERM").at.Before(end))
@@ -54,57 +56,36 @@ func TestRunWithAQuorumOutlivesAMinorityOfItsServers(t *testing.T) {
 	require.Equal(t, 74, o.status, o.stderr)
 }
 
-// uptime returns for how long a server has been up, in whole seconds.
-func uptime(t *testing.T, s *redistest.Server) time.Duration {
-	t.Helper()
-	for line := range strings.Lines(s.DoString(t, "INFO", "server")) {
-		if text, is := strings.CutPrefix(strings.TrimSpace(line), "uptime_in_seconds:"); is {
-			d, err := time.ParseDuration(text + "s")
-			require.NoError(t, err)
-			return d
-		}
-	}
-	require.FailNow(t, "INFO has no uptime")
-	return 0
-}
-
 func TestRunWorksOnACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	flags := servers(cluster.Nodes[:1]) // it finds the others
-	for _, kind := range []string{"lock", "fair", "read", "write", "fenced"} {
-		name := "job of " + kind
-		node := cluster.Owner(t, cluster.Slot(t, name))
-		j := startRun(t, "127.0.0.1:1", append(append([]string{"--kind", kind, name}, flags...),
-			shell(`echo "in $HOLDFAST_LOCK" >&3; sleep 1000`)...)...)
-		j.line(t, "in "+name)
-		require.EqualValues(t, 1, node.DoInt(t, "EXISTS", name))
-		wants := kind
-		if kind == "read" {
-			wants = "write"
-		}
-		o := run(t, append(append([]string{"run", "-n", "--kind", wants, name}, flags...), "true")...)
-		require.Equal(t, 75, o.status, o.stderr)
-		waiter := startRun(t, "127.0.0.1:1", append(append([]string{"--kind", wants, name}, flags...),
-			shell(`echo in >&3`)...)...)
-		require.Eventually(t, func() bool {
-			return strings.Contains(waiter.stderr.String(), "waiting for")
-		}, longest, time.Millisecond)
-		j.signal(t, unix.SIGTERM)
-		waiter.line(t, "in")
-		require.Zero(t, waiter.status(t))
-		require.Zero(t, node.DoInt(t, "EXISTS", name))
-	}
 	o := run(t, append(append([]string{"run", "a{b"}, flags...), "true")...)
 	require.Equal(t, 64, o.status, o.stderr)
-	// A node hangs.
-	node := cluster.Owner(t, cluster.Slot(t, "job"))
-	j := startRun(t, "127.0.0.1:1", stubborn(append(flags, "--lease", "4s")...)...)
-	j.line(t, "in")
-	end := renewed(t, node)
-	node.Pause(t)
-	end = end.Add(4 * time.Second / 3) // a renewal may have come in between
-	require.True(t, j.line(t, "TERM").at.Before(end))
-	require.True(t, j.dead(t).at.Before(end))
-	require.Equal(t, 76, j.status(t))
+	for _, kind := range []string{"lock", "fair", "read", "write", "fenced"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			name := "job of " + kind
+			node := cluster.Owner(t, cluster.Slot(t, name))
+			j := startRun(t, "127.0.0.1:1", append(append([]string{"--kind", kind, name}, flags...),
+				shell(`echo "in $HOLDFAST_LOCK" >&3; sleep 1000`)...)...)
+			j.line(t, "in "+name)
+			require.EqualValues(t, 1, node.DoInt(t, "EXISTS", name))
+			wants := kind
+			if kind == "read" {
+				wants = "write"
+			}
+			o := run(t, append(append([]string{"run", "-n", "--kind", wants, name}, flags...), "true")...)
+			require.Equal(t, 75, o.status, o.stderr)
+			waiter := startRun(t, "127.0.0.1:1", append(append([]string{"--kind", wants, name}, flags...),
+				shell(`echo in >&3`)...)...)
+			require.Eventually(t, func() bool {
+				return strings.Contains(waiter.stderr.String(), "waiting for")
+			}, longest, time.Millisecond)
+			j.signal(t, unix.SIGTERM)
+			waiter.line(t, "in")
+			require.Zero(t, waiter.status(t))
+			require.Zero(t, node.DoInt(t, "EXISTS", name))
+		})
+	}
 }
