@@ -1,3 +1,5 @@
+//go:build redis
+
 package lua_test
 
 import (
@@ -50,21 +52,6 @@ func command(words ...string) func(*testing.T, *redistest.Server) {
 // user returns a function that changes the user of startAs.
 func user(rules ...string) func(*testing.T, *redistest.Server) {
 	return command(append([]string{"ACL", "SETUSER", "app"}, rules...)...)
-}
-
-// batchInOrder returns requests in the given order: north is free, the owner holds a level of
-// middle, and south is free.
-func batchInOrder(order ...string) []lua.BatchPart {
-	all := map[string]lua.BatchPart{
-		north:  {Lock: north, Owner: me, Count: 1},
-		middle: {Lock: middle, Owner: me, Count: 2, Nested: true},
-		south:  {Lock: south, Owner: me, Count: 1},
-	}
-	requests := make([]lua.BatchPart, len(order))
-	for i, lock := range order {
-		requests[i] = all[lock]
-	}
-	return requests
 }
 
 func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {

@@ -95,3 +95,18 @@ func TestConnectionThatEndsDuringABatchIsAnUnknownOutcome(t *testing.T) {
 	_, err = lua.AcquireVote(t.Context(), c, lock, me, lease, undelayed)
 	requireError(t, err, lua.ClassUnknown, "")
 }
+
+// batchInOrder returns requests in the given order: north is free, the owner holds a level of
+// middle, and south is free.
+func batchInOrder(order ...string) []lua.BatchPart {
+	all := map[string]lua.BatchPart{
+		north:  {Lock: north, Owner: me, Count: 1},
+		middle: {Lock: middle, Owner: me, Count: 2, Nested: true},
+		south:  {Lock: south, Owner: me, Count: 1},
+	}
+	requests := make([]lua.BatchPart, len(order))
+	for i, lock := range order {
+		requests[i] = all[lock]
+	}
+	return requests
+}

@@ -1,3 +1,5 @@
+//go:build redis
+
 package lua_test
 
 import (
@@ -112,18 +114,6 @@ func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t 
 			endClassic(t, redisson, node, test.channel)
 		})
 	}
-}
-
-// endClassic ends the connection of a client that listens on the classic channel only, and returns
-// when the server does not count it any more.
-func endClassic(t *testing.T, sub subscriber, s *redistest.Server, channel string) {
-	t.Helper()
-	require.NoError(t, sub.Close())
-	require.Eventually(t, func() bool {
-		heard := s.DoStrings(t, append([]string{"PUBSUB", "NUMSUB"},
-			lua.ClassicChannels(channel)...)...)
-		return heard[1] == heard[3]
-	}, eventually, poll)
 }
 
 // A client that does not register must hear of the release, whatever channel it listens on.

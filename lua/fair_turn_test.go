@@ -96,24 +96,6 @@ func TestHeadThatIsNotCountedHasTenSeconds(t *testing.T) {
 	requireTurn(t, s, second, 10*time.Second)
 }
 
-func TestShardedAnnouncementsReachTheHead(t *testing.T) {
-	s, c := queued(t, first, second)
-	sharded := lua.Fair{Lock: lock, Channels: lua.Sharded, Counted: true}
-	if !knowsShardedChannels(t, s) {
-		out, err := sharded.Release(t.Context(), c, 0, other)
-		require.NoError(t, err)
-		require.True(t, out.Held)
-		require.Contains(t, out.Refusal, "Unknown Redis command")
-		requireTurn(t, s, first, 10*time.Second) // the server does not count listeners
-		return
-	}
-	sub := subscribe(t, s, "SSUBSCRIBE", fairChannel+first)
-	_, err := sharded.Release(t.Context(), c, 0, other)
-	require.NoError(t, err)
-	sub.requireBytes(t, array("smessage", fairChannel+first, "0"))
-	requireTurn(t, s, first, 10*time.Second)
-}
-
 func TestWaitersOfADeadProcessAreDroppedAtOnce(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/lua"
 )
 
 // subscriber reads the bytes that a server sends to one subscribed connection.
@@ -40,18 +41,6 @@ func subscribe(tb testing.TB, s *redistest.Server, verb, channel string) subscri
 		),
 	)
 	return sub
-}
-
-// knowsShardedChannels reports whether the server does, as Redis 7 and Valkey do.
-func knowsShardedChannels(tb testing.TB, s *redistest.Server) bool {
-	tb.Helper()
-	_, err := s.Call("PUBSUB", "SHARDNUMSUB")
-	if err == nil {
-		return true
-	}
-	require.ErrorContains(tb, err, "Unknown subcommand")
-	require.Contains(tb, s.DoString(tb, "INFO", "server"), "redis_version:6.")
-	return false
 }
 
 // requireNothing asserts that no message came: a server replies to PING after all that it sent
@@ -91,4 +80,16 @@ func (s subscriber) message(tb testing.TB, channel string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(string(digits)))
 	require.NoError(tb, err)
 	return n
+}
+
+// endClassic ends the connection of a client that listens on the classic channel only, and returns
+// when the server does not count it any more.
+func endClassic(t *testing.T, sub subscriber, s *redistest.Server, channel string) {
+	t.Helper()
+	require.NoError(t, sub.Close())
+	require.Eventually(t, func() bool {
+		heard := s.DoStrings(t, append([]string{"PUBSUB", "NUMSUB"},
+			lua.ClassicChannels(channel)...)...)
+		return heard[1] == heard[3]
+	}, eventually, poll)
 }

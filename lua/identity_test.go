@@ -52,15 +52,6 @@ func TestFieldsOfAnIdentityThatCannotBeReadAreIgnored(t *testing.T) {
 	require.Equal(t, lua.Identity{Host: "web-1"}, read)
 }
 
-func TestRefusedIdentityIsAnErrorOfItsClass(t *testing.T) {
-	_, c := startAs(t, "resetkeys", "~order:*")
-	err := lua.Identify(t.Context(), c, clientID, nightly, lease)
-	requireError(t, err, lua.ClassPermanent, "NOPERM")
-	_, err = lua.ReadIdentity(t.Context(), c, clientID)
-	requireError(t, err, lua.ClassPermanent, "NOPERM")
-	requireError(t, lua.Forget(t.Context(), c, clientID), lua.ClassPermanent, "NOPERM")
-}
-
 func TestIdentityNamesHostProcessAndLabel(t *testing.T) {
 	require.Equal(t, "host web-1, pid 4711, nightly", nightly.String())
 	require.Equal(t, "host web-1, pid 4711", lua.Identity{Host: "web-1", PID: 4711}.String())

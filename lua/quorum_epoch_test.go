@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
+
+var uptimeLine = regexp.MustCompile(`uptime_in_seconds:(\d+)`)
 
 // startAged returns a server and a client. The server has run long enough for a delay of a second
 // not to count its restart.
@@ -27,36 +30,6 @@ func epoch(t *testing.T, s *redistest.Server) int64 {
 	since, err := strconv.ParseInt(s.DoString(t, "GET", lua.EpochKey), 10, 64)
 	require.NoError(t, err)
 	return since
-}
-
-func TestNodeIsNotCountedForTheDelaySinceItsDataIsKnown(t *testing.T) {
-	t.Parallel()
-	s, c := startAged(t)
-	d := lua.Delay{For: time.Hour, Epoch: true}
-	for range 2 { // the second time, its data was dropped before
-		begin := serverTime(t, s)
-		require.Equal(t, lua.Vote{Delayed: time.Hour, Emptied: true}, vote(t, c, me, d))
-		since := epoch(t, s)
-		require.GreaterOrEqual(t, since, begin)
-		require.LessOrEqual(t, since, serverTime(t, s))
-		requireTTL(t, s, lua.EpochKey, lua.NoExpiry)
-
-		v := vote(t, c, other, d) // by another owner
-		passed := time.Duration(serverTime(t, s)-since) * time.Millisecond
-		require.True(t, v.Emptied)
-		require.LessOrEqual(t, v.Delayed, time.Hour)
-		require.GreaterOrEqual(t, v.Delayed, time.Hour-passed)
-		require.Equal(t, since, epoch(t, s), "the epoch does not begin anew")
-		requireFree(t, s, lock)
-
-		// After more than the delay since then the epoch counts, but this node was started too
-		// recently.
-		s.Do(t, "SET", lua.EpochKey, strconv.FormatInt(since-time.Hour.Milliseconds(), 10))
-		before := uptime(t, s)
-		v = vote(t, c, me, d)
-		requireDelayed(t, time.Hour, before, uptime(t, s), v)
-		s.Do(t, "FLUSHALL")
-	}
 }
 
 func TestNodeWithOldDataIsCountedAndOneWhoseDataWasDroppedIsNot(t *testing.T) {
@@ -114,14 +87,12 @@ func TestZeroDelayDoesNotBeginAnEpoch(t *testing.T) {
 	require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"))
 }
 
-func TestDurableNodeIsDelayedForItsEpochOnly(t *testing.T) {
-	s := redistest.Start(t)
-	c := s.Client(t)
-	d := lua.Delay{For: time.Hour, Epoch: true, Durable: true}
-	v := vote(t, c, me, d)
-	require.True(t, v.Emptied)
-	require.Positive(t, v.Delayed)
-	s.Do(t, "SET", lua.EpochKey, "1")
-	require.True(t, vote(t, c, me, d).Granted, "the restart does not count")
-	require.Positive(t, vote(t, c, me, lua.Delay{For: time.Hour, Epoch: true}).Delayed)
+// uptime returns for how long a server says that it has run, in whole seconds.
+func uptime(t *testing.T, s *redistest.Server) time.Duration {
+	t.Helper()
+	found := uptimeLine.FindStringSubmatch(s.DoString(t, "INFO", "server"))
+	require.NotNil(t, found)
+	seconds, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	return time.Duration(seconds) * time.Second
 }

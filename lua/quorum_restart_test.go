@@ -1,8 +1,8 @@
+//go:build redis
+
 package lua_test
 
 import (
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -11,18 +11,6 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
-
-var uptimeLine = regexp.MustCompile(`uptime_in_seconds:(\d+)`)
-
-// uptime returns for how long a server says that it has run, in whole seconds.
-func uptime(t *testing.T, s *redistest.Server) time.Duration {
-	t.Helper()
-	found := uptimeLine.FindStringSubmatch(s.DoString(t, "INFO", "server"))
-	require.NotNil(t, found)
-	seconds, err := strconv.Atoi(found[1])
-	require.NoError(t, err)
-	return time.Duration(seconds) * time.Second
-}
 
 // requireDelayed asserts that a vote was delayed for the restart, until the uptime exceeds the
 // delay by a second.

@@ -1,8 +1,9 @@
+//go:build redis
+
 package lua_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,9 +13,6 @@ import (
 // When a server refuses a part of a script of a read-write lock, no half of it may take effect.
 //
 // preferring is pair with precedence for writers that wait.
-
-// preferring is pair with precedence for writers that wait.
-var preferring = lua.ReadWrite{Lock: lock, Bound: time.Minute}
 
 func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 	for _, rule := range []string{"-pexpire", "-set", "-hset"} {

@@ -2,7 +2,6 @@ package lua_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -100,28 +99,6 @@ func TestScriptThatTheServerForgotIsSentOnce(t *testing.T) {
 			require.Equal(t, 2, stats["evalsha"])
 			require.Equal(t, 1, stats["eval"])
 		})
-	}
-}
-
-func TestEachNodeOfAClusterIsSentAScriptOnce(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	c := cluster.Client(t)
-	locks := map[*redistest.Server]int{}
-	for i := range 12 {
-		key := fmt.Sprintf("order:%d", i)
-		holder, err := lockPlain(t.Context(), c, key, me, lease)
-		require.NoError(t, err)
-		require.Nil(t, holder)
-		node := cluster.Owner(t, cluster.Slot(t, key))
-		requireLock(t, node, key, map[string]string{me: "1"}, lease)
-		locks[node]++
-	}
-	require.Len(t, locks, 3)
-	for node, n := range locks {
-		stats := node.CommandStats(t)
-		require.Equal(t, n, stats["evalsha"])
-		require.Equal(t, 1, stats["eval"])
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
 
@@ -26,14 +25,6 @@ func TestSlotIsThatOfTheClusterSpecification(t *testing.T) {
 	require.Equal(t, lua.Slot("bar"), lua.Slot("foo{bar}{zap}"))
 	require.NotEqual(t, lua.Slot("bar"), lua.Slot("foo{}{bar}"),
 		"an empty tag hashes the whole key")
-}
-
-func TestSlotIsTheServers(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, 1)
-	for _, key := range keys {
-		require.Equal(t, c.Slot(t, key), int(lua.Slot(key)), "%q", key)
-	}
 }
 
 func FuzzSlot(f *testing.F) {

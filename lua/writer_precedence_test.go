@@ -12,6 +12,9 @@ import (
 	"holdfast/lua"
 )
 
+// preferring is pair with precedence for writers that wait.
+var preferring = lua.ReadWrite{Lock: lock, Bound: time.Minute}
+
 // This library's own keys beside a read-write lock.
 const (
 	writerKey = "holdfast_rwlock_writer:{order:42}"
