@@ -69,3 +69,17 @@ func TestEmbeddedServerKnowsPairedChannels(t *testing.T) {
 			5*time.Second, time.Millisecond)
 	}
 }
+
+// pair names two paired channels for every channel, in its slot.
+func pair(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
+
+// heard requires that OnDirect was called with want.
+func heard(t testing.TB, direct <-chan string, want string) {
+	t.Helper()
+	select {
+	case got := <-direct:
+		require.Equal(t, want, got)
+	case <-time.After(5 * time.Second):
+		require.FailNow(t, "OnDirect was not called", "instead of %q", want)
+	}
+}

@@ -1,3 +1,5 @@
+//go:build redis
+
 package pubsub_test
 
 import (
@@ -17,9 +19,6 @@ import (
 	"holdfast/pubsub"
 )
 
-// pair names two paired channels for every channel, in its slot.
-func pair(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
-
 // classicOf names the classic channels of every sharded channel.
 func classicOf(channel string) []string { return []string{channel, channel + ":mark"} }
 
@@ -38,17 +37,6 @@ func newPaired(
 	h := pubsub.New(o)
 	t.Cleanup(h.Close)
 	return h
-}
-
-// heard requires that OnDirect was called with want.
-func heard(t testing.TB, direct <-chan string, want string) {
-	t.Helper()
-	select {
-	case got := <-direct:
-		require.Equal(t, want, got)
-	case <-time.After(5 * time.Second):
-		require.FailNow(t, "OnDirect was not called", "instead of %q", want)
-	}
 }
 
 // listeners returns how many connections listen on each of the channels.
