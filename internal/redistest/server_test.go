@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -80,14 +79,6 @@ func TestRestartKeepsThePortAndForgetsTheData(t *testing.T) {
 	require.Empty(t, s.DoString(t, "GET", "k"))
 }
 
-func TestAppendOnlyServerRemembersItsDataAfterKill(t *testing.T) {
-	s := Start(t, WithAppendOnly())
-	s.Do(t, "SET", "k", "1")
-	s.Kill(t)
-	s.Restart(t)
-	require.Equal(t, "1", s.DoString(t, "GET", "k"))
-}
-
 func TestPausedServerRepliesOnlyAfterResume(t *testing.T) {
 	s := Start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.AlwaysPipelining = true })
@@ -97,38 +88,6 @@ func TestPausedServerRepliesOnlyAfterResume(t *testing.T) {
 	require.ErrorIs(t, client.Do(ctx, client.B().Ping().Build()).Error(), context.DeadlineExceeded)
 	s.Resume(t)
 	require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
-}
-
-func TestArgumentsReachTheServer(t *testing.T) {
-	s := Start(t, WithArgs("--maxmemory", "3mb"))
-	require.Equal(t, map[string]string{"maxmemory": "3145728"},
-		s.DoMap(t, "CONFIG", "GET", "maxmemory"))
-}
-
-func TestPasswordIsRequired(t *testing.T) {
-	s := Start(t, WithPassword("secret"))
-	require.Equal(t, "PONG", s.DoString(t, "PING"))
-	client := s.Client(t)
-	require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
-	_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}})
-	require.ErrorContains(t, err, "NOAUTH")
-}
-
-func TestTLSServerRefusesPlainClients(t *testing.T) {
-	s := Start(t, WithTLS())
-	require.Equal(t, "PONG", s.DoString(t, "PING"))
-	client := s.Client(t)
-	require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
-	_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}})
-	require.Error(t, err)
-}
-
-func TestTLSServerIsRefusedByClientsThatDoNotKnowItsAuthority(t *testing.T) {
-	s := Start(t, WithTLS())
-	option := s.ClientOption()
-	option.TLSConfig = Start(t, WithTLS()).TLSConfig()
-	_, err := rueidis.NewClient(option)
-	require.ErrorContains(t, err, "certificate")
 }
 
 func TestErrorReplyIsAServerError(t *testing.T) {
@@ -158,12 +117,4 @@ func TestCommandStatsCountCallsSinceTheReset(t *testing.T) {
 	stats := s.CommandStats(t)
 	require.Equal(t, 2, stats["get"])
 	require.NotContains(t, stats, "set")
-}
-
-func TestServerUsesNoFixedDirectory(t *testing.T) {
-	s := Start(t)
-	dir := s.DoMap(t, "CONFIG", "GET", "dir")["dir"]
-	wd, err := os.Getwd()
-	require.NoError(t, err)
-	require.NotEqual(t, wd, dir)
 }
