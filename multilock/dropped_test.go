@@ -1,3 +1,5 @@
+//go:build redis
+
 package multilock_test
 
 import (

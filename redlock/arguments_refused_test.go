@@ -112,8 +112,12 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 			func() { _ = c.lock.WithOptions(redlock.Options{}).Name() + c.lock.Server() }, c.what)
 	}
 	for _, lease := range []time.Duration{3 * time.Millisecond, time.Minute} {
-		_, err := good.TryLock(t.Context(), 0, lease)
+		hold, err := good.TryLock(t.Context(), 0, lease)
 		require.NotErrorIs(t, err, rlock.ErrInvalid, lease)
+		if err == nil {
+			_ = hold.Unlock(t.Context()) // ErrLost if the shorter lease is over
+		}
+		waitUntilFree(t, servers...)
 	}
 	// Wrong options are no fault of the nodes.
 	unlock(t, take(t, options(redlock.Options{MaxLease: -1}).WithOptions(atOnce), longLease))

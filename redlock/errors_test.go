@@ -2,8 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,63 +10,6 @@ import (
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
-
-func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
-	t.Parallel()
-	servers := startNodes(t, 5)
-	clients := newClients(t, servers, rlock.Options{})
-	warm(t, clients)
-	give(t, servers[:1])
-	servers[1].Do(t, "REPLICAOF", "127.0.0.1", "1")
-	servers[2].Do(t, "REPLICAOF", "127.0.0.1", "1")
-	_, err := redlock.NewOn(name, atOnce, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired,
-		"but for somebody on one node there would be a quorum")
-	require.NotErrorIs(t, err, redlock.ErrNoQuorum)
-	e := quorumError(t, err)
-	var held *rlock.HeldError
-	require.ErrorAs(t, e.Nodes[0].Err, &held)
-	require.Equal(t, "somebody:0", held.Owner)
-	require.Regexp(t, `; a: held by somebody:0 for another (10m0s|9m5)`, err.Error())
-	require.Regexp(
-		t,
-		"; b, c: [^;]*READONLY ",
-		err.Error(),
-	) // before Redis 7 behind where the script was
-	require.Equal(t, 1, strings.Count(err.Error(), "READONLY"))
-	require.Regexp(t, `\d of 5 nodes granted it, 3 are needed`, err.Error())
-	waitUntilFree(t, servers[3:]...)
-}
-
-func TestHolderOnAQuorumIsTheReasonWhateverTheOtherNodesDo(t *testing.T) {
-	t.Parallel()
-	servers := startNodes(t, 5)
-	clients := newClients(t, servers, rlock.Options{})
-	warm(t, clients)
-	l := redlock.NewOn(name, atOnce, clients...)
-	hold := take(t, l, longLease)
-	eventually(t, func() bool { return len(keysOf(t, servers...)) == 5 }, "held everywhere")
-	servers[0].Kill(t)
-	servers[1].Pause(t)
-	for _, wait := range []time.Duration{rlock.NoWait, soon} {
-		_, err := l.TryLock(t.Context(), wait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
-		e := quorumError(t, err)
-		require.Len(t, e.Nodes, 5)
-		require.Zero(t, e.Granted)
-	}
-	// With a third node that does not refuse, the wait goes on.
-	servers[2].Pause(t)
-	eventually(t, func() bool {
-		_, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
-		return errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, rlock.ErrNotAcquired)
-	}, "too few nodes answer")
-	servers[1].Resume(t)
-	servers[2].Resume(t)
-	unlock(t, hold)
-	waitUntilFree(t, servers[1:]...)
-}
 
 func TestSplitVoteIsNotAcquired(t *testing.T) {
 	t.Parallel()
@@ -127,24 +68,6 @@ func TestContextThatEndsWhileNodesAreSilentIsReported(t *testing.T) {
 		s.Resume(t)
 	}
 	waitUntilFree(t, servers...)
-}
-
-func TestYoungNodesAreNamedWithTheTimeTheyAreNotCounted(t *testing.T) {
-	t.Parallel()
-	servers := startNodes(t, 3)
-	clients := newClients(t, servers, rlock.Options{})
-	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: 3 * time.Second}, clients...)
-	_, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-	var young *redlock.DelayedError
-	require.ErrorAs(t, err, &young)
-	require.Greater(t, young.For, 20*time.Second)
-	require.LessOrEqual(t, young.For, 31*time.Second)
-	require.False(t, young.Emptied)
-	require.ErrorContains(t, err, "not counted for another")
-	require.ErrorContains(t, err, "MaxLease")
-	require.Empty(t, keysOf(t, servers...))
 }
 
 func TestLockOfClosedClientsIsErrClosed(t *testing.T) {

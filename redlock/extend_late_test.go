@@ -6,9 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faultproxy"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
+
+// slowness is how late a slow node's replies are.
+const slowness = 100 * time.Millisecond
 
 // Otherwise a minority that fails would end the hold with the first lease.
 func TestExtendAlsoReachesPartsWhoseGrantIsStillOnItsWay(t *testing.T) {
@@ -39,5 +43,12 @@ func TestExtendAlsoReachesPartsWhoseGrantIsStillOnItsWay(t *testing.T) {
 				return true
 			}, "all nodes keep it for as long")
 		})
+	}
+}
+
+// slowDown delays the replies through the proxies.
+func slowDown(proxies []*faultproxy.Proxy) {
+	for _, p := range proxies {
+		p.Delay(slowness / 2) // each way
 	}
 }

@@ -1,3 +1,5 @@
+//go:build redis
+
 package redlock_test
 
 import (
@@ -8,20 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/faultproxy"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
-
-// slowness is how late a slow node's replies are.
-const slowness = 100 * time.Millisecond
-
-// slowDown delays the replies through the proxies.
-func slowDown(proxies []*faultproxy.Proxy) {
-	for _, p := range proxies {
-		p.Delay(slowness / 2) // each way
-	}
-}
 
 // takeAgain acquires a lock that was just released on a quorum of its nodes. If slow nodes were
 // among those, a release that is still on its way to a fast one may be in the way.
