@@ -69,19 +69,6 @@ func TestDetachedLockReenters(t *testing.T) {
 	requireFree(t, s, "order")
 }
 
-func TestDetachedLockIsLostAfterItsLease(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	text, err := take(t, c.NewLock("order"), 2*time.Second).Detach()
-	require.NoError(t, err)
-	eventually(t, func() bool { return absent(s, "order") }, "its lease does not end")
-	_, err = c.Attach(t.Context(), text, longLease)
-	require.ErrorIs(t, err, rlock.ErrLost)
-	require.ErrorIs(t, err, rlock.ErrGone)
-	requireFree(t, s, "order")
-}
-
 func TestHoldThatCannotBeDetachedLasts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -190,28 +177,6 @@ func TestAttachWhileTheClientClosesLeavesNothing(t *testing.T) {
 			_, err := there.Attach(t.Context(), text, longLease)
 			require.NoError(t, err, "it is held by a client that is closed")
 		}
-	}
-}
-
-func TestDetachBesideANestedLockHasOneHolder(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	for i := range 1000 {
-		ctx, lock := rlock.WithOwner(t.Context()), c.NewLock("order "+strconv.Itoa(i))
-		outer := takeWith(ctx, t, lock, longLease)
-		nested := inBackground(func() (*rlock.Hold, error) {
-			return lock.TryLock(ctx, rlock.NoWait, longLease)
-		})
-		if i%2 == 0 {
-			runtime.Gosched()
-		}
-		text, _ := outer.Detach()
-		if inner := result(t, nested).Hold; inner != nil {
-			require.False(t, text != "" && inner.Owner() == outer.Owner(), "it is detached and held")
-			_ = inner.Unlock(t.Context())
-		}
-		_ = outer.Unlock(t.Context())
 	}
 }
 

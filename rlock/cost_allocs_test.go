@@ -1,4 +1,4 @@
-//go:build !race
+//go:build redis && !race
 
 package rlock_test
 

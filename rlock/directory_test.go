@@ -20,45 +20,12 @@ const (
 	strangerKey = "holdfast_client:{0c4a1d1e-6f5a-4b7c-9c3f-5f3b0d9c2a11}"
 )
 
-// introduce makes a stranger hold a plain lock for longLease, and tells the server who it is.
-func introduce(t testing.TB, s *redistest.Server, lock string) {
-	t.Helper()
-	s.Do(t, "HSET", lock, stranger, "1")
-	s.Do(t, "PEXPIRE", lock, "600000")
-	s.Do(t, "HSET", strangerKey, "program", "billing", "host", "web-1", "pid", "4711", "start",
-		"1700000000123", "label", "nightly")
-}
-
 // asHeldError returns the HeldError in err.
 func asHeldError(t testing.TB, err error) *rlock.HeldError {
 	t.Helper()
 	var held *rlock.HeldError
 	require.ErrorAs(t, err, &held)
 	return held
-}
-
-func TestWaiterLearnsWhoHoldsTheLock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	introduce(t, s, "order")
-	lock := newClient(t, s, rlock.Options{}).NewLock("order")
-	try := func(wait time.Duration) *rlock.HeldError {
-		_, err := lock.TryLock(t.Context(), wait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		return asHeldError(t, err)
-	}
-	for _, wait := range []time.Duration{rlock.NoWait, 500 * time.Millisecond} {
-		held := try(wait)
-		require.Zero(t, held.Holder)
-		require.Contains(t, held.Error(), "held by "+stranger+" for another")
-	}
-	held := try(3 * time.Second)
-	require.Equal(t, rlock.Identity{Program: "billing", Host: "web-1", PID: 4711,
-		Start: time.UnixMilli(1700000000123), Label: "nightly"}, held.Holder)
-	require.Contains(t, held.Error(),
-		"held by "+stranger+" (host web-1, pid 4711, nightly) for another 9m")
-	require.False(t, held.SameProcess)
-	require.Equal(t, held.Holder, try(rlock.NoWait).Holder, "it is known from now on")
 }
 
 func TestHolderOfThisProcessIsKnownAtOnce(t *testing.T) {
@@ -78,21 +45,6 @@ func TestWriterThatComesFirstIsNamedWithItsProcess(t *testing.T) {
 	held := &rlock.HeldError{Owner: stranger, Next: true,
 		Holder: rlock.Identity{Host: "web-1", PID: 4711}}
 	require.ErrorContains(t, held, stranger+" (host web-1, pid 4711) waits for it and comes first")
-}
-
-func TestUserWhoMayNotSeeOthersIsNotTold(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	introduce(t, s, "order")
-	restrict(t, s, "resetkeys", "~order", "~holdfast_lock_waiters:*")
-	lock := newClient(t, s, rlock.Options{Anonymous: true, WatchdogLease: 100 * time.Millisecond},
-		asUser).NewLock("order")
-	for range 2 {
-		_, err := lock.TryLock(t.Context(), 1500*time.Millisecond, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Zero(t, asHeldError(t, err).Holder)
-	}
-	require.Equal(t, 1, denials(t, s), "one attempt")
 }
 
 // lookUps counts the questions who others are. The answer is empty for those of unknown.

@@ -85,27 +85,6 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 	})
 }
 
-func TestDoReportsALossThatItsFunctionDidNotNotice(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	withoutNesting(t, func(t *testing.T, k kind) {
-		t.Parallel()
-		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		err := rlock.Do(
-			t.Context(),
-			lock,
-			rlock.NoWait,
-			time.Second,
-			func(ctx context.Context) error {
-				<-ctx.Done()
-				return errWork
-			},
-		)
-		require.ErrorIs(t, err, rlock.ErrLost)
-		require.ErrorIs(t, err, errWork)
-	})
-}
-
 func TestDoReportsALossThatItsFunctionReturnsOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

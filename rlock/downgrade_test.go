@@ -98,25 +98,6 @@ func TestWriteLeaseThatExpiresLetsReadersInThoughItsOwnerReadsOn(t *testing.T) {
 	requireFree(t, s, "page")
 }
 
-func TestWriteLeaseThatExpiresWhileRedisIsDownLetsReadersInWhenItIsBack(t *testing.T) {
-	t.Parallel()
-	const lease, timeout = time.Second, time.Second
-	s := redistest.Start(t)
-	c, proxy := proxied(t, s, rlock.Options{CommandTimeout: timeout})
-	write, read := writerThatReads(t, c.NewReadWriteLock("page"), lease, time.Minute)
-	proxy.Refuse()
-	proxy.Reset()
-	receive(t, write.Done(), "the write lease does not end")
-	<-time.After(4 * timeout)
-	require.NoError(t, proxy.Accept())
-	reader := lockInBackground(t.Context(),
-		newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
-	unlock(t, acquired(t, reader))
-	require.True(t, read.Valid())
-	unlock(t, read)
-	requireFree(t, s, "page")
-}
-
 func TestReadLeaseThatExpiresLeavesTheWriterItsLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -153,108 +134,6 @@ func (s *stepwise) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 		<-s.step
 	}
 	return s.Client.Do(ctx, command)
-}
-
-// readingStepwise returns a lock that releases read holds when it is told to.
-func readingStepwise(
-	t *testing.T, s *redistest.Server, options rlock.Options,
-) (*rlock.ReadWriteLock, *stepwise) {
-	t.Helper()
-	gate := &stepwise{Client: s.Client(t, redistest.OneConnection),
-		argument: loaded(t, s, "read_release.lua"),
-		arrived:  make(chan struct{}, 1000), step: make(chan struct{})}
-	c := newClientOn(t, gate, options)
-	t.Cleanup(func() { close(gate.step) }) // before the client is closed
-	return c.NewReadWriteLock("page"), gate
-}
-
-// The next read hold of a writer has the name of the previous one. What cleans up the previous one
-// must leave it alone.
-func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
-	t.Parallel()
-	const lease = time.Second
-	for name, lose := range map[string]func(*testing.T, *rlock.Hold){
-		"its deadline ended it": func(t *testing.T, read *rlock.Hold) {
-			receive(t, read.Done(), "the read lease does not end")
-		},
-		"it was released after its deadline": func(t *testing.T, read *rlock.Hold) {
-			<-time.After(time.Until(read.Deadline()))
-			require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrLost)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			lock, gate := readingStepwise(t, s, rlock.Options{})
-			owner := rlock.WithOwner(t.Context())
-			write := takeWith(owner, t, lock.Write(), time.Minute)
-			for range 3 {
-				read := takeWith(owner, t, lock.Read(), lease)
-				lose(t, read)
-				receive(t, gate.arrived, "nothing is cleaned up")
-				again := lockInBackground(owner, lock.Read(), time.Minute)
-				gate.step <- struct{}{}
-				var hold *rlock.Hold
-				for hold == nil {
-					select {
-					case <-gate.arrived: // a second clean-up comes first
-						gate.step <- struct{}{}
-					case o := <-again:
-						require.NoError(t, o.Err)
-						hold = o.Hold
-					case <-time.After(longWait):
-						require.FailNow(t, "the acquisition has not ended")
-					}
-				}
-				late := time.After(20 * time.Millisecond)
-				for waiting := true; waiting; {
-					select {
-					case <-gate.arrived: // one more clean-up
-						gate.step <- struct{}{}
-					case <-late:
-						waiting = false
-					}
-				}
-				require.Equal(t, "1", s.DoString(t, "HGET", "page", hold.Owner()))
-				released := make(chan error, 1)
-				go func() { released <- hold.Unlock(context.Background()) }()
-				for ended := false; !ended; {
-					select {
-					case <-gate.arrived: // the release, or a clean-up that is later still
-						gate.step <- struct{}{}
-					case err := <-released:
-						require.NoError(t, err)
-						ended = true
-					case <-time.After(longWait):
-						require.FailNow(t, "the release has not ended")
-					}
-				}
-			}
-			unlock(t, write)
-			requireFree(t, s, "page")
-		})
-	}
-}
-
-// A release without reply may be executed later, and the next read hold has the same name. While
-// the owner writes this does no harm; when it stops, it learns of the loss.
-func TestWriterLearnsOfAReadHoldThatALateReleaseTookWhenItStopsWriting(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 2 * time.Second})
-	owner := rlock.WithOwner(t.Context())
-	write := takeWith(owner, t, lock.Write(), time.Minute)
-	read := takeWith(owner, t, lock.Read(), time.Minute)
-	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
-	receive(t, gate.arrived, "not sent")
-	again := takeWith(owner, t, lock.Read(), time.Minute)
-	gate.step <- struct{}{}
-	eventually(t, func() bool { return s.DoString(t, "HGET", "page", again.Owner()) != "1" },
-		"not executed")
-	require.True(t, write.Valid())
-	unlock(t, write)
-	require.ErrorIs(t, again.Err(), rlock.ErrLost)
-	requireFree(t, s, "page")
 }
 
 func TestForceUnlockEndsTheHoldsThatItFreed(t *testing.T) {

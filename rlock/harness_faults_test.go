@@ -29,13 +29,6 @@ const shortTimeout = 500 * time.Millisecond
 // longLease outlasts any test: a lock that becomes free was released.
 const longLease = 10 * time.Minute
 
-// steadyConnection is redistest.OneConnection without the goroutines that rueidis starts on demand
-// and keeps. It is for tests that look for leaked goroutines.
-func steadyConnection(o *rueidis.ClientOption) {
-	redistest.OneConnection(o)
-	o.AlwaysPipelining = true
-}
-
 // proxied returns a client whose connections to the server pass through a proxy, with one
 // connection for commands. In clean-up the proxy lets everything pass before the client is closed.
 // The client is anonymous: while the reply to what says who it is were held, rueidis would send
@@ -93,14 +86,6 @@ func source(t testing.TB, file string) []byte {
 	return []byte(source)
 }
 
-// waitForGoroutines waits until n goroutines run, or wait in, the named function of package rlock,
-// when what they do there cannot be seen from outside. It counts goroutines of all tests, so it is
-// not for parallel tests.
-func waitForGoroutines(t testing.TB, function string, n int) {
-	t.Helper()
-	eventually(t, func() bool { return goroutinesIn(function) == n }, "goroutines in "+function)
-}
-
 func goroutinesIn(function string) int {
 	stacks := make([]byte, 1<<20)
 	for {
@@ -132,20 +117,6 @@ func absent(s *redistest.Server, key string) bool {
 	return err == nil && reply == int64(0)
 }
 
-// waitUntilEmpty waits until the server has no key and no channel left.
-func waitUntilEmpty(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	eventually(t, func() bool {
-		keys, err := s.CallKeys()
-		return err == nil && len(keys) == 0
-	}, "a key is left")
-	eventually(t, func() bool {
-		channels, err := s.Call("PUBSUB", "CHANNELS")
-		list, _ := channels.([]any)
-		return err == nil && len(list) == 0
-	}, "a channel is left")
-}
-
 // befall makes a fault of the table happen to a server without proxy, and returns what ends it.
 func befall(t testing.TB, s *redistest.Server, what string) (end func()) {
 	t.Helper()
@@ -154,42 +125,10 @@ func befall(t testing.TB, s *redistest.Server, what string) (end func()) {
 	return func() { f.End(t, v) }
 }
 
-// asUser makes a client connect as the user that restrict makes.
-func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }
-
-// restrict makes a user that may do everything but what the ACL rules forbid.
-func restrict(t testing.TB, s *redistest.Server, rules ...string) {
-	t.Helper()
-	user := []string{
-		"ACL", "SETUSER", "app", "reset", "on", ">secret", "allkeys", "allchannels", "+@all"}
-	s.Do(t, append(user, rules...)...)
-}
-
 // counts returns the fields of the lock "order": owner and hold count.
 func counts(t *testing.T, s *redistest.Server) map[string]string {
 	t.Helper()
 	return s.DoMap(t, "HGETALL", "order")
-}
-
-// requireRefusal requires that err is the server's refusal with the given code, and has advice.
-func requireRefusal(t testing.TB, err error, code string) {
-	t.Helper()
-	var refusal *rlock.ServerError
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, code, refusal.Code, "%v", err)
-	require.NotEmpty(t, refusal.Advice)
-	require.ErrorContains(t, err, refusal.Advice)
-	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-	require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
-}
-
-// requireRefusedAtOnce requires that a wait ends with a refusal long before its time.
-func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
-	t.Helper()
-	start := time.Now()
-	_, err := l.TryLock(t.Context(), 2*longWait, time.Second)
-	requireRefusal(t, err, code)
-	require.Less(t, time.Since(start), longWait)
 }
 
 // requireNoReply requires an error that says that the server did not reply, not that the lock is

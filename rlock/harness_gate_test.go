@@ -33,14 +33,6 @@ func keepReplies(c rueidis.Client, argument string) *gated {
 	}
 }
 
-// keepCommands returns a client that holds commands with that argument back, as a connection that
-// hangs would.
-func keepCommands(c rueidis.Client, argument string) *gated {
-	g := keepReplies(c, argument)
-	g.unsent = true
-	return g
-}
-
 func (g *gated) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
 	kept := slices.Contains(command.Commands(), g.argument) // before Do, which recycles the command
 	if kept && g.unsent {

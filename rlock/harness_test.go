@@ -3,10 +3,8 @@ package rlock_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -49,37 +47,6 @@ var (
 func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	return locktest.Receive(t, from, otherwise)
-}
-
-// requireRefusedAfter requires that a waiter does not get the lock. A machine that is too busy to
-// reply in that time gets another chance.
-func requireRefusedAfter(t testing.TB, wait time.Duration, l *rlock.Lock) {
-	t.Helper()
-	var err error
-	eventually(t, func() bool {
-		_, err = l.TryLock(t.Context(), wait, time.Minute)
-		return !errors.Is(err, rlock.ErrOutcomeUnknown)
-	}, "no reply")
-	require.ErrorIs(t, err, rlock.ErrNotAcquired, l.Name())
-}
-
-// requireKept requires that holds stay valid for a while.
-func requireKept(t testing.TB, holds []*rlock.Hold, length time.Duration, otherwise string) {
-	t.Helper()
-	over := time.After(length)
-	look := time.NewTicker(length / 100)
-	defer look.Stop()
-	for {
-		for _, hold := range holds {
-			require.True(t, hold.Valid(), "%s: %s: %v; its deadline is in %v", otherwise,
-				hold.Name(), hold.Err(), time.Until(hold.Deadline()))
-		}
-		select {
-		case <-over:
-			return
-		case <-look.C:
-		}
-	}
 }
 
 // anonymous are the options of a client whose commands a test counts: none comes by itself, to say
@@ -157,42 +124,6 @@ func calls(s *redistest.Server, command string) int {
 	return n
 }
 
-// endedAt returns when the hold's context ended.
-func endedAt(hold *rlock.Hold) <-chan time.Time {
-	ctx, at := hold.Context(), make(chan time.Time, 1)
-	go func() {
-		<-ctx.Done()
-		at <- time.Now()
-	}()
-	return at
-}
-
-// waitForRenewal waits until each of the holds has been renewed, and returns their deadlines.
-func waitForRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
-	t.Helper()
-	for _, hold := range holds {
-		deadlines = append(deadlines, hold.Deadline())
-	}
-	for i, hold := range holds {
-		before := deadlines[i]
-		eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed")
-		deadlines[i] = hold.Deadline()
-	}
-	return deadlines
-}
-
-// waitForQuiet waits until no script was sent for a while: all that subscribed have asked again.
-func waitForQuiet(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	monitor := s.Monitor(t)
-	for quiet := 0; quiet < 3; quiet++ {
-		<-time.After(20 * time.Millisecond)
-		if len(monitor.Commands(t)) > 0 {
-			quiet = -1
-		}
-	}
-}
-
 // waitForParked waits until n connections listen for releases of the read-write lock "page".
 func waitForParked(t testing.TB, s *redistest.Server, n int) {
 	t.Helper()
@@ -201,26 +132,6 @@ func waitForParked(t testing.TB, s *redistest.Server, n int) {
 		reply, err := s.Call("PUBSUB", "NUMSUB", channel)
 		return err == nil && reply.([]any)[1] == int64(n)
 	}, strconv.Itoa(n)+" listeners on "+channel)
-}
-
-// dice returns random numbers, the same for the same seed and player.
-func dice(seed uint64, client, player int) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, uint64(client)<<32|uint64(player)))
-}
-
-// upTo returns a random time.
-func upTo(d *rand.Rand, limit time.Duration) time.Duration {
-	return time.Duration(1 + d.Int64N(int64(limit)))
-}
-
-// pause waits for d or until done is closed.
-func pause(done <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-done:
-	}
 }
 
 // lostTo requires that the hold ends soon with ErrLost for the given reason, and that its context

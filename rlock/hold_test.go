@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -98,22 +97,5 @@ func TestHoldKnowsItsNameOwnerAndToken(t *testing.T) {
 		}
 		require.Positive(t, hold.Token())
 		require.Equal(t, hold.Token(), takeWith(hold.Context(), t, lock, time.Minute).Token())
-	})
-}
-
-func TestLossIsLoggedOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
-		t.Parallel()
-		logged := new(logtest.Lines)
-		lock := k.lock(newClient(t, s, rlock.Options{Logger: logged.Logger()}), k.name)
-		outer := take(t, lock, 3*time.Second)
-		takeWith(outer.Context(), t, lock, 3*time.Second)
-		receive(t, outer.Done(), "the lease did not end")
-		require.Error(t, outer.Unlock(t.Context()))
-		eventually(t, func() bool { return len(logged.With("lost")) > 0 }, "the loss was logged")
-		require.Len(t, logged.With("lost"), 1)
-		require.Contains(t, logged.With("lost")[0], outer.Owner())
 	})
 }

@@ -1,9 +1,11 @@
-//go:build !race
+//go:build redis && !race
 
 package rlock_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"regexp"
@@ -86,7 +88,11 @@ func TestBehaviourIsTheSameOnTheServerForUsersTests(t *testing.T) {
 	for _, file := range behaviour {
 		source, err := os.ReadFile(file + "_test.go")
 		require.NoError(t, err)
-		for _, match := range declared.FindAllSubmatch(source, -1) {
+		more, err := os.ReadFile(file + "_redis_test.go") // what is built with the tag redis only
+		if !errors.Is(err, fs.ErrNotExist) {
+			require.NoError(t, err)
+		}
+		for _, match := range declared.FindAllSubmatch(slices.Concat(source, more), -1) {
 			tests = append(tests, string(match[1]))
 		}
 	}

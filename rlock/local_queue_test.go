@@ -149,17 +149,3 @@ func TestWaiterThatLeavesFromTheMiddleCostsNothing(t *testing.T) {
 		unlock(t, acquired(t, q.waiters[2]))
 	})
 }
-
-func TestNothingIsSubscribedSoonAfterTheLastWaiterLeft(t *testing.T) {
-	t.Parallel()
-	inLine(t, 3, func(t *testing.T, q *localQueue) {
-		for _, leave := range q.leave {
-			leave()
-		}
-		for _, waiter := range q.waiters {
-			require.ErrorIs(t, result(t, waiter).Err, context.Canceled)
-		}
-		q.kind.waitForListeners(t, q.server, q.kind.name, 0)
-		require.Zero(t, rlock.Waiting(q.lock))
-	})
-}

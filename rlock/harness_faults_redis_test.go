@@ -1,0 +1,75 @@
+//go:build redis
+
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// steadyConnection is redistest.OneConnection without the goroutines that rueidis starts on demand
+// and keeps. It is for tests that look for leaked goroutines.
+func steadyConnection(o *rueidis.ClientOption) {
+	redistest.OneConnection(o)
+	o.AlwaysPipelining = true
+}
+
+// waitForGoroutines waits until n goroutines run, or wait in, the named function of package rlock,
+// when what they do there cannot be seen from outside. It counts goroutines of all tests, so it is
+// not for parallel tests.
+func waitForGoroutines(t testing.TB, function string, n int) {
+	t.Helper()
+	eventually(t, func() bool { return goroutinesIn(function) == n }, "goroutines in "+function)
+}
+
+// waitUntilEmpty waits until the server has no key and no channel left.
+func waitUntilEmpty(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	eventually(t, func() bool {
+		keys, err := s.CallKeys()
+		return err == nil && len(keys) == 0
+	}, "a key is left")
+	eventually(t, func() bool {
+		channels, err := s.Call("PUBSUB", "CHANNELS")
+		list, _ := channels.([]any)
+		return err == nil && len(list) == 0
+	}, "a channel is left")
+}
+
+// asUser makes a client connect as the user that restrict makes.
+func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }
+
+// restrict makes a user that may do everything but what the ACL rules forbid.
+func restrict(t testing.TB, s *redistest.Server, rules ...string) {
+	t.Helper()
+	user := []string{
+		"ACL", "SETUSER", "app", "reset", "on", ">secret", "allkeys", "allchannels", "+@all"}
+	s.Do(t, append(user, rules...)...)
+}
+
+// requireRefusal requires that err is the server's refusal with the given code, and has advice.
+func requireRefusal(t testing.TB, err error, code string) {
+	t.Helper()
+	var refusal *rlock.ServerError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, code, refusal.Code, "%v", err)
+	require.NotEmpty(t, refusal.Advice)
+	require.ErrorContains(t, err, refusal.Advice)
+	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
+}
+
+// requireRefusedAtOnce requires that a wait ends with a refusal long before its time.
+func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
+	t.Helper()
+	start := time.Now()
+	_, err := l.TryLock(t.Context(), 2*longWait, time.Second)
+	requireRefusal(t, err, code)
+	require.Less(t, time.Since(start), longWait)
+}
