@@ -42,11 +42,12 @@ type Server interface {
 	// Kill ends the server, which forgets everything. Restart starts it again, after Kill if need be.
 	Kill(tb testing.TB)
 	Restart(tb testing.TB)
-	// BreakConnections ends the connections of all clients, as a restart does that forgets nothing.
-	BreakConnections(tb testing.TB)
 	// Reject makes the server reject scripts: for now, as one that lacks replicas (NOREPLICAS); or
 	// for good, as one without the permission (NOPERM). With "" it ends that.
 	Reject(tb testing.TB, code string)
+	// Disconnect breaks all connections, and none works until Connect. The server forgets nothing.
+	Disconnect(tb testing.TB)
+	Connect(tb testing.TB)
 }
 
 // Virtual is the world of go test without a Redis: a server inside the test process, with the real
@@ -66,11 +67,14 @@ var Redis = World{Name: "redis", Masters: 3, Start: func(t *testing.T, masters i
 // process is a [Server] in a process of its own.
 type process struct{ *redistest.Server }
 
-func (p process) BreakConnections(tb testing.TB) {
+func (p process) Disconnect(tb testing.TB) {
 	tb.Helper()
 	p.Do(tb, "CLIENT", "KILL", "TYPE", "pubsub")
 	p.Do(tb, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	p.Pause(tb)
 }
+
+func (p process) Connect(tb testing.TB) { p.Resume(tb) }
 
 // run runs the proof of a promise with one kind of lock.
 func (w World) run(t *testing.T, k Kind, test func(*testing.T, *Env, Kind)) {
@@ -190,10 +194,8 @@ func (s inProcess) Restart(tb testing.TB) {
 	s.SetDown(false)
 }
 
-func (s inProcess) BreakConnections(testing.TB) {
-	s.SetDown(true)
-	s.SetDown(false)
-}
+func (s inProcess) Disconnect(testing.TB) { s.SetDown(true) }
+func (s inProcess) Connect(testing.TB)    { s.SetDown(false) }
 
 func (s inProcess) Do(tb testing.TB, args ...string) any {
 	tb.Helper()
