@@ -27,7 +27,9 @@ var errorsOf = []Promise{
 			for _, asked := range []*Party{p, e.Party(t)} {
 				_, err := k.New(asked, "lock").TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 				held := heldError(t, err)
-				require.Equal(t, asked == p, held.SameClient)
+				if k.Name != "redlock" { // whose owner is of one client, whichever node is asked
+					require.Equal(t, asked == p, held.SameClient)
+				}
 				require.True(t, held.SameProcess)
 				require.False(t, held.Next)
 				require.InDelta(t, time.Minute, held.TTL, float64(10*time.Second))
