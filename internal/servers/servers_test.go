@@ -93,7 +93,7 @@ func TestJobsOfGitHubRunTheImagesOfTheList(t *testing.T) {
 	require.NoError(t, err)
 	_, matrix, found := strings.Cut(string(jobs), "        image:\n")
 	require.True(t, found)
-	matrix, _, _ = strings.Cut(matrix, "    env:")
+	matrix, _, _ = strings.Cut(matrix, "    steps:")
 	var run, listed []string
 	for _, line := range regexp.MustCompile(`- (\S+)`).FindAllStringSubmatch(matrix, -1) {
 		run = append(run, line[1])
