@@ -80,7 +80,7 @@ CHECKS ?= 2000
 RANDOM_TESTS := NoTwoHoldsAreValidAtOnce|TokensIncreaseOverAll|WriterGetsInAmongFifty|ReadersProgressAmongFour
 RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIsLost
 # Tests that draw programs with pgregory.net/rapid.
-MODELS := Model|PerfectLock|NarrowWindows
+MODELS := Model
 
 .PHONY: help demo dashboard test test-norace test-containers test-interop interop-matrix chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz mutants compiler
 
@@ -138,7 +138,7 @@ random: compiler ## run the random tests for SECONDS (120), drawn from SEED: str
 
 rapid: ## compare each model in Go with CHECKS (2000) programs, drawn from SEED
 	@$(with-server); \
-	$(GO) test -tags redis -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run '$(MODELS)' ./lua ./rlock ./redlock ./integration/history \
+	$(GO) test -tags redis -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run '$(MODELS)' ./lua ./rlock ./redlock \
 		-rapid.seed=$(SEED:new=0) -rapid.checks=$(CHECKS)
 
 # The race detector would only slow down tests of one goroutine each. With EVERY=1 it also checks

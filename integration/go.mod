@@ -18,7 +18,6 @@ require (
 	golang.org/x/sys v0.47.0
 	holdfast v0.0.0-00010101000000-000000000000
 	holdfast/redissonyaml v0.0.0-00010101000000-000000000000
-	pgregory.net/rapid v1.3.0
 )
 
 require (

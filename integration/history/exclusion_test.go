@@ -39,16 +39,6 @@ func TestLevelsOfOneOwnerAreNoBreachAndOneBeyondTheOutermostCounts(t *testing.T)
 		held("a", 2, plain, 12, 13, 20, 21))
 }
 
-func TestEachPartOfAMultiLockExcludes(t *testing.T) {
-	both := held("a", 1, plain, 0, 10, 30, 31)
-	both[0].Locks = []Lock{{"other", Plain}, plain}
-	inBreach(t, Exclusion, 1, both, held("b", 1, plain, 0, 20, 40, 41))
-	inBreach(t, Exclusion, 1, both, held("b", 1, Lock{"other", Plain}, 0, 20, 40, 41))
-	kept(t, Exclusion, both, held("b", 1, plain, 32, 33, 40, 41),
-		append(held("c", 1, Lock{"third", Plain}, 0, 20, 40, 41),
-			Event{At: at(90_000), What: Free, Name: "third"}))
-}
-
 func TestOverlapAfterTheServersForgotIsExpectedUntilItMustBeNoticed(t *testing.T) {
 	a := func(releasing int) []Event {
 		return append(held("a", 1, plain, 0, 10, releasing, releasing+1)[:4],
@@ -63,23 +53,4 @@ func TestOverlapAfterTheServersForgotIsExpectedUntilItMustBeNoticed(t *testing.T
 	inBreach(t, Exclusion, 1, a(1171), b, fault("flush", 100, 120)) // a lease and the slack later
 	inBreach(t, Exclusion, 1, a(1100), b, fault("flush", 151, 160)) // too late to be the reason
 	inBreach(t, Exclusion, 1, held("a", 1, plain, 101, 110, 170, 171), b, fault("flush", 50, 100))
-}
-
-func TestOverlapIsExpectedWithAHoldForgottenBeforeItsReply(t *testing.T) {
-	b := held("b", 1, plain, 121, 150, 300, 301)
-	late := func(asked int) []Event { return held("a", 1, plain, asked, 200, 210, 211) }
-	stopped := fault("stop", 50, 190, "a")
-	require.Len(t, of(Exclusion,
-		kept(t, Exclusion, late(0), b, fault("flush", 100, 120), stopped).Expected), 1)
-
-	// nothing kept the reply from a
-	inBreach(t, Exclusion, 1, late(0), b, fault("flush", 100, 120))
-	// requested when the servers had forgotten
-	inBreach(t, Exclusion, 1, late(121), b, fault("flush", 100, 120), stopped)
-}
-
-func TestOwnerThatRelockedAfterTheServersForgotMayTrustIt(t *testing.T) {
-	verdict := kept(t, Exclusion, held("a", 1, plain, 0, 10, 3000, 3001), fault("flush", 100, 120),
-		held("b", 1, plain, 0, 150, 160, 161), nested(held("a", 2, plain, 170, 180, 190, 191)))
-	require.Len(t, of(Exclusion, verdict.Expected), 1)
 }

@@ -40,20 +40,3 @@ func TestOnlyWaitersThatWereAliveKeepTheirPlace(t *testing.T) {
 		[]Event{{At: at(14), What: Stopped, Process: "a"}})
 	inBreach(t, Fairness, 1, queue(10, 11, "a", "b"), a, b, fault("cut", 15, 16, "c"))
 }
-
-func TestOwnerThatHoldsTheLockRelocksWithoutWaiting(t *testing.T) {
-	kept(t, Fairness, held("b", 1, fair, 0, 5, 30, 31), nested(held("b", 2, fair, 15, 16, 17, 18)),
-		queue(10, 11, "a"), held("a", 1, fair, 6, 32, 40, 41), held("c", 1, fair, 12, 42, 50, 51))
-}
-
-func TestOwnerThatMayBeEitherOfTwoIsNotJudged(t *testing.T) {
-	one, two := held("a", 1, fair, 0, 32, 40, 41), held("c", 1, fair, 0, 42, 50, 51)
-	two[1].Owner = "a"
-	inBreach(t, Fairness, 0, queue(10, 11, "a", "b"), one, two, held("b", 1, fair, 0, 20, 30, 31))
-}
-
-func TestMultiLockMayLeaveTheQueueMeanwhile(t *testing.T) {
-	both := held("a", 1, fair, 0, 32, 40, 41)
-	both[0].Locks = append(both[0].Locks, Lock{"other", Plain})
-	inBreach(t, Fairness, 0, queue(10, 11, "a", "b"), both, held("b", 1, fair, 0, 20, 30, 31))
-}

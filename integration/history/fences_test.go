@@ -15,36 +15,6 @@ func TestLaterAcquisitionWithoutALargerTokenIsABreach(t *testing.T) {
 		withToken(6, held("c", 1, fenced, 32, 33, 40, 41)))
 }
 
-func TestConcurrentRequestsMayHaveTokensInAnyOrderButNotTheSame(t *testing.T) {
-	// The order of their holds is judged elsewhere.
-	b := held("b", 1, fenced, 5, 30, 40, 41)
-	require.Empty(t, of(Fences,
-		inBreach(t, Linearizable, 1, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)),
-			withToken(4, b)).Breaches))
-	inBreach(t, Fences, 1, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)), withToken(5, b))
-}
-
-func TestOnlyTheTokensOfOtherOwnersAreCompared(t *testing.T) {
-	// The largest token is the owner's own, the next one belongs to another.
-	inBreach(t, Fences, 1,
-		withToken(4, held("b", 1, fenced, 0, 1, 2, 3)),
-		withToken(9, held("a", 1, fenced, 4, 5, 6, 7)),
-		withToken(3, nested(held("a", 2, fenced, 10, 11, 12, 13))))
-	kept(t, Fences, withToken(9, held("a", 1, fenced, 4, 5, 60, 61)),
-		withToken(9, nested(held("a", 2, fenced, 10, 11, 12, 13))))
-}
-
-func TestLevelWithItsOwnTokenIsABreachWhileTheOuterOneIsValid(t *testing.T) {
-	inner := withToken(6, nested(held("a", 2, fenced, 10, 11, 12, 13)))
-	inBreach(t, Fences, 1, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), inner)
-	lost := []Event{asked(0, "a", 1, fenced), token(5, did(1, "a", 1, Granted)),
-		did(9, "a", 1, Lost)}
-	kept(t, Fences, lost, inner)
-	verdict := kept(t, Fences, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), inner,
-		fault("flush", 8, 9))
-	require.Len(t, of(Fences, verdict.Expected), 1)
-}
-
 func TestTokensMayBeginAnewWhenTheServersForget(t *testing.T) {
 	first := withToken(5, held("a", 1, fenced, 0, 10, 20, 21))
 	second := withToken(1, held("b", 1, fenced, 102, 103, 110, 111))

@@ -37,19 +37,9 @@ func waitingFor(wait time.Duration, e Event) Event {
 	return e
 }
 
-func within(root int, e Event) Event {
-	e.Root = root
-	return e
-}
-
 // did returns any other event of a process.
 func did(millis int, process string, number int, what What) Event {
 	return Event{At: at(millis), What: what, Process: process, Number: number}
-}
-
-func token(token int64, e Event) Event {
-	e.Token = token
-	return e
 }
 
 // held returns a hold that is requested, granted, and trusted until it is released.
@@ -66,12 +56,6 @@ func fault(name string, from, to int, processes ...string) []Event {
 	return []Event{{At: at(from), What: Fault, Fault: name, Processes: processes,
 		Forgets: name == "flush"},
 		{At: at(to), What: Healed, Fault: name}}
-}
-
-// delaying makes a fault hold commands until it is over.
-func delaying(fault []Event) []Event {
-	fault[0].Delays = true
-	return fault
 }
 
 // settling makes a fault last in its effects until later.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -49,8 +48,11 @@ func TestEventsMayComeInAnyOrder(t *testing.T) {
 }
 
 func TestHistoryIsReadAsItWasWritten(t *testing.T) {
-	h, err := New(newSimulator(3, 2*time.Second, simNames...).run(3, 2, []string{"kill", "forget"}))
-	require.NoError(t, err)
+	failed := answered(plain, 5000, Failed, "time-out")
+	failed[0].Number, failed[1].Number, failed[0].Root = 2, 2, 1
+	h := story(t, withToken(7, held("a", 1, fenced, 0, 1, 2, 3)), fault("flush", 4, 5, "a", "b"),
+		queue(4, 5, "a", "b"), failed, freeAt(6000),
+		[]Event{{At: at(6001), What: Killed, Process: "b"}})
 	var file bytes.Buffer
 	require.NoError(t, h.Encode(&file))
 	events, err := Decode(&file)
@@ -84,26 +86,4 @@ func TestPeriodLastsUntilItIsHealedOrTheEnd(t *testing.T) {
 		{Fault: "killed", Processes: []string{"b"}, From: at(5), To: at(20)},
 	}, h.Faults)
 	require.Equal(t, map[string]Instant{"b": at(5)}, h.Killed)
-}
-
-func TestPeriodLastsUntilItHasSettled(t *testing.T) {
-	flush := settling(50, fault("flush", 10, 20))
-	flush[0].KeepsTokens = true
-	h := story(t, flush, settling(5, fault("cut", 1, 7)),
-		[]Event{{At: at(30), What: Stopping}, {At: at(31), What: Stopping}})
-	require.Equal(t, []Period{
-		{Fault: "cut", From: at(1), To: at(7)},
-		{Fault: "flush", Forgets: true, KeepsTokens: true, From: at(10), To: at(50)},
-	}, h.Faults)
-	require.Equal(t, at(50), h.End)
-	require.Equal(t, at(30), h.Stopping)
-}
-
-func TestClockIsMonotonicAndAgreesWithGo(t *testing.T) {
-	before := Now()
-	now := At(time.Now())
-	after := Now()
-	require.LessOrEqual(t, before, now.Add(time.Millisecond))
-	require.LessOrEqual(t, now, after.Add(time.Millisecond))
-	require.Equal(t, time.Second, before.Add(time.Second).Sub(before))
 }

@@ -4,12 +4,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"holdfast/internal/redistest"
 )
 
-func TestMain(m *testing.M) {
-	redistest.FixSeed()
-	redistest.FixChecks(50)
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
