@@ -150,7 +150,7 @@ LARGE := yes
 LEFT_OUT = $(if $(LARGE),,|ModelsHold/all/(HandOver.local|RedLock.rejoin|Lease.two|ReadWrite.levels).cfg)
 with-tlc = HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); export HOLDFAST_TLC; \
 	test-model() { $(GO) test $(quick) -tags redis,model -count=1 -timeout 30m -v "$$@" $(TESTFLAGS); }
-model: model-states model-traces ## check the models in TLA+, in all their states, and play their traces against the code; finds or installs Java
+model: model-states model-traces ## check the models in TLA+, in all their states, and play traces of hand-overs against the code; finds or installs Java
 
 model-states:
 	@$(with-tlc); test-model -parallel 2 -run '$(STATES)' -skip '$(if $(EVERY),^$$,RulesSuffice)$(LEFT_OUT)' ./integration/model

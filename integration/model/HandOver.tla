@@ -87,7 +87,7 @@ Again == 4      \* it was executed once at least
 \* RULE knownTicket BREAKS OneHolder
 \*   A message is trusted although the reply with the ticket of the last request did not arrive, and
 \*   its lease is counted from that request.
-\*   STEPS ExecuteRelease Refuse Ask Deliver LoseReply Accept Expire
+\*   STEPS ExecuteRelease Refuse Ask LoseReply Deliver Accept Expire
 \*   WITH Leavers = {}; Mortal = {}; Kinds = {"lease", "reply"}; Faults = 2
 \* RULE ticketsIncrease BREAKS OneHolder
 \*   A ticket is used again: the message for the earlier registration passes for one for the latest.

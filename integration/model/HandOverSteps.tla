@@ -61,9 +61,6 @@ Disruption ==
   \/ ExpireWaiters /\ Do("ExpireWaiters")
   \/ JavaWaits /\ Do("JavaWaits")
 
-StepsSpec ==
-  StepsInit /\ calm = <<>> /\ [][(Calm \/ Disruption) /\ UNCHANGED calm]_<<vars, step, calm>>
-
 After(of) == [left |-> (of * 7 + world.faults * 11) % 20, of |-> of]
 
 TracesNext ==

@@ -27,7 +27,7 @@ const handOverTraces, handOverDepth = 1000, 50
 // the same states, publish the same messages and give the same replies.
 func TestScriptsAndQueuesFollowHandOver(t *testing.T) {
 	t.Parallel()
-	traces := Traces(t, "HandOver", Some(handOverTraces), handOverDepth, 20)
+	traces := traces(t, "HandOverSteps", some(handOverTraces), handOverDepth, 20)
 	server := redistest.Start(t)
 	next := make(chan int)
 	var wg sync.WaitGroup
@@ -67,42 +67,6 @@ var handOverSteps = []string{
 	"LoseSettlement", "AbandonRelease", "LateRelease", "Lose", "GiveUpCleanup", "Deliver",
 	"LoseMessage", "Hear", "Disconnect", "Subscribe", "Die", "Expire", "ExpireGhost",
 	"ExpireWaiters", "JavaWaits", "JavaAsks", "JavaReleases",
-}
-
-// handOverDifferences has the rules that the scripts and the queues keep: the last step that they
-// share with the counterexample, and what differs then. Missing are rules that rlock keeps, whose
-// place the test takes, and rules that are not about states.
-var handOverDifferences = map[string]struct{ step, difference string }{
-	"latestTicket":        {"Refuse", "state"},
-	"knownTicket":         {"LoseReply", "state"},
-	"ticketsIncrease":     {"ExecuteAsk", "ticket"},
-	"leaseFromRequest":    {"Accept", "since"},
-	"listedWhenOffered":   {"Deliver", "waits"},
-	"askEndsRegistration": {"ExecuteAsk", "registrations"},
-	"askWithRegistration": {"Ask", "registers"},
-	"waitForOffer":        {"Leave", "state"},
-	"passOverDeaf":        {"ExecuteRelease", "the lock"},
-	"strangersAreTold":    {"ExecuteRelease", "the lock"},
-	"uncertainAsks":       {"LoseSettlement", "reason"},
-	"leaverPassesOn":      {"Leave", "reason"},
-}
-
-// Where a rule is left out, the code does not follow.
-func TestScriptsAndQueuesDoNotFollowCounterexamplesOfHandOver(t *testing.T) {
-	server := redistest.Start(t)
-	i := handOverTraces
-	for rule, ends := range handOverDifferences {
-		i++
-		number := i // names its lock
-		t.Run(rule, func(t *testing.T) {
-			t.Parallel()
-			trace := Counterexample(t, "HandOver", rule)
-			steps, err := newHandOverStage(t, server).play(number, trace)
-			require.Error(t, err)
-			require.Equal(t, ends.step, steps[len(steps)-1], "%v: %v", steps, err)
-			require.ErrorContains(t, err, ends.difference)
-		})
-	}
 }
 
 // handOverLease is longer than any test takes. To end a lease, the test deletes the lock.

@@ -117,47 +117,32 @@ func counterexample(output string) (trace []State, actions []string, err error) 
 	return trace, actions, nil
 }
 
-// Some returns a number of traces: n, or a quarter of it with -short.
-func Some(n int) int {
+// some returns a number of traces: n, or a quarter of it with -short.
+func some(n int) int {
 	if testing.Short() {
 		return n / 4
 	}
 	return n
 }
 
-// Traces returns n random traces of the step model of a model, of at most depth states each. The
-// same seed always gives the same ones: tests in several packages share them by the directory
-// HOLDFAST_TRACES, if that is set.
-func Traces(t testing.TB, model string, n, depth int, seed int64) (traces [][]State) {
+// traces returns n random traces of a module of steps, of at most depth states each. The same seed
+// always gives the same ones.
+func traces(t testing.TB, module string, n, depth int, seed int64) (traces [][]State) {
 	t.Helper()
 	dir := t.TempDir()
-	if shared := os.Getenv("HOLDFAST_TRACES"); shared != "" {
-		dir = filepath.Join(shared, fmt.Sprintf("%s-%d-%d-%d", model, n, depth, seed))
-	}
-	if _, err := os.Stat(dir + "/complete"); err != nil {
-		simulate(t, dir, model, n, depth, seed)
-	}
+	cfg, err := os.ReadFile(filepath.Join(folder, module+".cfg"))
+	require.NoError(t, err)
+	tlc(t, long, module, string(cfg), "-simulate", fmt.Sprintf("file=%s/trace,num=%d", dir, n),
+		"-depth", strconv.Itoa(depth), "-seed", strconv.FormatInt(seed, 10))
+	files, err := filepath.Glob(dir + "/trace_*")
+	require.NoError(t, err)
+	require.Len(t, files, n)
 	for i := range n {
 		text, err := os.ReadFile(fmt.Sprintf("%s/trace_0_%d", dir, i))
 		require.NoError(t, err)
 		traces = append(traces, simulated(t, string(text)))
 	}
 	return traces
-}
-
-// simulate has TLC write traces into a directory.
-func simulate(t testing.TB, dir, model string, n, depth int, seed int64) {
-	t.Helper()
-	module := model + "Steps"
-	cfg, err := os.ReadFile(filepath.Join(folder, module+".cfg"))
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(dir, 0o700))
-	tlc(t, long, module, string(cfg), "-simulate", fmt.Sprintf("file=%s/trace,num=%d", dir, n),
-		"-depth", strconv.Itoa(depth), "-seed", strconv.FormatInt(seed, 10))
-	files, err := filepath.Glob(dir + "/trace_*")
-	require.NoError(t, err)
-	require.Len(t, files, n)
-	require.NoError(t, os.WriteFile(dir+"/complete", nil, 0o600))
 }
 
 // simulated reads a file that TLC's simulation wrote.
@@ -172,40 +157,17 @@ func simulated(t testing.TB, text string) (trace []State) {
 	return trace
 }
 
-// Counterexample returns the trace of a step model that breaks a property once the rule of that
-// name is left out, as the comment of the rule says. It is for properties of states, not for those
-// of whole behaviors.
-func Counterexample(t testing.TB, model, name string) []State {
-	t.Helper()
-	all, err := rules(model)
-	require.NoError(t, err)
-	i := slices.IndexFunc(all, func(r rule) bool { return r.name == name })
-	require.GreaterOrEqual(t, i, 0, "no such rule of %s: %s", model, name)
-	cfg, err := all[i].without()
-	require.NoError(t, err)
-	cfg = regexp.MustCompile(`(?m)^SPECIFICATION .*`).
-		ReplaceAllString(cfg, "SPECIFICATION StepsSpec")
-	found := tlc(t, quick, model+"Steps", cfg)
-	var actions []string
-	for _, s := range found.trace {
-		actions = append(actions, s.Text("step", "do"))
-	}
-	all[i].requireBroken(t, found, actions)
-	return found.trace
-}
-
-// requireBroken asserts that TLC found the counterexample that the comment of the rule describes,
-// with these actions.
-func (r rule) requireBroken(t testing.TB, found result, actions []string) {
+// requireBroken asserts that TLC found the counterexample that the comment of the rule describes.
+func (r rule) requireBroken(t testing.TB, found result) {
 	t.Helper()
 	require.NotEmpty(t, r.story)
 	require.NotEmpty(t, r.steps)
 	require.True(t, found.broken, "%s holds without %s", r.breaks, r.name)
-	rest := actions
+	rest := found.actions
 	for _, step := range r.steps {
 		i := slices.Index(rest, step)
-		require.GreaterOrEqual(t, i, 0, "no %s where the comment has it, in %v", step, actions)
+		require.GreaterOrEqual(t, i, 0, "no %s where the comment has it, in %v", step, found.actions)
 		rest = rest[i+1:]
 	}
-	t.Logf("breaks %s: %s", r.breaks, strings.Join(actions[1:], " "))
+	t.Logf("breaks %s: %s", r.breaks, strings.Join(found.actions[1:], " "))
 }
