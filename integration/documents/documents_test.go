@@ -1,5 +1,4 @@
-// Package documents_test compiles the Go code of the README and of docs, and runs that of
-// porting.md.
+// Package documents_test compiles the Go code of the README and of docs.
 package documents_test
 
 import (
@@ -49,6 +48,38 @@ func codeBlocks(t *testing.T, document string) (blocks []codeBlock) {
 		}
 	}
 	require.Nil(t, b, "%s: a block has no end", document)
+	return blocks
+}
+
+// idioms returns what is code in the middle column of the first table of porting.md.
+func idioms(t *testing.T) (blocks []codeBlock) {
+	t.Helper()
+	content, err := os.ReadFile("../../docs/porting.md")
+	require.NoError(t, err)
+	above, table, ok := strings.Cut(string(content), "\n| Java | Go | note |\n|---|---|---|\n")
+	require.True(t, ok)
+	table, _, _ = strings.Cut(table, "\n\n")
+	line := strings.Count(above, "\n") + 4
+	for row := range strings.Lines(table) {
+		columns := strings.Split(row, " | ")
+		require.Len(t, columns, 3, row)
+		code := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(columns[1], -1)
+		require.NotEmpty(t, code, row)
+		for _, span := range code {
+			text := span[1]
+			field, isField := strings.CutSuffix(text, ",")
+			switch {
+			case isField && regexp.MustCompile("^(InitAddress|Sentinel):").MatchString(field):
+				text = "_ = rueidis.ClientOption{" + field + "}"
+			case isField:
+				text = "_ = rlock.Options{" + field + "}"
+			case strings.HasSuffix(text, "{"):
+				text += "}"
+			}
+			blocks = append(blocks, codeBlock{document: "porting.md", line: line, text: text})
+		}
+		line++
+	}
 	return blocks
 }
 
@@ -145,7 +176,8 @@ func knownPackages(t *testing.T) map[string]string {
 	t.Helper()
 	known := map[string]string{
 		"context": "context", "errors": "errors", "exec": "os/exec", "fmt": "fmt", "http": "net/http",
-		"log": "log", "os": "os", "slog": "log/slog", "sync": "sync", "time": "time",
+		"log": "log", "os": "os", "slog": "log/slog", "strings": "strings", "sync": "sync",
+		"time":    "time",
 		"rueidis": "github.com/redis/rueidis", "require": "github.com/stretchr/testify/require",
 	}
 	for _, found := range goList(t, "holdfast/...") {
@@ -174,12 +206,13 @@ func TestCodeInDocumentsCompiles(t *testing.T) {
 	require.NoError(t, err)
 	add(declared)
 	for _, document := range documents(t) {
-		for _, b := range codeBlocks(t, document) {
-			blocks = append(blocks, b)
-			add(b.parse(t, set, known))
-		}
+		blocks = append(blocks, codeBlocks(t, document)...)
 	}
 	require.NotEmpty(t, blocks)
+	blocks = append(blocks, idioms(t)...)
+	for _, b := range blocks {
+		add(b.parse(t, set, known))
+	}
 
 	slices.Sort(imports)
 	exports := map[string]string{}
@@ -209,6 +242,28 @@ func TestCodeInDocumentsCompiles(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(formatted), b.text, "gofmt")
 		}
+	}
+}
+
+func TestLinksOfPortingLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("../../docs/porting.md")
+	require.NoError(t, err)
+	require.Less(t, strings.Count(string(content), "\n"), 200, "a page that is read, not a book")
+	anchors := make(map[string]bool)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(content, -1) {
+		name := strings.ToLower(strings.NewReplacer(" ", "-", ",", "").Replace(string(heading[1])))
+		anchors[name] = true
+	}
+	for _, link := range regexp.MustCompile(`\]\(([^)]*)\)`).FindAllSubmatch(content, -1) {
+		to := string(link[1])
+		if anchor, is := strings.CutPrefix(to, "#"); is {
+			require.True(t, anchors[anchor], to)
+			continue
+		}
+		to, _, _ = strings.Cut(to, "#")
+		_, err := os.Stat(filepath.Join("../../docs", to))
+		require.NoError(t, err)
 	}
 }
 
