@@ -24,13 +24,13 @@ fi
 
 target=target options=()
 if [[ -n ${HOLDFAST_REDISSON-} && $# == 0 ]]; then
-  if ! read -r _ mapper slf4j < <(grep "^${HOLDFAST_REDISSON//./\\.} " releases.txt); then
+  if ! read -r _ slf4j < <(grep "^${HOLDFAST_REDISSON//./\\.} " releases.txt); then
     echo "build.sh: there is no Redisson $HOLDFAST_REDISSON in $PWD/releases.txt, only" \
       "$(grep -o '^[0-9.]*' releases.txt | paste -sd ' ')" >&2
     exit 1
   fi
   target=target/$HOLDFAST_REDISSON
-  options=("-Dredisson.version=$HOLDFAST_REDISSON" "-Dredisson.mapper=$mapper" "-Dslf4j.version=$slf4j" "-Ddirectory=$target")
+  options=("-Dredisson.version=$HOLDFAST_REDISSON" "-Dslf4j.version=$slf4j" "-Ddirectory=$target")
 fi
 
 mkdir -p "$target"

@@ -17,7 +17,7 @@
 // all of it.
 //
 // make interop-matrix runs the tests beside each release of Redisson in releases.txt. The peer is
-// compiled with each of them. Its class Release calls by name what only some of them have, and one
-// interface is in src/mapper in three forms. The tests learn the release from the class path. They
-// leave out the kinds that it does not have, and known_test.go says what else is different.
+// compiled with each of them. Its class Release calls by name what only some of them have. The
+// tests learn the release from the class path. They leave out the kinds that it does not have, and
+// known_test.go says what else is different.
 package redisson

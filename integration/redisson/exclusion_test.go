@@ -3,8 +3,6 @@
 package redisson_test
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -87,30 +85,6 @@ func unlockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
 			return took
 		})
 	})
-}
-
-// wakeUps is how many make a median.
-const wakeUps = 20
-
-// medianOfWakeUps measures wake-ups in both directions on a cluster, whose channels depend on the
-// release. None may be missed. A busy machine is slow, so the median is reported and not asserted.
-func medianOfWakeUps(t *testing.T, s *site) {
-	medians := make(map[string]time.Duration)
-	for _, d := range directions {
-		t.Run("median/"+d.name, func(t *testing.T) {
-			took := make([]time.Duration, wakeUps)
-			holder, waiter := d.holds.newActor(t, s), d.waits.newActor(t, s)
-			for i := range took {
-				c := both(reentrant)
-				took[i] = s.timeToWake(t, c, holder, waiter, d.waits)
-				require.Less(t, took[i], locktest.Missed, "the wake-up was missed")
-				unlock(t, waiter, c.want)
-			}
-			slices.Sort(took)
-			medians[d.name] = took[wakeUps/2].Round(time.Millisecond)
-		})
-	}
-	summarize(t, fmt.Sprint("median time to be woken on a cluster: ", medians))
 }
 
 // timeToWake returns how long a waiter takes to acquire a lock after its holder has been told to

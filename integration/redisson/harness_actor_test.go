@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -40,6 +41,12 @@ var (
 	errNotHolder = errors.New("not the holder")
 	errReenters  = errors.New("the owner holds the lock, which is not reentrant")
 )
+
+// noReply reports whether the time of this library was over before Redis replied.
+func noReply(err error) bool {
+	var refusal *rlock.ServerError
+	return errors.As(err, &refusal) && refusal.Class != lua.ClassPermanent
+}
 
 // side is Go or Java. Its actors belong to one process.
 type side struct {

@@ -3,8 +3,6 @@
 package redisson_test
 
 import (
-	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -242,23 +240,6 @@ func onEachContest(
 			onBoth(t, func(t *testing.T, holds, waits side) { check(t, c.make, holds, waits) })
 		})
 	}
-}
-
-// summarize adds a line to the summary of matrix.sh, in the file of this environment variable.
-const summaryVariable = "HOLDFAST_INTEROP_SUMMARY"
-
-func summarize(t testing.TB, line string) {
-	t.Helper()
-	t.Log(line)
-	path := os.Getenv(summaryVariable)
-	if path == "" {
-		return
-	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = fmt.Fprintln(file, line)
-	require.NoError(t, err)
-	require.NoError(t, file.Close())
 }
 
 // hgetall returns the hash of a lock.

@@ -20,7 +20,7 @@ import (
 // beside Redisson expect it of these releases.
 type fault struct {
 	name        string
-	what        string  // for docs/redisson.md
+	what        string  // as in docs/redisson.md
 	from, fixed release // the first with it, and the first without; zero if there is none
 	topology    func(testing.TB, *peer) *site
 	// shows plays the scene with Java on both sides, and reports whether it went wrong.

@@ -26,19 +26,8 @@ type duel struct {
 	contest
 	name           string
 	holder, waiter actor
-	since          time.Time     // the earliest start of its lease
-	left           time.Duration // the rest of the lease then
+	since          time.Time // the earliest start of its lease
 	waiting        <-chan outcome
-}
-
-// contested returns the name that both want.
-func (d *duel) contested() string {
-	for _, name := range d.want.names {
-		if slices.Contains(d.hold.names, name) {
-			return name
-		}
-	}
-	panic("a contest for nothing")
 }
 
 // endsOfLeases returns the contests in which a waiter of that side notices the end of a lease.

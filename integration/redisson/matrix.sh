@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # matrix.sh [RELEASE ...] runs the tests of this directory beside each of these releases of Redisson, one
 # after another, and continues when they fail beside one. Without arguments it runs them beside all
-# releases of releases.txt. It ends with a summary: which passed, and how long it took to wake a waiter
-# on a cluster. This is `make interop-matrix`, which sets GO and GOTESTFLAGS.
+# releases of releases.txt. It ends with a summary: which passed. This is `make interop-matrix`, which
+# sets GO and GOTESTFLAGS.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 if (($# == 0)); then
@@ -17,19 +17,14 @@ for release in "${releases[@]}"; do
   paths+=("$(HOLDFAST_REDISSON=$release "$here/build.sh")")
 done
 
-HOLDFAST_INTEROP_SUMMARY=$(mktemp)
-export HOLDFAST_INTEROP_SUMMARY
-trap 'rm -f "$HOLDFAST_INTEROP_SUMMARY"' EXIT
 summary=() status=0
 for i in "${!releases[@]}"; do
   printf '\n== beside Redisson %s\n' "${releases[i]}"
   result=ok began=$SECONDS
-  : >"$HOLDFAST_INTEROP_SUMMARY"
   # shellcheck disable=SC2086 # several flags
   HOLDFAST_REDISSON_CLASSPATH=${paths[i]} ${GO:-go} test -race -tags redis,interop -timeout 15m ${GOTESTFLAGS-} "$here" ||
     { result=FAIL status=1; }
-  summary+=("$(printf '%-4s  Redisson %-7s %4d s  %s' "$result" "${releases[i]}" "$((SECONDS - began))" \
-    "$(paste -sd ';' "$HOLDFAST_INTEROP_SUMMARY")")")
+  summary+=("$(printf '%-4s  Redisson %-7s %4d s' "$result" "${releases[i]}" "$((SECONDS - began))")")
 done
 printf '\n== summary\n'
 printf '%s\n' "${summary[@]}"

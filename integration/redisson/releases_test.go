@@ -59,15 +59,3 @@ func (r release) has(kind string) bool {
 func existing(kinds ...string) []string {
 	return slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return !beside.has(kind) })
 }
-
-// These report which keys of a configuration a release knows. In the matrix the first of them is
-// that of the comment.
-
-// mapsNames is about nameMapper: 3.17.7. Before 4.0 it was a key of the servers.
-func (r release) mapsNames() bool { return !r.before(release{3, 17, 0}) }
-
-// choosesSync is about checkLockSyncedSlaves: 3.17.7.
-func (r release) choosesSync() bool { return !r.before(release{3, 17, 0}) }
-
-// choosesChannels is about shardedSubscriptionMode: 3.45.1.
-func (r release) choosesChannels() bool { return !r.before(release{3, 29, 0}) }

@@ -18,6 +18,7 @@ import (
 // whatever is there, without checking the owner. If its requests come later than that, they find
 // nothing, or another owner's lock. When this test fails the README must change.
 func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
+	t.Parallel()
 	const (
 		wait  = 3 * time.Second // enough to acquire both parts in time on a busy machine
 		late  = 400 * time.Millisecond

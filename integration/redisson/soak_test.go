@@ -3,16 +3,22 @@
 package redisson_test
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -26,9 +32,9 @@ const (
 	seedVariable = "HOLDFAST_INTEROP_SEED" // seeds the random choices
 	soakTime     = 5 * time.Second
 
-	goProcesses   = 3
+	goClients     = 3
 	javaProcesses = 2
-	soakWorkers   = 4 // of each process
+	soakWorkers   = 4 // of each client or process
 	mostRounds    = 10
 
 	// soakWatchdog is longer than a busy machine delays a process. Redisson shortens an explicit
@@ -36,8 +42,9 @@ const (
 	soakWatchdog = 10 * time.Second
 )
 
-// Processes of both sides acquire locks of all kinds at random. Each name has a counter that is
-// read and written by two commands, so two simultaneous holders sooner or later lose an update.
+// Clients of this library and processes of Redisson acquire locks of all kinds at random. Each name
+// has a counter that is read and written by two commands, so two simultaneous holders sooner or
+// later lose an update.
 func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 	lasts := locktest.Length(t, timeVariable, soakTime)
 	seed := int64(locktest.Seed(t, seedVariable))
@@ -59,6 +66,22 @@ func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 		t.Parallel()
 		soak(t, newCluster(t, peers[0]), peers, seed, lasts)
 	})
+}
+
+// soakLock is a lock and what it protects, also in an order to the peer.
+type soakLock struct {
+	Kind     string   `json:"kind"`
+	Names    []string `json:"names"`
+	Counters []string `json:"counters"`
+	Fence    string   `json:"fence"`   // of a fenced lock: the key of its last token
+	Clients  []string `json:"clients"` // of a Java peer
+}
+
+// soakReport is what a client or a process has done.
+type soakReport struct {
+	Sections   map[string]int `json:"sections"`   // by kind
+	Increments map[string]int `json:"increments"` // by counter
+	Errors     map[string]int `json:"errors"`
 }
 
 // soakLocks returns the locks of a soak. MultiLocks share names with others, and name them in any
@@ -142,27 +165,28 @@ func missing(l soakLock, sections map[string]int) string {
 	}
 }
 
-// soakRound runs all processes once, and adds up what they did.
+// soakRound runs all clients and processes once, and adds up what they did.
 func soakRound(t *testing.T, s *site, java []*site, ours, theirs []soakLock, seed int64,
 	lasts time.Duration, increments, sections map[string]int) {
 	t.Helper()
-	reports := make(chan soakOutcome, goProcesses+javaProcesses)
+	reports := make(chan soakOutcome, goClients+javaProcesses)
 	dice := rand.New(rand.NewPCG(uint64(seed), uint64(len(s.nodes))))
-	for i := range goProcesses {
-		o := soakOrder{Addresses: s.addresses(), Seed: seed + int64(100*i), Workers: soakWorkers,
-			Duration: lasts.Milliseconds(), Locks: ours}
+	for i := range goClients {
+		options := rlock.Options{WatchdogLease: soakWatchdog,
+			Logger: slog.New(slog.DiscardHandler)}
 		// Half of the time two of them can hand over to each other; otherwise the others have none
 		// to grant to.
 		if i > 1 || dice.IntN(2) == 0 {
-			o.HandOver = rlock.HandOver(dice.IntN(int(rlock.HandOverNone) + 1))
+			options.HandOver = rlock.HandOver(dice.IntN(int(rlock.HandOverNone) + 1))
 		}
-		t.Logf("Go %d: hand-over %d", i, o.HandOver)
-		text, err := json.Marshal(o)
+		t.Logf("Go %d: hand-over %d", i, options.HandOver)
+		client, err := rlock.New(s.connect[0](t), options)
 		require.NoError(t, err)
-		p := locktest.StartProcess(t, "soak", string(text))
+		g := &soaking{client: client, plain: s.connect[0](t), report: soakReport{
+			Sections: map[string]int{}, Increments: map[string]int{}, Errors: map[string]int{}}}
 		go func() {
-			line, err := p.Stdout.ReadBytes('\n')
-			reports <- newSoakOutcome(goSide.name, i, line, err)
+			err := g.run(ours, uint64(seed)+uint64(100*i), time.Now().Add(lasts))
+			reports <- soakOutcome{goSide.name, fmt.Sprint(goSide.name, " ", i), g.report, err}
 		}()
 	}
 	for i, beside := range java {
@@ -179,16 +203,20 @@ func soakRound(t *testing.T, s *site, java []*site, ours, theirs []soakLock, see
 			if err == nil && !r.OK {
 				err = fmt.Errorf("%s: %s", r.Class, r.Message)
 			}
-			reports <- newSoakOutcome(javaSide.name, i, r.Value, err)
+			o := soakOutcome{of: javaSide.name, who: fmt.Sprint(javaSide.name, " ", i), err: err}
+			if err == nil {
+				o.err = json.Unmarshal(r.Value, &o.report)
+			}
+			reports <- o
 		}()
 	}
 
-	for range goProcesses + javaProcesses {
+	for range goClients + javaProcesses {
 		var o soakOutcome
 		select {
 		case o = <-reports:
 		case <-time.After(lasts + 3*locktest.Timeout):
-			require.FailNow(t, "a process has not ended")
+			require.FailNow(t, "a client or process has not ended")
 		}
 		require.NoError(t, o.err, o.who)
 		t.Logf("%s: %v", o.who, o.report.Sections)
@@ -228,17 +256,125 @@ func (s *site) requireUnheld(t testing.TB, l soakLock) {
 	}
 }
 
-// soakOutcome is the result of a process.
+// soakOutcome is the result of a client or a process.
 type soakOutcome struct {
 	of, who string
 	report  soakReport
 	err     error
 }
 
-func newSoakOutcome(of string, i int, text []byte, err error) soakOutcome {
-	o := soakOutcome{of: of, who: fmt.Sprint(of, " ", i), err: err}
-	if err == nil {
-		o.err = json.Unmarshal(text, &o.report)
+// soaking is a client of this library in the soak. Soak.java does the same.
+type soaking struct {
+	client *rlock.Client
+	plain  rueidis.Client // for counters
+
+	mu     sync.Mutex
+	report soakReport // guarded by mu
+}
+
+// run soaks until the end, and closes the client.
+func (s *soaking) run(locks []soakLock, seed uint64, end time.Time) error {
+	var workers sync.WaitGroup
+	for i := range soakWorkers {
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		workers.Go(func() {
+			for time.Now().Before(end) {
+				chosen := locks[random.IntN(len(locks))]
+				if err := s.attempt(chosen, random); err != nil {
+					s.note(func(r *soakReport) { r.Errors[chosen.Kind+": "+err.Error()]++ })
+				}
+			}
+		})
 	}
-	return o
+	workers.Wait()
+	return s.client.Close(context.Background())
+}
+
+func (s *soaking) note(change func(*soakReport)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.report)
+}
+
+// attempt is one attempt to lock, by a new owner, and the work under the lock.
+func (s *soaking) attempt(chosen soakLock, random *rand.Rand) (err error) {
+	l := target{chosen.Kind, chosen.Names}
+	wait, lease, nested := rlock.NoWait, rlock.Watchdog, random.IntN(4) == 0
+	if random.IntN(4) > 0 {
+		wait = time.Duration(50+random.IntN(450)) * time.Millisecond
+	}
+	if random.IntN(2) == 0 {
+		lease = longLease
+	}
+	owner := &goActor{ctx: rlock.WithOwner(context.Background()),
+		clients: []*rlock.Client{s.client}}
+	switch err := owner.tryLock(l, wait, lease); {
+	case errors.Is(err, errRefused):
+		return nil
+	case noReply(err):
+		// On a busy machine there may be no reply within so short a wait. If the lock was acquired
+		// nevertheless it is released in the background.
+		s.note(func(r *soakReport) { r.Sections["noReply"]++ })
+		return nil
+	case err != nil:
+		return err
+	}
+	hold := owner.last
+	defer func() { err = errors.Join(err, hold.Unlock(context.Background())) }()
+	if chosen.Kind == fenced {
+		if err := s.fence(hold.Context(), chosen.Fence, hold.Token()); err != nil {
+			return err
+		}
+	}
+	if nested {
+		if err := owner.tryLock(l, rlock.NoWait, lease); err != nil {
+			return fmt.Errorf("its holder could not relock it: %w", err)
+		}
+		if err := errors.Join(s.section(hold.Context(), chosen), owner.unlock(l)); err != nil {
+			return err
+		}
+	}
+	return s.section(hold.Context(), chosen)
+}
+
+// section must not be executed by two holders at a time.
+func (s *soaking) section(ctx context.Context, chosen soakLock) error {
+	for _, counter := range chosen.Counters {
+		before, err := s.get(ctx, counter)
+		if err != nil {
+			return err
+		}
+		if chosen.Kind == read {
+			if again, err := s.get(ctx, counter); err != nil || again != before {
+				return cmp.Or(err, errors.New("a counter changed while it was read"))
+			}
+			continue
+		}
+		if err := s.set(ctx, counter, before+1); err != nil {
+			return err
+		}
+		s.note(func(r *soakReport) { r.Increments[counter]++ })
+	}
+	s.note(func(r *soakReport) { r.Sections[chosen.Kind]++ })
+	return nil
+}
+
+// fence leaves the token for the next holder, whose own must be larger.
+func (s *soaking) fence(ctx context.Context, key string, token int64) error {
+	before, err := s.get(ctx, key)
+	if err != nil {
+		return err
+	}
+	if before >= token {
+		return fmt.Errorf("fencing token %d after %d", token, before)
+	}
+	return s.set(ctx, key, token)
+}
+
+func (s *soaking) get(ctx context.Context, key string) (int64, error) {
+	return s.plain.Do(ctx, s.plain.B().Get().Key(key).Build()).AsInt64()
+}
+
+func (s *soaking) set(ctx context.Context, key string, value int64) error {
+	return s.plain.Do(ctx, s.plain.B().Set().Key(key).Value(fmt.Sprint(value)).Build()).Error()
 }

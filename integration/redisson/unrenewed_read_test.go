@@ -4,11 +4,9 @@ package redisson_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
 
@@ -46,29 +44,6 @@ func readLocksThatJavaStopsRenewingStayHeld(t *testing.T, s *site) {
 			acquired(t, waiting)
 			unlock(t, another, writing)
 			s.requireFree(t, l)
-		})
-	}
-}
-
-// The lease of a thread ends without an unlock. Nobody can tell it from one that is not renewed, so
-// it blocks writers for as long as the hash lasts: for what is left of a reader's lease in Go.
-func readerOfRedissonWithoutLeaseBlocksWritersUntilTheHashEnds(t *testing.T, s *site) {
-	for _, waits := range []side{goSide, javaSide} {
-		t.Run(waits.name+" waits", func(t *testing.T) {
-			t.Parallel()
-			reading, writing := readWrite()
-			reader, writer := goSide.newActor(t, s), waits.newActor(t, s)
-			acquire(t, newJavaActor(t, s), reading, watchdogLease/4)
-			acquire(t, reader, reading, rlock.Watchdog)
-			locktest.Eventually(t, func() bool { return len(s.leaseKeys(t, reading.name())) == 1 },
-				"Java's lease does not end")
-			waiting := waitInBackground(writer, writing)
-			s.waitForWaiters(t, writing, 1)
-			start := time.Now()
-			unlock(t, reader, reading)
-			require.Less(t, acquired(t, waiting).Sub(start), watchdogLease+lag)
-			unlock(t, writer, writing)
-			s.requireFree(t, reading)
 		})
 	}
 }

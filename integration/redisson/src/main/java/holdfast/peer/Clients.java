@@ -25,11 +25,6 @@ final class Clients {
         return add(order.text("client"), config(order));
     }
 
-    /** Connects with the configuration of a YAML file, and returns the client's id. */
-    String openYaml(Order order) throws IOException {
-        return add(order.text("client"), Config.fromYAML(order.text("yaml")));
-    }
-
     /** Writes the configuration of a client that open would make. All of its keys are there. */
     String yaml(Order order) throws IOException {
         return config(order).toYAML();

@@ -11,7 +11,6 @@ record Operation(Clients clients, Order order) {
     Object run() throws InterruptedException, IOException {
         return switch (order.text("op")) {
             case "open" -> clients.open(order);
-            case "openYaml" -> clients.openYaml(order);
             case "yaml" -> clients.yaml(order);
             case "close" -> {
                 clients.close(order.text("client"));

@@ -15,7 +15,7 @@ import org.redisson.client.codec.StringCodec;
 
 /**
  * Takes locks at random, in several threads, for some time. In each section it reads the counters that the lock protects and
- * writes them plus one, in two commands; under a read lock it reads them twice. soak_process_test.go does the same in Go.
+ * writes them plus one, in two commands; under a read lock it reads them twice. soak_test.go does the same in Go.
  */
 final class Soak {
     private static final int LEASE = 60_000; // longer than the run

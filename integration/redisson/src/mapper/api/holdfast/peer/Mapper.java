@@ -1,6 +1,0 @@
-package holdfast.peer;
-
-import org.redisson.api.NameMapper;
-
-/** Redisson's NameMapper, which is not in the same package in all releases. */
-interface Mapper extends NameMapper {}
