@@ -82,7 +82,7 @@ RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIs
 # Tests that draw programs with pgregory.net/rapid.
 MODELS := Model
 
-.PHONY: help demo dashboard test test-norace test-containers test-interop interop-matrix chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz mutants compiler
+.PHONY: help demo dashboard test test-norace test-nightly test-containers test-interop interop-matrix chaos random rapid model model-states model-traces compat lint golangci vet fetch fmt module bench bench-short bench-packages cover covered fuzz mutants compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,12 @@ test: compiler ## run all tests on a real Redis under the race detector, with Re
 	(cd bench && GOWORK=off run ./...) || failed=1; \
 	if [[ -n $$redisson ]]; then wait $$! || failed=1; cat $$redisson; rm $$redisson; fi; \
 	exit $$failed
+
+# They take long and change seldom. GitHub runs them every night.
+test-nightly: ## run only the tests that are built with the tag nightly
+	@files=$$(grep -rlE '^//go:build (.*[ (])?nightly' --include='*_test.go' .); \
+	names=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' $$files | paste -sd '|' -); \
+	$(with-server); $(GO) test -tags redis,nightly $(light) $(quick) $(TESTFLAGS) -run "^($$names)$$" $$(dirname $$files | sort -u)
 
 test-containers: compiler ## run tests of all topologies with servers in containers; starts a Docker engine if it must
 	@trap 'integration/containers/ensure-docker.sh stop' EXIT; exports=$$(integration/containers/ensure-docker.sh); eval "$$exports"; \

@@ -5,12 +5,8 @@
 // A [Topology] is how many servers there are and what they know of each other. A [Variant] is how
 // clients connect to them, and what they store. [Servers] is the same for all: clients, the
 // servers' roles, and faults. An operation that a topology does not have, such as moving the slot
-// of a single server, fails the test with a message. A test of everything is a loop:
-//
-//	for _, topology := range integration.Topologies() {
-//	for _, variant := range integration.Variants() {
-//	t.Run(topology.String()+"/"+variant.String(), func(t *testing.T) {
-//	servers := integration.Start(t, topology, variant)
+// of a single server, fails the test with a message. A test of everything is a loop over
+// [Topologies].
 //
 // The servers are those of package redistest, whose documentation says where they come from:
 // containers or processes. A failing test shows the logs of all of them.

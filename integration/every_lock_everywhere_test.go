@@ -14,15 +14,17 @@ import (
 	"holdfast/rlock"
 )
 
-// everywhere runs a test on servers of each topology in each variant.
+// everywhere runs a test on servers of each topology: plain ones, and as they are in production.
 func everywhere(t *testing.T, topologies []integration.Topology,
 	test func(t *testing.T, servers *integration.Servers)) {
 	t.Helper()
 	for _, topology := range topologies {
-		for _, variant := range integration.Variants() {
-			t.Run(topology.String()+"/"+variant.String(), func(t *testing.T) {
+		for name, variants := range map[string][]integration.Variant{
+			"plain": nil, "user over TLS": {integration.TLS, integration.User},
+		} {
+			t.Run(topology.String()+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				test(t, integration.Start(t, topology, variant))
+				test(t, integration.Start(t, topology, variants...))
 			})
 		}
 	}

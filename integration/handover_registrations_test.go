@@ -53,29 +53,6 @@ func TestWaiterThatListensOnAReplicaIsGrantedNothing(t *testing.T) {
 	}
 }
 
-// Before its first request a client does not know whether its cluster can count listeners. The
-// first queue may last as long as the client, so it must find out.
-func TestFirstWaiterOfAClientIsRegistered(t *testing.T) {
-	t.Parallel()
-	for _, topology := range []integration.Topology{integration.Single, integration.Cluster} {
-		t.Run(topology.String(), func(t *testing.T) {
-			t.Parallel()
-			servers := integration.Start(t, topology)
-			hold := locktest.Acquire(t, newClient(t, servers.Client(t), "a").NewLock("job"),
-				longLease)
-			waiting := locktest.LockInBackground(t.Context(),
-				newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
-			registrations := lua.Prefix("holdfast_lock_waiters", "job")
-			locktest.Eventually(t, func() bool {
-				return servers.Home(t,
-					"job").DoInt(t, "ZCARD", registrations) == 1
-			}, "it is not registered")
-			locktest.Unlock(t, hold)
-			locktest.Unlock(t, locktest.Acquired(t, waiting))
-		})
-	}
-}
-
 // replicaOf returns a replica of the master that has the keys of a lock.
 func replicaOf(t *testing.T, servers *integration.Servers, name string) *redistest.Server {
 	t.Helper()

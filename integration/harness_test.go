@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,14 @@ func excluding(kind string) string {
 		return "write"
 	}
 	return kind
+}
+
+// portOf returns the port of a server, as ROLE names it.
+func portOf(t *testing.T, server *redistest.Server) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(server.Addr())
+	require.NoError(t, err)
+	return port
 }
 
 // newClient returns a process's lock client, closed in clean-up.

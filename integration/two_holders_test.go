@@ -55,13 +55,6 @@ func (b *breach) requireTwoHolders(t *testing.T) *rlock.Hold {
 	return other
 }
 
-func TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew(t *testing.T) {
-	t.Parallel()
-	b := newBreach(t, integration.Single)
-	b.Masters(t)[0].Do(t, "FLUSHALL")
-	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have token 1")
-}
-
 func TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew(t *testing.T) {
 	t.Parallel()
 	b := newBreach(t, integration.Single)
@@ -140,20 +133,6 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 		locktest.Unlock(t, hold)
 		require.Greater(t, locktest.Acquire(t, b.second.NewFencedLock("job"), longLease).Token(),
 			hold.Token())
-	})
-}
-
-func TestLockThatReachesNoReplicaIsReleasedAndNotAcquired(t *testing.T) {
-	t.Parallel()
-	onFailover(t, func(t *testing.T, b *breach) {
-		locktest.Unlock(t, b.hold)
-		b.cutReplicasOff(t)
-		_, err := b.careful(t, 100*time.Millisecond).NewFencedLock("job").TryLock(t.Context(),
-			rlock.NoWait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotReplicated)
-		master := b.Home(t, "job")
-		locktest.Eventually(t, func() bool { return master.DoInt(t, "EXISTS", "job") == 0 },
-			"the lock is released")
 	})
 }
 

@@ -46,25 +46,6 @@ func listeners(servers *integration.Servers, tag string) (n int) {
 	return n
 }
 
-func TestWaitersGetTheirLocksAfterAFailover(t *testing.T) {
-	t.Parallel()
-	for _, topology := range []integration.Topology{integration.Sentinel, integration.Cluster} {
-		t.Run(topology.String(), func(t *testing.T) {
-			t.Parallel()
-			servers := integration.Start(t, topology)
-			requireWaitersServed(t, servers, func(name string) {
-				before := servers.Home(t, name)
-				inSync(t, before, servers.Replicas(t))
-				after := servers.Failover(t, name)
-				require.NotSame(t, before, after)
-				require.Same(t, after, servers.Home(t, name))
-				require.Contains(t, servers.Masters(t), after)
-				require.Contains(t, servers.Replicas(t), before)
-			})
-		})
-	}
-}
-
 func TestWaitersGetTheirLocksAfterTheDeathOfTheMaster(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []integration.Topology{integration.Sentinel, integration.Cluster} {

@@ -36,17 +36,6 @@ func lockWithFile(t *testing.T, file string, trust *tls.Config) {
 	locktest.Unlock(t, locktest.Acquire(t, client.NewLock("yaml"), rlock.Watchdog))
 }
 
-func TestRedissonFileOfAServerWithTLSLeadsToItsLocks(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.WithTLS())
-	lockWithFile(t, fmt.Sprintf(`
-singleServerConfig:
-  address: "rediss://%s"
-  sslTruststore: "file:/etc/redisson/trust.jks"
-protocol: RESP2
-`, server.Addr()), server.TLSConfig())
-}
-
 func TestRedissonFileOfSentinelLeadsToTheLocksOfItsMaster(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
