@@ -15,10 +15,10 @@ import (
 )
 
 // A dead waiter cannot acquire the lock. This library skips one without a listener. Redisson waits
-// until its score is over.
+// until its score is over, but looks only when the lease ends that it saw.
 func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, dies, waits side) {
-		const left = 4 * time.Second // until its score is over
+		const lease, left = 4 * time.Second, 5 * time.Second // until its score is over
 		l, limit := both(fair).hold, left+lag
 		holder, waiter := goSide.newActor(t, s), waits.newActor(t, s)
 		if dies.name == javaSide.name {
@@ -31,7 +31,7 @@ func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 			other.java.kill(t)
 		} else { // what sameOperationsLeaveTheSameBytes finds of a waiter of this library
 			const dead = "0b8d9f4e-3a55-4c1e-9c57-5d1f6e0f7a11:1"
-			acquire(t, holder, l, longLease)
+			acquire(t, holder, l, lease)
 			score := fmt.Sprint(time.Now().Add(left).UnixMilli())
 			queue := lua.Prefix("redisson_lock_queue", l.name())
 			timeout := lua.Prefix("redisson_lock_timeout", l.name())
