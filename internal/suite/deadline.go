@@ -3,7 +3,6 @@ package suite
 import (
 	"context"
 	"log/slog"
-	"math"
 	"testing"
 	"time"
 
@@ -146,20 +145,6 @@ var deadline = []Promise{
 				<-hold.Done()
 				require.Zero(t, time.Since(hold.Deadline()))
 			}
-		},
-	},
-	{
-		Name:  "a lease may be as long as a duration can be",
-		Exact: true,
-		Test: func(t *testing.T, e *Env, k Kind) {
-			const longest = math.MaxInt64 - 1 // one more is rlock.Forever
-			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), longest)
-			require.NoError(t, hold.Extend(t.Context(), longest))
-			_, err := k.Contender(e.Party(t), "lock").TryLock(t.Context(), time.Minute, time.Second)
-			require.ErrorIs(t, err, rlock.ErrNotAcquired)
-			require.True(t, hold.Valid())
-			locktest.Unlock(t, hold)
-			e.RequireNothingLeft(t)
 		},
 	},
 }

@@ -31,7 +31,7 @@ var extend = []Promise{
 				extended := hold.Deadline()
 				require.NoError(t, hold.Extend(t.Context(), time.Second))
 				require.Equal(t, extended, hold.Deadline())
-				time.Sleep(700 * time.Millisecond)
+				time.Sleep(1100 * time.Millisecond) // longer than either
 				require.True(t, hold.Valid())
 				requireContended(t, k, other, name)
 				locktest.Unlock(t, hold)

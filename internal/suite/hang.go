@@ -158,26 +158,4 @@ var hang = []Promise{
 			e.RequireNothingLeft(t)
 		},
 	},
-	{
-		Name: "Close is bounded by its context, and a later one finishes",
-		Test: func(t *testing.T, e *Env, k Kind) {
-			p := e.Party(t)
-			warm(t, p, k)
-			e.pause(t)
-			_, err := k.New(p, "lock").TryLock(t.Context(), 20*time.Millisecond, time.Minute)
-			requireUnknown(t, k, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			for _, client := range p.Clients {
-				locktest.Within(t, 2*time.Second, func() {
-					require.ErrorIs(t, client.Close(ctx), context.DeadlineExceeded)
-				})
-			}
-			e.resume(t)
-			for _, client := range p.Clients {
-				locktest.CloseClient(t, client)
-			}
-			e.RequireNothingLeft(t)
-		},
-	},
 }
