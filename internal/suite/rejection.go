@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -42,7 +43,9 @@ var rejection = []Promise{
 			locktest.Within(t, 3*time.Second, func() {
 				_, err := k.New(p, "lock").TryLock(t.Context(), time.Minute, time.Minute)
 				requireRejected(t, err, permanent)
-				_, err = k.New(p, "lock").Lock(t.Context(), rlock.Watchdog)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err = k.New(p, "lock").Lock(ctx, rlock.Watchdog)
 				requireRejected(t, err, permanent)
 				err = hold.Unlock(t.Context())
 				require.ErrorContains(t, err, permanent)
