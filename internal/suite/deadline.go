@@ -29,12 +29,21 @@ var deadline = []Promise{
 			wire.Pass()
 			hold := locktest.Acquired(t, attempt)
 			requireDeadline(t, hold, before, executed, 30*time.Second)
-			if k.Flat {
-				return
+			late := func(lease time.Duration, extend func()) {
+				settle()
+				wire.Hold()
+				before := time.Now()
+				time.AfterFunc(200*time.Millisecond, wire.Pass)
+				extend()
+				requireDeadline(t, hold, before, before.Add(150*time.Millisecond), lease)
 			}
-			before = time.Now()
-			locktest.AcquireWith(hold.Context(), t, lock, time.Minute)
-			requireDeadline(t, hold, before, time.Now(), time.Minute)
+			late(time.Minute, func() { require.NoError(t, hold.Extend(t.Context(), time.Minute)) })
+			if !k.Flat {
+				late(time.Hour, func() {
+					_, err := lock.TryLock(hold.Context(), 10*time.Second, time.Hour)
+					require.NoError(t, err)
+				})
+			}
 		},
 	},
 	{
@@ -96,7 +105,7 @@ var deadline = []Promise{
 			e.pause(t)
 			<-outer.Done()
 			until := outer.Deadline()
-			<-inner.Done()
+			locktest.Receive(t, inner.Done(), "the inner one goes on")
 			require.Zero(t, time.Since(until))
 			requireLostBy(t, inner, rlock.ErrExpired)
 			requireLostBy(t, outer, rlock.ErrExpired)
