@@ -215,7 +215,7 @@ var extend = []Promise{
 			extended := make(chan error, 1)
 			go func() { extended <- hold.Extend(t.Context(), time.Hour) }()
 			locktest.Receive(t, hold.Done(), "the extension counts without a reply")
-			require.True(t, e.Held(t))
+			require.True(t, k.Masters > 1 || e.Held(t), "it was not executed")
 			wire.Pass()
 			require.ErrorIs(t, locktest.Receive(t, extended, "Extend does not return"), rlock.ErrLost)
 			e.RequireNothingLeft(t)
