@@ -78,7 +78,7 @@ var renewal = []Promise{
 			locktest.Unlock(t, inner)
 			require.True(t, outer.Valid())
 			time.Sleep(30 * time.Second)
-			requireLost(t, outer, rlock.ErrExpired)
+			requireLostBy(t, outer, rlock.ErrExpired)
 		},
 	},
 	{
