@@ -34,6 +34,22 @@ var synclocker = []Promise{
 			}
 			working.Wait()
 			require.Equal(t, 40, counter)
+
+			locker.Lock()
+			locked := make(chan struct{})
+			go func() {
+				locker.Lock()
+				close(locked)
+			}()
+			e.settle()
+			select {
+			case <-locked:
+				require.Fail(t, "the second Lock has re-entered")
+			default:
+			}
+			locker.Unlock()
+			<-locked
+			locker.Unlock()
 			e.RequireNothingLeft(t)
 		},
 	},

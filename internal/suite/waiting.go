@@ -239,15 +239,17 @@ var waiting = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const lease = time.Minute
 			p, waits := e.Party(t), []time.Duration{time.Second, 8 * time.Second, 3 * time.Second}
-			requireNamed := func(hold *rlock.Hold, leaseEnds time.Time) {
-				t.Helper()
-				var waiters []<-chan locktest.Outcome
+			begin := func() (waiters []<-chan locktest.Outcome) {
 				for _, wait := range waits {
 					waiters = append(waiters, try(t.Context(), k.New(p, "lock"), wait, lease))
 					e.settle()
 				}
-				for _, w := range waiters {
-					o := locktest.Result(t, w)
+				return waiters
+			}
+			requireNamed := func(hold *rlock.Hold, leaseEnds time.Time, w []<-chan locktest.Outcome) {
+				t.Helper()
+				for _, done := range w {
+					o := locktest.Result(t, done)
 					held := requireHeldBy(t, hold, o.Err)
 					if k.Masters == 1 {
 						require.Equal(t, leaseEnds.Sub(o.At), held.TTL)
@@ -256,13 +258,14 @@ var waiting = []Promise{
 			}
 			start := time.Now()
 			first := locktest.Acquire(t, k.Contender(p, "lock"), lease)
-			requireNamed(first, start.Add(lease))
+			requireNamed(first, start.Add(lease), begin())
 			waiter := locktest.LockInBackground(t.Context(), k.Contender(p, "lock"), lease)
 			e.settle()
+			behind := begin()
 			locktest.Unlock(t, first)
 			second := locktest.Result(t, waiter)
 			require.NoError(t, second.Err)
-			requireNamed(second.Hold, second.At.Add(lease))
+			requireNamed(second.Hold, second.At.Add(lease), behind)
 			locktest.Unlock(t, second.Hold)
 			e.requireQuiet(t)
 		},
