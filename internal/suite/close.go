@@ -126,6 +126,7 @@ var closing = []Promise{
 				locktest.AcquireWith(hold.Context(), t, k.Contender(p, "lock"), time.Minute)
 			}
 			more := locktest.Acquire(t, k.New(p, "more"), time.Minute)
+			e.settle() // until all masters have it
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			closed := time.Now()
 			p.close(t)

@@ -169,15 +169,19 @@ func requireHeldBy(t *testing.T, holder *rlock.Hold, err error) *rlock.HeldError
 }
 
 // requireNext requires that these waiters acquire the lock, one after the other, without delay
-// since the release.
+// since the release. A RedLock has to vote again if two waiters ask at the same instant.
 func (e *Env) requireNext(
 	t *testing.T, released time.Time, waiters ...<-chan locktest.Outcome,
 ) {
 	t.Helper()
+	limit := e.atMost(0)
+	if len(e.Servers) > 1 {
+		limit = e.atMost(50 * time.Millisecond)
+	}
 	for i, w := range waiters {
 		o := locktest.Result(t, w)
 		require.NoError(t, o.Err, "waiter %d", i)
-		require.LessOrEqual(t, o.At.Sub(released), e.atMost(0), "waiter %d", i)
+		require.LessOrEqual(t, o.At.Sub(released), limit, "waiter %d", i)
 		released = time.Now()
 		locktest.Unlock(t, o.Hold)
 	}
