@@ -59,7 +59,7 @@ var fencing = []Promise{
 							if !assert.NoError(t, err) {
 								return
 							}
-							assert.EqualValues(t, last.Add(1), hold.Token())
+							assert.Equal(t, last.Add(1), hold.Token())
 							assert.NoError(t, hold.Unlock(t.Context()))
 						}
 					})

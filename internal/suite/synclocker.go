@@ -78,7 +78,7 @@ var synclocker = []Promise{
 				s.Do(t, append([]string{"DEL"}, s.Keys(t)...)...)
 			}
 			locker.Lock()
-			locker.Unlock() // of the first
+			locker.Unlock() //nolint:staticcheck // it unlocks the first, which is lost
 			locktest.Eventually(t, func() bool { return len(logged.With("lost")) > 0 }, "no log")
 			_, err := k.New(e.Party(t), "lock").TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)

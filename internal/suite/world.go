@@ -216,7 +216,7 @@ func (s inProcess) Reject(_ testing.TB, code string) {
 }
 
 // Reject changes what the server accepts.
-func (s process) Reject(tb testing.TB, code string) {
+func (p process) Reject(tb testing.TB, code string) {
 	tb.Helper()
 	replicas, scripting := "0", "+@scripting"
 	switch code {
@@ -225,10 +225,10 @@ func (s process) Reject(tb testing.TB, code string) {
 	case permanent:
 		scripting = "-@scripting"
 	}
-	s.Do(tb, "CONFIG", "SET", "min-replicas-to-write", replicas)
-	s.Do(tb, "ACL", "SETUSER", "default", scripting)
+	p.Do(tb, "CONFIG", "SET", "min-replicas-to-write", replicas)
+	p.Do(tb, "ACL", "SETUSER", "default", scripting)
 	if code != "" {
-		tb.Cleanup(func() { s.Reject(tb, "") })
+		tb.Cleanup(func() { p.Reject(tb, "") })
 	}
 }
 
