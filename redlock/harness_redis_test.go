@@ -7,6 +7,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"sync"
+	"testing"
 
 	"github.com/redis/rueidis"
 
@@ -67,4 +68,11 @@ func addressesOf(servers []*redistest.Server) []string {
 		addresses[i] = s.Addr()
 	}
 	return addresses
+}
+
+// takenAway gives the lock on a node to another owner.
+func takenAway(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'somebody', 1)", "1",
+		name)
 }

@@ -253,13 +253,6 @@ func lostTo(t testing.TB, hold *rlock.Hold, words ...string) {
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
 }
 
-// takenAway gives the lock on a node to another owner.
-func takenAway(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'somebody', 1)", "1",
-		name)
-}
-
 // takeOnAll acquires the lock on every one of the servers. A connection may be broken at first, and
 // for an explicit lease no node joins later.
 func takeOnAll(

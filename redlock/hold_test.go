@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,38 +58,4 @@ func TestGrantsThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
 	require.True(t, hold.Valid())
 	unlock(t, hold)
 	waitUntilFree(t, servers...)
-}
-
-func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
-	t.Parallel()
-	servers, clients := startFive(t, rlock.Options{})
-	warm(t, clients)
-	for _, s := range servers[2:] {
-		s.Pause(t)
-	}
-	_, err := redlock.NewOn(name, hasty, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	for _, s := range servers[2:] {
-		s.Resume(t)
-	}
-	waitUntilFree(t, servers...)
-	require.Never(t, func() bool { return count(servers) > 0 }, 200*time.Millisecond,
-		10*time.Millisecond)
-
-	// Here the failure is certain while nodes may still reply in time.
-	for _, s := range servers[:3] {
-		takenAway(t, s)
-	}
-	for _, s := range servers[3:] {
-		s.Pause(t)
-	}
-	slow := redlock.Options{FsyncAlways: true, NodeTimeout: longWait}
-	_, err = redlock.NewOn(name, slow, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	for _, s := range servers[3:] {
-		s.Resume(t)
-	}
-	waitUntilFree(t, servers[3:]...)
-	require.Never(t, func() bool { return count(servers[3:]) > 0 }, 200*time.Millisecond,
-		10*time.Millisecond)
 }

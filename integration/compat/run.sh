@@ -36,11 +36,14 @@ if [[ -z $programs ]]; then
   integration/compat/build.sh "$programs"
 fi
 
-# in_files prints the names of the tests in some files of a package.
+# in_files prints the names of the tests in some files of a package, and in those beside them whose
+# tests need a real Redis.
 in_files() {
-  local package=$1
+  local package=$1 file
   shift
-  printf "$package/%s_test.go\n" "$@" | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p'
+  for file in "$@"; do
+    cat "$package/${file}_test.go" "$package/${file}_redis_test.go" 2>/dev/null || [[ -e $package/${file}_test.go ]]
+  done | sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p'
 }
 
 # These are how names of tests begin. None of these tests fails on a busy machine, which loses a
