@@ -15,42 +15,6 @@ import (
 	"holdfast/watchdog"
 )
 
-func TestAnHourUnderTheWatchdogIsRenewedOnEachNodeEveryTenSeconds(t *testing.T) {
-	t.Parallel()
-	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
-		hold := take(t, b.lock, rlock.Watchdog)
-		ctx := hold.Context()
-		time.Sleep(time.Hour)
-		require.NoError(t, ctx.Err())
-		require.True(t, hold.Valid())
-		renewals := map[*bubbleNode]int{}
-		for _, n := range b.nodes {
-			previous := time.Duration(0)
-			for _, at := range n.called("renew.lua") {
-				// A renewal may open another connection. The next one comes at once then, because rueidis
-				// also opens a connection if it has noticed that an earlier one was lost.
-				if at < time.Minute {
-					previous = at
-					continue
-				}
-				require.GreaterOrEqual(t, at-previous, 9*time.Second)
-				require.LessOrEqual(t, at-previous, 10*time.Second)
-				previous = at
-			}
-			renewals[n] = len(n.called("renew.lua"))
-			require.InDelta(t, 380, renewals[n], 20)
-			require.Len(t, n.called("quorum_acquire.lua"), 1,
-				"a node that granted it need not join")
-		}
-		unlock(t, hold)
-		time.Sleep(time.Hour)
-		for _, n := range b.nodes {
-			require.Len(t, n.called("renew.lua"), renewals[n], "a released lock is not renewed")
-			require.Len(t, n.called("release.lua"), 1)
-		}
-	})
-}
-
 // Also the one that is asked last, after a quorum has replied.
 func TestEveryNodeThatRepliesIsPartOfTheHold(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
