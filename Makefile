@@ -106,7 +106,7 @@ test: compiler ## run all tests on a real Redis under the race detector, with Re
 
 # They take long and change seldom. GitHub runs them every night.
 test-nightly: ## run only the tests that are built with the tag nightly
-	@files=$$(grep -rlE '^//go:build (.*[ (])?nightly' --include='*_test.go' integration); \
+	@files=$$(grep -rlE '^//go:build (.*[ (])?nightly' --include='*_test.go' integration rlock multilock redlock); \
 	names=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' $$files | paste -sd '|' -); \
 	$(with-server); $(GO) test -tags redis,nightly $(light) $(quick) $(TESTFLAGS) -run "^($$names)$$" $$(dirname $$files | sort -u)
 

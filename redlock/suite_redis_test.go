@@ -1,4 +1,4 @@
-//go:build redis
+//go:build redis && nightly
 
 package redlock_test
 

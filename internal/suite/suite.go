@@ -6,7 +6,7 @@
 // To run the proof of one promise:
 //
 //	go test ./rlock -run TestPromises/exclusion
-//	go test -tags redis ./rlock -run TestPromises/exclusion
+//	go test -tags redis,nightly ./rlock -run TestPromisesOnRedis/exclusion
 package suite
 
 import (

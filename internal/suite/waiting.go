@@ -59,6 +59,8 @@ var waiting = []Promise{
 	},
 	{
 		Name: "a lock that is free is acquired at once, however long the wait and the lease",
+		// The shortest wait leaves 10 ms for the reply, which a busy machine may not meet.
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock")
 			for _, wait := range []time.Duration{
