@@ -1,7 +1,7 @@
 // Package suite has the promises that all locks keep, each once. A subject is a file, and a promise
 // is a function in it. Each promise is tested with every kind of lock that makes it (kinds.go), in
-// every world where locks live (world.go). The packages of the locks run the suite in virtual time
-// and on one Redis. Package integration runs it on clusters and behind Sentinels.
+// every world where locks live (world.go). The packages of the locks run the suite in virtual time,
+// and at night on a real Redis.
 //
 // To run the proof of one promise:
 //
