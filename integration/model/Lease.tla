@@ -13,7 +13,7 @@
 \*
 \* A renewal may be sent at any time, not just every third of the lease or when one is overdue or a
 \* connection was lost: safety must not depend on that. Nor must it depend on which of several
-\* renewals the server executes or replies to first. LeaseSteps sends renewals on time. All owners
+\* renewals the server executes or replies to first. All owners
 \* that are not in Owners are the holder "another", which takes the free lock and gives it back
 \* whenever it likes. An owner has one acquisition at a time. Each acquisition has a name of its own
 \* in Redis, but here an owner begins the next one only when nothing of the last is left; until then
