@@ -1,4 +1,4 @@
-//go:build redis && nightly
+//go:build redis
 
 package rlock_test
 

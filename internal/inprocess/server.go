@@ -56,12 +56,16 @@ func New() (*Server, error) {
 // Redis returns the data of the server. It is reached also while the server is down.
 func (s *Server) Redis() *miniredis.Miniredis { return s.redis }
 
+// bufferSize is for each direction of a connection.
+const bufferSize = 4 << 10
+
 // ClientOption returns the options of a client of this server.
 func (s *Server) ClientOption() rueidis.ClientOption {
 	option := rueidis.ClientOption{
 		InitAddress:       []string{s.address},
 		ForceSingleClient: true,
-		RingScaleEachConn: 7,  // the default takes longer to allocate than all else
+		// The defaults take longer to allocate than all else.
+		RingScaleEachConn: 7, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize,
 		PipelineMultiplex: -1, // one connection: the first command need not wait for another one
 		// A pipe in memory does not break without notice, so it need not be checked each second.
 		Dialer: net.Dialer{KeepAlive: time.Minute}, ConnWriteTimeout: 10 * time.Second,

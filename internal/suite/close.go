@@ -167,9 +167,9 @@ var closing = []Promise{
 			attempt := e.waiter(t.Context(), t, k.New(p, "lock"))
 			closed := time.Now()
 			for _, c := range p.Clients {
+				start := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
-				start := time.Now()
 				require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded)
 				e.requireTook(t, limit, time.Since(start))
 			}

@@ -128,7 +128,7 @@ var extend = []Promise{
 			ctx, cancel := context.WithCancelCause(t.Context())
 			why := errors.New("the caller went home")
 			cancel(why)
-			lost := locktest.Acquire(t, k.New(p, "lost"), 10*time.Millisecond)
+			lost := locktest.Acquire(t, k.New(p, "lost"), 500*time.Millisecond)
 			locktest.Receive(t, lost.Done(), "it does not end")
 			for _, ended := range []context.Context{ctx, lost.Context()} {
 				err = hold.Extend(ended, time.Hour)

@@ -33,7 +33,7 @@ var loss = []Promise{
 	{
 		Name: "the next renewal ends the holds of a lock that was taken away",
 		Test: func(t *testing.T, e *Env, k Kind) {
-			const lease = 9 * time.Second
+			const lease = 3 * time.Second
 			for how, take := range taken {
 				p := e.Party(t, func(o *rlock.Options) { o.WatchdogLease = lease })
 				ctx, start := rlock.WithOwner(t.Context()), time.Now()
@@ -42,7 +42,7 @@ var loss = []Promise{
 				for _, hold := range holds {
 					requireLost(t, hold)
 				}
-				require.Less(t, time.Since(start), lease*5/6, how)
+				require.Less(t, time.Since(start), e.atMost(lease*5/6), how)
 				for _, hold := range holds {
 					require.ErrorIs(t, hold.Unlock(ctx), rlock.ErrLost)
 					require.ErrorIs(t, hold.Unlock(ctx), rlock.ErrNotHeld)

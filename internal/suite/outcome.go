@@ -107,7 +107,7 @@ var outcome = []Promise{
 			wire.Lose(all)
 			released := make(chan error, 1)
 			go func() { released <- hold.Unlock(t.Context()) }()
-			locktest.Within(t, 500*time.Millisecond, func() { e.RequireNothingLeft(t) })
+			locktest.Within(t, e.atMost(500*time.Millisecond), func() { e.RequireNothingLeft(t) })
 			err := locktest.Receive(t, released, "Unlock does not return")
 			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 			require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
@@ -195,7 +195,7 @@ var outcome = []Promise{
 			for _, waits := range []bool{true, false} {
 				p, wire := e.PartyOnWire(t, k)
 				lock := k.New(p, "lock")
-				hold := locktest.Acquire(t, lock, 500*time.Millisecond)
+				hold := locktest.Acquire(t, lock, 2*time.Second)
 				moment()
 				if waits { // beyond the end of the lease
 					wire.Hold()

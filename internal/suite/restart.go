@@ -35,7 +35,7 @@ var restart = []Promise{
 	{
 		Name: "a hold goes on after an outage that its lease outlasts",
 		Test: func(t *testing.T, e *Env, k Kind) {
-			p, ctx := e.Party(t, func(o *rlock.Options) { o.WatchdogLease = 9 * time.Second }),
+			p, ctx := e.Party(t, func(o *rlock.Options) { o.WatchdogLease = 6 * time.Second }),
 				rlock.WithOwner(t.Context())
 			holds := k.nest(ctx, t, k.New(p, "lock"), rlock.Watchdog)
 			waiter := locktest.LockInBackground(t.Context(), k.Contender(e.Party(t), "lock"),
@@ -45,7 +45,7 @@ var restart = []Promise{
 			for _, s := range e.Servers {
 				s.Disconnect(t)
 			}
-			time.Sleep(4 * time.Second) // a renewal fails
+			time.Sleep(2500 * time.Millisecond) // a renewal fails
 			for _, s := range e.Servers {
 				s.Connect(t)
 			}

@@ -75,13 +75,18 @@ var subjects = []subject{
 
 // Run tests all promises of these kinds of locks in a world.
 func Run(t *testing.T, w World, kinds ...Kind) {
+	if w.Start == nil {
+		w.Start = reusing(t)
+	}
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			for _, p := range s.promises {
 				if p.Exact && !w.Virtual {
 					continue
 				}
 				t.Run(identifier(p.Name), func(t *testing.T) {
+					t.Parallel()
 					for _, k := range kinds {
 						if p.Kept == nil || p.Kept(k) {
 							w.run(t, k, p.Test)

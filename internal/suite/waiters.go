@@ -28,7 +28,9 @@ func (e *Env) settle() {
 		synctest.Wait()
 		return
 	}
-	time.Sleep(150 * time.Millisecond)
+	for range 20 { // many short sleeps last longer on a busy machine
+		time.Sleep(4 * time.Millisecond)
+	}
 }
 
 // waiter lets a goroutine wait for a lock that is held, and returns when it waits.
@@ -126,6 +128,19 @@ func (e *Env) requireQuiet(t *testing.T) {
 		}
 		return true
 	}, "somebody listens")
+}
+
+// requireListening requires that soon somebody listens on each server.
+func (e *Env) requireListening(t *testing.T) {
+	t.Helper()
+	locktest.Eventually(t, func() bool {
+		for _, s := range e.Servers {
+			if len(channels(t, s)) == 0 {
+				return false
+			}
+		}
+		return true
+	}, "nobody listens")
 }
 
 // keys returns the keys of all servers, except those that outlast a lock by design.

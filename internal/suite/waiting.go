@@ -151,7 +151,7 @@ var waiting = []Promise{
 			}
 			time.Sleep(time.Second) // until they have asked again after they began to listen
 			before := e.scripts(t)
-			time.Sleep(2 * time.Second)
+			time.Sleep(time.Second)
 			require.Equal(t, before, e.scripts(t))
 		},
 	},

@@ -3,6 +3,8 @@ package suite
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +27,7 @@ type World struct {
 	Virtual bool
 	// Masters is how many independent masters the world has.
 	Masters int
-	// Start starts that many masters, and returns them.
+	// Start returns that many masters without any keys.
 	Start func(t *testing.T, masters int) []Server
 }
 
@@ -55,14 +57,7 @@ type Server interface {
 var Virtual = World{Name: "virtual", Virtual: true, Masters: 3, Start: startInProcess}
 
 // Redis is the world of one Redis, or of several that know nothing of each other.
-var Redis = World{Name: "redis", Masters: 3, Start: func(t *testing.T, masters int) []Server {
-	t.Helper()
-	var all []Server
-	for _, s := range redistest.StartAll(t, masters) {
-		all = append(all, process{s})
-	}
-	return all
-}}
+var Redis = World{Name: "redis", Masters: 3}
 
 // process is a [Server] in a process of its own.
 type process struct{ *redistest.Server }
@@ -75,6 +70,53 @@ func (p process) Disconnect(tb testing.TB) {
 }
 
 func (p process) Connect(tb testing.TB) { p.Resume(tb) }
+
+// reset makes the server like one that has just been started, after whatever a test did to it.
+func (p process) reset(tb testing.TB) {
+	tb.Helper()
+	if !p.Running() {
+		p.Restart(tb)
+	}
+	p.Resume(tb)
+	p.Reject(tb, "")
+	p.Do(tb, "FLUSHALL")
+	p.Do(tb, "SCRIPT", "FLUSH")
+	p.Do(tb, "CONFIG", "RESETSTAT")
+}
+
+// reusing returns a Start that takes the servers of tests that have ended. Each test has its servers
+// to itself while it runs. They end with all tests. Those of a test that failed are not used again.
+func reusing(all *testing.T) func(t *testing.T, masters int) []Server {
+	var mu sync.Mutex
+	var free []process
+	return func(t *testing.T, masters int) []Server {
+		t.Helper()
+		mu.Lock()
+		reused := min(masters, len(free))
+		taken := slices.Clone(free[:reused])
+		free = free[reused:]
+		mu.Unlock()
+		for _, s := range redistest.StartAll(all, masters-reused) {
+			taken = append(taken, process{s})
+		}
+		t.Cleanup(func() {
+			if t.Failed() {
+				return
+			}
+			for _, p := range taken {
+				p.reset(t)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			free = append(free, taken...)
+		})
+		var servers []Server
+		for _, p := range taken {
+			servers = append(servers, p)
+		}
+		return servers
+	}
+}
 
 // run runs the proof of a promise with one kind of lock.
 func (w World) run(t *testing.T, k Kind, test func(*testing.T, *Env, Kind)) {
@@ -299,6 +341,7 @@ func requireLostBy(t *testing.T, hold *rlock.Hold, reason error) {
 	t.Helper()
 	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 	require.ErrorIs(t, hold.Err(), reason)
+	locktest.Receive(t, hold.Context().Done(), "its context goes on") // it ends just after Done
 	require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
 	require.False(t, hold.Valid())
 }
