@@ -1,16 +1,17 @@
 // Package suite has the promises that all locks keep, each once. A subject is a file, and a promise
 // is a function in it. Each promise is tested with every kind of lock that makes it (kinds.go), in
 // every world where locks live (world.go). The packages of the locks run the suite in virtual time,
-// and at night on a real Redis.
+// and, with the tag redis, on a real Redis.
 //
 // To run the proof of one promise:
 //
 //	go test ./rlock -run TestPromises/exclusion
-//	go test -tags redis,nightly ./rlock -run TestPromisesOnRedis/exclusion
+//	go test -tags redis ./rlock -run TestPromisesOnRedis/exclusion
 package suite
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -73,11 +74,15 @@ var subjects = []subject{
 	{"handover", handover},
 }
 
+// atOnce is how many proofs run at once. Most of them wait, so there are more than -parallel.
+const atOnce = 16
+
 // Run tests all promises of these kinds of locks in a world.
 func Run(t *testing.T, w World, kinds ...Kind) {
 	if w.Start == nil {
 		w.Start = reusing(t)
 	}
+	turns := make(chan struct{}, atOnce)
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -87,11 +92,17 @@ func Run(t *testing.T, w World, kinds ...Kind) {
 				}
 				t.Run(identifier(p.Name), func(t *testing.T) {
 					t.Parallel()
+					var proofs sync.WaitGroup
 					for _, k := range kinds {
 						if p.Kept == nil || p.Kept(k) {
-							w.run(t, k, p.Test)
+							proofs.Go(func() {
+								turns <- struct{}{}
+								defer func() { <-turns }()
+								w.run(t, k, p.Test)
+							})
 						}
 					}
+					proofs.Wait()
 				})
 			}
 		})

@@ -125,7 +125,6 @@ func (w World) run(t *testing.T, k Kind, test func(*testing.T, *Env, Kind)) {
 		return // there is no RedLock on one system
 	}
 	t.Run(k.Name, func(t *testing.T) {
-		t.Parallel()
 		if !w.Virtual {
 			test(t, &Env{World: w, Servers: w.Start(t, k.Masters)}, k)
 			return
