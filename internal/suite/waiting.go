@@ -228,7 +228,7 @@ var waiting = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Watchdog)
 			waiter := try(t.Context(), k.New(e.Party(t), "lock"), rlock.Forever, rlock.Watchdog)
-			time.Sleep(10 * time.Minute)
+			time.Sleep(2 * time.Minute)
 			e.requireWaiting(t, waiter)
 			released := time.Now()
 			locktest.Unlock(t, hold)

@@ -28,7 +28,7 @@ var renewal = []Promise{
 			}
 			locktest.Unlock(t, hold)
 			e.RequireNothingLeft(t)
-			time.Sleep(time.Hour)
+			time.Sleep(time.Minute)
 			e.RequireNothingLeft(t)
 		},
 	},
