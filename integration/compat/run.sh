@@ -8,7 +8,7 @@
 #   basics    all scripts and their random tests; every kind of lock on every topology, handed over
 #             there; RedLocks, and what depends on the server: clusters and their moving slots,
 #             Sentinel, replicas, ACLs, TLS, refusals; pub/sub
-#   behaviour how locks behave and are handed over
+#   behaviour the promises of all locks (internal/suite)
 #   resp2     some of all that by clients that speak RESP2
 #   managed   some of them on servers that refuse what managed services refuse, which
 #             internal/redistest/profile.go lists
@@ -36,57 +36,33 @@ if [[ -z $programs ]]; then
   integration/compat/build.sh "$programs"
 fi
 
-# in_files prints the names of the tests in some files of a package, and in those beside them whose
+# in_files prints the names of the tests in a file of a package, and in the one beside it whose
 # tests need a real Redis.
 in_files() {
-  local package=$1 file
-  shift
-  for file in "$@"; do
-    cat "$package/${file}_test.go" "$package/${file}_redis_test.go" 2>/dev/null || [[ -e $package/${file}_test.go ]]
-  done | sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p'
+  cat "$1/$2_test.go" "$1/$2_redis_test.go" 2>/dev/null | sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p'
 }
 
-# These are how names of tests begin. None of these tests fails on a busy machine, which loses a
-# lease of a third of a second.
+# These are how names of tests begin that depend on the server more than most.
 locks=(
-  LocksWork{OnACluster,ThroughSentinel,OverTLSWithAPassword,WithEveryKindOfRueidisClient}
-  ListedPermissionsAreEnough ClusterWakes NameWhoseKeys PlainLocksOfOneSlot PlainLocksOfAMovingSlot
-  LockIsKeptWhileItsSlotMoves WaiterIsWokenOnTheNode ReleaseInAMovingSlot
-  ReplicasHaveALock ReplicatedLock ServerThatBecameAReplica ServerThatKeepsItsData RestartOfANode
-  ServerOutOfMemory{Refuses,StillRenews,StillLetsWaiters} ServerThatCannotSave PasswordChanged KeyThatIsNoLock
-  ErrorSaysOnce LookingChanges ScriptFlushDuring
+  LocksWorkWithEveryKindOfRueidisClient ListedPermissionsAreEnough ClusterWakes NameWhoseKeys
+  PlainLocksOfOneSlot PlainLocksOfAMovingSlot LockIsKeptWhileItsSlotMoves WaiterIsWokenOnTheNode
+  ReplicasHaveALock ReplicatedLock RestartOfANode ServerOutOfMemoryStillLetsWaiters PasswordChanged ErrorSaysOnce
   # RedLocks
-  QuorumIsMore HoldSurvivesThreeNodes NodeThatMissedTheAcquisition
-  RestartedNodeThatRemembers NewNodesAreNotCounted NodesThatWereEmptied UnlockWakesAWaiterOf
-  ServersOutOfMemoryStillExtend ContendersAllGet
-)
-# The files of rlock whose tests say how locks behave. What tests the client alone is not among them.
-behaviour_files=(
-  downgrade fair fenced inspect lock_taken_away lost_reply nonreentrant protocol
-  readers_queue readwrite reentry refusal shared_channel_names unlock wait writer_precedence
-  handover_message handover_modes handover_turns
-)
-# Tests of those files that are left out: they have bounds of real time that a busy machine breaks,
-# such as 50 ms for a wake-up, or take 6 s and more.
-tight=(
-  WaiterIsWokenByA ContendingProcesses LockLeavesAProcess WaiterOfRedissonGets
-  GrantOfWhichHalfIsOver ReleasedReadLevelNeverShortens WriterWhoseProcessDied
+  QuorumIsMore NodeThatMissedTheAcquisition RestartedNodeThatRemembers NewNodesAreNotCounted NodesThatWereEmptied
 )
 
-# Pub/sub on a server, without what sends hundreds of messages.
-pubsub=(busy cluster connection disk server server_fault)
-
+promises=(PromisesOnRedis)
 everywhere=(EveryLockIsHandedOver RedLockIsHandedOver)
 available=$(for package in rlock multilock redlock integration; do
   (cd $package && "$programs/$package.test" -test.list '^Test')
 done)
-for some in "${locks[@]}" "${tight[@]}" "${everywhere[@]}"; do
+for some in "${locks[@]}" "${everywhere[@]}" "${promises[@]}"; do
   grep -q "^Test$some" <<<"$available" ||
     { echo "run.sh: no test is called Test$some… any more" >&2; exit 2; }
 done
 
 # Leave out what this server was not built with. Everything else must pass.
-without=("${tight[@]/#/^Test}")
+without=()
 # The server ends at once, because there is no certificate.
 if [[ -n $server && $("$server" --port 0 --tls-port 1 2>&1 || true) == *@(Bad directive|Failed finding TLS)* ]]; then
   without+=(TLS CertificateOfAnotherName ClientThatDoesNotTrust //TLS)
@@ -121,23 +97,21 @@ basics() {
   run multilock -test.run "$(any "${locks[@]/#/Test}")"
   run redlock -test.run "$(any "${locks[@]/#/Test}")"
   run integration -test.run "$(any "${everywhere[@]/#/Test}")"
-  run pubsub -test.run "$(any $(in_files pubsub "${pubsub[@]}"))"
+  run pubsub -test.run "$(any $(in_files pubsub server))"
 }
 
 behaviour() {
-  local how=', behaviour'
-  run rlock -test.run "$(any $(in_files rlock "${behaviour_files[@]}"))"
+  local package how=', behaviour'
+  for package in rlock multilock redlock; do run $package -test.run '^TestPromisesOnRedis$'; done
 }
 
-# What the other parts run of behaviour, and of RedLocks.
-some=(fair fenced inspect nonreentrant readwrite reentry unlock wait handover_modes)
-quorums=(TestQuorumIsMore TestUnlockWakesAWaiterOf TestNewNodesAreNotCounted)
+# What the other parts run of behaviour.
+some='(exclusion|unlock|reentry|waiting|inspect|readwrite|fair|fenced|handover)'
 
 resp2() {
   local -x HOLDFAST_TEST_RESP=2
-  local how=', RESP2'
-  run rlock -test.run "$(any $(in_files rlock "${some[@]}"))"
-  run redlock -test.run "$(any "${quorums[@]}")"
+  local package how=', RESP2'
+  for package in rlock redlock; do run $package -test.run "^TestPromisesOnRedis$/$some"; done
   run integration -test.run "$(any "${everywhere[@]/#/Test}")//^plain$"
   run pubsub -test.run "$(any $(in_files pubsub server))"
 }
@@ -145,18 +119,16 @@ resp2() {
 # managed runs what needs neither Sentinel nor replicas.
 managed() {
   local -x HOLDFAST_TEST_PROFILE
-  local without=("${without[@]}") how places='(single|cluster|masters-.)/(plain|user)'
+  local without=("${without[@]}") package how places='(single|cluster|masters-.)/(plain|user)'
   for HOLDFAST_TEST_PROFILE in managed serverless; do
     how=", $HOLDFAST_TEST_PROFILE"
     if [[ $HOLDFAST_TEST_PROFILE == serverless ]]; then
       # Without TIME there are neither fair locks nor hand-overs, which some of these expect.
-      without+=(Fair /fair //fair ContextOfALevelDoesNotEnd LocksOfOtherKindsHaveNoToken)
-      without+=(LockWithoutExpiryIsWaitedFor WaitersCostNoCommands)
-      local some=(fenced inspect nonreentrant readwrite reentry unlock wait)
+      without+=(/fair /handover //fair ///fair ///nonreentrant-fair)
+      some='(exclusion|unlock|reentry|waiting|inspect|readwrite|fenced)'
     fi
     run integration -test.run "$(any "${everywhere[@]/#/Test}")/$places"
-    run rlock -test.run "$(any $(in_files rlock "${some[@]}"))"
-    run redlock -test.run "$(any "${quorums[@]}")"
+    for package in rlock redlock; do run $package -test.run "^TestPromisesOnRedis$/$some"; done
     run pubsub -test.run "$(any $(in_files pubsub server))"
   done
 }
