@@ -59,7 +59,7 @@ with-peer-if-any = tags=redis; \
 	if command -v mvn >/dev/null && command -v javac >/dev/null; then \
 		$(with-peer); tags=redis,interop; \
 	else \
-		echo "make $@: no Maven with a JDK, so the tests beside Redisson are left out; make test-interop installs them" >&2; \
+		echo "make $@: no Maven with a JDK, so the tests beside Redisson are left out; make interop installs them" >&2; \
 	fi
 
 # How long make chaos runs, and from which seed it draws. A number repeats a run. With SEED=new it

@@ -31,7 +31,7 @@ import (
 // The tables in docs/servers.md are written by this test, which runs what they say on a hundred
 // servers, for more than a minute:
 //
-//	HOLDFAST_UPDATE=1 make test-nightly
+//	HOLDFAST_UPDATE=1 make tagged
 
 const (
 	refusedBegin = "<!-- tables: written by TestTablesOfRefusedCommandsAreTrue -->\n"
@@ -551,5 +551,5 @@ func TestTablesOfRefusedCommandsAreTrue(t *testing.T) {
 		"\nOn a cluster with sharded channels, the rest is the same:\n\n" +
 		refusedTable(t, locks, clustered)
 
-	doctable.Require(t, "../docs/servers.md", refusedBegin, refusedEnd, want, "make test-nightly")
+	doctable.Require(t, "../docs/servers.md", refusedBegin, refusedEnd, want, "make tagged")
 }

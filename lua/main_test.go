@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Each model draws twice as many programs; make rapid draws more.
+	// Each model draws twice as many programs; make nightly draws more.
 	redistest.FixChecks(30)
 	// Scripts use no key that is not declared, except those that say so.
 	_ = os.Setenv(redistest.Scripts, cmp.Or(os.Getenv(redistest.Scripts), "declared"))

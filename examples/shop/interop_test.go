@@ -25,7 +25,7 @@ const classPath = "HOLDFAST_SHOP_CLASSPATH"
 func startJava(t *testing.T, args ...string) (io.Writer, *bufio.Reader) {
 	t.Helper()
 	path := os.Getenv(classPath)
-	require.NotEmpty(t, path, "%s is not set: run make test-interop, or set it to what "+
+	require.NotEmpty(t, path, "%s is not set: run make interop, or set it to what "+
 		"integration/redisson/build.sh examples/shop/java prints", classPath)
 	cmd := exec.CommandContext(t.Context(), "java", append([]string{
 		"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",

@@ -13,10 +13,10 @@
 // milliseconds; a lease of 0 is the watchdog's.
 //
 // The tests have the build tag interop. build.sh builds the peer and prints its class path, which
-// the tests read from the environment variable HOLDFAST_REDISSON_CLASSPATH. make test-interop does
+// the tests read from the environment variable HOLDFAST_REDISSON_CLASSPATH. make interop does
 // all of it.
 //
-// make interop-matrix runs the tests beside each release of Redisson in releases.txt. The peer is
+// make interop VERSIONS=all runs the tests beside each release of Redisson in releases.txt. The peer is
 // compiled with each of them. Its class Release calls by name what only some of them have. The
 // tests learn the release from the class path. They leave out the kinds that it does not have, and
 // known_test.go says what else is different.

@@ -60,7 +60,7 @@ func startPeer(t testing.TB) *peer {
 	t.Helper()
 	path := os.Getenv(classPath)
 	require.NotEmpty(t, path,
-		"%s is not set: run make test-interop, or set it to what integration/redisson/build.sh "+
+		"%s is not set: run make interop, or set it to what integration/redisson/build.sh "+
 			"prints", classPath)
 	// Quick to start, and small: it does little.
 	p := &peer{

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # matrix.sh [RELEASE ...] runs the tests of this directory beside each of these releases of Redisson, one
 # after another, and continues when they fail beside one. Without arguments it runs them beside all
-# releases of releases.txt. It ends with a summary: which passed. This is `make interop-matrix`, which
+# releases of releases.txt. It ends with a summary: which passed. This is `make interop VERSIONS=all`, which
 # sets GO and GOTESTFLAGS.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")

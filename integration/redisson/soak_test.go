@@ -50,7 +50,7 @@ func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 	seed := int64(locktest.Seed(t, seedVariable))
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("to repeat: %s=%d %s=%v make test-interop TESTFLAGS='-run %s'", seedVariable,
+			t.Logf("to repeat: %s=%d %s=%v make interop TESTFLAGS='-run %s'", seedVariable,
 				seed, timeVariable, lasts, t.Name())
 		}
 	})

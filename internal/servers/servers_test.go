@@ -26,7 +26,7 @@ var suites = map[string]string{"bookworm": "Debian 12", "trixie": "Debian 13"}
 var leftOut = map[string]string{
 	"all":           "",
 	"basics":        "how locks behave, and RESP2",
-	"resp2,managed": "all but RESP2: `make test` and `make test-norace` run all other tests here",
+	"resp2,managed": "all but RESP2: `make test` runs all other tests here",
 }
 
 func TestDocumentsNameTheServersOfTheList(t *testing.T) {
@@ -106,7 +106,7 @@ func TestJobsOfGitHubRunTheImagesOfTheList(t *testing.T) {
 	require.Equal(t, listed, run)
 }
 
-// These are the servers of .ci/run.
+// .ci/run takes the newest of them.
 func TestOldestAndNewestServersGetAllTests(t *testing.T) {
 	t.Parallel()
 	oldest, newest := Tested("Redis")

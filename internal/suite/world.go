@@ -84,8 +84,8 @@ func (p process) reset(tb testing.TB) {
 	p.Do(tb, "CONFIG", "RESETSTAT")
 }
 
-// reusing returns a Start that takes the servers of tests that have ended. Each test has its servers
-// to itself while it runs. They end with all tests. Those of a test that failed are not used again.
+// reusing returns a Start that takes the servers of tests that have ended. A test that runs has its
+// servers to itself. They end with all tests. Those of a test that failed are not used again.
 func reusing(all *testing.T) func(t *testing.T, masters int) []Server {
 	var mu sync.Mutex
 	var free []process
