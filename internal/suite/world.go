@@ -161,6 +161,9 @@ func (e *Env) party(
 ) *Party {
 	t.Helper()
 	p := new(Party)
+	if !e.Virtual {
+		p.NodeTimeout = 2 * time.Second // what they learn is too short when the machine is busy
+	}
 	for _, server := range e.Servers {
 		o := rlock.Options{Logger: slog.New(slog.DiscardHandler)}
 		for _, change := range options {
