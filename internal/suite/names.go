@@ -20,9 +20,11 @@ var names = []Promise{
 		Name: "every name works, and a release wakes its waiters",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, other := e.Party(t), e.Party(t)
-			for _, name := range []string{
-				"order:42 ü", "{tag}rest", "before{tag}after", "foo}bar", "a{b", "x{}y", "{x}", "*?",
-			} {
+			every := []string{"order:42 ü", "{tag}rest", "before{tag}after", "{x}", "*?"}
+			if !e.clustered() { // where a hash tag must be complete
+				every = append(every, "foo}bar", "a{b", "x{}y")
+			}
+			for _, name := range every {
 				hold := locktest.Acquire(t, k.Contender(p, name), rlock.Watchdog)
 				waiter := e.waiter(t.Context(), t, k.New(other, name))
 				e.requireWaiting(t, waiter)

@@ -80,7 +80,7 @@ const atOnce = 16
 // Run tests all promises of these kinds of locks in a world.
 func Run(t *testing.T, w World, kinds ...Kind) {
 	if w.Start == nil {
-		w.Start = reusing(t)
+		w.Start = w.reusing(t)
 	}
 	turns := make(chan struct{}, atOnce)
 	for _, s := range subjects {

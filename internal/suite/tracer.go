@@ -30,7 +30,7 @@ var tracer = []Promise{
 			require.Equal(t, 20*time.Second, start.Lease)
 			require.WithinRange(t, start.Since, began, time.Now())
 			require.Equal(t, tracedKind(k), start.Lock.Kind)
-			require.NotEmpty(t, start.Lock.Server)
+			require.Equal(t, e.addressed(), start.Lock.Server != "")
 			require.Equal(t, rlock.HoldStart{Lock: start.Lock, Owner: hold.Owner(), Token: hold.Token(),
 				How: rlock.Free, Deadline: hold.Deadline(), Lease: 20 * time.Second},
 				told[rlock.HoldStart](t, tr, lock))

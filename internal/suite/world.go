@@ -27,8 +27,11 @@ type World struct {
 	Virtual bool
 	// Masters is how many independent masters the world has.
 	Masters int
-	// Start returns that many masters without any keys.
+	// Start returns that many masters without any keys. By default they are those of tests that have
+	// ended, and fresh ones.
 	Start func(t *testing.T, masters int) []Server
+
+	fresh func(all *testing.T, masters int) []reusable
 }
 
 // A Server is what promises need of a master.
@@ -57,7 +60,19 @@ type Server interface {
 var Virtual = World{Name: "virtual", Virtual: true, Masters: 3, Start: startInProcess}
 
 // Redis is the world of one Redis, or of several that know nothing of each other.
-var Redis = World{Name: "redis", Masters: 3}
+var Redis = World{Name: "redis", Masters: 3, fresh: func(t *testing.T, n int) (all []reusable) {
+	for _, s := range redistest.StartAll(t, n) {
+		all = append(all, process{s})
+	}
+	return all
+}}
+
+// A reusable server serves one test after the other.
+type reusable interface {
+	Server
+	// reset makes the server like one that has just been started, after whatever a test did to it.
+	reset(tb testing.TB)
+}
 
 // process is a [Server] in a process of its own.
 type process struct{ *redistest.Server }
@@ -71,7 +86,6 @@ func (p process) Disconnect(tb testing.TB) {
 
 func (p process) Connect(tb testing.TB) { p.Resume(tb) }
 
-// reset makes the server like one that has just been started, after whatever a test did to it.
 func (p process) reset(tb testing.TB) {
 	tb.Helper()
 	if !p.Running() {
@@ -86,33 +100,32 @@ func (p process) reset(tb testing.TB) {
 
 // reusing returns a Start that takes the servers of tests that have ended. A test that runs has its
 // servers to itself. They end with all tests. Those of a test that failed are not used again.
-func reusing(all *testing.T) func(t *testing.T, masters int) []Server {
+func (w World) reusing(all *testing.T) func(t *testing.T, masters int) []Server {
 	var mu sync.Mutex
-	var free []process
-	return func(t *testing.T, masters int) []Server {
+	var free []reusable
+	return func(t *testing.T, masters int) (servers []Server) {
 		t.Helper()
 		mu.Lock()
 		reused := min(masters, len(free))
 		taken := slices.Clone(free[:reused])
 		free = free[reused:]
 		mu.Unlock()
-		for _, s := range redistest.StartAll(all, masters-reused) {
-			taken = append(taken, process{s})
+		if reused < masters {
+			taken = append(taken, w.fresh(all, masters-reused)...)
 		}
 		t.Cleanup(func() {
 			if t.Failed() {
 				return
 			}
-			for _, p := range taken {
-				p.reset(t)
+			for _, s := range taken {
+				s.reset(t)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			free = append(free, taken...)
 		})
-		var servers []Server
-		for _, p := range taken {
-			servers = append(servers, p)
+		for _, s := range taken {
+			servers = append(servers, s)
 		}
 		return servers
 	}
@@ -308,13 +321,16 @@ func moment() { time.Sleep(10 * time.Millisecond) }
 // warm acquires and releases a lock, so that the servers know the scripts.
 func warm(t *testing.T, p *Party, k Kind) {
 	t.Helper()
-	lock, ctx := k.New(p, "warm"), rlock.WithOwner(t.Context())
-	outer := locktest.AcquireWith(ctx, t, lock, time.Minute)
-	require.NoError(t, outer.Extend(t.Context(), time.Minute))
-	if !k.Flat {
-		locktest.Unlock(t, locktest.AcquireWith(ctx, t, lock, time.Minute))
+	ctx := rlock.WithOwner(t.Context())
+	for _, name := range []string{"warm", "lock"} { // on a cluster, the server of the latter
+		lock := k.New(p, name)
+		outer := locktest.AcquireWith(ctx, t, lock, time.Minute)
+		require.NoError(t, outer.Extend(t.Context(), time.Minute))
+		if !k.Flat {
+			locktest.Unlock(t, locktest.AcquireWith(ctx, t, lock, time.Minute))
+		}
+		locktest.Unlock(t, outer)
 	}
-	locktest.Unlock(t, outer)
 }
 
 // watchdogLease sets the lease of the watchdog.
