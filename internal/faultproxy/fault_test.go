@@ -13,30 +13,30 @@ import (
 const increment = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
 
 func TestCutReplyIsExactOnAPipelinedConnection(t *testing.T) {
-	versions(t, func(t *testing.T, version func(*rueidis.ClientOption)) {
-		s, p := served(t)
-		c := one(t, s, p, version)
-		sha := s.DoString(t, "SCRIPT", "LOAD", increment)
-		fault := p.CutReply(sha, 1)
-		p.HoldRequests() // so that all of them are due when the first reply comes
-		time.AfterFunc(shortly, p.Pass)
-		got := batch(t, c, "SET before 1", "INCR before", "EVALSHA "+sha+" 1 cut 7", "INCR after",
-			"GET before")
-		for i, want := range []string{"OK", "2"} {
-			require.Equal(t, want, values(got)[i])
-		}
-		for _, lost := range got[2:] {
-			require.Error(t, lost.Error())
-			_, fromServer := rueidis.IsRedisErr(lost.Error())
-			require.False(t, fromServer, "%v", lost.Error())
-		}
-		require.Equal(t, 1, fault.Done())
-		require.Equal(t, "7", s.DoString(t, "GET", "cut"))
+	for _, version := range []string{"2", "3"} {
+		t.Run("RESP"+version, func(t *testing.T) {
+			s, p := served(t)
+			sha := s.DoString(t, "SCRIPT", "LOAD", increment)
+			fault := p.CutReply(sha, 1)
+			c := dialTo(t, p.Addr())
+			c.say(t, "HELLO "+version)
+			_, err := c.replies.next()
+			require.NoError(t, err)
+			p.HoldRequests() // so that all of them are due when the first reply comes
+			c.say(t, "SET before 1", "INCR before", "EVALSHA "+sha+" 1 cut 7", "INCR after",
+				"GET before")
+			p.Pass()
+			c.frame(t, "+OK\r\n", ":2\r\n")
+			c.broken(t)
+			require.Equal(t, 1, fault.Done())
+			require.Equal(t, "7", s.DoString(t, "GET", "cut"))
 
-		// The fault was for one request.
-		require.Equal(t, []string{"14"}, values(batch(t, c, "EVALSHA "+sha+" 1 cut 7")))
-		require.Equal(t, 1, fault.Done())
-	})
+			again := dialTo(t, p.Addr()) // the fault was for one request
+			again.say(t, "EVALSHA "+sha+" 1 cut 7")
+			again.frame(t, ":14\r\n")
+			require.Equal(t, 1, fault.Done())
+		})
+	}
 }
 
 // Without a library in between: every reply before the cut arrives, however many and large they
