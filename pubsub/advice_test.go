@@ -36,15 +36,6 @@ func TestNumberThatWasNotReadHidesNoMessage0(t *testing.T) {
 	require.EqualValues(t, 1500, second.Advice(), "one announcement makes one subscriber ask")
 }
 
-func TestLeaverPassesNoNumberOn(t *testing.T) {
-	first, second, publish := advised(t)
-	publish("1500")
-	first.Close()
-	<-second.C()
-	require.EqualValues(t, 1500, second.Advice(), "it has heard the number itself")
-	second.Close()
-}
-
 func TestNumberIsNoReasonToAsk(t *testing.T) {
 	first, second, publish := advised(t)
 

@@ -1,13 +1,9 @@
 package pubsub
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/logtest"
@@ -92,106 +88,6 @@ func TestClassicChannelsAreUnsubscribedWhereTheirChannelWas(t *testing.T) {
 		take(t, moves)
 		conn.publish("c", "0")
 		take(t, stays)
-	})
-}
-
-func TestClassicChannelsAreUnsubscribedWhenTheSlotOfTheirChannelMoves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newWithClassic(t)
-		_, conn := started(t, h, f)
-		moves := h.Subscribe(Topic{Channel: "d"})
-		f.next(t, "subscribe").accept()
-		take(t, moves)
-		f.set(func() { f.node = "other" })
-		conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: "d"})
-
-		for range 2 { // in either order
-			switch r := <-f.requests; r.verb {
-			case "unsubscribe":
-				require.Equal(t, [][]string{classicOf("d")}, r.classic)
-				require.Empty(t, r.groups)
-				r.accept()
-			case "subscribe":
-				require.NotSame(t, conn, r.conn)
-				r.accept()
-			}
-		}
-		take(t, moves)
-	})
-}
-
-// When many slots move, many channels leave a connection at once. Each exchange has replyTimeout,
-// so their classic channels take several of them, as all others do.
-func TestClassicChannelsThatAreLeftBehindTakeExchangesOfLimitedSize(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newWithClassic(t)
-		_, conn := started(t, h, f)
-		const moving = 1000
-		names := make([]string, moving)
-		for i := range names {
-			names[i] = fmt.Sprint(strings.Repeat("x", 100), i)
-			h.Subscribe(Topic{Channel: names[i]})
-		}
-		for asked := 0; asked < moving; {
-			r := f.next(t, "subscribe")
-			asked += len(r.groups)
-			r.accept()
-		}
-		synctest.Wait()
-		f.set(func() { f.node = "other" })
-		for _, name := range names {
-			conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: name})
-		}
-		for left := moving; left > 0; {
-			r := <-f.requests
-			if r.verb == "unsubscribe" {
-				size := 0
-				for _, group := range r.classic {
-					size += len(strings.Join(group, ""))
-				}
-				require.Less(t, size, mostBytes+1000, "%d channels in one exchange", len(r.classic))
-				left -= len(r.classic)
-			}
-			r.accept()
-		}
-	})
-}
-
-// Without the right to unsubscribe, the connection keeps classic channels, and all others with it.
-func TestConnectionIsKeptIfClassicChannelsCannotBeUnsubscribed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newWithClassic(t)
-		stays, conn := started(t, h, f)
-		s := h.Subscribe(Topic{Channel: "d"})
-		f.next(t, "subscribe").accept()
-		take(t, s)
-		s.Close()
-		r := f.next(t, "unsubscribe")
-		r.confirm(r.kind(), r.groups)
-		r.reply <- result{replies: []error{errors.New("NOPERM unsubscribe"), nil}}
-		s = h.Subscribe(Topic{Channel: "d"})
-		r = f.next(t, "subscribe")
-		require.Same(t, conn, r.conn)
-		require.Empty(t, r.classic, "there would be ever more of them")
-		require.Len(t, lines.With("+unsubscribe"), 1)
-		r.accept()
-		take(t, s)
-		conn.publish("c", "0")
-		take(t, stays)
-	})
-}
-
-// On such a server both kinds of channels are one.
-func TestServerThatConfirmsAllChannelsAsClassicOnesIsUnderstood(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newWithClassic(t)
-		s := h.Subscribe(Topic{Channel: "c"})
-		r := f.next(t, "subscribe")
-		r.confirm("", r.classic)
-		r.confirm("", r.groups)
-		r.reply <- result{replies: []error{nil, nil}}
-		take(t, s)
-		require.True(t, s.Paired())
 	})
 }
 

@@ -86,27 +86,6 @@ func TestSubscriberDuringTheLingerReusesTheSubscription(t *testing.T) {
 	})
 }
 
-func TestEachChannelLingersOnItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
-		a, _ := started(t, h, f)
-		b := h.Subscribe(Topic{Channel: "d"})
-		f.next(t, "subscribe").accept()
-		take(t, b)
-
-		a.Close()
-		silent(t, f, 400*time.Millisecond)
-		b.Close()
-		r := f.next(t, "unsubscribe")
-		require.Equal(t, []string{"c"}, r.channels)
-		r.accept()
-		r = f.next(t, "unsubscribe")
-		require.Equal(t, []string{"d"}, r.channels)
-		r.accept()
-		gone(t, h)
-	})
-}
-
 func TestReusedChannelDoesNotDelayTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
@@ -140,32 +119,6 @@ func TestSubscriberDuringAnUnsubscribeInFlightIsSubscribedAgain(t *testing.T) {
 		f.next(t, "subscribe").accept()
 		take(t, s)
 		require.Equal(t, 1, f.dials)
-	})
-}
-
-func TestSubscriberThatCameAndWentDuringAnUnsubscribeInFlightLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
-		s, conn := started(t, h, f)
-		s.Close()
-		unsubscribe := f.next(t, "unsubscribe")
-		h.Subscribe(Topic{Channel: "c"}).Close()
-		unsubscribe.accept()
-		<-conn.closed
-		gone(t, h)
-	})
-}
-
-func TestLeaverDuringASubscribeInFlightLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
-		s := h.Subscribe(Topic{Channel: "c"})
-		subscribe := f.next(t, "subscribe")
-		s.Close()
-		subscribe.accept()
-		f.next(t, "unsubscribe").accept()
-		<-subscribe.conn.closed
-		gone(t, h)
 	})
 }
 

@@ -145,34 +145,3 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 		}
 	})
 }
-
-func TestSubscriberOfANodeThatIsDownMayLeaveAtAnyTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
-		f.down = true
-		s := h.Subscribe(Topic{Channel: "c"})
-		synctest.Wait()
-		s.Close()
-		gone(t, h)
-	})
-}
-
-func TestNodeWithoutAClientIsAnOutage(t *testing.T) {
-	_, err := dialRedis(t.Context(), nil, false, rueidis.PubSubHooks{})
-	require.ErrorContains(t, err, "a node without a client")
-}
-
-func TestOutagesForgetNodesThatNobodyAsksFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, _, _ := newFake(t, Options{})
-		fail := func(node string) { (&link{hub: h, node: node}).giveBack(nil) }
-		fail("a")
-		time.Sleep(30 * time.Second)
-		fail("b")
-		require.Len(t, h.outages, 2)
-		time.Sleep(50 * time.Second)
-		fail("b")
-		require.Len(t, h.outages, 1)
-		require.Equal(t, 2, h.outages["b"].tries.Failures)
-	})
-}

@@ -1,8 +1,6 @@
 package pubsub
 
 import (
-	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,47 +60,6 @@ func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
 		gone(t, h)
 		require.Empty(t, h.paired)
 	})
-}
-
-func TestSubscriberIsPairedWhileTheChannelIsConfirmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newPaired(t, Options{})
-		s := h.Subscribe(Topic{Channel: "c"})
-		require.False(t, s.Paired())
-		r := f.next(t, "subscribe")
-		require.False(t, s.Paired(), "no reply has come")
-		r.accept()
-		take(t, s)
-		require.True(t, s.Paired())
-		r.conn.breakOff()
-		r = f.next(t, "subscribe")
-		require.False(t, s.Paired(), "the connection was lost")
-		r.accept()
-		take(t, s)
-		require.True(t, s.Paired())
-
-		other := h.Subscribe(Topic{Channel: "c"})
-		s.Close()
-		require.False(t, s.Paired(), "closed")
-		require.True(t, other.Paired())
-		h.Close()
-		require.False(t, other.Paired(), "the hub is closed")
-	})
-}
-
-func TestChannelWithoutPairedChannelsIsNotPaired(t *testing.T) {
-	for name, paired := range map[string]func(string) []string{
-		"none named": nil,
-		"none of it": func(string) []string { return nil },
-	} {
-		h, f, _ := newFake(t, Options{Paired: paired})
-		s := h.Subscribe(Topic{Channel: "c"})
-		r := f.next(t, "subscribe")
-		require.Equal(t, [][]string{{"c"}}, r.groups, name)
-		r.accept()
-		take(t, s)
-		require.False(t, s.Paired(), name)
-	}
 }
 
 func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
@@ -171,88 +128,6 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 	})
 }
 
-func TestRefusedPairedChannelsDoNotTouchTheOthersInTheBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newPaired(t, Options{})
-		_, _ = started(t, h, f)
-		busy := h.Subscribe(Topic{Channel: "busy"})
-		r := f.next(t, "subscribe") // the link waits for the reply
-		open, closed := h.Subscribe(Topic{Channel: "open"}), h.Subscribe(Topic{Channel: "closed"})
-		synctest.Wait()
-		r.accept()
-		take(t, busy)
-		r = f.next(t, "subscribe")
-		require.Equal(t, [][]string{group("open"), group("closed")}, r.groups)
-		for _, name := range group("open") {
-			r.conn.hooks.OnSubscription(
-				rueidis.PubSubSubscription{Kind: "subscribe", Channel: name})
-		}
-		r.reply <- result{replies: []error{nil, errors.New(noPermission)}}
-		r = f.next(t, "subscribe")
-		require.Equal(t, [][]string{{"closed"}}, r.groups)
-		r.accept()
-		take(t, open)
-		take(t, closed)
-		require.True(t, open.Paired())
-		require.False(t, closed.Paired())
-	})
-}
-
-func TestChannelThatIsRefusedWithAndWithoutPairedChannelsIsLoggedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newPaired(t, Options{})
-		s := h.Subscribe(Topic{Channel: "c"})
-		for range 3 {
-			r := f.next(t, "subscribe")
-			require.Equal(t, [][]string{group("c")}, r.groups)
-			r.refuse(noPermission)
-			r = f.next(t, "subscribe")
-			require.Equal(t, [][]string{{"c"}}, r.groups)
-			r.refuse(noPermission)
-		}
-		synctest.Wait()
-		require.Len(t, lines.With("refuses"), 1)
-		require.Len(t, lines.With("refuses the channel"), 1)
-		require.Contains(t, lines.With("refuses")[0], "such as &c\"")
-		require.Contains(t, lines.With("refuses")[0], "NOPERM")
-		s.Close()
-		gone(t, h)
-		require.Empty(t, h.paired)
-	})
-}
-
-func TestTemporaryRefusalOrRedirectionKeepsThePairedChannels(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newPaired(t, Options{Sharded: true})
-		s := h.Subscribe(Topic{Channel: "c"})
-		for _, reply := range []string{
-			"MOVED 42 10.0.0.1:6379", "LOADING", "CLUSTERDOWN The cluster is down", "TRYAGAIN",
-		} {
-			r := f.next(t, "subscribe")
-			require.Equal(t, [][]string{group("c")}, r.groups)
-			r.refuse(reply)
-		}
-		r := f.next(t, "subscribe")
-		require.Equal(t, [][]string{group("c")}, r.groups)
-		r.accept()
-		take(t, s)
-		require.True(t, s.Paired())
-		require.Empty(t, lines.With("refuses"))
-	})
-}
-
-func TestLeaverOfAChannelWhosePairedChannelsAreThenRefusedLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newPaired(t, Options{})
-		s := h.Subscribe(Topic{Channel: "c"})
-		r := f.next(t, "subscribe")
-		s.Close()
-		r.refuse(noPermission)
-		gone(t, h)
-		require.Empty(t, h.paired)
-	})
-}
-
 func TestSlotThatMovesTakesThePairedChannelsAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newPaired(t, Options{Sharded: true})
@@ -300,13 +175,6 @@ func TestMessageOnAPairedChannelGoesToOnDirectAndGivesNoPermit(t *testing.T) {
 	conn.publish("d:direct", "yours")
 	require.Empty(t, heard.all(), "messages of the channel, and of an unknown paired channel")
 	require.True(t, has(s))
-}
-
-func TestMessageOnAPairedChannelIsIgnoredWithoutOnDirect(t *testing.T) {
-	h, f, _ := newPaired(t, Options{})
-	s, conn := started(t, h, f)
-	conn.publish("c:direct", "0")
-	require.False(t, has(s))
 }
 
 func TestOnDirectMayUseTheHub(t *testing.T) {
@@ -432,46 +300,5 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 		require.True(t, resumes())
 		h.Close()
 		require.False(t, resumes(), "the hub is closed")
-	})
-}
-
-func TestResumedSubscriberIsWokenAndKeepsTheChannel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newPaired(t, Options{})
-		s, conn := started(t, h, f)
-		s.Close()
-		silent(t, f, DefaultLinger-time.Millisecond)
-		s = h.Resume(Topic{Channel: "c", Name: "topic"})
-		require.NotNil(t, s)
-		silent(t, f, time.Minute)
-		stranger := h.Subscribe(Topic{Channel: "c"})
-		take(t, stranger)
-		conn.publish("c", "0")
-		require.Equal(t, []bool{true, true}, []bool{has(s), has(stranger)},
-			"each topic has its own subscribers")
-		stranger.Close()
-		left := time.Now()
-		s.Close()
-		f.next(t, "unsubscribe").accept()
-		require.Equal(t, DefaultLinger, time.Since(left))
-	})
-}
-
-func TestPairedChannelsAreNamedAnewForEachConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		names := []string{"one"}
-		heard := new(overheard)
-		h, f, _ := newFake(t, Options{Paired: func(string) []string { return slices.Clone(names) },
-			OnDirect: heard.note})
-		s, conn := started(t, h, f)
-		names = []string{"two", "three"}
-		conn.breakOff()
-		r := f.next(t, "subscribe")
-		require.Equal(t, [][]string{{"c", "two", "three"}}, r.groups)
-		r.accept()
-		take(t, s)
-		r.conn.publish("one", "x")
-		r.conn.publish("three", "x")
-		require.Equal(t, []string{"three x"}, heard.all())
 	})
 }

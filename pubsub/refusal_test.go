@@ -2,7 +2,6 @@ package pubsub
 
 import (
 	"errors"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,26 +94,6 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 		s.Close()
 		gone(t, h)
 	})
-}
-
-func TestLeaverOfAChannelThatIsThenRefusedLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
-		s := h.Subscribe(Topic{Channel: "c"})
-		r := f.next(t, "subscribe")
-		s.Close()
-		r.refuse("NOPERM")
-		gone(t, h)
-	})
-}
-
-func TestWarningsAreBounded(t *testing.T) {
-	w := make(warnings)
-	for i := range 10 * mostWarnings {
-		require.True(t, w.first(strconv.Itoa(i)))
-		require.False(t, w.first(strconv.Itoa(i)))
-		require.LessOrEqual(t, len(w), mostWarnings)
-	}
 }
 
 func TestAdviceNamesTheMissingRule(t *testing.T) {

@@ -50,24 +50,3 @@ func TestRouteThatHangsIsGivenUpAndRetried(t *testing.T) {
 		require.InDelta(t, routeTimeout, time.Since(start), float64(10*time.Millisecond))
 	})
 }
-
-func TestLeaverWhileItsChannelIsRoutedLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
-		asked, proceed := make(chan struct{}), make(chan struct{})
-		h.options.Route = func(
-			ctx context.Context, channel string, refresh bool,
-		) (string, rueidis.Client, error) {
-			asked <- struct{}{}
-			<-proceed
-			return f.route(ctx, channel, refresh)
-		}
-		first, second := h.Subscribe(Topic{Channel: "c"}), h.Subscribe(Topic{Channel: "d"})
-		<-asked
-		first.Close()
-		second.Close()
-		close(proceed)
-		gone(t, h)
-		require.Zero(t, f.dials)
-	})
-}

@@ -1,7 +1,6 @@
 package pubsub_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -44,16 +43,6 @@ func woken(t testing.TB, s *pubsub.Subscription, d time.Duration) {
 	}
 }
 
-// unwoken requires that there is no permit.
-func unwoken(t testing.TB, s *pubsub.Subscription) {
-	t.Helper()
-	select {
-	case <-s.C():
-		require.FailNow(t, "an unexpected permit")
-	default:
-	}
-}
-
 // channels returns the channels that are subscribed on the server.
 func channels(t testing.TB, s *redistest.Server) []string {
 	return s.DoStrings(t, "PUBSUB", "CHANNELS")
@@ -67,41 +56,5 @@ func TestPermitComesAfterTheServerHasSubscribed(t *testing.T) {
 		require.Equal(t, []string{"c"}, channels(t, server))
 		require.EqualValues(t, 1, server.DoInt(t, "PUBLISH", "c", "0"))
 		woken(t, s, 5*time.Second)
-	})
-}
-
-func TestPublishedMessageWakesOneOrAll(t *testing.T) {
-	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
-		server := redistest.Start(t)
-		h := newHub(t, server, mutate)
-		first := h.Subscribe(pubsub.Topic{Channel: "c"})
-		second := h.Subscribe(pubsub.Topic{Channel: "c"})
-		marker := h.Subscribe(pubsub.Topic{Channel: "marker"})
-		for _, s := range []*pubsub.Subscription{first, second, marker} {
-			woken(t, s, 5*time.Second)
-		}
-		// Messages of one connection arrive in order: everything published before the marker is
-		// here, too.
-		server.Do(t, "PUBLISH", "c", "0")
-		server.Do(t, "PUBLISH", "marker", "0")
-		woken(t, marker, 5*time.Second)
-		woken(t, first, 5*time.Second)
-		unwoken(t, second)
-
-		server.Do(t, "PUBLISH", "c", "1")
-		woken(t, first, 5*time.Second)
-		woken(t, second, 5*time.Second)
-	})
-}
-
-func TestCloseLeavesNothingSubscribed(t *testing.T) {
-	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
-		server := redistest.Start(t)
-		h := newHub(t, server, mutate)
-		for i := range 100 {
-			woken(t, h.Subscribe(pubsub.Topic{Channel: fmt.Sprint(i)}), 5*time.Second)
-		}
-		h.Close()
-		require.Empty(t, channels(t, server), "when Close returns")
 	})
 }

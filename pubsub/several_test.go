@@ -3,7 +3,6 @@ package pubsub
 import (
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -39,20 +38,6 @@ func TestSubscriberOfSeveralChannelsGetsPermitsFromEach(t *testing.T) {
 	require.False(t, has(s))
 }
 
-func TestEachConfirmationIsAPermit(t *testing.T) {
-	h, f, _ := newFake(t, Options{})
-	started(t, h, f)
-	s := h.Subscribe(Topic{Channel: "a", Name: "a", Also: []string{"c"}})
-	require.True(t, has(s), "c is confirmed already")
-	f.next(t, "subscribe").accept()
-	require.True(t, has(s))
-
-	s = h.Subscribe(Topic{Channel: "c", Name: "c", Also: []string{"b"}})
-	require.True(t, has(s))
-	f.next(t, "subscribe").accept()
-	require.True(t, has(s))
-}
-
 func TestCloseLeavesAllChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
@@ -66,18 +51,6 @@ func TestCloseLeavesAllChannels(t *testing.T) {
 		gone(t, h)
 		conn.publish("b", "1")
 		require.False(t, has(s))
-	})
-}
-
-func TestChannelNamedTwiceIsLeftForGood(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
-		s := h.Subscribe(Topic{Channel: "c", Name: "c", Also: []string{"c"}})
-		f.next(t, "subscribe").accept()
-		take(t, s)
-		s.Close()
-		f.next(t, "unsubscribe").accept()
-		gone(t, h)
 	})
 }
 
@@ -96,35 +69,6 @@ func TestLeaverOfSeveralChannelsPassesItsPermitOnInEach(t *testing.T) {
 	require.False(t, has(s))
 }
 
-func TestEachRefusalOfSeveralChannelsIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newFake(t, Options{})
-		started(t, h, f)
-		s := h.Subscribe(Topic{Channel: "c", Name: "topic", Also: []string{"closed", "shut"}})
-		take(t, s)
-		var channels []string
-		for len(channels) < 2 {
-			r := f.next(t, "subscribe")
-			channels = append(channels, r.channels...)
-			r.refuse(noPermission)
-		}
-		require.ElementsMatch(t, []string{"closed", "shut"}, channels)
-		synctest.Wait()
-		for _, channel := range channels {
-			told := lines.With("channel=" + channel)
-			require.Len(t, told, 1)
-			require.Contains(t, told[0], "NOPERM")
-		}
-		require.False(t, has(s))
-		for accepted := 0; accepted < 2; { // they may be in the same batch, or not
-			r := f.next(t, "subscribe")
-			accepted += len(r.channels)
-			r.accept()
-		}
-		take(t, s)
-	})
-}
-
 func TestFirstOfSeveralChannelsIsTheOneThatIsPaired(t *testing.T) {
 	h, f, _ := newFake(t, Options{Paired: func(channel string) []string {
 		if channel == "c" {
@@ -139,20 +83,4 @@ func TestFirstOfSeveralChannelsIsTheOneThatIsPaired(t *testing.T) {
 	take(t, last)
 	require.True(t, first.Paired())
 	require.False(t, last.Paired())
-}
-
-func TestSubscriberOfSeveralChannelsOfAClosedHubStaysSilent(t *testing.T) {
-	h, f, _ := newFake(t, Options{})
-	s, _ := severally(t, h, f)
-	h.Close()
-	late := h.Subscribe(Topic{Channel: "a", Name: "topic", Also: []string{"b"}})
-	require.False(t, has(late))
-	require.Empty(t, h.channels)
-	late.Close()
-	s.Close()
-	select {
-	case r := <-f.requests:
-		t.Fatalf("%s %v was sent", r.verb, r.channels)
-	case <-time.After(0):
-	}
 }

@@ -53,16 +53,3 @@ func TestManyChannelsAreSubscribedOverASlowNetwork(t *testing.T) {
 		require.Empty(t, lines.With(""))
 	})
 }
-
-func TestServerThatConfirmsNothingIsReportedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newFake(t, Options{})
-		h.Subscribe(Topic{Channel: "one"})
-		for range 3 {
-			f.next(t, "subscribe").reply <- result{err: context.DeadlineExceeded}
-		}
-		f.next(t, "subscribe").accept()
-		synctest.Wait()
-		require.Len(t, lines.With("confirm"), 1)
-	})
-}

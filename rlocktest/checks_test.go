@@ -107,15 +107,6 @@ func TestLockOfAClientThatTheProgramMadeIsMissedAsWell(t *testing.T) {
 	requireProblems(t, errors, []string{`"page" was not released`})
 }
 
-func TestLeaseThatRanOutAfterTheTestWasNotReleased(t *testing.T) {
-	t.Parallel()
-	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
-		_, err := redis.Client().NewLock("order:42").Lock(t.Context(), 300*time.Millisecond)
-		require.NoError(t, err)
-	})
-	requireProblems(t, errors, []string{`"order:42" was not released`})
-}
-
 func TestCallThatStillWaitsFailsTheTest(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -231,17 +222,6 @@ func TestWhatEndsWithTheContextOfTheTestIsNoFault(t *testing.T) {
 		go func() { _, _ = redis.Client().NewLock("order:42").Lock(t.Context(), time.Minute) }()
 		synctest.Wait()
 	})
-}
-
-func TestAllowTurnsAChecksOff(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
-		redis.Allow(rlocktest.Holds | rlocktest.Orders)
-		takeInOrder(t, redis, "a", "b")
-		takeInOrder(t, redis, "b", "a")
-		_, err := redis.Client().NewLock("order:42").Lock(t.Context(), rlock.Watchdog)
-		require.NoError(t, err)
-	}))
 }
 
 func TestMistakesInATestEndIt(t *testing.T) {

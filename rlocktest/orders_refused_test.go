@@ -2,13 +2,11 @@ package rlocktest_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/multilock"
 	"holdfast/rlock"
 	"holdfast/rlocktest"
 )
@@ -60,36 +58,4 @@ func TestOrderOfACallThatDidNotGetItsLockCounts(t *testing.T) {
 		free()
 	})
 	requireProblems(t, errors, []string{"opposite orders", `"a" (`, `"b" (`})
-}
-
-func TestCallThatWouldWaitForItselfFailsTheTest(t *testing.T) {
-	t.Parallel()
-	for name, second := range map[string]func(*rlock.Client) rlock.Locker{
-		"lock":      func(c *rlock.Client) rlock.Locker { return c.NewLock("a") },
-		"multilock": func(c *rlock.Client) rlock.Locker { return multilock.NewOn(c, "a", "b") },
-	} {
-		errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
-			c := redis.Client()
-			err := takeTwo(t.Context(), t, c.NewFairLock("a"), second(c), func() {}, rlock.Forever)
-			require.ErrorIs(t, err, rlock.ErrDeadlock)
-		})
-		// One name for two kinds may be a problem of its own. A part of a MultiLock is none.
-		require.Equal(t, 1, strings.Count(strings.Join(errors, "\n"), "a call failed: "), name)
-	}
-}
-
-func TestRefusedCallsInOneOrderAreNoFault(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
-		c := redis.Client()
-		takeInOrder(t, redis, "a", "b")
-		free := redis.Busy("b")
-		err := takeTwo(t.Context(), t, c.NewLock("a"), c.NewLock("b"), func() {}, rlock.NoWait)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		for _, names := range [][]string{{"a", "b"}, {"b", "a"}} {
-			_, err = multilock.NewOn(c, names...).TryLock(t.Context(), rlock.NoWait, time.Minute)
-			require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		}
-		free()
-	}))
 }

@@ -143,13 +143,3 @@ func TestSectionsInsideEachOtherPass(t *testing.T) {
 		exit(t, reader)
 	}))
 }
-
-func TestErrorsNameTheLineOfTheHolder(t *testing.T) {
-	t.Parallel()
-	lock := rlocktest.New(t).Client().NewLock("order:42")
-	hold := enter(t.Context(), t, lock)
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
-	require.ErrorContains(t, err, "owners_test.go:")
-	require.NotContains(t, err.Error(), "Options.Debug")
-	exit(t, hold)
-}

@@ -1,7 +1,6 @@
 package rlocktest_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,26 +13,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestBusyLockIsNotAcquiredUntilItIsFreed(t *testing.T) {
-	redis := rlocktest.New(t)
-	lock := redis.Client().NewLock("order:42")
-	free := redis.Busy("order:42")
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	var held *rlock.HeldError
-	require.ErrorAs(t, err, &held)
-	require.Equal(t, "stranger:1", held.Owner)
-	require.InDelta(t, 30*time.Second, held.TTL, float64(5*time.Second))
-	done := make(chan error, 1)
-	go func() {
-		done <- rlock.Do(context.Background(), lock, time.Minute, rlock.Watchdog,
-			func(context.Context) error { return nil })
-	}()
-	redis.AwaitWaiter("order:42")
-	free()
-	require.NoError(t, <-done)
-}
 
 func TestTimePassesInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

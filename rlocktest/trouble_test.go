@@ -101,17 +101,6 @@ func TestLostLockEndsItsHoldsAtOnceAndIsFree(t *testing.T) {
 	})
 }
 
-func TestWaiterGetsALockThatIsLost(t *testing.T) {
-	t.Parallel()
-	redis := rlocktest.New(t)
-	_, err := redis.NewClient(rlock.Options{}).NewLock("order:42").Lock(t.Context(), time.Minute)
-	require.NoError(t, err)
-	waiter := locktest.LockInBackground(t.Context(), redis.Client().NewLock("order:42"), time.Minute)
-	redis.AwaitWaiter("order:42")
-	redis.Lose("order:42")
-	require.NoError(t, locktest.Acquired(t, waiter).Unlock(t.Context()))
-}
-
 func TestServerThatIsDownIsUnreachableAndKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
@@ -239,13 +228,4 @@ func TestServerHasNoReplicas(t *testing.T) {
 	client := redis.NewClient(rlock.Options{SyncReplicas: 1, SyncTimeout: 10 * time.Millisecond})
 	_, err := client.NewLock("order:42").TryLock(t.Context(), time.Second, time.Minute)
 	require.ErrorIs(t, err, rlock.ErrNotReplicated)
-}
-
-func BenchmarkNewToFirstLock(b *testing.B) {
-	for b.Loop() {
-		redis := rlocktest.New(b)
-		hold, err := redis.Client().NewLock("order:42").Lock(b.Context(), rlock.Watchdog)
-		require.NoError(b, err)
-		require.NoError(b, hold.Unlock(b.Context()))
-	}
 }

@@ -65,28 +65,3 @@ func TestDeadlineThatComesDuringCloseIsNotReported(t *testing.T) {
 		require.Empty(t, lost.seen())
 	})
 }
-
-func TestResultThatArrivesDuringCloseReportsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{reply: func(ctx context.Context, c call) ([]Outcome, error) {
-			<-ctx.Done()
-			return all(c.leases, false), nil
-		}}
-		w := New(Options{Lease: lease, CallTimeout: lease, Renew: s.renew})
-		_, lost := addNew(w, "node", true)
-		sleep(lease / 3)
-		w.Close()
-		require.Len(t, s.seen(), 1)
-		require.Empty(t, lost.seen())
-	})
-}
-
-func TestCloseIsCallableBeforeAnyAddAndFromManyGoroutines(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := New(Options{Lease: lease, Renew: (&store{}).renew})
-		for range 3 {
-			go w.Close()
-		}
-		w.Close()
-	})
-}

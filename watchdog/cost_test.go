@@ -1,26 +1,12 @@
 package watchdog
 
 import (
-	"cmp"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestShortHoldsCauseNoRenewal(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew})
-		for range 1000 {
-			l, _ := addNew(w, "node", true)
-			sleep(lease / 4)
-			require.True(t, w.Remove(l))
-		}
-		require.Empty(t, s.seen())
-	})
-}
 
 func TestChurnLeavesNothingBehind(t *testing.T) {
 	w := watch(t, Options{Renew: (&store{}).renew})
@@ -65,35 +51,6 @@ func TestLockUnlockLoopDoesNotWakeTheScheduler(t *testing.T) {
 			w.Remove(l)
 			sleep(time.Millisecond)
 		}
-	})
-}
-
-// Each time, the scheduler finds nothing to do. It must remember when it wakes anyway.
-func TestHoldsThatEndBeforeTheSchedulerRunsWakeItOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := watch(t, Options{Renew: (&store{}).renew})
-		var first time.Duration
-		for range 1000 {
-			l, _ := addNew(w, "node", true)
-			w.Remove(l)
-			synctest.Wait()
-			first = cmp.Or(first, w.armed)
-			require.Less(t, first, never)
-			require.Equal(t, first, w.armed)
-			sleep(time.Millisecond)
-		}
-	})
-}
-
-func TestIdleWatchdogSleepsForGood(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := watch(t, Options{Renew: (&store{}).renew})
-		l, _ := addNew(w, "node", true)
-		synctest.Wait()
-		require.Less(t, w.armed, never)
-		w.Remove(l)
-		sleep(2 * lease)
-		require.Equal(t, never, w.armed)
 	})
 }
 

@@ -80,43 +80,6 @@ func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 	})
 }
 
-func TestLeaseThatIsGoneIsReportedOnceAndNotRenewedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew})
-		kept, keptLost := addNew(w, "node", true)
-		gone, goneLost := addNew(w, "node", true)
-		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
-			held := make([]Outcome, len(c.leases))
-			for i, l := range c.leases {
-				held[i] = outcome(l != gone)
-			}
-			return held, nil
-		})
-		sleep(2 * lease)
-
-		tries := s.of(gone)
-		require.Len(t, tries, 1)
-		goneLost.require(t, tries[0].at, ErrGone)
-		require.Empty(t, keptLost.seen())
-		require.Greater(t, len(s.of(kept)), 5)
-		require.False(t, w.Remove(gone), "a lost lease was still watched")
-	})
-}
-
-func TestDeadlineThatHasPassedIsReportedAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := watch(t, Options{Renew: (&store{}).renew})
-		synctest.Wait()
-		for _, deadline := range []time.Time{time.Now(), time.Now().Add(-time.Hour), {}} {
-			lost := &losses{}
-			w.Add(&Lease{OnLost: lost.add}, deadline, false)
-			synctest.Wait()
-			lost.require(t, time.Now(), ErrExpired)
-		}
-	})
-}
-
 func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := watch(t, Options{Renew: (&store{}).renew})
@@ -126,19 +89,5 @@ func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
 		sleep(100 * 365 * 24 * time.Hour)
 		require.Empty(t, lost.seen())
 		require.True(t, w.Remove(l))
-	})
-}
-
-func TestLeasesWithoutCallbackEndSilently(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{
-			reply: func(_ context.Context, c call) ([]Outcome, error) { return all(c.leases, false), nil },
-		}
-		w := watch(t, Options{Renew: s.renew})
-		expires, goes := &Lease{}, &Lease{}
-		w.Add(expires, time.Now().Add(time.Second), false)
-		w.Add(goes, Deadline(time.Now(), lease), true)
-		sleep(lease / 3)
-		require.Empty(t, w.deadlines)
 	})
 }

@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,27 +90,6 @@ func TestCallWithoutReplyIsRepeatedWhileItGoesOnAndTheFirstReplyCounts(t *testin
 			})
 		})
 	}
-}
-
-// The leases that Extend keeps have been tried again.
-func TestCallEndsWhenItsReplyWouldComeTooLate(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		var took atomic.Int64
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew})
-		l, _ := addNew(w, "node", true)
-		w.Extend(l, time.Now().Add(time.Hour))
-		s.replyWith(func(ctx context.Context, c call) ([]Outcome, error) {
-			if len(s.seen()) > 1 {
-				return all(c.leases, true), nil
-			}
-			<-ctx.Done()
-			took.Store(int64(time.Since(c.at)))
-			return nil, ctx.Err()
-		})
-		sleep(2 * lease)
-		require.Equal(t, lease-Drift(lease), time.Duration(took.Load()))
-	})
 }
 
 func TestHungStoreGetsABoundedNumberOfCallsAndGoesOnWhenItReplies(t *testing.T) {

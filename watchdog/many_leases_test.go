@@ -3,51 +3,11 @@ package watchdog
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// They are as many as 100,000 leases need. Single leases make the test quick.
-func TestThousandBatchesAreRenewedOverASlowNetworkWithinASixthOfTheLease(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		const batches, roundTrip = 1000, 100 * time.Millisecond
-		var inFlight, most atomic.Int64
-		var first, last time.Time
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew, BatchSize: 1, OnLate: func(string, Lateness) {
-			t.Error("late")
-		}})
-		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
-			most.Store(max(most.Load(), inFlight.Add(1)))
-			time.Sleep(roundTrip)
-			inFlight.Add(-1)
-			if s.mu.Lock(); first.IsZero() {
-				first = c.at
-			}
-			last = time.Now()
-			s.mu.Unlock()
-			return all(c.leases, true), nil
-		})
-		lost := make([]*losses, batches)
-		for i := range lost {
-			_, lost[i] = addNew(w, "node", true)
-		}
-		sleep(lease / 2)
-		require.Len(t, s.seen(), batches)
-		s.mu.Lock()
-		took := last.Sub(first)
-		s.mu.Unlock()
-		require.Less(t, took, lease/6)
-		require.LessOrEqual(t, most.Load(), int64(mostCalls))
-		sleep(lease)
-		for _, ls := range lost {
-			require.Empty(t, ls.seen())
-		}
-	})
-}
 
 func TestPeriodThatCannotBeKeptIsReportedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

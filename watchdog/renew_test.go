@@ -2,8 +2,6 @@ package watchdog
 
 import (
 	"context"
-	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,80 +33,6 @@ func TestLeaseIsRenewedEveryThird(t *testing.T) {
 		require.True(t, l.Deadline().Equal(Deadline(last, lease)),
 			"the deadline counts from the last renewal")
 		require.Empty(t, lost.seen())
-	})
-}
-
-func TestIntervalsDiffer(t *testing.T) {
-	seen := make(map[time.Duration]bool)
-	for range 100 {
-		interval := period(lease)
-		require.LessOrEqual(t, interval, lease/3)
-		require.GreaterOrEqual(t, interval, lease*30/100)
-		seen[interval] = true
-	}
-	require.Greater(t, len(seen), 90)
-}
-
-func TestTenThousandLeasesCostOneGoroutineAndAHundredCallsAPeriod(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew})
-		for range 10_000 {
-			addNew(w, "node", true)
-		}
-		synctest.Wait()
-		require.Equal(t, 1, goroutines())
-
-		for period := 1; period <= 5; period++ {
-			w.mu.Lock()
-			next := w.nextTick
-			w.mu.Unlock()
-			sleep(time.Until(epoch.Add(next)))
-
-			require.Len(t, s.seen(), 100*period)
-			require.Equal(t, 1, goroutines())
-		}
-		for _, c := range s.seen() {
-			require.Len(t, c.leases, 100)
-		}
-	})
-}
-
-// goroutines returns how many goroutines work for watchdogs. It reads stacks, because
-// runtime.NumGoroutine counts those of earlier tests for a moment after their end.
-func goroutines() int {
-	stacks := make([]byte, 1<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	n := 0
-	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(stack, "watchdog.(*Watchdog).") {
-			n++
-		}
-	}
-	return n
-}
-
-func TestGroupsNeverShareACall(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew, BatchSize: 3})
-		for range 4 {
-			addNew(w, "a", true)
-			addNew(w, "b", true)
-		}
-		sleep(lease / 3)
-
-		sizes := map[string][]int{}
-		for _, c := range s.seen() {
-			sizes[c.group] = append(sizes[c.group], len(c.leases))
-			for _, l := range c.leases {
-				require.Equal(t, c.group, l.Group)
-			}
-		}
-		for _, group := range []string{"a", "b"} {
-			require.ElementsMatch(t, []int{3, 1}, sizes[group])
-		}
-		require.Len(t, sizes, 2)
 	})
 }
 
@@ -183,21 +107,5 @@ func TestLeasesThatASplitTellsApartNeverShareACall(t *testing.T) {
 				require.Equal(t, c.leases[0].Value, l.Value)
 			}
 		}
-	})
-}
-
-func TestNewLeasesDoNotDelayTheTick(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew})
-		added := time.Now()
-		l, _ := addNew(w, "node", true)
-		for range 20 {
-			sleep(lease / 20)
-			addNew(w, "node", true)
-		}
-		calls := s.of(l)
-		require.NotEmpty(t, calls)
-		require.LessOrEqual(t, calls[0].at.Sub(added), lease/3)
 	})
 }

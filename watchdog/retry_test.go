@@ -124,29 +124,6 @@ func TestOnlyLeasesWithUnknownOutcomeAreRetried(t *testing.T) {
 	})
 }
 
-func TestTickForgetsAFailingGroupThatHasNothingLeft(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
-			if c.group == "failing" {
-				return nil, errNode
-			}
-			return all(c.leases, true), nil
-		}}
-		w := watch(t, Options{Renew: s.renew})
-		l, _ := addNew(w, "failing", true)
-		addNew(w, "node", true)
-		sleep(lease / 3)
-		w.mu.Lock()
-		next := epoch.Add(w.nextTick)
-		w.mu.Unlock()
-		sleep(time.Until(next) - time.Nanosecond)
-		require.Contains(t, w.rounds, "failing")
-		require.True(t, w.Remove(l))
-		sleep(time.Nanosecond)
-		require.Empty(t, w.rounds)
-	})
-}
-
 func TestCallsOfDifferentTicksDoNotStarveEachOther(t *testing.T) {
 	r := &round{}
 	var added []*batch
@@ -161,19 +138,4 @@ func TestCallsOfDifferentTicksDoNotStarveEachOther(t *testing.T) {
 	}
 	require.Equal(t, []time.Duration{10, 10, 11, 12, 30, 30}, dues)
 	require.Equal(t, []int{0, 1, 5, 3, 2, 4}, order, "equally due batches keep their order")
-}
-
-func TestBackoffDoublesUpToItsLimit(t *testing.T) {
-	for range 1000 {
-		long, short := &batch{}, &batch{}
-		for _, milliseconds := range []int64{100, 200, 400, 800, 1000, 1000} {
-			longest := time.Duration(milliseconds) * time.Millisecond
-			pause := long.delay(lease, false)
-			require.LessOrEqual(t, pause, longest)
-			require.GreaterOrEqual(t, pause, longest/2)
-			pause = short.delay(10*time.Millisecond, false)
-			require.LessOrEqual(t, pause, 5*time.Millisecond)
-			require.Greater(t, pause, 2*time.Millisecond)
-		}
-	}
 }

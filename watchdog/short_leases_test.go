@@ -45,18 +45,3 @@ func TestLeaseIsShortWithLessThanHalfOfItLeft(t *testing.T) {
 		})
 	}
 }
-
-func TestShortLeasesThatComeAndGoCostFewCalls(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew})
-		for range 10_000 {
-			l := &Lease{Group: "node"}
-			w.Add(l, time.Now().Add(lease/10), true)
-			sleep(lease / 10_000)
-			require.True(t, w.Remove(l))
-		}
-		require.LessOrEqual(t, len(s.seen()), 30+4,
-			"one each thirtieth of the lease, and the ticks")
-	})
-}

@@ -45,19 +45,6 @@ func TestLeaderWhoseLockIsLostIsACandidateAgain(t *testing.T) {
 	require.NoError(t, b.Close(t.Context()))
 }
 
-func TestLossIsReturnedByCloseEvenIfTheLeadershipIsRegained(t *testing.T) {
-	redis := rlocktest.New(t)
-	a, b := candidates(redis)
-	require.NoError(t, a.IsLeader(t.Context()))
-	redis.Lose("leader")
-	require.NoError(t, a.IsLeader(t.Context()))
-	require.ErrorIs(t, b.IsLeader(t.Context()), rlock.ErrNotAcquired)
-	require.ErrorIs(t, a.Close(t.Context()), rlock.ErrLost)
-	require.NoError(t, a.Close(t.Context()), "told already")
-	require.NoError(t, b.IsLeader(t.Context()), "the second leadership was given up as well")
-	require.NoError(t, b.Close(t.Context()))
-}
-
 // asked is an elector that sends what it answers.
 type asked struct {
 	*adapter.Elector

@@ -144,12 +144,3 @@ func TestErrorOfWorkIsReturnedWithTheLossThatItFollowed(t *testing.T) {
 	require.ErrorIs(t, err, unsaved)
 	require.ErrorIs(t, err, rlock.ErrLost)
 }
-
-func TestLeadReturnsWhatWorkReturns(t *testing.T) {
-	t.Parallel()
-	done := errors.New("done")
-	lock := rlocktest.New(t).Client().NewLock("leader")
-	require.NoError(t, lead(t.Context(), lock, func(context.Context) error { return nil }))
-	err := lead(t.Context(), lock, func(context.Context) error { return done })
-	require.Equal(t, done, err)
-}

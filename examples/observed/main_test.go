@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -103,32 +102,6 @@ func run(t *testing.T, binary string) (metrics string, spans map[string]span) {
 	return metrics, s.end(t)
 }
 
-// answersWhatItHasBegun terminates a service while a request waits for the lock of an order that
-// somebody else ships.
-func answersWhatItHasBegun(t *testing.T, binary string) {
-	redis := redistest.Start(t)
-	redis.Do(t, "HSET", "order:4712", "somebody:1", "1")
-	s := start(t, binary, redis.Addr())
-	answer := make(chan int, 1)
-	go func() { answer <- status(s.address, "/orders/4712/ship") }()
-	require.Eventually(t, func() bool {
-		return len(redis.DoStrings(t, "PUBSUB", "CHANNELS", "*order:4712*")) > 0
-	}, 10*time.Second, time.Millisecond, "the request does not wait")
-	require.NoError(t, s.command.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, http.StatusConflict, <-answer)
-	s.end(t)
-}
-
-// status returns the status of a reply, or 0 if there is none.
-func status(address, path string) int {
-	response, err := http.Post("http://"+address+path, "", nil)
-	if err != nil {
-		return 0
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
-}
-
 func fetch(t *testing.T, method, address, path string) string {
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path,
 		http.NoBody)
@@ -171,23 +144,4 @@ func TestFewLinesShowTheLocksOfAService(t *testing.T) {
 	t.Run("TerminatedItAnswersWhatItHasBegun", func(t *testing.T) {
 		answersWhatItHasBegun(t, binary)
 	})
-}
-
-func TestWithoutTheseLinesItIsTheSameServiceWhoseLocksAreNotSeen(t *testing.T) {
-	t.Parallel()
-	rest, _ := withoutMarked(t)
-	dir := t.TempDir()
-	source, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(source, []byte(rest), 0o600))
-	original, err := filepath.Abs("main.go")
-	require.NoError(t, err)
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {original: source}})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(overlay, replace, 0o600))
-
-	metrics, spans := run(t, build(t, "-overlay", overlay))
-	require.NotContains(t, metrics, "holdfast_")
-	require.Contains(t, metrics, "go_goroutines")
-	require.Equal(t, spans["ship"].SpanContext.SpanID, spans["pack"].Parent.SpanID)
-	require.Len(t, spans, 2)
 }

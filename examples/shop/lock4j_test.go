@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"holdfast/rlock"
 )
 
 func TestLockNamesAreThoseOfLock4j(t *testing.T) {
@@ -37,15 +35,4 @@ func TestWrappedFunctionRunsUnderItsLock(t *testing.T) {
 	points, err := shop.AddPoints(t.Context(), Award{Customer: "ada", Points: 3})
 	require.NoError(t, err)
 	require.EqualValues(t, 3, points)
-}
-
-func TestWrappedFunctionDoesNotRunWithoutItsLock(t *testing.T) {
-	t.Parallel()
-	shop, redis, data := newShop(t, map[string]int64{})
-	redis.Busy("lock4j:holdfast.shop.Pointsadd#ada")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := shop.AddPoints(ctx, Award{Customer: "ada", Points: 3})
-	require.ErrorIs(t, err, rlock.ErrNotRun)
-	require.Empty(t, data.numbers)
 }

@@ -24,13 +24,3 @@ func TestNightIsClosedOnceHoweverManyTry(t *testing.T) {
 	require.EqualValues(t, 1, closed.Load())
 	require.EqualValues(t, 6, data.numbers["closed:monday"])
 }
-
-func TestNightIsLeftToWhoIsAtIt(t *testing.T) {
-	t.Parallel()
-	shop, redis, data := newShop(t, map[string]int64{})
-	redis.Busy("shop:nightly:monday")
-	here, err := shop.Close(t.Context(), "monday")
-	require.NoError(t, err)
-	require.False(t, here)
-	require.Empty(t, data.numbers)
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,10 +23,4 @@ func TestWorkersShareTheStockAndTheNights(t *testing.T) {
 	}
 	require.EqualValues(t, r["reserved"], sold)
 	require.EqualValues(t, 24, stock+sold)
-}
-
-func TestReportIsALinePerCount(t *testing.T) {
-	var text strings.Builder
-	require.NoError(t, report{"reserved": 3, "nights": 1}.print(&text))
-	require.Equal(t, "nights 1\nreserved 3\n", text.String())
 }

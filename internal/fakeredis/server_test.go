@@ -1,10 +1,8 @@
 package fakeredis_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,13 +62,6 @@ func TestHandlersReplyWithEveryType(t *testing.T) {
 	})
 }
 
-func TestUnknownCommandIsRefused(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *fakeredis.Server, c rueidis.Client) {
-		require.ErrorContains(t, c.Do(t.Context(), c.B().Get().Key("k").Build()).Error(),
-			"unknown command 'GET'")
-	})
-}
-
 func TestMessagesReachSubscribersUntilTheyLeave(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
 		dedicated, release := c.Dedicate()
@@ -118,49 +109,4 @@ func TestPausedServerExecutesNothingUntilItResumes(t *testing.T) {
 		require.Equal(t, 5*time.Second, time.Since(start))
 		require.Equal(t, 1, executed)
 	})
-}
-
-func TestClientReconnectsAfterDisconnect(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
-		ping := func() error { return c.Do(t.Context(), c.B().Ping().Build()).Error() }
-		require.NoError(t, ping())
-		idle, err := s.Dial()
-		require.NoError(t, err)
-		require.NoError(t, idle.SetReadDeadline(time.Now().Add(time.Minute)))
-		s.Disconnect()
-		_, err = idle.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF)
-		synctest.Wait() // until the client has noticed: a command sent before may fail
-		require.NoError(t, ping())
-	})
-}
-
-func TestClosedServerRefusesConnections(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
-		idle, err := s.Dial()
-		require.NoError(t, err)
-		s.Pause()
-		go func() { _ = c.Do(context.Background(), c.B().Ping().Build()) }()
-		synctest.Wait()
-		s.Close() // also while a command waits for Resume
-		_, err = idle.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF)
-		_, err = s.Dial()
-		require.ErrorContains(t, err, "closed")
-	})
-}
-
-func TestNonsenseEndsTheConnection(t *testing.T) {
-	for _, nonsense := range []string{"GET k\r\n", "*0\r\n", "*-1\r\n", "*x\r\n", "*1\r\n:5\r\n"} {
-		synctest.Test(t, func(t *testing.T) {
-			s := fakeredis.New()
-			defer s.Close()
-			conn, err := s.Dial()
-			require.NoError(t, err)
-			_, err = io.WriteString(conn, nonsense)
-			require.NoError(t, err)
-			_, err = bufio.NewReader(conn).ReadByte()
-			require.ErrorIs(t, err, io.EOF)
-		})
-	}
 }

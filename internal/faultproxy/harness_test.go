@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -24,8 +23,9 @@ const (
 	shortly = 50 * time.Millisecond
 )
 
-// echo is a target that replies to each request with its text. got receives the texts.
-func echo(t *testing.T) (address string, got <-chan string) {
+// echo returns a proxy in front of a target that replies to each request with its text. got
+// receives the texts.
+func echo(t *testing.T) (p *Proxy, got <-chan string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -46,14 +46,9 @@ func echo(t *testing.T) (address string, got <-chan string) {
 					if err != nil {
 						return
 					}
-					answer := f.raw
-					text := string(f.raw)
-					if !f.opaque {
-						text = strings.Join(f.words(), " ")
-						answer = []byte(bulk(text))
-					}
+					text := strings.Join(f.words(), " ")
 					heard <- text
-					if _, err := c.Write(answer); err != nil {
+					if _, err := c.Write([]byte(bulk(text))); err != nil {
 						return
 					}
 				}
@@ -64,21 +59,35 @@ func echo(t *testing.T) (address string, got <-chan string) {
 		require.NoError(t, listener.Close())
 		<-done
 	})
-	return listener.Addr().String(), heard
+	return Start(t, listener.Addr().String()), heard
 }
 
-func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+// heard returns what is received next.
+func heard(t *testing.T, got <-chan string) string {
+	t.Helper()
+	select {
+	case text := <-got:
+		return text
+	case <-time.After(soon):
+		require.FailNow(t, "nothing is received")
+		return ""
+	}
+}
 
-// request returns a command as it is sent; its words are separated by spaces.
-func request(text string) string {
-	words := strings.Split(text, " ")
+// list returns an array, or a push, of strings and of what is a frame already.
+func list(kind string, values ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(words))
-	for _, word := range words {
-		b.WriteString(bulk(word))
+	fmt.Fprintf(&b, "%s%d\r\n", kind, len(values))
+	for _, value := range values {
+		if !strings.HasPrefix(value, ":") {
+			value = bulk(value)
+		}
+		b.WriteString(value)
 	}
 	return b.String()
 }
+
+func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
 // caller is a client without a library: it writes and reads frames.
 type caller struct {
@@ -86,40 +95,27 @@ type caller struct {
 	replies *frameReader
 }
 
-func dialTo(t *testing.T, address string) *caller {
+func dialTo(t *testing.T, p *Proxy) *caller {
 	t.Helper()
-	c, err := net.Dial("tcp", address)
+	c, err := net.Dial("tcp", p.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return &caller{c, newFrameReader(c, false)}
 }
 
-// say sends requests, all at once.
+// say sends requests, all at once; the words of each are separated by spaces.
 func (c *caller) say(t *testing.T, texts ...string) {
 	t.Helper()
 	var b strings.Builder
 	for _, text := range texts {
-		b.WriteString(request(text))
+		b.WriteString(list("*", strings.Split(text, " ")...))
 	}
-	c.raw(t, b.String())
-}
-
-func (c *caller) raw(t *testing.T, bytes string) {
-	t.Helper()
-	_, err := c.Write([]byte(bytes))
+	_, err := c.Write([]byte(b.String()))
 	require.NoError(t, err)
 }
 
-// hear requires that texts arrive as strings, and nothing before them.
-func (c *caller) hear(t *testing.T, texts ...string) {
-	t.Helper()
-	for _, text := range texts {
-		c.frame(t, bulk(text))
-	}
-}
-
-// frame requires that these frames arrive, and nothing before them.
-func (c *caller) frame(t *testing.T, frames ...string) {
+// hear requires that these frames arrive, and nothing before them.
+func (c *caller) hear(t *testing.T, frames ...string) {
 	t.Helper()
 	for _, want := range frames {
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(soon)))
@@ -145,102 +141,20 @@ func (c *caller) broken(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// heard returns what is received next.
-func heard(t *testing.T, got <-chan string) string {
-	t.Helper()
-	select {
-	case text := <-got:
-		return text
-	case <-time.After(soon):
-		require.FailNow(t, "nothing is received")
-		return ""
+// versions runs a test with both versions of the protocol, on a connection to a server behind a
+// proxy. Messages and confirmations come as arrays or as pushes.
+func versions(t *testing.T,
+	test func(t *testing.T, s *redistest.Server, p *Proxy, c *caller, push string),
+) {
+	for version, push := range map[string]string{"2": "*", "3": ">"} {
+		t.Run("RESP"+version, func(t *testing.T) {
+			s := redistest.Start(t)
+			p := Start(t, s.Addr())
+			c := dialTo(t, p)
+			c.say(t, "HELLO "+version)
+			_, err := c.replies.next()
+			require.NoError(t, err)
+			test(t, s, p, c, push)
+		})
 	}
-}
-
-// eventually waits until the condition is true.
-func eventually(t *testing.T, condition func() bool, otherwise string) {
-	t.Helper()
-	late := time.After(timeout)
-	for !condition() {
-		select {
-		case <-time.After(time.Millisecond):
-		case <-late:
-			require.FailNow(t, otherwise)
-		}
-	}
-}
-
-// complaints is a test that must not fail but keeps its failures.
-type complaints struct {
-	testing.TB
-	said chan string
-}
-
-func newComplaints(t *testing.T) *complaints { return &complaints{t, make(chan string, 10)} }
-
-func (c *complaints) Errorf(format string, args ...any) { c.said <- fmt.Sprintf(format, args...) }
-
-// served is a Redis server behind a proxy.
-func served(t *testing.T) (*redistest.Server, *Proxy) {
-	t.Helper()
-	s := redistest.Start(t)
-	return s, Start(t, s.Addr())
-}
-
-// one returns a client of the server with one connection, through the proxy, which is set up before
-// the test begins.
-func one(
-	t *testing.T, s *redistest.Server, p *Proxy, mutators ...func(*rueidis.ClientOption),
-) rueidis.Client {
-	t.Helper()
-	c := s.Client(t, append(mutators, p.Use, func(o *rueidis.ClientOption) {
-		o.PipelineMultiplex = -1
-		o.AlwaysPipelining = true
-		o.DisableRetry = true
-	})...)
-	t.Cleanup(p.Pass)
-	require.NoError(t, do(t, c, "PING").Error())
-	return c
-}
-
-// resp2 makes a client use RESP2.
-func resp2(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
-
-func do(t *testing.T, c rueidis.Client, words ...string) rueidis.RedisResult {
-	t.Helper()
-	return c.Do(t.Context(), c.B().Arbitrary(words...).Build())
-}
-
-// batch sends commands at once, on one connection.
-func batch(t *testing.T, c rueidis.Client, commands ...string) []rueidis.RedisResult {
-	t.Helper()
-	built := make(rueidis.Commands, len(commands))
-	for i, command := range commands {
-		built[i] = c.B().Arbitrary(strings.Split(command, " ")...).Build()
-	}
-	return c.DoMulti(t.Context(), built...)
-}
-
-// values returns the results as text, errors included.
-func values(results []rueidis.RedisResult) []string {
-	texts := make([]string, len(results))
-	for i, r := range results {
-		message, err := r.ToMessage()
-		switch {
-		case err != nil:
-			texts[i] = err.Error()
-		case message.IsInt64():
-			n, _ := message.AsInt64()
-			texts[i] = fmt.Sprint(n)
-		default:
-			texts[i], _ = message.ToString()
-		}
-	}
-	return texts
-}
-
-// versions runs a test with both versions of the protocol.
-func versions(t *testing.T, test func(t *testing.T, version func(*rueidis.ClientOption))) {
-	t.Run("RESP3", func(t *testing.T) { test(t, func(*rueidis.ClientOption) {}) })
-	t.Run("RESP2", func(t *testing.T) { test(t, resp2) })
 }

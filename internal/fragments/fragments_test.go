@@ -49,10 +49,3 @@ func TestUnknownFragmentPanicsAndNamesWhatNeedsIt(t *testing.T) {
 		fragments.Read(files("one.lua", "-- Needs a\n", "common/a.lua", "-- Needs b\n"))
 	})
 }
-
-func TestFragmentThatNeedsItselfPanicsAndShowsTheCycle(t *testing.T) {
-	require.PanicsWithValue(t, "a fragment needs itself: one.lua -> a -> b -> c -> b", func() {
-		fragments.Read(files("one.lua", "-- Needs a\n", "common/a.lua", "-- Needs b\n",
-			"common/b.lua", "-- Needs c\n", "common/c.lua", "-- Needs b\n"))
-	})
-}

@@ -1,9 +1,7 @@
 package losses_test
 
 import (
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,43 +38,4 @@ func TestMemoryForgetsTheOldestWhenThereAreTooMany(t *testing.T) {
 	m.Forget(1)
 	m.Add(0, 1)
 	require.Equal(t, []int{1}, m.Of(0))
-}
-
-// Each acquisition forgets what its owner has lost, which is nothing as a rule.
-func TestForgettingNothingWaitsForNobodyWhoLooks(t *testing.T) {
-	var m losses.Memory[string, int]
-	m.Add("lost", 1)
-	m.WhileRead(func() {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			m.Forget("another")
-			m.Remove("another", 1)
-		}()
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Error("it waits")
-		}
-	})
-}
-
-func TestMemoryIsSafeForConcurrentUse(t *testing.T) {
-	var m losses.Memory[int, int]
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for j := range 1000 {
-				m.Add(j%3, i)
-				m.Of(j % 3)
-				m.Remove(j%3, i)
-				m.Forget(i % 3)
-			}
-		})
-	}
-	all.Wait()
-	for key := range 3 {
-		m.Forget(key)
-		require.Empty(t, m.Of(key))
-	}
 }

@@ -9,28 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestClusterServesAllSlotsEvenly(t *testing.T) {
-	t.Parallel()
-	c := StartCluster(t, 3)
-	require.Len(t, c.Nodes, 3)
-	served := map[*Server]int{}
-	for slot := range slots {
-		if slot%64 == 0 { // a sample: one command per slot
-			served[c.Owner(t, slot)]++
-		}
-	}
-	for _, node := range c.Nodes {
-		require.InDelta(t, slots/64/3, served[node], 1)
-	}
-	client := c.Client(t)
-	for i := range 20 { // some for each node
-		key := "k" + strconv.Itoa(i)
-		require.NoError(t,
-			client.Do(t.Context(), client.B().Set().Key(key).Value("v").Build()).Error())
-		require.Equal(t, "v", c.Owner(t, c.Slot(t, key)).DoString(t, "GET", key))
-	}
-}
-
 func TestMovedSlotTakesItsKeysAlong(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t, 2)

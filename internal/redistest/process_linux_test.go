@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,17 +38,4 @@ func dial(addr string) error {
 		return err
 	}
 	return conn.Close()
-}
-
-func TestFilesOfAServerAreInMemoryAndGoneAfterItsTest(t *testing.T) {
-	var memory syscall.Statfs_t
-	require.NoError(t, syscall.Statfs("/dev/shm", &memory))
-	var dir string
-	t.Run("with a server", func(t *testing.T) {
-		dir = newProcess(t, "never launched", &settings{}).dir
-		require.DirExists(t, dir)
-	})
-	require.NoDirExists(t, dir)
-	require.Equal(t, memory.Bavail*uint64(memory.Bsize) >= 1<<30,
-		strings.HasPrefix(dir, "/dev/shm/"), dir)
 }

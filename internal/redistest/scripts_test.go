@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"net"
 	"strings"
 	"testing"
 
@@ -46,38 +45,4 @@ func TestScriptsOfClientsAreChanged(t *testing.T) {
 	require.Equal(t, "changed", eval(t, c))
 	require.Equal(t, "as it was", strings.ReplaceAll(s.DoString(t, "EVAL",
 		"local answer "+answer, "0"), "\n", ""))
-}
-
-func TestScriptThatATestLoadsIsChangedForClients(t *testing.T) {
-	s := Start(t, withPrefix)
-	require.Equal(t, sha(answer), s.DoString(t, "SCRIPT", "LOAD", answer))
-	got, err := evalsha(t, s.Client(t))
-	require.NoError(t, err)
-	require.Equal(t, "changed", got)
-}
-
-func TestServerWithChangedScriptsIsKilledAndRestarted(t *testing.T) {
-	s := Start(t, withPrefix)
-	addr := s.Addr()
-	require.Equal(t, "changed", eval(t, s.Client(t)))
-	s.Kill(t)
-	_, err := net.Dial("tcp", addr)
-	require.Error(t, err)
-	s.Restart(t)
-	require.Equal(t, addr, s.Addr())
-	require.Equal(t, "changed", eval(t, s.Client(t)))
-}
-
-func TestScriptsOfAllServersAreChangedByTheEnvironment(t *testing.T) {
-	t.Setenv(Scripts, "refusing TIME")
-	for name, refused := range map[string]bool{"single": true, "on the host's network": false} {
-		var opts []Option
-		if !refused {
-			opts = append(opts, WithHostNetwork())
-		}
-		c := Start(t, opts...).Client(t)
-		err := c.Do(t.Context(), c.B().Eval().Script("return redis.call('TIME')").Numkeys(0).
-			Build()).Error()
-		require.Equal(t, refused, err != nil, "%s: %v", name, err)
-	}
 }

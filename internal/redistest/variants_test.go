@@ -48,21 +48,6 @@ func TestReplicaCopiesAMasterOfEachVariant(t *testing.T) {
 	})
 }
 
-func TestSentinelFailsOverServersOfEachVariant(t *testing.T) {
-	t.Parallel()
-	onEachVariant(t, func(t *testing.T, opts []Option) {
-		s := StartSentinel(t, opts...)
-		client := s.Client(t)
-		set(t, client, "k", "v")
-		old := s.Master(t)
-		master := s.Failover(t)
-		require.NotSame(t, old, master)
-		require.Same(t, master, s.Master(t))
-		require.Equal(t, "v", master.DoString(t, "GET", "k"))
-		WaitForReplica(t, master, old) // which must know how to reach the new one, too
-	})
-}
-
 func TestClusterOfEachVariantMovesSlotsAndFailsOver(t *testing.T) {
 	t.Parallel()
 	onEachVariant(t, func(t *testing.T, opts []Option) {
@@ -93,44 +78,4 @@ func TestClusterOfEachVariantMovesSlotsAndFailsOver(t *testing.T) {
 		}, startTimeout, pollInterval)
 		require.Equal(t, []*Server{to}, c.ReplicasOf(replica))
 	})
-}
-
-func TestUserMayDoWhatItsRulesSay(t *testing.T) {
-	t.Parallel()
-	s := Start(t, WithUser("app", "secret", "~mine:*", "&*", "+@all", "-flushall"))
-	client := s.Client(t)
-	set(t, client, "mine:k", "v")
-	require.ErrorContains(t,
-		client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error(), "NOPERM")
-	require.ErrorContains(t, client.Do(t.Context(), client.B().Flushall().Build()).Error(),
-		"NOPERM")
-	require.Equal(t, "default", s.DoString(t, "ACL", "WHOAMI"))
-	s.Do(t, "FLUSHALL")
-	_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()},
-		Username: "app", Password: "wrong"})
-	require.ErrorContains(t, err, "WRONGPASS")
-}
-
-func TestServersOfOneTLSOptionTrustEachOther(t *testing.T) {
-	t.Parallel()
-	servers := StartAll(t, 2, WithTLS())
-	option := servers[0].ClientOption()
-	option.InitAddress = []string{servers[1].Addr()}
-	client, err := rueidis.NewClient(option)
-	require.NoError(t, err)
-	client.Close()
-}
-
-func TestCommandsThatWereRenamedAwayAreLeftToTheTest(t *testing.T) {
-	t.Parallel()
-	s := Start(t, WithoutCommands("TIME", "INFO", "PING"), WithUser("app", "secret"))
-	require.NotEmpty(t, s.Do(t, "time"))
-	c := s.Client(t)
-	for _, command := range []string{"TIME", "INFO", "PING"} {
-		err := c.Do(t.Context(), c.B().Arbitrary(command).Build()).Error()
-		require.ErrorContains(t, err, "unknown command '"+command+"'")
-	}
-	script := c.B().Eval().Script("return redis.call('TIME')").Numkeys(0).Build()
-	require.ErrorContains(t, c.Do(t.Context(), script).Error(), "Unknown Redis command called")
-	require.Empty(t, s.Keys(t))
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -104,18 +103,4 @@ func TestJobsOfGitHubRunTheImagesOfTheList(t *testing.T) {
 		}
 	}
 	require.Equal(t, listed, run)
-}
-
-// .ci/run takes the newest of them.
-func TestOldestAndNewestServersGetAllTests(t *testing.T) {
-	t.Parallel()
-	oldest, newest := Tested("Redis")
-	_, newestValkey := Tested("Valkey")
-	for _, want := range []string{
-		"Redis " + oldest.String(), "Redis " + newest.String(), "Valkey " + newestValkey.String(),
-	} {
-		require.True(t, slices.ContainsFunc(All(), func(s Server) bool {
-			return !s.Image() && s.Parts == "all" && strings.HasPrefix(s.Make+" "+s.Version+".", want+".")
-		}), "make compat has to run all with %s", want)
-	}
 }

@@ -40,24 +40,6 @@ func TestSessionIsSharedByItsUsersAndForgottenAfterTheLast(t *testing.T) {
 	require.NotSame(t, first, all.Open("order 7"))
 }
 
-func TestSessionInUseIsNeverForgotten(t *testing.T) {
-	all := session.New[string, int]()
-	var users sync.WaitGroup
-	for range 8 {
-		users.Go(func() {
-			for range 20_000 {
-				s := all.Open("order 7")
-				if found := all.Find("order 7"); found != s {
-					t.Errorf("found %p instead of %p", found, s)
-				}
-				s.Close()
-			}
-		})
-	}
-	users.Wait()
-	require.Empty(t, all.All())
-}
-
 func TestNewSessionIsLockedForItsCaller(t *testing.T) {
 	all := session.New[string, int]()
 	var s session.Session[string, int]
@@ -102,20 +84,6 @@ func TestSessionThatWasClosedIsNotEnteredAgain(t *testing.T) {
 		}
 		users.Wait()
 		require.Same(t, next, all.Find(s.Key()))
-	}
-}
-
-func TestSessionEnteredWhileItIsClosedIsForgotten(t *testing.T) {
-	all := session.New[int, int]()
-	for i := range 20_000 {
-		var s session.Session[int, int]
-		all.OpenNew(&s, i)
-		var users sync.WaitGroup
-		users.Go(s.Enter)
-		users.Go(s.Enter)
-		s.Close()
-		users.Wait()
-		require.Nil(t, all.Find(i))
 	}
 }
 
@@ -176,12 +144,6 @@ func TestCallerThatLeavesWithTheSessionLockedUnlocksIt(t *testing.T) {
 			require.True(t, s.TryLock())
 		}
 	})
-}
-
-func TestStateIsTheSessions(t *testing.T) {
-	s := session.New[string, int]().Open("order 7")
-	s.Do(func(n *int) { *n += 2 })
-	s.Do(func(n *int) { require.Equal(t, 2, *n) })
 }
 
 func TestLockAllHoldsNoneWhileItWaitsForOne(t *testing.T) {

@@ -89,58 +89,9 @@ func TestOneKindOfCommandsDoesNotDelayTheOthers(t *testing.T) {
 	}
 }
 
-// A cluster node that hangs must not hold up commands to other nodes.
-func TestWorkersOfAClusterAreNotBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		group := wait.NewGroup()
-		c := NewCalls(group, time.Second, true)
-		sent, _, replies := hanging(t, c, Acquire, 2*mostAcquiring, wait.Unlimited)
-		require.EqualValues(t, 2*mostAcquiring, sent.Load())
-		close(replies)
-		group.Wait()
-	})
-}
-
 // A caller that finds rueidis's queue full is blocked, whatever its wait. By default it has 1024
 // places, some of which the application and rueidis itself need.
 func TestCommandsOfAllKindsFitIntoTheQueueOfRueidis(t *testing.T) {
 	all := mostUnderway + mostAcquiring + mostRenewing + mostKeeping + mostUndoing
 	require.Less(t, all, 1000)
-}
-
-// One of rueidis's connections may give no reply while others do. What callers have sent there
-// stays in its queue when they leave, and a full queue would block the next ones.
-func TestWorkersSendForAMinuteAfterManyCallersHaveLeft(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		sends := func() bool {
-			c.heard(time.Now(), Executed) // another connection works
-			k := c.Begin(unlimited(t), time.Now())
-			if k != nil {
-				_, _ = k.End(nil)
-			}
-			return k != nil
-		}
-		leave := func(n int) {
-			calls := make([]*Call, n)
-			for i := range calls {
-				c.heard(time.Now(), Executed)
-				calls[i] = c.Begin(unlimited(t), time.Now())
-				require.NoError(t, calls[i].Err()) // as rueidis, it sends from then on
-			}
-			for _, k := range calls {
-				<-k.Done()
-				state, _ := k.End(context.DeadlineExceeded)
-				require.Equal(t, Abandoned, state)
-			}
-		}
-		leave(mostAbandoned - 1)
-		require.True(t, sends())
-		time.Sleep(workersOnly)
-		leave(mostAbandoned - 1) // long after those before
-		require.True(t, sends())
-		leave(1)
-		require.False(t, sends())
-		time.Sleep(workersOnly)
-		require.True(t, sends())
-	})
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/wait"
 	"holdfast/lua"
 )
 
@@ -71,21 +68,4 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestCommandOfACallerThatHasLeftIsNotSentAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		sends, late := 0, error(nil)
-		_, state, _ := Detach(c, Acquire, wait.NewBudget(t.Context(), nil, time.Second), 0,
-			func(int, context.Context) (int, error) {
-				sends++
-				time.Sleep(2 * time.Second)
-				return 0, errLost
-			}, func(_, _ int, err error) { late = err })
-		require.Equal(t, Detached, state)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, 1, sends)
-		require.Equal(t, errLost, late)
-	})
 }

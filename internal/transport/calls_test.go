@@ -75,41 +75,6 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 	})
 }
 
-func TestNoCallerSendsBeforeTheFirstReplyOrOnACluster(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *Calls) {
-		c := NewCalls(wait.NewGroup(), timeout, false)
-		c.overlapped = true
-		require.Nil(t, c.Begin(unlimited(t), time.Now()))
-		c = NewCalls(wait.NewGroup(), timeout, true)
-		c.overlapped = true
-		c.heard(time.Now(), Executed)
-		require.Nil(t, c.Begin(unlimited(t), time.Now()))
-	})
-}
-
-// Commands sent one at a time are quickest on a connection that rueidis does not pipeline.
-func TestCallersThatLeaveSoonUseAWorker(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		soon, cancel := context.WithTimeout(t.Context(), minBudget-1)
-		defer cancel()
-		late, cancel := context.WithTimeout(t.Context(), minBudget)
-		defer cancel()
-		for _, b := range []*wait.Budget{
-			wait.NewBudget(soon, nil, wait.Unlimited),
-			wait.NewBudget(t.Context(), nil, minBudget-1),
-		} {
-			require.Nil(t, c.Begin(b, time.Now()))
-		}
-		for _, b := range []*wait.Budget{
-			wait.NewBudget(late, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, minBudget),
-		} {
-			k := c.Begin(b, time.Now())
-			require.NotNil(t, k)
-			_, _ = k.End(nil)
-		}
-	})
-}
-
 func TestCommandsInFlightAreBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		var calls []*Call
@@ -228,22 +193,6 @@ func TestCallerDoesNotDial(t *testing.T) {
 	})
 }
 
-// A client with a hook may fail like that.
-func TestDoUsesAWorkerForWhatItsCallerCouldNotSend(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		value, state, err := Do(c, Acquire, unlimited(t), func(ctx context.Context) (int, error) {
-			if k, direct := ctx.(*Call); direct {
-				<-k.Done() // it would dial
-				return 0, lua.Classify(k.Err())
-			}
-			return 7, nil
-		}, nil)
-		require.NoError(t, err)
-		require.Equal(t, Executed, state)
-		require.Equal(t, 7, value)
-	})
-}
-
 func TestCallIsReusedUnlessItEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		b := unlimited(t)
@@ -260,22 +209,6 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 			require.NotSame(t, k, again)
 			require.NoError(t, again.Err())
 			_, _ = again.End(nil)
-		}
-	})
-}
-
-// What a dial derives from its context may use that later.
-func TestCallThatADialHasSeenIsNotReused(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(unlimited(t), time.Now())
-		<-k.Done()
-		_, _ = k.End(lua.Classify(k.Err()))
-		for range 10 {
-			c.heard(time.Now(), Executed)
-			another := c.Begin(unlimited(t), time.Now())
-			require.NotSame(t, k, another)
-			_ = another.Err()
-			_, _ = another.End(nil)
 		}
 	})
 }
@@ -347,55 +280,4 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			require.True(t, direct())
 		})
 	}
-}
-
-func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		sent := func() (direct bool) {
-			_, state, err := Do(c, Acquire, unlimited(t), func(ctx context.Context) (int, error) {
-				_, direct = ctx.(*Call)
-				return 0, nil
-			}, nil)
-			require.NoError(t, err)
-			require.Equal(t, Executed, state)
-			return direct
-		}
-		require.True(t, sent())
-		c.detached.Store(math.MaxInt64)
-		require.False(t, sent())
-	})
-}
-
-// BenchmarkBeginAndEnd measures what a command costs beside rueidis.
-func BenchmarkBeginAndEnd(b *testing.B) {
-	c := NewCalls(wait.NewGroup(), timeout, false)
-	c.overlapped = true
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		budget := wait.NewBudget(b.Context(), nil, wait.Unlimited)
-		for pb.Next() {
-			c.heard(time.Now(), Executed)
-			k := c.Begin(budget, time.Now())
-			if k == nil {
-				b.Error("a worker must send it")
-				return
-			}
-			_ = k.Err()
-			_, _ = k.End(nil)
-		}
-	})
-}
-
-// A dial may derive a context from a call, whose goroutine reads the call when it is used again.
-func TestContextDerivedFromACallMayOutliveIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		for range 100 {
-			k := c.Begin(unlimited(t), time.Now())
-			_ = k.Err() // an earlier context may have made it look like a dial: a worker would send
-			_, cancel := context.WithCancel(k)
-			state, _ := k.End(nil)
-			require.Equal(t, Executed, state)
-			cancel()
-		}
-	})
 }

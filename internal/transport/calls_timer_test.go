@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,43 +38,6 @@ func TestCallEndsInTimeAlthoughTheTimerIsSetForLater(t *testing.T) {
 		state, _ := k.End(hang(k))
 		require.Equal(t, Abandoned, state)
 		require.Equal(t, minBudget, time.Since(began))
-	})
-}
-
-func TestTimerIsAsCalmUnderLoad(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(unlimited(t), time.Now())
-		for began := time.Now(); time.Since(began) < calmTick; time.Sleep(slow / 2) {
-			_, _ = k.End(nil)
-			k = c.Begin(unlimited(t), time.Now())
-		}
-		synctest.Wait()
-		require.Equal(t, calmTick, time.Until(sweepAt(c)))
-		_, _ = k.End(nil)
-	})
-}
-
-// A caller may be kept from running between its look at the clock and its command.
-func TestTimerOfACallThatBeganLateIsNotLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		late := time.Now()
-		time.Sleep(proven)
-		_, _ = c.Begin(unlimited(t), late).End(nil)
-		began := time.Now()
-		k := c.Begin(wait.NewBudget(t.Context(), nil, minBudget), began)
-		_, _ = k.End(hang(k))
-		require.Equal(t, minBudget, time.Since(began))
-	})
-}
-
-func TestYoungCallIsLeftSoonAfterItsContextEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		ctx, cancel := context.WithCancel(t.Context())
-		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
-		cancel()
-		cancelled := time.Now()
-		_, _ = k.End(hang(k))
-		require.Equal(t, calmTick+grace, time.Since(cancelled))
 	})
 }
 

@@ -22,58 +22,6 @@ func detach[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, e
 		func(_ struct{}, value T, err error) { late(value, err) })
 }
 
-func TestCallersThatMayLeaveUseAWorkerUntilCommandsOverlap(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		b := unlimited(t) // its context can be cancelled
-		forever := wait.NewBudget(context.Background(), nil, wait.Unlimited)
-		alone := func() {
-			t.Helper()
-			c.overlapped = false
-			require.Nil(t, c.Begin(wait.NewBudget(context.Background(), nil, timeout/2), time.Now()))
-			for range 3 {
-				_, state, err := Do(c, Acquire, b, func(ctx context.Context) (int, error) {
-					require.Nil(t, ctx.Done(), "a worker's context")
-					return 0, nil
-				}, nil)
-				require.Equal(t, Executed, state)
-				require.NoError(t, err)
-				k := c.Begin(forever, time.Now())
-				require.NotNil(t, k)
-				_, _ = k.End(nil)
-			}
-		}
-		sends := func() {
-			t.Helper()
-			k := c.Begin(b, time.Now())
-			require.NotNil(t, k)
-			_, _ = k.End(nil)
-		}
-		alone()
-		k := c.Begin(forever, time.Now())
-		sends() // beside a caller's command
-		_, _ = k.End(nil)
-		sends()
-
-		alone()
-		ctx, cancel := context.WithCancel(t.Context())
-		reply, places := make(chan struct{}), -1
-		go func() {
-			_, _, _ = detach(c, wait.NewBudget(ctx, nil, wait.Unlimited),
-				func(context.Context) (int, error) { <-reply; return 0, nil },
-				func(int, error) { places = len(c.places[Acquire]) })
-		}()
-		synctest.Wait()
-		sends() // beside a worker's
-		cancel()
-		synctest.Wait()
-		close(reply)
-		synctest.Wait()
-		require.Equal(t, mostAcquiring, places,
-			"a worker gives up its place before it reports the outcome")
-		sends()
-	})
-}
-
 func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		tries := 0
@@ -86,20 +34,6 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, Executed, state)
 		require.Equal(t, 7, value)
-	})
-}
-
-func TestWorkerGivesUpACommandThatIsAlwaysCancelled(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		tries, began := 0, time.Now()
-		_, state, err := detach(c, unlimited(t), func(context.Context) (int, error) {
-			tries++
-			return 0, lua.Classify(context.Canceled)
-		}, nil)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, Unconfirmed, state)
-		require.Greater(t, tries, 5)
-		require.Greater(t, time.Since(began), time.Second, "a dial must have time to end")
 	})
 }
 
@@ -145,17 +79,5 @@ func TestCallerThatLeavesAWorkerGetsNothingAndLateIsCalled(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.Equal(t, []any{7, reason}, late)
-	})
-}
-
-func TestClosedClientSendsInItsCaller(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *Calls) {
-		group := wait.NewGroup()
-		group.Wait()
-		value, state, err := detach(NewCalls(group, timeout, false), unlimited(t),
-			func(context.Context) (int, error) { return 7, nil }, nil)
-		require.NoError(t, err)
-		require.Equal(t, Executed, state)
-		require.Equal(t, 7, value)
 	})
 }

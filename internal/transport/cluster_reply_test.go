@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,15 +28,6 @@ func TestNodeWithoutAddressIsTheOneThatWasAsked(t *testing.T) {
 			_, err = c.master(t.Context(), 107, false)
 			require.ErrorIs(t, err, errUnassigned)
 		})
-	}
-}
-
-func TestAddressesAreWrittenAsRueidisWritesThem(t *testing.T) {
-	_, c := startFake(t, list{entry(0, 0, "::1", 7000), entry(1, 1, "redis.example", 7001)})
-	for slot, want := range []string{"[::1]:7000", "redis.example:7001"} {
-		address, err := c.master(t.Context(), uint16(slot), false)
-		require.NoError(t, err)
-		require.Equal(t, want, address)
 	}
 }
 
@@ -66,37 +56,6 @@ func TestMalformedEntryCostsOnlyItself(t *testing.T) {
 			require.ErrorIs(t, err, errUnassigned)
 		})
 	}
-}
-
-func TestReplyThatIsNoListIsAnError(t *testing.T) {
-	f, c := startFake(t, list{entry(0, 99, "h", 1)})
-	_, err := c.master(t.Context(), 7, false)
-	require.NoError(t, err)
-	for _, reply := range []any{"text", 7, nil, refusal("ERR not now")} {
-		f.set(reply)
-		require.Eventually(t, func() bool { // the last reply is too recent at first
-			_, err = c.master(t.Context(), 7, true)
-			return err != nil
-		}, 5*time.Second, 5*time.Millisecond, "%v", reply)
-		require.ErrorContains(t, err, "read the cluster's slots")
-		require.NotErrorIs(t, err, errUnassigned)
-		require.Equal(t, "h:1", c.remembered(7), "an error must not cost what was known")
-	}
-	require.ErrorAs(t, err, new(*rueidis.RedisError))
-}
-
-func TestUnassignedSlotIsRequestedAgain(t *testing.T) {
-	f, c := startFake(t, list{entry(0, 99, "h", 1)})
-	require.Empty(t, c.remembered(150))
-	require.Zero(t, f.asked.Load(), "it asked")
-	_, err := c.master(t.Context(), 150, false)
-	require.ErrorIs(t, err, errUnassigned)
-	require.ErrorContains(t, err, "150")
-	f.set(list{entry(0, 199, "h", 1)})
-	require.Eventually(t, func() bool {
-		address, err := c.master(t.Context(), 150, false)
-		return err == nil && address == "h:1"
-	}, 5*time.Second, 5*time.Millisecond)
 }
 
 func TestCallersThatNoticeTheSameChangeShareARequest(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,17 +25,6 @@ type hooked struct {
 func (h *hooked) Dedicate() (rueidis.DedicatedClient, func()) {
 	h.before()
 	return h.Client.Dedicate()
-}
-
-// withEndpoint runs a test with an endpoint whose server has accepted a write. before runs ahead of
-// each dedicated connection.
-func withEndpoint(t *testing.T, before func(), test func(t *testing.T, e *endpoint)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		server := fakeredis.New()
-		t.Cleanup(server.Close) // after the client
-		test(t, newEndpoint(t, server.ClientOption(), before))
-	})
 }
 
 // newEndpoint returns an endpoint whose server has accepted a write, closed in t's clean-up.
@@ -91,47 +79,5 @@ func TestEndpointSkipsConnectionsOfThePoolThatAreOfNoUse(t *testing.T) {
 		require.True(t, lost(lua.Classify(e.Do(t.Context(), get).Error())))
 		require.NoError(t, e.Do(t.Context(), get).Error(), "the pool's connections are closed")
 		require.Zero(t, time.Since(began), "a command has waited")
-	})
-}
-
-func TestEndpointIsFollowedAfterAHookHasEndedTheGoroutineThatDials(t *testing.T) {
-	ends := true
-	withEndpoint(t, func() {
-		if ends {
-			runtime.Goexit()
-		}
-	}, func(t *testing.T, e *endpoint) {
-		began := time.Now()
-		require.False(t, e.Follow(t.Context()))
-		require.Zero(t, time.Since(began), "the command waits for a dial that is over")
-		ends = false
-		_, release := e.Dedicate()
-		release()
-		time.Sleep(openTimeout)
-		require.True(t, e.Follow(t.Context()))
-	})
-}
-
-func TestSubscriptionLeavesTheNextConnectionToCommands(t *testing.T) {
-	var dialing chan struct{} // of the bubble
-	var asked atomic.Int32
-	withEndpoint(t, func() {
-		if asked.Add(1) == 1 {
-			<-dialing
-		}
-	}, func(t *testing.T, e *endpoint) {
-		dialing = make(chan struct{})
-		followed, subscribed := make(chan bool, 1), make(chan func(), 1)
-		go func() { followed <- e.Follow(t.Context()) }()
-		synctest.Wait()
-		go func() {
-			_, release := e.Dedicate()
-			subscribed <- release
-		}()
-		synctest.Wait()
-		require.Equal(t, int32(1), asked.Load(), "the subscription does not wait")
-		close(dialing)
-		require.True(t, <-followed)
-		(<-subscribed)()
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/wait"
@@ -70,43 +69,6 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 			renew(t, c)
 		})
 	})
-}
-
-// The server may have come up since that dial began.
-func TestCallerDoesNotShareTheFailureOfADialThatBeganBeforeIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		group := wait.NewGroup()
-		defer group.Wait()
-		c := NewCalls(group, time.Second, false)
-		refused := &lua.Error{Class: lua.ClassTemporary, Message: "refused"}
-		c.outage.leave(false, false, time.Now(), refused)
-		time.Sleep(time.Second)
-		down := func(_ int, ctx context.Context) (int, error) {
-			_ = ctx.Err() // as rueidis does before it finds that there is no connection
-			time.Sleep(time.Second)
-			return 0, refused
-		}
-		up := func(int, context.Context) (int, error) { return 1, nil }
-		ignore := func(int, int, error) {}
-		go func() {
-			b := wait.NewBudget(t.Context(), nil, time.Minute)
-			_, _, _ = Detach(c, Acquire, b, 0, down, ignore)
-		}()
-		time.Sleep(time.Second / 2)
-		b := wait.NewBudget(t.Context(), nil, time.Minute)
-		_, state, err := Detach(c, Acquire, b, 0, up, ignore)
-		require.NoError(t, err)
-		require.Equal(t, Executed, state)
-	})
-}
-
-func TestErrorOfAClosedClientNeedsNoCause(t *testing.T) {
-	c := NewCalls(wait.NewGroup(), time.Second, false)
-	_, err := Patiently(c, func(ctx context.Context) (int, error) {
-		require.NoError(t, ctx.Err())
-		return 0, rueidis.ErrClosing
-	})
-	require.ErrorIs(t, err, rueidis.ErrClosing)
 }
 
 // rueidis has several connections. A firewall or a proxy at its limit may let no new one through

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"strings"
@@ -129,19 +128,5 @@ func TestCallThatFoundItsConnectionLostWasNotSent(t *testing.T) {
 			state, _ := k.End(errLost)
 			require.Equal(t, want, state)
 		}
-	})
-}
-
-// An own error of a hook around rueidis is no connection that was lost, whoever sends the command.
-func TestErrorOfAHookIsNotTakenForALostConnection(t *testing.T) {
-	fails := func(ctx context.Context) (int, error) {
-		_ = ctx.Err()
-		return 0, lua.Classify(errors.New("by a hook"))
-	}
-	inBubble(t, func(t *testing.T, c *Calls) {
-		_, state, err := Do(c, Release, unlimited(t), fails, nil)
-		require.Equal(t, Unconfirmed, state, "%v", err)
-		_, err = Patiently(c, fails)
-		require.Equal(t, Unconfirmed, StateOf(err), "%v", err)
 	})
 }

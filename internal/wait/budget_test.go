@@ -92,10 +92,3 @@ func TestBackoffDoublesFrom10MillisecondsTo1Second(t *testing.T) {
 type lateTimer struct{ context.Context }
 
 func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
-
-func TestBudgetEndsWithADeadlineWhoseTimerIsLate(t *testing.T) {
-	b := wait.NewBudget(lateTimer{t.Context()}, nil, time.Minute)
-	require.True(t, b.Over())
-	require.ErrorIs(t, b.Err(), context.DeadlineExceeded)
-	require.ErrorIs(t, b.Because(errors.New("no reply")), context.DeadlineExceeded)
-}

@@ -38,23 +38,3 @@ func TestRemainingOfAQueuedCallIsThatOfTheOldestInFlight(t *testing.T) {
 		answer(waiting)
 	})
 }
-
-func TestRemainingIsZeroWhenThereIsNothingToWaitFor(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
-		require.Zero(t, s.pool.Remaining(&s.newRequest(time.Second, nil).Job), "not given to Do")
-		hanging := s.fill()
-		withdrawn := s.do(time.Second, nil)
-		require.True(t, s.pool.Withdraw(&withdrawn.Job))
-		require.Zero(t, s.pool.Remaining(&withdrawn.Job))
-		answer(hanging...)
-		require.Zero(t, s.pool.Remaining(&hanging[0].Job), "answered")
-	})
-}
-
-func TestRemainingIsNotZeroBeforeTheWorkerRuns(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
-		r := s.do(time.Second, nil)
-		require.Equal(t, time.Second, s.pool.Remaining(&r.Job))
-		answer(r)
-	})
-}

@@ -8,15 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStalledIsZeroWithoutACall(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
-		require.Zero(t, s.pool.Stalled())
-		answer(s.do(0, nil))
-		time.Sleep(time.Hour)
-		require.Zero(t, s.pool.Stalled())
-	})
-}
-
 func TestStalledCountsFromTheStartOfTheCallOnceItsTimeoutIsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
 		r := s.do(time.Second, nil)
@@ -53,20 +44,6 @@ func TestStalledGoesOnToTheNextOldestCall(t *testing.T) {
 		answer(requests[2])
 		require.Zero(t, s.pool.Stalled())
 		answer(requests[3])
-	})
-}
-
-func TestStalledUsesTheTimeoutOfTheOldestCallOnly(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
-		patient := s.do(10*time.Second, nil)
-		time.Sleep(time.Second)
-		hasty := s.do(time.Second, nil)
-		time.Sleep(5 * time.Second)
-		require.Zero(t, s.pool.Stalled())
-		answer(patient)
-		require.Equal(t, 5*time.Second, s.pool.Stalled())
-		answer(hasty)
-		require.Zero(t, s.pool.Stalled())
 	})
 }
 

@@ -1,11 +1,9 @@
 package wait_test
 
 import (
-	"runtime"
 	"slices"
 	"testing"
 	"time"
-	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,47 +30,6 @@ func TestServerThatHangsOccupiesNoMoreThanWorkersGoroutines(t *testing.T) {
 	})
 }
 
-func TestServerThatHangsKeepsNothingOfAWithdrawnCall(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
-		hanging := s.fill()
-		calls := make([]*wait.Job, 100)
-		withdrawn := make([]weak.Pointer[wait.Job], len(calls))
-		for i := range calls {
-			calls[i] = &wait.Job{Runner: wait.Func(func() {}), Timeout: time.Second}
-			withdrawn[i] = weak.Make(calls[i])
-			require.True(t, s.pool.Do(calls[i]))
-		}
-		// The first one that is withdrawn, with neighbours on either side, stays referenced. The
-		// neighbours do not for that.
-		kept := calls[len(calls)/2]
-		for i := range calls {
-			require.True(t, s.pool.Withdraw(calls[(i+len(calls)/2)%len(calls)]))
-		}
-		clear(calls)
-		runtime.GC()
-		alive := 0
-		for _, p := range withdrawn {
-			if p.Value() != nil {
-				alive++
-			}
-		}
-		require.Equal(t, 1, alive)
-		runtime.KeepAlive(kept)
-		answer(hanging...)
-	})
-}
-
-func TestDoWithAFreeSlotStartsOneGoroutine(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, g *goroutines) {
-		for i := range 3 {
-			r := s.do(time.Second, nil)
-			require.EqualValues(t, i+1, g.started.Load())
-			answer(r)
-			require.Zero(t, g.now.Load(), "an idle pool has no goroutine")
-		}
-	})
-}
-
 func TestQueueIsServedInTheOrderOfDo(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
 		hanging := s.fill()
@@ -92,21 +49,6 @@ func TestQueueIsServedInTheOrderOfDo(t *testing.T) {
 		answer(hanging[0])
 		require.Equal(t, want, order)
 		answer(hanging[1:]...)
-	})
-}
-
-func TestRunMayUseThePool(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
-		var inner *request
-		outer := s.do(time.Second, func() {
-			inner = s.do(time.Second, nil)
-			s.pool.Withdraw(&inner.Job)
-			s.pool.Stalled()
-			inner = s.do(time.Second, nil)
-		})
-		answer(outer)
-		require.EqualValues(t, 1, inner.runs.Load())
-		answer(inner)
 	})
 }
 

@@ -41,28 +41,10 @@ func TestTimeoutIsThreeTimesWhatNearlyAllRepliesTook(t *testing.T) {
 	}
 }
 
-func TestTimeoutIsTheLimitBeforeTheFirstReply(t *testing.T) {
-	require.Equal(t, tenth, taught(0, 0).Timeout(least, tenth))
-}
-
-func TestTimeoutIsNeverLessThanTheLeast(t *testing.T) {
-	for _, times := range []int{0, 1, 100} {
-		require.Equal(t, 5*time.Millisecond,
-			taught(times, time.Second).Timeout(least, time.Millisecond))
-	}
-}
-
 func TestOneLateReplyInTwentyDoesNotMakeTheTimeoutLong(t *testing.T) {
 	w := taught(1000, time.Millisecond)
 	w.Answered(time.Hour)
 	require.Equal(t, 5*time.Millisecond, w.Timeout(least, tenth))
-}
-
-func TestTwoLateRepliesTeachThatTheServerIsFarNow(t *testing.T) {
-	w := taught(1000, time.Millisecond)
-	w.Answered(80 * time.Millisecond)
-	w.Answered(90 * time.Millisecond)
-	require.Equal(t, 240*time.Millisecond, w.Timeout(least, tenth))
 }
 
 // When a server that hung resumes, all calls in flight get their replies at once.
