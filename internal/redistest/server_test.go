@@ -3,12 +3,20 @@ package redistest
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
+
+func TestMain(m *testing.M) { VerifyMain(m) }
+
+func do(t *testing.T, c rueidis.Client, words ...string) rueidis.RedisResult {
+	t.Helper()
+	return c.Do(t.Context(), c.B().Arbitrary(words...).Build())
+}
 
 func TestPausedServerIsGoneAfterItsTest(t *testing.T) {
 	var addr string
@@ -40,4 +48,40 @@ func TestPausedServerRepliesOnlyAfterResume(t *testing.T) {
 	require.ErrorIs(t, client.Do(ctx, client.B().Ping().Build()).Error(), context.DeadlineExceeded)
 	s.Resume(t)
 	require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
+}
+
+func TestMonitorSeesCommandsOfClientsOnly(t *testing.T) {
+	s := Start(t)
+	client := s.Client(t)
+	s.Do(t, "SET", "before", "1")
+	monitor := s.Monitor(t)
+	value := "a \"quoted\"\n\\ value\x00\xff"
+	require.NoError(t, do(t, client, "set", "k", value).Error())
+	require.NoError(t, do(t, client, "PING").Error())
+	s.Do(t, "EVAL", "return redis.call('GET', KEYS[1])", "1", "k")
+	require.Equal(t, [][]string{
+		{"set", "k", value},
+		{"eval", "return redis.call('GET', KEYS[1])", "1", "k"},
+	}, monitor.Commands(t))
+	require.Empty(t, monitor.Commands(t))
+}
+
+func TestScriptsOfClientsAreChanged(t *testing.T) {
+	const answer = "return answer or 'as it was'"
+	s := Start(t, WithScripts(func(source string) string {
+		return "local answer = 'changed' " + source
+	}))
+	c := s.Client(t)
+	for range 2 {
+		require.ErrorContains(t, do(t, c, "EVALSHA", sha(answer), "0").Error(), "NOSCRIPT")
+		got, err := do(t, c, "EVAL", answer, "0").ToString()
+		require.NoError(t, err)
+		require.Equal(t, "changed", got)
+		got, err = do(t, s.Client(t), "EVALSHA", sha(answer), "0").ToString()
+		require.NoError(t, err)
+		require.Equal(t, "changed", got)
+		s.Do(t, "SCRIPT", "FLUSH")
+	}
+	require.Equal(t, "as it was", strings.ReplaceAll(s.DoString(t, "EVAL",
+		"local answer "+answer, "0"), "\n", ""), "the test itself is left alone")
 }
