@@ -1,11 +1,9 @@
 //go:build redis
 
-package pubsub_test
+package pubsub
 
 import (
-	"fmt"
-	"runtime"
-	"slices"
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -14,82 +12,78 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
-	"holdfast/pubsub"
 )
 
-// deserted waits until none is subscribed.
-func deserted(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	require.Eventually(t, func() bool { return len(channels(t, s)) == 0 }, 5*time.Second,
-		5*time.Millisecond)
-}
-
-func TestNothingIsSubscribedOrConnectedAfterTheLinger(t *testing.T) {
+func TestNothingIsConnectedAfterTheLinger(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
-		before := server.DoString(t, "CLIENT", "LIST")
-		s := h.Subscribe(pubsub.Topic{Channel: "c"})
-		woken(t, s, 5*time.Second)
+		clients := func() int { return strings.Count(server.DoString(t, "CLIENT", "LIST"), "\n") }
+		before := clients()
+		s := h.Subscribe(Topic{Channel: "c"})
+		take(t, s)
 		s.Close()
-		deserted(t, server)
-		require.Eventually(t, func() bool {
-			return strings.Count(server.DoString(t, "CLIENT", "LIST"), "\n") <= strings.Count(
-				before, "\n")
-		}, 5*time.Second, 5*time.Millisecond)
-
-		s = h.Subscribe(pubsub.Topic{Channel: "c"})
-		woken(t, s, 5*time.Second)
-		s.Close()
+		subscribed(t, server)
+		require.Eventually(t, func() bool { return clients() <= before }, 5*time.Second,
+			5*time.Millisecond)
 	})
 }
 
-func newHubOf(t testing.TB, client rueidis.Client) *pubsub.Hub {
-	h := pubsub.New(pubsub.Options{Route: toOneNode(client)})
-	t.Cleanup(h.Close)
-	return h
+func TestKilledConnectionIsReplacedAndWakesAll(t *testing.T) {
+	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
+		server := redistest.Start(t)
+		h := newHub(t, server, mutate)
+		a, b := h.Subscribe(Topic{Channel: "a"}), h.Subscribe(Topic{Channel: "b"})
+		take(t, a)
+		take(t, b)
+		require.EqualValues(t, 1, server.DoInt(t, "CLIENT", "KILL", "TYPE", "pubsub"))
+		take(t, a)
+		take(t, b)
+		subscribed(t, server, "a", "b")
+	})
 }
 
-func TestThousandChannelsCostOneConnectionAndOneGoroutine(t *testing.T) {
+func TestHungServerIsNoticedAndSubscribedAgain(t *testing.T) {
 	server := redistest.Start(t)
-	h := newHub(t, server)
-	subscriptions := make([]*pubsub.Subscription, 1000)
-	for i := range subscriptions {
-		subscriptions[i] = h.Subscribe(pubsub.Topic{Channel: fmt.Sprintf("channel:%d", i)})
-	}
-	for _, s := range subscriptions {
-		woken(t, s, 10*time.Second)
-	}
-	connections := server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub")
-	require.Equal(t, 1, strings.Count(connections, "\n"), connections)
-	require.Contains(t, connections, " sub=1000 ")
-	require.Eventually(t, func() bool { return slices.Equal(ours(), []string{"(*link).run"}) },
-		5*time.Second, time.Millisecond)
+	h := newHub(t, server, func(o *rueidis.ClientOption) {
+		o.Dialer.KeepAlive = 50 * time.Millisecond
+		o.ConnWriteTimeout = time.Second
+	})
+	s := h.Subscribe(Topic{Channel: "c"})
+	take(t, s)
+	before := server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub")
+	server.Pause(t)
 
-	for i, s := range subscriptions {
-		server.Do(t, "PUBLISH", fmt.Sprintf("channel:%d", i), "0")
-		woken(t, s, 5*time.Second)
-	}
-	for _, s := range subscriptions {
-		s.Close()
-	}
-	deserted(t, server)
-	require.Eventually(t, func() bool { return len(ours()) == 0 }, 5*time.Second, time.Millisecond)
-	h.Close()
+	// Neither of these calls needs the server.
+	h.Subscribe(Topic{Channel: "d"}).Close()
+	other := h.Subscribe(Topic{Channel: "e"})
+	require.Eventually(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.links) == 0
+	}, 5*time.Second, time.Millisecond, "the connection is not given up")
+	server.Resume(t)
+	take(t, s)
+	take(t, other)
+	require.NotEqual(t, before, server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub"))
 }
 
-// ours returns the goroutines of this package, by the functions that they run.
-func ours() []string {
-	stacks := make([]byte, 1<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	var found []string
-	for _, stack := range strings.Split(string(stacks), "\n\n") {
-		for _, function := range []string{"(*redisConnection).do", "(*link).run", "(*Hub).route"} {
-			if strings.Contains(stack, "holdfast/pubsub."+function) {
-				found = append(found, function)
-				break
-			}
-		}
-	}
-	return found
+func TestOnlyAFailedConnectionIsClosedWithoutFarewell(t *testing.T) {
+	server := redistest.Start(t)
+	dialled, err := dialRedis(t.Context(), server.Client(t), false,
+		rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
+	require.NoError(t, err)
+	c := dialled.(*redisConnection)
+	t.Cleanup(c.close)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.subscribe(ctx, nil, [][]string{{"c"}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, c.broken, "the server still listens after the caller's context ended")
+
+	server.Kill(t)
+	_, err = c.subscribe(t.Context(), nil, [][]string{{"c"}})
+	require.Error(t, err)
+	require.True(t, c.broken)
 }
