@@ -41,29 +41,20 @@ func gone(t *testing.T, h *Hub) {
 }
 
 func TestChannelLingersBeforeItIsUnsubscribedAndTheConnectionEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{Linger: 3 * time.Second})
-		s, conn := started(t, h, f)
-		left := time.Now()
-		s.Close()
-		r := f.next(t, "unsubscribe")
-		require.Equal(t, 3*time.Second, time.Since(left))
-		require.Equal(t, []string{"c"}, r.channels)
-		r.accept()
-		<-conn.closed
-		gone(t, h)
-	})
-}
-
-func TestLingerDefaultsToOneSecondAndANegativeOneIsNone(t *testing.T) {
-	for linger, want := range map[time.Duration]time.Duration{0: DefaultLinger, -1: 0} {
+	for linger, want := range map[time.Duration]time.Duration{
+		3 * time.Second: 3 * time.Second, 0: DefaultLinger, -1: 0,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			h, f, _ := newFake(t, Options{Linger: linger})
-			s, _ := started(t, h, f)
+			s, conn := started(t, h, f)
 			left := time.Now()
 			s.Close()
-			f.next(t, "unsubscribe").accept()
+			r := f.next(t, "unsubscribe")
 			require.Equal(t, want, time.Since(left))
+			require.Equal(t, []string{"c"}, r.channels)
+			r.accept()
+			<-conn.closed
+			gone(t, h)
 		})
 	}
 }

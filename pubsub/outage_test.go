@@ -1,6 +1,9 @@
 package pubsub
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,5 +146,89 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 				f.next(t, "subscribe").accept()
 			}
 		}
+	})
+}
+
+func TestRouteThatFailsIsRetriedAndLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, lines := newFake(t, Options{})
+		f.routing = errors.New("no master is known")
+		s := h.Subscribe(Topic{Channel: "c"})
+		time.Sleep(time.Minute) // by the bubble's clock
+		synctest.Wait()
+		f.set(func() {
+			require.Greater(t, len(f.refresh), 60)
+			require.Less(t, len(f.refresh), 200)
+			f.routing = nil
+		})
+		require.Len(t, lines.With("no master is known"), 1)
+		f.next(t, "subscribe").accept()
+		take(t, s)
+	})
+}
+
+func TestRouteThatHangsIsGivenUpAndRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newFake(t, Options{})
+		hangs := true
+		h.options.Route = func(
+			ctx context.Context, channel string, refresh bool,
+		) (string, rueidis.Client, error) {
+			if hangs {
+				hangs = false
+				<-ctx.Done()
+				return "", nil, ctx.Err()
+			}
+			return f.route(ctx, channel, refresh)
+		}
+		start := time.Now()
+		s := h.Subscribe(Topic{Channel: "c"})
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		require.InDelta(t, routeTimeout, time.Since(start), float64(10*time.Millisecond))
+	})
+}
+
+// rate is how many bytes per second the slow network carries, in each direction.
+const rate = 60_000
+
+// took returns how long the slow network takes for a request and its replies. Its server confirms
+// each name by itself.
+func took(r *request) time.Duration {
+	bytes := 0
+	for _, group := range r.groups {
+		for _, name := range group {
+			bytes += len(name) + len("*3\r\n$9\r\nsubscribe\r\n$100\r\n\r\n:1000\r\n")
+		}
+	}
+	return time.Duration(bytes) * time.Second / rate
+}
+
+func TestManyChannelsAreSubscribedOverASlowNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const channels = 4000
+		h, f, lines := newFake(t, Options{Paired: func(channel string) []string {
+			return []string{"holdfast_lock_waiter:" + channel + ":5d0b1c2e-66aa-4f2e-9f0d-0d0b6e2b3a11"}
+		}})
+		for i := range channels {
+			h.Subscribe(Topic{Channel: fmt.Sprintf("redisson_lock__channel:{shop:order:%06d}", i)})
+		}
+		began, whole := time.Now(), time.Duration(0)
+		for confirmed := 0; confirmed < channels; {
+			r := f.next(t, "subscribe")
+			takes := took(r)
+			if takes > replyTimeout {
+				time.Sleep(replyTimeout)
+				r.reply <- result{err: context.DeadlineExceeded}
+				require.Less(t, time.Since(began), time.Minute, "never confirmed")
+				continue
+			}
+			time.Sleep(takes)
+			whole += takes
+			r.accept()
+			confirmed += len(r.channels)
+		}
+		require.Greater(t, whole, replyTimeout, "the network is not slow enough for this test")
+		require.Empty(t, lines.With(""))
 	})
 }
