@@ -6,12 +6,14 @@ import (
 	"math"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/redistest"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 )
@@ -97,44 +99,38 @@ func TestCommandsInFlightAreBounded(t *testing.T) {
 func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 	const ends = 4*calmTick + calmTick/2 // it has been found slow by then
 	const soon = ends + grace + 2*tick
-	for name, begin := range map[string]func(
-		t *testing.T,
-	) (_ *wait.Budget, least, most time.Duration){
-		"the context is cancelled": func(
-			t *testing.T,
-		) (*wait.Budget, time.Duration, time.Duration) {
+	for name, of := range map[string]struct {
+		begin       func(t *testing.T) *wait.Budget
+		least, most time.Duration
+	}{
+		"the context is cancelled": {func(t *testing.T) *wait.Budget {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(ends, cancel)
-			return wait.NewBudget(ctx, nil, wait.Unlimited), ends + grace, soon
-		},
-		"the deadline of the context": func(
-			t *testing.T,
-		) (*wait.Budget, time.Duration, time.Duration) {
+			return wait.NewBudget(ctx, nil, wait.Unlimited)
+		}, ends + grace, soon},
+		"the deadline of the context": {func(t *testing.T) *wait.Budget {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			t.Cleanup(cancel)
-			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second, time.Second
-		},
-		"its own time": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
-			return wait.NewBudget(t.Context(), nil, time.Second), time.Second, time.Second
-		},
-		"the client closes": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
+			return wait.NewBudget(ctx, nil, wait.Unlimited)
+		}, time.Second, time.Second},
+		"its own time": {func(t *testing.T) *wait.Budget {
+			return wait.NewBudget(t.Context(), nil, time.Second)
+		}, time.Second, time.Second},
+		"the client closes": {func(t *testing.T) *wait.Budget {
 			closing := make(chan struct{})
 			time.AfterFunc(ends, func() { close(closing) })
-			return wait.NewBudget(t.Context(), closing, wait.Unlimited), ends + grace, soon
-		},
-		"the time-out": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
-			return unlimited(t), timeout, timeout
-		},
+			return wait.NewBudget(t.Context(), closing, wait.Unlimited)
+		}, ends + grace, soon},
+		"the time-out": {unlimited, timeout, timeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *Calls) {
-				b, least, most := begin(t)
-				began := time.Now()
-				k := c.Begin(b, time.Now())
+				b, began := of.begin(t), time.Now()
+				k := c.Begin(b, began)
 				state, err := k.End(hang(k))
 				took := time.Since(began)
-				require.GreaterOrEqual(t, took, least)
-				require.LessOrEqual(t, took, most)
+				require.GreaterOrEqual(t, took, of.least)
+				require.LessOrEqual(t, took, of.most)
 				require.Equal(t, Abandoned, state)
 				require.ErrorIs(t, err, ErrNoReply)
 				require.NotErrorIs(t, err, context.DeadlineExceeded,
@@ -281,3 +277,75 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 		})
 	}
 }
+
+func TestCallEndsInTimeAlthoughTheTimerIsSetForLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		_, _ = c.Begin(unlimited(t), time.Now()).End(nil)
+		began := time.Now()
+		k := c.Begin(wait.NewBudget(t.Context(), nil, minBudget), began)
+		state, _ := k.End(hang(k))
+		require.Equal(t, Abandoned, state)
+		require.Equal(t, minBudget, time.Since(began))
+	})
+}
+
+type valueKey struct{}
+
+// Hooks around rueidis may keep the context of a command, as those that log in the background do.
+func TestContextThatAHookKeepsNeverHasTheValuesOfAnotherCaller(t *testing.T) {
+	group := wait.NewGroup()
+	defer group.Wait()
+	c := NewCalls(group, timeout, false)
+	c.heard(time.Now(), Executed)
+	c.overlapped = true
+	begin := func(of int) *Call {
+		c.heard(time.Now(), Executed)
+		ctx := context.WithValue(t.Context(), valueKey{}, of)
+		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
+		require.Equal(t, of, k.Value(valueKey{}))
+		return k
+	}
+	end := func(k *Call) {
+		require.NoError(t, k.Err()) // as rueidis does first
+		require.Nil(t, k.Value(valueKey{}))
+		_, err := k.End(nil)
+		require.NoError(t, err)
+	}
+	var hooks sync.WaitGroup
+	for i := range 1000 {
+		kept := begin(i)
+		end(kept)
+		hooks.Go(func() {
+			if v := kept.Value(valueKey{}); v != nil {
+				t.Errorf("the call %d is over, and has the value %v", i, v)
+			}
+		})
+		end(begin(-i))
+	}
+	hooks.Wait()
+}
+
+func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		group := wait.NewGroup()
+		c := NewCalls(group, timeout, true)
+		if closed {
+			group.Wait() // the caller sends the command itself
+		}
+		kept := make(chan context.Context, 1)
+		ctx := context.WithValue(t.Context(), valueKey{}, 7)
+		value, _, err := Detach(c, Acquire, wait.NewBudget(ctx, nil, wait.Unlimited), struct{}{},
+			func(_ struct{}, ctx context.Context) (any, error) {
+				kept <- ctx
+				return ctx.Value(valueKey{}), nil
+			}, func(struct{}, any, error) {})
+		require.NoError(t, err)
+		require.Equal(t, 7, value)
+		require.Nil(t, (<-kept).Value(valueKey{}))
+		if !closed {
+			group.Wait()
+		}
+	}
+}
+
+func TestMain(m *testing.M) { redistest.VerifyMain(m) }

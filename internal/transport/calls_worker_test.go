@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/wait"
@@ -21,6 +23,11 @@ func detach[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, e
 		func(_ struct{}, ctx context.Context) (T, error) { return command(ctx) },
 		func(_ struct{}, value T, err error) { late(value, err) })
 }
+
+type command = func(context.Context) (int, error)
+
+// sender is a way to send a command.
+type sender func(t *testing.T, c *Calls, send command) (State, error)
 
 func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
@@ -80,4 +87,205 @@ func TestCallerThatLeavesAWorkerGetsNothingAndLateIsCalled(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []any{7, reason}, late)
 	})
+}
+
+// hanging begins commands of a kind that get no reply until it is closed.
+func hanging(t *testing.T, c *Calls, kind Kind, n int, budget time.Duration) (
+	sent *atomic.Int64, states chan State, replies chan struct{},
+) {
+	t.Helper()
+	sent, states, replies = new(atomic.Int64), make(chan State, n), make(chan struct{})
+	for range n {
+		go func() {
+			b := wait.NewBudget(t.Context(), nil, budget)
+			defer b.Stop()
+			_, state, err := Detach(c, kind, b, 0, func(int, context.Context) (int, error) {
+				sent.Add(1)
+				<-replies
+				return 0, nil
+			}, func(int, int, error) {})
+			if state == Refused {
+				assert.ErrorIs(t, err, ErrNotSent)
+			}
+			states <- state
+		}()
+	}
+	synctest.Wait()
+	return sent, states, replies
+}
+
+// rueidis's queue has room for 1024 commands. A caller that sends its command itself would be
+// blocked by a full one. What is not sent in time never is: nobody wants what it would acquire.
+func TestCommandsOfEachKindAreBounded(t *testing.T) {
+	for kind, most := range map[Kind]int{
+		Acquire: mostAcquiring, Renew: mostRenewing, Keep: mostKeeping, Apart: mostApart,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			group := wait.NewGroup()
+			c := NewCalls(group, time.Second, false)
+			sent, states, replies := hanging(t, c, kind, 2*most, time.Second)
+			require.EqualValues(t, most, sent.Load())
+			count := map[State]int{}
+			for range 2 * most {
+				count[<-states]++
+			}
+			close(replies)
+			group.Wait()
+			require.Equal(t, map[State]int{Detached: most, Refused: most}, count)
+			require.EqualValues(t, most, sent.Load())
+		})
+	}
+}
+
+// Acquisitions that wait for replicas, for example, must not cost a lock that is held. Nor must
+// releases on a connection that gives no reply.
+func TestOneKindOfCommandsDoesNotDelayTheOthers(t *testing.T) {
+	for _, kind := range []Kind{Renew, Keep, undo} {
+		synctest.Test(t, func(t *testing.T) {
+			group := wait.NewGroup()
+			defer group.Wait()
+			c := NewCalls(group, time.Second, false)
+			_, _, replies := hanging(t, c, Acquire, 2*mostAcquiring, wait.Unlimited)
+			defer close(replies)
+			_, _, apart := hanging(t, c, Apart, 2*mostApart, wait.Unlimited)
+			defer close(apart)
+			if kind == Renew {
+				_, _, releases := hanging(t, c, Release, 2*mostKeeping, wait.Unlimited)
+				defer close(releases)
+			}
+			if kind == undo {
+				_, err := Patiently(c, func(context.Context) (int, error) { return 0, nil })
+				require.NoError(t, err)
+			} else {
+				_, _, err := Do(c, kind, unlimited(t),
+					func(context.Context) (int, error) { return 0, nil }, nil)
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// A caller that finds rueidis's queue full is blocked, whatever its wait. By default it has 1024
+// places, some of which the application and rueidis itself need.
+func TestCommandsOfAllKindsFitIntoTheQueueOfRueidis(t *testing.T) {
+	all := mostUnderway + mostAcquiring + mostRenewing + mostKeeping + mostUndoing
+	require.Less(t, all, 1000)
+}
+
+// A connection that was idle may have been closed long ago. Only then, nothing was executed.
+func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
+	refused := &lua.Error{Class: lua.ClassTemporary, Message: "no connection"}
+	for name, of := range map[string]struct {
+		kind     Kind
+		outcomes []error // of the sends; the last one is repeated
+		state    State
+		sends    int
+	}{
+		"once":               {Acquire, []error{errLost, nil}, Executed, 2},
+		"a renewal":          {Keep, []error{errLost, nil}, Executed, 2},
+		"a release":          {Release, []error{errLost, nil}, Unconfirmed, 1},
+		"always":             {Acquire, []error{errLost}, Unconfirmed, MostSends},
+		"then not sent":      {Acquire, []error{errLost, refused}, Unconfirmed, 2},
+		"then without reply": {Acquire, []error{errLost, ErrNoReply}, Abandoned, 2},
+		"refused":            {Acquire, []error{refused, nil}, Refused, 1},
+		"of another reason":  {Acquire, []error{lua.Classify(errors.New("hook"))}, Unconfirmed, 1},
+	} {
+		for how, send := range map[string]sender{
+			"Do": func(t *testing.T, c *Calls, send command) (State, error) {
+				_, state, err := Do(c, of.kind, unlimited(t), send, nil)
+				return state, err
+			},
+			"Detach": func(t *testing.T, c *Calls, send command) (State, error) {
+				_, state, err := Detach(c, of.kind, unlimited(t), 0,
+					func(_ int, ctx context.Context) (int, error) { return send(ctx) }, nil)
+				return state, err
+			},
+			"Again": func(_ *testing.T, c *Calls, send command) (State, error) {
+				_, err := Again(c, of.kind, send)
+				return StateOf(err), err
+			},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, c *Calls) {
+					sends := 0
+					state, err := send(t, c, func(ctx context.Context) (int, error) {
+						_ = ctx.Err() // as rueidis does
+						_ = ctx.Done()
+						outcome := of.outcomes[min(sends, len(of.outcomes)-1)]
+						sends++
+						return 0, outcome
+					})
+					require.Equal(t, of.state, state, "%v", err)
+					if how == "Do" && of.sends == MostSends {
+						sends-- // the caller's own, before those of the worker
+					}
+					require.Equal(t, of.sends, sends)
+					if state > Refused {
+						require.Equal(t, lua.ClassUnknown, lua.ClassOf(err))
+					}
+				})
+			})
+		}
+	}
+}
+
+// forever is the budget of a caller that nothing ends.
+func forever() *wait.Budget {
+	return wait.NewBudget(context.Background(), nil, wait.Unlimited)
+}
+
+func TestAsideWaitsUntilNoCommandIsUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		c.overlapped = false
+		for name, end := range map[string]func() func(){
+			"a caller's": func() func() {
+				k := c.Begin(forever(), time.Now())
+				require.NotNil(t, k)
+				return func() { _, _ = k.End(nil) }
+			},
+			"a worker's": func() func() {
+				reply := make(chan struct{})
+				go func() {
+					_, _, _ = detach(c, forever(), func(context.Context) (int, error) {
+						<-reply
+						return 0, nil
+					}, nil)
+				}()
+				return func() { close(reply) }
+			},
+		} {
+			c.heard(time.Now(), Executed) // so that callers may send
+			ends, ran := end(), make(chan bool, 1)
+			synctest.Wait()
+			go func() { ran <- c.Aside(func(context.Context) {}) }()
+			time.Sleep(100 * time.Millisecond)
+			require.Empty(t, ran, name)
+			ends()
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			require.True(t, <-ran, name)
+		}
+		require.False(t, c.overlapped)
+	})
+}
+
+// Longer than a moment would be the delay of a server that hangs.
+func TestCommandsWaitForTheOneAsideForAMoment(t *testing.T) {
+	for takes, overlaps := range map[time.Duration]bool{grace / 2: false, time.Minute: true} {
+		inBubble(t, func(t *testing.T, c *Calls) {
+			c.overlapped = false
+			go c.Aside(func(context.Context) { time.Sleep(takes) })
+			synctest.Wait()
+			start := time.Now()
+			k := c.Begin(forever(), start)
+			require.Equal(t, min(takes, grace), time.Since(start))
+			require.Equal(t, overlaps, c.overlapped)
+			_, _ = k.End(nil)
+			k = c.Begin(forever(), start)
+			require.Equal(t, min(takes, grace), time.Since(start), "it waits once")
+			_, _ = k.End(nil)
+			time.Sleep(takes)
+			synctest.Wait()
+		})
+	}
 }

@@ -1,9 +1,0 @@
-package transport
-
-import (
-	"testing"
-
-	"holdfast/internal/redistest"
-)
-
-func TestMain(m *testing.M) { redistest.VerifyMain(m) }
