@@ -19,7 +19,7 @@ func TestDeadlineIsLeaseMinusDrift(t *testing.T) {
 }
 
 func TestDeadlineKeepsItsMonotonicReading(t *testing.T) {
-	w := watch(t, Options{Renew: (&store{}).renew})
+	w, _ := watch(t, Options{})
 	l, _ := addNew(w, "node", false)
 	require.Contains(t, l.Deadline().String(), " m=")
 }
@@ -27,11 +27,11 @@ func TestDeadlineKeepsItsMonotonicReading(t *testing.T) {
 func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
+		w, s := watch(t, Options{CallTimeout: lease})
+		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			<-release // ignores its context
-			return all(c.leases, true), nil
-		}}
-		w := watch(t, Options{Renew: s.renew, CallTimeout: lease})
+			return all(c.leases), nil
+		})
 		deadline := Deadline(time.Now(), lease)
 		l, lost := addNew(w, "node", true)
 
@@ -55,11 +55,11 @@ func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
 func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		reply, callback := make(chan struct{}), make(chan struct{})
-		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
+		w, s := watch(t, Options{CallTimeout: lease})
+		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			<-reply
-			return all(c.leases, true), nil
-		}}
-		w := watch(t, Options{Renew: s.renew, CallTimeout: lease})
+			return all(c.leases), nil
+		})
 		l, lost := addNew(w, "node", true)
 		deadline := l.Deadline()
 		// The callback of another lease keeps the scheduler busy past the deadline of l.
@@ -82,12 +82,129 @@ func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 
 func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		w := watch(t, Options{Renew: (&store{}).renew})
+		w, _ := watch(t, Options{})
 		lost := &losses{}
-		l := &Lease{OnLost: lost.add}
+		l := &Lease{OnLost: lost.lose}
 		w.Add(l, Deadline(time.Now(), math.MaxInt64), false)
 		sleep(100 * 365 * 24 * time.Hour)
 		require.Empty(t, lost.seen())
 		require.True(t, w.Remove(l))
+	})
+}
+
+func TestOldLeaseIsRenewedAtOnceWhenSwitchedOn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, s := watch(t, Options{})
+		l, _ := addNew(w, "node", false)
+		sleep(lease * 9 / 10)
+		w.SetRenew(l, true)
+		synctest.Wait()
+		require.Len(t, s.of(l), 1)
+		require.True(t, l.Deadline().Equal(Deadline(time.Now(), lease)))
+	})
+}
+
+// Many leases expire at once. What the first callback removes must not be reported by the next.
+func TestRemoveThatReturnsTrueComesBeforeAnyReport(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, _ := watch(t, Options{})
+		leases := make([]*Lease, 2)
+		var lost []*Lease
+		deadline := time.Now().Add(time.Second)
+		for i := range leases {
+			l := &Lease{}
+			l.OnLost = func(of *Lease, _ error) {
+				require.Same(t, l, of)
+				lost = append(lost, l)
+				require.False(t, w.Remove(l), "reported and still watched")
+				require.True(t, w.Remove(leases[1-i]))
+			}
+			leases[i] = l
+			w.Add(l, deadline, false)
+		}
+		sleep(lease)
+		require.Len(t, lost, 1)
+	})
+}
+
+func TestLeasesAreThoseUnderWatchAndRemainAfterClose(t *testing.T) {
+	w, _ := watch(t, Options{})
+	require.Empty(t, w.Leases())
+	l, _ := addNew(w, "node", true)
+	removed, _ := addNew(w, "node", false)
+	require.ElementsMatch(t, []*Lease{l, removed}, w.Leases())
+	w.Remove(removed)
+	w.Close()
+	require.Equal(t, []*Lease{l}, w.Leases())
+}
+
+func TestLeaseIsAddedOnce(t *testing.T) {
+	w, _ := watch(t, Options{})
+	l, _ := addNew(w, "node", false)
+	require.Panics(t, func() { w.Add(l, l.Deadline(), false) })
+	w.Remove(l)
+	require.Panics(t, func() { w.Add(l, l.Deadline(), false) })
+}
+
+func TestUselessOptionsPanic(t *testing.T) {
+	renew := new(store).renew
+	for name, o := range map[string]Options{
+		"no lease":          {Renew: renew},
+		"lease below 1 ms":  {Renew: renew, Lease: time.Microsecond},
+		"no Renew":          {Lease: lease},
+		"negative batch":    {Renew: renew, Lease: lease, BatchSize: -1},
+		"negative time-out": {Renew: renew, Lease: lease, CallTimeout: -1},
+	} {
+		require.Panics(t, func() { New(o) }, name)
+	}
+}
+
+func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var ended error
+		w, s := watch(t, Options{})
+		s.replyWith(func(ctx context.Context, _ call) ([]Outcome, error) {
+			<-ctx.Done()
+			ended = context.Cause(ctx)
+			return nil, ended
+		})
+		_, lost := addNew(w, "node", true)
+		_, explicitLost := addNew(w, "node", false)
+		sleep(lease / 3)
+		require.Len(t, s.seen(), 1)
+
+		w.Close()
+
+		require.ErrorIs(t, ended, context.Canceled, "Close returned before the call in flight")
+		require.Empty(t, s.failed.seen())
+		w.Close()
+		_, addedLate := addNew(w, "node", true)
+		sleep(2 * lease)
+		require.Empty(t, lost.seen())
+		require.Empty(t, explicitLost.seen())
+		require.Empty(t, addedLate.seen())
+		require.Len(t, s.seen(), 1)
+	})
+}
+
+func TestDeadlineThatComesDuringCloseIsNotReported(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, _ := watch(t, Options{})
+		callback := make(chan struct{})
+		w.Add(&Lease{OnLost: func(_ *Lease, _ error) { <-callback }}, time.Now(), false)
+		_, lost := addNew(w, "node", false)
+		sleep(lease)
+
+		closed := make(chan struct{})
+		go func() { w.Close(); close(closed) }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Fatal("Close did not wait for a running callback")
+		default:
+		}
+		close(callback)
+		<-closed
+		require.Empty(t, lost.seen())
 	})
 }

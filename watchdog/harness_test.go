@@ -3,13 +3,18 @@ package watchdog
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const lease = 30 * time.Second
 
@@ -28,78 +33,86 @@ type call struct {
 	leases []*Lease
 }
 
+// notes is a list that several goroutines append to.
+type notes[T any] struct {
+	mu  sync.Mutex
+	all []T
+}
+
+func (n *notes[T]) add(note T) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, note)
+}
+
+func (n *notes[T]) seen() []T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all)
+}
+
 // store records the calls of its renew, and replies with what reply returns, or that all leases
 // are held.
 type store struct {
-	reply func(ctx context.Context, c call) ([]Outcome, error)
+	notes[call]
+	reply  atomic.Pointer[func(context.Context, call) ([]Outcome, error)]
+	failed notes[failure] // the calls of OnFailure
+}
 
-	mu    sync.Mutex
-	calls []call
+type failure struct {
+	group  string
+	leases int
+	err    error
 }
 
 func (s *store) renew(ctx context.Context, group string, leases []*Lease) ([]Outcome, error) {
-	c := call{at: time.Now(), group: group, leases: append([]*Lease(nil), leases...)}
-	s.mu.Lock()
-	s.calls = append(s.calls, c)
-	reply := s.reply
-	s.mu.Unlock()
-	if reply != nil {
-		return reply(ctx, c)
+	c := call{at: time.Now(), group: group, leases: slices.Clone(leases)}
+	s.add(c)
+	if reply := s.reply.Load(); reply != nil {
+		return (*reply)(ctx, c)
 	}
-	return all(leases, true), nil
+	return all(leases), nil
 }
 
 // replyWith sets reply while calls may be in flight.
 func (s *store) replyWith(reply func(context.Context, call) ([]Outcome, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reply = reply
-}
-
-// seen returns the calls so far.
-func (s *store) seen() []call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]call(nil), s.calls...)
+	s.reply.Store(&reply)
 }
 
 // of returns the calls so far that renewed l.
 func (s *store) of(l *Lease) (calls []call) {
 	for _, c := range s.seen() {
-		for _, other := range c.leases {
-			if other == l {
-				calls = append(calls, c)
-			}
+		if slices.Contains(c.leases, l) {
+			calls = append(calls, c)
 		}
 	}
 	return calls
 }
 
-func all(leases []*Lease, held bool) []Outcome {
-	result := make([]Outcome, len(leases))
-	for i := range result {
-		result[i] = outcome(held)
+// all says that all leases are held.
+func all(leases []*Lease) []Outcome { return slices.Repeat([]Outcome{Held}, len(leases)) }
+
+// slow replies that all leases are held after that time, unless the context of the call ends first.
+func slow(roundTrip time.Duration) func(context.Context, call) ([]Outcome, error) {
+	return func(ctx context.Context, c call) ([]Outcome, error) {
+		select {
+		case <-time.After(roundTrip):
+			return all(c.leases), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return result
 }
 
 // losses records the calls of OnLost of one lease.
-type losses struct {
-	mu  sync.Mutex
-	all []loss
+type losses struct{ notes[loss] }
+
+type loss struct {
+	at     time.Time
+	reason error
 }
 
-func (ls *losses) add(_ *Lease, reason error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.all = append(ls.all, loss{time.Now(), reason})
-}
-
-func (ls *losses) seen() []loss {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return append([]loss(nil), ls.all...)
-}
+func (ls *losses) lose(_ *Lease, reason error) { ls.add(loss{time.Now(), reason}) }
 
 // require fails the test unless there was exactly one loss, at that instant and for that reason.
 func (ls *losses) require(t *testing.T, at time.Time, reason error) {
@@ -110,45 +123,26 @@ func (ls *losses) require(t *testing.T, at time.Time, reason error) {
 	require.Equal(t, reason, seen[0].reason)
 }
 
-// failures records the calls of OnFailure.
-type failures struct {
-	mu  sync.Mutex
-	all []failure
-}
-
-type failure struct {
-	group  string
-	leases int
-	err    error
-}
-
-func (fs *failures) add(group string, leases int, err error) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.all = append(fs.all, failure{group, leases, err})
-}
-
-func (fs *failures) seen() []failure {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return append([]failure(nil), fs.all...)
-}
-
-// watch starts a watchdog that is closed with the test.
-func watch(t *testing.T, o Options) *Watchdog {
+// watch starts a watchdog, which is closed with the test, and its store.
+func watch(t *testing.T, o Options) (*Watchdog, *store) {
 	t.Helper()
-	if o.Lease == 0 {
-		o.Lease = lease
+	s := new(store)
+	if o.Renew == nil {
+		o.Renew = s.renew
+	}
+	o.Lease = lease
+	o.OnFailure = func(group string, leases int, err error) {
+		s.failed.add(failure{group, leases, err})
 	}
 	w := New(o)
 	t.Cleanup(w.Close)
-	return w
+	return w, s
 }
 
 // addNew adds a new lease of the group that was acquired this instant.
 func addNew(w *Watchdog, group string, renew bool) (*Lease, *losses) {
 	ls := &losses{}
-	l := &Lease{Group: group, OnLost: ls.add}
+	l := &Lease{Group: group, OnLost: ls.lose}
 	w.Add(l, Deadline(time.Now(), w.options.Lease), renew)
 	return l, ls
 }
@@ -157,12 +151,4 @@ func addNew(w *Watchdog, group string, renew bool) (*Lease, *losses) {
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
-}
-
-// outcome returns what a store reports about a lease that is held or not.
-func outcome(held bool) Outcome {
-	if held {
-		return Held
-	}
-	return Gone
 }

@@ -72,7 +72,10 @@ func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outco
 	held := make([]Outcome, len(leases))
 	for i, l := range leases {
 		ml := l.Value.(*modelLease)
-		held[i] = outcome(m.random.IntN(20) > 0)
+		held[i] = Held
+		if m.random.IntN(20) == 0 {
+			held[i] = Gone
+		}
 		switch {
 		case ml.over || !time.Now().Before(ml.deadline):
 		case held[i] == Held:
@@ -174,7 +177,7 @@ func TestWatchdogAgreesWithItsModel(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T) {
 				m := &model{t: t, random: rand.New(rand.NewPCG(seed, 0))}
-				w := watch(t, Options{Renew: m.renew, BatchSize: 3})
+				w, _ := watch(t, Options{Renew: m.renew, BatchSize: 3})
 				for range 300 {
 					sleep(m.step(w))
 					m.check(w)

@@ -11,8 +11,7 @@ import (
 
 func TestLeaseIsRenewedEveryThird(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew})
+		w, s := watch(t, Options{})
 		added := time.Now()
 		l, lost := addNew(w, "node", true)
 
@@ -38,14 +37,14 @@ func TestLeaseIsRenewedEveryThird(t *testing.T) {
 
 func TestHungGroupDelaysNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{reply: func(ctx context.Context, c call) ([]Outcome, error) {
+		w, s := watch(t, Options{})
+		s.replyWith(func(ctx context.Context, c call) ([]Outcome, error) {
 			if c.group == "hung" {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return all(c.leases, true), nil
-		}}
-		w := watch(t, Options{Renew: s.renew})
+			return all(c.leases), nil
+		})
 		added := time.Now()
 		hung, hungLost := addNew(w, "hung", true)
 		var others []*Lease
@@ -69,11 +68,11 @@ func TestHungGroupDelaysNoOther(t *testing.T) {
 func TestLeaseThatIsInFlightAtATickIsRenewedOnceMoreWhenTheReplyComes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
+		w, s := watch(t, Options{CallTimeout: lease})
+		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			<-release
-			return all(c.leases, true), nil
-		}}
-		w := watch(t, Options{Renew: s.renew, CallTimeout: lease})
+			return all(c.leases), nil
+		})
 		first, _ := addNew(w, "node", true)
 		sleep(lease / 3)
 		require.Len(t, s.seen(), 1)
@@ -93,8 +92,7 @@ func TestLeaseThatIsInFlightAtATickIsRenewedOnceMoreWhenTheReplyComes(t *testing
 
 func TestLeasesThatASplitTellsApartNeverShareACall(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew, Split: func(l *Lease) uint64 { return l.Value.(uint64) }})
+		w, s := watch(t, Options{Split: func(l *Lease) uint64 { return l.Value.(uint64) }})
 		for i := range uint64(6) {
 			w.Add(&Lease{Group: "node", Value: i % 2}, Deadline(time.Now(), lease), true)
 		}
@@ -108,4 +106,104 @@ func TestLeasesThatASplitTellsApartNeverShareACall(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestRenewNowBringsTheTickForwardAndIsLimited(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, s := watch(t, Options{})
+		w.RenewNow()
+		require.Equal(t, never, w.nextTick, "there is nothing to renew")
+		l, _ := addNew(w, "node", true)
+		explicit, _ := addNew(w, "node", false)
+		sleep(lease / 6)
+		w.RenewNow()
+		synctest.Wait()
+		first := s.of(l)
+		require.Len(t, first, 1)
+		require.Equal(t, time.Now(), first[0].at)
+		for range 100 { // connections come and go
+			w.RenewNow()
+			sleep(lease / 100)
+		}
+		calls := s.of(l)
+		require.GreaterOrEqual(t, len(calls), 29)
+		require.LessOrEqual(t, len(calls), 31, "it does not limit calls")
+		for i := range calls[1:] {
+			require.GreaterOrEqual(t, calls[i+1].at.Sub(calls[i].at), lease/30)
+		}
+		require.Empty(t, s.of(explicit))
+	})
+}
+
+func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, s := watch(t, Options{})
+		addNew(w, "node", true)
+		short := &Lease{Group: "node"}
+		added := time.Now()
+		w.Add(short, added.Add(lease/10), true)
+		later := &Lease{Group: "node"}
+		sleep(lease / 60)
+		w.Add(later, time.Now().Add(lease/10), true)
+
+		sleep(lease/30 - lease/60)
+
+		calls := s.seen()
+		require.Len(t, calls, 1)
+		require.ElementsMatch(t, []*Lease{short, later}, calls[0].leases,
+			"one call for all that are short")
+		require.Equal(t, lease/30, calls[0].at.Sub(added))
+		require.True(t, short.Deadline().Equal(Deadline(calls[0].at, lease)))
+		sleep(lease / 5)
+		require.Len(t, s.seen(), 1, "it is not short any more")
+	})
+}
+
+// It would last until the tick, but a renewal that fails needs time for more tries.
+func TestLeaseIsShortWithLessThanHalfOfItLeft(t *testing.T) {
+	for left, early := range map[time.Duration]bool{lease * 9 / 20: true, lease * 11 / 20: false} {
+		inBubble(t, func(t *testing.T) {
+			w, s := watch(t, Options{})
+			addNew(w, "node", true)
+			w.Add(&Lease{Group: "node"}, time.Now().Add(left), true)
+			sleep(left / 3)
+			require.Equal(t, early, len(s.seen()) == 1)
+		})
+	}
+}
+
+func TestLockUnlockLoopDoesNotWakeTheScheduler(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, _ := watch(t, Options{})
+		armed := func() time.Duration {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.armed
+		}
+		l, _ := addNew(w, "node", true)
+		synctest.Wait()
+		w.Remove(l)
+		first := armed()
+		require.Less(t, first, never)
+		for range 1000 {
+			l, _ := addNew(w, "node", true)
+			require.Empty(t, w.wake)
+			require.Equal(t, first, armed())
+			w.Remove(l)
+			sleep(time.Millisecond)
+		}
+	})
+}
+
+func TestAddAndRemoveAllocateNothing(t *testing.T) {
+	w, _ := watch(t, Options{})
+	leases := make([]Lease, 2000)
+	deadline := Deadline(time.Now(), lease)
+	next := 0
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		l := &leases[next]
+		next++
+		w.Add(l, deadline, true)
+		w.Remove(l)
+	}))
 }
