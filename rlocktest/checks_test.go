@@ -12,11 +12,14 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"holdfast/multilock"
 	"holdfast/rlock"
 	"holdfast/rlocktest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rehearsal is a test that may fail without failing the one that plays it.
 type rehearsal struct {
@@ -33,17 +36,19 @@ func rehearse(t *testing.T, test func(t testing.TB, redis *rlocktest.Redis)) []s
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer func() {
-			for len(r.cleanups) > 0 {
-				last := len(r.cleanups) - 1
-				r.cleanups[last]()
-				r.cleanups = r.cleanups[:last]
-			}
-		}()
+		defer r.end()
 		test(r, rlocktest.New(r))
 	}()
 	<-ended
 	return r.errors
+}
+
+func (r *rehearsal) end() {
+	for len(r.cleanups) > 0 {
+		last := len(r.cleanups) - 1
+		r.cleanups[last]()
+		r.cleanups = r.cleanups[:last]
+	}
 }
 
 func (r *rehearsal) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
@@ -240,4 +245,53 @@ func TestMistakesInATestEndIt(t *testing.T) {
 	} {
 		requireProblems(t, rehearse(t, mistake), []string{wants})
 	}
+}
+
+// takeTwo takes a lock and wants another one while it has the first. It returns the error of the
+// second, and releases all.
+func takeTwo(ctx context.Context, t testing.TB, first, second rlock.Locker, both func(),
+	wait time.Duration) error {
+	t.Helper()
+	outer, err := first.Lock(ctx, time.Minute)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, outer.Unlock(ctx)) }()
+	both()
+	inner, err := second.TryLock(outer.Context(), wait, time.Minute)
+	if err == nil {
+		require.NoError(t, inner.Unlock(ctx))
+	}
+	return err
+}
+
+func TestCallThatIsRefusedAsADeadlockFailsTheTest(t *testing.T) {
+	t.Parallel()
+	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		a, b := redis.Client().NewLock("a"), redis.Client().NewLock("b")
+		locked, proceed := make(chan struct{}), make(chan struct{})
+		done := make(chan error)
+		go func() {
+			//nolint:testifylint // the test ends if its goroutine does
+			done <- takeTwo(t.Context(), t, a, b, func() { close(locked); <-proceed }, rlock.Forever)
+		}()
+		<-locked
+		err := takeTwo(t.Context(), t, b, a, func() { close(proceed); redis.AwaitWaiter("b") },
+			rlock.Forever)
+		require.ErrorIs(t, err, rlock.ErrDeadlock) // a program may take it for "somebody has it"
+		require.NoError(t, <-done)
+	})
+	requireProblems(t, errors, []string{"opposite orders", `"a" (`, `"b" (`,
+		"checks_test.go:"})
+}
+
+func TestOrderOfACallThatDidNotGetItsLockCounts(t *testing.T) {
+	t.Parallel()
+	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
+		takeInOrder(t, redis, "a", "b")
+		free := redis.Busy("a")
+		b := redis.Client().NewLock("b")
+		err := takeTwo(t.Context(), t, b, redis.Client().NewLock("a"), func() {}, rlock.NoWait)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		free()
+	})
+	requireProblems(t, errors, []string{"opposite orders", `"a" (`, `"b" (`})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -234,11 +233,9 @@ func ExampleCheck_kinds() {
 
 // exampleTest is what an example has instead of a *testing.T.
 type exampleTest struct {
-	testing.TB
-	ctx      context.Context
-	cancel   context.CancelFunc
-	cleanups []func()
-	failed   bool
+	rehearsal
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 func begin() *exampleTest {
@@ -249,19 +246,13 @@ func begin() *exampleTest {
 
 func (t *exampleTest) end() {
 	t.cancel()
-	for i := range t.cleanups {
-		t.cleanups[len(t.cleanups)-1-i]()
-	}
-	if t.failed {
+	t.rehearsal.end()
+	if t.Failed() {
 		fmt.Println("the test fails: true")
 	}
 }
 
-func (t *exampleTest) Cleanup(f func())         { t.cleanups = append(t.cleanups, f) }
 func (t *exampleTest) Context() context.Context { return t.ctx }
-func (t *exampleTest) Error(...any)             { t.failed = true }
-func (t *exampleTest) Failed() bool             { return t.failed }
-func (t *exampleTest) Fatalf(string, ...any)    { t.failed = true }
 func (t *exampleTest) Helper()                  {}
 func (t *exampleTest) Log(...any)               {}
 func (t *exampleTest) Output() io.Writer        { return io.Discard }

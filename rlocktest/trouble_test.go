@@ -136,19 +136,6 @@ func TestServerThatIsUpAgainIsReachedAtOnce(t *testing.T) {
 	})
 }
 
-func TestHoldIsLostAtItsDeadlineWhileTheServerIsDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		redis := rlocktest.New(t)
-		hold, err := redis.Client().NewLock("order:42").Lock(t.Context(), rlock.Watchdog)
-		require.NoError(t, err)
-		start := time.Now()
-		redis.Down()
-		<-hold.Done()
-		require.ErrorIs(t, hold.Err(), rlock.ErrExpired)
-		require.InDelta(t, 30*time.Second, time.Since(start), float64(time.Second))
-	})
-}
-
 func TestSlowServerDelaysCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := rlocktest.New(t)
