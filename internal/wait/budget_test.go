@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"holdfast/internal/wait"
 )
@@ -69,6 +70,9 @@ func TestBudgetEndsWithItsTimeOrTheDeadlineOfItsContextWhicheverIsEarlier(t *tes
 		require.Equal(t, now.Add(time.Second), until(ctx, time.Second))
 		require.Equal(t, now.Add(time.Second), until(t.Context(), time.Second))
 		require.Zero(t, until(t.Context(), wait.Unlimited))
+		late := wait.NewBudget(lateTimer{t.Context()}, nil, time.Minute)
+		require.True(t, late.Over())
+		require.ErrorIs(t, late.Err(), context.DeadlineExceeded)
 	})
 }
 
@@ -92,3 +96,46 @@ func TestBackoffDoublesFrom10MillisecondsTo1Second(t *testing.T) {
 type lateTimer struct{ context.Context }
 
 func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
+
+func TestTasksMayStartOthersUntilTheLastHasEnded(t *testing.T) {
+	group := wait.NewGroup()
+	release, started := make(chan struct{}), make(chan bool)
+	require.True(t, group.Go(func() {
+		<-release
+		started <- group.Go(func() {})
+	}))
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		group.Wait()
+	}()
+	require.Empty(t, waited)
+	close(release)
+	require.True(t, <-started, "a task may start what it needs to end properly")
+	<-waited
+	require.False(t, group.Go(func() { t.Error("started after the end") }))
+	require.False(t, group.Enter())
+	require.False(t, group.Join())
+}
+
+func TestGroupTakesNoNewCallersOnceItsEndIsAwaited(t *testing.T) {
+	group := wait.NewGroup()
+	require.True(t, group.Enter())
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		group.Wait()
+	}()
+	require.Eventually(t, func() bool {
+		if !group.Enter() {
+			return true
+		}
+		group.Leave()
+		return false
+	}, 10*time.Second, time.Millisecond)
+	require.True(t, group.Go(func() {}), "a task may start others")
+	group.Leave()
+	<-waited
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,8 +1,12 @@
 package wait_test
 
 import (
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -52,24 +56,272 @@ func TestQueueIsServedInTheOrderOfDo(t *testing.T) {
 	})
 }
 
-func TestDoPanicsWhenTheCallWasUsedBefore(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, g *goroutines) {
-		again := func(r *request) {
-			t.Helper()
-			require.Panics(t, func() { s.pool.Do(&r.Job) })
-		}
-		hanging := s.fill()
-		again(hanging[0])
-		waiting, withdrawn := s.do(time.Second, nil), s.do(time.Second, nil)
-		again(waiting)
-		s.pool.Withdraw(&withdrawn.Job)
-		again(withdrawn)
-		answer(append(hanging, waiting)...)
-		again(waiting)
+// Foreign code may end the goroutine of a call. The pool goes on with the others.
+func TestPoolGoesOnAfterCallsHaveEndedTheirGoroutines(t *testing.T) {
+	for name, queued := range map[string]int{"idle": 0, "busy": 2 * wait.Workers} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+				var ending, others []*request
+				for range wait.Workers {
+					r := s.newRequest(time.Second, nil)
+					run := r.Runner
+					r.Runner = wait.Func(func() {
+						run.Run()
+						runtime.Goexit()
+					})
+					require.True(t, s.pool.Do(&r.Job))
+					ending = append(ending, r)
+				}
+				synctest.Wait()
+				for range queued {
+					others = append(others, s.do(time.Second, nil))
+				}
+				time.Sleep(time.Minute)
+				answer(ending...)
+				require.Zero(t, s.pool.Stalled())
+				answer(others...)
+				for _, r := range others { // before a new call brings new workers
+					require.EqualValues(t, 1, r.runs.Load())
+				}
+				answer(s.fill()...)
+			})
+		})
+	}
+}
 
+// storm makes 10,000 calls from 50 goroutines, withdraws some of them, and calls at before each of
+// them, which may close the client. It returns how many were accepted. It checks that these, and no
+// others, were run once unless they were withdrawn, at most Workers at a time, and that no
+// goroutine is left.
+func storm(t *testing.T, g *goroutines, at func(call int64)) (accepted int64) {
+	t.Helper()
+	const callers, each = 50, 200
+	w := wait.NewPool(g.start)
+	var made, busy, busiest atomic.Int64
+	var runs [callers][each]atomic.Int64
+	var took, withdrawn [callers][each]bool
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for j := range each {
+				at(made.Add(1))
+				c := &wait.Job{Timeout: time.Second, Runner: wait.Func(func() {
+					now := busy.Add(1)
+					defer busy.Add(-1)
+					for most := busiest.Load(); now > most && !busiest.CompareAndSwap(most, now); {
+						most = busiest.Load()
+					}
+					runtime.Gosched() // lets others come between
+					runs[i][j].Add(1)
+				})}
+				took[i][j] = w.Do(c)
+				withdrawn[i][j] = j%3 == 0 && w.Withdraw(c)
+			}
+		})
+	}
+	all.Wait()
+	g.all.Wait()
+
+	for i := range callers {
+		for j := range each {
+			want := 0
+			if took[i][j] {
+				accepted++
+			}
+			if took[i][j] && !withdrawn[i][j] {
+				want = 1
+			}
+			require.EqualValues(t, want, runs[i][j].Load())
+		}
+	}
+	require.LessOrEqual(t, busiest.Load(), int64(wait.Workers))
+	require.Zero(t, w.Stalled(), "nothing is in flight")
+	t.Logf("%d accepted, at most %d under way, %d goroutines", accepted, busiest.Load(),
+		g.started.Load())
+	return accepted
+}
+
+func TestEveryCallAcceptedWhileTheClientClosesIsRunOnceOrWithdrawn(t *testing.T) {
+	t.Parallel()
+	// A client that closes may start calls to end properly, until none is in flight, as this one
+	// does now and then.
+	var g goroutines
+	accepted := storm(t, &g, func(call int64) { g.closed.Store(call%100 > 50) })
+	require.Positive(t, accepted)
+}
+
+func TestDoReturnsFalseWhenTheClientIsClosedAndNothingIsInFlight(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, g *goroutines) {
 		g.closed.Store(true)
 		refused := s.newRequest(time.Second, nil)
 		require.False(t, s.pool.Do(&refused.Job))
-		again(refused)
+
+		// If it were still queued, the next worker would run it.
+		g.closed.Store(false)
+		answer(s.do(time.Second, nil))
+		require.Zero(t, refused.runs.Load())
+		require.True(t, s.pool.Withdraw(&refused.Job))
 	})
+}
+
+func TestClosedClientLeavesTheQueueToRunningWorkers(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, g *goroutines) {
+		last := s.do(time.Second, nil)
+		g.closed.Store(true)
+		left := s.do(time.Second, nil)
+		withdrawn := s.do(time.Second, nil)
+		require.True(t, s.pool.Withdraw(&withdrawn.Job))
+		answer(last)
+		require.EqualValues(t, 1, s.busy.Load(), "the worker continues with the queue")
+		answer(left)
+		require.EqualValues(t, 1, left.runs.Load())
+		require.EqualValues(t, 1, g.started.Load())
+	})
+}
+
+func TestWithdrawnCallIsNeverRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		hanging := s.fill()
+		require.False(t, s.pool.Withdraw(&hanging[0].Job), "it is in flight")
+		r := s.do(time.Second, nil)
+		require.True(t, s.pool.Withdraw(&r.Job))
+		require.True(t, s.pool.Withdraw(&r.Job), "it stays true")
+		answer(hanging...)
+		require.Zero(t, r.runs.Load())
+	})
+}
+
+func TestRemainingIsTheRestOfTheTimeoutOfAJobThatRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		first, second := s.do(time.Second, nil), s.do(3*time.Second, nil)
+		synctest.Wait()
+		require.Equal(t, time.Second, s.pool.Remaining(&first.Job))
+		time.Sleep(time.Second - time.Nanosecond)
+		require.Equal(t, time.Nanosecond, s.pool.Remaining(&first.Job))
+		time.Sleep(time.Nanosecond)
+		require.Zero(t, s.pool.Remaining(&first.Job))
+		require.Equal(t, 2*time.Second, s.pool.Remaining(&second.Job), "though another is overdue")
+		time.Sleep(time.Second)
+		require.Zero(t, s.pool.Remaining(&first.Job))
+		answer(first, second)
+	})
+}
+
+func TestRemainingOfAQueuedCallIsThatOfTheOldestInFlight(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		hanging := s.fill() // with a second each
+		waiting := s.do(time.Minute, nil)
+		time.Sleep(time.Second / 4)
+		require.Equal(t, time.Second*3/4, s.pool.Remaining(&waiting.Job))
+		time.Sleep(time.Second * 3 / 4)
+		require.Zero(t, s.pool.Remaining(&waiting.Job), "the server hangs")
+
+		answer(hanging...)
+		require.Equal(t, time.Minute, s.pool.Remaining(&waiting.Job), "it is in flight itself")
+		answer(waiting)
+	})
+}
+
+func TestStalledCountsFromTheStartOfTheCallOnceItsTimeoutIsOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		r := s.do(time.Second, nil)
+		synctest.Wait()
+		require.Zero(t, s.pool.Stalled())
+		time.Sleep(time.Second)
+		require.Zero(t, s.pool.Stalled(), "at the end of its timeout, not beyond it")
+		time.Sleep(time.Nanosecond)
+		require.Equal(t, time.Second+time.Nanosecond, s.pool.Stalled())
+		time.Sleep(time.Hour)
+		require.Equal(t, time.Hour+time.Second+time.Nanosecond, s.pool.Stalled())
+
+		answer(r)
+		require.Zero(t, s.pool.Stalled())
+	})
+}
+
+func TestStalledGoesOnToTheNextOldestCall(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		var requests []*request
+		for range 4 {
+			requests = append(requests, s.do(2*time.Second, nil))
+			time.Sleep(time.Second)
+		}
+		// In flight for 4, 3, 2 and 1 seconds now.
+		require.Equal(t, 4*time.Second, s.pool.Stalled())
+		answer(requests[1])
+		require.Equal(t, 4*time.Second, s.pool.Stalled(),
+			"a reply to a younger one changes nothing")
+		answer(requests[0])
+		require.Zero(t, s.pool.Stalled(), "the oldest is now the third, just within its timeout")
+		time.Sleep(time.Second)
+		require.Equal(t, 3*time.Second, s.pool.Stalled())
+		answer(requests[2])
+		require.Zero(t, s.pool.Stalled())
+		answer(requests[3])
+	})
+}
+
+func TestStalledDoesNotCountTheTimeInTheQueue(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		hanging := s.fill()
+		waiting := s.do(time.Second, nil)
+		time.Sleep(time.Minute)
+		require.Equal(t, time.Minute, s.pool.Stalled())
+
+		answer(hanging...)
+		require.EqualValues(t, 1, waiting.runs.Load())
+		require.Zero(t, s.pool.Stalled())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 2*time.Second, s.pool.Stalled())
+		answer(waiting)
+	})
+}
+
+const (
+	tenth = 300 * time.Millisecond // of a lease of 3 s
+	least = 5 * time.Millisecond
+)
+
+// taught returns a pool whose server took that long for its replies.
+func taught(times int, took time.Duration) *wait.Pool {
+	w := wait.NewPool(nil)
+	for range times {
+		w.Answered(took)
+	}
+	return w
+}
+
+func TestTimeoutIsThreeTimesWhatNearlyAllRepliesTook(t *testing.T) {
+	for _, c := range []struct {
+		took, timeout time.Duration
+	}{
+		{100 * time.Microsecond, 5 * time.Millisecond},
+		{2 * time.Millisecond, 6 * time.Millisecond},
+		{30 * time.Millisecond, 90 * time.Millisecond},
+		{80 * time.Millisecond, 240 * time.Millisecond},
+		{200 * time.Millisecond, tenth},
+		{time.Hour, tenth},
+	} {
+		for _, times := range []int{1, 2, 19, 20, 32, 1000} {
+			require.Equal(t, c.timeout, taught(times, c.took).Timeout(least, tenth),
+				"after %d replies that took %v", times, c.took)
+		}
+	}
+}
+
+func TestOneLateReplyInTwentyDoesNotMakeTheTimeoutLong(t *testing.T) {
+	w := taught(1000, time.Millisecond)
+	w.Answered(time.Hour)
+	require.Equal(t, 5*time.Millisecond, w.Timeout(least, tenth))
+}
+
+// When a server that hung resumes, all calls in flight get their replies at once.
+func TestServerThatHungIsForgottenAfterThirtyOneReplies(t *testing.T) {
+	w := taught(wait.Workers, time.Hour)
+	for range 30 {
+		w.Answered(time.Millisecond)
+		require.Equal(t, tenth, w.Timeout(least, tenth), "and never more than that")
+	}
+	w.Answered(time.Millisecond)
+	require.Equal(t, 5*time.Millisecond, w.Timeout(least, tenth))
 }
