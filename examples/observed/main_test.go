@@ -54,34 +54,27 @@ type span struct {
 	Parent      struct{ SpanID string }
 }
 
-// service is one that runs.
-type service struct {
-	command *exec.Cmd
-	traces  io.Reader
-	address string
-}
-
-func start(t *testing.T, binary, redis string) service {
-	command := exec.CommandContext(t.Context(), binary, redis, "127.0.0.1:0")
-	traces, err := command.StdoutPipe()
+// run runs a service that ships an order, and returns its metrics, and its spans by name.
+func run(t *testing.T, binary string) (metrics string, spans map[string]span) {
+	service := exec.CommandContext(t.Context(), binary, redistest.Start(t).Addr(), "127.0.0.1:0")
+	traces, err := service.StdoutPipe()
 	require.NoError(t, err)
-	log, err := command.StderrPipe()
+	log, err := service.StderrPipe()
 	require.NoError(t, err)
-	require.NoError(t, command.Start())
-	killed := time.AfterFunc(time.Minute, func() { _ = command.Process.Kill() })
+	require.NoError(t, service.Start())
+	killed := time.AfterFunc(time.Minute, func() { _ = service.Process.Kill() })
 	t.Cleanup(func() { killed.Stop() })
 
 	line, err := bufio.NewReader(log).ReadString('\n')
 	require.NoError(t, err)
 	address := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(line)
 	require.NotNil(t, address, line)
-	return service{command, traces, address[1]}
-}
+	require.Equal(t, "shipped\n", fetch(t, http.MethodPost, address[1], "/orders/4711/ship"))
+	metrics = fetch(t, http.MethodGet, address[1], "/metrics")
+	require.NoError(t, service.Process.Signal(os.Interrupt))
 
-// end waits for the service to end, and returns its spans by name.
-func (s service) end(t *testing.T) map[string]span {
-	spans := make(map[string]span)
-	for decoder := json.NewDecoder(s.traces); ; {
+	spans = make(map[string]span)
+	for decoder := json.NewDecoder(traces); ; {
 		var s span
 		if err := decoder.Decode(&s); err != nil {
 			require.ErrorIs(t, err, io.EOF)
@@ -89,17 +82,8 @@ func (s service) end(t *testing.T) map[string]span {
 		}
 		spans[s.Name] = s
 	}
-	require.NoError(t, s.command.Wait())
-	return spans
-}
-
-// run runs a service that ships an order, and returns its metrics, and its spans by name.
-func run(t *testing.T, binary string) (metrics string, spans map[string]span) {
-	s := start(t, binary, redistest.Start(t).Addr())
-	require.Equal(t, "shipped\n", fetch(t, http.MethodPost, s.address, "/orders/4711/ship"))
-	metrics = fetch(t, http.MethodGet, s.address, "/metrics")
-	require.NoError(t, s.command.Process.Signal(os.Interrupt))
-	return metrics, s.end(t)
+	require.NoError(t, service.Wait())
+	return metrics, spans
 }
 
 func fetch(t *testing.T, method, address, path string) string {
@@ -125,8 +109,17 @@ func TestFewLinesShowTheLocksOfAService(t *testing.T) {
 	require.Greater(t, lines, 80)
 	require.Less(t, lines, 140)
 
-	binary := build(t)
-	metrics, spans := run(t, binary)
+	source, err := filepath.Abs("main.go")
+	require.NoError(t, err)
+	without := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(without, []byte(rest), 0o600))
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: without}})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+	build(t, "-overlay", file) // it is a service without them, too
+
+	metrics, spans := run(t, build(t))
 	for _, want := range []string{
 		`holdfast_lock_acquire_duration_seconds_count{.*holdfast_lock_how="free".*} 1`,
 		`holdfast_lock_hold_duration_seconds_count{.*holdfast_lock_outcome="released".*} 1`,
@@ -140,8 +133,4 @@ func TestFewLinesShowTheLocksOfAService(t *testing.T) {
 	require.Equal(t, ship.SpanContext.SpanID, spans["lock acquire"].Parent.SpanID)
 	require.Equal(t, ship.SpanContext.SpanID, spans["lock hold"].Parent.SpanID)
 	require.Equal(t, spans["lock hold"].SpanContext.SpanID, spans["pack"].Parent.SpanID)
-
-	t.Run("TerminatedItAnswersWhatItHasBegun", func(t *testing.T) {
-		answersWhatItHasBegun(t, binary)
-	})
 }

@@ -33,11 +33,3 @@ func TestShopThatIsTerminatedKeepsNoLock(t *testing.T) {
 		require.False(t, strings.HasPrefix(key, "shop:"), "%q is left", key)
 	}
 }
-
-func TestShopIsTerminatedBeforeItWorks(t *testing.T) {
-	t.Parallel()
-	shop := locktest.StartProcess(t, "shop", redistest.Start(t).Addr(), "1", "1")
-	require.Equal(t, "ready", shop.Line(t))
-	require.NoError(t, shop.Signal(syscall.SIGTERM))
-	shop.Wait(t)
-}
