@@ -12,7 +12,7 @@ func message(channel, text string) rueidis.PubSubMessage {
 }
 
 func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
-	h, f, _ := newPaired(t, Options{OnDirect: func(string, string) {}})
+	h, f := newFake(t, Options{Paired: pair, OnDirect: func(string, string) {}})
 	s, _ := started(t, h, f)
 	other := h.Subscribe(Topic{Channel: "c"})
 	take(t, other)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"holdfast/internal/logtest"
@@ -18,6 +19,7 @@ import (
 // nothing happens until the test replies to it.
 type fakeServer struct {
 	requests chan *request
+	lines    logtest.Lines // what the hub logs
 
 	mu      sync.Mutex
 	down    bool
@@ -51,16 +53,24 @@ type fakeConnection struct {
 	farewell func() // what happens while the connection is closed
 }
 
-// newFake returns a hub on a fake server, and what it logs. The hub is closed with the test.
-func newFake(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
+// newFake returns a hub on a fake server. The hub is closed with the test.
+func newFake(t testing.TB, o Options) (*Hub, *fakeServer) {
 	f := &fakeServer{requests: make(chan *request)}
-	lines := new(logtest.Lines)
 	o.Route = f.route
-	o.Logger = lines.Logger()
+	o.Logger = f.lines.Logger()
 	h := New(o)
 	h.dial = f.dial
 	t.Cleanup(h.Close)
-	return h, f, lines
+	return h, f
+}
+
+// inBubble runs a test in a bubble, with a hub on a fake server.
+func inBubble(t *testing.T, o Options, test func(t *testing.T, h *Hub, f *fakeServer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h, f := newFake(t, o)
+		test(t, h, f)
+	})
 }
 
 func (f *fakeServer) set(change func()) {

@@ -44,8 +44,7 @@ func TestChannelLingersBeforeItIsUnsubscribedAndTheConnectionEnds(t *testing.T) 
 	for linger, want := range map[time.Duration]time.Duration{
 		3 * time.Second: 3 * time.Second, 0: DefaultLinger, -1: 0,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			h, f, _ := newFake(t, Options{Linger: linger})
+		inBubble(t, Options{Linger: linger}, func(t *testing.T, h *Hub, f *fakeServer) {
 			s, conn := started(t, h, f)
 			left := time.Now()
 			s.Close()
@@ -59,27 +58,8 @@ func TestChannelLingersBeforeItIsUnsubscribedAndTheConnectionEnds(t *testing.T) 
 	}
 }
 
-func TestSubscriberDuringTheLingerReusesTheSubscription(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
-		s, _ := started(t, h, f)
-		for range 5 { // each cycle restarts the linger
-			s.Close()
-			silent(t, f, 700*time.Millisecond)
-			s = h.Subscribe(Topic{Channel: "c"})
-			require.True(t, has(s), "a lingering channel is confirmed")
-		}
-		silent(t, f, 5*time.Second)
-		left := time.Now()
-		s.Close()
-		f.next(t, "unsubscribe").accept()
-		require.Equal(t, DefaultLinger, time.Since(left))
-	})
-}
-
 func TestReusedChannelDoesNotDelayTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		first, _ := started(t, h, f)
 		second := h.Subscribe(Topic{Channel: "d"})
 		f.next(t, "subscribe").accept()
@@ -87,7 +67,9 @@ func TestReusedChannelDoesNotDelayTheOthers(t *testing.T) {
 		second.Close()
 		left := time.Now()
 		silent(t, f, 600*time.Millisecond)
-		h.Subscribe(Topic{Channel: "c"}).Close()
+		again := h.Subscribe(Topic{Channel: "c"})
+		require.True(t, has(again), "a lingering channel is confirmed")
+		again.Close()
 
 		r := f.next(t, "unsubscribe")
 		require.Equal(t, []string{"d"}, r.channels)
@@ -99,8 +81,7 @@ func TestReusedChannelDoesNotDelayTheOthers(t *testing.T) {
 }
 
 func TestSubscriberDuringAnUnsubscribeInFlightIsSubscribedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, _ := started(t, h, f)
 		s.Close()
 		unsubscribe := f.next(t, "unsubscribe")
@@ -114,8 +95,7 @@ func TestSubscriberDuringAnUnsubscribeInFlightIsSubscribedAgain(t *testing.T) {
 }
 
 func TestLeaverBeforeTheSubscribeSendsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		_, conn := started(t, h, f)
 		busy := h.Subscribe(Topic{Channel: "d"})
 		subscribe := f.next(t, "subscribe") // the link waits for this reply
@@ -151,21 +131,20 @@ func TestCloseEndsEverythingInAnyPhase(t *testing.T) {
 			},
 		}
 		for name, reach := range phases {
-			h, f, lines := newFake(t, Options{})
+			h, f := newFake(t, Options{})
 			reach(h, f)
 			synctest.Wait()
 			before := time.Now()
 			h.Close()
 			require.Zero(t, time.Since(before), name)
 			gone(t, h)
-			require.LessOrEqual(t, len(lines.With("")), 1, name)
+			require.LessOrEqual(t, len(f.lines.With("")), 1, name)
 		}
 	})
 }
 
 func TestReplyThatArrivesDuringCloseStartsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{Sharded: true})
+	inBubble(t, Options{Sharded: true}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, _ := started(t, h, f)
 		s.Close()
 		f.next(t, "unsubscribe")

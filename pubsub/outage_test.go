@@ -13,8 +13,7 @@ import (
 )
 
 func TestLostConnectionIsReplacedAndWakesAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, conn := started(t, h, f)
 		other := h.Subscribe(Topic{Channel: "c"})
 		take(t, other)
@@ -41,8 +40,7 @@ func TestLostConnectionIsReplacedAndWakesAll(t *testing.T) {
 }
 
 func TestRequestsOfALostConnectionAreSentAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s := h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").conn.breakOff()
 		f.next(t, "subscribe").accept()
@@ -62,8 +60,7 @@ func TestRequestsOfALostConnectionAreSentAgain(t *testing.T) {
 }
 
 func TestUnexpectedUnsubscribeFindsTheNewNodeAndWakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{Sharded: true})
+	inBubble(t, Options{Sharded: true}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, conn := started(t, h, f)
 		synctest.Wait() // the link is asleep
 		f.set(func() { f.node = "other"; f.refresh = nil })
@@ -78,8 +75,7 @@ func TestUnexpectedUnsubscribeFindsTheNewNodeAndWakes(t *testing.T) {
 }
 
 func TestUnexpectedUnsubscribeBeforeTheReplyIsNotForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s := h.Subscribe(Topic{Channel: "c"})
 		r := f.next(t, "subscribe")
 		for _, kind := range []string{"subscribe", "unsubscribe"} {
@@ -93,8 +89,7 @@ func TestUnexpectedUnsubscribeBeforeTheReplyIsNotForgotten(t *testing.T) {
 }
 
 func TestSlotThatMovedDuringAnUnsubscribeCountsAsUnsubscribed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{Sharded: true})
+	inBubble(t, Options{Sharded: true}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, _ := started(t, h, f)
 		s.Close()
 		f.next(t, "unsubscribe").refuse("MOVED 42 10.0.0.1:6379")
@@ -113,8 +108,7 @@ func TestSlotThatMovedDuringAnUnsubscribeCountsAsUnsubscribed(t *testing.T) {
 }
 
 func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		f.down = true
 		subscriptions := make([]*Subscription, 100)
 		for i := range subscriptions {
@@ -135,12 +129,12 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 			require.Positive(t, refreshes)
 			f.down = false
 		})
-		require.Len(t, lines.With("no connection to the node"), 1)
+		require.Len(t, f.lines.With("no connection to the node"), 1)
 		up := time.Now()
 		f.next(t, "subscribe").accept()
 		require.LessOrEqual(t, time.Since(up), time.Second)
 		synctest.Wait()
-		require.Len(t, lines.With("connected to the node again"), 1)
+		require.Len(t, f.lines.With("connected to the node again"), 1)
 		for _, s := range subscriptions {
 			for !has(s) { // of channels that came too late for the first batch
 				f.next(t, "subscribe").accept()
@@ -150,8 +144,7 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 }
 
 func TestRouteThatFailsIsRetriedAndLoggedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		f.routing = errors.New("no master is known")
 		s := h.Subscribe(Topic{Channel: "c"})
 		time.Sleep(time.Minute) // by the bubble's clock
@@ -161,15 +154,14 @@ func TestRouteThatFailsIsRetriedAndLoggedOnce(t *testing.T) {
 			require.Less(t, len(f.refresh), 200)
 			f.routing = nil
 		})
-		require.Len(t, lines.With("no master is known"), 1)
+		require.Len(t, f.lines.With("no master is known"), 1)
 		f.next(t, "subscribe").accept()
 		take(t, s)
 	})
 }
 
 func TestRouteThatHangsIsGivenUpAndRetried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		hangs := true
 		h.options.Route = func(
 			ctx context.Context, channel string, refresh bool,
@@ -207,7 +199,7 @@ func took(r *request) time.Duration {
 func TestManyChannelsAreSubscribedOverASlowNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const channels = 4000
-		h, f, lines := newFake(t, Options{Paired: func(channel string) []string {
+		h, f := newFake(t, Options{Paired: func(channel string) []string {
 			return []string{"holdfast_lock_waiter:" + channel + ":5d0b1c2e-66aa-4f2e-9f0d-0d0b6e2b3a11"}
 		}})
 		for i := range channels {
@@ -229,6 +221,6 @@ func TestManyChannelsAreSubscribedOverASlowNetwork(t *testing.T) {
 			confirmed += len(r.channels)
 		}
 		require.Greater(t, whole, replyTimeout, "the network is not slow enough for this test")
-		require.Empty(t, lines.With(""))
+		require.Empty(t, f.lines.With(""))
 	})
 }

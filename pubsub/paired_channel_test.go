@@ -7,8 +7,6 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-
-	"holdfast/internal/logtest"
 )
 
 const noPermission = "NOPERM No permissions to access a channel"
@@ -19,15 +17,8 @@ func pair(channel string) []string { return []string{channel + ":present", chann
 // group returns a channel and its paired channels.
 func group(channel string) []string { return append([]string{channel}, pair(channel)...) }
 
-// newPaired is newFake with paired channels.
-func newPaired(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
-	o.Paired = pair
-	return newFake(t, o)
-}
-
 func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newPaired(t, Options{})
+	inBubble(t, Options{Paired: pair}, func(t *testing.T, h *Hub, f *fakeServer) {
 		c, d := h.Subscribe(Topic{Channel: "c"}), h.Subscribe(Topic{Channel: "d"})
 		var groups [][]string
 		for len(groups) < 2 {
@@ -63,15 +54,14 @@ func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
 }
 
 func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newPaired(t, Options{})
+	inBubble(t, Options{Paired: pair}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s := h.Subscribe(Topic{Channel: "c"})
 		start := time.Now()
 		f.next(t, "subscribe").refuse(noPermission)
 		r := f.next(t, "subscribe")
 		require.Equal(t, [][]string{{"c"}}, r.groups)
 		require.Zero(t, time.Since(start), "it is requested at once")
-		require.Empty(t, lines.With("refuses"), "the channel itself may be allowed")
+		require.Empty(t, f.lines.With("refuses"), "the channel itself may be allowed")
 		r.accept()
 		take(t, s)
 		require.False(t, s.Paired())
@@ -99,7 +89,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		r.refuse(noPermission)
 		f.next(t, "subscribe").accept()
 		take(t, s)
-		told := lines.With(
+		told := f.lines.With(
 			"refuses the paired channels of the channel; it is subscribed without them")
 		require.Len(t, told, 1)
 		require.Contains(t, told[0], "&c:present &c:direct")
@@ -123,14 +113,13 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		f.next(t, "subscribe").accept()
 		take(t, s)
 		synctest.Wait()
-		require.Len(t, lines.With("refuses the paired"), 2)
-		require.Empty(t, lines.With("refuses the channel"))
+		require.Len(t, f.lines.With("refuses the paired"), 2)
+		require.Empty(t, f.lines.With("refuses the channel"))
 	})
 }
 
 func TestSlotThatMovesTakesThePairedChannelsAlong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newPaired(t, Options{Sharded: true})
+	inBubble(t, Options{Paired: pair, Sharded: true}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, conn := started(t, h, f)
 		// The server reports each channel on its own.
 		for _, name := range []string{"c:direct", "c", "c:present"} {
@@ -159,28 +148,10 @@ func (o *overheard) all() []string {
 	return calls
 }
 
-func TestMessageOnAPairedChannelGoesToOnDirectAndGivesNoPermit(t *testing.T) {
-	heard := new(overheard)
-	h, f, _ := newPaired(t, Options{OnDirect: heard.note})
-	s, conn := started(t, h, f)
-	for _, message := range []string{"0", "1", "yours"} {
-		conn.publish("c:direct", message)
-	}
-	conn.publish("c:present", "0")
-	require.Equal(t, []string{"c:direct 0", "c:direct 1", "c:direct yours", "c:present 0"},
-		heard.all())
-	require.False(t, has(s))
-
-	conn.publish("c", "0")
-	conn.publish("d:direct", "yours")
-	require.Empty(t, heard.all(), "messages of the channel, and of an unknown paired channel")
-	require.True(t, has(s))
-}
-
 func TestOnDirectMayUseTheHub(t *testing.T) {
 	var h *Hub
 	var other *Subscription
-	h, f, _ := newPaired(t, Options{OnDirect: func(channel, _ string) {
+	h, f := newFake(t, Options{Paired: pair, OnDirect: func(channel, _ string) {
 		s := h.Resume(Topic{Channel: "c"})
 		s.Close()
 		other = h.Subscribe(Topic{Channel: channel + ":other"})
@@ -191,11 +162,20 @@ func TestOnDirectMayUseTheHub(t *testing.T) {
 	take(t, other)
 }
 
-func TestDirectMessagesAreHeardUntilTheChannelIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		heard := new(overheard)
-		h, f, _ := newPaired(t, Options{OnDirect: heard.note})
+func TestMessageOnAPairedChannelGoesToOnDirectUntilTheChannelIsGone(t *testing.T) {
+	heard := new(overheard)
+	o := Options{Paired: pair, OnDirect: heard.note}
+	inBubble(t, o, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, conn := started(t, h, f)
+		conn.publish("c:direct", "1")
+		conn.publish("c:present", "0")
+		require.Equal(t, []string{"c:direct 1", "c:present 0"}, heard.all())
+		require.False(t, has(s), "it is no reason to ask")
+		conn.publish("c", "0")
+		conn.publish("d:direct", "yours")
+		require.Empty(t, heard.all(), "messages of the channel, and of an unknown paired channel")
+		require.True(t, has(s))
+
 		s.Close()
 		conn.publish("c:direct", "lingering")
 		r := f.next(t, "unsubscribe")
@@ -222,7 +202,7 @@ func TestDirectMessagesAreHeardUntilTheHubIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered, proceed := make(chan struct{}), make(chan struct{})
 		var calls []string
-		h, f, _ := newPaired(t, Options{OnDirect: func(_, message string) {
+		h, f := newFake(t, Options{Paired: pair, OnDirect: func(_, message string) {
 			entered <- struct{}{}
 			<-proceed
 			calls = append(calls, message)
@@ -245,7 +225,7 @@ func TestDirectMessagesAreHeardUntilTheHubIsClosed(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		heard := new(overheard)
-		h, f, _ := newPaired(t, Options{OnDirect: heard.note})
+		h, f := newFake(t, Options{Paired: pair, OnDirect: heard.note})
 		_, conn := started(t, h, f)
 		conn.farewell = func() { conn.publish("c:direct", "during") }
 		h.Close()
@@ -254,8 +234,7 @@ func TestDirectMessagesAreHeardUntilTheHubIsClosed(t *testing.T) {
 }
 
 func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newPaired(t, Options{})
+	inBubble(t, Options{Paired: pair}, func(t *testing.T, h *Hub, f *fakeServer) {
 		resumes := func() bool {
 			h.mu.Lock()
 			before := len(h.channels)
@@ -305,14 +284,11 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 
 func classicOf(channel string) []string { return []string{channel, channel + ":mark"} }
 
-// newWithClassic returns a hub that also listens on classic channels.
-func newWithClassic(t testing.TB) (*Hub, *fakeServer, *logtest.Lines) {
-	return newFake(t, Options{Sharded: true, Classic: classicOf, Paired: pair})
-}
+// andClassic is for a hub that also listens on classic channels.
+var andClassic = Options{Sharded: true, Classic: classicOf, Paired: pair}
 
 func TestClassicChannelsAreSubscribedFirstAndWakeWithTheirChannel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newWithClassic(t)
+	inBubble(t, andClassic, func(t *testing.T, h *Hub, f *fakeServer) {
 		s := h.Subscribe(Topic{Channel: "c"})
 		r := f.next(t, "subscribe")
 		require.Equal(t, [][]string{classicOf("c")}, r.classic)
@@ -332,13 +308,12 @@ func TestClassicChannelsAreSubscribedFirstAndWakeWithTheirChannel(t *testing.T) 
 		require.Equal(t, [][]string{group("c")}, r.groups)
 		r.accept()
 		gone(t, h)
-		require.Empty(t, lines.With(""))
+		require.Empty(t, f.lines.With(""))
 	})
 }
 
 func TestChannelIsSubscribedWithoutClassicChannelsThatAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newWithClassic(t)
+	inBubble(t, andClassic, func(t *testing.T, h *Hub, f *fakeServer) {
 		for range 2 {
 			s := h.Subscribe(Topic{Channel: "c"})
 			f.next(t, "subscribe").refuseClassic("NOPERM no channel for you")
@@ -350,16 +325,15 @@ func TestChannelIsSubscribedWithoutClassicChannelsThatAreRefused(t *testing.T) {
 			r.accept()
 			gone(t, h)
 		}
-		require.Len(t, lines.With(""), 1)
-		require.Contains(t, lines.With("")[0], "&c:mark")
+		require.Len(t, f.lines.With(""), 1)
+		require.Contains(t, f.lines.With("")[0], "&c:mark")
 	})
 }
 
 // A channel that leaves a connection must not leave its classic channels behind: each lock that
 // was ever waited for would stay subscribed on the node that had it.
 func TestClassicChannelsAreUnsubscribedWhereTheirChannelWas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newWithClassic(t)
+	inBubble(t, andClassic, func(t *testing.T, h *Hub, f *fakeServer) {
 		stays, conn := started(t, h, f)
 		moves := h.Subscribe(Topic{Channel: "d"})
 		r := f.next(t, "subscribe")

@@ -2,7 +2,6 @@ package pubsub
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -10,7 +9,7 @@ import (
 // confirmedTrio returns three subscribers of a confirmed channel that have used the permits of the
 // confirmation.
 func confirmedTrio(t *testing.T) (first, second, third *Subscription, conn *fakeConnection) {
-	h, f, _ := newFake(t, Options{})
+	h, f := newFake(t, Options{})
 	first = h.Subscribe(Topic{Channel: "c"})
 	second = h.Subscribe(Topic{Channel: "c"})
 	require.False(t, has(first), "a permit before the server confirmed")
@@ -74,7 +73,7 @@ func TestClosedHubSubscriptionsStayUsableAndSilent(t *testing.T) {
 }
 
 func TestEachTopicHasItsOwnTurn(t *testing.T) {
-	h, f, _ := newFake(t, Options{})
+	h, f := newFake(t, Options{})
 	a1 := h.Subscribe(Topic{Channel: "c", Name: "a"})
 	b1 := h.Subscribe(Topic{Channel: "c", Name: "b"})
 	a2 := h.Subscribe(Topic{Channel: "c", Name: "a"})
@@ -144,8 +143,7 @@ func severally(t *testing.T, h *Hub, f *fakeServer) (*Subscription, *fakeConnect
 }
 
 func TestSubscriberOfSeveralChannelsHearsAndLeavesAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, conn := severally(t, h, f)
 		for _, channel := range []string{"a", "b", "c"} {
 			for _, message := range []string{"0", "1"} {
@@ -170,7 +168,7 @@ func TestSubscriberOfSeveralChannelsHearsAndLeavesAll(t *testing.T) {
 }
 
 func TestLeaverOfSeveralChannelsPassesItsPermitOnInEach(t *testing.T) {
-	h, f, _ := newFake(t, Options{})
+	h, f := newFake(t, Options{})
 	s, conn := severally(t, h, f)
 	first := h.Subscribe(Topic{Channel: "b", Name: "topic"})
 	second := h.Subscribe(Topic{Channel: "c", Name: "topic"})
@@ -182,7 +180,7 @@ func TestLeaverOfSeveralChannelsPassesItsPermitOnInEach(t *testing.T) {
 }
 
 func TestFirstOfSeveralChannelsIsTheOneThatIsPaired(t *testing.T) {
-	h, f, _ := newFake(t, Options{Paired: func(channel string) []string {
+	h, f := newFake(t, Options{Paired: func(channel string) []string {
 		if channel == "c" {
 			return pair(channel)
 		}

@@ -10,8 +10,7 @@ import (
 )
 
 func TestMovedIsFollowedAtOnceAndThenWithDelays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newFake(t, Options{Sharded: true})
+	inBubble(t, Options{Sharded: true}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s := h.Subscribe(Topic{Channel: "c"})
 		start := time.Now()
 		f.next(t, "subscribe").refuse("MOVED 42 10.0.0.1:6379")
@@ -23,15 +22,14 @@ func TestMovedIsFollowedAtOnceAndThenWithDelays(t *testing.T) {
 			r = f.next(t, "subscribe")
 		}
 		require.Greater(t, time.Since(start), time.Second)
-		require.Empty(t, lines.With("refuses"), "a redirection is no refusal")
+		require.Empty(t, f.lines.With("refuses"), "a redirection is no refusal")
 		r.accept()
 		take(t, s)
 	})
 }
 
 func TestTemporaryRefusalIsRetried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s := h.Subscribe(Topic{Channel: "c"})
 		for _, reply := range []string{
 			"CLUSTERDOWN The cluster is down", "LOADING", "TRYAGAIN", "BUSY", "MASTERDOWN",
@@ -40,13 +38,12 @@ func TestTemporaryRefusalIsRetried(t *testing.T) {
 		}
 		f.next(t, "subscribe").accept()
 		take(t, s)
-		require.Empty(t, lines.With("refuses"))
+		require.Empty(t, f.lines.With("refuses"))
 	})
 }
 
 func TestUnsubscribeThatIsRefusedEndsTheConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newFake(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, conn := started(t, h, f)
 		other := h.Subscribe(Topic{Channel: "d"})
 		f.next(t, "subscribe").accept()
@@ -65,7 +62,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const denied = "NOPERM this user has no permissions to access one of the channels " +
 			"used as arguments"
-		h, f, lines := newFake(t, Options{})
+		h, f := newFake(t, Options{})
 		s := h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").refuse(denied)
 		for _, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
@@ -77,9 +74,9 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 			r.refuse(denied)
 		}
 		require.False(t, has(s))
-		require.Len(t, lines.With("refuses the channel"), 1)
-		require.Contains(t, lines.With("channel=c ")[0], "NOPERM")
-		require.Len(t, lines.With("&channel-pattern"), 1)
+		require.Len(t, f.lines.With("refuses the channel"), 1)
+		require.Contains(t, f.lines.With("channel=c ")[0], "NOPERM")
+		require.Len(t, f.lines.With("&channel-pattern"), 1)
 
 		f.next(t, "subscribe").accept()
 		take(t, s)
@@ -90,7 +87,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 		s = h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").refuse(denied)
 		synctest.Wait()
-		require.Len(t, lines.With("refuses the channel"), 2)
+		require.Len(t, f.lines.With("refuses the channel"), 2)
 		s.Close()
 		gone(t, h)
 	})

@@ -101,22 +101,6 @@ func TestLostLockEndsItsHoldsAtOnceAndIsFree(t *testing.T) {
 	})
 }
 
-func TestServerThatIsDownIsUnreachableAndKeepsItsLocks(t *testing.T) {
-	t.Parallel()
-	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
-		hold, err := lock.Lock(t.Context(), rlock.Watchdog)
-		require.NoError(t, err)
-		redis.Down()
-		_, err = redis.Client().NewLock("other").TryLock(t.Context(), rlock.NoWait, time.Minute)
-		var refusal *rlock.ServerError
-		require.ErrorAs(t, err, &refusal)
-		require.NoError(t, hold.Err())
-		redis.Up()
-		require.NoError(t, hold.Unlock(t.Context()))
-		require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
-	})
-}
-
 // A program that waits for less than the client pauses would fail by chance after Up.
 func TestServerThatIsUpAgainIsReachedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -133,26 +117,6 @@ func TestServerThatIsUpAgainIsReachedAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, hold.Unlock(t.Context()))
 		}
-	})
-}
-
-func TestSlowServerDelaysCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		redis := rlocktest.New(t)
-		lock := redis.Client().NewLock("order:42")
-		redis.Slow(time.Second)
-		start := time.Now()
-		hold, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, time.Since(start), time.Second)
-
-		redis.Slow(time.Hour) // hangs
-		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
-		redis.Slow(0)
-		synctest.Wait()
-		hold, err = lock.TryLock(t.Context(), time.Second, time.Minute)
-		require.NoError(t, err)
-		require.NoError(t, hold.Unlock(t.Context()))
 	})
 }
 
@@ -206,13 +170,4 @@ func TestRedLockThatIsNotReleasedFailsTheTest(t *testing.T) {
 		require.NoError(t, err)
 	})
 	requireProblems(t, errors, []string{`"order:42" was not released`, "trouble_test.go:"})
-}
-
-// As the documentation of the package says.
-func TestServerHasNoReplicas(t *testing.T) {
-	t.Parallel()
-	redis := rlocktest.New(t)
-	client := redis.NewClient(rlock.Options{SyncReplicas: 1, SyncTimeout: 10 * time.Millisecond})
-	_, err := client.NewLock("order:42").TryLock(t.Context(), time.Second, time.Minute)
-	require.ErrorIs(t, err, rlock.ErrNotReplicated)
 }

@@ -62,32 +62,6 @@ func TestHandlersReplyWithEveryType(t *testing.T) {
 	})
 }
 
-func TestMessagesReachSubscribersUntilTheyLeave(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
-		dedicated, release := c.Dedicate()
-		defer release()
-		got := make(chan rueidis.PubSubMessage, 1)
-		dedicated.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) {
-			got <- m
-		}})
-		require.NoError(t,
-			dedicated.Do(t.Context(), dedicated.B().Subscribe().Channel("a", "b").Build()).Error())
-		require.Equal(t, 1, s.Subscribers("b"))
-
-		require.Equal(t, 1, s.Publish("a", "hello"))
-		require.Equal(t, rueidis.PubSubMessage{Channel: "a", Message: "hello"}, <-got)
-		require.Zero(t, s.Publish("c", "hello"))
-
-		require.NoError(t,
-			dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Channel("a").Build()).Error())
-		require.Zero(t, s.Publish("a", "hello"))
-		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Build()).Error())
-		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Build()).Error())
-		synctest.Wait()
-		require.Zero(t, s.Subscribers("b"))
-	})
-}
-
 func TestPausedServerExecutesNothingUntilItResumes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
 		executed := 0

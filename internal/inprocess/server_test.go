@@ -2,10 +2,6 @@ package inprocess_test
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,54 +78,6 @@ func TestKeyThatIsKeptDoesNotExpire(t *testing.T) {
 	})
 }
 
-func TestRepliesAreDelayedAndCommandsAreNot(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *inprocess.Server, do func(...string) rueidis.RedisResult) {
-		s.SetDelay(time.Second)
-		start := time.Now()
-		replied := make(chan time.Duration, 1)
-		go func() {
-			do("SET", "key", "1")
-			replied <- time.Since(start)
-		}()
-		synctest.Wait()
-		require.True(t, s.Redis().Exists("key"))
-		require.Equal(t, time.Second, <-replied)
-
-		go func() {
-			do("SET", "key", "2")
-			replied <- time.Since(start)
-		}()
-		synctest.Wait()
-		s.SetDelay(0)
-		require.Equal(t, time.Second, <-replied, "what is under way comes at once")
-	})
-}
-
-func TestPausedServerExecutesCommandsWhenItIsResumed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *inprocess.Server, do func(...string) rueidis.RedisResult) {
-		s.Pause()
-		replied := make(chan error, 1)
-		go func() { replied <- do("SET", "key", "1").Error() }()
-		synctest.Wait()
-		require.False(t, s.Redis().Exists("key"))
-		s.Resume()
-		require.NoError(t, <-replied)
-		require.True(t, s.Redis().Exists("key"))
-	})
-}
-
-func TestServerThatIsDownRefusesConnectionsAndKeepsItsData(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *inprocess.Server, do func(...string) rueidis.RedisResult) {
-		require.NoError(t, do("SET", "key", "1").Error())
-		s.SetDown(true)
-		broken := do("SET", "key", "2").Error()
-		require.True(t, errors.Is(broken, io.EOF) || errors.Is(broken, syscall.EPIPE), broken)
-		require.ErrorIs(t, do("SET", "key", "2").Error(), syscall.ECONNREFUSED)
-		s.SetDown(false)
-		requireInt(t, 1, do("GET", "key"))
-	})
-}
-
 func TestErrorOfACommandInAScriptBeginsWithItsCode(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *inprocess.Server, do func(...string) rueidis.RedisResult) {
 		require.NoError(t, do("SET", "key", "1").Error())
@@ -144,25 +92,4 @@ func TestErrorOfACommandInAScriptBeginsWithItsCode(t *testing.T) {
 			require.Regexp(t, "^"+begins, err.Error(), script)
 		}
 	})
-}
-
-func TestServerOnAPort(t *testing.T) {
-	s, err := inprocess.New()
-	require.NoError(t, err)
-	defer s.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		s.Serve(l)
-	}()
-	option := rueidis.ClientOption{InitAddress: []string{l.Addr().String()}}
-	inprocess.Adapt(&option)
-	client, err := rueidis.NewClient(option) // which asks whether this is a cluster
-	require.NoError(t, err)
-	defer client.Close()
-	require.NoError(t, client.Do(t.Context(), client.B().Set().Key("key").Value("1").Build()).Error())
-	require.NoError(t, l.Close())
-	<-served
 }
