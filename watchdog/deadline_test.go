@@ -25,7 +25,7 @@ func TestDeadlineKeepsItsMonotonicReading(t *testing.T) {
 }
 
 func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		w, s := watch(t, Options{CallTimeout: lease})
 		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
@@ -53,7 +53,7 @@ func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
 // When a stopped process resumes, everything is overdue: a reply may be seen before the timer
 // fires.
 func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		reply, callback := make(chan struct{}), make(chan struct{})
 		w, s := watch(t, Options{CallTimeout: lease})
 		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
@@ -81,8 +81,7 @@ func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 }
 
 func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, _ := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, _ *store) {
 		lost := &losses{}
 		l := &Lease{OnLost: lost.lose}
 		w.Add(l, Deadline(time.Now(), math.MaxInt64), false)
@@ -93,8 +92,7 @@ func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
 }
 
 func TestOldLeaseIsRenewedAtOnceWhenSwitchedOn(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		l, _ := addNew(w, "node", false)
 		sleep(lease * 9 / 10)
 		w.SetRenew(l, true)
@@ -106,8 +104,7 @@ func TestOldLeaseIsRenewedAtOnceWhenSwitchedOn(t *testing.T) {
 
 // Many leases expire at once. What the first callback removes must not be reported by the next.
 func TestRemoveThatReturnsTrueComesBeforeAnyReport(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, _ := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, _ *store) {
 		leases := make([]*Lease, 2)
 		var lost []*Lease
 		deadline := time.Now().Add(time.Second)
@@ -160,7 +157,7 @@ func TestUselessOptionsPanic(t *testing.T) {
 }
 
 func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var ended error
 		w, s := watch(t, Options{})
 		s.replyWith(func(ctx context.Context, _ call) ([]Outcome, error) {
@@ -188,8 +185,7 @@ func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
 }
 
 func TestDeadlineThatComesDuringCloseIsNotReported(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, _ := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, _ *store) {
 		callback := make(chan struct{})
 		w.Add(&Lease{OnLost: func(_ *Lease, _ error) { <-callback }}, time.Now(), false)
 		_, lost := addNew(w, "node", false)

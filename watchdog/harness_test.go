@@ -20,12 +20,6 @@ const lease = 30 * time.Second
 
 var errNode = errors.New("node does not reply")
 
-// inBubble runs test with a clock that moves only while all goroutines wait.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, test)
-}
-
 // call is one call of a RenewFunc.
 type call struct {
 	at     time.Time
@@ -137,6 +131,15 @@ func watch(t *testing.T, o Options) (*Watchdog, *store) {
 	w := New(o)
 	t.Cleanup(w.Close)
 	return w, s
+}
+
+// inBubble runs a test with a watchdog whose clock moves only while all goroutines wait.
+func inBubble(t *testing.T, o Options, test func(t *testing.T, w *Watchdog, s *store)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w, s := watch(t, o)
+		test(t, w, s)
+	})
 }
 
 // addNew adds a new lease of the group that was acquired this instant.

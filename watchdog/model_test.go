@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -175,7 +176,7 @@ func TestWatchdogAgreesWithItsModel(t *testing.T) {
 	for seed := range uint64(50) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				m := &model{t: t, random: rand.New(rand.NewPCG(seed, 0))}
 				w, _ := watch(t, Options{Renew: m.renew, BatchSize: 3})
 				for range 300 {

@@ -10,8 +10,7 @@ import (
 )
 
 func TestLeaseIsRenewedEveryThird(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		added := time.Now()
 		l, lost := addNew(w, "node", true)
 
@@ -36,8 +35,7 @@ func TestLeaseIsRenewedEveryThird(t *testing.T) {
 }
 
 func TestHungGroupDelaysNoOther(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		s.replyWith(func(ctx context.Context, c call) ([]Outcome, error) {
 			if c.group == "hung" {
 				<-ctx.Done()
@@ -66,7 +64,7 @@ func TestHungGroupDelaysNoOther(t *testing.T) {
 }
 
 func TestLeaseThatIsInFlightAtATickIsRenewedOnceMoreWhenTheReplyComes(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		w, s := watch(t, Options{CallTimeout: lease})
 		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
@@ -91,8 +89,7 @@ func TestLeaseThatIsInFlightAtATickIsRenewedOnceMoreWhenTheReplyComes(t *testing
 }
 
 func TestLeasesThatASplitTellsApartNeverShareACall(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{Split: func(l *Lease) uint64 { return l.Value.(uint64) }})
+	inBubble(t, Options{Split: func(l *Lease) uint64 { return l.Value.(uint64) }}, func(t *testing.T, w *Watchdog, s *store) {
 		for i := range uint64(6) {
 			w.Add(&Lease{Group: "node", Value: i % 2}, Deadline(time.Now(), lease), true)
 		}
@@ -109,8 +106,7 @@ func TestLeasesThatASplitTellsApartNeverShareACall(t *testing.T) {
 }
 
 func TestRenewNowBringsTheTickForwardAndIsLimited(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		w.RenewNow()
 		require.Equal(t, never, w.nextTick, "there is nothing to renew")
 		l, _ := addNew(w, "node", true)
@@ -136,8 +132,7 @@ func TestRenewNowBringsTheTickForwardAndIsLimited(t *testing.T) {
 }
 
 func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		addNew(w, "node", true)
 		short := &Lease{Group: "node"}
 		added := time.Now()
@@ -162,8 +157,7 @@ func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
 // It would last until the tick, but a renewal that fails needs time for more tries.
 func TestLeaseIsShortWithLessThanHalfOfItLeft(t *testing.T) {
 	for left, early := range map[time.Duration]bool{lease * 9 / 20: true, lease * 11 / 20: false} {
-		inBubble(t, func(t *testing.T) {
-			w, s := watch(t, Options{})
+		inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 			addNew(w, "node", true)
 			w.Add(&Lease{Group: "node"}, time.Now().Add(left), true)
 			sleep(left / 3)
@@ -173,8 +167,7 @@ func TestLeaseIsShortWithLessThanHalfOfItLeft(t *testing.T) {
 }
 
 func TestLockUnlockLoopDoesNotWakeTheScheduler(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, _ := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, _ *store) {
 		armed := func() time.Duration {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 )
 
 func TestFailedBatchIsRetriedAtOnceAndDelaysNoOther(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{BatchSize: 1})
+	inBubble(t, Options{BatchSize: 1}, func(t *testing.T, w *Watchdog, s *store) {
 		bad, badLost := addNew(w, "node", true)
 		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			if c.leases[0] == bad && len(s.of(bad)) <= 3 {
@@ -53,8 +52,7 @@ func TestFailedBatchIsRetriedAtOnceAndDelaysNoOther(t *testing.T) {
 }
 
 func TestFailingBatchIsRetriedUntilItsDeadline(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		s.replyWith(func(context.Context, call) ([]Outcome, error) { return nil, errNode })
 		deadline := Deadline(time.Now(), lease)
 		l, lost := addNew(w, "node", true)
@@ -74,8 +72,7 @@ func TestFailingBatchIsRetriedUntilItsDeadline(t *testing.T) {
 }
 
 func TestLeaseWithoutAnOutcomeIsAFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		s.replyWith(func(context.Context, call) ([]Outcome, error) { return nil, nil })
 		_, lost := addNew(w, "node", true)
 
@@ -90,8 +87,7 @@ func TestLeaseWithoutAnOutcomeIsAFailure(t *testing.T) {
 // A batch may be for two nodes, one of which does not reply. That must not cost the leases of the
 // other.
 func TestOnlyLeasesWithUnknownOutcomeAreRetried(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		answered, _ := addNew(w, "node", true)
 		silent, lost := addNew(w, "node", true)
 		gone, goneLost := addNew(w, "node", true)
@@ -147,8 +143,7 @@ func TestLeaseIsRenewedAlthoughRenewEndsItsGoroutine(t *testing.T) {
 		"again and again": func(n int) bool { return n%2 == 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w, s := watch(t, Options{})
+			inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 				s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 					if ends(len(s.seen())) {
 						runtime.Goexit()
@@ -170,8 +165,7 @@ func TestLeaseIsRenewedAlthoughRenewEndsItsGoroutine(t *testing.T) {
 }
 
 func TestLeaseThatIsRejectedCostsNoOtherItsRenewalAndGoesAloneUntilItIsRenewed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, s := watch(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		bad, badLost := addNew(w, "node", true)
 		deadline := bad.Deadline()
 		all10 := []*Lease{bad}
@@ -226,8 +220,7 @@ func TestLeaseThatIsRejectedCostsNoOtherItsRenewalAndGoesAloneUntilItIsRenewed(t
 // A third of the lease is over when the first renewal begins.
 func TestLeaseIsKeptHoweverLateTheRepliesCome(t *testing.T) {
 	for _, roundTrip := range []time.Duration{lease / 6, lease * 11 / 60, lease / 3, lease * 6 / 10} {
-		inBubble(t, func(t *testing.T) {
-			w, s := watch(t, Options{})
+		inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 			s.replyWith(slow(roundTrip))
 			l, lost := addNew(w, "node", true)
 			sleep(10 * lease)
@@ -241,7 +234,7 @@ func TestLeaseIsKeptHoweverLateTheRepliesCome(t *testing.T) {
 func TestCallWithoutReplyIsRepeatedWhileItGoesOnAndTheFirstReplyCounts(t *testing.T) {
 	for _, replies := range []string{"first", "second"} {
 		t.Run(replies, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				first, second := make(chan struct{}), make(chan struct{})
 				overdue := make(chan []*Lease, 10)
 				w, s := watch(t, Options{OnOverdue: func(leases []*Lease) { overdue <- leases }})
@@ -292,7 +285,7 @@ func TestCallWithoutReplyIsRepeatedWhileItGoesOnAndTheFirstReplyCounts(t *testin
 }
 
 func TestHungStoreGetsABoundedNumberOfCallsAndGoesOnWhenItReplies(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		w, s := watch(t, Options{BatchSize: 1})
 		s.replyWith(func(ctx context.Context, c call) ([]Outcome, error) {
@@ -323,7 +316,7 @@ func TestHungStoreGetsABoundedNumberOfCallsAndGoesOnWhenItReplies(t *testing.T) 
 // A lost connection makes the watchdog tick early, and on a server that rejects connections one is
 // lost many times a second.
 func TestLatenessIsReportedOncePerPeriodHoweverOftenRenewNowIsCalled(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var reports atomic.Int64
 		w, s := watch(t, Options{OnLate: func(string, Lateness) { reports.Add(1) }})
 		s.replyWith(func(ctx context.Context, _ call) ([]Outcome, error) {
@@ -342,7 +335,7 @@ func TestLatenessIsReportedOncePerPeriodHoweverOftenRenewNowIsCalled(t *testing.
 }
 
 func TestPeriodThatCannotBeKeptIsReportedOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		type report struct {
 			at    time.Time
 			group string
