@@ -89,7 +89,8 @@ func TestLeaseThatIsInFlightAtATickIsRenewedOnceMoreWhenTheReplyComes(t *testing
 }
 
 func TestLeasesThatASplitTellsApartNeverShareACall(t *testing.T) {
-	inBubble(t, Options{Split: func(l *Lease) uint64 { return l.Value.(uint64) }}, func(t *testing.T, w *Watchdog, s *store) {
+	o := Options{Split: func(l *Lease) uint64 { return l.Value.(uint64) }}
+	inBubble(t, o, func(t *testing.T, w *Watchdog, s *store) {
 		for i := range uint64(6) {
 			w.Add(&Lease{Group: "node", Value: i % 2}, Deadline(time.Now(), lease), true)
 		}

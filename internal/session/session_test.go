@@ -1,6 +1,7 @@
-package session_test
+package session
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"holdfast/internal/session"
 	"holdfast/internal/wait"
 )
 
@@ -23,7 +23,7 @@ func budget(t *testing.T, limit time.Duration) *wait.Budget {
 }
 
 func TestSessionIsSharedByItsUsersAndForgottenAfterTheLast(t *testing.T) {
-	all := session.New[string, int]()
+	all := New[string, int]()
 	first, second := all.Open("order 7"), all.Open("order 7")
 	require.Same(t, first, second)
 	require.NotSame(t, first, all.Open("order 8"))
@@ -40,21 +40,14 @@ func TestSessionIsSharedByItsUsersAndForgottenAfterTheLast(t *testing.T) {
 	require.NotSame(t, first, all.Open("order 7"))
 }
 
-func TestNewSessionIsLockedForItsCaller(t *testing.T) {
-	all := session.New[string, int]()
-	var s session.Session[string, int]
-	all.OpenNew(&s, "order 7")
-	require.False(t, s.TryLock())
-	s.Unlock()
-	require.True(t, s.TryLock())
-	s.Close()
-}
-
 func TestNewSessionIsFoundOnceItIsEnteredAndUntilItIsClosed(t *testing.T) {
-	all := session.New[string, int]()
-	var s, closed session.Session[string, int]
+	all := New[string, int]()
+	var s, closed Session[string, int]
 	all.OpenNew(&s, "order 7")
 	require.Nil(t, all.Find("order 7"))
+	require.False(t, s.TryLock(), "it is locked for its caller")
+	s.Unlock()
+	require.True(t, s.TryLock())
 	s.Enter()
 	s.Enter()
 	require.Same(t, &s, all.Open("order 7"))
@@ -71,11 +64,11 @@ func TestNewSessionIsFoundOnceItIsEnteredAndUntilItIsClosed(t *testing.T) {
 
 // Its owner has opened another one since.
 func TestSessionThatWasClosedIsNotEnteredAgain(t *testing.T) {
-	all := session.New[string, int]()
-	var unknown session.Session[string, int]
+	all := New[string, int]()
+	var unknown Session[string, int]
 	all.OpenNew(&unknown, "order 7")
 	known := all.Open("order 8")
-	for _, s := range []*session.Session[string, int]{&unknown, known} {
+	for _, s := range []*Session[string, int]{&unknown, known} {
 		s.Close()
 		next := all.Open(s.Key())
 		var users sync.WaitGroup
@@ -89,7 +82,7 @@ func TestSessionThatWasClosedIsNotEnteredAgain(t *testing.T) {
 
 func TestSessionIsLockedByOneCallerAtATimeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := session.New[string, int]().Open("order 7")
+		s := New[string, int]().Open("order 7")
 		require.True(t, s.TryLock())
 		var order []int
 		for i := range 3 {
@@ -111,7 +104,7 @@ func TestSessionIsLockedByOneCallerAtATimeInOrder(t *testing.T) {
 
 func TestCallerWhoseBudgetEndsLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := session.New[string, int]().Open("order 7")
+		s := New[string, int]().Open("order 7")
 		require.True(t, s.TryLock())
 		var got atomic.Bool
 		go func() { got.Store(s.Lock(budget(t, time.Hour))) }()
@@ -131,7 +124,7 @@ func TestCallerWhoseBudgetEndsLeavesTheQueue(t *testing.T) {
 func TestCallerThatLeavesWithTheSessionLockedUnlocksIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 {
-			s := session.New[string, int]().Open("order 7")
+			s := New[string, int]().Open("order 7")
 			require.True(t, s.TryLock())
 			go func() {
 				time.Sleep(time.Second)
@@ -148,11 +141,11 @@ func TestCallerThatLeavesWithTheSessionLockedUnlocksIt(t *testing.T) {
 
 func TestLockAllHoldsNoneWhileItWaitsForOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := session.New[string, int]()
-		of := []*session.Session[string, int]{all.Open("a"), all.Open("b"), all.Open("c")}
+		all := New[string, int]()
+		of := []*Session[string, int]{all.Open("a"), all.Open("b"), all.Open("c")}
 		require.True(t, of[1].TryLock())
 		locked := make(chan int, 1)
-		go func() { locked <- session.LockAll(budget(t, time.Hour), of) }()
+		go func() { locked <- LockAll(budget(t, time.Hour), of) }()
 		synctest.Wait()
 		for _, i := range []int{0, 2} {
 			require.True(t, of[i].TryLock(), "held while waiting for another")
@@ -170,8 +163,28 @@ func TestLockAllHoldsNoneWhileItWaitsForOne(t *testing.T) {
 		}
 
 		require.True(t, of[2].TryLock())
-		require.Equal(t, 2, session.LockAll(budget(t, time.Second), of))
+		require.Equal(t, 2, LockAll(budget(t, time.Second), of))
 		require.True(t, of[0].TryLock())
 		require.True(t, of[1].TryLock())
 	})
+}
+
+// The last user closes a session just as it is entered. Open with its key returns another one from
+// then on, which that Close must leave alone.
+func TestCloseLeavesAnotherSessionOfTheKeyAlone(t *testing.T) {
+	all := New[string, int]()
+	var s Session[string, int]
+	all.OpenNew(&s, "order 7")
+	var users sync.WaitGroup
+	all.mu.Lock()
+	s.entered.Store(true) // Enter has begun
+	users.Go(s.Close)
+	for s.users.Load() > 0 {
+		runtime.Gosched()
+	}
+	all.mu.Unlock()
+	next := all.Open("order 7")
+	users.Wait()
+	require.Same(t, next, all.Find("order 7"))
+	require.NotSame(t, &s, next)
 }

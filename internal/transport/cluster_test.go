@@ -16,7 +16,7 @@ import (
 
 type list = []any // an array reply
 
-// startSlots returns a server that replies to CLUSTER SLOTS, how often it was asked, and its client.
+// startSlots returns a server that replies to CLUSTER SLOTS, how often it was asked, and a client.
 func startSlots(t *testing.T, reply *any) (*fakeredis.Server, *atomic.Int32, rueidis.Client) {
 	t.Helper()
 	s, asked := fakeredis.New(), new(atomic.Int32)
