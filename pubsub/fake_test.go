@@ -106,12 +106,15 @@ func (f *fakeServer) dial(
 	}, nil
 }
 
-// next returns the next request, which must have the given verb.
-func (f *fakeServer) next(t testing.TB, verb string) *request {
+// next returns the next request, which must have that verb, and these groups if there are any.
+func (f *fakeServer) next(t testing.TB, verb string, groups ...[]string) *request {
 	t.Helper()
 	select {
 	case r := <-f.requests:
 		require.Equal(t, verb, r.verb)
+		if groups != nil {
+			require.Equal(t, groups, r.groups)
+		}
 		return r
 	case <-time.After(time.Minute): // of the bubble's clock, if there is one
 		t.Fatalf("no %s was sent", verb)
@@ -119,49 +122,39 @@ func (f *fakeServer) next(t testing.TB, verb string) *request {
 	}
 }
 
+// confirm accepts the next SUBSCRIBE, which gives a subscriber a permit.
+func (f *fakeServer) confirm(t testing.TB, s *Subscription) {
+	t.Helper()
+	f.next(t, "subscribe").accept()
+	take(t, s)
+}
+
 // accept replies as a server that agrees.
-func (r *request) accept() {
-	r.confirm("", r.classic)
-	r.confirm(r.kind(), r.groups)
-	r.reply <- result{replies: make([]error, len(r.classic)+len(r.groups))}
-}
+func (r *request) accept() { r.answer("", "") }
 
-// kind returns "s" for sharded channels.
-func (r *request) kind() string {
+// refuse replies to every channel with an error.
+func (r *request) refuse(reply string) { r.answer(reply, reply) }
+
+// answer refuses the classic channels that come first, or the others, or neither.
+func (r *request) answer(classic, others string) {
+	kind := ""
 	if r.conn.sharded {
-		return "s"
+		kind = "s"
 	}
-	return ""
+	r.reply <- result{replies: append(r.each("", r.classic, classic),
+		r.each(kind, r.groups, others)...)}
 }
 
-func (r *request) confirm(kind string, groups [][]string) {
+// each confirms each channel, or returns a refusal for each group.
+func (r *request) each(kind string, groups [][]string, refusal string) []error {
+	if refusal != "" {
+		return slices.Repeat([]error{errors.New(refusal)}, len(groups))
+	}
 	for _, channel := range slices.Concat(groups...) {
 		r.conn.hooks.OnSubscription(
 			rueidis.PubSubSubscription{Kind: kind + r.verb, Channel: channel})
 	}
-}
-
-// refuse replies to every channel with an error.
-func (r *request) refuse(reply string) {
-	r.reply <- result{replies: refusals(reply, len(r.classic)+len(r.groups))}
-}
-
-// refuseClassic accepts all but the classic channels that come first.
-func (r *request) refuseClassic(reply string) {
-	r.confirm(r.kind(), r.groups)
-	r.reply <- result{replies: append(refusals(reply, len(r.classic)),
-		make([]error, len(r.groups))...)}
-}
-
-// refuseOthers accepts only the classic channels that come first.
-func (r *request) refuseOthers(reply string) {
-	r.confirm("", r.classic)
-	r.reply <- result{replies: append(make([]error, len(r.classic)),
-		refusals(reply, len(r.groups))...)}
-}
-
-func refusals(reply string, n int) []error {
-	return slices.Repeat([]error{errors.New(reply)}, n)
+	return make([]error, len(groups))
 }
 
 func (c *fakeConnection) publish(channel, payload string) {

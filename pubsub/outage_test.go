@@ -43,15 +43,13 @@ func TestRequestsOfALostConnectionAreSentAgain(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s := h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").conn.breakOff()
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 
 		s.Close()
 		unsubscribe := f.next(t, "unsubscribe")
 		s = h.Subscribe(Topic{Channel: "c"})
 		unsubscribe.conn.breakOff()
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 
 		s.Close()
 		f.next(t, "unsubscribe").conn.breakOff()
@@ -83,8 +81,7 @@ func TestUnexpectedUnsubscribeBeforeTheReplyIsNotForgotten(t *testing.T) {
 		}
 		r.reply <- result{replies: []error{nil}}
 		take(t, s)
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 	})
 }
 
@@ -101,8 +98,7 @@ func TestSlotThatMovedDuringAnUnsubscribeCountsAsUnsubscribed(t *testing.T) {
 		s = h.Subscribe(Topic{Channel: "c"})
 		f.set(func() { f.refresh = nil })
 		r.refuse("MOVED 42 10.0.0.1:6379")
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 		require.Equal(t, []bool{true}, f.refresh)
 	})
 }
@@ -155,8 +151,7 @@ func TestRouteThatFailsIsRetriedAndLoggedOnce(t *testing.T) {
 			f.routing = nil
 		})
 		require.Len(t, f.lines.With("no master is known"), 1)
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 	})
 }
 
@@ -175,8 +170,7 @@ func TestRouteThatHangsIsGivenUpAndRetried(t *testing.T) {
 		}
 		start := time.Now()
 		s := h.Subscribe(Topic{Channel: "c"})
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 		require.InDelta(t, routeTimeout, time.Since(start), float64(10*time.Millisecond))
 	})
 }

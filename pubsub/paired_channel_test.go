@@ -31,19 +31,16 @@ func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
 		take(t, d)
 
 		c.Close()
-		r := f.next(t, "unsubscribe")
-		require.Equal(t, [][]string{group("c")}, r.groups)
+		r := f.next(t, "unsubscribe", group("c"))
 		c = h.Subscribe(Topic{Channel: "c"})
 		r.accept()
-		r = f.next(t, "subscribe")
-		require.Equal(t, [][]string{group("c")}, r.groups, "a subscriber came meanwhile")
+		r = f.next(t, "subscribe", group("c")) // a subscriber came meanwhile
 		r.accept()
 		take(t, c)
 
 		d.Close()
 		r.conn.breakOff()
-		r = f.next(t, "subscribe")
-		require.Equal(t, [][]string{group("c")}, r.groups, "after the connection was lost")
+		r = f.next(t, "subscribe", group("c")) // after the connection was lost
 		r.accept()
 		take(t, c)
 		c.Close()
@@ -58,8 +55,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		s := h.Subscribe(Topic{Channel: "c"})
 		start := time.Now()
 		f.next(t, "subscribe").refuse(noPermission)
-		r := f.next(t, "subscribe")
-		require.Equal(t, [][]string{{"c"}}, r.groups)
+		r := f.next(t, "subscribe", []string{"c"})
 		require.Zero(t, time.Since(start), "it is requested at once")
 		require.Empty(t, f.lines.With("refuses"), "the channel itself may be allowed")
 		r.accept()
@@ -71,24 +67,20 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		// The server keeps that reply for this connection.
 		unsubscribed := func() {
 			s.Close()
-			r := f.next(t, "unsubscribe")
-			require.Equal(t, [][]string{{"c"}}, r.groups)
+			r := f.next(t, "unsubscribe", []string{"c"})
 			s = h.Subscribe(Topic{Channel: "c"})
 			r.accept()
 		}
 		unsubscribed()
-		r = f.next(t, "subscribe")
-		require.Equal(t, [][]string{{"c"}}, r.groups)
+		r = f.next(t, "subscribe", []string{"c"})
 		r.accept()
 		take(t, s)
 
 		// The next connection may be accepted. While it is not, nothing is logged.
 		r.conn.breakOff()
-		r = f.next(t, "subscribe")
-		require.Equal(t, [][]string{group("c")}, r.groups)
+		r = f.next(t, "subscribe", group("c"))
 		r.refuse(noPermission)
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 		told := f.lines.With(
 			"refuses the paired channels of the channel; it is subscribed without them")
 		require.Len(t, told, 1)
@@ -101,8 +93,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		f.next(t, "unsubscribe").accept()
 		gone(t, h)
 		s = h.Subscribe(Topic{Channel: "c"})
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 		require.True(t, s.Paired())
 
 		// The paired channels were accepted once, so another refusal is logged.
@@ -110,8 +101,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		f.next(t, "unsubscribe").accept()
 		s = h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").refuse(noPermission)
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 		synctest.Wait()
 		require.Len(t, f.lines.With("refuses the paired"), 2)
 		require.Empty(t, f.lines.With("refuses the channel"))
@@ -126,8 +116,7 @@ func TestSlotThatMovesTakesThePairedChannelsAlong(t *testing.T) {
 			conn.hooks.OnSubscription(
 				rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: name})
 		}
-		r := f.next(t, "subscribe")
-		require.Equal(t, [][]string{group("c")}, r.groups)
+		r := f.next(t, "subscribe", group("c"))
 		require.False(t, s.Paired())
 		r.accept()
 		take(t, s)
@@ -158,8 +147,7 @@ func TestOnDirectMayUseTheHub(t *testing.T) {
 	}})
 	_, conn := started(t, h, f)
 	conn.publish("c:direct", "yours") // would not return if mu were locked
-	f.next(t, "subscribe").accept()
-	take(t, other)
+	f.confirm(t, other)
 }
 
 func TestMessageOnAPairedChannelGoesToOnDirectUntilTheChannelIsGone(t *testing.T) {
@@ -193,8 +181,7 @@ func TestMessageOnAPairedChannelGoesToOnDirectUntilTheChannelIsGone(t *testing.T
 		conn.publish("c:direct", "from the connection that was lost")
 		require.Len(t, heard.all(), 1)
 		f.set(func() { f.down = false })
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 	})
 }
 
@@ -270,12 +257,10 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 		s = h.Subscribe(Topic{Channel: "c"})
 		r.accept()
 		f.next(t, "subscribe").refuse(noPermission)
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 		require.False(t, resumes(), "it has no paired channels")
 		r.conn.breakOff()
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 		require.True(t, resumes())
 		h.Close()
 		require.False(t, resumes(), "the hub is closed")
@@ -293,7 +278,7 @@ func TestClassicChannelsAreSubscribedFirstAndWakeWithTheirChannel(t *testing.T) 
 		r := f.next(t, "subscribe")
 		require.Equal(t, [][]string{classicOf("c")}, r.classic)
 		require.Equal(t, [][]string{group("c")}, r.groups)
-		r.confirm("", r.classic)
+		r.each("", r.classic, "")
 		nothing(t, s) // it would ask twice
 		r.accept()
 		take(t, s)
@@ -316,7 +301,7 @@ func TestChannelIsSubscribedWithoutClassicChannelsThatAreRefused(t *testing.T) {
 	inBubble(t, andClassic, func(t *testing.T, h *Hub, f *fakeServer) {
 		for range 2 {
 			s := h.Subscribe(Topic{Channel: "c"})
-			f.next(t, "subscribe").refuseClassic("NOPERM no channel for you")
+			f.next(t, "subscribe").answer("NOPERM no channel for you", "")
 			take(t, s)
 			require.True(t, s.Paired())
 			s.Close()
@@ -338,7 +323,7 @@ func TestClassicChannelsAreUnsubscribedWhereTheirChannelWas(t *testing.T) {
 		moves := h.Subscribe(Topic{Channel: "d"})
 		r := f.next(t, "subscribe")
 		f.set(func() { f.node = "other" })
-		r.refuseOthers("MOVED 42 10.0.0.1:6379")
+		r.answer("", "MOVED 42 10.0.0.1:6379")
 
 		for range 2 { // in either order
 			switch r := <-f.requests; r.verb {

@@ -36,8 +36,7 @@ func TestTemporaryRefusalIsRetried(t *testing.T) {
 		} {
 			f.next(t, "subscribe").refuse(reply)
 		}
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 		require.Empty(t, f.lines.With("refuses"))
 	})
 }
@@ -46,8 +45,7 @@ func TestUnsubscribeThatIsRefusedEndsTheConnection(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		s, conn := started(t, h, f)
 		other := h.Subscribe(Topic{Channel: "d"})
-		f.next(t, "subscribe").accept()
-		take(t, other)
+		f.confirm(t, other)
 		s.Close()
 		f.next(t, "unsubscribe").refuse("NOPERM")
 		<-conn.closed
@@ -78,8 +76,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 		require.Contains(t, f.lines.With("channel=c ")[0], "NOPERM")
 		require.Len(t, f.lines.With("&channel-pattern"), 1)
 
-		f.next(t, "subscribe").accept()
-		take(t, s)
+		f.confirm(t, s)
 
 		// A second refusal is logged again.
 		s.Close()
