@@ -9,55 +9,43 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHeldRepliesArriveAfterPass(t *testing.T) {
-	p, got := echo(t)
-	c := dialTo(t, p)
-	p.HoldReplies()
-	c.say(t, "one")
-	require.Equal(t, "one", heard(t, got))
-	c.silent(t)
-	p.Pass()
-	c.hear(t, bulk("one"))
-}
-
-func TestBlackHoleKeepsRequestsFromTheTarget(t *testing.T) {
-	p, got := echo(t)
-	p.BlackHole()
-	c := dialTo(t, p)
-	c.say(t, "one")
-	c.silent(t)
-	require.Empty(t, got)
-	p.Pass()
-	c.hear(t, bulk("one"))
-}
-
-func TestResetLosesWhatWasHeld(t *testing.T) {
-	p, got := echo(t)
-	c := dialTo(t, p)
-	p.HoldReplies()
-	c.say(t, "one")
-	require.Equal(t, "one", heard(t, got))
-	require.Equal(t, 1, p.Reset())
-	c.broken(t)
-	p.Pass()
-	again := dialTo(t, p)
-	again.say(t, "two")
-	again.hear(t, bulk("two"))
-}
-
-func TestDroppedRequestsNeverArriveAndTheConnectionStaysUp(t *testing.T) {
-	p, got := echo(t)
-	c := dialTo(t, p)
-	c.say(t, "one")
-	c.hear(t, bulk("one"))
-	require.Equal(t, "one", heard(t, got))
-	p.DropRequests()
-	c.say(t, "two")
-	c.silent(t)
-	require.Empty(t, got)
-	p.Pass()
-	c.broken(t) // the next reply would be taken for that to the lost request
-	require.Empty(t, got)
+// What was lost breaks the connection: the next reply would be taken for that to the lost request.
+func TestRequestsAndRepliesAreHeldOrLost(t *testing.T) {
+	pass := (*Proxy).Pass
+	reset := func(p *Proxy) { p.Reset(); p.Pass() }
+	for name, of := range map[string]struct {
+		fault, end     func(*Proxy)
+		executed, lost bool
+	}{
+		"held replies":          {(*Proxy).HoldReplies, pass, true, false},
+		"black hole":            {(*Proxy).BlackHole, pass, false, false},
+		"dropped requests":      {(*Proxy).DropRequests, pass, false, true},
+		"dropped replies":       {(*Proxy).DropReplies, pass, true, true},
+		"reset of held replies": {(*Proxy).HoldReplies, reset, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, got := echo(t)
+			c := dialTo(t, p)
+			c.say(t, "one")
+			c.hear(t, bulk("one"))
+			require.Equal(t, "one", heard(t, got))
+			of.fault(p)
+			c.say(t, "two")
+			if of.executed {
+				require.Equal(t, "two", heard(t, got))
+			}
+			c.silent(t)
+			require.Empty(t, got)
+			of.end(p)
+			if of.lost {
+				c.broken(t)
+				c = dialTo(t, p)
+				c.say(t, "two")
+			}
+			c.hear(t, bulk("two"))
+		})
+	}
 }
 
 func TestDelayOfOneDirectionSparesTheOther(t *testing.T) {
