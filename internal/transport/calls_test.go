@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +16,8 @@ import (
 	"holdfast/internal/wait"
 	"holdfast/lua"
 )
+
+func TestMain(m *testing.M) { redistest.VerifyMain(m) }
 
 var errLost = lua.Classify(io.EOF)
 
@@ -121,10 +122,14 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 			time.AfterFunc(ends, func() { close(closing) })
 			return wait.NewBudget(t.Context(), closing, wait.Unlimited)
 		}, ends + grace, soon},
+		"little time": {func(t *testing.T) *wait.Budget {
+			return wait.NewBudget(t.Context(), nil, minBudget)
+		}, minBudget, minBudget},
 		"the time-out": {unlimited, timeout, timeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *Calls) {
+				_, _ = c.Begin(unlimited(t), time.Now()).End(nil) // sets the timer for later
 				b, began := of.begin(t), time.Now()
 				k := c.Begin(b, began)
 				state, err := k.End(hang(k))
@@ -234,26 +239,6 @@ func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
 	})
 }
 
-func TestStateOfACommandFollowsFromItsError(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		for _, of := range []struct {
-			err   error
-			state State
-		}{
-			{nil, Executed},
-			{&lua.Error{Class: lua.ClassPermanent}, Refused},
-			{&lua.Error{Class: lua.ClassTemporary}, Refused},
-			{errLost, Unconfirmed},
-			{lua.Classify(context.DeadlineExceeded), Abandoned},
-			{lua.Classify(os.ErrDeadlineExceeded), Abandoned}, // rueidis did not wait
-		} {
-			c.heard(time.Now(), Executed)
-			state, _ := c.Begin(unlimited(t), time.Now()).End(of.err)
-			require.Equal(t, of.state, state, "%v", of.err)
-		}
-	})
-}
-
 func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, c *Calls) {
@@ -278,51 +263,29 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 	}
 }
 
-func TestCallEndsInTimeAlthoughTheTimerIsSetForLater(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		_, _ = c.Begin(unlimited(t), time.Now()).End(nil)
-		began := time.Now()
-		k := c.Begin(wait.NewBudget(t.Context(), nil, minBudget), began)
-		state, _ := k.End(hang(k))
-		require.Equal(t, Abandoned, state)
-		require.Equal(t, minBudget, time.Since(began))
-	})
-}
-
 type valueKey struct{}
 
 // Hooks around rueidis may keep the context of a command, as those that log in the background do.
 func TestContextThatAHookKeepsNeverHasTheValuesOfAnotherCaller(t *testing.T) {
-	group := wait.NewGroup()
-	defer group.Wait()
-	c := NewCalls(group, timeout, false)
-	c.heard(time.Now(), Executed)
-	c.overlapped = true
-	begin := func(of int) *Call {
-		c.heard(time.Now(), Executed)
-		ctx := context.WithValue(t.Context(), valueKey{}, of)
-		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
-		require.Equal(t, of, k.Value(valueKey{}))
-		return k
-	}
-	end := func(k *Call) {
-		require.NoError(t, k.Err()) // as rueidis does first
-		require.Nil(t, k.Value(valueKey{}))
-		_, err := k.End(nil)
-		require.NoError(t, err)
-	}
-	var hooks sync.WaitGroup
-	for i := range 1000 {
-		kept := begin(i)
-		end(kept)
-		hooks.Go(func() {
-			if v := kept.Value(valueKey{}); v != nil {
-				t.Errorf("the call %d is over, and has the value %v", i, v)
-			}
-		})
-		end(begin(-i))
-	}
-	hooks.Wait()
+	inBubble(t, func(t *testing.T, c *Calls) {
+		var hooks sync.WaitGroup
+		for i := range 1000 {
+			ctx := context.WithValue(t.Context(), valueKey{}, i)
+			c.heard(time.Now(), Executed)
+			k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
+			require.Equal(t, i, k.Value(valueKey{}))
+			require.NoError(t, k.Err()) // as rueidis does first
+			require.Nil(t, k.Value(valueKey{}))
+			_, err := k.End(nil)
+			require.NoError(t, err)
+			hooks.Go(func() {
+				if v := k.Value(valueKey{}); v != nil {
+					t.Errorf("the call %d is over, and has the value %v", i, v)
+				}
+			})
+		}
+		hooks.Wait()
+	})
 }
 
 func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
@@ -347,5 +310,3 @@ func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
 		}
 	}
 }
-
-func TestMain(m *testing.M) { redistest.VerifyMain(m) }

@@ -16,31 +16,6 @@ import (
 	"holdfast/lua"
 )
 
-// hooked is a rueidis client that runs a function before it gives out a dedicated connection.
-type hooked struct {
-	rueidis.Client
-	before func()
-}
-
-func (h *hooked) Dedicate() (rueidis.DedicatedClient, func()) {
-	h.before()
-	return h.Client.Dedicate()
-}
-
-// newEndpoint returns an endpoint whose server has accepted a write, closed in t's clean-up.
-func newEndpoint(t *testing.T, option rueidis.ClientOption, before func()) *endpoint {
-	t.Helper()
-	client, err := rueidis.NewClient(option)
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	var wrote atomic.Bool
-	wrote.Store(true)
-	e := &endpoint{Client: &hooked{client, before}, wrote: &wrote, moved: func() {},
-		ended: make(chan struct{})}
-	t.Cleanup(e.close)
-	return e
-}
-
 // fillPool leaves a number of connections in the pool of a client.
 func fillPool(t *testing.T, client rueidis.Client, number int) {
 	t.Helper()
@@ -63,7 +38,13 @@ func TestEndpointSkipsConnectionsOfThePoolThatAreOfNoUse(t *testing.T) {
 		) (net.Conn, error) {
 			return leadsTo.Dial()
 		}
-		e := newEndpoint(t, option, func() {})
+		client, err := rueidis.NewClient(option)
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		e := &endpoint{Client: client, wrote: new(atomic.Bool), moved: func() {},
+			ended: make(chan struct{})}
+		e.wrote.Store(true) // the server has accepted a write
+		t.Cleanup(e.close)
 		began := time.Now()
 
 		fillPool(t, e.Client, mostStale-1)
