@@ -80,19 +80,6 @@ func TestReusedChannelDoesNotDelayTheOthers(t *testing.T) {
 	})
 }
 
-func TestSubscriberDuringAnUnsubscribeInFlightIsSubscribedAgain(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
-		s, _ := started(t, h, f)
-		s.Close()
-		unsubscribe := f.next(t, "unsubscribe")
-		s = h.Subscribe(Topic{Channel: "c"})
-		require.False(t, has(s), "a permit during the unsubscribe")
-		unsubscribe.accept()
-		f.confirm(t, s)
-		require.Equal(t, 1, f.dials)
-	})
-}
-
 func TestLeaverBeforeTheSubscribeSendsNothing(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
 		_, conn := started(t, h, f)

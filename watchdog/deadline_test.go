@@ -169,9 +169,7 @@ func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
 		_, explicitLost := addNew(w, "node", false)
 		sleep(lease / 3)
 		require.Len(t, s.seen(), 1)
-
 		w.Close()
-
 		require.ErrorIs(t, ended, context.Canceled, "Close returned before the call in flight")
 		require.Empty(t, s.failed.seen())
 		w.Close()

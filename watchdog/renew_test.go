@@ -13,9 +13,7 @@ func TestLeaseIsRenewedEveryThird(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		added := time.Now()
 		l, lost := addNew(w, "node", true)
-
 		sleep(time.Hour)
-
 		calls := s.seen()
 		require.GreaterOrEqual(t, len(calls), 360)
 		require.LessOrEqual(t, len(calls), 400)
@@ -141,9 +139,7 @@ func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
 		later := &Lease{Group: "node"}
 		sleep(lease / 60)
 		w.Add(later, time.Now().Add(lease/10), true)
-
 		sleep(lease/30 - lease/60)
-
 		calls := s.seen()
 		require.Len(t, calls, 1)
 		require.ElementsMatch(t, []*Lease{short, later}, calls[0].leases,
@@ -187,17 +183,4 @@ func TestLockUnlockLoopDoesNotWakeTheScheduler(t *testing.T) {
 			sleep(time.Millisecond)
 		}
 	})
-}
-
-func TestAddAndRemoveAllocateNothing(t *testing.T) {
-	w, _ := watch(t, Options{})
-	leases := make([]Lease, 2000)
-	deadline := Deadline(time.Now(), lease)
-	next := 0
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		l := &leases[next]
-		next++
-		w.Add(l, deadline, true)
-		w.Remove(l)
-	}))
 }

@@ -56,9 +56,7 @@ func TestFailingBatchIsRetriedUntilItsDeadline(t *testing.T) {
 		s.replyWith(func(context.Context, call) ([]Outcome, error) { return nil, errNode })
 		deadline := Deadline(time.Now(), lease)
 		l, lost := addNew(w, "node", true)
-
 		sleep(2 * lease)
-
 		lost.require(t, deadline, ErrExpired)
 		require.True(t, l.Deadline().Equal(deadline))
 		calls := s.seen()
@@ -75,9 +73,7 @@ func TestLeaseWithoutAnOutcomeIsAFailure(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		s.replyWith(func(context.Context, call) ([]Outcome, error) { return nil, nil })
 		_, lost := addNew(w, "node", true)
-
 		sleep(lease / 3)
-
 		require.NotEmpty(t, s.failed.seen())
 		require.ErrorIs(t, s.failed.seen()[0].err, errNoOutcome)
 		require.Empty(t, lost.seen())
@@ -104,9 +100,7 @@ func TestOnlyLeasesWithUnknownOutcomeAreRetried(t *testing.T) {
 			}
 			return outcomes, errNode
 		})
-
 		sleep(lease/3 + lease/30) // the tick and at least one retry
-
 		for _, of := range s.failed.seen() {
 			require.Equal(t, failure{"node", 1, errNode}, of)
 		}

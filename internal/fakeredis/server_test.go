@@ -1,11 +1,9 @@
 package fakeredis_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -16,21 +14,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inBubble runs test in a bubble with a server and its client, which are closed afterwards.
-func inBubble(t *testing.T, test func(*testing.T, *fakeredis.Server, rueidis.Client)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		server := fakeredis.New()
-		defer server.Close()
-		client, err := rueidis.NewClient(server.ClientOption())
-		require.NoError(t, err)
-		defer client.Close()
-		test(t, server, client)
-	})
-}
-
 func TestHandlersReplyWithEveryType(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakeredis.New()
+		defer s.Close()
+		c, err := rueidis.NewClient(s.ClientOption())
+		require.NoError(t, err)
+		defer c.Close()
 		var seen []string
 		var reply any
 		s.Handle("eval", func(args []string) any {
@@ -59,28 +49,5 @@ func TestHandlersReplyWithEveryType(t *testing.T) {
 		list, err := ask([]any{1, "x", nil, []any{2}}).ToArray()
 		require.NoError(t, err)
 		require.Len(t, list, 4)
-	})
-}
-
-func TestPausedServerExecutesNothingUntilItResumes(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
-		executed := 0
-		s.Handle("EVAL", func([]string) any {
-			executed++
-			return nil
-		})
-		s.Pause()
-		s.Pause() // a second time changes nothing
-		start := time.Now()
-		done := make(chan error)
-		go func() { done <- c.Do(context.Background(), c.B().Arbitrary("EVAL").Build()).Error() }()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		require.Zero(t, executed)
-		s.Resume()
-		s.Resume()
-		require.True(t, rueidis.IsRedisNil(<-done))
-		require.Equal(t, 5*time.Second, time.Since(start))
-		require.Equal(t, 1, executed)
 	})
 }

@@ -10,14 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAppendOnlyServerRemembersItsDataAfterKill(t *testing.T) {
-	s := Start(t, WithAppendOnly())
-	s.Do(t, "SET", "k", "1")
-	s.Kill(t)
-	s.Restart(t)
-	require.Equal(t, "1", s.DoString(t, "GET", "k"))
-}
-
 func TestServersRefuseWhatTheProfileOfTheEnvironmentSays(t *testing.T) {
 	t.Setenv(profileVariable, "serverless")
 	s := Start(t)
