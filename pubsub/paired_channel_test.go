@@ -1,6 +1,8 @@
 package pubsub
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -341,6 +343,38 @@ func TestClassicChannelsAreUnsubscribedWhereTheirChannelWas(t *testing.T) {
 		take(t, moves)
 		conn.publish("c", "0")
 		take(t, stays)
+	})
+}
+
+// When many slots move, many channels leave a connection at once. Each exchange has replyTimeout,
+// so their classic channels take several of them, as all others do.
+func TestClassicChannelsThatAreLeftBehindTakeExchangesOfLimitedSize(t *testing.T) {
+	inBubble(t, andClassic, func(t *testing.T, h *Hub, f *fakeServer) {
+		_, conn := started(t, h, f)
+		const moving = 1000
+		name := func(i int) string { return fmt.Sprint(strings.Repeat("x", 100), i) }
+		for i := range moving {
+			h.Subscribe(Topic{Channel: name(i)})
+		}
+		for asked := 0; asked < moving; {
+			r := f.next(t, "subscribe")
+			asked += len(r.groups)
+			r.accept()
+		}
+		synctest.Wait()
+		f.set(func() { f.node = "other" })
+		for i := range moving {
+			conn.hooks.OnSubscription(
+				rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: name(i)})
+		}
+		for left := moving; left > 0; {
+			r := <-f.requests
+			if r.verb == "unsubscribe" {
+				require.Less(t, len(fmt.Sprint(r.classic)), mostBytes+1000)
+				left -= len(r.classic)
+			}
+			r.accept()
+		}
 	})
 }
 

@@ -269,6 +269,47 @@ func TestAsideWaitsUntilNoCommandIsUnderWay(t *testing.T) {
 	})
 }
 
+// rueidis lets callers wait for the dial of another, whatever their contexts say. It asks for Done
+// first if it dials, and for Err first if it has a connection.
+func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
+	for name, run := range map[string]func(*Calls, command){
+		"a worker's": func(c *Calls, send command) { _, _, _ = detach(c, forever(), send, nil) },
+		"that of Aside": func(c *Calls, send command) {
+			c.Aside(func(ctx context.Context) { _, _ = send(ctx) })
+		},
+		"a cleanup's": func(c *Calls, send command) { _, _ = Patiently(c, send) },
+	} {
+		inBubble(t, func(t *testing.T, c *Calls) {
+			sends := func() bool {
+				c.heard(time.Now(), Executed)
+				k := c.Begin(forever(), time.Now())
+				if k != nil {
+					_, _ = k.End(nil)
+				}
+				return k != nil
+			}
+			for _, dials := range []bool{false, true} {
+				ended, kept := make(chan struct{}), make(chan context.Context, 1)
+				go run(c, func(ctx context.Context) (int, error) {
+					if !dials {
+						_ = ctx.Err()
+					}
+					_ = ctx.Done()
+					kept <- ctx
+					<-ended
+					return 0, nil
+				})
+				synctest.Wait()
+				require.Equal(t, !dials, sends(), name)
+				close(ended)
+				synctest.Wait()
+				_ = (<-kept).Done()
+				require.True(t, sends(), "%s has ended", name)
+			}
+		})
+	}
+}
+
 // Longer than a moment would be the delay of a server that hangs.
 func TestCommandsWaitForTheOneAsideForAMoment(t *testing.T) {
 	for takes, overlaps := range map[time.Duration]bool{grace / 2: false, time.Minute: true} {
