@@ -18,8 +18,8 @@
 //
 // # What it cannot do
 //
-// The server is miniredis. It behaves as a real Redis for all kinds of locks of this module, which
-// tests of both compare. These are the differences:
+// The server is miniredis. It behaves as a real Redis for all kinds of locks of this module, as
+// internal/suite proves on both. These are the differences:
 //
 //   - It is one server that loses nothing: there is no cluster, no replica, no Sentinel and no
 //     restart. A client whose Options.SyncReplicas is a number acquires nothing; with

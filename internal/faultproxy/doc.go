@@ -22,6 +22,6 @@
 // A connection that carries anything else is passed on as bytes from there on: TLS, inline
 // commands, malformed or streamed frames, replication, and CLIENT REPLY. Faults of bytes work on
 // it; those that need frames (CutReply, Reply, Answer, Replace and those of messages) do not, and
-// fail the test rather than do nothing. To see the frames of a server that wants TLS, let the proxy
-// speak TLS in the client's place: with [Secure], or with Use, which does so by itself.
+// fail the test rather than do nothing. If a server wants TLS, Use lets the proxy speak it in the
+// client's place, so that it sees the frames.
 package faultproxy

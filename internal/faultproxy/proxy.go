@@ -36,24 +36,13 @@ type Proxy struct {
 	messages fate
 }
 
-// An Option changes how a Proxy is started.
-type Option func(*Proxy)
-
-// Secure makes the proxy speak TLS with the target, while its clients use none.
-func Secure(config *tls.Config) Option {
-	return func(p *Proxy) { p.secure.Store(config) }
-}
-
 // Start listens on a free port of 127.0.0.1 and passes connections on to target, a "host:port".
 // tb's clean-up resets what is left and waits for all goroutines of the proxy.
-func Start(tb testing.TB, target string, options ...Option) *Proxy {
+func Start(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	p, err := start(tb, target)
 	require.NoError(tb, err)
 	tb.Cleanup(p.stop)
-	for _, option := range options {
-		option(p)
-	}
 	return p
 }
 
