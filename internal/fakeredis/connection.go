@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 )
 
 // connection is one client as the server sees it.
@@ -14,7 +15,8 @@ type connection struct {
 	conn   net.Conn
 	reader *bufio.Reader
 
-	channels map[string]struct{}
+	mu       sync.Mutex          // held during writes, so that replies and messages do not mix
+	channels map[string]struct{} // guarded by mu
 }
 
 func newConnection(s *Server, conn net.Conn) *connection {
@@ -62,14 +64,23 @@ func (c *connection) execute(args []string) error {
 }
 
 func (c *connection) write(reply any) error {
-	_, err := io.WriteString(c.conn, encode(reply))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.send(reply)
+}
+
+// send writes one value. The caller holds mu.
+func (c *connection) send(value any) error {
+	_, err := io.WriteString(c.conn, encode(value))
 	return err
 }
 
 func (c *connection) subscribe(channels []string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, channel := range channels {
 		c.channels[channel] = struct{}{}
-		if err := c.write(push{"subscribe", channel, len(c.channels)}); err != nil {
+		if err := c.send(push{"subscribe", channel, len(c.channels)}); err != nil {
 			return err
 		}
 	}
@@ -78,21 +89,34 @@ func (c *connection) subscribe(channels []string) error {
 
 // unsubscribe without channels means all of them, and gets a reply even if there are none.
 func (c *connection) unsubscribe(channels []string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(channels) == 0 {
 		for channel := range c.channels {
 			channels = append(channels, channel)
 		}
 	}
 	if len(channels) == 0 {
-		return c.write(push{"unsubscribe", nil, 0})
+		return c.send(push{"unsubscribe", nil, 0})
 	}
 	for _, channel := range channels {
 		delete(c.channels, channel)
-		if err := c.write(push{"unsubscribe", channel, len(c.channels)}); err != nil {
+		if err := c.send(push{"unsubscribe", channel, len(c.channels)}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// publish sends a message if the channel is subscribed, and reports whether it is. A client that
+// has hung up does not concern the publisher.
+func (c *connection) publish(channel, message string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.channels[channel]; !ok {
+		return false
+	}
+	return c.send(push{"message", channel, message}) == nil
 }
 
 func (c *connection) close() { c.conn.Close() }

@@ -76,6 +76,17 @@ func (s *Server) Dial() (net.Conn, error) {
 	return near, nil
 }
 
+// Publish sends a message to the subscribers of a channel and returns how many there are.
+func (s *Server) Publish(channel, message string) int {
+	receivers := 0
+	for _, c := range s.connections() {
+		if c.publish(channel, message) {
+			receivers++
+		}
+	}
+	return receivers
+}
+
 // Pause stops the execution of commands, also of those that are sent to new connections. They are
 // executed after Resume, unless the server is closed, even if their client has hung up meanwhile.
 func (s *Server) Pause() {
