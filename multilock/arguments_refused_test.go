@@ -2,7 +2,6 @@ package multilock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,35 +71,4 @@ func TestPartsThatCanNeverBeHeldTogetherAreRefused(t *testing.T) {
 
 	// Equal names on two servers are different locks.
 	unlock(t, take(t, multilock.New(p.client.NewLock("a"), p.another.NewFairLock("a")), longLease))
-}
-
-func TestImpossibleWaitsAndLeasesAreRefused(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, lock := range map[string]*multilock.Lock{
-		"batch":       multilock.New(p.client.NewLock("a"), p.client.NewLock("b")),
-		"one by one":  multilock.New(p.client.NewFairLock("a"), p.another.NewFairLock("b")),
-		"empty names": multilock.New(p.client.NewLock("a"), p.client.NewLock("")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := lock.TryLock(t.Context(), -time.Second, longLease)
-			require.ErrorIs(t, err, rlock.ErrInvalid)
-			require.ErrorContains(t, err, "the wait -1s is negative")
-			for _, lease := range []time.Duration{time.Millisecond, 2 * time.Millisecond} {
-				_, err = lock.TryLock(t.Context(), longWait, lease)
-				require.ErrorIs(t, err, rlock.ErrInvalid)
-				if name != "empty names" {
-					require.ErrorContains(t, err, "want at least 3ms")
-				}
-				_, err = lock.Lock(t.Context(), lease)
-				require.ErrorIs(t, err, rlock.ErrInvalid)
-			}
-			if name == "empty names" {
-				_, err := lock.Lock(t.Context(), longLease)
-				require.ErrorIs(t, err, rlock.ErrInvalid)
-				require.ErrorContains(t, err, "the name is empty")
-			}
-			requireFree(t, p.first, p.second)
-		})
-	}
 }

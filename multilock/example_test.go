@@ -59,24 +59,6 @@ func ExampleNew() {
 	// error: <nil>
 }
 
-func ExampleNewOn() {
-	client, disconnect := connect()
-	defer disconnect()
-	ctx := context.Background()
-
-	hold, err := multilock.NewOn(client, "account:42", "account:17").
-		TryLock(ctx, 3*time.Second, rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
-	_, err = client.NewLock("account:17").TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	fmt.Println("others are kept out:", errors.Is(err, rlock.ErrNotAcquired))
-	fmt.Println("released:", hold.Unlock(ctx))
-	// Output:
-	// others are kept out: true
-	// released: <nil>
-}
-
 func ExampleLock_Lock() {
 	client, disconnect := connect()
 	defer disconnect()

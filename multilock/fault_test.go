@@ -78,39 +78,6 @@ func TestPartWhoseKeyIsForbiddenFailsTheWhole(t *testing.T) {
 	requireFree(t, p.first, p.second)
 }
 
-func TestPartWhoseServerIsDownFailsTheWholeWhenTheWaitIsOver(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	// On several connections, the second round might meet one that broke unnoticed in the first.
-	p.another = newClient(t, p.second, rlock.Options{Server: "second"}, redistest.OneConnection)
-	for _, lock := range []*multilock.Lock{
-		multilock.New(p.client.NewLock("a"), p.another.NewLock("c")),
-		multilock.New(p.client.NewLock("a"), p.client.NewLock("b"),
-			p.another.NewLock("c"), p.another.NewLock("d")),
-	} {
-		unlock(t, take(t, lock, longLease))
-		p.second.Kill(t)
-		var refusal *rlock.ServerError
-		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
-		require.ErrorAs(t, err, &refusal)
-		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-		requireFree(t, p.first)
-		within(t, time.Second+promptly, func() {
-			_, err = lock.TryLock(t.Context(), time.Second, longLease)
-			require.ErrorAs(t, err, &refusal)
-			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-		})
-		requireFree(t, p.first)
-
-		// A caller that waits long enough acquires it.
-		waiter := lockInBackground(t.Context(), lock, longLease)
-		eventually(t, func() bool { return exists(t, p.first, "a") }, "a is taken")
-		p.second.Restart(t)
-		unlock(t, acquired(t, waiter))
-		requireFree(t, p.first, p.second)
-	}
-}
-
 func TestReleaseGoesOnPastFailuresAndReportsAll(t *testing.T) {
 	t.Parallel()
 	const limit = 3 * time.Second // for all parts together
@@ -136,51 +103,6 @@ func TestReleaseGoesOnPastFailuresAndReportsAll(t *testing.T) {
 	requireFree(t, p.first, third)
 }
 
-func TestAcquisitionThatCannotReleaseAPartSaysSo(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{CommandTimeout: time.Second})
-	take(t, p.another.NewLock("b"), longLease)
-	lock := multilock.New(p.client.NewLock("a"), p.another.NewLock("b"))
-	ctx, cancel := context.WithCancel(t.Context())
-	waiter := lockInBackground(ctx, lock, longLease)
-	waitForListener(t, p.second, "b")
-	p.first.Kill(t)
-	cancel()
-	o := result(t, waiter)
-	require.ErrorIs(t, o.Err, context.Canceled)
-	require.ErrorContains(t, o.Err, "and a part was not released")
-	require.ErrorContains(t, o.Err, `lock "a"`)
-}
-
-// A hung server delays no caller for longer than its wait, in a batch or one by one.
-func TestHungServerDelaysTryLockNoLongerThanItsWait(t *testing.T) {
-	t.Parallel()
-	const wait = time.Second
-	for name, names := range map[string][]string{"batch": {"b", "c"}, "one by one": {"b"}} {
-		t.Run(name, func(t *testing.T) {
-			p := startPair(t, rlock.Options{})
-			parts := []rlock.Locker{p.client.NewLock("a")}
-			for _, name := range names {
-				parts = append(parts, p.another.NewLock(name))
-			}
-			lock := multilock.New(parts...)
-			unlock(t, take(t, lock, longLease))
-			p.second.Pause(t)
-			start := time.Now()
-			_, err := lock.TryLock(t.Context(), wait, longLease)
-			took := time.Since(start)
-			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-			require.NotErrorIs(t, err, context.DeadlineExceeded)
-			require.GreaterOrEqual(t, took, wait)
-			require.Less(t, took, wait+promptly)
-			requireFree(t, p.first)
-			p.second.Resume(t)
-			waitUntilFree(t, p.second)
-		})
-	}
-}
-
 // While a server hangs that is asked for a batch, the lease of a part on another must not expire.
 func TestPartIsKeptWhileTheServerOfAnotherHangs(t *testing.T) {
 	t.Parallel()
@@ -198,23 +120,6 @@ func TestPartIsKeptWhileTheServerOfAnotherHangs(t *testing.T) {
 	p.second.Resume(t)
 	unlock(t, acquired(t, waiter))
 	waitUntilFree(t, p.first, p.second)
-}
-
-func TestScriptsAreLoadedAgainAfterAServerForgotThem(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, locks := range shapes(p) {
-		lock := of(locks)
-		hold := take(t, lock, longLease)
-		p.first.Do(t, "SCRIPT", "FLUSH")
-		inner := takeWith(hold.Context(), t, lock, longLease)
-		p.first.Do(t, "SCRIPT", "FLUSH")
-		require.NoError(t, hold.Extend(t.Context(), longLease), name)
-		p.first.Do(t, "SCRIPT", "FLUSH")
-		unlock(t, inner)
-		unlock(t, hold)
-		requireFree(t, p.first, p.second)
-	}
 }
 
 // The replica's copies of the locks are released, whatever happens while Sentinel promotes it.

@@ -126,25 +126,3 @@ func TestPartThatReturnsNothingIsNamed(t *testing.T) {
 		require.EqualValues(t, 0, s.DoInt(t, "EXISTS", "a"))
 	}
 }
-
-// A tracer of the whole may do so once all parts are held.
-func TestPartsAreFreeAfterATracerHasEndedACall(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for how, end := range locktest.Ends {
-		t.Run(how, func(t *testing.T) {
-			var armed atomic.Bool
-			armed.Store(true)
-			c := newClient(t, s, rlock.Options{Tracer: &locktest.Tracer{Block: func(event any) {
-				start, is := event.(rlock.HoldStart)
-				if is && start.Lock.Kind == "multilock" && armed.Swap(false) {
-					end()
-				}
-			}}})
-			require.Equal(t, how, locktest.EndOf(t, func() {
-				_, _ = multilock.NewOn(c, "a", "b").Lock(t.Context(), rlock.Watchdog)
-			}))
-			require.EqualValues(t, 0, s.DoInt(t, "EXISTS", "a", "b"))
-		})
-	}
-}

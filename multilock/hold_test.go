@@ -2,100 +2,16 @@ package multilock_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/logtest"
 	"holdfast/multilock"
 	"holdfast/rlock"
-	"holdfast/watchdog"
 )
 
 type contextKey struct{}
-
-func TestHoldCoversAllParts(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, locks := range shapes(p) {
-		t.Run(name, func(t *testing.T) {
-			hold := takeWith(context.WithValue(t.Context(), contextKey{}, "value"), t, of(locks),
-				longLease)
-			require.Equal(t, "a+b+c", hold.Name())
-			require.Equal(t, []string{hold.Owner()}, p.first.DoStrings(t, "HKEYS", "a"))
-			require.NoError(t, hold.Err())
-			require.True(t, hold.Valid())
-			ctx, done := hold.Context(), hold.Done()
-			require.Equal(t, "value", ctx.Value(contextKey{}))
-			require.NoError(t, ctx.Err(), "it outlives the acquisition")
-			require.Equal(t, ctx, hold.Context())
-			select {
-			case <-done:
-				require.FailNow(t, "it has ended")
-			default:
-			}
-
-			unlock(t, hold)
-			requireFree(t, p.first, p.second)
-			receive(t, done, "Done is not closed")
-			require.Equal(t, rlock.ErrReleased, context.Cause(ctx))
-			require.Equal(t, rlock.ErrReleased, hold.Err())
-			require.False(t, hold.Valid())
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
-			require.ErrorIs(t, hold.Extend(t.Context(), longLease), rlock.ErrNotHeld)
-		})
-	}
-}
-
-func TestCancelledCallerHoldsAllPartsUntilUnlock(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, locks := range shapes(p) {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			hold := takeWith(ctx, t, of(locks), rlock.Watchdog)
-			cancel()
-			require.ErrorIs(t, hold.Context().Err(), context.Canceled)
-			require.True(t, hold.Valid())
-			require.True(t, exists(t, p.first, "a"))
-			require.NoError(t, hold.Unlock(ctx))
-			requireFree(t, p.first, p.second)
-		})
-	}
-}
-
-func TestHoldEndsWithItsLease(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, locks := range shapes(p) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const lease = time.Second
-			var all []*rlock.Lock // with names of their own: the cases run in parallel
-			for _, l := range locks {
-				if l.Server() == "first" && name == "batch" {
-					l = p.client.NewLock("batch " + l.Name())
-				}
-				all = append(all, l)
-			}
-			hold := take(t, of(all), lease)
-			deadline := hold.Deadline()
-			receive(t, hold.Done(), "the lease does not end")
-			require.False(t, time.Now().Before(deadline))
-			require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-			// A part whose margin is over is not kept for longer than its lease.
-			for _, l := range all {
-				eventually(t, func() bool {
-					held, err := l.IsLocked(t.Context())
-					return err == nil && !held
-				}, l.Name()+" is free")
-			}
-		})
-	}
-}
 
 func TestHoldEndsWhenAClientOfItsPartsIsClosed(t *testing.T) {
 	t.Parallel()
@@ -155,63 +71,5 @@ func TestTokenIsThatOfTheOnlyFencedPart(t *testing.T) {
 		unlock(t, inner)
 		unlock(t, hold)
 	}
-	requireFree(t, p.first, p.second)
-}
-
-func TestExtendExtendsAllPartsAndShortensNone(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, locks := range shapes(p) {
-		t.Run(name, func(t *testing.T) {
-			hold := take(t, of(locks), 10*time.Second)
-			require.NoError(t, hold.Extend(t.Context(), time.Minute))
-			require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
-			deadline := hold.Deadline()
-			require.NoError(t, hold.Extend(t.Context(), time.Second))
-			require.Equal(t, deadline, hold.Deadline())
-			for _, l := range locks {
-				left, err := l.TTL(t.Context())
-				require.NoError(t, err)
-				require.Greater(t, left, 50*time.Second, l.Name())
-			}
-			require.ErrorIs(t, hold.Extend(t.Context(), time.Millisecond), rlock.ErrInvalid)
-
-			p.first.Do(t, "DEL", "b") // behind everyone's back
-			err := hold.Extend(t.Context(), 2*time.Minute)
-			require.ErrorIs(t, err, rlock.ErrLost)
-			require.ErrorContains(t, err, `lock "b" lost`)
-			require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-			requireFree(t, p.first, p.second)
-		})
-	}
-}
-
-// One line is logged for the part. None is logged for the whole: no client knows of it.
-func TestLossIsReportedOnce(t *testing.T) {
-	t.Parallel()
-	var log logtest.Lines
-	p := startPair(t, rlock.Options{Logger: log.Logger()})
-	hold := take(t, of(shapes(p)["batch"]), longLease)
-	forceUnlock(t, p.client.NewLock("b"))
-	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-	eventually(t, func() bool { return len(log.With("lost")) > 0 }, "the loss is reported")
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-	require.Len(t, log.With("lost"), 1)
-}
-
-func TestDoRunsUnderAllParts(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	lock := of(shapes(p)["one by one"])
-	failure := errors.New("the work failed")
-	err := rlock.Do(t.Context(), lock, rlock.NoWait, longLease, func(ctx context.Context) error {
-		require.True(t, exists(t, p.second, "c"))
-		_, err := lock.TryLock(ctx, rlock.NoWait, longLease)
-		require.NoError(t, err)
-		require.NoError(t, lock.Unlock(ctx))
-		return failure
-	})
-	require.ErrorIs(t, err, failure)
 	requireFree(t, p.first, p.second)
 }

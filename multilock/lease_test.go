@@ -4,7 +4,6 @@ package multilock_test
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -45,31 +44,6 @@ func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testi
 	}
 }
 
-// Each of the five waits is shorter than a third of the lease; together they are longer than it.
-func TestFirstPartIsKeptThroughManyShortWaits(t *testing.T) {
-	t.Parallel()
-	const lease, each = 3 * time.Second, 900 * time.Millisecond
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	var locks []*rlock.Lock
-	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		lock := c.NewFencedLock(name) // locked one by one
-		locks = append(locks, lock)
-		if i > 0 {
-			take(t, lock, time.Duration(i)*each)
-		}
-	}
-	start := time.Now()
-	waiter := lockInBackground(t.Context(), of(locks), lease)
-	eventually(t, func() bool { return exists(t, s, "a") }, "a is taken")
-	stop := watchLease(t, s, "a", lease)
-	hold := acquired(t, waiter)
-	require.Positive(t, stop())
-	require.Greater(t, time.Since(start), lease, "there was nothing to keep")
-	unlock(t, hold)
-	requireFree(t, s)
-}
-
 // In less than a third of the lease nothing need be renewed. The hold must not be shorter for it.
 func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
 	t.Parallel()
@@ -98,27 +72,6 @@ func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
 	}
 }
 
-func TestWaitAndLeaseMayBeAsLongAsADurationCanBe(t *testing.T) {
-	const longest = math.MaxInt64 - 1 // one more is rlock.Forever, which is no lease
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, locks := range shapes(p) {
-		theirs := take(t, locks[1], longLease)
-		waiter := inBackground(
-			func() (*rlock.Hold, error) {
-				return of(locks).TryLock(t.Context(), math.MaxInt64, longest)
-			},
-		)
-		waitForWaiter(t, p.first)
-		unlock(t, theirs)
-		hold := acquired(t, waiter)
-		require.True(t, hold.Valid(), name)
-		require.NoError(t, hold.Extend(t.Context(), longest), name)
-		unlock(t, hold)
-		requireFree(t, p.first, p.second)
-	}
-}
-
 // No part was waited for, and so no part needs a second command.
 func TestPartThatTheOwnerHeldForLongerKeepsItsLease(t *testing.T) {
 	t.Parallel()
@@ -135,33 +88,6 @@ func TestPartThatTheOwnerHeldForLongerKeepsItsLease(t *testing.T) {
 			require.Greater(t, lasts(t, p.first, "a"), longLease-time.Minute)
 			require.True(t, outer.Valid())
 			unlock(t, outer)
-			requireFree(t, p.first, p.second)
-		})
-	}
-}
-
-func TestWatchdogKeepsAllParts(t *testing.T) {
-	t.Parallel()
-	const lease = 4 * time.Second
-	for _, name := range []string{"batch", "one by one"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := startPair(t, rlock.Options{WatchdogLease: lease})
-			locks := shapes(p)[name]
-			theirs := take(t, locks[2], longLease)
-			waiter := lockInBackground(t.Context(), of(locks), rlock.Watchdog)
-			eventually(t, func() bool { return exists(t, p.first, "b") }, "b is taken")
-			<-time.After(lease * 3 / 2)
-			unlock(t, theirs)
-			hold := acquired(t, waiter)
-			require.Never(t, func() bool { return !hold.Valid() }, lease*3/2, 20*time.Millisecond,
-				"%v", hold.Err())
-			for _, s := range []*redistest.Server{p.first, p.second} {
-				for _, key := range left(t, s) {
-					require.LessOrEqual(t, lasts(t, s, key), lease, key)
-				}
-			}
-			unlock(t, hold)
 			requireFree(t, p.first, p.second)
 		})
 	}

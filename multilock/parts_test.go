@@ -1,7 +1,6 @@
 package multilock_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -118,18 +117,6 @@ func TestOrderInWhichPartsAreNamedDoesNotMatter(t *testing.T) {
 	requireFree(t, p.first, p.second)
 }
 
-func TestLockNamedTwiceIsOnePart(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	hold := take(t, multilock.New(c.NewLock("a"), c.NewFairLock("b"),
-		c.NewLock("a"), c.NewFairLock("b"), multilock.New(c.NewLock("a"))), longLease)
-	require.Equal(t, []string{"1"}, levels(t, s, "a"))
-	require.Equal(t, []string{"1"}, levels(t, s, "b"))
-	unlock(t, hold)
-	requireFree(t, s)
-}
-
 func TestMultiLocksAmongThePartsAreReplacedByTheirParts(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
@@ -164,58 +151,6 @@ func TestOneOwnerHoldsTheReadAndTheWriteLock(t *testing.T) {
 	}
 }
 
-func TestReaderIsRefusedTheWriteLockAtOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	reading := take(t, c.NewReadWriteLock("b").Read(), longLease)
-	_, err := multilock.New(c.NewLock("a"), c.NewReadWriteLock("b").Write()).
-		Lock(reading.Context(), longLease)
-	require.ErrorIs(t, err, rlock.ErrUpgrade)
-	require.Equal(t, 0, int(s.DoInt(t, "EXISTS", "a")))
-	require.True(t, reading.Valid())
-	unlock(t, reading)
-	requireFree(t, s)
-}
-
-func TestNestedAcquisitionAddsALevelToEachPart(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewFairLock("c"),
-		p.another.NewLock("d"))
-	requireLevels := func(want string) {
-		t.Helper()
-		for _, name := range []string{"a", "b", "c"} {
-			require.Equal(t, []string{want}, levels(t, p.first, name), name)
-		}
-		require.Equal(t, []string{want}, levels(t, p.second, "d"))
-	}
-	outer := take(t, lock, longLease)
-	requireLevels("1")
-	for _, wait := range []func(context.Context) (*rlock.Hold, error){
-		func(ctx context.Context) (*rlock.Hold, error) {
-			return lock.TryLock(ctx, rlock.NoWait, longLease)
-		},
-		func(ctx context.Context) (*rlock.Hold, error) {
-			return lock.TryLock(ctx, longWait, longLease)
-		},
-		func(ctx context.Context) (*rlock.Hold, error) { return lock.Lock(ctx, rlock.Watchdog) },
-	} {
-		inner, err := wait(outer.Context())
-		require.NoError(t, err)
-		requireLevels("2")
-		unlock(t, inner)
-		requireLevels("1")
-		require.True(t, outer.Valid())
-	}
-	inner := takeWith(outer.Context(), t, lock, longLease)
-	unlock(t, outer) // levels may be released in any order
-	requireLevels("1")
-	require.True(t, inner.Valid())
-	unlock(t, inner)
-	requireFree(t, p.first, p.second)
-}
-
 func TestOwnerThatHoldsSomePartsAddsALevelToThose(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
@@ -241,23 +176,4 @@ func TestOwnerThatHoldsSomePartsAddsALevelToThose(t *testing.T) {
 	unlock(t, d)
 	unlock(t, b)
 	requireFree(t, p.first, p.second)
-}
-
-// A call with the hold's context is the same owner's; one without is another's.
-func TestContextWithoutOwnerGetsOneForAllParts(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	lock := multilock.New(c.NewLock("a"), c.NewFairLock("b"))
-	hold := take(t, lock, longLease)
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired, "another owner")
-	for _, part := range []*rlock.Lock{c.NewLock("a"), c.NewFairLock("b")} {
-		held, err := part.IsHeld(hold.Context())
-		require.NoError(t, err)
-		require.True(t, held)
-		unlock(t, takeWith(hold.Context(), t, part, longLease))
-	}
-	unlock(t, hold)
-	requireFree(t, s)
 }

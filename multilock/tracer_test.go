@@ -83,25 +83,6 @@ func TestTracerHearsThatAMultiLockWaitsForAPart(t *testing.T) {
 	unlock(t, held)
 }
 
-func TestTracerHearsThatAMultiLockIsLostWithAPart(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	tr := new(locktest.Tracer)
-	c := newClient(t, s, rlock.Options{WatchdogLease: 2 * time.Second, Tracer: tr})
-	hold := take(t, multilock.NewOn(c, "a", "b"), rlock.Watchdog)
-	s.Do(t, "DEL", "a")
-	receive(t, hold.Done(), "not lost")
-	for _, end := range locktest.WaitToHear[rlock.HoldEnd](t, tr, 2) {
-		require.ErrorIs(t, end.Err, rlock.ErrLost)
-		require.NotEqual(t, "b", end.Lock.Name)
-	}
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-	ends := locktest.WaitToHear[rlock.HoldEnd](t, tr, 3)
-	require.Len(t, ends, 3)
-	require.Equal(t, "b", ends[2].Lock.Name)
-	require.NoError(t, ends[2].Err)
-}
-
 func TestMultiLockIsTracedByTheClientOfItsFirstLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -136,43 +117,4 @@ func (k *keepsReply) Do(ctx context.Context, command rueidis.Completed) rueidis.
 		<-k.pass
 	}
 	return result
-}
-
-func TestPartThatIsReleasedAloneIsNotToldAsARefusedRelease(t *testing.T) {
-	t.Parallel()
-	tr := new(locktest.Tracer)
-	redis := &keepsReply{
-		Client: redistest.Start(t).Client(t), kept: make(chan struct{}), pass: make(chan struct{}),
-	}
-	c := newClientOn(t, redis, rlock.Options{Tracer: tr, Anonymous: true})
-	hold := take(t, multilock.NewOn(c, "a", "b", "c"), longLease)
-	redis.next.Store(true)
-	alone := make(chan error, 1)
-	go func() { alone <- c.NewLock("a").Unlock(hold.Context()) }()
-	receive(t, redis.kept, "a was not released")
-	receive(t, hold.Done(), "the hold of the whole lock has not ended")
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-	close(redis.pass)
-	require.NoError(t, receive(t, alone, "the release has not ended"))
-	for _, end := range locktest.WaitToHear[rlock.HoldEnd](t, tr, 4) {
-		if end.Lock.Kind == "multilock" {
-			require.ErrorIs(t, end.Err, rlock.ErrLost)
-		} else {
-			require.NoError(t, end.Err, end.Lock.Name)
-		}
-	}
-}
-
-func TestTracerHearsThatPartsAreRenewed(t *testing.T) {
-	t.Parallel()
-	tr := new(locktest.Tracer)
-	c := newClient(t, redistest.Start(t), rlock.Options{Tracer: tr})
-	unlock(t, take(t, multilock.NewOn(c, "a", "b"), rlock.Watchdog))
-	for _, start := range locktest.Heard[rlock.AcquireStart](tr) {
-		require.Equal(t, rlock.Watchdog, start.Lease, start.Lock.Name)
-	}
-	for _, start := range locktest.Heard[rlock.HoldStart](tr) {
-		require.True(t, start.Renewed, start.Lock.Name)
-		require.Equal(t, 30*time.Second, start.Lease, start.Lock.Name)
-	}
 }

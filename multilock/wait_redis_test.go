@@ -37,20 +37,3 @@ func TestOneWaitIsForAllParts(t *testing.T) {
 		})
 	}
 }
-
-func TestPartsThatBecomeFreeOneAfterTheOtherAreWaitedFor(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, locks := range shapes(p) {
-		t.Run(name, func(t *testing.T) {
-			owner := rlock.WithOwner(t.Context())
-			for i, l := range locks {
-				takeWith(owner, t, l, time.Duration(i+1)*500*time.Millisecond)
-			}
-			hold, err := of(locks).TryLock(t.Context(), longWait, longLease)
-			require.NoError(t, err)
-			unlock(t, hold)
-			requireFree(t, p.first, p.second)
-		})
-	}
-}

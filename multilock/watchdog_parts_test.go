@@ -34,18 +34,3 @@ func TestPartThatAnotherHoldsByTheEndFailsTheAcquisitionWithAWatchdog(t *testing
 		})
 	}
 }
-
-func TestExtendTakesWatchdogForAllParts(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{WatchdogLease: time.Minute})
-	for name, locks := range shapes(p) {
-		t.Run(name, func(t *testing.T) {
-			hold := take(t, of(locks), 10*time.Second)
-			require.NoError(t, hold.Extend(t.Context(), rlock.Watchdog))
-			require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
-			require.Greater(t, lasts(t, p.first, "a"), 50*time.Second)
-			unlock(t, hold)
-			requireFree(t, p.first, p.second)
-		})
-	}
-}

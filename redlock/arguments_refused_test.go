@@ -1,8 +1,6 @@
 package redlock_test
 
 import (
-	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,38 +10,6 @@ import (
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
-
-func TestContextOfAReleasedHoldIsRefusedAsSuch(t *testing.T) {
-	t.Parallel()
-	servers := startNodes(t, 3)
-	lock := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
-	hold := take(t, lock, longLease)
-	ctx := hold.Context()
-	unlock(t, hold)
-	_, err := lock.Lock(ctx, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, rlock.ErrReleased)
-	require.ErrorContains(t, err, "this context belongs to a hold that was released")
-	require.NotContains(t, err.Error(), "in this process")
-	waitUntilFree(t, servers...)
-}
-
-// The cause of its context names a lock as well.
-func TestErrorOfTheContextOfALostHoldNamesThisLockFirstAndHasOnePrefix(t *testing.T) {
-	t.Parallel()
-	lock := redlock.NewOn(name, atOnce, newClients(t, startNodes(t, 3), rlock.Options{})...)
-	for _, lost := range []string{name, "another"} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(&rlock.LostError{Lock: lost, Reason: rlock.ErrGone})
-		_, err := lock.Lock(ctx, longLease)
-		require.ErrorIs(t, err, rlock.ErrLost)
-		require.Regexp(t, `^holdfast: redlock "order": `, err.Error())
-		require.Equal(t, 1, strings.Count(err.Error(), "holdfast: "), err)
-		require.ErrorContains(t, err, `lock "`+lost+`" lost`)
-		require.NotContains(t, err.Error(), "another caller", "nobody was asked")
-	}
-}
 
 func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 	t.Parallel()

@@ -93,15 +93,3 @@ func TestUnlockDuringACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) 
 		}
 	}
 }
-
-func TestExtendTakesWatchdog(t *testing.T) {
-	t.Parallel()
-	servers, clients := startFive(t, rlock.Options{WatchdogLease: time.Minute})
-	lock := redlock.NewOn(name, atOnce, clients...)
-	hold := takeOnAll(t, lock, servers, 10*time.Second)
-	require.NoError(t, hold.Extend(t.Context(), rlock.Watchdog))
-	require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
-	require.LessOrEqual(t, time.Until(hold.Deadline()), time.Minute)
-	unlock(t, hold)
-	waitUntilFree(t, servers...)
-}

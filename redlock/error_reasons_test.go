@@ -69,26 +69,3 @@ func TestWaitThatEndsBeforeNodesCanReplyIsNotAcquired(t *testing.T) {
 		},
 	)
 }
-
-func TestUnknownOutcomeOfUnlockNamesAllNodes(t *testing.T) {
-	t.Parallel()
-	servers, clients := startFive(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
-	giveOne(t, servers[:2], name)
-	lock := redlock.NewOn(name, hasty, clients...)
-	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
-	eventually(t, func() bool { return lock.Asked(hold) == 0 }, "all have answered")
-	for _, s := range servers[2:] {
-		s.Pause(t)
-	}
-	err := hold.Unlock(t.Context())
-	for _, s := range servers[2:] {
-		s.Resume(t)
-	}
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	require.ErrorContains(t, err, "0 of 5 nodes released it, 3 are needed")
-	require.ErrorContains(t, err, "a, b: not acquired there")
-	var e *redlock.QuorumError
-	require.ErrorAs(t, err, &e)
-	require.Len(t, e.Nodes, 5)
-	waitUntilFree(t, servers[2:]...)
-}

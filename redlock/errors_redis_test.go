@@ -3,7 +3,6 @@
 package redlock_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -39,36 +38,6 @@ func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "READONLY"))
 	require.Regexp(t, `\d of 5 nodes granted it, 3 are needed`, err.Error())
 	waitUntilFree(t, servers[3:]...)
-}
-
-func TestHolderOnAQuorumIsTheReasonWhateverTheOtherNodesDo(t *testing.T) {
-	t.Parallel()
-	servers := startNodes(t, 5)
-	clients := newClients(t, servers, rlock.Options{})
-	warm(t, clients)
-	l := redlock.NewOn(name, atOnce, clients...)
-	hold := take(t, l, longLease)
-	eventually(t, func() bool { return len(keysOf(t, servers...)) == 5 }, "held everywhere")
-	servers[0].Kill(t)
-	servers[1].Pause(t)
-	for _, wait := range []time.Duration{rlock.NoWait, soon} {
-		_, err := l.TryLock(t.Context(), wait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
-		e := quorumError(t, err)
-		require.Len(t, e.Nodes, 5)
-		require.Zero(t, e.Granted)
-	}
-	// With a third node that does not refuse, the wait goes on.
-	servers[2].Pause(t)
-	eventually(t, func() bool {
-		_, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
-		return errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, rlock.ErrNotAcquired)
-	}, "too few nodes answer")
-	servers[1].Resume(t)
-	servers[2].Resume(t)
-	unlock(t, hold)
-	waitUntilFree(t, servers[1:]...)
 }
 
 func TestYoungNodesAreNamedWithTheTimeTheyAreNotCounted(t *testing.T) {

@@ -28,53 +28,6 @@ func ExampleNew() {
 	// error: <nil>
 }
 
-func ExampleNewOn() {
-	clients, disconnect := masters(5)
-	defer disconnect()
-
-	order := func(id int) *redlock.Lock {
-		return redlock.NewOn(fmt.Sprintf("order:%d", id), durable, clients...)
-	}
-	err := rlock.Do(
-		context.Background(),
-		order(42),
-		3*time.Second,
-		rlock.Watchdog,
-		func(ctx context.Context) error {
-			fmt.Println("under the lock")
-			return ctx.Err() // ctx ends when a quorum does not hold it any more
-		},
-	)
-	fmt.Println(err)
-	// Output:
-	// under the lock
-	// <nil>
-}
-
-func ExampleLock_Lock() {
-	clients, disconnect := masters(3)
-	defer disconnect()
-	lock := redlock.NewOn("order:42", durable, clients...)
-
-	ship := func(ctx context.Context) (err error) {
-		// Lock waits until the context ends, also while too few masters can be reached, so give it
-		// a deadline.
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		hold, err := lock.Lock(ctx, rlock.Watchdog)
-		if err != nil {
-			return err
-		}
-		defer hold.UnlockTo(ctx, &err) // a loss of the lock becomes the error of ship
-		fmt.Println("work on", hold.Name(), hold.Valid())
-		return nil
-	}
-	fmt.Println("error:", ship(context.Background()))
-	// Output:
-	// work on order:42 true
-	// error: <nil>
-}
-
 func ExampleLock_TryLock() {
 	clients, disconnect := masters(3)
 	defer disconnect()
@@ -136,27 +89,6 @@ func ExampleLock_WithOptions() {
 	// Output: true
 }
 
-func ExampleOptions() {
-	clients, disconnect := youngMasters(3, 0)
-	defer disconnect()
-	ctx := context.Background()
-
-	// Masters without "appendfsync always" may forget locks when they restart. So they are not
-	// counted until every lock is over that they may have forgotten: no lock may be taken for
-	// longer than MaxLease.
-	lock := redlock.NewOn("order:42", redlock.Options{MaxLease: time.Minute}, clients...)
-	_, err := lock.TryLock(ctx, rlock.NoWait, 2*time.Minute)
-	fmt.Println("too long:", errors.Is(err, rlock.ErrInvalid))
-	hold, err := lock.TryLock(ctx, rlock.NoWait, time.Minute)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println("error:", hold.Unlock(ctx))
-	// Output:
-	// too long: true
-	// error: <nil>
-}
-
 // The error names the masters that need attention if there is no quorum.
 func ExampleQuorumError() {
 	clients, disconnect := masters(3)
@@ -185,18 +117,4 @@ func ExampleQuorumError() {
 	// needed: 2
 	// master-2 did not say yes: lock client closed
 	// master-3 did not say yes: lock client closed
-}
-
-// The error says when to try again after masters have restarted.
-func ExampleDelayedError() {
-	clients, disconnect := youngMasters(3, 2)
-	defer disconnect()
-
-	_, err := redlock.NewOn("order:42", redlock.Options{NodeTimeout: 2 * time.Second}, clients...).
-		TryLock(context.Background(), rlock.NoWait, rlock.Watchdog)
-	var delayed *redlock.DelayedError
-	if errors.Is(err, redlock.ErrNoQuorum) && errors.As(err, &delayed) {
-		fmt.Println("again in", delayed.For)
-	}
-	// Output: again in 12s
 }

@@ -3,7 +3,6 @@
 package redlock_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
-	"holdfast/watchdog"
 )
 
 // losses are ways to take a lock away from its holder on one node.
@@ -71,25 +69,6 @@ func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 	}
 }
 
-func TestExplicitLeaseEndsInTimeAndIsNotRenewed(t *testing.T) {
-	t.Parallel()
-	const lease = 3 * time.Second
-	_, clients := startFive(t, rlock.Options{WatchdogLease: lease})
-	warm(t, clients)
-	lock := redlock.NewOn(name, atOnce, clients...)
-	before := time.Now()
-	hold := take(t, lock, lease)
-	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "it is held on every node")
-	deadline := hold.Deadline()
-	require.False(t, deadline.Before(watchdog.Deadline(before, lease)))
-	require.True(t, deadline.Before(watchdog.Deadline(time.Now(), lease)),
-		"it counts from the question, not from the answer")
-	lostTo(t, hold, " of 5 nodes, 3 are needed")
-	require.False(t, time.Now().Before(deadline))
-	require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
-	require.Equal(t, deadline, hold.Deadline())
-}
-
 // The process was stopped, or is very busy: the passed deadline is not reported yet.
 func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
 	t.Parallel()
@@ -116,61 +95,4 @@ func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
 	}
 	require.Never(t, hold.Valid, lease, 5*time.Millisecond, "a node that joined revived it")
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-}
-
-func TestValidityIsOverAtTheDeadlineWhenAMajorityDies(t *testing.T) {
-	t.Parallel()
-	const lease = 3 * time.Second
-	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
-	hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
-	waitUntilHeld(t, servers)
-	ctx := hold.Context()
-	onAll(servers[1:4], func(s *redistest.Server) { s.Kill(t) })
-	killed := time.Now()
-	receive(t, ctx.Done(), "a hold without a quorum goes on")
-	ended := time.Now()
-	require.False(t, ended.Before(hold.Deadline()), "it ended while it could be trusted")
-	require.True(t, hold.Deadline().Before(killed.Add(lease)))
-	require.Less(t, ended.Sub(hold.Deadline()), promptly)
-	require.False(t, hold.Valid())
-	// c and d with it, unless they found out before
-	lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed", "; b")
-	waitUntilFree(t, servers[0], servers[4])
-	lost := new(rlock.LostError)
-	require.ErrorAs(t, hold.Err(), &lost)
-	require.Equal(t, 1, strings.Count(lost.Error(), "lost"), lost.Error())
-}
-
-func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
-	t.Parallel()
-	servers, clients := startFive(t, rlock.Options{})
-	warm(t, clients)
-	for _, s := range servers[2:] {
-		s.Pause(t)
-	}
-	_, err := redlock.NewOn(name, hasty, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	for _, s := range servers[2:] {
-		s.Resume(t)
-	}
-	waitUntilFree(t, servers...)
-	require.Never(t, func() bool { return count(servers) > 0 }, 200*time.Millisecond,
-		10*time.Millisecond)
-
-	// Here the failure is certain while nodes may still reply in time.
-	for _, s := range servers[:3] {
-		takenAway(t, s)
-	}
-	for _, s := range servers[3:] {
-		s.Pause(t)
-	}
-	slow := redlock.Options{FsyncAlways: true, NodeTimeout: longWait}
-	_, err = redlock.NewOn(name, slow, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	for _, s := range servers[3:] {
-		s.Resume(t)
-	}
-	waitUntilFree(t, servers[3:]...)
-	require.Never(t, func() bool { return count(servers[3:]) > 0 }, 200*time.Millisecond,
-		10*time.Millisecond)
 }

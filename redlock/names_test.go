@@ -7,20 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
-	"holdfast/multilock"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
-
-// The name is part of the order in which a MultiLock takes its parts.
-func TestLockWithDifferentNamesOnItsNodesHasTheSameNameInAnyOrder(t *testing.T) {
-	t.Parallel()
-	c := newClients(t, startNodes(t, 3), rlock.Options{})
-	x, y, z := c[0].NewLock("x"), c[1].NewLock("y"), c[2].NewLock("z")
-	for _, nodes := range [][]*rlock.Lock{{x, y, z}, {z, y, x}, {y, x, z}} {
-		require.Equal(t, "x,y,z", redlock.New(nodes...).Name())
-	}
-}
 
 // unnamed returns a client of one of two servers whose name is unknown.
 func unnamed(t testing.TB, servers []*redistest.Server, i int) *rlock.Client {
@@ -46,19 +35,4 @@ func TestErrorsNumberTheNodesOfServersWithoutAName(t *testing.T) {
 	_, err = redlock.NewOn(name, atOnce, a, b, a).TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrInvalid)
 	require.ErrorContains(t, err, "nodes 1 and 3 are on one server (the same client)")
-}
-
-func TestSeveralRedLocksOnServersWithoutANameAreRefusedByAMultiLock(t *testing.T) {
-	t.Parallel()
-	servers := startNodes(t, 2)
-	first := redlock.NewOn("x", atOnce, unnamed(t, servers, 0))
-	second := redlock.NewOn("y", atOnce, unnamed(t, servers, 1))
-	require.Empty(t, first.Server())
-	require.Empty(t, second.Server())
-	_, err := multilock.New(first, second).TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrInvalid)
-	require.ErrorContains(t, err, "rlock.Options.Server")
-	// A single one needs no order, and naming it twice makes it one part.
-	unlock(t, take(t, multilock.New(first, first), longLease))
-	waitUntilFree(t, servers...)
 }

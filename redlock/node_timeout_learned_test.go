@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -161,78 +160,4 @@ func TestLateRepliesTeachThatTheNodesAreFarNow(t *testing.T) {
 			require.Equal(t, 2*roundTrip, time.Since(start))
 		})
 	}
-}
-
-func TestExtendLearnsThatTheNodesAreFarNow(t *testing.T) {
-	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
-		b.learn(t)
-		hold := take(t, b.anew(), 10*time.Second)
-		synctest.Wait()
-		for _, n := range b.nodes {
-			n.delay("renew.lua", 80*time.Millisecond)
-		}
-		require.NoError(t, hold.Extend(t.Context(), 10*time.Second)) // retries meanwhile
-		time.Sleep(time.Second)
-		start := time.Now()
-		require.NoError(t, hold.Extend(t.Context(), 10*time.Second))
-		require.Equal(t, 80*time.Millisecond, time.Since(start))
-		unlock(t, hold)
-	})
-}
-
-func TestNodeThatHungIsSoonWaitedForAsBrieflyAsBefore(t *testing.T) {
-	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
-		b.learn(t)
-		for _, n := range b.nodes[:3] {
-			n.server.Pause()
-		}
-		for range 100 {
-			_, err := b.anew().TryLock(t.Context(), rlock.NoWait, 10*time.Second)
-			require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		}
-		time.Sleep(5 * time.Second) // not so long that rueidis gives up the connections
-		for _, n := range b.nodes[:3] {
-			n.server.Resume()
-		}
-		synctest.Wait()
-		b.learn(t)
-		for _, n := range b.nodes[:3] {
-			n.server.Pause()
-		}
-		b.refusedAfter(t, 50*time.Millisecond, 10*time.Second)
-	})
-}
-
-func TestGivenNodeTimeoutHoldsWhateverTheRoundTrips(t *testing.T) {
-	inBubble(t, redlock.Options{NodeTimeout: 40 * time.Millisecond}, func(t *testing.T, b *bubble) {
-		b.learn(t)
-		for _, n := range b.nodes[:3] {
-			n.server.Pause()
-		}
-		start := time.Now()
-		_, err := b.lock.TryLock(t.Context(), rlock.NoWait, 10*time.Second)
-		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Equal(t, 40*time.Millisecond, time.Since(start))
-	})
-}
-
-// An error may come from this side, and quickly: a refused connection says nothing about the
-// distance of the node.
-func TestErrorsTeachNoRoundTrip(t *testing.T) {
-	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
-		for _, n := range b.nodes {
-			n.reply("quorum_acquire.lua",
-				func([]string) any { return errors.New("LOADING the dataset") })
-		}
-		for range 40 {
-			b.refusedAfter(t, 0, 3*time.Second)
-			synctest.Wait()
-		}
-		for _, n := range b.nodes {
-			n.away(200 * time.Millisecond)
-		}
-		start := time.Now()
-		unlock(t, take(t, b.anew(), 3*time.Second))
-		require.Equal(t, 400*time.Millisecond, time.Since(start))
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -166,45 +165,6 @@ func waitForReplies(t testing.TB, clients []*rlock.Client) {
 			unlock(t, hold)
 			return true
 		}, fmt.Sprintf("the server of client %d of %d replies again", i+1, len(clients)))
-	}
-}
-
-// A hold on one set of nodes and one on another set always share a node, whatever nodes the owners
-// reach.
-func TestTwoClientsThatReachDifferentNodesDoNotBothHold(t *testing.T) {
-	t.Parallel()
-	servers := startNodes(t, 5)
-	first, proxies := proxied(t, servers, rlock.Options{}, redistest.OneConnection)
-	second, others := proxied(t, servers, rlock.Options{}, redistest.OneConnection)
-	warm(t, first)
-	warm(t, second)
-	for i := range 5 {
-		for j := i + 1; j < 5; j++ {
-			proxies[i].BlackHole()
-			proxies[j].BlackHole()
-			a, b := (i+2)%5, (j+2)%5
-			others[a].BlackHole()
-			others[b].BlackHole()
-
-			lock := redlock.NewOn(name, quorumOptions, first...)
-			hold, err := lock.TryLock(t.Context(), longWait, longLease)
-			require.NoError(t, err)
-			_, err = redlock.NewOn(name, quorumOptions, second...).
-				TryLock(t.Context(), rlock.NoWait, longLease)
-			require.Error(t, err,
-				"%d and %d are out of reach of the first, %d and %d of the second", i, j, a, b)
-			require.True(t, hold.Valid())
-			unlock(t, hold)
-			var all sync.WaitGroup
-			for k := range proxies {
-				all.Go(proxies[k].Pass)
-				all.Go(others[k].Pass)
-			}
-			all.Wait()
-			waitUntilFree(t, servers...)
-			waitForReplies(t, first)
-			waitForReplies(t, second)
-		}
 	}
 }
 

@@ -82,30 +82,3 @@ func TestServersOutOfMemoryStillExtend(t *testing.T) {
 	unlock(t, hold)
 	waitUntilFree(t, servers...)
 }
-
-func TestTemporaryRefusalIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	// A replica that has no master, and replies so.
-	servers := startNodes(t, 5)
-	clients := newClients(t, servers, rlock.Options{})
-	warm(t, clients)
-	for _, s := range servers[:3] {
-		s.Do(t, "CONFIG", "SET", "replica-serve-stale-data", "no")
-		s.Do(t, "REPLICAOF", "127.0.0.1", "1")
-	}
-	l := redlock.NewOn(name, atOnce, clients...)
-	start := time.Now()
-	_, err := l.TryLock(t.Context(), 200*time.Millisecond, longLease)
-	require.GreaterOrEqual(t, time.Since(start), 200*time.Millisecond, "%v", err)
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	var refusal *rlock.ServerError
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, "MASTERDOWN", refusal.Code)
-
-	done := queueUp(t.Context(), t, l, longLease)
-	for _, s := range servers[:3] {
-		s.Do(t, "REPLICAOF", "NO", "ONE")
-	}
-	unlock(t, acquired(t, done))
-	waitUntilFree(t, servers...)
-}

@@ -120,21 +120,3 @@ func TestSplitVoteIsRetriedAfterARandomDelayThatDoubles(t *testing.T) {
 	}
 	require.Greater(t, len(firsts), 6, "a random time")
 }
-
-func TestWaiterAsksAgainWhenTheHoldersLeaseShouldBeOver(t *testing.T) {
-	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
-		for _, n := range b.nodes {
-			n.reply("quorum_acquire.lua", heldBy("another:1", 3000))
-		}
-		_, err := b.lock.TryLock(t.Context(), 3500*time.Millisecond, 10*time.Second)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Equal(t, 3500*time.Millisecond, time.Since(b.start))
-		// The confirmations of its subscriptions, which come one by one, also make it ask again.
-		asked := b.rounds()
-		require.LessOrEqual(t, len(asked), 2+len(b.nodes), "%v", asked)
-		require.GreaterOrEqual(t, asked[len(asked)-1], 3*time.Second, "%v", asked)
-		for _, at := range asked {
-			require.Less(t, at%(3*time.Second), 10*time.Millisecond, "%v", asked)
-		}
-	})
-}

@@ -78,32 +78,6 @@ func acquiredByAny(t testing.TB, waiters []<-chan outcome) *rlock.Hold {
 	return hold
 }
 
-func TestLockOfAnotherProgramIsWaitedForWithoutPollingAndItsUnlockWakes(t *testing.T) {
-	t.Parallel()
-	servers := startNodes(t, 5)
-	clients := newClients(t, servers, rlock.Options{})
-	warm(t, clients)
-	l := redlock.NewOn(name, atOnce, clients...)
-	bestOf(t, soon, func() time.Duration {
-		give(t, servers[:3])
-		done := queueUp(t.Context(), t, l, longLease)
-		waitForListeners(t, servers, name, 1)
-		resetStats(t, servers)
-		<-time.After(time.Second)
-		// No owner has a quorum, so it might also be a split vote, which ends by itself.
-		require.LessOrEqual(t, scriptCalls(t, servers), 3*10,
-			"more than three rounds within a second")
-		start := time.Now()
-		giveBack(t, servers[:3], name)
-		next := result(t, done)
-		require.NoError(t, next.Err)
-		unlock(t, next.Hold)
-		waitUntilFree(t, servers...)
-		waitForListeners(t, servers, name, 0) // the next try counts its own
-		return next.At.Sub(start)
-	})
-}
-
 // With two nodes down a round is lost at the first refusal, so a waiter never learns that one owner
 // has a quorum.
 func TestWaiterDoesNotPollWhileAMinorityIsDown(t *testing.T) {
