@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -34,52 +35,33 @@ func listedRules(t testing.TB, rows ...string) []string {
 
 func TestListedPermissionsAreEnough(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	all := []string{"every lock", "plain locks", "a RedLock", "its `Options.Epoch`"}
+	for _, c := range []struct {
 		rows    []string
 		options redlock.Options
 		needs   string // what is missing without the last row
 	}{
-		"delayed restart": {
-			[]string{"every lock", "plain locks", "a RedLock"},
-			redlock.Options{MaxLease: time.Second},
-			"+info",
-		},
-		"epoch": {
-			[]string{"every lock", "plain locks", "a RedLock", "its `Options.Epoch`"},
-			redlock.Options{MaxLease: time.Second, Epoch: true}, "NOPERM",
-		},
+		{all[:3], redlock.Options{MaxLease: time.Second}, "+info"},
+		{all, redlock.Options{MaxLease: time.Second, Epoch: true}, "NOPERM"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.needs, func(t *testing.T) {
 			t.Parallel()
-			servers := startNodes(t, 1)
+			server := redistest.Start(t)
 			permit := func(rows ...string) {
 				// Before Redis 7 a new user may have all channels.
-				servers[0].Do(
-					t,
-					append(
-						[]string{
-							"ACL", "SETUSER", "app", "reset", "resetchannels", "on", ">secret",
-						},
-						listedRules(t, rows...)...)...)
+				server.Do(t, append([]string{"ACL", "SETUSER", "app", "reset", "resetchannels", "on",
+					">secret"}, listedRules(t, rows...)...)...)
 			}
 			permit(c.rows...)
-			client, err := rlock.New(
-				servers[0].Client(t,
-					func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }),
-				rlock.Options{WatchdogLease: time.Second},
-			)
-			require.NoError(t, err)
-			t.Cleanup(func() { closeClient(t, client) })
-			options := c.options
-			options.NodeTimeout = 3 * time.Second
-			lock := redlock.NewOn("order:"+name, options, client)
+			client := newClientOn(t, server.Client(t,
+				func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }),
+				rlock.Options{WatchdogLease: time.Second})
+			lock := redlock.NewOn("order:", c.options, client)
 			// when the server has been up long enough
-			hold, err := lock.Lock(t.Context(), rlock.Watchdog)
-			require.NoError(t, err)
-			require.NoError(t, hold.Unlock(t.Context()))
+			unlock(t, acquired(t, lockInBackground(t.Context(), lock, rlock.Watchdog)))
 
 			permit(c.rows[:len(c.rows)-1]...)
-			_, err = lock.TryLock(t.Context(), time.Minute, rlock.Watchdog)
+			_, err := lock.TryLock(t.Context(), time.Minute, rlock.Watchdog)
 			require.ErrorContains(t, err, c.needs, "at once: waiting does not help")
 			require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		})

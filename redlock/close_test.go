@@ -1,3 +1,5 @@
+//go:build !race
+
 package redlock_test
 
 import (
@@ -7,72 +9,95 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/hooks"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
+func TestCloseOfAMinorityOfTheClientsDoesNotEndTheHoldAndThatOfAThirdDoes(t *testing.T) {
+	t.Parallel()
+	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+		hold := w.takeOnAll(t, rlock.Watchdog)
+		for _, c := range w.clients[:2] {
+			closeClient(t, c)
+		}
+		time.Sleep(10 * time.Minute)
+		require.True(t, hold.Valid(), "%v", hold.Err())
+		unlock(t, takeWith(hold.Context(), t, w.lock, rlock.Watchdog))
+		another := redlock.NewOn("another", atOnce, w.clients...)
+		unlock(t, take(t, another, rlock.Watchdog))
+
+		ctx := hold.Context()
+		closeClient(t, w.clients[2])
+		require.ErrorIs(t, hold.Err(), rlock.ErrClosed, "the hold has ended when Close returns")
+		require.ErrorIs(t, context.Cause(ctx), rlock.ErrClosed)
+		require.False(t, hold.Valid())
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrClosed)
+		start := time.Now()
+		_, err := w.lock.Lock(t.Context(), rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		_, err = another.TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		require.Zero(t, time.Since(start))
+		require.LessOrEqual(t, w.held(t), 3, "on the servers of closed clients, until the lease ends")
+	})
+}
+
+// What a release must release is decided before any call can learn of it. This test's call learns
+// of it first.
+func TestCloseDuringUnlockIsNoLoss(t *testing.T) {
+	t.Parallel()
+	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+		hold := w.takeOnAll(t, rlock.Watchdog)
+		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(hold, func(error) {
+			for _, c := range w.clients[:3] {
+				closeClient(t, c)
+			}
+		})
+		err := hold.Unlock(t.Context())
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		require.NotErrorIs(t, err, rlock.ErrLost)
+	})
+}
+
 func TestUnlockReturnsWhileAMinorityHangsAndReleasesItLater(t *testing.T) {
 	t.Parallel()
-	servers, clients := startFive(t, rlock.Options{})
-	lock := redlock.NewOn(name, hasty, clients...)
-	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
-	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 },
-		"it is held on every node")
-	for _, s := range servers[:2] {
-		s.Pause(t)
-	}
-	within(t, promptly, func() { unlock(t, hold) })
-	require.Zero(t, count(servers[2:]))
-	for _, s := range servers[:2] {
-		s.Resume(t)
-	}
-	waitUntilFree(t, servers...)
+	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+		hold := w.takeOnAll(t, longLease)
+		w.Servers[0].Pause(t)
+		w.Servers[1].Pause(t)
+		start := time.Now()
+		unlock(t, hold)
+		require.Zero(t, time.Since(start))
+		w.Servers[0].Resume(t)
+		w.Servers[1].Resume(t)
+		w.RequireNothingLeft(t)
+	})
 }
 
 func TestUnlockWithoutAQuorumIsAnUnknownOutcomeInTimeAndIsFinishedLater(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
-	servers, clients := startFive(t, rlock.Options{CommandTimeout: limit})
-	lock := redlock.NewOn(name, hasty, clients...)
-	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
-	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 },
-		"it is held on every node")
-	for _, s := range servers[:3] {
-		s.Pause(t)
-	}
-	ctx := hold.Context()
-	within(t, limit+promptly, func() {
+	inWorld(t, 5, rlock.Options{CommandTimeout: limit}, func(t *testing.T, w *world) {
+		hold := w.takeOnAll(t, longLease)
+		for _, s := range w.Servers[:3] {
+			s.Pause(t)
+		}
+		ctx, start := hold.Context(), time.Now()
 		err := hold.Unlock(t.Context())
+		require.LessOrEqual(t, time.Since(start), limit)
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.NotErrorIs(t, err, rlock.ErrLost)
 		quorum := new(redlock.QuorumError)
 		require.ErrorAs(t, err, &quorum)
 		require.Equal(t, 2, quorum.Granted)
+		require.ErrorIs(t, context.Cause(ctx), rlock.ErrReleased)
+		require.False(t, hold.Valid())
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+		for _, s := range w.Servers[:3] {
+			s.Resume(t)
+		}
+		w.RequireNothingLeft(t)
 	})
-	require.ErrorIs(t, context.Cause(ctx), rlock.ErrReleased)
-	require.False(t, hold.Valid())
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
-	require.Zero(t, count(servers[3:]))
-	for _, s := range servers[:3] {
-		s.Resume(t)
-	}
-	waitUntilFree(t, servers...)
-}
-
-func TestWaiterOfWhichAMinorityIsClosedIsStillWoken(t *testing.T) {
-	t.Parallel()
-	servers, clients := startFive(t, rlock.Options{})
-	held := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
-	hold := take(t, held, longLease)
-	eventually(t, func() bool { return held.Parts(hold) == 5 }, "it is held on every node")
-	waiter := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
-	waitForListeners(t, servers, name, 1)
-	closeClient(t, clients[0])
-	closeClient(t, clients[3])
-	unlock(t, hold)
-	released := time.Now()
-	next := acquired(t, waiter)
-	require.Less(t, time.Since(released), 3*time.Second)
-	unlock(t, next)
-	waitUntilFree(t, servers...)
 }

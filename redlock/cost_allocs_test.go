@@ -15,7 +15,7 @@ import (
 // Five nodes are ten calls. There were 44 objects when this was written: one more for each call is
 // too many. The test is not parallel, because the objects of all goroutines count.
 func TestUncontendedLockOnFiveNodesCostsAtMost50Objects(t *testing.T) {
-	servers := startNodes(t, 5)
+	servers := redistest.StartAll(t, 5)
 	clients := newClients(t, servers, rlock.Options{}, redistest.OneConnection)
 	warm(t, clients)
 	l := redlock.NewOn(name, atOnce, clients...)

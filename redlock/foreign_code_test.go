@@ -1,3 +1,5 @@
+//go:build !race
+
 package redlock_test
 
 import (
@@ -6,10 +8,12 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/suite"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -39,22 +43,18 @@ func (h *ending) Do(ctx context.Context, command rueidis.Completed) rueidis.Redi
 func TestNothingStaysOnANodeOfWhichAHookHasEndedACall(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"acquire", "release"} {
-		t.Run(call, func(t *testing.T) {
-			t.Parallel()
-			servers := startNodes(t, 3)
-			clients := newClients(t, servers[1:], rlock.Options{})
-			hook := &ending{Client: servers[0].Client(t)}
-			clients = append(clients, newClientOn(t, hook, rlock.Options{Server: "hooked"}))
-			l := redlock.NewOn(name, atOnce, clients...)
+		inWorld(t, 2, rlock.Options{}, func(t *testing.T, w *world) {
+			third := suite.Virtual.Start(t, 1)[0]
+			w.Servers = append(w.Servers, third)
+			hook := &ending{Client: third.Client(t)}
+			hooked := newClientOn(t, hook, rlock.Options{Server: "hooked"})
+			l := redlock.NewOn(name, atOnce, append(w.clients, hooked)...)
 			hook.after.Store(call == "acquire")
-			hold, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
-			require.NoError(t, err)
-			eventually(t, func() bool {
-				return call == "acquire" && !hook.after.Load() || count(servers) == len(servers)
-			}, "the node has not granted the lock")
+			hold := take(t, l, longLease)
+			synctest.Wait()
 			hook.before.Store(call == "release")
-			require.NoError(t, hold.Unlock(t.Context()))
-			eventually(t, func() bool { return count(servers) == 0 }, "a node keeps the lock")
+			unlock(t, hold)
+			w.RequireNothingLeft(t)
 			require.False(t, hook.before.Load() || hook.after.Load(), "no command met the hook")
 		})
 	}

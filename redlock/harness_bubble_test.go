@@ -21,9 +21,10 @@ import (
 // bubble is a lock over five servers in a testing/synctest bubble, where time is exact: it passes
 // only while all goroutines wait.
 type bubble struct {
-	nodes []*bubbleNode
-	lock  *redlock.Lock
-	start time.Time
+	nodes   []*bubbleNode
+	clients []*rlock.Client
+	lock    *redlock.Lock
+	start   time.Time
 }
 
 // bubbleNode is a server whose replies the test decides.
@@ -81,7 +82,6 @@ func inBubbleOf(
 	names := scriptNames()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{start: time.Now()}
-		var clients []*rlock.Client
 		for i := range 5 {
 			n := &bubbleNode{
 				server:  fakeredis.New(),
@@ -99,9 +99,9 @@ func inBubbleOf(
 			n.client = newClientOn(t, redis, of)
 			defer closeClient(t, n.client) // before redis is closed
 			defer n.server.Resume()        // not while the server is paused
-			b.nodes, clients = append(b.nodes, n), append(clients, n.client)
+			b.nodes, b.clients = append(b.nodes, n), append(b.clients, n.client)
 		}
-		b.lock = redlock.NewOn(name, options, clients...)
+		b.lock = redlock.NewOn(name, options, b.clients...)
 		test(t, b)
 		for _, n := range b.nodes {
 			n.server.Resume()

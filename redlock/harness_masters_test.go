@@ -9,7 +9,6 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 
-	"holdfast/internal/fakeredis"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -30,26 +29,6 @@ func masters(n int) (clients []*rlock.Client, disconnect func()) {
 			AlwaysRESP2:       true,
 			DisableCache:      true,
 		})
-		clients = append(clients, client)
-		undo = append(undo, func() { disconnect(); server.Close() })
-	}
-	return clients, all(undo)
-}
-
-// youngMasters is masters, of which the first few have just restarted.
-func youngMasters(n, young int) (clients []*rlock.Client, disconnect func()) {
-	var undo []func()
-	for i := range n {
-		server := fakeredis.New()
-		names := scriptNames()
-		server.Handle("EVALSHA", func(args []string) any {
-			name := names[args[1]]
-			if name == "quorum_acquire.lua" && i < young {
-				return []any{12_000, 0}
-			}
-			return granting()[name](args)
-		})
-		client, disconnect := exampleClient(i, server.ClientOption())
 		clients = append(clients, client)
 		undo = append(undo, func() { disconnect(); server.Close() })
 	}

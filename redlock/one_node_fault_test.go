@@ -3,12 +3,16 @@
 package redlock_test
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faults"
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -16,6 +20,10 @@ import (
 // nodeFaults returns those that may happen to a server that has a lock, and a few that are special
 // to a node.
 func nodeFaults() map[string]faults.Fault {
+	script := func(file string) string { // what identifies a call on the network
+		sum := sha1.Sum([]byte(locktest.Scripts()[file]))
+		return hex.EncodeToString(sum[:])
+	}
 	all := faults.All()
 	all["loses replies to acquisitions"] = faults.LosesReplies(script("quorum_acquire.lua"))
 	all["loses replies to renewals"] = faults.LosesReplies(script("renew.lua"))
@@ -33,12 +41,10 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 	for what, f := range nodeFaults() {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			servers := startNodes(t, 5, f.Options...)
+			servers := redistest.StartAll(t, 5, f.Options...)
 			clients, proxies := proxied(t, servers, rlock.Options{WatchdogLease: lease})
-			lock := redlock.NewOn(name,
-				redlock.Options{FsyncAlways: true, NodeTimeout: 250 * time.Millisecond}, clients...)
+			lock := redlock.NewOn(name, hasty, clients...)
 			other := redlock.NewOn(name, hasty, newClients(t, servers, rlock.Options{})...)
-			warm(t, clients)
 			v := &faults.Victim{Server: servers[1], Proxy: proxies[1], Lock: name}
 			v.ForceUnlock = func(t testing.TB) {
 				_, err := clients[1].NewLock(name).ForceUnlock(t.Context())
@@ -52,15 +58,13 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 			}
 
 			f.Begin(t, v)
-			hold, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
-			require.NoError(t, err, "acquired meanwhile")
+			hold := acquired(t, lockInBackground(t.Context(), lock, rlock.Watchdog))
 			excluded(hold)
 			unlock(t, hold)
 			f.End(t, v)
 			waitUntilFree(t, servers...)
 
-			hold = acquired(t, lockInBackground(t.Context(), lock, rlock.Watchdog))
-			waitUntilHeld(t, servers)
+			hold = takeOnAll(t, lock, servers, rlock.Watchdog)
 			f.Begin(t, v)
 			before := hold.Deadline()
 			eventually(t, func() bool {
@@ -70,8 +74,7 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 			f.End(t, v)
 			eventually(t, func() bool {
 				return lock.Parts(hold) == len(servers) && count(servers) == len(servers)
-			},
-				"the node has joined again")
+			}, "the node has joined again")
 			unlock(t, hold)
 			waitUntilFree(t, servers...)
 

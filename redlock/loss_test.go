@@ -1,0 +1,178 @@
+//go:build !race
+
+package redlock_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/hooks"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
+	t.Parallel()
+	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+		hold := w.takeOnAll(t, rlock.Watchdog)
+		give(t, w.Servers[:2]...) // so that the nodes cannot join again
+		time.Sleep(10 * time.Minute)
+		require.True(t, hold.Valid(), "%v", hold.Err())
+		give(t, w.Servers[2])
+		time.Sleep(20 * time.Second)
+		requireLost(t, hold, "held on 2 of 5 nodes, 3 are needed; a", "b: ", "; c: ")
+		require.Equal(t, 3, w.held(t), "only by the others")
+	})
+}
+
+func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
+	t.Parallel()
+	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+		hold := w.takeOnAll(t, longLease)
+		for _, s := range w.Servers[:2] {
+			s.Do(t, "DEL", name)
+		}
+		require.NoError(t, hold.Extend(t.Context(), longLease), "it finds out")
+		synctest.Wait()
+		require.Equal(t, 3, w.lock.Parts(hold))
+		require.True(t, hold.Valid())
+		w.Servers[2].Do(t, "DEL", name)
+		closeClient(t, w.clients[3])
+		require.NotErrorIs(t, hold.Err(), rlock.ErrClosed)
+		requireLost(t, hold, "held on 2 of 5 nodes", "; d: ")
+	})
+}
+
+func TestNodeThatMissedTheAcquisitionJoinsAtARenewalUnderANewName(t *testing.T) {
+	t.Parallel()
+	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+		give(t, w.Servers[:2]...)
+		hold := take(t, w.lock, rlock.Watchdog)
+		synctest.Wait()
+		require.Equal(t, 3, w.lock.Parts(hold))
+		for _, s := range w.Servers[:2] {
+			s.Do(t, "DEL", name)
+		}
+		time.Sleep(15 * time.Second)
+		require.Equal(t, 5, w.lock.Parts(hold))
+		for i, s := range w.Servers {
+			owner := s.Do(t, "HKEYS", name).([]any)[0]
+			require.Equal(t, i < 2, owner != hold.Owner(),
+				"that name may have been given up on the first nodes")
+		}
+		give(t, w.Servers[2:4]...) // the nodes that joined are renewed as well
+		time.Sleep(10 * time.Minute)
+		require.True(t, hold.Valid(), "%v", hold.Err())
+		unlock(t, hold)
+		require.Equal(t, 2, w.held(t), "only by the others")
+	})
+}
+
+// The process was stopped, or is very busy: the passed deadline is not reported yet.
+func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	inWorld(t, 5, rlock.Options{WatchdogLease: lease}, func(t *testing.T, w *world) {
+		give(t, w.Servers[3:]...)
+		hold := take(t, w.lock, rlock.Watchdog)
+		synctest.Wait()
+		require.Equal(t, 3, w.lock.Parts(hold))
+
+		// The third node cannot be reached any more, and its client's watchdog is busy.
+		busy := take(t, w.clients[2].NewLock("busy"), time.Second)
+		w.Servers[2].Pause(t)
+		unblock := make(chan struct{})
+		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { <-unblock })
+		time.Sleep(time.Until(hold.Deadline()))
+		require.False(t, hold.Valid())
+		for _, s := range w.Servers[3:] {
+			s.Do(t, "DEL", name)
+		}
+		for range 100 {
+			time.Sleep(lease / 50)
+			require.False(t, hold.Valid(), "a node that joined revived it")
+		}
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+		close(unblock)
+	})
+}
+
+// The session outlives the lost acquisition, because the second call waits for it.
+func TestCallThatWaitedForOneThatLearnedOfALossAcquiresTheLockAnew(t *testing.T) {
+	t.Parallel()
+	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
+		for _, n := range b.nodes[:3] {
+			n.reply("reenter.lua", func([]string) any { time.Sleep(time.Second); return 0 })
+		}
+		owner := rlock.WithOwner(t.Context())
+		lost := takeWith(owner, t, b.lock, longLease)
+		synctest.Wait() // for all nodes
+		first := lockInBackground(owner, b.lock, longLease)
+		synctest.Wait()
+		second := lockInBackground(owner, b.lock, longLease)
+		require.ErrorIs(t, result(t, first).Err, rlock.ErrLost)
+		hold := acquired(t, second)
+		require.NotEqual(t, lost.Owner(), hold.Owner())
+		unlock(t, hold)
+		require.ErrorIs(t, lost.Unlock(t.Context()), rlock.ErrLost)
+	})
+}
+
+// A refusal is no release with a lost reply.
+func TestUnlockOfWhatIsGoneSaysSoAlsoWhenTheNodeRefusedAtFirst(t *testing.T) {
+	t.Parallel()
+	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, longLease)
+		synctest.Wait()
+		for i, n := range b.nodes[:3] {
+			busy := i == 2
+			n.reply("release.lua", func([]string) any {
+				if busy {
+					busy = false
+					return errors.New("BUSY running a script")
+				}
+				return -1
+			})
+		}
+		err := hold.Unlock(t.Context())
+		require.ErrorIs(t, err, rlock.ErrLost)
+		require.ErrorContains(t, err, "c")
+		require.Len(t, b.nodes[2].called("release.lua"), 2)
+	})
+}
+
+// It checks all that is in use in this process, so it does not run beside other tests.
+func TestNothingIsInUseWhenEverythingIsReleased(t *testing.T) {
+	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+		hold := take(t, w.lock, rlock.Watchdog)
+		nested := takeWith(hold.Context(), t, w.lock, longLease)
+		waiter := lockInBackground(t.Context(), w.lock, rlock.Watchdog)
+		for _, wait := range []time.Duration{rlock.NoWait, time.Second} {
+			_, err := w.lock.TryLock(t.Context(), wait, longLease)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		}
+		unlock(t, hold)
+		unlock(t, nested)
+		lost := acquired(t, waiter)
+		give(t, w.Servers[:3]...)
+		<-lost.Done()
+		requireLost(t, lost)
+		for _, s := range w.Servers[:3] {
+			s.Do(t, "DEL", name)
+			s.Pause(t)
+		}
+		_, err := w.lock.TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		for _, s := range w.Servers[:3] {
+			s.Resume(t)
+		}
+		w.RequireNothingLeft(t)
+		open, waiting := redlock.InUse()
+		require.Zero(t, open)
+		require.Zero(t, waiting)
+	})
+}
