@@ -59,28 +59,6 @@ func ExampleNew() {
 	// error: <nil>
 }
 
-func ExampleLock_Lock() {
-	client, disconnect := connect()
-	defer disconnect()
-
-	price := func(ctx context.Context) (err error) {
-		// Reading the catalogue while writing the order: parts may be of any kind.
-		lock := multilock.New(client.NewReadWriteLock("catalogue").Read(),
-			client.NewFairLock("order:7"))
-		hold, err := lock.Lock(ctx, rlock.Watchdog)
-		if err != nil {
-			return err
-		}
-		defer hold.UnlockTo(ctx, &err) // a loss of any part becomes the error of price
-		fmt.Println("valid:", hold.Valid())
-		return nil
-	}
-	fmt.Println("error:", price(context.Background()))
-	// Output:
-	// valid: true
-	// error: <nil>
-}
-
 func ExampleLock_TryLock() {
 	client, disconnect := connect()
 	defer disconnect()

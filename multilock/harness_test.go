@@ -1,29 +1,24 @@
 package multilock_test
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/faultproxy"
 	"holdfast/internal/locktest"
-	"holdfast/internal/redistest"
+	"holdfast/internal/suite"
 	"holdfast/multilock"
 	"holdfast/rlock"
 )
 
 // Short names for what locktest shares with the tests of all locks.
-
-const longWait = locktest.Timeout
-
 var (
 	closeClient      = locktest.CloseClient
 	take             = locktest.Acquire
@@ -34,159 +29,66 @@ var (
 	result           = locktest.Result
 	acquired         = locktest.Acquired
 	eventually       = locktest.Eventually
-	within           = locktest.Within
-	startProcess     = locktest.StartProcess
 )
 
-// receive calls locktest.Receive.
-func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
-	t.Helper()
-	return locktest.Receive(t, from, otherwise)
-}
+// longLease outlasts any test: a lock that becomes free was released.
+const longLease = 10 * time.Minute
 
-const (
-	// promptly bounds what takes milliseconds, on a busy machine too. What it must not wait for
-	// takes longer: a waiter's next request, 5 s; a command without reply, 3 s; a lease, more.
-	promptly = 2 * time.Second
-	// longLease outlasts any test: a lock that becomes free was released.
-	longLease = 10 * time.Minute
-)
-
-// newClient returns a client with connections of its own to the server, both closed in clean-up. It
-// logs nothing unless options say otherwise.
-func newClient(
-	t testing.TB, s *redistest.Server, options rlock.Options,
-	mutators ...func(*rueidis.ClientOption),
-) *rlock.Client {
-	t.Helper()
-	return newClientOn(t, s.Client(t, mutators...), options)
-}
-
-// newClientOn returns a client on the given connections, closed in clean-up.
+// newClientOn returns a client on the given connections, closed in clean-up. It is anonymous: tests
+// count commands, and what says who a client is may come at any time.
 func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlock.Client {
 	t.Helper()
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
+	options.Logger, options.Anonymous = slog.New(slog.DiscardHandler), true
 	c, err := rlock.New(redis, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { closeClient(t, c) })
 	return c
 }
 
-// forceUnlock frees a lock, which must be held.
-func forceUnlock(t testing.TB, l *rlock.Lock) {
-	t.Helper()
-	held, err := l.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, held, l.Name())
-}
-
-// waitForListener waits until a client listens for releases of a plain or fenced lock, whose name
-// has no braces: from then on it waits for that lock.
-func waitForListener(t testing.TB, s *redistest.Server, lock string) {
-	t.Helper()
-	eventually(t, func() bool {
-		return s.DoStrings(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{"+lock+"}")[1] != "0"
-	}, "a client waits for "+lock)
-}
-
-// waitForWaiter waits until part a is held and a client listens for releases of b: from then on an
-// acquisition of both waits for b.
-func waitForWaiter(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	eventually(t, func() bool { return exists(t, s, "a") }, "a is taken")
-	waitForListener(t, s, "b")
-}
-
-// exists reports whether the server has the key.
-func exists(t testing.TB, s *redistest.Server, key string) bool {
-	t.Helper()
-	return s.DoInt(t, "EXISTS", key) == 1
-}
-
-// levels returns the hold counts of a plain, fair or fenced lock, one for each owner.
-func levels(t testing.TB, s *redistest.Server, lock string) []string {
-	t.Helper()
-	return s.DoStrings(t, "HVALS", lock)
-}
-
-// lasts returns the rest of the lease of a lock.
-func lasts(t testing.TB, s *redistest.Server, lock string) time.Duration {
-	t.Helper()
-	return time.Duration(s.DoInt(t, "PTTL", lock)) * time.Millisecond
-}
-
-// whatLasts has the prefixes of keys that outlast a lock by design: a fenced lock's counter stays
-// for ever, this library's own keys stay for some seconds.
-var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_"}
-
-// left returns the keys of a server by which a lock is held or queued for.
-func left(t testing.TB, s *redistest.Server) []string {
-	t.Helper()
-	return slices.DeleteFunc(s.Keys(t), func(key string) bool {
-		return slices.ContainsFunc(whatLasts,
-			func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-	})
-}
-
-// requireFree requires that nothing on the servers holds a lock or queues for one.
-func requireFree(t testing.TB, servers ...*redistest.Server) {
-	t.Helper()
-	for _, s := range servers {
-		require.Empty(t, left(t, s))
-	}
-}
-
-// waitUntilFree waits until requireFree would pass.
-func waitUntilFree(t testing.TB, servers ...*redistest.Server) {
-	t.Helper()
-	for _, s := range servers {
-		eventually(t, func() bool { return len(left(t, s)) == 0 }, "nothing is held on "+s.Addr())
-	}
-}
-
-// scriptCalls returns how many scripts the server was asked to run since the monitor was last read.
-func scriptCalls(t testing.TB, m *redistest.Monitor) int {
-	t.Helper()
-	n := 0
-	for _, command := range m.Commands(t) {
-		require.Equal(t, "evalsha", command[0], strconv.Quote(strings.Join(command, " ")))
-		n++
-	}
-	return n
-}
-
-// pair is two servers with a client each. Locks are acquired in the order of the clients' names.
+// pair is two servers inside the process with a client each, in virtual time. Locks are acquired in
+// the order of the clients' names.
 type pair struct {
-	first, second   *redistest.Server
+	first, second   suite.Server
 	client, another *rlock.Client // of the first and of the second
 }
 
-// startPair starts two servers. The rest of the options goes to both clients.
-func startPair(t testing.TB, options rlock.Options) *pair {
+// inPair runs a test with two servers. The options go to both clients.
+func inPair(t *testing.T, options rlock.Options, test func(*testing.T, *pair)) {
 	t.Helper()
-	p := &pair{first: redistest.Start(t), second: redistest.Start(t)}
-	p.client, p.another = p.clients(t, options)
-	return p
+	synctest.Test(t, func(t *testing.T) {
+		servers := suite.Virtual.Start(t, 2)
+		p := &pair{first: servers[0], second: servers[1]}
+		p.client, p.another = p.clients(t, options)
+		test(t, p)
+	})
 }
 
 // clients returns more clients of both servers, like those of another process.
 func (p *pair) clients(t testing.TB, options rlock.Options) (client, another *rlock.Client) {
 	t.Helper()
 	options.Server = "first"
-	client = newClient(t, p.first, options)
+	client = newClientOn(t, p.first.Client(t), options)
 	options.Server = "second"
-	return client, newClient(t, p.second, options)
+	return client, newClientOn(t, p.second.Client(t), options)
 }
 
-// shapes returns the parts of MultiLocks a+b+c: one that acquires a batch, and one that acquires
-// its parts one by one, on two servers.
-func shapes(p *pair) map[string][]*rlock.Lock {
-	return map[string][]*rlock.Lock{
-		"batch":      {p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c")},
-		"one by one": {p.client.NewLock("a"), p.client.NewFencedLock("b"), p.another.NewLock("c")},
-	}
+// inShapes is inPair for the parts of MultiLocks a+b+c: one that acquires a batch, and one that
+// acquires its parts one by one, on two servers.
+func inShapes(t *testing.T, test func(*testing.T, *pair, []*rlock.Lock)) {
+	t.Helper()
+	t.Run("batch", func(t *testing.T) {
+		inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+			c := p.client
+			test(t, p, []*rlock.Lock{c.NewLock("a"), c.NewLock("b"), c.NewLock("c")})
+		})
+	})
+	t.Run("one by one", func(t *testing.T) {
+		inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+			test(t, p, []*rlock.Lock{
+				p.client.NewLock("a"), p.client.NewFencedLock("b"), p.another.NewLock("c"),
+			})
+		})
+	})
 }
 
 func of(locks []*rlock.Lock) *multilock.Lock {
@@ -197,35 +99,67 @@ func of(locks []*rlock.Lock) *multilock.Lock {
 	return multilock.New(all...)
 }
 
-// proxied returns a lock of three plain ones, whose client is connected to the server through a
-// proxy, by one connection for commands. The server knows the scripts. In clean-up the proxy lets
-// everything pass before the client is closed. The client is anonymous: while the reply to what
-// says who it is were held, rueidis would send nothing else.
-func proxied(
-	t testing.TB, options rlock.Options,
-) (*redistest.Server, *multilock.Lock, *faultproxy.Proxy) {
+// levels returns the hold counts of a plain, fair or fenced lock, one for each owner.
+func levels(t testing.TB, s suite.Server, lock string) string {
 	t.Helper()
-	s := redistest.Start(t)
-	p := faultproxy.Start(t, s.Addr())
-	options.Anonymous = true
-	c := newClient(t, s, options, redistest.OneConnection,
-		func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
-	t.Cleanup(p.Pass)
-	lock := multilock.New(c.NewLock("a"), c.NewLock("b"), c.NewLock("c"))
-	learn(t, lock, c.NewLock("a"))
-	return s, lock, p
+	var all []string
+	for _, count := range s.Do(t, "HVALS", lock).([]any) {
+		all = append(all, count.(string))
+	}
+	return strings.Join(all, " ")
 }
 
-// script returns what identifies a call of a script on the network, once the server knows it.
-func script(t testing.TB, file string) string {
+// lasts returns the rest of the lease of a on the first server.
+func (p *pair) lasts(t testing.TB) time.Duration {
 	t.Helper()
-	source, known := locktest.Scripts()[file]
-	require.True(t, known, file)
-	sum := sha1.Sum([]byte(source))
-	return hex.EncodeToString(sum[:])
+	milliseconds := p.first.Do(t, "PTTL", "a").(int64)
+	return time.Duration(milliseconds) * time.Millisecond
 }
 
-// learn makes the server load the scripts of these locks.
+// left returns the keys of servers by which a lock is held or queued for. A fenced lock's counter
+// stays for ever, the precedence of writers for some seconds.
+func left[S interface{ Keys(tb testing.TB) []string }](t testing.TB, servers ...S) []string {
+	t.Helper()
+	keys := []string{}
+	for _, s := range servers {
+		keys = append(keys, s.Keys(t)...)
+	}
+	slices.Sort(keys)
+	return slices.DeleteFunc(keys, func(key string) bool {
+		return strings.HasPrefix(key, "redisson_lock_token:") ||
+			strings.HasPrefix(key, "holdfast_rwlock_")
+	})
+}
+
+// requireFree requires that nothing on the servers holds a lock or queues for one.
+func (p *pair) requireFree(t testing.TB) {
+	t.Helper()
+	require.Empty(t, left(t, p.first, p.second))
+}
+
+// asked returns how many scripts the servers were asked to run since the last call.
+func (p *pair) asked(t testing.TB) (first, second int) {
+	t.Helper()
+	count := func(s suite.Server) int {
+		_, calls, _ := strings.Cut(s.Do(t, "INFO", "commandstats").(string), "evalsha:calls=")
+		calls, _, _ = strings.Cut(calls, ",")
+		n, _ := strconv.Atoi(calls) // "" if there was none
+		s.Do(t, "CONFIG", "RESETSTAT")
+		return n
+	}
+	return count(p.first), count(p.second)
+}
+
+// requireLost requires an error of a loss that names the part once, and says why it was lost.
+func requireLost(t testing.TB, err error, part, reason string) {
+	t.Helper()
+	require.ErrorIs(t, err, rlock.ErrLost)
+	require.NotErrorIs(t, err, rlock.ErrReleased)
+	require.ErrorContains(t, err, `lock "`+part+`" lost: `+reason)
+	require.Equal(t, 1, strings.Count(err.Error(), "holdfast:"), err)
+}
+
+// learn makes the servers load the scripts of these locks.
 func learn(t testing.TB, lock *multilock.Lock, parts ...rlock.Locker) {
 	t.Helper()
 	for _, l := range append(parts, lock) {

@@ -6,8 +6,4 @@ import (
 	"holdfast/internal/locktest"
 )
 
-// processes has the parts that the test binary can play as a client process. Test files add theirs
-// in init.
-var processes = map[string]func(args []string) error{}
-
-func TestMain(m *testing.M) { locktest.Main(m, processes) }
+func TestMain(m *testing.M) { locktest.Main(m, nil) }

@@ -1,179 +1,165 @@
+//go:build !race
+
 package multilock_test
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/multilock"
 	"holdfast/rlock"
 )
 
-// every returns one lock of each kind, on both servers.
-func every(p *pair) []rlock.Locker {
-	var locks []rlock.Locker
-	for _, c := range []*rlock.Client{p.another, p.client} {
-		pages := c.NewReadWriteLock("pages")
-		locks = append(
-			locks,
-			c.NewLock("z"),
-			c.NewFairLock("fair"),
-			c.NewReadWriteLock("read").Read(),
-			c.NewReadWriteLock("write").
-				Write(),
-			c.NewFencedLock("fenced"),
-			pages.Read(),
-			pages.Write(),
-			c.NewLock("a"),
-		)
-	}
-	return locks
-}
-
-// everyName has the keys that are held while all locks of every are.
-var everyName = []string{"a", "fair", "fenced", "pages", "read", "write", "z"}
-
 func TestPartsOfEveryKindOnTwoServersAreAllHeldOrNone(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	other, otherToo := p.clients(t, rlock.Options{})
-	all := multilock.New(every(p)...)
-	hold := take(t, all, longLease)
-	for _, s := range []*redistest.Server{p.first, p.second} {
-		for _, name := range everyName {
-			require.True(t, exists(t, s, name), name)
+	inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+		var parts []rlock.Locker
+		for _, c := range []*rlock.Client{p.another, p.client} {
+			pages := c.NewReadWriteLock("pages") // of which one owner may hold both
+			parts = append(parts, c.NewLock("z"), c.NewFairLock("fair"), c.NewFencedLock("fenced"),
+				c.NewReadWriteLock("read").Read(), c.NewReadWriteLock("write").Write(),
+				pages.Read(), pages.Write(), c.NewLock("a"))
 		}
-	}
-	require.True(t, hold.Valid())
-	unlock(t, hold)
-	requireFree(t, p.first, p.second)
-	require.Equal(t, rlock.ErrReleased, hold.Err())
+		all := multilock.New(parts...)
+		hold := take(t, all, longLease)
+		names := []string{"a", "fair", "fenced", "pages", "read", "write", "z"}
+		require.Subset(t, left(t, p.first), names)
+		require.Subset(t, left(t, p.second), names)
+		unlock(t, takeWith(hold.Context(), t, all, longLease))
+		require.True(t, hold.Valid())
+		unlock(t, hold)
+		p.requireFree(t)
 
-	// When another owner holds one of them, all others stay free.
-	for _, name := range everyName {
-		servers := map[*redistest.Server]*rlock.Client{p.first: other, p.second: otherToo}
-		for server, c := range servers {
-			lock := c.NewLock(name)
-			if name == "read" || name == "write" || name == "pages" {
-				lock = c.NewReadWriteLock(name).Write()
+		// When another owner holds one of them, all others stay free.
+		other, otherToo := p.clients(t, rlock.Options{})
+		for _, name := range names {
+			for _, c := range []*rlock.Client{other, otherToo} {
+				lock := c.NewLock(name)
+				if name == "read" || name == "write" || name == "pages" {
+					lock = c.NewReadWriteLock(name).Write()
+				}
+				theirs := take(t, lock, longLease)
+				_, err := all.TryLock(t.Context(), rlock.NoWait, longLease)
+				require.ErrorIs(t, err, rlock.ErrNotAcquired, name)
+				var held *rlock.HeldError
+				require.ErrorAs(t, err, &held)
+				require.Equal(t, name, held.Lock)
+				require.Equal(t, theirs.Owner(), held.Owner)
+				require.ErrorContains(t, err, `holdfast: multilock "`+all.Name()+`"`)
+				require.ErrorContains(t, err, `: lock "`+name+`"`)
+				require.Equal(t, []string{name}, left(t, p.first, p.second))
+				unlock(t, theirs)
+				p.requireFree(t)
 			}
-			theirs := take(t, lock, longLease)
-			_, err := all.TryLock(t.Context(), rlock.NoWait, longLease)
-			require.ErrorIs(t, err, rlock.ErrNotAcquired, name)
-			var held *rlock.HeldError
-			require.ErrorAs(t, err, &held)
-			require.Equal(t, name, held.Lock)
-			require.Equal(t, theirs.Owner(), held.Owner)
-			require.ErrorContains(t, err, `lock "`+name+`"`)
-			require.ErrorContains(t, err, `multilock "`+all.Name()+`"`)
-			require.Equal(t, 1, strings.Count(err.Error(), "holdfast:"), err)
-			require.Equal(t, []string{name}, left(t, server))
-			unlock(t, theirs)
-			requireFree(t, p.first, p.second)
 		}
-	}
+	})
 }
 
 func TestOrderInWhichPartsAreNamedDoesNotMatter(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	locks := []rlock.Locker{
-		p.client.NewLock("a"), p.client.NewFairLock("b"), p.another.NewLock("a"),
-	}
-	unlock(t, take(t, multilock.New(locks...), longLease)) // loads the scripts
-	first, second := p.first.Monitor(t), p.second.Monitor(t)
-	orders := [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
-	for _, order := range orders {
-		lock := multilock.New(locks[order[0]], locks[order[1]], locks[order[2]])
-		p.first.Do(t, "HSET", "b", "somebody:1", "1")
-		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Empty(t, second.Commands(t), "%v", order)
-		p.first.Do(t, "DEL", "b")
-		first.Commands(t)
-
-		p.second.Do(t, "HSET", "a", "somebody:1", "1")
-		_, err = lock.TryLock(t.Context(), rlock.NoWait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		p.second.Do(t, "DEL", "a")
-		var keys []string
-		for _, command := range first.Commands(t) {
-			keys = append(keys, command[3])
+	inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+		a, b, c := p.client.NewLock("a"), p.client.NewFairLock("b"), p.another.NewLock("a")
+		learn(t, multilock.New(a, b, c))
+		for _, lock := range []*multilock.Lock{
+			multilock.New(a, b, c), multilock.New(c, b, a), multilock.New(b, c, a),
+		} {
+			p.first.Do(t, "HSET", "a", "somebody:1", "1")
+			p.asked(t)
+			_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			first, second := p.asked(t)
+			require.Equal(t, []int{1, 0}, []int{first, second}, "a is first")
+			p.first.Do(t, "DEL", "a")
+			p.first.Do(t, "HSET", "b", "somebody:1", "1")
+			_, err = lock.TryLock(t.Context(), rlock.NoWait, longLease)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			_, second = p.asked(t)
+			require.Zero(t, second, "the other server is last")
+			p.first.Do(t, "DEL", "b")
+			p.requireFree(t)
 		}
-		// The releases follow, in any order.
-		require.Equal(t, []string{"a", "b"}, keys[:2], "%v", order)
-		second.Commands(t)
-		requireFree(t, p.first)
-	}
-	for _, order := range orders {
-		lock := multilock.New(locks[order[0]], locks[order[1]], locks[order[2]])
-		require.Equal(t,
-			locks[order[0]].Name()+"+"+locks[order[1]].Name()+"+"+locks[order[2]].Name(),
-			lock.Name())
-		unlock(t, take(t, lock, longLease))
-	}
-	requireFree(t, p.first, p.second)
+		require.Equal(t, "a+b+a", multilock.New(c, b, a).Name())
+	})
 }
 
 func TestMultiLocksAmongThePartsAreReplacedByTheirParts(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	inner := multilock.New(p.another.NewLock("a"), p.client.NewLock("b"))
-	middle := multilock.New(inner, p.client.NewFencedLock("a"))
-	outer := multilock.New(p.another.NewFairLock("c"), middle, p.client.NewLock("b"))
-	require.Equal(t, "c+a+b+a+b", outer.Name())
-	hold := take(t, outer, longLease)
-	require.ElementsMatch(t, []string{"a", "b"}, left(t, p.first))
-	require.ElementsMatch(t, []string{"a", "c"}, left(t, p.second))
-	require.Equal(t, []string{"1"}, levels(t, p.first, "b"))
-	unlock(t, hold)
-	requireFree(t, p.first, p.second)
-}
-
-func TestOneOwnerHoldsTheReadAndTheWriteLock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
-	for _, lock := range []*multilock.Lock{
-		multilock.New(c.NewReadWriteLock("a").Read(), c.NewReadWriteLock("a").Write()),
-		multilock.New(c.NewReadWriteLock("a").Write(), c.NewReadWriteLock("a").Read()),
-	} {
-		hold := take(t, lock, longLease)
-		require.Len(t, s.DoMap(t, "HGETALL", "a"), 3)
-		_, err := other.NewReadWriteLock("a").Read().TryLock(t.Context(), rlock.NoWait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		inner := takeWith(hold.Context(), t, lock, longLease)
-		unlock(t, inner)
+	inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+		inner := multilock.New(p.another.NewLock("a"), p.client.NewLock("b"))
+		middle := multilock.New(inner, p.client.NewFencedLock("a"))
+		outer := multilock.New(p.another.NewFairLock("c"), middle, p.client.NewLock("b"))
+		require.Equal(t, "c+a+b+a+b", outer.Name())
+		hold := take(t, outer, longLease)
+		require.Equal(t, []string{"a", "b"}, left(t, p.first))
+		require.Equal(t, []string{"a", "c"}, left(t, p.second))
+		require.Equal(t, "1", levels(t, p.first, "b"), "it is one part")
 		unlock(t, hold)
-		requireFree(t, s)
-	}
+		p.requireFree(t)
+	})
 }
 
 func TestOwnerThatHoldsSomePartsAddsALevelToThose(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	b := take(t, p.client.NewLock("b"), longLease)
-	d := takeWith(b.Context(), t, p.another.NewLock("d"), longLease)
-	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c"),
-		p.another.NewLock("d"))
-	hold := takeWith(b.Context(), t, lock, longLease)
-	require.Equal(t, []string{"1"}, levels(t, p.first, "a"))
-	require.Equal(t, []string{"2"}, levels(t, p.first, "b"))
-	require.Equal(t, []string{"2"}, levels(t, p.second, "d"))
-	require.Equal(t, []string{b.Owner()}, p.first.DoStrings(t, "HKEYS", "b"))
-	unlock(t, hold)
-	require.Equal(t, []string{"b"}, left(t, p.first))
-	require.Equal(t, []string{"d"}, left(t, p.second))
+	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
+		b := take(t, locks[1], longLease)
+		hold := takeWith(b.Context(), t, of(locks), longLease)
+		require.Equal(t, "1", levels(t, p.first, "a"))
+		require.Equal(t, "2", levels(t, p.first, "b"))
+		unlock(t, hold)
+		require.Equal(t, []string{"b"}, left(t, p.first, p.second))
 
-	// A failed acquisition does not release them either.
-	p.first.Do(t, "HSET", "c", "somebody:1", "1")
-	_, err := lock.TryLock(b.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	require.True(t, b.Valid() && d.Valid())
-	p.first.Do(t, "DEL", "c")
-	unlock(t, d)
-	unlock(t, b)
-	requireFree(t, p.first, p.second)
+		// A failed acquisition does not release them either.
+		p.first.Do(t, "HSET", "a", "somebody:1", "1")
+		_, err := of(locks).TryLock(b.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.True(t, b.Valid())
+		require.Equal(t, "1", levels(t, p.first, "b"))
+		p.first.Do(t, "DEL", "a")
+		unlock(t, b)
+		p.requireFree(t)
+	})
+}
+
+func TestDeadlineIsTheEarliestOfItsParts(t *testing.T) {
+	t.Parallel()
+	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
+		outer := take(t, locks[0], longLease)
+		middle := takeWith(outer.Context(), t, locks[1], 2*time.Minute)
+		third := takeWith(outer.Context(), t, locks[2], 3*time.Minute)
+		p.asked(t)
+		hold := takeWith(outer.Context(), t, of(locks), 10*time.Second)
+		first, second := p.asked(t)
+		require.Contains(t, []int{1, 3}, first+second, "no part needs a second command")
+		require.Equal(t, middle.Deadline(), hold.Deadline())
+		require.Greater(t, p.lasts(t), longLease-time.Second, "it keeps its lease")
+		require.NoError(t, hold.Extend(t.Context(), 150*time.Second))
+		require.Greater(t, time.Until(hold.Deadline()), 2*time.Minute)
+		require.Less(t, time.Until(hold.Deadline()), 150*time.Second)
+		for _, h := range []*rlock.Hold{hold, third, middle, outer} {
+			unlock(t, h)
+		}
+		p.requireFree(t)
+	})
+}
+
+func TestTokenIsThatOfTheOnlyFencedPart(t *testing.T) {
+	t.Parallel()
+	inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+		a, other := p.client.NewLock("a"), p.another.NewLock("a")
+		f, g := p.client.NewFencedLock("f"), p.another.NewFencedLock("g")
+		p.first.Do(t, "SET", "redisson_lock_token:{f}", "41")
+		for want, lock := range map[int64]*multilock.Lock{
+			42: multilock.New(a, f, other), 0: multilock.New(a, other), -1: multilock.New(f, g),
+		} {
+			hold := take(t, lock, longLease)
+			require.Equal(t, max(want, 0), hold.Token())
+			inner := takeWith(hold.Context(), t, lock, longLease)
+			require.Equal(t, max(want, 0), inner.Token())
+			unlock(t, inner)
+			unlock(t, hold)
+			p.first.Do(t, "SET", "redisson_lock_token:{f}", "41")
+		}
+	})
 }

@@ -1,83 +1,216 @@
+//go:build !race
+
 package multilock_test
 
 import (
 	"context"
-	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/multilock"
 	"holdfast/rlock"
 )
 
-func TestReleaseOfAPartWakesTheWaiterForAll(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	for name, locks := range shapes(p) {
-		t.Run(name, func(t *testing.T) {
-			for _, l := range []*rlock.Lock{locks[0], locks[1]} {
-				theirs := take(t, l, longLease)
-				waiter := lockInBackground(t.Context(), of(locks), longLease)
-				waitForListener(t, p.first, l.Name())
-				start := time.Now()
-				unlock(t, theirs)
-				hold := acquired(t, waiter)
-				require.Less(t, time.Since(start), 3*time.Second, "woken by a release, not a timer")
-				// The release of the MultiLock wakes others, too.
-				waiter = lockInBackground(t.Context(), l, longLease)
-				waitForListener(t, p.first, l.Name())
-				start = time.Now()
-				unlock(t, hold)
-				unlock(t, acquired(t, waiter))
-				require.Less(t, time.Since(start), 3*time.Second, "woken by a release, not a timer")
-			}
-			requireFree(t, p.first, p.second)
-		})
-	}
+// waitForPart has an acquisition of all locks wait for one that another owner holds.
+func waitForPart(
+	ctx context.Context, t *testing.T, locks []*rlock.Lock, i int, lease time.Duration,
+) (theirs *rlock.Hold, waiter <-chan locktest.Outcome) {
+	t.Helper()
+	theirs = take(t, locks[i], time.Hour)
+	waiter = lockInBackground(ctx, of(locks), lease)
+	synctest.Wait()
+	return theirs, waiter
 }
 
-// requireNotHad requires the error of a caller that was refused, or left before the reply came.
-func requireNotHad(t *testing.T, err error) {
-	t.Helper()
-	require.True(t, errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrOutcomeUnknown),
-		err)
-	require.NotErrorIs(t, err, rlock.ErrLost)
+func TestReleaseOfAPartWakesTheWaiterForAllAndTheReleaseOfAllTheOneForAPart(t *testing.T) {
+	t.Parallel()
+	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
+		for i := range locks {
+			theirs, waiter := waitForPart(t.Context(), t, locks, i, longLease)
+			start := time.Now()
+			unlock(t, theirs)
+			hold := acquired(t, waiter)
+			waiter = lockInBackground(t.Context(), locks[i], longLease)
+			synctest.Wait()
+			unlock(t, hold)
+			unlock(t, acquired(t, waiter))
+			require.Less(t, time.Since(start), time.Second)
+		}
+		p.requireFree(t)
+	})
+}
+
+func TestOneWaitIsForAllParts(t *testing.T) {
+	t.Parallel()
+	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
+		const wait = 6 * time.Second
+		// The first becomes free in the middle of the wait.
+		take(t, locks[0], wait/2)
+		theirs := take(t, locks[1], longLease)
+		start := time.Now()
+		_, err := of(locks).TryLock(t.Context(), wait, longLease)
+		require.Equal(t, wait, time.Since(start))
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, "b", held.Lock)
+		unlock(t, theirs)
+		p.requireFree(t)
+	})
+}
+
+// The wait takes several times as long as the lease, because another owner holds b or its server
+// hangs.
+func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+		for _, hangs := range []bool{false, true} {
+			lock := multilock.New(p.client.NewLock("a"), p.another.NewLock("b"), p.another.NewLock("c"))
+			unlock(t, take(t, lock, longLease))
+			var theirs *rlock.Hold
+			if hangs {
+				p.second.Pause(t)
+			} else {
+				theirs = take(t, p.another.NewLock("b"), longLease)
+			}
+			waiter := inBackground(func() (*rlock.Hold, error) {
+				return lock.TryLock(t.Context(), time.Minute, lease)
+			})
+			for range 200 {
+				time.Sleep(lease / 20)
+				left := p.lasts(t)
+				require.Positive(t, left)
+				require.LessOrEqual(t, left, lease)
+			}
+			if hangs {
+				p.second.Resume(t)
+			} else {
+				unlock(t, theirs)
+			}
+			hold := acquired(t, waiter)
+			require.True(t, hold.Valid())
+			unlock(t, hold)
+			time.Sleep(lease)
+			p.requireFree(t)
+		}
+	})
+}
+
+// In less than a third of the lease nothing need be renewed. The hold must not be shorter for it.
+func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
+	t.Parallel()
+	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
+		const lease = 10 * time.Second
+		for i := 1; i < len(locks); i++ {
+			theirs, waiter := waitForPart(t.Context(), t, locks, i, lease)
+			time.Sleep(time.Second)
+			unlock(t, theirs)
+			hold := acquired(t, waiter)
+			require.Greater(t, time.Until(hold.Deadline()), lease*97/100)
+			require.Greater(t, p.lasts(t), lease*97/100)
+			require.LessOrEqual(t, p.lasts(t), lease)
+			unlock(t, hold)
+			p.requireFree(t)
+		}
+	})
+}
+
+func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisition(t *testing.T) {
+	t.Parallel()
+	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
+		owner := rlock.WithOwner(t.Context())
+		for how, lose := range map[string]func(){
+			"force-unlocked": func() {
+				_, err := locks[0].ForceUnlock(t.Context())
+				require.NoError(t, err)
+			},
+			"it was released meanwhile": func() { require.NoError(t, locks[0].Unlock(owner)) },
+			"it is gone":                func() { p.first.Do(t, "DEL", "a") }, // a renewal finds out
+		} {
+			for _, lease := range []time.Duration{rlock.Watchdog, 30 * time.Second} {
+				theirs, waiter := waitForPart(owner, t, locks, 1, lease)
+				lose()
+				err := result(t, waiter).Err
+				if how == "it is gone" {
+					how = ""
+				}
+				requireLost(t, err, "a", how)
+				require.ErrorContains(t, err, "while another part was waited for")
+				require.NotContains(t, err.Error(), "was not released")
+				unlock(t, theirs)
+				time.Sleep(time.Second)
+				p.requireFree(t)
+			}
+		}
+	})
+}
+
+// Nothing asks about the first part until the last one is held: it was lost after the last renewal.
+func TestPartThatAnotherHoldsByTheEndFailsTheAcquisition(t *testing.T) {
+	t.Parallel()
+	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
+		for _, lease := range []time.Duration{rlock.Watchdog, 20 * time.Second} {
+			theirs, waiter := waitForPart(t.Context(), t, locks, 1, lease)
+			time.Sleep(300 * time.Millisecond) // a part acquired just now is not checked again
+			p.first.Do(t, "DEL", "a")
+			other := take(t, p.client.NewLock("a"), longLease)
+			unlock(t, theirs)
+			requireLost(t, result(t, waiter).Err, "a", "")
+			require.Equal(t, []string{"a"}, left(t, p.first, p.second))
+			require.True(t, other.Valid())
+			unlock(t, other)
+		}
+	})
 }
 
 func TestCloseOfTheClientOfAPartThatIsHeldEndsTheWaitForAnother(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	mine, another := p.clients(t, rlock.Options{})
-	theirs := take(t, p.another.NewLock("b"), longLease)
-	waiter := lockInBackground(t.Context(),
-		multilock.New(mine.NewLock("a"), another.NewLock("b")), longLease)
-	waitForListener(t, p.second, "b")
-	closeClient(t, mine)
-	o := result(t, waiter)
-	require.ErrorIs(t, o.Err, rlock.ErrClosed)
-	require.ErrorContains(t, o.Err, "while another part was waited for")
-	require.ErrorContains(t, o.Err, `lock "a"`)
-	unlock(t, theirs)
-	waitUntilFree(t, p.first, p.second) // b may be granted to the waiter, which gives it back
+	inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+		mine, another := p.clients(t, rlock.Options{})
+		locks := []*rlock.Lock{mine.NewLock("a"), another.NewLock("b")}
+		theirs, waiter := waitForPart(t.Context(), t, locks, 1, longLease)
+		closeClient(t, mine)
+		err := result(t, waiter).Err
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		require.NotErrorIs(t, err, rlock.ErrLost)
+		require.ErrorContains(t, err, "while another part was waited for")
+		require.ErrorContains(t, err, `lock "a"`)
+		unlock(t, theirs)
+		p.requireFree(t)
+	})
 }
 
-// While one call of an owner waits for a lock, others of the same owner cannot ask for it.
-func TestWaitIsNotExceededWhileAnotherCallOfTheOwnerWaitsForAPart(t *testing.T) {
+// One call of the owner keeps the session of b locked while it waits for b, and a MultiLock of a
+// and b waits for that session. Neither blocks a.
+func TestMultiLockThatWaitsForTheSessionOfAPartBlocksNoOther(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{})
-	theirs := take(t, p.client.NewLock("b"), longLease)
-	ctx, cancel := context.WithCancel(rlock.WithOwner(t.Context()))
-	defer cancel()
-	alone := lockInBackground(ctx, p.client.NewLock("b"), longLease)
-	waitForListener(t, p.first, "b")
-	within(t, 200*time.Millisecond+promptly, func() {
-		_, err := of(shapes(p)["batch"]).TryLock(ctx, 200*time.Millisecond, longLease)
-		requireNotHad(t, err)
+	inPair(t, rlock.Options{}, func(t *testing.T, p *pair) {
+		a, b := p.client.NewLock("a"), p.client.NewLock("b")
+		theirs := take(t, b, longLease)
+		owner := rlock.WithOwner(t.Context())
+		hold := takeWith(owner, t, a, longLease)
+		alone := lockInBackground(owner, b, longLease)
+		synctest.Wait()
+		both := lockInBackground(owner, multilock.New(a, b), longLease)
+		synctest.Wait()
+		start := time.Now()
+		require.NoError(t, hold.Extend(t.Context(), longLease))
+		unlock(t, hold)
+		require.Zero(t, time.Since(start))
+		_, err := multilock.New(a, b).TryLock(owner, 200*time.Millisecond, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Less(t, time.Since(start), 250*time.Millisecond, "the wait is not exceeded")
+		require.Empty(t, alone)
+		require.Empty(t, both)
+		unlock(t, theirs)
+		unlock(t, acquired(t, alone))
+		unlock(t, acquired(t, both))
+		p.requireFree(t)
 	})
-	cancel()
-	require.ErrorIs(t, result(t, alone).Err, context.Canceled)
-	unlock(t, theirs)
-	waitUntilFree(t, p.first) // b may be granted to the waiter, which gives it back
 }

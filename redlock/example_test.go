@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"holdfast/redlock"
 	"holdfast/rlock"
+
+	"github.com/alicebob/miniredis"
+	"github.com/redis/rueidis"
 )
 
 func ExampleNew() {
-	clients, disconnect := masters(3)
+	clients, disconnect := masters()
 	defer disconnect()
 
 	lock := redlock.New(
@@ -29,7 +33,7 @@ func ExampleNew() {
 }
 
 func ExampleLock_TryLock() {
-	clients, disconnect := masters(3)
+	clients, disconnect := masters()
 	defer disconnect()
 	ctx := context.Background()
 	lock := redlock.NewOn("order:42", durable, clients...)
@@ -52,7 +56,7 @@ func ExampleLock_TryLock() {
 }
 
 func ExampleLock_Unlock() {
-	clients, disconnect := masters(3)
+	clients, disconnect := masters()
 	defer disconnect()
 	lock := redlock.NewOn("order:42", durable, clients...)
 
@@ -69,7 +73,7 @@ func ExampleLock_Unlock() {
 }
 
 func ExampleLock_WithOptions() {
-	clients, disconnect := masters(3)
+	clients, disconnect := masters()
 	defer disconnect()
 	ctx := context.Background()
 
@@ -91,7 +95,7 @@ func ExampleLock_WithOptions() {
 
 // The error names the masters that need attention if there is no quorum.
 func ExampleQuorumError() {
-	clients, disconnect := masters(3)
+	clients, disconnect := masters()
 	defer disconnect()
 	for _, client := range clients[1:] { // as if these masters could not be reached
 		_ = client.Close(context.Background())
@@ -118,3 +122,43 @@ func ExampleQuorumError() {
 	// master-2 did not say yes: lock client closed
 	// master-3 did not say yes: lock client closed
 }
+
+// masters stands for what a program does when it starts: it makes a client for each of three
+// masters. Here they are inside the program, so that the examples run anywhere. They do not speak
+// all of RESP3; a real Redis needs neither of the last two options.
+func masters() (clients []*rlock.Client, disconnect func()) {
+	var undo []func()
+	for i := range 3 {
+		server, err := miniredis.Run()
+		if err != nil {
+			panic(err)
+		}
+		redis, err := rueidis.NewClient(rueidis.ClientOption{
+			InitAddress:       []string{server.Addr()},
+			ForceSingleClient: true, // a program must be able to start while some masters are down
+			AlwaysRESP2:       true,
+			DisableCache:      true,
+		})
+		if err != nil {
+			panic(err)
+		}
+		client, err := rlock.New(redis, rlock.Options{Server: fmt.Sprintf("master-%d", i+1),
+			Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			panic(err)
+		}
+		clients = append(clients, client)
+		undo = append(undo,
+			func() { _ = client.Close(context.Background()) }, redis.Close, server.Close)
+	}
+	return clients, func() {
+		for _, f := range undo {
+			f()
+		}
+	}
+}
+
+// durable states that the masters of the examples write each command to disk before they reply,
+// which no master inside a program does. It also gives them time to reply on a machine that is busy
+// with tests.
+var durable = redlock.Options{FsyncAlways: true, NodeTimeout: 2 * time.Second}
