@@ -10,7 +10,7 @@ import (
 	"holdfast/redlock"
 	"holdfast/rlock"
 
-	"github.com/alicebob/miniredis"
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 )
 
