@@ -44,7 +44,7 @@ func TestLockIsAcquiredIffThreeOfFiveNodesAreAlive(t *testing.T) {
 		for dead := range uint(1 << 5) {
 			inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
 				unlock(t, take(t, w.lock, longLease)) // so that the clients are connected
-				w.RequireNothingLeft(t)
+				require.Zero(t, w.held(t))
 				change := func(f func(suite.Server, testing.TB)) {
 					for i, s := range w.Servers {
 						if dead>>i&1 == 1 {
