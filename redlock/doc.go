@@ -113,8 +113,7 @@
 //
 // Hold.Token is 0. The largest of one counter per node looks like a fencing token, but is none: two
 // quorums need not share the node whose counter is ahead, and a node that restarts empty begins
-// anew (TestLargestCounterOfAQuorumIsNoFencingToken). A counter that grows whatever fails needs
-// consensus. Choose by what an overlap costs:
+// anew. A counter that grows whatever fails needs consensus. Choose by what an overlap costs:
 //   - correctness: use [rlock.Client.NewFencedLock] on one master with appendfsync always, and have
 //     the resource check the token. That lock is not available while its server is down, and never
 //     has two holders;
