@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -132,6 +133,30 @@ func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 		b.nodes[2].server.Resume()
 		synctest.Wait()
 		require.NoError(t, hold.Extend(t.Context(), longLease))
+		require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
+		unlock(t, hold)
+	})
+}
+
+// A part is lost after its node has replied to Extend, and another node has not replied at all. The
+// nodes that are left are no quorum, so Extend must ask again.
+func TestExtendDoesNotCountAPartThatWasLostSince(t *testing.T) {
+	t.Parallel()
+	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
+		b.nodes[4].server.Close()
+		hold := take(t, b.lock, time.Minute)
+		synctest.Wait()
+		time.AfterFunc(100*time.Millisecond, func() { closeClient(t, b.clients[0]) })
+		for _, n := range b.nodes[1:4] {
+			n.delay("renew.lua", 200*time.Millisecond)
+		}
+		b.nodes[3].reply("renew.lua", func([]string) any {
+			b.nodes[3].reply("renew.lua", granting()["renew.lua"])
+			time.Sleep(300 * time.Millisecond)
+			return errors.New("BUSY for a moment")
+		})
+		require.NoError(t, hold.Extend(t.Context(), longLease))
+		require.Equal(t, 3, b.lock.Parts(hold), "otherwise this proves nothing")
 		require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
 		unlock(t, hold)
 	})

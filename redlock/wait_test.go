@@ -89,32 +89,6 @@ func TestWaiterDoesNotPollWhileAMinorityHangs(t *testing.T) {
 	})
 }
 
-func TestLockWaitsForNodesThatAreDown(t *testing.T) {
-	t.Parallel()
-	for _, hang := range []bool{true, false} {
-		inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
-			for _, s := range w.Servers[:3] {
-				if hang {
-					s.Pause(t)
-				} else {
-					s.Disconnect(t)
-				}
-			}
-			done := lockInBackground(t.Context(), w.lock.WithOptions(hasty), longLease)
-			time.Sleep(time.Minute)
-			require.Empty(t, done)
-			for _, s := range w.Servers[:3] {
-				s.Resume(t)
-				s.Connect(t)
-			}
-			hold := acquired(t, done)
-			require.True(t, hold.Valid())
-			unlock(t, hold)
-			w.RequireNothingLeft(t)
-		})
-	}
-}
-
 // The nodes of a queue are in the order of its first lock.
 func TestReleaseWakesAWaiterWhateverTheOrderOfItsNodes(t *testing.T) {
 	t.Parallel()
