@@ -1,4 +1,4 @@
-//go:build redis && !race
+//go:build redis
 
 package lua_test
 
