@@ -3,9 +3,7 @@
 package lua_test
 
 import (
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -13,6 +11,18 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
+
+// knowsShardedChannels reports whether the server does, as Redis 7 and Valkey do.
+func knowsShardedChannels(tb testing.TB, s *redistest.Server) bool {
+	tb.Helper()
+	_, err := s.Call("PUBSUB", "SHARDNUMSUB")
+	if err == nil {
+		return true
+	}
+	require.ErrorContains(tb, err, "Unknown subcommand")
+	require.Contains(tb, s.DoString(tb, "INFO", "server"), "redis_version:6.")
+	return false
+}
 
 // nodeWithBoth starts a cluster, and returns the node of the lock. It returns nil on a server
 // without sharded channels, because there clients use classic channels only.
@@ -67,7 +77,7 @@ func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t 
 		}, lockChannel, "0", false},
 		"batch": {held, func() (lua.Released, error) {
 			parts, err := lua.ReleaseBatch(t.Context(), c, lua.Both,
-				[]lua.BatchPart{releaseOf(lock, me, 0)})
+				[]lua.BatchPart{releaseOf(lock, 0)})
 			return parts[0].Released, err
 		}, lockChannel, "0", false},
 		"reader": {func() {
@@ -111,133 +121,12 @@ func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t 
 			redisson.requireBytes(t, array("message", test.channel, test.message))
 			classic.requireBytes(t, array("message", test.channel, test.message))
 			node.Do(t, "FLUSHALL")
-			endClassic(t, redisson, node, test.channel)
-		})
-	}
-}
-
-// A client that does not register must hear of the release, whatever channel it listens on.
-func TestLockIsNotHandedOverWhileAnotherClientListensOnTheClassicChannel(t *testing.T) {
-	t.Parallel()
-	c, node := nodeWithBoth(t)
-	if node == nil {
-		return
-	}
-	both := lua.HandOver{Channels: lua.Both, Others: true}
-	successor := both
-	successor.Successor = plain.Registration(me+"0", lease)
-	waiter := attendSharded(t, node, far)
-	listen(t, node, "SUBSCRIBE", lua.ClassicChannels(lockChannel)...)
-	redisson := listen(t, node, "SUBSCRIBE", lockChannel)
-	announced := func(h lua.HandOver) {
-		require.Equal(t, lua.Released{Held: true, Classic: true}, release(t, c, plain, h))
-		requireFree(t, node, lock)
-		redisson.requireBytes(t, array("message", lockChannel, "0"))
-		waiter.requireBytes(t, array("smessage", lockChannel, "0"))
-		hold(t, node, lock, me, "1", lease)
-	}
-	hold(t, node, lock, me, "1", lease)
-	announced(successor)
-	ticket := register(t, c, plain, older)
-	announced(both)
-
-	endClassic(t, redisson, node, lockChannel)
-	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, both))
-	requireSuccessor(t, node, older)
-	waiter.requireBytes(t,
-		array("smessage", present+":"+far, older+" "+decimal(ticket)+" 0 1 0 "+lock))
-}
-
-// Counting costs the server as much as another command of the script, so it is done once.
-func TestReleaseCountsClassicListenersOnce(t *testing.T) {
-	t.Parallel()
-	c, node := nodeWithBoth(t)
-	if node == nil {
-		return
-	}
-	for _, test := range []struct {
-		name    string
-		prepare func()
-	}{
-		{"without waiters", func() {}},
-		{"whose waiters are dead", func() {
-			register(t, c, plain, older)
-			register(t, c, plain, me+"0")
-		}},
-		{"beside Redisson 3.28 or newer", func() { // the last one: it goes on listening
-			register(t, c, plain, older)
-			listen(t, node, "SSUBSCRIBE", lockChannel)
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			node.Do(t, "FLUSHALL")
-			hold(t, node, lock, me, "1", lease)
-			test.prepare()
-			monitor := node.Monitor(t)
-			release(t, c, plain, lua.HandOver{Channels: lua.Both, Others: true})
-			counted := 0
-			for _, command := range monitor.CommandsOfScripts(t) {
-				if slices.Contains(command, "NUMSUB") {
-					counted++
-				}
-			}
-			require.Equal(t, 1, counted)
-		})
-	}
-}
-
-// Where the server does not count listeners, a client may listen on the classic channel.
-func TestReleaseIsAnnouncedOnTheClassicChannelIfListenersCannotBeCounted(t *testing.T) {
-	t.Parallel()
-	s, c := startAs(t, "-pubsub")
-	if !knowsShardedChannels(t, s) {
-		return
-	}
-	for name, h := range map[string]lua.HandOver{
-		"release":                    {Channels: lua.Both},
-		"release that may hand over": {Channels: lua.Both, Others: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			redisson := listen(t, s, "SUBSCRIBE", lockChannel)
-			hold(t, s, lock, me, "1", lease)
-			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, h),
-				"nobody was counted, so nobody is reported")
-			redisson.requireBytes(t, array("message", lockChannel, "0"))
-		})
-	}
-}
-
-// Waiters listen on the sharded channel, and Redisson ignores the message.
-func TestShortLeaseOfASuccessorIsToldOnTheShardedChannel(t *testing.T) {
-	t.Parallel()
-	c, node := nodeWithBoth(t)
-	if node == nil {
-		return
-	}
-	const short = 3 * time.Second
-	for name, test := range map[string]struct {
-		channel string
-		release func() (lua.Released, error)
-	}{
-		"plain": {lockChannel, func() (lua.Released, error) {
-			hold(t, node, lock, me, "1", lease)
-			return plain.Release(t.Context(), c, me, 0, lua.HandOver{Channels: lua.Both,
-				Successor: plain.Registration(other, short), SuccessorFirst: true})
-		}},
-		"writer": {pairChannel, func() (lua.Released, error) {
-			node.Do(t, "HSET", lock, "mode", "write", lua.WriteField(me), "1")
-			shared := lua.ReadWrite{Lock: lock, Channels: lua.Both}
-			return shared.ReleaseWrite(t.Context(), c, me, 0, lua.WriteField(other), short)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			classic, sharded := hearBoth(t, node, test.channel)
-			out, err := test.release()
-			require.NoError(t, err)
-			require.Equal(t, lua.Released{Held: true, To: lua.Successor}, out)
-			sharded.requireBytes(t, array("smessage", test.channel, ms(short)))
-			classic.requireNothing(t)
-			node.Do(t, "FLUSHALL")
+			require.NoError(t, redisson.Close())
+			require.Eventually(t, func() bool { // the server notices
+				channels := append([]string{"PUBSUB", "NUMSUB"}, lua.ClassicChannels(test.channel)...)
+				heard := node.DoStrings(t, channels...)
+				return heard[1] == heard[3]
+			}, eventually, poll)
 		})
 	}
 }

@@ -12,66 +12,43 @@ import (
 	"holdfast/lua"
 )
 
-// cannotConnect asserts that no client can be made with these options, and that its error and that
-// of a command are classified the same.
-func cannotConnect(
-	t *testing.T,
-	option rueidis.ClientOption,
-	class lua.Class,
-	code, advice string,
-) {
-	t.Helper()
-	option.ForceSingleClient = true
-	c, err := rueidis.NewClient(option)
-	require.Error(t, err)
-	require.NotNil(t, c)
-	t.Cleanup(c.Close)
-	e := requireError(t, lua.Classify(err), class, code)
-	require.Contains(t, e.Advice, advice)
-
-	_, err = lockPlain(t.Context(), c, lock, me, lease)
-	e = requireError(t, err, class, code)
-	require.Contains(t, e.Advice, advice)
-}
-
-func TestWrongPasswordIsRefusedForGood(t *testing.T) {
-	option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
-	option.Password = "wrong"
-	cannotConnect(t, option, lua.ClassPermanent, "WRONGPASS", "Password")
-}
-
-func TestMissingPasswordIsRefusedForGood(t *testing.T) {
-	option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
-	option.Password = ""
-	cannotConnect(t, option, lua.ClassPermanent, "NOAUTH", "Password")
-}
-
-func TestStoppedServerIsRefusedForNow(t *testing.T) {
-	s := redistest.Start(t)
-	s.Kill(t)
-	cannotConnect(t, s.ClientOption(), lua.ClassTemporary, "", "is the server up")
-}
-
-func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
-	s, c := start(t)
-	s.Kill(t)
-	require.Eventually(
-		t,
-		func() bool { // first the broken connection is noticed, then a new one is refused
-			_, err := lockPlain(t.Context(), c, lock, me, lease)
-			require.Error(t, err)
-			return lua.ClassOf(err) == lua.ClassTemporary
-		},
-		eventually,
-		poll,
-	)
-}
-
-// A plain server waits for the end of the line, so only the time-out shows what is wrong.
-func TestTLSClientOfAPlainServerIsAdvised(t *testing.T) {
-	option := redistest.Start(t).ClientOption()
-	option.TLSConfig = redistest.Start(t, redistest.WithTLS()).TLSConfig()
-	cannotConnect(t, option, lua.ClassUnknown, "", "rueidis.ClientOption.TLSConfig")
+// The error of a client that cannot be made, and that of a command, are classified the same.
+func TestClientThatCannotConnectIsAdvised(t *testing.T) {
+	right := redistest.Start(t, redistest.WithPassword("right"))
+	stopped, bare := redistest.Start(t), redistest.Start(t)
+	tls := redistest.Start(t, redistest.WithTLS())
+	stopped.Kill(t)
+	another := redistest.Start(t, redistest.WithTLS()).TLSConfig()
+	for _, test := range []struct {
+		option       rueidis.ClientOption
+		change       func(*rueidis.ClientOption)
+		class        lua.Class
+		code, advice string
+	}{
+		{right.ClientOption(), func(o *rueidis.ClientOption) { o.Password = "wrong" },
+			lua.ClassPermanent, "WRONGPASS", "Password"},
+		{right.ClientOption(), func(o *rueidis.ClientOption) { o.Password = "" },
+			lua.ClassPermanent, "NOAUTH", "Password"},
+		{stopped.ClientOption(), func(*rueidis.ClientOption) {},
+			lua.ClassTemporary, "", "is the server up"},
+		// A plain server waits for the end of the line, so only the time-out shows what is wrong.
+		{bare.ClientOption(), func(o *rueidis.ClientOption) { o.TLSConfig = another },
+			lua.ClassUnknown, "", "rueidis.ClientOption.TLSConfig"},
+		{tls.ClientOption(), func(o *rueidis.ClientOption) { o.TLSConfig = another },
+			lua.ClassPermanent, "", "RootCAs"},
+		{tls.ClientOption(), func(o *rueidis.ClientOption) { o.TLSConfig.ServerName = "redis.example" },
+			lua.ClassPermanent, "", "ServerName"},
+	} {
+		test.option.ForceSingleClient = true
+		test.change(&test.option)
+		c, err := rueidis.NewClient(test.option)
+		require.Error(t, err)
+		require.NotNil(t, c)
+		t.Cleanup(c.Close)
+		require.Contains(t, requireError(t, lua.Classify(err), test.class, test.code).Advice, test.advice)
+		_, err = lockPlain(t.Context(), c, lease)
+		require.Contains(t, requireError(t, err, test.class, test.code).Advice, test.advice)
+	}
 }
 
 // The alert of a TLS server may arrive, or be lost when the connection is reset. The class depends
@@ -85,36 +62,4 @@ func TestPlainClientOfATLSServerIsAdvised(t *testing.T) {
 	require.Contains(t, e.Advice, "wants TLS")
 	require.Contains(t, e.Advice, "rueidis.ClientOption.TLSConfig")
 	require.NotEqual(t, lua.ClassTemporary, e.Class)
-}
-
-func TestClientThatDoesNotTrustTheServerIsAdvised(t *testing.T) {
-	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
-	option.TLSConfig = redistest.Start(t, redistest.WithTLS()).TLSConfig()
-	cannotConnect(t, option, lua.ClassPermanent, "", "RootCAs")
-}
-
-func TestCertificateOfAnotherNameIsAdvised(t *testing.T) {
-	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
-	option.TLSConfig.ServerName = "redis.example"
-	cannotConnect(t, option, lua.ClassPermanent, "", "ServerName")
-}
-
-func TestClosedClientIsAnUnknownOutcome(t *testing.T) {
-	s := redistest.Start(t)
-	c, err := rueidis.NewClient(s.ClientOption())
-	require.NoError(t, err)
-	c.Close()
-	_, err = lockPlain(t.Context(), c, lock, me, lease)
-	require.ErrorIs(t, err, rueidis.ErrClosing)
-	requireError(t, err, lua.ClassUnknown, "")
-	requireFree(t, s, lock)
-}
-
-func TestConnectionThatEndsMidCommandIsAnUnknownOutcome(t *testing.T) {
-	f, c := startFake(t)
-	f.hangsUp()
-	for _, o := range operations {
-		e := requireError(t, o.run(t.Context(), c), lua.ClassUnknown, "")
-		require.Contains(t, e.Advice, "connection was closed")
-	}
 }

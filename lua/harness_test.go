@@ -2,7 +2,11 @@ package lua_test
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +23,39 @@ const (
 	me    = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:4611686018427387905"
 	other = "b1a7c9d2-58b0-4c0e-8f3b-6b1f2f9d1c55:7"
 	lease = 30 * time.Second
+
+	// Clients and their owners, which wait for a lock that me holds.
+	near    = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11" // the client of me
+	next    = near + ":2"
+	far     = "90a4cbd5-6c57-4b54-a6c4-3f1f40e0b3de"
+	older   = far + ":1"
+	farther = "c2d7b5a0-1b43-4d8e-9a57-60f0c9a1e77d"
+	newer   = farther + ":4"
+
+	waiterLease = 7 * time.Second // of waiters
+
+	// Other locks, for batches.
+	north  = "account:1"
+	middle = "account:2"
+	south  = "account:3"
+)
+
+// The keys and channels of the lock.
+const (
+	lockChannel = "redisson_lock__channel:{order:42}"
+	pairChannel = "redisson_rwlock:{order:42}"
+	waiters     = "holdfast_lock_waiters:{order:42}"
+	present     = "holdfast_lock_present:{order:42}"
+	counter     = "redisson_lock_token:{order:42}"
+)
+
+// The lock in all its kinds, preferring with precedence for writers that wait.
+var (
+	plain      = lua.NewExclusive(lock, false)
+	fenced     = lua.NewExclusive(lock, true)
+	fair       = lua.Fair{Lock: lock, Counted: true}
+	pair       = lua.ReadWrite{Lock: lock}
+	preferring = lua.ReadWrite{Lock: lock, Bound: time.Minute}
 )
 
 // How long a test waits for what happens soon, and how often it checks.
@@ -27,36 +64,78 @@ const (
 	poll       = time.Millisecond
 )
 
-// lockChannel is where the reentrant lock called lock is announced.
-const lockChannel = "redisson_lock__channel:{order:42}"
+// unlocked has the bytes of the announcement as a subscriber on a RESP2 connection receives them.
+const unlocked = "*3\r\n$7\r\nmessage\r\n$33\r\nredisson_lock__channel:{order:42}\r\n$1\r\n0\r\n"
+
+type client = rueidis.CoreClient
 
 // start returns a server and a client of it.
-func start(tb testing.TB, opts ...redistest.Option) (*redistest.Server, rueidis.Client) {
+func start(tb testing.TB) (*redistest.Server, rueidis.Client) {
 	tb.Helper()
-	s := redistest.Start(tb, opts...)
+	s := redistest.Start(tb)
 	return s, s.Client(tb)
 }
 
-// lockPlain takes a plain lock, or returns the holder in the way.
-func lockPlain(
-	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration,
-) (*lua.Holder, error) {
-	_, _, holder, err := lua.NewExclusive(lock, false).Acquire(ctx, c, owner, lease, "")
+// startHeld returns a server on which me holds the lock, and a client.
+func startHeld(t *testing.T) (*redistest.Server, rueidis.Client) {
+	t.Helper()
+	s, c := start(t)
+	hold(t, s, lock, me, "1", lease)
+	return s, c
+}
+
+// lockPlain has me take the lock as a plain one, or returns the holder in the way.
+func lockPlain(ctx context.Context, c client, lease time.Duration) (*lua.Holder, error) {
+	_, _, holder, err := plain.Acquire(ctx, c, me, lease, "")
 	return holder, err
 }
 
-// lockFenced takes the lock as a fenced one, or returns the holder in the way.
-func lockFenced(ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
-) (int64, *lua.Holder, error) {
-	fence, _, holder, err := lua.NewExclusive(lock, true).Acquire(ctx, c, owner, lease, "")
-	return fence, holder, err
+// unlock releases down to so many levels of a plain or fenced lock, without hand-over.
+func unlock(ctx context.Context, c client, owner string, count int) (lua.Released, error) {
+	return plain.Release(ctx, c, owner, count, lua.HandOver{})
 }
 
-// unlock releases down to so many levels of a plain or fenced lock, without hand-over.
-func unlock(
-	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int,
-) (lua.Released, error) {
-	return lua.NewExclusive(lock, false).Release(ctx, c, owner, count, lua.HandOver{})
+// register has owners refused, which registers them. It returns the ticket of the last one.
+func register(t *testing.T, c client, e *lua.Exclusive, owners ...string) (ticket int64) {
+	t.Helper()
+	for _, owner := range owners {
+		fence, got, holder, err := e.Acquire(t.Context(), c, owner, waiterLease,
+			e.Registration(owner, waiterLease))
+		require.NoError(t, err)
+		require.NotNil(t, holder)
+		require.Zero(t, fence)
+		require.Greater(t, got, ticket)
+		ticket = got
+	}
+	return ticket
+}
+
+// registrations returns those of all waiters, first come first.
+func registrations(t *testing.T, s *redistest.Server) []string {
+	t.Helper()
+	return s.DoStrings(t, "ZRANGE", waiters, "0", "-1")
+}
+
+// toAll hands the lock over to waiters of all processes.
+var toAll = lua.HandOver{Others: true}
+
+// toNext hands the lock over to next, before or after others.
+func toNext(first bool) lua.HandOver {
+	return lua.HandOver{Others: true, Successor: plain.Registration(next, waiterLease),
+		SuccessorFirst: first}
+}
+
+// release releases the lock that me holds.
+func release(t *testing.T, c client, e *lua.Exclusive, p lua.HandOver) lua.Released {
+	t.Helper()
+	out, err := e.Release(t.Context(), c, me, 0, p)
+	require.NoError(t, err)
+	return out
+}
+
+// releaseOf returns the release by me that leaves a count behind, announced on the lock's channel.
+func releaseOf(lock string, count int) lua.BatchPart {
+	return lua.BatchPart{Lock: lock, Channel: lua.Channel(lock), Owner: me, Count: count}
 }
 
 // hold writes a held lock with plain commands.
@@ -68,14 +147,17 @@ func hold(tb testing.TB, s *redistest.Server, key, owner, count string, left tim
 	}
 }
 
-func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+func ms(d time.Duration) string { return decimal(d.Milliseconds()) }
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// holdKey returns the key of an owner's read hold of lock.
+func holdKey(owner string, number int) string {
+	return "{order:42}:" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
+}
 
 // requireLock asserts the whole hash of a lock and, within 5 s, the rest of its lease.
-func requireLock(
-	tb testing.TB,
-	s *redistest.Server,
-	key string,
-	counts map[string]string,
+func requireLock(tb testing.TB, s *redistest.Server, key string, counts map[string]string,
 	left time.Duration,
 ) {
 	tb.Helper()
@@ -99,6 +181,12 @@ func requireFree(tb testing.TB, s *redistest.Server, key string) {
 	require.Zero(tb, s.DoInt(tb, "EXISTS", key))
 }
 
+// requireSuccessor asserts that a waiter holds the lock, for its own lease.
+func requireSuccessor(t *testing.T, s *redistest.Server, owner string) {
+	t.Helper()
+	requireLock(t, s, lock, map[string]string{owner: "1"}, waiterLease)
+}
+
 // requireError asserts the class and code of an error of the package, and that it has advice.
 func requireError(tb testing.TB, err error, class lua.Class, code string) lua.Error {
 	tb.Helper()
@@ -111,4 +199,85 @@ func requireError(tb testing.TB, err error, class lua.Class, code string) lua.Er
 	require.Contains(tb, err.Error(), e.Advice)
 	require.Equal(tb, class, lua.ClassOf(err))
 	return *e
+}
+
+// subscriber reads the bytes that a server sends to one subscribed connection.
+type subscriber struct{ net.Conn }
+
+// attend has the client far listen, as it does before it registers waiters.
+func attend(tb testing.TB, s *redistest.Server) subscriber {
+	tb.Helper()
+	return listen(tb, s, "SUBSCRIBE", lockChannel, present, present+":"+far)
+}
+
+// listen subscribes one connection to channels. The verb is SUBSCRIBE or SSUBSCRIBE.
+func listen(tb testing.TB, s *redistest.Server, verb string, channels ...string) subscriber {
+	tb.Helper()
+	conn, err := net.DialTimeout("tcp", s.Addr(), 5*time.Second)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { conn.Close() })
+	require.NoError(tb, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	sub := subscriber{conn}
+	for i, channel := range channels {
+		_, err = io.WriteString(sub, array(verb, channel))
+		require.NoError(tb, err)
+		confirmation := array(strings.ToLower(verb), channel, "") // with a number for the text
+		sub.requireBytes(tb, strings.TrimSuffix(confirmation, "$0\r\n\r\n")+fmt.Sprintf(":%d\r\n", i+1))
+	}
+	return sub
+}
+
+// requireGrant asserts the message that grants older the lock, which me released. Where the streak
+// has no begin after the first hand-over, it began just now.
+func (s subscriber) requireGrant(tb testing.TB, want lua.Grant) {
+	tb.Helper()
+	want.Lock, want.Owner = lock, older
+	write := func() string {
+		return array("message", present+":"+far, fmt.Sprint(older, " ", want.Ticket, " ", want.Fence,
+			" ", want.Streak.Count, " ", want.Streak.Began, " ", lock))
+	}
+	begins := want.Streak.Began == 0 && want.Streak.Count > 1
+	if begins {
+		want.Streak.Began = time.Now().UnixMilli()
+	}
+	got := make([]byte, len(write()))
+	n, err := io.ReadFull(s, got)
+	require.NoError(tb, err, "got %q", got[:n])
+	grant, ok := lua.ParseGrant(strings.TrimSuffix(string(got[strings.Index(string(got), older):]),
+		"\r\n"))
+	require.True(tb, ok, "got %q", got)
+	if begins {
+		began := time.UnixMilli(grant.Streak.Began)
+		require.WithinDuration(tb, time.UnixMilli(want.Streak.Began), began, 10*time.Second)
+		want.Streak.Began = grant.Streak.Began
+	}
+	require.Equal(tb, write(), string(got))
+	require.Equal(tb, want, grant)
+}
+
+// requireNothing asserts that no message came: a server replies to PING after all that it sent
+// before.
+func (s subscriber) requireNothing(tb testing.TB) {
+	tb.Helper()
+	_, err := io.WriteString(s, array("PING"))
+	require.NoError(tb, err)
+	s.requireBytes(tb, array("pong", ""))
+}
+
+// requireBytes asserts the next bytes on the connection.
+func (s subscriber) requireBytes(tb testing.TB, want string) {
+	tb.Helper()
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(s, got)
+	require.NoError(tb, err, "got %q", got[:n])
+	require.Equal(tb, want, string(got))
+}
+
+// array writes texts as a RESP2 array of bulk strings.
+func array(texts ...string) string {
+	encoded := fmt.Sprintf("*%d\r\n", len(texts))
+	for _, text := range texts {
+		encoded += fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
+	}
+	return encoded
 }

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -58,16 +60,18 @@ type waiter struct {
 type chance struct {
 	whose              *waiter
 	until, score, ends *int64
+	hurried            time.Duration // to how much it was shortened; 0 if it was not
 }
 
-// goesOn reports whether a head has the turn: its own, or without a listener that of a head that
-// has left.
+// goesOn reports whether a head has the turn: its own, or that of a head that has silently left, if
+// they are of one client or nobody listens for the new head.
 func (m *fairModel) goesOn(head *waiter, deaf bool) bool {
-	if m.turn == nil {
-		return false
+	if m.turn == nil || m.turn.whose == head {
+		return m.turn != nil
 	}
-	i := m.place(m.turn.whose.owner)
-	return m.turn.whose == head || deaf && head == m.queue[0] && (i < 0 || m.queue[i].score == nil)
+	i, inherits := m.place(m.turn.whose.owner), head == m.queue[0]
+	inherits = inherits && (deaf || clientOf(head.owner) == clientOf(m.turn.whose.owner))
+	return inherits && (i < 0 || m.queue[i].score == nil)
 }
 
 func newFair(p *program, counted bool) *fairModel {
@@ -101,8 +105,12 @@ func (m *fairModel) want() keyspace {
 		k[budgetsName] = entry{scores: maps.Clone(m.budgets), ends: m.budgetsEnd}
 	}
 	if m.turn != nil {
+		text := m.turn.whose.owner
+		if m.turn.hurried > 0 {
+			text += " " + ms(m.turn.hurried)
+		}
 		k[turnName] = entry{
-			text:   m.turn.whose.owner,
+			text:   text,
 			stamps: []*int64{m.turn.until, m.turn.score},
 			ends:   m.turn.ends,
 		}
@@ -389,13 +397,22 @@ func (m *fairModel) take(t *rapid.T, owner string, lease time.Duration) {
 // it.
 func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 	t.Helper()
-	gone := false // the head before, which had no listener
+	silence := silentTurn // the turn of a head without a listener
+	if !m.lock.Counted {
+		silence = listenersTurn
+	}
+	// Of the head before, which is gone: it had no listener; its client; the turn of others of that.
+	gone, hung, hurry := false, "", silence
 	missed := map[string]bool{}
 	for i := 0; i < len(m.queue) && m.queue[i].owner != asking; i++ {
 		head := m.queue[i]
 		m.told = append(m.told, message{"PUBLISH", lua.FairChannel(lock, head.owner), "0"})
 		given := listenersTurn
 		deaf := m.lock.Counted && !m.listening[head.owner]
+		client, hurried := clientOf(head.owner), time.Duration(0)
+		if client == hung {
+			given, hurried = hurry, hurry
+		}
 		if deaf {
 			given = silentTurn
 		}
@@ -418,6 +435,8 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 				until: instant(m.now + given.Milliseconds()),
 				score: instant(*head.score),
 				ends:  instant(m.now + 2*listenersTurn.Milliseconds()),
+
+				hurried: hurried,
 			}
 			given = min(given, waits)
 			if deaf {
@@ -425,13 +444,11 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 			}
 			return given
 		}
-		gone = deaf
-		require.False(
-			t,
-			head.kept,
-			"%s listens and asks in time, but loses its place",
-			head.owner,
-		)
+		gone, hung = deaf, client
+		if hurry = silence; mine && m.turn.hurried > 0 {
+			hurry = max(m.turn.hurried/4, 100*time.Millisecond)
+		}
+		require.False(t, head.kept, "%s listens and asks in time, but loses its place", head.owner)
 		missed[head.owner] = true
 	}
 	m.drop(missed, m.now)
@@ -463,4 +480,367 @@ func (m *fairModel) order() string {
 		owners = append(owners, w.owner)
 	}
 	return strings.Join(owners, " < ")
+}
+
+func TestFairLockAgreesWithItsModel(t *testing.T) {
+	checkModel(t, func(t *rapid.T, p *program) actions { return newFair(p, true).actions(t) })
+}
+
+func TestFairLockOnAServerThatDoesNotCountListenersAgreesWithItsModel(t *testing.T) {
+	checkModel(t, func(t *rapid.T, p *program) actions { return newFair(p, false).actions(t) })
+}
+
+// queuers are our owners, some of them of one client.
+var queuers = []string{anna, bert, cleo, dora, emil}
+
+var anyQueuer = evenly(queuers...)
+
+var windows = evenly(700*time.Millisecond, 4*time.Second, 20*time.Second, 5*time.Minute)
+
+func (m *fairModel) actions(t *rapid.T) map[string]func(*rapid.T) {
+	for _, owner := range append(slices.Clone(queuers), java) {
+		m.subscribe(t, "UNSUBSCRIBE", lua.FairChannel(lock, owner))
+	}
+	actions := map[string]func(*rapid.T){
+		"ask":               func(t *rapid.T) { m.ask(t, anyQueuer.Draw(t, "owner"), true) },
+		"ask again":         func(t *rapid.T) { m.ask(t, anyQueuer.Draw(t, "owner"), true) },
+		"try":               func(t *rapid.T) { m.ask(t, anyQueuer.Draw(t, "owner"), false) },
+		"all ask":           m.allAsk,
+		"all leave":         m.allLeave,
+		"client hangs":      m.clientHangs,
+		"ask late":          m.askLate,
+		"live":              m.live,
+		"reenter":           m.reenter,
+		"release":           m.releaseOrLeave,
+		"force unlock":      m.forceUnlockAndTell,
+		"renew":             m.renew,
+		"inspect":           m.inspectQueue,
+		"listen":            func(t *rapid.T) { m.hear(t, true) },
+		"stop listening":    func(t *rapid.T) { m.hear(t, false) },
+		"Java asks":         func(t *rapid.T) { m.javaAsks(t, true) },
+		"Java tries":        func(t *rapid.T) { m.javaAsks(t, false) },
+		"Java gives up":     m.javaGivesUp,
+		"Java releases":     m.javaReleasesAndTells,
+		"plain Java lock":   m.javaBarges,
+		"head has no score": m.loseScore,
+	}
+	actions[""] = m.requireDistances
+	return actions
+}
+
+// ask is an attempt of one of our owners, which keeps its window while it waits. Owners with a
+// short window stop waiting after it.
+func (m *fairModel) ask(t *rapid.T, owner string, waits bool) {
+	r := lua.FairRequest{
+		Owner:  owner,
+		Count:  1,
+		Lease:  leases.Draw(t, "lease"),
+		Waits:  waits,
+		Window: windows.Draw(t, "window"),
+	}
+	// Redisson drops waiters without their budgets. They ask again, and go on waiting as before.
+	limited := r.Window < outlasts || m.budgets[owner] != nil || rapid.Bool().Draw(t, "limited")
+	if i := m.place(owner); i >= 0 {
+		r.Window = time.Duration(m.queue[i].window) * time.Millisecond
+		limited = m.budgets[owner] != nil
+	}
+	if waits && limited {
+		r.Budget = r.Window
+		r.Until = evenly(time.Time{}, otherClock).Draw(t, "until")
+	}
+	m.request(t, r)
+}
+
+// askLate is a request whose caller has left.
+func (m *fairModel) askLate(t *rapid.T) {
+	window := windows.Draw(t, "window")
+	m.request(
+		t,
+		lua.FairRequest{
+			Owner:  anyQueuer.Draw(t, "owner"),
+			Count:  1,
+			Lease:  leases.Draw(t, "lease"),
+			Waits:  true,
+			Window: window,
+			Budget: window,
+			Until:  longAgo,
+		},
+	)
+}
+
+func (m *fairModel) request(t *rapid.T, r lua.FairRequest) {
+	attempt(t, m.program, func() (*lua.Holder, error) {
+		return m.lock.Acquire(t.Context(), m, r)
+	}, func(holder *lua.Holder) {
+		m.requireHolder(t, m.asks(t, r), holder)
+		if holder != nil {
+			require.InDelta(t, m.now, holder.Clock.UnixMilli(), float64(m.slack+rounding))
+		}
+	})
+}
+
+// live lets time pass in which all our waiters listen and ask as often as they must. The holder may
+// or may not renew its lease. Waiters that do so from the beginning never lose their place.
+func (m *fairModel) live(t *rapid.T) {
+	renews := rapid.Bool().Draw(t, "holder renews")
+	for range rapid.IntRange(1, 8).Draw(t, "rounds") {
+		for _, owner := range rapid.Permutation([]string{anna, bert, cleo}).Draw(t, "order") {
+			if m.lost {
+				return
+			}
+			if i := m.place(owner); i >= 0 {
+				m.listenFor(t, owner, true)
+				m.ask(t, owner, true)
+			}
+		}
+		if renews {
+			m.renew(t)
+		}
+		m.pass(t, evenly(time.Second, 3*time.Second, lua.MaxNap).Draw(t, "nap"))
+	}
+}
+
+// allAsk has all our owners ask, in any order.
+func (m *fairModel) allAsk(t *rapid.T) {
+	for _, owner := range rapid.Permutation(queuers).Draw(t, "order") {
+		if !m.lost {
+			m.ask(t, owner, true)
+		}
+	}
+}
+
+// allLeave has all our owners leave at once, and others ask before.
+func (m *fairModel) allLeave(t *rapid.T) {
+	if m.allAsk(t); !m.lost {
+		m.javaAsks(t, true)
+	}
+	if !m.lost {
+		m.leave(t, 0, queuers...)
+	}
+}
+
+// clientHangs has one client listen for its waiters, which do not come when it is their turn.
+func (m *fairModel) clientHangs(t *rapid.T) {
+	for _, owner := range []string{anna, dora, emil} {
+		if !m.lost {
+			m.listenFor(t, owner, true)
+			m.ask(t, owner, true)
+		}
+	}
+	for range 5 {
+		if !m.lost {
+			m.ask(t, bert, rapid.Bool().Draw(t, "waits"))
+			m.pass(t, evenly(150*time.Millisecond, 600*time.Millisecond, 12*time.Second).Draw(t, "nap"))
+		}
+	}
+}
+
+func (m *fairModel) releaseOrLeave(t *rapid.T) {
+	count := evenly(0, 0, 1).Draw(t, "count")
+	all := []string{anyQueuer.Draw(t, "owner")}
+	if count == 0 {
+		for range rapid.IntRange(0, 2).Draw(t, "others") {
+			all = append(all, anyQueuer.Draw(t, "also"))
+		}
+	}
+	m.leave(t, count, all...)
+}
+
+func (m *fairModel) leave(t *rapid.T, count int, all ...string) {
+	attempt(t, m.program, func() (lua.Released, error) {
+		return m.lock.Release(t.Context(), m, count, all...)
+	}, func(out lua.Released) {
+		held := slices.Contains(all, m.owner)
+		require.Equal(t, lua.Released{Held: held}, out)
+		if count > 0 {
+			if held {
+				m.count = count
+			}
+			return
+		}
+		if held {
+			m.free()
+			m.turn = nil
+		}
+		leaving := map[string]bool{}
+		for _, owner := range all {
+			if i := m.place(owner); i >= 0 && m.queue[i].score != nil {
+				leaving[owner] = true
+			}
+		}
+		for _, owner := range all {
+			delete(m.budgets, owner)
+		}
+		if len(m.budgets) == 0 {
+			m.forgetBudgets()
+		}
+		resigns := m.turn != nil && slices.Contains(all, m.turn.whose.owner)
+		another := m.sweep(t, leaving)
+		switch {
+		case m.owner != "" && another:
+			m.advise(m.left(), false)
+		case m.owner == "" && (another || held || resigns):
+			m.turn = nil
+			m.offer(t, "")
+		}
+	})
+}
+
+func (m *fairModel) forceUnlockAndTell(t *rapid.T) {
+	attempt(t, m.program, func() (lua.Released, error) {
+		return m.lock.ForceUnlock(t.Context(), m)
+	}, func(out lua.Released) {
+		require.Equal(t, lua.Released{Held: m.owner != ""}, out)
+		if out.Held {
+			m.free()
+			m.turn = nil
+		}
+		m.sweep(t, nil)
+		m.offer(t, "")
+	})
+}
+
+func (m *fairModel) inspectQueue(t *rapid.T) {
+	attempt(t, m.program, func() (lua.State, error) {
+		return lua.InspectFair(t.Context(), m, lock)
+	}, func(state lua.State) {
+		m.requireState(t, state)
+		require.Len(t, state.Queue, len(m.queue))
+		for i, w := range m.queue {
+			require.Equal(t, w.owner, state.Queue[i])
+		}
+	})
+}
+
+func (m *fairModel) hear(t *rapid.T, listens bool) {
+	m.listenFor(t, evenly(append(slices.Clone(queuers), java)...).Draw(t, "owner"), listens)
+}
+
+func (m *fairModel) listenFor(t require.TestingT, owner string, listens bool) {
+	if m.listening[owner] != listens {
+		m.listening[owner] = listens
+		m.subscribe(
+			t,
+			map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens],
+			lua.FairChannel(lock, owner),
+		)
+	}
+}
+
+// javaPurges drops stale heads as Redisson does at the start of each command.
+func (m *fairModel) javaPurges(t *rapid.T) (commands [][]string) {
+	before := m.queue
+	for len(m.queue) > 0 && m.stale(m.queue[0]) {
+		m.lose(t)
+	}
+	for _, w := range before[:len(before)-len(m.queue)] {
+		commands = append(commands, []string{"LPOP", queueName}, []string{"ZREM", scoresName, w.owner})
+	}
+	return commands
+}
+
+// javaShifts subtracts a window from all scores from an index on.
+func (m *fairModel) javaShifts(from int, window int64) (commands [][]string) {
+	for _, w := range m.queue[from:] {
+		w.bring(window)
+		if w.score != nil {
+			commands = append(
+				commands,
+				[]string{"ZINCRBY", scoresName, strconv.FormatInt(-window, 10), w.owner},
+			)
+		}
+	}
+	return commands
+}
+
+// javaAsks takes the lock if it is free and none is queued before, or else queues.
+func (m *fairModel) javaAsks(t *rapid.T, waits bool) {
+	lease, window := leases.Draw(t, "lease"), windows.Draw(t, "window").Milliseconds()
+	m.plainly(t, func() [][]string {
+		commands := m.javaPurges(t)
+		switch place := m.place(java); {
+		case m.owner == java:
+		case m.owner == "" && (len(m.queue) == 0 || place == 0):
+			if place == 0 {
+				window = m.queue[0].window
+				m.queue = m.queue[1:]
+				commands = append(commands, []string{"LPOP", queueName}, []string{"ZREM", scoresName, java})
+				commands = append(commands, m.javaShifts(0, window)...)
+			}
+			m.hold(java, 1, lease)
+			commands = append(
+				commands,
+				[]string{"HSET", lock, java, "1"},
+				[]string{"PEXPIRE", lock, ms(lease)},
+			)
+		case waits && place < 0:
+			score := m.now + m.leftOrFree().Milliseconds() + window
+			if n := len(m.queue); n > 0 && m.queue[n-1].score != nil {
+				score = *m.queue[n-1].score + window
+			}
+			m.queue = append(m.queue, &waiter{owner: java, score: &score, window: window})
+			commands = append(commands, []string{"RPUSH", queueName, java},
+				[]string{"ZADD", scoresName, strconv.FormatInt(score, 10), java})
+		}
+		return commands
+	})
+}
+
+func (m *fairModel) javaGivesUp(t *rapid.T) {
+	m.plainly(t, func() [][]string {
+		i := m.place(java)
+		if i < 0 || m.queue[i].score == nil {
+			return nil
+		}
+		window := m.queue[i].window
+		m.queue = append(m.queue[:i:i], m.queue[i+1:]...)
+		return append(
+			m.javaShifts(i, window),
+			[]string{"ZREM", scoresName, java},
+			[]string{"LREM", queueName, "0", java},
+		)
+	})
+}
+
+func (m *fairModel) javaReleasesAndTells(t *rapid.T) {
+	m.plainly(t, func() [][]string {
+		if m.owner != java {
+			return nil
+		}
+		m.free()
+		commands := append(m.javaPurges(t), []string{"DEL", lock})
+		if len(m.queue) > 0 {
+			commands = append(commands, []string{"PUBLISH", lua.FairChannel(lock, m.queue[0].owner), "0"})
+		}
+		return commands
+	})
+}
+
+// javaBarges takes a free lock as a reentrant lock, which knows no queue; now and then without
+// expiry.
+func (m *fairModel) javaBarges(t *rapid.T) {
+	lease, forever := leases.Draw(t, "lease"), rarely.Draw(t, "forever")
+	m.plainly(t, func() [][]string {
+		if m.owner != "" || m.place(java) >= 0 {
+			return nil
+		}
+		m.hold(java, 1, lease)
+		commands := [][]string{{"HSET", lock, java, "1"}, {"PEXPIRE", lock, ms(lease)}}
+		if forever {
+			m.ends = nil
+			commands = append(commands, []string{"PERSIST", lock})
+		}
+		return commands
+	})
+}
+
+// loseScore takes the head's score away, which Redisson has been seen to do.
+func (m *fairModel) loseScore(t *rapid.T) {
+	m.plainly(t, func() [][]string {
+		if len(m.queue) == 0 || m.queue[0].score == nil || m.queue[0].owner != java {
+			return nil
+		}
+		m.queue[0].score = nil
+		return [][]string{{"ZREM", scoresName, m.queue[0].owner}}
+	})
 }
