@@ -14,10 +14,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/locktest"
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -62,42 +60,6 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 				require.Contains(t, logged[0], k.channel+":{a"+k.name+"}")
 				requireFree(t, s, "a"+k.name)
 			})
-		})
-	}
-}
-
-func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ lease, after, within time.Duration }{
-		"when its lease would have ended":    {2 * time.Second, 0, 4 * time.Second},
-		"after 5 s when its lease is longer": {time.Minute, time.Second, 8 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			restrict(t, s, "-publish")
-			holder := newClient(t, s, rlock.Options{}, asUser)
-			other := newClient(t, s, rlock.Options{})
-			var holds []*rlock.Hold
-			var waiters []<-chan outcome
-			for _, k := range contests() {
-				k.warm(t, other, k.name)
-			}
-			for _, k := range contests() {
-				holds = append(holds, take(t, k.contender(holder, k.name), c.lease))
-				waiters = append(waiters, k.parked(t, s, k.lock(other, k.name)))
-			}
-			start := time.Now()
-			for _, hold := range holds {
-				unlock(t, hold)
-			}
-			for i, k := range contests() {
-				o := result(t, waiters[i])
-				require.NoError(t, o.Err, k.name)
-				require.Greater(t, o.At.Sub(start), c.after, "%s: it was woken", k.name)
-				require.Less(t, o.At.Sub(start), c.within, k.name)
-				unlock(t, o.Hold)
-			}
 		})
 	}
 }
@@ -159,18 +121,6 @@ func TestUserThatMayNotExpireKeysLeavesNoLockBehind(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		requireRefusedAtOnce(t, k.lock(c, k.name), "NOPERM")
 		requireFree(t, s, k.name)
-	})
-}
-
-func TestUserWithoutTheKeyIsRefusedAtOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
-		restrict(t, s, append([]string{"resetkeys"}, listedPermissions(t, k).keys...)...)
-		c := newClient(t, s, rlock.Options{}, asUser)
-		requireRefusedAtOnce(t, k.lock(c, "invoice:"+k.name), "NOPERM")
-		requireFree(t, s, "invoice:"+k.name)
-		unlock(t, take(t, k.lock(c, "order:"+k.name), time.Second))
 	})
 }
 
@@ -355,42 +305,6 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *tes
 	}
 }
 
-// Unused commands must not be listed, which only the scripts can tell.
-func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
-	t.Parallel()
-	calls := regexp.MustCompile(`(?:redis\.p?call|attempt)\('([A-Z]+)'`)
-	connection := []string{
-		"+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+ping", "+hello", "+client",
-	}
-	ofFamily, all := make(map[string][]string), slices.Clone(connection)
-	scripts := locktest.Scripts()
-	for _, k := range kinds {
-		for _, file := range []string{
-			k.acquire, k.reenter, k.release, k.lowers(), k.forceUnlock, k.inspect, k.renew,
-		} {
-			for _, call := range calls.FindAllStringSubmatch(scripts[file], -1) {
-				command := "+" + strings.ToLower(call[1])
-				p := listedPermissions(t, k)
-				require.Contains(t, slices.Concat(p.commands, p.onClusters), command, "%s calls it", file)
-				ofFamily[k.family()] = append(ofFamily[k.family()], command)
-				all = append(all, command)
-			}
-		}
-	}
-	for _, command := range listedUnder(t, forEveryLock).commands {
-		require.Contains(t, all, command, "no script calls it")
-	}
-	for _, k := range kinds {
-		rows := []string{k.family() + " locks"}
-		if k.grants {
-			rows = append(rows, forHandOvers)
-		}
-		for _, command := range listedUnder(t, rows...).commands {
-			require.Contains(t, ofFamily[k.family()], command, "%s does not call it", k.name)
-		}
-	}
-}
-
 // permit makes a user for a kind of locks that may only execute these commands on them.
 func permit(t testing.TB, s *redistest.Server, k kind, p permissions, commands []string) {
 	t.Helper()
@@ -442,33 +356,4 @@ func requirePermitted(
 	_, err = k.lock(c, name).ForceUnlock(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, log.With("NOPERM"))
-}
-
-// The releaser learns that its announcement was refused. The next waiter of its process must not
-// wait for that message.
-func TestNextInTheProcessDoesNotWaitForAnAnnouncementThatIsRefused(t *testing.T) {
-	t.Parallel()
-	onEach(t, givenAway(), func(t *testing.T, k kind) {
-		s := redistest.Start(t)
-		s.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "~*", "+@all", "resetchannels")
-		c := newClient(t, s, rlock.Options{},
-			func(o *rueidis.ClientOption) { o.Username, o.Password = "mute", "secret" })
-		hold := take(t, k.lock(c, k.name), longLease)
-		var waiters []<-chan outcome
-		for n := range 2 {
-			waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), longLease))
-			eventually(t, func() bool { return rlock.Waiting(k.lock(c, k.name)) == n+1 },
-				"it does not wait")
-		}
-		unlock(t, hold)
-		hold = acquired(t, waiters[0])
-		// now the lock has been in the process as long as it may
-		<-time.After(110 * time.Millisecond)
-		listen(t, s, lua.Channel(k.name)) // like a Redisson client, for which it is announced
-		start := time.Now()
-		unlock(t, hold)
-		unlock(t, acquired(t, waiters[1]))
-		require.Less(t, time.Since(start), 3*time.Second,
-			"it was woken only by the limit on sleeping")
-	})
 }

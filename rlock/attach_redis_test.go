@@ -6,26 +6,12 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
-
-func TestDetachedLockIsLostAfterItsLease(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	text, err := take(t, c.NewLock("order"), 2*time.Second).Detach()
-	require.NoError(t, err)
-	eventually(t, func() bool { return absent(s, "order") }, "its lease does not end")
-	_, err = c.Attach(t.Context(), text, longLease)
-	require.ErrorIs(t, err, rlock.ErrLost)
-	require.ErrorIs(t, err, rlock.ErrGone)
-	requireFree(t, s, "order")
-}
 
 func TestDetachBesideANestedLockHasOneHolder(t *testing.T) {
 	t.Parallel()

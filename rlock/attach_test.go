@@ -6,89 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
-
-// detachable are the kinds of locks that can be detached.
-func detachable() []kind {
-	return append(nonReentrant(), kindNamed("reentrant"), kindNamed("fair"), kindNamed("fenced"))
-}
-
-func TestDetachedLockGoesOnInAnotherProcess(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	here := newClient(t, s, rlock.Options{})
-	there := newClient(t, s, rlock.Options{NameMapper: rlock.Prefix("never twice:")})
-	for _, k := range detachable() {
-		lock := k.lock(here, "a name: with colons "+k.name)
-		hold := take(t, lock, longLease)
-		token := hold.Token()
-		text, err := hold.Detach()
-		require.NoError(t, err)
-		require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
-		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
-		_, err = lock.TryLock(t.Context(), rlock.NoWait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
-
-		resumed, err := there.Attach(t.Context(), text, rlock.Watchdog)
-		require.NoError(t, err)
-		require.Equal(t, lock.Name(), resumed.Name())
-		require.Equal(t, token, resumed.Token())
-		require.True(t, strings.HasPrefix(resumed.Owner(), there.ID()+":"))
-		require.True(t, resumed.Valid())
-		for _, c := range []*rlock.Client{here, there} {
-			_, err = c.Attach(t.Context(), text, longLease)
-			require.ErrorIs(t, err, rlock.ErrLost, "it works twice")
-		}
-		require.NoError(t, resumed.Extend(t.Context(), longLease))
-		waiting := lockInBackground(t.Context(), lock, longLease)
-		k.waitForListeners(t, s, lock.Name(), 1)
-		unlock(t, resumed)
-		unlock(t, acquired(t, waiting))
-		requireFree(t, s, lock.Name())
-	}
-	require.Zero(t, rlock.Sessions(here))
-	require.Zero(t, rlock.Sessions(there))
-}
-
-func TestDetachedLockReenters(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	text, err := take(t, c.NewLock("order"), longLease).Detach()
-	require.NoError(t, err)
-	hold, err := c.Attach(t.Context(), text, longLease)
-	require.NoError(t, err)
-	unlock(t, takeWith(hold.Context(), t, c.NewLock("order"), longLease))
-	unlock(t, hold)
-	requireFree(t, s, "order")
-}
-
-func TestHoldThatCannotBeDetachedLasts(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	outer := take(t, c.NewLock("nested"), longLease)
-	inner := takeWith(outer.Context(), t, c.NewLock("nested"), longLease)
-	read := take(t, newReadLock(c, "shared"), longLease)
-	for _, hold := range []*rlock.Hold{outer, inner, read} {
-		_, err := hold.Detach()
-		require.ErrorIs(t, err, rlock.ErrInvalid)
-		require.True(t, hold.Valid())
-	}
-	for _, hold := range []*rlock.Hold{inner, outer, read} {
-		unlock(t, hold)
-		_, err := hold.Detach()
-		require.ErrorIs(t, err, rlock.ErrNotHeld)
-	}
-	_, err := (*rlock.Hold)(nil).Detach()
-	require.ErrorIs(t, err, rlock.ErrNotHeld)
-}
 
 func TestAttachRefusesWhatDetachDoesNotReturn(t *testing.T) {
 	t.Parallel()
@@ -178,17 +101,6 @@ func TestAttachWhileTheClientClosesLeavesNothing(t *testing.T) {
 			require.NoError(t, err, "it is held by a client that is closed")
 		}
 	}
-}
-
-func TestAttachWithAShorterLeaseShortensIt(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	text, err := take(t, c.NewLock("order"), time.Hour).Detach()
-	require.NoError(t, err)
-	_, err = c.Attach(t.Context(), text, time.Minute)
-	require.NoError(t, err)
-	require.LessOrEqual(t, s.DoInt(t, "PTTL", "order"), time.Minute.Milliseconds())
 }
 
 // A release elsewhere granted the lock, which its caller had acquired by asking before the message.

@@ -41,10 +41,3 @@ func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 		require.Empty(t, b.byLock)
 	})
 }
-
-func TestReplyThatComesBeforeItsCallerIsKnownToHaveLeftCounts(t *testing.T) {
-	b := backlog{byLock: make(map[string]debt)}
-	b.add("job", -1)
-	b.add("job", 1)
-	require.Empty(t, b.byLock)
-}

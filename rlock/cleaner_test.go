@@ -126,62 +126,6 @@ func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 	})
 }
 
-func TestCleanerSendsOneCommandAtATimeInASession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := withCleaner(t)
-		var of commands
-		lock, one, other := of.lock("lock", 1, succeed), new(lockSession), new(lockSession)
-		from := func(in *lockSession, owner string) {
-			l := lock.left(owner)
-			l.session = in
-			c.cleaner.add(l)
-		}
-		from(one, "1")
-		from(one, "2")
-		from(other, "3")
-		require.Equal(t, []string{"lock 1", "lock 3"}, of.news())
-		time.Sleep(time.Second)
-		require.Equal(t, []string{"lock 2"}, of.news())
-	})
-}
-
-// Callers may leave at any pace, and one command at a time would be too slow.
-func TestCleanerHasManyCommandsInFlightButNotAnyNumber(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := withCleaner(t)
-		var of commands
-		lock := of.lock("lock", 1, succeed)
-		for range 3 * mostAtOnce {
-			c.cleaner.add(lock.left("1"))
-		}
-		require.Len(t, of.news(), mostAtOnce)
-		time.Sleep(2 * time.Second)
-		require.Len(t, of.news(), 2*mostAtOnce)
-		require.Equal(t, mostAtOnce, of.most)
-	})
-}
-
-// This is like a cluster with a shard that hangs, or refuses.
-func TestCleanupThatFailsDelaysNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := withCleaner(t)
-		var of commands
-		lock, refusing := of.lock("lock", 1, succeed), of.lock("refusing", 1, fail)
-		hanging := of.lock("hanging", 1, func() error {
-			time.Sleep(time.Minute)
-			return fail()
-		})
-		c.cleaner.add(hanging.left("1"))
-		c.cleaner.add(refusing.left("1"))
-		require.Equal(t, []string{"hanging 1", "refusing 1"}, of.news())
-		for range 100 {
-			c.cleaner.add(lock.left("1"))
-			require.Contains(t, of.news(), "lock 1")
-			time.Sleep(100 * time.Millisecond)
-		}
-	})
-}
-
 // Each cleanup gets one more try, but none if the server hangs. It does not hang if some commands
 // are refused and others take long.
 func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
@@ -235,58 +179,6 @@ func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 	}
 }
 
-// A command that hangs does not keep others from their last try.
-func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, shut := withCleaner(t)
-		c.options.CommandTimeout = time.Second
-		var of commands
-		hanging := of.lock("hanging", 1, func() error {
-			time.Sleep(time.Minute)
-			return fail()
-		})
-		lock, queue := of.lock("lock", 1, succeed), of.lock("queue", 10, succeed)
-		c.cleaner.add(hanging.left("1"))
-		c.cleaner.add(queue.left("first"))
-		require.Len(t, of.news(), 2)
-		for range 5 * mostAtOnce {
-			c.cleaner.add(lock.left("1"))
-			c.cleaner.add(queue.left("1")) // to be released after the first
-		}
-		shut()
-		released := slices.DeleteFunc(of.news(),
-			func(sent string) bool { return sent == "hanging 1" })
-		require.Len(t, released, 5*mostAtOnce+5*mostAtOnce/10)
-	})
-}
-
-// One command retries the unconfirmed commands of a fair lock, as far as they are due at the same
-// time.
-func TestCleanerRetriesByOneCommandWhatItCan(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, shut := withCleaner(t)
-		var of commands
-		queue := of.lock("queue", 100, succeed)
-		for range 100 {
-			l := queue.left("1")
-			l.retry = true
-			c.cleaner.add(l)
-		}
-		time.Sleep(10 * time.Second)
-		of.news()
-		shut()
-		require.LessOrEqual(t, len(of.news()), 2, "one may have been in flight")
-	})
-}
-
-func TestCleanerOfAClosedClientDoesNothing(t *testing.T) {
-	c, shut := withCleaner(t)
-	shut()
-	c.cleaner.add(stubbed("order", 1, nil).left("1"))
-	require.Zero(t, c.cleaner.workers)
-	require.Empty(t, c.cleaner.ready)
-}
-
 // There would be more and more of them while a server is down.
 func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -306,28 +198,6 @@ func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"lock lasting"}, of.news())
 	})
-}
-
-// The request may also have registered its owner, which its arguments tell.
-func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
-	c := &Client{options: Options{WatchdogLease: time.Second}}
-	c.cleaner = newCleaner(c)
-	c.cleaner.workers = mostAtOnce // so that the test can inspect it
-	asked := request{owner: "client:1", window: time.Minute, registers: true,
-		grantLease: time.Second}
-	a := &acquisition{
-		client: c,
-		lock:   &Lock{traits: traits{family: "lock"}, waiting: new(waiting)},
-		owner:  "client:1",
-		late:   &asked,
-	}
-	began := time.Now()
-	a.cleanUpLate()
-	require.Len(t, c.cleaner.ready, 1)
-	l := c.cleaner.ready[0].items[0]
-	require.Equal(t, asked, l.request)
-	require.True(t, l.retry)
-	require.False(t, l.until.Before(began.Add(registrationKept)))
 }
 
 // The delay doubles from 10 ms at first, then grows with the age of the cleanup.
@@ -351,36 +221,5 @@ func TestCleanupOfALateCommandIsRepeatedMoreSeldomWithAge(t *testing.T) {
 			require.LessOrEqual(t, age-ages[i], max(time.Second, age/4))
 		}
 		require.Greater(t, ages[len(ages)-1], 12*time.Hour)
-	})
-}
-
-// A hook around rueidis may end the goroutine of a command. The command is sent again, and what is
-// behind it is not forgotten.
-func TestCleanerGoesOnAfterCommandsHaveEndedTheirGoroutines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, shut := withCleaner(t)
-		var of commands
-		var ended atomic.Int64
-		queue := of.lock("queue", 3, func() error {
-			if ended.Add(1) <= 2*mostAtOnce {
-				runtime.Goexit()
-			}
-			return nil
-		})
-		plain := of.lock("plain", 1, func() error {
-			if ended.Add(1) <= 2*mostAtOnce {
-				runtime.Goexit()
-			}
-			return nil
-		})
-		for range mostAtOnce {
-			c.cleaner.add(plain.left("1"))
-		}
-		c.cleaner.add(queue.left("1"))
-		c.cleaner.add(queue.left("2"))
-		time.Sleep(time.Minute)
-		require.Contains(t, of.news(), "queue 1+2")
-		require.EqualValues(t, 3*mostAtOnce+1, ended.Load())
-		shut()
 	})
 }

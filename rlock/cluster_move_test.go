@@ -180,36 +180,6 @@ func TestWaiterIsWokenOnTheNodeThatItsSlotMovedTo(t *testing.T) {
 	}
 }
 
-func TestReleaseWhileTheWaitersSlotMovesIsNotMissed(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	l := waitInASlot(t, cluster, rlock.Options{})
-	l.waitForListeners(t, []*redistest.Server{l.from}, true)
-	l.begin(t)
-	l.finish(t)
-	l.requireWoken(t) // most likely no client listens yet
-}
-
-func TestReleaseInAMovingSlotIsFinishedWhenItHasMoved(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	l := waitInASlot(t, cluster, rlock.Options{CommandTimeout: longWait})
-	l.waitForListeners(t, []*redistest.Server{l.from}, true)
-	l.begin(t)
-	released := make(chan error, len(l.holds))
-	for _, hold := range l.holds {
-		go func() { released <- hold.Unlock(t.Context()) }()
-	}
-	<-time.After(100 * time.Millisecond)
-	l.finish(t)
-	for range l.holds {
-		require.NoError(t, receive(t, released, "not released"))
-	}
-	for _, waiter := range l.waiters {
-		unlock(t, acquired(t, waiter))
-	}
-}
-
 // waitingInASlot has locks of all kinds in one slot, each held and waited for.
 type waitingInASlot struct {
 	move

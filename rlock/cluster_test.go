@@ -19,24 +19,6 @@ import (
 	"holdfast/rlock"
 )
 
-func TestLocksWorkOnACluster(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	for name, variant := range variants {
-		if name == "ForceSingleClient" {
-			continue // knows only one node
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			requireAllBasics(t, func() rueidis.Client { return cluster.Client(t, variant) }, true)
-		})
-	}
-	t.Run("wrapped", func(t *testing.T) {
-		t.Parallel()
-		requireAllBasics(t, func() rueidis.Client { return wrapped{cluster.Client(t)} }, true)
-	})
-}
-
 func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
@@ -105,55 +87,6 @@ func (k kind) waitForListener(t testing.TB, nodes []*redistest.Server, sharded b
 		}
 		return n == 1
 	}, "one listener for "+name)
-}
-
-func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
-	t.Parallel()
-	const (
-		locks = 200
-		lease = 24 * time.Second // a call of a busy machine takes less than a sixth, or is repeated
-	)
-	cluster := redistest.StartCluster(t, 3)
-	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
-	var holds []*rlock.Hold
-	for i := range locks {
-		k := kinds[i%len(kinds)]
-		holds = append(holds, take(t, k.lock(client, fmt.Sprint("spread-", i)), rlock.Watchdog))
-	}
-	// As many again in one slot: one command renews a hundred, and reads have their own.
-	for i := range locks {
-		k := kinds[i%len(kinds)]
-		holds = append(holds, take(t, k.lock(client, fmt.Sprint("{one slot}-", i)), rlock.Watchdog))
-	}
-	for _, node := range cluster.Nodes { // otherwise the first renewals are sent twice
-		for _, script := range locktest.Scripts() {
-			node.Do(t, "SCRIPT", "LOAD", script)
-		}
-	}
-	start := time.Now() // before the first of them counts
-	for _, node := range cluster.Nodes {
-		node.ResetStats(t)
-	}
-	requireKept(t, holds, lease, "lost")
-	calls, keys := 0, 0
-	for _, node := range cluster.Nodes {
-		stats := node.CommandStats(t)
-		calls += stats["evalsha"] + stats["eval"]
-		keys += stats["hexists"] + stats["hget"] // of reads
-	}
-	// The period is jittered by a tenth.
-	rounds := float64(time.Since(start)) / float64(lease/3) / 0.9
-	require.GreaterOrEqual(t, keys, 2*2*locks, "too few renewals")
-	// Per round: one for each of the 200 slots, and three to six for the slot of the other 200,
-	// which one tick may split.
-	require.LessOrEqual(t, float64(calls), (rounds+1)*(locks+6))
-	for _, h := range holds {
-		unlock(t, h)
-	}
-	for _, node := range cluster.Nodes {
-		keys, _ := left(node)
-		require.Empty(t, keys)
-	}
 }
 
 func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
@@ -232,37 +165,6 @@ func TestUnservedSlotIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestUnservedSlotCostsItsOwnLocksOnly(t *testing.T) {
-	t.Parallel()
-	const lease = 6 * time.Second
-	cluster := redistest.StartCluster(t, 2,
-		redistest.WithArgs("--cluster-require-full-coverage", "no"))
-	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
-	node := nodeOf(t, cluster, "{job}")
-	var doomed, kept []*rlock.Hold // renewed in one batch
-	for _, k := range kinds {
-		doomed = append(doomed, take(t, k.lock(client, "{job}"+k.name), rlock.Watchdog))
-	}
-	for i := 0; len(kept) < 2*len(kinds); i++ {
-		if name := fmt.Sprint("neighbour-", i); nodeOf(t, cluster, name) == node {
-			kept = append(kept,
-				take(t, kinds[len(kept)%len(kinds)].lock(client, name), rlock.Watchdog))
-		}
-	}
-	for _, s := range cluster.Nodes {
-		s.Do(t, "CLUSTER", "DELSLOTS", fmt.Sprint(cluster.Slot(t, "{job}")))
-	}
-
-	for _, hold := range doomed {
-		receive(t, hold.Done(), "a lock in a slot that nobody serves was not lost")
-		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-	}
-	requireKept(t, kept, 3*lease/2, "a lock in another slot was lost")
-	for _, hold := range kept {
-		unlock(t, hold)
-	}
-}
-
 // Redisson before 3.28 may listen on the classic channel only.
 func TestListenerOnAClassicChannelIsWokenAndLoggedOnce(t *testing.T) {
 	t.Parallel()
@@ -292,32 +194,4 @@ func TestListenerOnAClassicChannelIsWokenAndLoggedOnce(t *testing.T) {
 	}
 	closeClient(t, client)
 	require.Len(t, log.With("another client waits on a classic channel"), 1)
-}
-
-// Redisson before 3.28 may publish on the classic channel only, and from any node.
-func TestWaiterOnAClusterIsWokenByAMessageOnTheClassicChannel(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	if !knowsSharded(t, cluster) {
-		return // all channels are classic
-	}
-	client := newClientOn(t, cluster.Client(t), rlock.Options{})
-	node := nodeOf(t, cluster, "x")
-	another := cluster.Nodes[slices.IndexFunc(cluster.Nodes,
-		func(other *redistest.Server) bool { return other != node })]
-	for channel, lock := range map[string]*rlock.Lock{
-		lua.Channel("x"): client.NewLock("x"), lua.RWChannel("x"): client.NewReadWriteLock("x").Write(),
-	} {
-		node.Do(t, "HSET", "x", "redisson:1", "1")
-		node.Do(t, "PEXPIRE", "x", "60000")
-		waiter := lockInBackground(t.Context(), lock, longLease)
-		eventually(t, func() bool { return subscribed(node, "NUMSUB", channel) == 1 }, "no listener")
-		node.Do(t, "DEL", "x")
-		start := time.Now()
-		another.Do(t, "PUBLISH", channel, "0")
-		o := result(t, waiter)
-		require.NoError(t, o.Err)
-		require.Less(t, o.At.Sub(start), locktest.Missed, "not woken")
-		unlock(t, o.Hold)
-	}
 }

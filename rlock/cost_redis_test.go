@@ -54,24 +54,6 @@ func TestCommandsOfAWaitThatIsOver(t *testing.T) {
 	})
 }
 
-func TestContentionInOneProcessCostsOneCommandPerAcquisition(t *testing.T) {
-	t.Parallel()
-	const (
-		goroutines = 64
-		rounds     = 120
-	)
-	onEach(t, passing(), func(t *testing.T, k kind) {
-		s := redistest.Start(t)
-		c := newClient(t, s, rlock.Options{})
-		k.warm(t, c, k.name)
-		most := 1.05
-		if k.mode != "" { // after 16 hand-overs the lock is free once, as others may wait elsewhere
-			most = 1.0 + 1.0/16
-		}
-		requireCost(t, s, most, goroutines*rounds, crowd(t, k, goroutines, rounds, c))
-	})
-}
-
 func TestContentionAmongProcessesCostsTwoCommandsPerAcquisition(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ clients, goroutines int }{{2, 1}, {2, 8}, {8, 1}, {8, 8}} {
@@ -139,43 +121,6 @@ func requireCost(t *testing.T, s *redistest.Server, most float64, acquisitions i
 	cost := float64(sent(t, s)) / float64(acquisitions)
 	t.Logf("%.3f commands per acquisition", cost)
 	require.Less(t, cost, most)
-}
-
-// However many wait, and however long: the head of their queue asks every 5 s.
-func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
-	t.Parallel()
-	for _, k := range contests() {
-		t.Run(k.name, func(t *testing.T) {
-			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
-				const waiters = 50
-				for _, file := range []string{
-					"acquire.lua", "fair_acquire.lua", "read_acquire.lua", "write_acquire.lua",
-					"fenced_acquire.lua",
-				} {
-					b.reply(file, heldFor(30000))
-				}
-				lock := k.lock(b.client, "lock")
-				ctx, cancel := context.WithCancel(t.Context())
-				var all []<-chan outcome
-				for range waiters {
-					all = append(all, lockInBackground(ctx, lock, rlock.Watchdog))
-				}
-				const length = 10 * time.Minute
-				<-time.After(length)
-				synctest.Wait()
-				// before and after it listens, and one waiter that came at the same time
-				requests := int(length/(5*time.Second)) + 3
-				if k.lonely {
-					requests *= waiters
-				}
-				require.LessOrEqual(t, len(b.called(k.acquire)), requests)
-				cancel()
-				for _, waiter := range all {
-					require.ErrorIs(t, (<-waiter).Err, rlock.ErrNotAcquired)
-				}
-			})
-		})
-	}
 }
 
 // Rounds of renewals begin every 9 to 10 s.

@@ -44,18 +44,3 @@ func TestWaiterLearnsWhoHoldsTheLock(t *testing.T) {
 	require.False(t, held.SameProcess)
 	require.Equal(t, held.Holder, try(rlock.NoWait).Holder, "it is known from now on")
 }
-
-func TestUserWhoMayNotSeeOthersIsNotTold(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	introduce(t, s, "order")
-	restrict(t, s, "resetkeys", "~order", "~holdfast_lock_waiters:*")
-	lock := newClient(t, s, rlock.Options{Anonymous: true, WatchdogLease: 100 * time.Millisecond},
-		asUser).NewLock("order")
-	for range 2 {
-		_, err := lock.TryLock(t.Context(), 1500*time.Millisecond, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Zero(t, asHeldError(t, err).Holder)
-	}
-	require.Equal(t, 1, denials(t, s), "one attempt")
-}

@@ -3,14 +3,12 @@ package rlock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
 
@@ -26,25 +24,6 @@ func asHeldError(t testing.TB, err error) *rlock.HeldError {
 	var held *rlock.HeldError
 	require.ErrorAs(t, err, &held)
 	return held
-}
-
-func TestHolderOfThisProcessIsKnownAtOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	holder := newClient(t, s, rlock.Options{Label: "nightly", Anonymous: true})
-	take(t, holder.NewLock("order"), longLease)
-	_, err := newClient(t, s, rlock.Options{}).NewLock("order").
-		TryLock(t.Context(), rlock.NoWait, longLease)
-	require.Equal(t, "nightly", asHeldError(t, err).Holder.Label)
-	require.NotZero(t, asHeldError(t, err).Holder.PID)
-	require.ErrorContains(t, err, "held by this very process (")
-	require.NotContains(t, err.Error(), "nightly")
-}
-
-func TestWriterThatComesFirstIsNamedWithItsProcess(t *testing.T) {
-	held := &rlock.HeldError{Owner: stranger, Next: true,
-		Holder: rlock.Identity{Host: "web-1", PID: 4711}}
-	require.ErrorContains(t, held, stranger+" (host web-1, pid 4711) waits for it and comes first")
 }
 
 // lookUps counts the questions who others are. The answer is empty for those of unknown.
@@ -101,60 +80,6 @@ func TestHolderIsLookedUpOnceByWaitersThatHaveWaitedForASecond(t *testing.T) {
 	})
 }
 
-func TestHolderOfSeveralLocksIsLookedUpOnceHoweverLateTheReply(t *testing.T) {
-	t.Parallel()
-	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
-		asked := make(chan struct{}, 100)
-		b.reply("identity.lua", func([]string) any {
-			asked <- struct{}{}
-			time.Sleep(2 * time.Second)
-			return []any{"host", "web-1"}
-		})
-		b.reply("acquire.lua", heldFor(30_000))
-		var waiters []<-chan outcome
-		for _, name := range []string{"a", "b", "c"} {
-			waiters = append(waiters, inBackground(func() (*rlock.Hold, error) {
-				return b.client.NewLock(name).TryLock(t.Context(), 10*time.Second, longLease)
-			}))
-			time.Sleep(200 * time.Millisecond)
-		}
-		for _, waiter := range waiters {
-			require.Equal(t, "web-1", asHeldError(t, (<-waiter).Err).Holder.Host)
-		}
-		require.Len(t, asked, 1)
-	})
-}
-
-func TestHolderThatIsUnknownIsLookedUpAgainAfterALease(t *testing.T) {
-	t.Parallel()
-	inBubble(t, rlock.Options{WatchdogLease: 30 * time.Second}, func(t *testing.T, b *bubble) {
-		count := b.lookUps(true)
-		b.reply("acquire.lua", heldFor(30_000))
-		_, err := b.lock.TryLock(t.Context(), 30*time.Second, longLease)
-		require.Zero(t, asHeldError(t, err).Holder)
-		require.Equal(t, 1, count())
-		_, err = b.lock.TryLock(t.Context(), 10*time.Minute, longLease)
-		require.Zero(t, asHeldError(t, err).Holder)
-		require.InDelta(t, 18, count(), 3, "every 30 s, or a little later")
-	})
-}
-
-func TestHoldersThatChangeWithinASecondAreNotLookedUp(t *testing.T) {
-	t.Parallel()
-	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
-		count, n := b.lookUps(false), 0
-		b.reply("acquire.lua", func(args []string) any {
-			n++
-			reply := heldFor(500)(args).([]any)
-			reply[1] = strings.Repeat("x", n) + ":7"
-			return reply
-		})
-		_, err := b.lock.TryLock(t.Context(), 10*time.Second, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Zero(t, count())
-	})
-}
-
 func TestServerThatCannotSayWhoHoldsTheLockIsAskedAgainAfterALease(t *testing.T) {
 	t.Parallel()
 	inBubble(t, rlock.Options{WatchdogLease: 3 * time.Second}, func(t *testing.T, b *bubble) {
@@ -168,23 +93,5 @@ func TestServerThatCannotSayWhoHoldsTheLockIsAskedAgainAfterALease(t *testing.T)
 		b.reply("acquire.lua", heldFor(30_000))
 		_, err := b.lock.TryLock(t.Context(), 20*time.Second, longLease)
 		require.Equal(t, "web-1", asHeldError(t, err).Holder.Host)
-	})
-}
-
-func TestUserWhoMayNotSeeOthersLooksAgainAfterAMinute(t *testing.T) {
-	t.Parallel()
-	inBubble(t, rlock.Options{WatchdogLease: 3 * time.Second}, func(t *testing.T, b *bubble) {
-		var asked []time.Duration
-		b.reply("identity.lua", func([]string) any {
-			if asked = append(asked, time.Since(b.start)); len(asked) == 1 {
-				return errors.New("NOPERM this user has no permissions to access one of the keys")
-			}
-			return []any{"host", "web-1"}
-		})
-		b.reply("acquire.lua", heldFor(30_000))
-		_, err := b.lock.TryLock(t.Context(), 2*time.Minute, longLease)
-		require.Equal(t, "web-1", asHeldError(t, err).Holder.Host)
-		require.Len(t, asked, 2)
-		require.GreaterOrEqual(t, asked[1]-asked[0], time.Minute)
 	})
 }

@@ -13,25 +13,6 @@ import (
 	"holdfast/rlock"
 )
 
-func TestWriteLeaseThatExpiresWhileRedisIsDownLetsReadersInWhenItIsBack(t *testing.T) {
-	t.Parallel()
-	const lease, timeout = time.Second, time.Second
-	s := redistest.Start(t)
-	c, proxy := proxied(t, s, rlock.Options{CommandTimeout: timeout})
-	write, read := writerThatReads(t, c.NewReadWriteLock("page"), lease, time.Minute)
-	proxy.Refuse()
-	proxy.Reset()
-	receive(t, write.Done(), "the write lease does not end")
-	<-time.After(4 * timeout)
-	require.NoError(t, proxy.Accept())
-	reader := lockInBackground(t.Context(),
-		newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
-	unlock(t, acquired(t, reader))
-	require.True(t, read.Valid())
-	unlock(t, read)
-	requireFree(t, s, "page")
-}
-
 // readingStepwise returns a lock that releases read holds when it is told to.
 func readingStepwise(
 	t *testing.T, s *redistest.Server, options rlock.Options,
@@ -111,25 +92,4 @@ func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 			requireFree(t, s, "page")
 		})
 	}
-}
-
-// A release without reply may be executed later, and the next read hold has the same name. While
-// the owner writes this does no harm; when it stops, it learns of the loss.
-func TestWriterLearnsOfAReadHoldThatALateReleaseTookWhenItStopsWriting(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 2 * time.Second})
-	owner := rlock.WithOwner(t.Context())
-	write := takeWith(owner, t, lock.Write(), time.Minute)
-	read := takeWith(owner, t, lock.Read(), time.Minute)
-	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
-	receive(t, gate.arrived, "not sent")
-	again := takeWith(owner, t, lock.Read(), time.Minute)
-	gate.step <- struct{}{}
-	eventually(t, func() bool { return s.DoString(t, "HGET", "page", again.Owner()) != "1" },
-		"not executed")
-	require.True(t, write.Valid())
-	unlock(t, write)
-	require.ErrorIs(t, again.Err(), rlock.ErrLost)
-	requireFree(t, s, "page")
 }

@@ -73,48 +73,6 @@ func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
 	}
 }
 
-// fillPool opens connections of the client's pool, which stay with the server that they lead to.
-func fillPool(t *testing.T, redis rueidis.Client) {
-	t.Helper()
-	for range 3 {
-		application, release := redis.Dedicate()
-		require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
-		defer release()
-	}
-}
-
-func TestReplicatedLocksFollowAnEndpointThatMoves(t *testing.T) {
-	t.Parallel()
-	master, replicas := startReplicated(t, 2)
-	at := redistest.NewEndpoint(master)
-	redis := master.Client(t, at.Use)
-	c := newClientOn(t, redis, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
-	unlock(t, take(t, c.NewLock("order"), time.Minute))
-	fillPool(t, redis)
-	redistest.Promote(t, master, replicas[0])
-	at.Move(replicas[0])
-	redistest.WaitForReplica(t, replicas[0], master)
-	hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{hold.Owner(): "1"}, replicas[0].DoMap(t, "HGETALL", "order"))
-	unlock(t, hold)
-}
-
-func TestHoldIsReleasedAfterItsClientWasClosedAndItsEndpointHasMoved(t *testing.T) {
-	t.Parallel()
-	master, replicas := startReplicated(t, 1)
-	at := redistest.NewEndpoint(master)
-	c := newClient(t, master, rlock.Options{}, at.Use)
-	hold := take(t, c.NewLock("order"), time.Minute)
-	another := take(t, c.NewLock("another"), time.Minute)
-	closeClient(t, c)
-	redistest.Promote(t, master, replicas[0])
-	at.Move(replicas[0])
-	unlock(t, hold)
-	unlock(t, another)
-	requireFree(t, replicas[0], "order")
-}
-
 func TestEndpointIsFollowedOnceThePoolHasAConnection(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)

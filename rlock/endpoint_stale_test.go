@@ -62,26 +62,3 @@ func TestServerThatWasLeftIsNotAskedAgain(t *testing.T) {
 	require.NoError(t, hold.Unlock(context.Background()))
 	require.False(t, exists(replicas[0], "order"))
 }
-
-// The shared connections are opened one by one, so some may lead to the new master before any
-// server has rejected a write. The first use of a script has the connection that was opened first.
-func TestServerWithOldDataDoesNotEndALock(t *testing.T) {
-	t.Parallel()
-	master, replicas := startReplicated(t, 1)
-	at := redistest.NewEndpoint(master)
-	// Of the connections, the lock is most likely acquired on another one than the first.
-	// The lease has time for an address to be followed on a busy machine.
-	options := rlock.Options{WatchdogLease: 6 * time.Second, Anonymous: true}
-	c := newClient(t, master, options, at.Use,
-		func(o *rueidis.ClientOption) { o.PipelineMultiplex = 4 })
-	unlock(t, take(t, c.NewLock("first"), time.Minute))
-	redistest.Promote(t, master, replicas[0])
-	at.Move(replicas[0])
-	master.Do(t, "REPLICAOF", "127.0.0.1", "1") // its link to the new master breaks
-	hold := take(t, c.NewLock("order"), rlock.Watchdog)
-	acquired := hold.Deadline()
-	eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(acquired) },
-		"never renewed")
-	require.NoError(t, hold.Unlock(context.Background()))
-	require.False(t, exists(replicas[0], "order"))
-}

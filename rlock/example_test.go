@@ -78,25 +78,6 @@ func ExampleNew() {
 	// error: <nil>
 }
 
-func ExampleClient_NewLock() {
-	client, disconnect := connect()
-	defer disconnect()
-
-	// Any number of locks may be made for one name: they are the same lock.
-	a, b := client.NewLock("order:42"), client.NewLock("order:42")
-	ctx := context.Background()
-	hold, err := a.Lock(ctx, rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
-	_, err = b.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	fmt.Println("the same lock:", errors.Is(err, rlock.ErrNotAcquired))
-	fmt.Println("error:", hold.Unlock(ctx))
-	// Output:
-	// the same lock: true
-	// error: <nil>
-}
-
 func ExampleLock_Lock() {
 	client, disconnect := connect()
 	defer disconnect()

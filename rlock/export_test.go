@@ -6,7 +6,6 @@ import (
 
 	"holdfast/internal/transport"
 	"holdfast/lua"
-	"holdfast/watchdog"
 )
 
 // Waiting returns how many callers of this client wait for the lock.
@@ -34,16 +33,6 @@ func Refusals(l *Lock) int {
 	_, refusals := l.client.queues.Waiters(
 		func(name queueName) bool { return name == l.waiting.queue })
 	return refusals
-}
-
-// FairNames returns how many names of fair locks are remembered after all of these have been used,
-// and whether the last one is known to share its queue.
-func FairNames(names ...string) (remembered int, shared bool) {
-	var n namesakes
-	for _, name := range names {
-		shared = n.use(name)
-	}
-	return len(n.used), shared
 }
 
 // Sessions returns how many sessions of a client are open, by holds, attempts and cleanups, and how
@@ -95,20 +84,6 @@ func VisitedCalls() int {
 	return blockedCalls.visited
 }
 
-// WhileTheWatchdogIsBusy calls f while the watchdog of a client that holds a lock can do nothing.
-func WhileTheWatchdogIsBusy(c *Client, f func()) {
-	c.watchdog.Find(func(*watchdog.Lease) bool { f(); return true })
-}
-
-// HeldBy returns the error of a call that waited for a lock, which another owner holds.
-func HeldBy(l *Lock, owner string) *HeldError {
-	return newHeldError(l, lua.Holder{Owner: owner}, true)
-}
-
-// LoseLate reports the loss of a hold's lock once more, as the watchdog may do while the lock is
-// released: it does so without its mutex.
-func LoseLate(h *Hold) { h.level.acquisition.(*acquisition).lose(watchdog.ErrGone) }
-
 // CountAgain has a client count its acquisitions from the beginning, as a copy of its process does.
 func CountAgain(c *Client) { c.acquired.Store(0) }
 
@@ -130,12 +105,6 @@ func GrantLate(c *Client, h *Hold) {
 	a := h.level.acquisition.(*acquisition)
 	channel := lua.PairedChannels(lua.Channel(a.lock.name), c.id)[1]
 	c.granted(channel, a.owner+" 7 0 1 0 "+a.lock.name)
-}
-
-// TellRenewed tells the tracer of a hold's client that it was renewed.
-func TellRenewed(h *Hold) {
-	a := h.level.acquisition.(*acquisition)
-	a.client.tracing.renewed(a, nil)
 }
 
 // Warn logs a warning, as the client does.

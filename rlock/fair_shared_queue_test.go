@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -38,15 +37,4 @@ func TestFairLocksThatShareAQueueAreReportedOncePerPair(t *testing.T) {
 	use("x", "{x}", "z", "{z}")
 	closeClient(t, c) // waits for pending log lines
 	require.Equal(t, 2, warnings())
-}
-
-func TestNamesOfFairLocksAreRememberedWithinABound(t *testing.T) {
-	var names []string
-	for i := range 10_000 {
-		names = append(names, strconv.Itoa(i))
-	}
-	remembered, _ := rlock.FairNames(names...)
-	require.LessOrEqual(t, remembered, 1024)
-	_, shared := rlock.FairNames(append(names, "{9999}")...)
-	require.True(t, shared)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -91,36 +90,6 @@ func TestWithoutHandOversOnlyWhatRedissonKnowsIsTouched(t *testing.T) {
 	})
 }
 
-func TestLocalHandOversLeaveOtherProcessesToTheAnnouncement(t *testing.T) {
-	t.Parallel()
-	onEach(t, givenAway(), func(t *testing.T, k kind) {
-		s := redistest.Start(t)
-		local := rlock.Options{HandOver: rlock.HandOverLocal, Anonymous: true}
-		told := handOver(t, s, k, newClient(t, s, local), newClient(t, s, local))
-		for _, command := range told {
-			require.NotContains(t, []string{"zadd", "zpopmin"}, command[0],
-				"nobody is registered: %v", command)
-			if command[0] == "subscribe" {
-				require.Equal(t, []string{"subscribe", channelOf(k.name)}, command)
-			}
-		}
-		// Within a process it is handed over.
-		c := newClient(t, s, local)
-		hold := take(t, k.lock(c, k.name), longLease)
-		waiter := k.parked(t, s, k.lock(c, k.name))
-		// a waiter that asks is no successor
-		eventually(t, func() bool { return rlock.Refusals(k.lock(c, k.name)) == 2 },
-			"the waiter has its reply")
-		sent := calls(s, "evalsha")
-		published := calls(s, "publish")
-		unlock(t, hold)
-		next := acquired(t, waiter)
-		require.Equal(t, 1, calls(s, "evalsha")-sent)
-		require.Equal(t, published, calls(s, "publish"))
-		unlock(t, next)
-	})
-}
-
 // A lock that is handed over would be held before the replicas have it.
 func TestLockThatReplicasMustHaveIsNotHandedOver(t *testing.T) {
 	t.Parallel()
@@ -168,81 +137,5 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 			require.Zero(t, node.DoInt(t, "EXISTS", waiters))
 			unlock(t, o.Hold)
 		}
-	}
-}
-
-// A node does not know who listens on others.
-func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	options := rlock.Options{PubSub: rlock.PubSubClassic}
-	here := newClientOn(t, cluster.Client(t), options)
-	elsewhere := newClientOn(t, cluster.Client(t), options)
-	for node, name := range oneLockPerNode(t, cluster) {
-		for _, k := range givenAway() {
-			name := "{" + name + "}" + k.name
-			k.warm(t, here, name)
-			monitor := node.Monitor(t)
-			hold := take(t, k.lock(here, name), longLease)
-			waiter := lockInBackground(t.Context(), k.lock(elsewhere, name), longLease)
-			k.waitForListener(t, cluster.Nodes, false, name)
-			waitForQuiet(t, node)
-			second := lockInBackground(t.Context(), k.lock(here, name), longLease)
-			eventually(t, func() bool { return rlock.Waiting(k.lock(here, name)) == 1 },
-				"it does not wait")
-			waitForQuiet(t, node) // otherwise the other may be quicker
-			require.Zero(t, node.DoInt(t, "EXISTS", waitersKey(name)))
-			unlock(t, hold)
-			start := time.Now()
-			unlock(t, acquired(t, second))
-			unlock(t, acquired(t, waiter))
-			require.Less(t, time.Since(start), promptly)
-			for _, command := range monitor.Commands(t) {
-				require.NotContains(t, command, "SPUBLISH")
-			}
-		}
-	}
-}
-
-// An ACL may be older than hand-overs. Then locks are announced, as before.
-func TestUserLimitedToRedissonsNamesWaitsAsBefore(t *testing.T) {
-	t.Parallel()
-	for _, k := range givenAway() {
-		s := redistest.Start(t)
-		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "+@all", "~"+k.name,
-			"~redisson_lock*", "resetchannels", "&redisson_lock__channel:*")
-		var logs []*logtest.Lines
-		var clients []*rlock.Client
-		for range 2 {
-			log := new(logtest.Lines)
-			logs = append(logs, log)
-			clients = append(clients, newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser))
-		}
-		told := handOver(t, s, k, clients[0], clients[1])
-		require.True(
-			t,
-			slices.ContainsFunc(told,
-				func(command []string) bool { return command[0] == "publish" }),
-		)
-		for _, log := range logs {
-			const warning = "forbids what hand-overs need"
-			eventually(t, func() bool { return len(log.With(warning)) > 0 }, "no warning")
-			require.Len(t, log.With(warning), 1)
-		}
-		require.Zero(t, registrations(s, k.name))
-	}
-}
-
-// A client of that user hears of releases by clients that do hand over, and they of its own.
-func TestUserLimitedToRedissonsNamesWakesOthersAndIsWoken(t *testing.T) {
-	t.Parallel()
-	for _, k := range givenAway() {
-		s := redistest.Start(t)
-		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "+@all", "~"+k.name,
-			"~redisson_lock*", "resetchannels", "&redisson_lock__channel:*")
-		handOver(t, s, k, newClient(t, s, rlock.Options{}, asUser),
-			newClient(t, s, rlock.Options{}))
-		handOver(t, s, k, newClient(t, s, rlock.Options{}),
-			newClient(t, s, rlock.Options{}, asUser))
 	}
 }

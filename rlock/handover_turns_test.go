@@ -2,18 +2,15 @@ package rlock_test
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/lua"
-	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
@@ -110,83 +107,5 @@ func TestWaiterOfRedissonGetsTheLockAmongHandOvers(t *testing.T) {
 			enough()
 		}
 		waitUntilFree(t, s, k.name)
-	}
-}
-
-func TestRedLockGetsItsNodesAmongHandOvers(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	var history turns
-	var stop []func()
-	for i := range 2 {
-		stop = append(stop,
-			contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
-	}
-	for _, c := range []*rlock.Client{
-		newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{HandOver: rlock.HandOverNone}),
-	} {
-		// With FsyncAlways a server that has just started counts.
-		red := redlock.New(c.NewLock("order")).
-			WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: time.Second})
-		for range 3 {
-			hold := acquired(t, inBackground(func() (*rlock.Hold, error) {
-				return red.TryLock(t.Context(), longWait, longLease)
-			}))
-			history.take(2)(hold)
-			unlock(t, hold)
-		}
-	}
-	for _, enough := range stop {
-		enough()
-	}
-	waitUntilFree(t, s, "order")
-}
-
-// A waiter that left is granted the lock, and passes it on.
-func TestLockGrantedToNobodyKeepsItsStreak(t *testing.T) {
-	t.Parallel()
-	for name, of := range map[string]struct {
-		turns     string // and since when
-		announced bool
-	}{
-		"a few":                  {"1 0", false},
-		"as many as it may have": {"15 200", true},
-		"nobody knows how many":  {"0 0", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			redis := s.Client(t)
-			heard := make(chan string, 10)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			go func() {
-				_ = redis.Receive(ctx,
-					redis.B().Psubscribe().Pattern("redisson_lock__channel:*").Build(),
-					func(m rueidis.PubSubMessage) { heard <- m.Message })
-			}()
-			eventually(t, func() bool {
-				n, err := s.Call("PUBSUB", "NUMPAT")
-				return err == nil && n == int64(1)
-			}, "nobody listens")
-			c := newClient(t, s, rlock.Options{})
-			hold := take(t, c.NewLock("another"), longLease)
-			client, _, _ := strings.Cut(hold.Owner(), ":")
-			unlock(t, hold)
-			receive(t, heard, "a release that nobody waits for")
-
-			const ghost = ":gone"
-			s.Do(t, "HSET", "order", client+ghost, "1")
-			s.Do(t, "PEXPIRE", "order", "30000")
-			waiter := registersBy(t, s, 1, "order", func() <-chan outcome {
-				return lockInBackground(t.Context(), c.NewLock("order"), longLease)
-			})
-			s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel("order"), client)[1],
-				client+ghost+" 1 0 "+of.turns+" order")
-			hold = acquired(t, waiter)
-			s.Do(t, "PUBLISH", lua.Channel("order"), "all")
-			require.Equal(t, of.announced, receive(t, heard, "the end") != "all")
-			unlock(t, hold)
-		})
 	}
 }

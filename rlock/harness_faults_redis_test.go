@@ -13,35 +13,6 @@ import (
 	"holdfast/rlock"
 )
 
-// steadyConnection is redistest.OneConnection without the goroutines that rueidis starts on demand
-// and keeps. It is for tests that look for leaked goroutines.
-func steadyConnection(o *rueidis.ClientOption) {
-	redistest.OneConnection(o)
-	o.AlwaysPipelining = true
-}
-
-// waitForGoroutines waits until n goroutines run, or wait in, the named function of package rlock,
-// when what they do there cannot be seen from outside. It counts goroutines of all tests, so it is
-// not for parallel tests.
-func waitForGoroutines(t testing.TB, function string, n int) {
-	t.Helper()
-	eventually(t, func() bool { return goroutinesIn(function) == n }, "goroutines in "+function)
-}
-
-// waitUntilEmpty waits until the server has no key and no channel left.
-func waitUntilEmpty(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	eventually(t, func() bool {
-		keys, err := s.CallKeys()
-		return err == nil && len(keys) == 0
-	}, "a key is left")
-	eventually(t, func() bool {
-		channels, err := s.Call("PUBSUB", "CHANNELS")
-		list, _ := channels.([]any)
-		return err == nil && len(list) == 0
-	}, "a channel is left")
-}
-
 // asUser makes a client connect as the user that restrict makes.
 func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }
 

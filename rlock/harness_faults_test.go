@@ -3,8 +3,6 @@ package rlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -86,25 +84,6 @@ func source(t testing.TB, file string) []byte {
 	return []byte(source)
 }
 
-func goroutinesIn(function string) int {
-	stacks := make([]byte, 1<<20)
-	for {
-		size := runtime.Stack(stacks, true)
-		if size < len(stacks) {
-			stacks = stacks[:size]
-			break
-		}
-		stacks = make([]byte, 2*len(stacks))
-	}
-	n := 0
-	for goroutine := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(goroutine, "holdfast/"+function) {
-			n++
-		}
-	}
-	return n
-}
-
 // exists reports whether the server has the key. Any goroutine may call it.
 func exists(s *redistest.Server, key string) bool {
 	reply, err := s.Call("EXISTS", key)
@@ -129,16 +108,4 @@ func befall(t testing.TB, s *redistest.Server, what string) (end func()) {
 func counts(t *testing.T, s *redistest.Server) map[string]string {
 	t.Helper()
 	return s.DoMap(t, "HGETALL", "order")
-}
-
-// requireNoReply requires an error that says that the server did not reply, not that the lock is
-// held.
-func requireNoReply(t *testing.T, err error) {
-	t.Helper()
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-	server := new(rlock.ServerError)
-	require.ErrorAs(t, err, &server)
-	require.Contains(t, err.Error(), "no reply from Redis in time")
-	require.NotEmpty(t, server.Advice)
 }

@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,9 +43,6 @@ type kind struct {
 	// release of one level, if it is not release
 	lower string
 }
-
-// lowers returns the file of the script that releases one level of several.
-func (k kind) lowers() string { return cmp.Or(k.lower, k.release) }
 
 // kinds has the kinds of locks that nest. Each of them can do what the reentrant lock can.
 var kinds = []kind{
@@ -146,9 +142,6 @@ func kindNamed(name string) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 }
 
-// field returns the field of an owner's levels in the hash of the lock.
-func (k kind) field(owner string) string { return fieldIn(k.mode, owner) }
-
 func fieldIn(mode, owner string) string {
 	if mode == "write" {
 		return owner + ":write"
@@ -161,33 +154,12 @@ func (k kind) hash(owner string, levels int) map[string]string {
 	return hashIn(k.mode, owner, levels)
 }
 
-// contenderHash is hash when the contender is held.
-func (k kind) contenderHash(owner string, levels int) map[string]string {
-	return hashIn(k.contenderMode, owner, levels)
-}
-
 func hashIn(mode, owner string, levels int) map[string]string {
 	hash := map[string]string{fieldIn(mode, owner): strconv.Itoa(levels)}
 	if mode != "" {
 		hash["mode"] = mode
 	}
 	return hash
-}
-
-// plant writes the hash of a lock, without expiry, as another client would.
-func plant(t testing.TB, s *redistest.Server, name string, hash map[string]string) {
-	t.Helper()
-	command := []string{"HSET", name}
-	for field, value := range hash {
-		command = append(command, field, value)
-	}
-	s.Do(t, command...)
-}
-
-// levels returns the number of an owner's levels according to Redis, or "".
-func (k kind) levels(t testing.TB, s *redistest.Server, name, owner string) string {
-	t.Helper()
-	return s.DoString(t, "HGET", name, k.field(owner))
 }
 
 // waitForListeners waits until exactly n listen on the channels of a lock whose name has no braces:
@@ -271,20 +243,4 @@ func waitForNothingLeft(t testing.TB, s *redistest.Server) {
 		list, _ := channels.([]any)
 		return err == nil && len(list) == 0
 	}, "a channel is left")
-}
-
-// lasts returns how many milliseconds an owner's hold lasts in Redis, unless it is extended.
-func (k kind) lasts(t testing.TB, s *redistest.Server, name, owner string) int64 {
-	t.Helper()
-	lasts := s.DoInt(t, "PTTL", name)
-	if !k.shared {
-		return lasts
-	}
-	// Each read hold has its own key, and the hash lasts as long as the longest hold of any owner.
-	longest := int64(-2)
-	for level := range 3 {
-		key := "{" + name + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(level+1)
-		longest = max(longest, s.DoInt(t, "PTTL", key))
-	}
-	return min(lasts, longest)
 }

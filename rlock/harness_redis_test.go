@@ -4,7 +4,6 @@ package rlock_test
 
 import (
 	"errors"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -67,16 +66,6 @@ func waitForRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
 		deadlines[i] = hold.Deadline()
 	}
 	return deadlines
-}
-
-// dice returns random numbers, the same for the same seed and player.
-func dice(seed uint64, client, player int) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, uint64(client)<<32|uint64(player)))
-}
-
-// upTo returns a random time.
-func upTo(d *rand.Rand, limit time.Duration) time.Duration {
-	return time.Duration(1 + d.Int64N(int64(limit)))
 }
 
 // waitForQuiet waits until no script was sent for a while: all that subscribed have asked again.

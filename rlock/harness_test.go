@@ -25,7 +25,6 @@ const longWait = locktest.Timeout
 
 type (
 	outcome = locktest.Outcome
-	process = locktest.Process
 )
 
 var (
@@ -38,9 +37,6 @@ var (
 	result           = locktest.Result
 	acquired         = locktest.Acquired
 	eventually       = locktest.Eventually
-	within           = locktest.Within
-	bestOf           = locktest.BestOf
-	startProcess     = locktest.StartProcess
 )
 
 // receive calls locktest.Receive.
@@ -124,16 +120,6 @@ func calls(s *redistest.Server, command string) int {
 	return n
 }
 
-// waitForParked waits until n connections listen for releases of the read-write lock "page".
-func waitForParked(t testing.TB, s *redistest.Server, n int) {
-	t.Helper()
-	const channel = "redisson_rwlock:{page}"
-	eventually(t, func() bool {
-		reply, err := s.Call("PUBSUB", "NUMSUB", channel)
-		return err == nil && reply.([]any)[1] == int64(n)
-	}, strconv.Itoa(n)+" listeners on "+channel)
-}
-
 // lostTo requires that the hold ends soon with ErrLost for the given reason, and that its context
 // and its release report that.
 func lostTo(t *testing.T, hold *rlock.Hold, reason error) {
@@ -149,23 +135,6 @@ func lostTo(t *testing.T, hold *rlock.Hold, reason error) {
 	receive(t, hold.Done(), "a lost hold is not done")
 	require.False(t, hold.Valid())
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-}
-
-// parkedWaiter starts a waiter for a reentrant lock that is held; see kind.parked.
-func parkedWaiter(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan outcome {
-	t.Helper()
-	return kinds[0].parked(t, s, lock)
-}
-
-// waitForCommands collects commands until there are at least n.
-func waitForCommands(t *testing.T, m *redistest.Monitor, n int) [][]string {
-	t.Helper()
-	var commands [][]string
-	eventually(t, func() bool {
-		commands = append(commands, m.Commands(t)...)
-		return len(commands) >= n
-	}, "enough commands were seen")
-	return commands
 }
 
 // verbs returns the names of commands, without those of redistest itself.

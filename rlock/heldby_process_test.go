@@ -2,7 +2,6 @@ package rlock_test
 
 import (
 	"context"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,45 +19,6 @@ func heldError(t *testing.T, lock *rlock.Lock) *rlock.HeldError {
 	var held *rlock.HeldError
 	require.ErrorAs(t, err, &held)
 	return held
-}
-
-func TestHeldErrorKnowsThatTheHolderIsOfThisProcess(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{Debug: true})
-	other := newClient(t, s, rlock.Options{})
-	hold := take(t, c.NewLock("order"), longLease)
-
-	own := heldError(t, c.NewLock("order"))
-	require.True(t, own.SameProcess)
-	require.True(t, own.SameClient)
-	require.Equal(t, "reentrant", own.HolderKind)
-	require.Regexp(t, `\.go:\d+$`, own.AcquiredAt)
-	require.Regexp(t, `^not acquired: held by this very process \(`+hold.Owner()+
-		`, acquired at .*\.go:\d+\) for another \S+; `+
-		`if by your caller, pass its hold\.Context\(\) down$`, own.Error())
-
-	kind := heldError(t, c.NewFairLock("order"))
-	require.Equal(t, "reentrant", kind.HolderKind)
-	require.ErrorContains(t, kind, "as a reentrant lock, not a fair one")
-	require.ErrorContains(t, kind, "use one kind of lock for one name")
-
-	client := heldError(t, other.NewLock("order"))
-	require.True(t, client.SameProcess)
-	require.False(t, client.SameClient)
-	require.ErrorContains(t, client, "through another client")
-	require.ErrorContains(t, client, "use its client, and pass its hold.Context() down")
-	unlock(t, hold)
-
-	hold = take(t, other.NewLock("order"), longLease)
-	require.ErrorContains(t, heldError(t, other.NewLock("order")), "set Options.Debug to see where")
-	unlock(t, hold)
-
-	plant(t, s, "order", map[string]string{"another process:1": "1"})
-	stranger := heldError(t, c.NewLock("order"))
-	require.False(t, stranger.SameProcess)
-	require.Empty(t, stranger.HolderKind)
-	require.NotContains(t, stranger.Error(), "hold.Context()")
 }
 
 func TestHolderIsOfAnotherProcessOnceItsClientIsClosed(t *testing.T) {
@@ -94,21 +54,5 @@ func TestLongWaitForAHolderOfThisProcessIsLoggedOnce(t *testing.T) {
 		line := log.With("waited for longer than Options.WatchdogLease")[0]
 		require.Contains(t, line, "pass its hold.Context() down")
 		unlock(t, outer)
-	})
-}
-
-func TestLongWaitForChangingHoldersIsNotLogged(t *testing.T) {
-	var log logtest.Lines
-	inBubble(t, rlock.Options{Logger: log.Logger()}, func(t *testing.T, b *bubble) {
-		held, n := heldFor(30_000), 0
-		b.reply("acquire.lua", func(args []string) any {
-			reply := held(args).([]any)
-			n++
-			reply[1] = b.client.ID() + ":" + strconv.Itoa(n/4)
-			return reply
-		})
-		_, err := b.lock.TryLock(t.Context(), 10*time.Minute, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Empty(t, log.With(""))
 	})
 }

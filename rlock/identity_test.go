@@ -50,35 +50,6 @@ func TestRedisKnowsWhoAClientIsUntilItCloses(t *testing.T) {
 	})
 }
 
-func TestWaiterIsKnownAndACallerThatDoesNotWaitIsNot(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	onEach(t, contests(), func(t *testing.T, k kind) {
-		hold := take(t, k.contender(newClient(t, s, rlock.Options{}), k.name), longLease)
-		c := newClient(t, s, rlock.Options{})
-		_, err := k.lock(c, k.name).TryLock(t.Context(), rlock.NoWait, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.True(t, absent(s, identityOf(c)))
-		waiter := lockInBackground(t.Context(), k.lock(c, k.name), longLease)
-		waitForIdentity(t, s, c)
-		unlock(t, hold)
-		unlock(t, acquired(t, waiter))
-	})
-}
-
-// Others may ask whose the lock was.
-func TestClientThatLeavesALockBehindStaysKnown(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for releases, known := range map[bool]bool{false: true, true: false} {
-		c := newClient(t, s, rlock.Options{ReleaseOnClose: releases})
-		take(t, c.NewLock(strconv.FormatBool(releases)), longLease)
-		waitForIdentity(t, s, c)
-		closeClient(t, c)
-		require.Equal(t, known, exists(s, identityOf(c)))
-	}
-}
-
 func TestIdentityIsRefreshedWithEachThirdOfTheLeaseWhileTheClientIsUsed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, rlock.Options{WatchdogLease: 3 * time.Second}, func(t *testing.T, b *bubble) {
@@ -170,46 +141,4 @@ func TestIdentityThatTheACLForbidsIsTriedAgainAfterAMinute(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Greater(t, len(b.called("identify.lua")), 2, "told again and again since it is allowed")
 	})
-}
-
-func TestRefreshThatHangsDoesNotKeepAClientFromBeingClosed(t *testing.T) {
-	t.Parallel()
-	for name, mode := range variants {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond}, mode)
-			take(t, c.NewLock("order"), longLease)
-			waitForIdentity(t, s, c)
-			s.Pause(t)
-			eventually(t, func() bool { return goroutinesIn("rlock.(*introduction).send") > 0 },
-				"nothing is refreshed")
-			within(t, promptly, func() { closeClient(t, c) })
-			s.Resume(t)
-		})
-	}
-}
-
-// Nor does a server that cannot be reached.
-func TestServerThatIsGoneDoesNotDelayClose(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	unlock(t, take(t, c.NewLock("order"), longLease))
-	waitForIdentity(t, s, c)
-	s.Kill(t)
-	within(t, promptly, func() { closeClient(t, c) })
-}
-
-func TestIdentityCostsNoCommandOfAnAcquisition(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	for range 100 {
-		unlock(t, take(t, c.NewLock("order"), rlock.Watchdog))
-	}
-	waitForIdentity(t, s, c)
-	stats := s.CommandStats(t)
-	require.Equal(t, 201, stats["evalsha"])
-	require.LessOrEqual(t, stats["eval"], 3, "a server that does not know the scripts")
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/rlock"
@@ -35,21 +34,6 @@ func TestForceUnlockAfterAnIdleConnectionWasClosed(t *testing.T) {
 			require.Len(t, b.called("force_unlock.lua"), forced, now)
 		})
 	}
-}
-
-// An acquisition that waits for replicas has a connection of a pool.
-func TestFirstCommandOnAnIdleConnectionOfThePoolSucceeds(t *testing.T) {
-	t.Parallel()
-	inBubbleWith(t, func(*rueidis.ClientOption) {}, rlock.Options{SyncReplicas: 1},
-		func(t *testing.T, b *bubble, _ rueidis.Client, c *rlock.Client) {
-			replicas(b, true)
-			for range 3 {
-				hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
-				require.NoError(t, err)
-				unlock(t, hold)
-				b.server.Disconnect()
-			}
-		})
 }
 
 // Of two readers one leaves while the command is lost. The other is still there, so it was lost.

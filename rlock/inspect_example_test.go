@@ -3,7 +3,6 @@ package rlock_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"holdfast/rlock"
 )
@@ -27,14 +26,6 @@ func ExampleLock_Info() {
 	// Output: order:42 true true 1
 }
 
-func ExampleLock_IsLocked() {
-	client, disconnect := connect()
-	defer disconnect()
-	locked, err := client.NewLock("order:42").IsLocked(context.Background())
-	fmt.Println(locked, err)
-	// Output: false <nil>
-}
-
 func ExampleLock_IsHeld() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -50,35 +41,4 @@ func ExampleLock_IsHeld() {
 	fmt.Println(mine, others)
 	_ = hold.Unlock(ctx)
 	// Output: true false
-}
-
-func ExampleLock_HoldCount() {
-	client, disconnect := connect()
-	defer disconnect()
-	lock := client.NewLock("order:42")
-	ctx := rlock.WithOwner(context.Background())
-	for range 3 {
-		if _, err := lock.Lock(ctx, rlock.Watchdog); err != nil {
-			panic(err)
-		}
-	}
-	count, err := lock.HoldCount(ctx)
-	fmt.Println(count, err)
-	// Output: 3 <nil>
-}
-
-func ExampleLock_TTL() {
-	client, disconnect := connect()
-	defer disconnect()
-	ctx := context.Background()
-	lock := client.NewLock("order:42")
-	hold, err := lock.TryLock(ctx, rlock.NoWait, time.Minute)
-	if err != nil {
-		panic(err)
-	}
-
-	left, err := lock.TTL(ctx)
-	fmt.Println(left.Round(time.Minute), err)
-	_ = hold.Unlock(ctx)
-	// Output: 1m0s <nil>
 }

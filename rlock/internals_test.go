@@ -5,49 +5,14 @@ import (
 	"log/slog"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unsafe"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/transport"
-	"holdfast/lua"
 	"holdfast/watchdog"
 )
-
-func TestPauseIsNeverZeroAndNeverLongerThanFiveSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := new(known)
-		for ttl, pause := range map[time.Duration]time.Duration{
-			0:                       time.Millisecond,
-			time.Nanosecond:         time.Millisecond,
-			1234 * time.Millisecond: 1234 * time.Millisecond,
-			time.Hour:               5 * time.Second,
-			NoExpiry:                5 * time.Second,
-		} {
-			k.update(lua.Holder{Owner: "another:7", TTL: ttl})
-			require.Equal(t, pause, k.pause(), "%v left", ttl)
-		}
-		k.update(lua.Holder{Owner: "another:7", TTL: 10 * time.Second})
-		time.Sleep(4 * time.Second)
-		require.Equal(t, lua.Holder{Owner: "another:7", TTL: 6 * time.Second}, k.lastHolder())
-		time.Sleep(time.Minute)
-		require.Equal(t, lua.Holder{Owner: "another:7"}, k.lastHolder())
-		k.update(lua.Holder{Owner: "another:7", TTL: NoExpiry})
-		time.Sleep(time.Minute)
-		require.Equal(t, NoExpiry, k.lastHolder().TTL)
-	})
-}
-
-func TestConcurrentCallsForTheInnermostLevelGetOneEach(t *testing.T) {
-	outer, inner := new(level), new(level)
-	a := &acquisition{levels: []*level{outer, inner}}
-	require.Same(t, inner, a.beginInnermost())
-	require.Same(t, outer, a.beginInnermost())
-	require.Nil(t, a.beginInnermost())
-}
 
 func TestDirectoryRemembersAThousandClients(t *testing.T) {
 	c := &Client{}
@@ -61,16 +26,6 @@ func TestDirectoryRemembersAThousandClients(t *testing.T) {
 	require.False(t, ask)
 	_, ask = d.find("somebody without a number")
 	require.False(t, ask)
-}
-
-func TestIntroductionThatHasEndedStartsNothing(t *testing.T) {
-	in := new(introduction)
-	in.begin(&Client{transport: transport.New(idle{}, transport.Options{})})
-	in.end(true)
-	in.used()
-	require.Nil(t, in.sent, "no command")
-	in.heard(nil)
-	require.Nil(t, in.timer, "one that was under way")
 }
 
 // Whatever comes first, Detach or the loss, the hold has ended when Detach returns.

@@ -70,29 +70,6 @@ func ExampleClient_NewReadWriteLock() {
 	// Output: a writer must wait: true
 }
 
-func ExampleReadWriteLock_Read() {
-	client, disconnect := connect()
-	defer disconnect()
-	ctx := context.Background()
-	catalogue := client.NewReadWriteLock("catalogue")
-
-	err := rlock.Do(
-		ctx,
-		catalogue.Read(),
-		rlock.NoWait,
-		rlock.Watchdog,
-		func(ctx context.Context) error {
-			info, err := catalogue.Read().Info(ctx)
-			fmt.Println("readers:", len(info.Readers))
-			return err
-		},
-	)
-	fmt.Println("error:", err)
-	// Output:
-	// readers: 1
-	// error: <nil>
-}
-
 // A writer becomes a reader. Both locks are acquired with one owner, not one with the context of
 // the other's hold, which ends with it.
 func ExampleReadWriteLock_Write() {
@@ -118,22 +95,6 @@ func ExampleReadWriteLock_Write() {
 	// Output:
 	// and back again: true
 	// still reading: true
-}
-
-func ExampleClient_NewNonReentrantFairLock() {
-	client, disconnect := connect()
-	defer disconnect()
-	lock := client.NewNonReentrantFairLock("seat:17")
-	hold, err := lock.Lock(context.Background(), rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
-	ctx := hold.Context()
-
-	_, err = lock.Lock(ctx, rlock.Watchdog) // a fair lock would re-enter
-	fmt.Println(errors.Is(err, rlock.ErrReentry))
-	_ = hold.Unlock(ctx)
-	// Output: true
 }
 
 func ExampleClient_NewNonReentrantLock() {

@@ -11,7 +11,6 @@ import (
 	"holdfast/internal/hooks"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
-	"holdfast/watchdog"
 )
 
 // A release of a read lock without reply may be executed at any time, and the writer's next read
@@ -77,52 +76,6 @@ func TestReadHoldThatALateReleaseMayTakeIsNotTrustedAfterTheWriteLease(t *testin
 	eventually(t, func() bool { return absent(s, "page") }, "the write lease does not end")
 
 	require.False(t, takeWith(owner, t, lock.Read(), time.Minute).Valid())
-}
-
-// Whatever finds that a late release took a read hold must report that release, and not that
-// another took the hold.
-func TestReadHoldThatALateReleaseTookIsNotReportedGone(t *testing.T) {
-	t.Parallel()
-	told := func(t *testing.T, err error) {
-		t.Helper()
-		require.ErrorIs(t, err, rlock.ErrLost)
-		require.NotErrorIs(t, err, watchdog.ErrGone)
-		require.ErrorContains(t, err, "earlier release")
-	}
-	for name, then := range map[string]func(*testing.T, *rlock.Hold, *stepwise){
-		"unlock says why": func(t *testing.T, read *rlock.Hold, gate *stepwise) {
-			released := make(chan error, 1)
-			go func() { released <- read.Unlock(t.Context()) }()
-			gate.step <- struct{}{}
-			told(t, receive(t, released, "Unlock does not return"))
-		},
-		"extend says why": func(t *testing.T, read *rlock.Hold, _ *stepwise) {
-			told(t, read.Extend(t.Context(), time.Minute))
-		},
-		"renewal says why": func(t *testing.T, read *rlock.Hold, _ *stepwise) {
-			receive(t, read.Done(), "no renewal")
-			told(t, read.Err())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			lock, gate := readingStepwise(t, s,
-				rlock.Options{CommandTimeout: time.Second, WatchdogLease: 3 * time.Second})
-			owner := rlock.WithOwner(t.Context())
-			write := takeWith(owner, t, lock.Write(), time.Minute)
-			read := takeWith(owner, t, lock.Read(), time.Minute)
-			require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
-			again := takeWith(owner, t, lock.Read(), rlock.Watchdog)
-			gate.step <- struct{}{}
-			eventually(t, func() bool { return len(s.DoMap(t, "HGETALL", "page")) == 2 },
-				"the late release is not executed")
-
-			then(t, again, gate)
-			require.True(t, write.Valid())
-			unlock(t, write)
-		})
-	}
 }
 
 // A release that was executed before the next read hold was taken takes nothing from it.

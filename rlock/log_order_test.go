@@ -3,8 +3,6 @@ package rlock_test
 import (
 	"context"
 	"log/slog"
-	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,30 +31,6 @@ func (h *gatedHandler) Handle(_ context.Context, r slog.Record) error {
 
 func newGatedHandler() *gatedHandler {
 	return &gatedHandler{Handler: slog.Default().Handler()}
-}
-
-func TestWarningsAreLoggedInOrderByOneGoroutine(t *testing.T) {
-	handler := newGatedHandler()
-	inBubble(t, rlock.Options{Logger: slog.New(handler)}, func(t *testing.T, b *bubble) {
-		open := sync.OnceFunc(func() { close(handler.gate) })
-		defer open()
-		handler.gate = make(chan struct{}) // of the bubble
-		var want []string
-		before := runtime.NumGoroutine()
-		for i := range 10_000 {
-			want = append(want, strconv.Itoa(i))
-			rlock.Warn(b.client, want[i])
-		}
-		require.LessOrEqual(t, runtime.NumGoroutine(), before+1)
-		handler.each = func(message string) {
-			if message == "7" {
-				runtime.Goexit() // as a test does that has failed
-			}
-		}
-		open()
-		synctest.Wait()
-		require.Equal(t, want, handler.messages)
-	})
 }
 
 func TestWarningsBeyondALimitAreCountedWhileTheLogHandlerBlocks(t *testing.T) {

@@ -3,7 +3,6 @@ package rlock_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,39 +13,6 @@ import (
 
 // Faults that only locks of some kinds can suffer: those with a queue in Redis, and a writer that
 // also reads.
-
-func TestReadersAreWokenWhenAWriterGivesUpWhoseReplyIsDue(t *testing.T) {
-	t.Parallel()
-	for name, lose := range map[string]bool{"it comes late": false, "it is lost": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			c, p := proxied(t, s, rlock.Options{})
-			kindNamed("write").warm(t, c, "order")
-			reading := take(t, newReadLock(newClient(t, s, rlock.Options{}), "order"), longLease)
-			p.HoldReplies()
-			ctx, cancel := context.WithCancel(t.Context())
-			writer := lockInBackground(ctx, newWriteLock(c, "order"), longLease)
-			eventually(t, func() bool { return exists(s, "holdfast_rwlock_writer:{order}") },
-				"the writer does not wait")
-			reader := kindNamed("read").parked(t, s,
-				newReadLock(newClient(t, s, rlock.Options{}), "order"))
-			require.Empty(t, reader, "it does not step back for the writer")
-
-			cancel()
-			require.ErrorIs(t, result(t, writer).Err, context.Canceled)
-			if lose {
-				p.Reset()
-			}
-			p.Pass()
-			start := time.Now()
-			unlock(t, acquired(t, reader))
-			require.Less(t, time.Since(start), 2*time.Second, "it was not woken")
-			unlock(t, reading)
-			waitUntilFree(t, s, "order")
-		})
-	}
-}
 
 // writing returns a read-write lock behind a proxy, with the write lock held, and what cuts the
 // next n replies to a script.

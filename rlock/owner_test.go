@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,49 +9,6 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
-
-func TestEnsureOwnerKeepsAnOwnerThatIsThere(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, redistest.Start(t), rlock.Options{})
-	require.False(t, rlock.HasOwner(t.Context()))
-	ctx := rlock.EnsureOwner(t.Context())
-	require.True(t, rlock.HasOwner(ctx))
-	lock := c.NewLock("order")
-	hold, err := lock.Lock(ctx, longLease)
-	require.NoError(t, err)
-	require.True(t, rlock.HasOwner(hold.Context()))
-	for _, nested := range []context.Context{ctx, rlock.EnsureOwner(ctx), hold.Context(),
-		rlock.EnsureOwner(hold.Context())} {
-		inner, err := lock.TryLock(nested, rlock.NoWait, longLease)
-		require.NoError(t, err, "it is another owner")
-		unlock(t, inner)
-	}
-	unlock(t, hold)
-}
-
-func TestWithOwnerReplacesTheOwner(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, redistest.Start(t), rlock.Options{})
-	lock := c.NewLock("order")
-	hold := take(t, lock, longLease)
-	_, err := lock.TryLock(rlock.WithOwner(hold.Context()), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	unlock(t, hold)
-}
-
-func TestDetachedContextHasNoOwnerAndEndsWithItsParent(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, redistest.Start(t), rlock.Options{})
-	lock := c.NewLock("order")
-	hold := take(t, lock, longLease)
-	ctx := rlock.Detached(hold.Context())
-	require.False(t, rlock.HasOwner(ctx))
-	_, err := lock.TryLock(ctx, rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired, "it shares the owner")
-	require.True(t, rlock.HasOwner(rlock.EnsureOwner(ctx)))
-	unlock(t, hold)
-	require.ErrorIs(t, context.Cause(ctx), rlock.ErrReleased)
-}
 
 // The mistake: a middleware gives the request an owner, and goroutines below share it.
 func TestOverlappingLevelsOfOneOwnerAreLoggedOnce(t *testing.T) {
@@ -79,20 +35,4 @@ func TestOverlappingLevelsOfOneOwnerAreLoggedOnce(t *testing.T) {
 		closeClient(t, c)
 		require.Len(t, log.With("do not exclude each other"), 1)
 	}
-}
-
-func TestNestedLevelsAreNotLogged(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	var log logtest.Lines
-	c := newClient(t, s, rlock.Options{Logger: log.Logger()})
-	onEveryKind(t, func(t *testing.T, k kind) {
-		lock := k.lock(c, k.name)
-		outer := take(t, lock, longLease)
-		inner := takeWith(outer.Context(), t, lock, longLease)
-		unlock(t, inner)
-		require.NoError(t, lock.Unlock(outer.Context()))
-	})
-	closeClient(t, c)
-	require.Empty(t, log.With(""))
 }

@@ -65,35 +65,3 @@ func TestForceUnlockIsPublished(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, held)
 }
-
-func TestUncontendedLockAndUnlockAreTwoCommands(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	nest := func() {
-		outer, err := lock.Lock(t.Context(), rlock.Watchdog)
-		require.NoError(t, err)
-		inner, err := lock.Lock(outer.Context(), rlock.Watchdog)
-		require.NoError(t, err)
-		unlock(t, inner)
-		unlock(t, outer)
-	}
-	nest() // loads the scripts
-	monitor := s.Monitor(t)
-
-	for range 3 {
-		hold, err := lock.Lock(t.Context(), rlock.Watchdog)
-		require.NoError(t, err)
-		unlock(t, hold)
-		require.Equal(t, []string{"evalsha", "evalsha"}, verbs(monitor.Commands(t)))
-	}
-	unlock(t, take(t, lock, time.Minute))
-	require.Len(t, monitor.Commands(t), 2, "TryLock")
-	nest()
-	require.Len(t, monitor.Commands(t), 4, "a nested section costs two more")
-	_, err := lock.Info(t.Context())
-	require.NoError(t, err)
-	seen := verbs(monitor.Commands(t))
-	require.Equal(t, "evalsha", seen[0])
-	require.LessOrEqual(t, len(seen), 2, "the first inspection loads one more script")
-}

@@ -76,30 +76,3 @@ func ExampleHold_Detach() {
 	// locked between the requests: true <nil>
 	// released after the second: <nil>
 }
-
-func ExampleClient_Attach() {
-	client, disconnect := connect()
-	defer disconnect()
-	ctx := context.Background()
-	hold, err := client.NewLock("seat:42").Lock(ctx, 10*time.Minute)
-	if err != nil {
-		panic(err)
-	}
-	booking, err := hold.Detach()
-	if err != nil {
-		panic(err)
-	}
-
-	hold, err = client.Attach(ctx, booking, rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println("holds", hold.Name())
-	_, err = client.Attach(ctx, booking, rlock.Watchdog)
-	fmt.Println("a second time:", !errors.Is(err, rlock.ErrLost))
-	fmt.Println("error:", hold.Unlock(ctx))
-	// Output:
-	// holds seat:42
-	// a second time: false
-	// error: <nil>
-}

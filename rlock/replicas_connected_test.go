@@ -14,27 +14,6 @@ import (
 	"holdfast/rlock"
 )
 
-func TestReplicaThatHangsMustAcknowledgeAndCostsNoLockThatIsHeld(t *testing.T) {
-	t.Parallel()
-	const timeout = 300 * time.Millisecond
-	master, replicas := startReplicated(t, 1)
-	impatient := newClient(t, master,
-		rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout})
-	c := newClient(t, master, rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: enough,
-		WatchdogLease: 6 * time.Second})
-	held := take(t, c.NewLock("held"), rlock.Watchdog)
-	require.Equal(t, map[string]string{held.Owner(): "1"}, replicas[0].DoMap(t, "HGETALL", "held"))
-	replicas[0].Pause(t)
-	_, err := impatient.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
-	shortfall(t, err, 1, 0, timeout)
-	requireFree(t, master, "order")
-
-	deadline := held.Deadline()
-	eventually(t, func() bool { return held.Deadline().After(deadline) }, "not renewed")
-	unlock(t, held)
-	requireFree(t, master, "held")
-}
-
 func TestMasterWhoseReplicasHaveGoneGrantsLocksUntilOneIsBack(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)

@@ -87,37 +87,6 @@ func TestCallerThatLeavesDuringWaitReturnsAtOnceAndLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestCallerThatLeftDuringWaitLeavesNothingWhenTheReplicaAcknowledgesLate(t *testing.T) {
-	t.Parallel()
-	master, replicas := startReplicated(t, 1)
-	replicas[0].Pause(t)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
-	ctx, cancel := context.WithCancel(t.Context())
-	attempt := lockInBackground(ctx, c.NewLock("order"), longLease)
-	waitForBlocked(t, master, "1")
-	cancel()
-	require.ErrorIs(t, result(t, attempt).Err, rlock.ErrOutcomeUnknown)
-	require.True(t, exists(master, "order"))
-	replicas[0].Resume(t)
-	waitUntilFree(t, master, "order")
-}
-
-func TestCallerWithLittleTimeLearnsThatReplicasAreMissing(t *testing.T) {
-	t.Parallel()
-	master, replicas := startReplicated(t, 1)
-	replicas[0].Pause(t)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Minute})
-	const wait = 3 * time.Second // a part of it is left for the reply
-	_, err := c.NewLock("waits").TryLock(t.Context(), wait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotReplicated)
-	ctx, cancel := context.WithTimeout(t.Context(), wait)
-	defer cancel()
-	_, err = c.NewLock("has a deadline").Lock(ctx, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotReplicated)
-	waitUntilFree(t, master, "waits")
-	waitUntilFree(t, master, "has a deadline")
-}
-
 func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 	t.Parallel()
 	const (
@@ -182,20 +151,4 @@ func TestServerThatRefusesToWaitForReplicasIsNotLeftWithALock(t *testing.T) {
 		requireRefusal(t, err, "NOPERM")
 		waitUntilFree(t, s, k.name)
 	})
-}
-
-func TestCallerThatLeftBeforeTheServerRefusedToWaitLeavesNothing(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	restrict(t, s, "-wait")
-	c, p := proxied(t, s, rlock.Options{SyncReplicas: 1}, asUser)
-	lock := c.NewLock("order")
-	requireRefusedAtOnce(t, lock, "NOPERM") // connects, and loads the script
-	waitUntilFree(t, s, "order")
-	p.HoldReplies()
-	_, err := lock.TryLock(t.Context(), 100*time.Millisecond, longLease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	eventually(t, func() bool { return exists(s, "order") }, "not executed")
-	p.Pass()
-	waitUntilFree(t, s, "order")
 }

@@ -107,39 +107,6 @@ func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
 	unlock(t, renewed)
 }
 
-func TestAcquisitionThatALaggingReplicaMissesIsUndoneAndWakesWaiters(t *testing.T) {
-	t.Parallel()
-	const timeout = time.Second
-	master, replicas := startReplicated(t, 2)
-	replicas[1].Pause(t)
-	onEveryContest(t, func(t *testing.T, k kind) {
-		t.Parallel()
-		// The contender is not the replicated one, so its waiter does not wait for replicas.
-		c := newClient(t, master, rlock.Options{SyncReplicas: 2, SyncTimeout: timeout})
-		other := newClient(t, master, rlock.Options{})
-		name := strings.ReplaceAll(k.name, " ", "-")
-		started := time.Now()
-		attempt := inBackground(func() (*rlock.Hold, error) {
-			return k.contender(c, name).TryLock(t.Context(), longWait, longLease)
-		})
-		eventually(t, func() bool { return exists(master, name) || len(attempt) > 0 }, "not taken")
-		waiter := lockInBackground(t.Context(), k.lock(other, name), longLease)
-		short := result(t, attempt)
-		shortfall(t, short.Err, 2, 1, timeout)
-		require.GreaterOrEqual(t, short.At.Sub(started), timeout)
-		require.Less(t, short.At.Sub(started), timeout+longWait/2)
-		next := result(t, waiter)
-		require.NoError(t, next.Err)
-		require.Less(t, next.At.Sub(short.At), longestParkLess, "not woken")
-		unlock(t, next.Hold)
-		waitUntilFree(t, master, name)
-		eventually(t, func() bool { return rlock.Sessions(c) == 0 }, "a seat is left")
-	})
-}
-
-// longestParkLess is less than the time after which a waiter asks by itself.
-const longestParkLess = 3 * time.Second
-
 func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -178,23 +145,6 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestReplicaThatWasKilledIsMissedAtOnceAndCountsAgainWhenItIsBack(t *testing.T) {
-	t.Parallel()
-	const timeout = time.Second
-	master, replicas := startReplicated(t, 1)
-	lock := newClient(t, master,
-		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}).NewFencedLock("order")
-	unlock(t, take(t, lock, longLease))
-	replicas[0].Kill(t)
-	_, err := lock.TryLock(t.Context(), longWait, longLease)
-	shortfall(t, err, 1, 0, timeout)
-	requireFree(t, master, "order")
-	redistest.StartReplica(t, master)
-	hold := take(t, lock, longLease)
-	require.EqualValues(t, 3, hold.Token(), "the token of what was undone is not issued again")
-	unlock(t, hold)
 }
 
 func TestWaitingForALockOfAnotherKeepsNoConnection(t *testing.T) {

@@ -3,7 +3,6 @@
 package rlock_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -12,45 +11,6 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
-
-func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testing.T) {
-	t.Parallel()
-	const timeout = 300 * time.Millisecond
-	group := redistest.StartSentinel(t, redistest.WithFastReplicas())
-	redistest.WaitForReplica(t, group.Nodes[0], group.Nodes[1])
-	c := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
-	shortTimeout := newClientOn(t, group.Client(t),
-		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
-	connected := newClientOn(t, group.Client(t),
-		rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout})
-	hold := take(t, c.NewFencedLock("order"), longLease)
-	require.EqualValues(t, 1, hold.Token())
-
-	master := failOver(t, group)
-	require.Equal(t, map[string]string{hold.Owner(): "1"}, master.DoMap(t, "HGETALL", "order"))
-	// No replica is left to acknowledge. While the Sentinel's clients move there may be other
-	// errors.
-	eventually(t, func() bool {
-		_, err := shortTimeout.NewLock("another").TryLock(t.Context(), longWait, longLease)
-		require.Error(t, err)
-		short := new(rlock.ReplicationError)
-		return errors.As(err, &short) && short.Got == 0
-	}, "acquired without replicas")
-	waitUntilFree(t, master, "another")
-	eventually(t, func() bool {
-		hold, err := connected.NewLock("another").TryLock(t.Context(), longWait, longLease)
-		return err == nil && hold.Unlock(t.Context()) == nil
-	}, "not acquired although no replica is connected")
-
-	_, err := shortTimeout.NewFencedLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired, "taken from its holder")
-	unlock(t, hold)
-	redistest.StartReplica(t, master)
-	next, err := c.NewFencedLock("order").TryLock(t.Context(), longWait, longLease)
-	require.NoError(t, err)
-	require.EqualValues(t, 2, next.Token())
-	unlock(t, next)
-}
 
 func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
 	t.Parallel()

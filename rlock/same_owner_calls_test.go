@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,67 +13,6 @@ import (
 
 // These tests are about goroutines that share an owner while the server hangs: the others can only
 // wait for what one of them has sent.
-
-func TestCallWaitsForItsSessionNoLongerThanItsWait(t *testing.T) {
-	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		ctx := rlock.WithOwner(t.Context())
-		b.server.Pause()
-		first := lockInBackground(ctx, b.lock, rlock.Watchdog)
-		synctest.Wait()
-		_, err := b.lock.TryLock(ctx, 50*time.Millisecond, rlock.Watchdog)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.ErrorContains(t, err, "another call of the same owner")
-		require.Equal(t, 50*time.Millisecond, time.Since(b.start))
-
-		cancelled, cancel := context.WithCancel(ctx)
-		second := lockInBackground(cancelled, b.lock, rlock.Watchdog)
-		synctest.Wait()
-		cancel()
-		require.ErrorIs(t, result(t, second).Err, context.Canceled)
-		b.server.Resume()
-		unlock(t, acquired(t, first))
-	})
-}
-
-func TestUnlockThatCannotLockItsSessionIsFinishedInTheBackground(t *testing.T) {
-	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		ctx := rlock.WithOwner(t.Context())
-		outer := takeWith(ctx, t, b.lock, time.Minute)
-		b.server.Pause()
-		inner := lockInBackground(ctx, b.lock, time.Minute)
-		synctest.Wait()
-		start := time.Now()
-		require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
-		require.Equal(t, 3*time.Second, time.Since(start))
-		require.ErrorIs(t, outer.Err(), rlock.ErrReleased)
-		b.server.Resume()
-
-		// The nested call finds nothing left to nest in, and acquires the lock anew.
-		hold := acquired(t, inner)
-		require.NotEqual(t, outer.Owner(), hold.Owner())
-		require.True(t, hold.Valid())
-		synctest.Wait()
-		require.Len(t, b.called(k.release), 1, "the outer level")
-		unlock(t, hold)
-		require.Len(t, b.called(k.release), 2)
-	})
-}
-
-func TestPartialUnlockThatCannotLockItsSessionLeavesTheOuterLevel(t *testing.T) {
-	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		outer := take(t, b.lock, time.Minute)
-		inner := takeWith(outer.Context(), t, b.lock, time.Minute)
-		b.server.Pause()
-		third := lockInBackground(outer.Context(), b.lock, time.Minute)
-		synctest.Wait()
-		require.ErrorIs(t, inner.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
-		b.server.Resume()
-		hold := acquired(t, third)
-		require.True(t, outer.Valid())
-		unlock(t, hold)
-		unlock(t, outer)
-	})
-}
 
 // An Unlock that gives up waiting for a nested Lock ends its own level while that adds another.
 func TestLevelAddedWhileAnotherEndsIsRenewed(t *testing.T) {

@@ -6,20 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
-
-func TestLocksWorkThroughSentinel(t *testing.T) {
-	t.Parallel()
-	group := redistest.StartSentinel(t)
-	requireAllBasics(t, func() rueidis.Client { return group.Client(t) }, true)
-	keys, _ := left(group.Nodes[0])
-	require.Empty(t, keys)
-}
 
 // failOver kills the master and returns the new one. The replica has all that the master had.
 func failOver(t *testing.T, group *redistest.Sentinel) *redistest.Server {
@@ -78,32 +69,4 @@ func TestLocksSurviveAFailover(t *testing.T) {
 		keys, ok := left(master)
 		return ok && len(keys) == 0
 	}, "a key is left")
-}
-
-func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndGoesToTheNext(t *testing.T) {
-	t.Parallel()
-	const lease = 400 * time.Millisecond // the Sentinel waits 1.5 s before it acts
-	group := redistest.StartSentinel(t)
-	holder := newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: lease})
-	c := newClientOn(t, group.Client(t), rlock.Options{})
-	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)
-	for _, k := range contests() {
-		// With a wait, because the reply may take longer than so short a lease.
-		taken := lockInBackground(t.Context(), k.contender(holder, k.name), rlock.Watchdog)
-		holds[k.name] = acquired(t, taken)
-		waiters[k.name] = lockInBackground(t.Context(), k.lock(c, k.name), time.Minute)
-		k.waitForListeners(t, group.Nodes[0], k.name, 1)
-	}
-	master := failOver(t, group)
-
-	for _, k := range contests() {
-		// The Sentinel counts from its last contact with the master, which may be before the last
-		// renewal.
-		<-holds[k.name].Done()
-		require.ErrorIs(t, holds[k.name].Err(), rlock.ErrLost, k.name)
-		next := acquired(t, waiters[k.name])
-		require.Equal(t, k.hash(next.Owner(), 1), master.DoMap(t, "HGETALL", k.name))
-		unlock(t, next)
-		unlock(t, take(t, k.lock(c, "another "+k.name), time.Second))
-	}
 }

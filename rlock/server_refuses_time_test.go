@@ -3,10 +3,6 @@
 package rlock_test
 
 import (
-	"context"
-	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,39 +48,6 @@ func TestServerThatRefusesTimeToScriptsHasNoHandOversAndTheLogSaysSoOnce(t *test
 				"this server refuses scripts a command that hand-overs need")
 			require.Contains(t, log.With("level=WARN")[0], "command called from")
 		})
-	}
-}
-
-func TestManyWaitersOfTwoClientsShareALockOnAServerThatRefusesTimeToScripts(t *testing.T) {
-	t.Parallel()
-	s := startClockless(t)
-	clients := []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})}
-	for _, k := range kinds {
-		if !k.grants {
-			continue
-		}
-		var inside atomic.Int32
-		alone := func(context.Context) error {
-			defer inside.Add(-1)
-			if inside.Add(1) > 1 {
-				return errors.New("not alone")
-			}
-			return nil
-		}
-		errs := make(chan error, 16)
-		var all sync.WaitGroup
-		for i := range cap(errs) {
-			all.Go(func() {
-				lock := k.lock(clients[i%2], k.name)
-				errs <- rlock.Do(t.Context(), lock, longWait, rlock.Watchdog, alone)
-			})
-		}
-		all.Wait()
-		close(errs)
-		for err := range errs {
-			require.NoError(t, err, k.name)
-		}
-		requireFree(t, s, k.name)
 	}
 }
 

@@ -27,50 +27,6 @@ func blocksAt[E any]() (tr *locktest.Tracer, blocked, goOn chan struct{}) {
 	}}, blocked, goOn
 }
 
-// Goroutines that share an owner may begin levels while the tracer hears of the first.
-func TestLevelsThatBeginAtOnceAreOneAcquisitionToATracer(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
-		tr, blocked, goOn := blocksAt[rlock.HoldStart]()
-		lock := k.lock(newClient(t, s, rlock.Options{Tracer: tr}), k.name)
-		ctx := rlock.WithOwner(t.Context())
-		first := lockInBackground(ctx, lock, longLease)
-		receive(t, blocked, "not acquired")
-		inner := takeWith(ctx, t, lock, longLease)
-		require.True(t, only[rlock.HoldStart](t, tr).Nested)
-		close(goOn)
-		outer := acquired(t, first)
-		starts := locktest.Heard[rlock.HoldStart](tr)
-		require.Len(t, starts, 2)
-		require.False(t, starts[1].Nested)
-
-		_, err := lock.ForceUnlock(t.Context())
-		require.NoError(t, err)
-		receive(t, inner.Done(), "not lost")
-		receive(t, outer.Done(), "not lost")
-		ends := locktest.WaitToHear[rlock.HoldEnd](t, tr, 2)
-		require.NotEqual(t, ends[0].Last, ends[1].Last, "one loss")
-	})
-}
-
-// Another goroutine of the owner releases a hold whose caller does not have it yet.
-func TestTracerHearsTheEndOfAHoldThatIsReleasedBeforeItsCallerHasIt(t *testing.T) {
-	t.Parallel()
-	tr, blocked, goOn := blocksAt[rlock.HoldStart]()
-	lock := newClient(t, redistest.Start(t), rlock.Options{Tracer: tr}).NewLock("order")
-	ctx := rlock.WithOwner(t.Context())
-	first := lockInBackground(ctx, lock, longLease)
-	receive(t, blocked, "not acquired")
-	require.NoError(t, lock.Unlock(ctx))
-	close(goOn)
-	require.ErrorIs(t, acquired(t, first).Err(), rlock.ErrReleased)
-	end := locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)[0]
-	require.NoError(t, end.Err)
-	require.True(t, end.Last)
-	require.Len(t, locktest.Heard[rlock.HoldEnd](tr), 1)
-}
-
 func TestTracerThatBlocksKeepsCloseFromReleasingNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

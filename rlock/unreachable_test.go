@@ -130,18 +130,6 @@ func silent(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-func TestClientOfAServerThatComesUpLaterWorksThen(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Kill(t)
-	c := newForcedClient(t, s.ClientOption(), rlock.Options{})
-	waiter := lockInBackground(t.Context(), c.NewLock("job"), time.Minute)
-	require.Never(t, func() bool { return len(waiter) > 0 }, 200*time.Millisecond,
-		10*time.Millisecond)
-	s.Restart(t)
-	unlock(t, acquired(t, waiter))
-}
-
 func TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("right"))
@@ -159,18 +147,6 @@ func TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack(t *testing.T) 
 	requireKept(t, []*rlock.Hold{hold}, 7*time.Second, "lost, though the trouble was short")
 	unlock(t, take(t, c.NewLock("other"), time.Second))
 	unlock(t, hold)
-}
-
-// The first lock on a cluster asks it how it is made up. What it is refused then is told like any
-// other refusal.
-func TestPasswordChangedBeforeTheFirstLockOnAClusterIsRefusedAtOnce(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	c := newClientOn(t, cluster.Client(t), rlock.Options{})
-	for _, node := range cluster.Nodes {
-		changePassword(t, node, "", "changed")
-	}
-	requireRefusedEventually(t, c.NewLock("job"), "NOAUTH")
 }
 
 // changePassword changes the password of a server and ends the connections that were made with the
