@@ -1,1 +1,0 @@
-package rlock_test

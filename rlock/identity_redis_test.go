@@ -1,3 +1,0 @@
-//go:build redis
-
-package rlock_test
