@@ -32,51 +32,41 @@ func TestAttachRefusesWhatDetachDoesNotReturn(t *testing.T) {
 	unlock(t, hold)
 }
 
-func TestAttachIsRetriedWhenItsReplyIsLost(t *testing.T) {
+func TestAttachWhoseReplyIsLostIsRepeatedOrUndone(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{})
-	text, err := take(t, c.NewLock("order"), longLease).Detach()
-	require.NoError(t, err)
-	cut := p.CutReply(loaded(t, s, "attach.lua"), 2)
-	hold, err := c.Attach(t.Context(), text, longLease)
-	require.NoError(t, err)
-	require.Equal(t, 2, cut.Done())
-	unlock(t, hold)
-	requireFree(t, s, "order")
-}
-
-func TestAttachWithoutAReplyIsUndone(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{CommandTimeout: shortTimeout})
-	text, err := take(t, c.NewLock("order"), longLease).Detach()
-	require.NoError(t, err)
-	p.CutReply(loaded(t, s, "attach.lua"), 1000)
-	_, err = c.Attach(t.Context(), text, longLease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	p.Pass()
-	waitUntilFree(t, s, "order")
-}
-
-// The reply that says so is lost, and the server refuses from then on.
-func TestAttachThatMayHaveBeenExecutedIsUndoneWhenItIsRefused(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{})
-	there := newClient(t, s, rlock.Options{})
-	text, err := take(t, there.NewLock("order"), longLease).Detach()
-	require.NoError(t, err)
-	attach := loaded(t, s, "attach.lua")
-	cut := p.CutReply(attach, 1)
-	go func() {
-		cut.Wait(t, 1)
-		p.Reply(attach, 1000, "-NOPERM not any more\r\n")
-	}()
-	_, err = c.Attach(t.Context(), text, longLease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	require.ErrorContains(t, err, "NOPERM")
-	waitUntilFree(t, s, "order")
+	for name, of := range map[string]struct {
+		lost    int
+		refused string // after that
+	}{
+		"twice":                    {lost: 2},
+		"always":                   {lost: 1000},
+		"once, and then it is not": {lost: 1, refused: "-NOPERM not any more\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			c, p := proxied(t, s, rlock.Options{CommandTimeout: shortTimeout})
+			text, err := take(t, c.NewLock("order"), longLease).Detach()
+			require.NoError(t, err)
+			attach := loaded(t, s, "attach.lua")
+			cut := p.CutReply(attach, of.lost)
+			if of.refused != "" {
+				go func() {
+					cut.Wait(t, of.lost)
+					p.Reply(attach, 1000, of.refused)
+				}()
+			}
+			hold, err := c.Attach(t.Context(), text, longLease)
+			if of.lost == 2 {
+				require.NoError(t, err)
+				unlock(t, hold)
+			} else {
+				require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+			}
+			p.Pass()
+			waitUntilFree(t, s, "order")
+		})
+	}
 }
 
 func TestAttachWhileTheClientClosesLeavesNothing(t *testing.T) {
@@ -121,4 +111,25 @@ func TestLateGrantOfALockThatWasLeftDoesNotFreeIt(t *testing.T) {
 	require.True(t, exists(s, "left"))
 	_, err = newClient(t, s, rlock.Options{}).Attach(t.Context(), text, longLease)
 	require.NoError(t, err)
+}
+
+func TestDetachBesideANestedLockHasOneHolder(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, redistest.Start(t), rlock.Options{})
+	for i := range 1000 {
+		ctx, lock := rlock.WithOwner(t.Context()), c.NewLock("order "+strconv.Itoa(i))
+		outer := takeWith(ctx, t, lock, longLease)
+		nested := inBackground(func() (*rlock.Hold, error) {
+			return lock.TryLock(ctx, rlock.NoWait, longLease)
+		})
+		if i%2 == 0 {
+			runtime.Gosched()
+		}
+		text, _ := outer.Detach()
+		if inner := result(t, nested).Hold; inner != nil {
+			require.False(t, text != "" && inner.Owner() == outer.Owner(), "it is detached and held")
+			_ = inner.Unlock(t.Context())
+		}
+		_ = outer.Unlock(t.Context())
+	}
 }

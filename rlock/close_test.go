@@ -1,8 +1,12 @@
 package rlock_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/logtest"
@@ -29,13 +33,50 @@ func TestReleaseOnCloseReleasesTheReadAndTheWriteLock(t *testing.T) {
 func TestReleaseOnCloseLogsWhatItCannotRelease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
-		logged := new(logtest.Lines)
-		client := newClient(t, s, rlock.Options{ReleaseOnClose: true, Logger: logged.Logger()})
-		hold := take(t, k.lock(client, k.name), rlock.Watchdog)
-		s.Do(t, "SET", k.name, "not a lock")
-		closeClient(t, client)
-		require.Len(t, logged.With("not released on close"), 1)
-		require.Contains(t, logged.With("not released on close")[0], hold.Owner())
-	})
+	logged := new(logtest.Lines)
+	client := newClient(t, s, rlock.Options{ReleaseOnClose: true, Logger: logged.Logger()})
+	hold := take(t, client.NewLock("order"), rlock.Watchdog)
+	s.Do(t, "SET", "order", "not a lock")
+	closeClient(t, client)
+	require.Len(t, logged.With("not released on close"), 1)
+	require.Contains(t, logged.With("not released on close")[0], hold.Owner())
+}
+
+// rueidis has no way to end the wait for its pool.
+func TestCloseEndsWhileTheApplicationUsesTheWholePool(t *testing.T) {
+	t.Parallel()
+	for replicas, name := range []string{"by a subscription", "by a replicated lock"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+				option := b.server.ClientOption()
+				option.BlockingPoolSize = 1
+				redis, err := rueidis.NewClient(option)
+				require.NoError(t, err)
+				defer redis.Close()
+				c := newClientOn(t, redis, rlock.Options{SyncReplicas: replicas})
+				application, release := redis.Dedicate()
+				require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
+				b.reply("acquire.lua", heldFor(60_000))
+				waiter := lockInBackground(t.Context(), c.NewLock("order"), time.Minute)
+				synctest.Wait()
+
+				began := time.Now()
+				err = c.Close(context.Background())
+				if replicas > 0 { // the pool is needed by a command, which nothing can end
+					require.ErrorContains(t, err, "close the rueidis client")
+					require.Equal(t, 5*time.Second, time.Since(began))
+				} else {
+					require.NoError(t, err)
+					require.LessOrEqual(t, time.Since(began), 250*time.Millisecond)
+				}
+				require.ErrorIs(t, result(t, waiter).Err, rlock.ErrClosed)
+
+				release()
+				closeClient(t, c)
+				synctest.Wait()
+				_, release = redis.Dedicate() // what waited for the pool has given it back
+				release()
+			})
+		})
+	}
 }

@@ -6,44 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
-
-// rueidis lets a caller wait for a dial that another one has begun, for 5 s.
-func TestWaitIsExactWhileACleanupDials(t *testing.T) {
-	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		option := b.server.ClientOption()
-		redistest.OneConnection(&option) // the two need the same one
-		redis, err := rueidis.NewClient(option)
-		require.NoError(t, err)
-		defer redis.Close()
-		client := newClientOn(t, redis, rlock.Options{})
-		defer closeClient(t, client)
-		defer b.server.Resume()
-		lock := k.lock(client, "lock")
-		b.server.Pause()
-		for range 2 { // from now on, callers send by themselves
-			go func() { _, _ = lock.Info(t.Context()) }()
-			synctest.Wait()
-		}
-		b.server.Resume()
-		synctest.Wait()
-
-		b.server.Pause()
-		b.server.Disconnect()
-		synctest.Wait()
-		go rlock.CleanUp(lock, client.ID()+":1")
-		synctest.Wait()
-		start := time.Now()
-		_, err = lock.TryLock(t.Context(), 1234567*time.Microsecond, rlock.Watchdog)
-		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-		require.Equal(t, 1234567*time.Microsecond, time.Since(start))
-	})
-}
 
 // A server that keeps replying with 0 ms must not make the waiter spin.
 func TestWaiterNeverParksForNothing(t *testing.T) {

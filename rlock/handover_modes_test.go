@@ -108,34 +108,3 @@ func TestLockThatReplicasMustHaveIsNotHandedOver(t *testing.T) {
 		require.GreaterOrEqual(t, waits, 3, "one for each acquisition")
 	}
 }
-
-func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	if !knowsSharded(t, cluster) {
-		return // too old for such channels: see TestClusterWithClassicChannels
-	}
-	here := newClientOn(t, cluster.Client(t), rlock.Options{})
-	elsewhere := newClientOn(t, cluster.Client(t), rlock.Options{})
-	for node, name := range oneLockPerNode(t, cluster) {
-		for _, k := range givenAway() {
-			name := "{" + name + "}" + k.name
-			k.warm(t, elsewhere, name)
-			hold := take(t, k.lock(here, name), longLease)
-			waiter := lockInBackground(t.Context(), k.lock(elsewhere, name), longLease)
-			waiters := waitersKey(name)
-			eventually(t, func() bool { return exists(node, waiters) }, "it is not registered")
-			waitForQuiet(t, node)
-			monitor := node.Monitor(t)
-			unlock(t, hold)
-			o := result(t, waiter)
-			require.NoError(t, o.Err)
-			seen := slices.DeleteFunc(verbs(monitor.Commands(t)),
-				func(verb string) bool { return verb == "sunsubscribe" })
-			// besides a late farewell of the previous waiter
-			require.Equal(t, []string{"evalsha"}, seen, "the release alone")
-			require.Zero(t, node.DoInt(t, "EXISTS", waiters))
-			unlock(t, o.Hold)
-		}
-	}
-}

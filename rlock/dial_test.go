@@ -1,5 +1,3 @@
-//go:build redis
-
 package rlock_test
 
 import (
@@ -11,11 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
 
@@ -56,20 +56,39 @@ func TestCallersOfAServerThatCannotBeReachedShareTheirDials(t *testing.T) {
 			}
 			callers.Wait()
 			require.Less(t, dials.Load(), int64(25*seconds))
-			require.NoError(t, hold.Err())
-
-			waiter := lockInBackground(t.Context(), c.NewLock("order"), time.Minute)
-			time.Sleep(5 * time.Second)
-			start = time.Now()
-			_, err := c.NewLock("now").TryLock(t.Context(), rlock.NoWait, time.Minute)
-			require.Error(t, err)
-			require.LessOrEqual(t, time.Since(start), 100*time.Millisecond)
 			down.Store(false)
-			start = time.Now()
-			_, err = c.NewLock("now").TryLock(t.Context(), 150*time.Millisecond, time.Minute)
-			require.NoError(t, err)
-			unlock(t, acquired(t, waiter))
-			require.LessOrEqual(t, time.Since(start), time.Second+150*time.Millisecond)
 			unlock(t, hold)
 		})
+}
+
+// rueidis lets a caller wait for a dial that another one has begun, for 5 s.
+func TestWaitIsExactWhileACleanupDials(t *testing.T) {
+	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
+		option := b.server.ClientOption()
+		redistest.OneConnection(&option) // the two need the same one
+		redis, err := rueidis.NewClient(option)
+		require.NoError(t, err)
+		defer redis.Close()
+		client := newClientOn(t, redis, rlock.Options{})
+		defer closeClient(t, client)
+		defer b.server.Resume()
+		lock := k.lock(client, "lock")
+		b.server.Pause()
+		for range 2 { // from now on, callers send by themselves
+			go func() { _, _ = lock.Info(t.Context()) }()
+			synctest.Wait()
+		}
+		b.server.Resume()
+		synctest.Wait()
+
+		b.server.Pause()
+		b.server.Disconnect()
+		synctest.Wait()
+		go rlock.CleanUp(lock, client.ID()+":1")
+		synctest.Wait()
+		start := time.Now()
+		_, err = lock.TryLock(t.Context(), 1234567*time.Microsecond, rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.Equal(t, 1234567*time.Microsecond, time.Since(start))
+	})
 }

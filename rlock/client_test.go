@@ -1,0 +1,72 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"math"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t).Client(t)
+	for name, options := range map[string]rlock.Options{
+		"WatchdogLease":          {WatchdogLease: 5 * time.Millisecond},
+		"negative lease":         {WatchdogLease: -time.Second},
+		"MaxHold":                {WatchdogLease: math.MaxInt64, MaxHold: time.Hour},
+		"CommandTimeout":         {CommandTimeout: -1},
+		"shorter than any reply": {CommandTimeout: time.Millisecond - 1},
+		"PubSub":                 {PubSub: rlock.PubSubSharded + 1},
+		"PubSub below":           {PubSub: rlock.PubSubAuto - 1},
+	} {
+		_, err := rlock.New(redis, options)
+		require.ErrorIs(t, err, rlock.ErrInvalid, name)
+	}
+	_, err := rlock.New(nil, rlock.Options{})
+	require.ErrorIs(t, err, rlock.ErrInvalid)
+}
+
+// A virtual machine that is cloned with its memory has the same client twice, with the same count.
+func TestCopyOfAProcessDoesNotTakeALockForItsOwn(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, redistest.Start(t), rlock.Options{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		rlock.CountAgain(c)
+		hold := take(t, k.contender(c, k.name), longLease)
+		rlock.CountAgain(c)
+		_, err := k.lock(c, k.name).TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		unlock(t, hold)
+	})
+}
+
+// The first attempt without a wait needs two round trips at most, even if the server does not know
+// the script: none of them to open another connection.
+func TestFirstUseOfALockOpensNoConnection(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for range 10 { // rueidis picks one of its connections by chance
+		var dials atomic.Int64
+		c := newClient(t, s, anonymous, func(o *rueidis.ClientOption) {
+			o.PipelineMultiplex = 3
+			o.DialCtxFn = func(ctx context.Context, a string, d *net.Dialer, _ *tls.Config,
+			) (net.Conn, error) {
+				dials.Add(1)
+				return d.DialContext(ctx, "tcp", a)
+			}
+		})
+		s.DoString(t, "SCRIPT", "FLUSH")
+		dials.Store(0)
+		unlock(t, take(t, c.NewLock("order"), time.Minute))
+		require.Zero(t, dials.Load())
+	}
+}
