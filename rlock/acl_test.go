@@ -3,6 +3,7 @@
 package rlock_test
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"slices"
@@ -22,11 +23,21 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	restrict(t, s, "-publish")
+	other := newClient(t, s, rlock.Options{})
 	onEveryKind(t, func(t *testing.T, k kind) {
 		var log logtest.Lines
 		c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
 		for _, name := range []string{"a", "b", "a"} {
-			unlock(t, take(t, k.lock(c, name+k.name), rlock.Watchdog))
+			hold := take(t, k.lock(c, name+k.name), rlock.Watchdog)
+			ctx, cancel := context.WithCancel(t.Context())
+			// a fair lock tells nobody else
+			waiter := lockInBackground(ctx, k.contender(other, name+k.name), longLease)
+			k.waitForListeners(t, s, name+k.name, 1)
+			unlock(t, hold)
+			cancel()
+			if o := result(t, waiter); o.Err == nil {
+				unlock(t, o.Hold) // it asked when it began to listen
+			}
 			waitUntilFree(t, s, name+k.name)
 		}
 		hold := take(t, k.lock(c, "a"+k.name), rlock.Watchdog)
