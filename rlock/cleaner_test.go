@@ -66,25 +66,18 @@ func (l *Lock) left(owner string) cleanup {
 
 // commands records which owners each command releases. A command takes a second.
 type commands struct {
-	mu       sync.Mutex
-	sent     []string // guarded by mu
-	underway int      // guarded by mu
-	most     int      // guarded by mu
+	mu   sync.Mutex
+	sent []string // guarded by mu
 }
 
-// lock returns a lock whose commands are recorded, and end with what end returns.
-func (of *commands) lock(name string, most int, end func() error) *Lock {
+// lock returns a lock whose commands are recorded.
+func (of *commands) lock(name string, most int) *Lock {
 	return stubbed(name, most, func(owners []string) error {
 		of.mu.Lock()
 		of.sent = append(of.sent, name+" "+strings.Join(owners, "+"))
-		of.underway++
-		of.most = max(of.most, of.underway)
 		of.mu.Unlock()
 		time.Sleep(time.Second)
-		of.mu.Lock()
-		of.underway--
-		of.mu.Unlock()
-		return end()
+		return nil
 	})
 }
 
@@ -99,17 +92,13 @@ func (of *commands) news() []string {
 	return news
 }
 
-func succeed() error { return nil }
-
-func fail() error { return &lua.Error{Class: lua.ClassTemporary} }
-
 func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
-		plain := of.lock("plain", 1, succeed)
-		queue := of.lock("queue", 3, succeed)
-		another := of.lock("another", 3, succeed)
+		plain := of.lock("plain", 1)
+		queue := of.lock("queue", 3)
+		another := of.lock("another", 3)
 		for _, owner := range []string{"1", "2", "3", "4", "5"} {
 			c.cleaner.add(queue.left(owner))
 			synctest.Wait()
@@ -130,30 +119,26 @@ func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 // are refused and others take long.
 func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 	const many = 10 * mostAtOnce
-	minute := func(then func() error) func() error {
-		return func() error {
-			time.Sleep(time.Minute)
-			return then()
-		}
-	}
-	var n atomic.Int64
+	refused := &lua.Error{Class: lua.ClassTemporary}
 	for name, of := range map[string]struct {
-		end   func() error
+		end   func(n int64) error
 		tries int
 	}{
-		"refused":  {fail, many},
-		"released": {succeed, many},
-		"some are refused, and others are released late": {func() error {
-			if n.Add(1)%2 == 0 {
-				return fail()
+		"some are refused, and others are released late": {func(n int64) error {
+			if n%2 == 0 {
+				return refused
 			}
-			return minute(succeed)()
+			time.Sleep(time.Minute)
+			return nil
 		}, many},
-		"a hook ends their goroutines": {func() error {
+		"a hook ends their goroutines": {func(int64) error {
 			runtime.Goexit()
 			return nil
 		}, many},
-		"hung": {minute(fail), mostAtOnce},
+		"hung": {func(int64) error {
+			time.Sleep(time.Minute)
+			return refused
+		}, mostAtOnce},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,11 +146,10 @@ func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 				c.options.CommandTimeout = time.Second
 				var tries atomic.Int64
 				lock := stubbed("job", 1, func([]string) error {
-					tries.Add(1)
-					if c.isClosing() {
-						return of.end()
+					if n := tries.Add(1); c.isClosing() {
+						return of.end(n)
 					}
-					return fail()
+					return refused
 				})
 				for range many {
 					c.cleaner.add(lock.left("1"))
@@ -184,7 +168,7 @@ func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
-		lock := of.lock("lock", 10, succeed)
+		lock := of.lock("lock", 10)
 		for _, l := range []struct {
 			owner string
 			lasts time.Duration

@@ -20,23 +20,11 @@ func connect() (client *rlock.Client, disconnect func()) { return connectWith(rl
 
 // connectWith is connect with options.
 func connectWith(options rlock.Options) (client *rlock.Client, disconnect func()) {
-	server, err := miniredis.Run()
-	if err != nil {
-		panic(err)
-	}
-	redis, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress:  []string{server.Addr()},
-		AlwaysRESP2:  true,
-		DisableCache: true,
-	})
-	if err != nil {
-		panic(err)
-	}
+	server := must(miniredis.Run())
+	redis := must(rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{server.Addr()}, AlwaysRESP2: true, DisableCache: true}))
 	options.Logger = slog.New(slog.DiscardHandler)
-	client, err = rlock.New(redis, options)
-	if err != nil {
-		panic(err)
-	}
+	client = must(rlock.New(redis, options))
 	return client, func() {
 		_ = client.Close(context.Background())
 		redis.Close()
@@ -44,11 +32,16 @@ func connectWith(options rlock.Options) (client *rlock.Client, disconnect func()
 	}
 }
 
-func ExampleNew() {
-	server := miniredis.NewMiniRedis() // in place of a Redis server
-	if err := server.Start(); err != nil {
+// must returns the value of a call that cannot fail here.
+func must[T any](value T, err error) T {
+	if err != nil {
 		panic(err)
 	}
+	return value
+}
+
+func ExampleNew() {
+	server := must(miniredis.Run()) // in place of a Redis server
 	defer server.Close()
 
 	redis, err := rueidis.NewClient(rueidis.ClientOption{
@@ -61,16 +54,10 @@ func ExampleNew() {
 	}
 	defer redis.Close()
 
-	client, err := rlock.New(redis, rlock.Options{WatchdogLease: 10 * time.Second})
-	if err != nil {
-		panic(err)
-	}
+	client := must(rlock.New(redis, rlock.Options{WatchdogLease: 10 * time.Second}))
 	defer client.Close(context.Background())
 
-	hold, err := client.NewLock("order:42").Lock(context.Background(), rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
+	hold := must(client.NewLock("order:42").Lock(context.Background(), rlock.Watchdog))
 	fmt.Println("held:", hold.Name())
 	fmt.Println("error:", hold.Unlock(context.Background()))
 	// Output:
@@ -106,13 +93,10 @@ func ExampleLock_TryLock() {
 	ctx := context.Background()
 	lock := client.NewLock("order:42")
 
-	hold, err := lock.TryLock(ctx, 3*time.Second, 30*time.Second) // wait, lease
-	if err != nil {
-		panic(err)
-	}
+	hold := must(lock.TryLock(ctx, 3*time.Second, 30*time.Second)) // wait, lease
 
 	// Another caller does not want to wait that long.
-	_, err = lock.TryLock(ctx, time.Second, 30*time.Second)
+	_, err := lock.TryLock(ctx, time.Second, 30*time.Second)
 	var held *rlock.HeldError
 	if errors.As(err, &held) {
 		fmt.Println("held by the first:", held.Owner == hold.Owner())
@@ -130,10 +114,7 @@ func ExampleHold_Unlock() {
 	defer disconnect()
 	ctx, cancel := context.WithCancel(context.Background())
 
-	hold, err := client.NewLock("order:42").Lock(ctx, rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
+	hold := must(client.NewLock("order:42").Lock(ctx, rlock.Watchdog))
 	cancel() // Unlock works nevertheless
 	fmt.Println(hold.Unlock(ctx))
 	fmt.Println(hold.Unlock(ctx))
@@ -149,15 +130,9 @@ func ExampleHold_Context() {
 	lock := client.NewLock("order:42")
 
 	// The context ends when the lock is lost, and carries the owner.
-	outer, err := lock.Lock(ctx, rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
+	outer := must(lock.Lock(ctx, rlock.Watchdog))
 	// So functions that get it can take the lock again.
-	inner, err := lock.Lock(outer.Context(), rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
+	inner := must(lock.Lock(outer.Context(), rlock.Watchdog))
 	fmt.Println("same owner:", outer.Owner() == inner.Owner())
 	_ = inner.Unlock(ctx)
 	_ = outer.Unlock(ctx)
@@ -172,10 +147,7 @@ func ExampleHold_Valid() {
 	defer disconnect()
 	ctx := context.Background()
 
-	hold, err := client.NewLock("order:42").TryLock(ctx, rlock.NoWait, time.Second)
-	if err != nil {
-		panic(err)
-	}
+	hold := must(client.NewLock("order:42").TryLock(ctx, rlock.NoWait, time.Second))
 	fmt.Println("may write:", hold.Valid())
 	<-hold.Done() // the lease ends without renewal
 	fmt.Println("may write:", hold.Valid())
@@ -193,9 +165,7 @@ func ExampleLock_Unlock() {
 
 	// Code ported from Java has no hold at hand. The owner in the context stands for the thread.
 	ctx := rlock.WithOwner(context.Background())
-	if _, err := lock.Lock(ctx, rlock.Watchdog); err != nil {
-		panic(err)
-	}
+	must(lock.Lock(ctx, rlock.Watchdog))
 	fmt.Println(lock.Unlock(ctx))
 	fmt.Println(errors.Is(lock.Unlock(ctx), rlock.ErrNotHeld))
 	// Output:
@@ -208,10 +178,7 @@ func ExampleLock_ForceUnlock() {
 	defer disconnect()
 	ctx := context.Background()
 	lock := client.NewLock("order:42")
-	hold, err := lock.Lock(ctx, rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
+	hold := must(lock.Lock(ctx, rlock.Watchdog))
 
 	held, err := lock.ForceUnlock(ctx)
 	fmt.Println(held, err)
@@ -269,21 +236,104 @@ func ExampleClient_Close() {
 	client, disconnect := connect()
 	defer disconnect()
 	lock := client.NewLock("order:42")
-	hold, err := lock.Lock(context.Background(), rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
+	hold := must(lock.Lock(context.Background(), rlock.Watchdog))
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	fmt.Println("close:", client.Close(ctx))
 	fmt.Println("hold:", hold.Err()) // no longer renewed
 	fmt.Println("unlock:", hold.Unlock(ctx))
-	_, err = lock.Lock(ctx, rlock.Watchdog)
+	_, err := lock.Lock(ctx, rlock.Watchdog)
 	fmt.Println(errors.Is(err, rlock.ErrClosed))
 	// Output:
 	// close: <nil>
 	// hold: lock client closed
 	// unlock: <nil>
 	// true
+}
+
+func ExampleWith() {
+	client, disconnect := connect()
+	defer disconnect()
+
+	left, err := rlock.With(context.Background(), client.NewLock("stock:42"), 3*time.Second,
+		rlock.Watchdog, func(ctx context.Context) (int, error) {
+			return 7, ctx.Err() // ctx ends when the lock is lost
+		})
+	fmt.Println(left, err)
+	// Output: 7 <nil>
+}
+
+func ExampleHold_Extend() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	hold := must(client.NewLock("report").Lock(ctx, 10*time.Second))
+	fmt.Println("error:", hold.Extend(ctx, time.Minute)) // the work takes longer than expected
+	fmt.Println("more than ten seconds are left:", time.Until(hold.Deadline()) > 10*time.Second)
+	_ = hold.Unlock(ctx)
+	// Output:
+	// error: <nil>
+	// more than ten seconds are left: true
+}
+
+// paper is a lock for tests of code that uses locks: it excludes nobody.
+type paper struct{ end func(reason error) }
+
+func (p *paper) Name() string                                { return "printer" }
+func (p *paper) Owner() string                               { return "the test" }
+func (p *paper) Token() int64                                { return 0 }
+func (p *paper) Deadline() time.Time                         { return time.Now().Add(time.Hour) }
+func (p *paper) Extend(context.Context, time.Duration) error { return nil }
+
+func (p *paper) Release(*rlock.Hold) error {
+	p.end(rlock.ErrReleased)
+	return nil
+}
+
+func ExampleNewHold() {
+	lock := new(paper)
+	hold, end := rlock.NewHold(context.Background(), lock)
+	lock.end = end
+	// What does the code under test do if it loses the lock?
+	end(&rlock.LostError{Lock: "printer", Reason: errors.New("the test says so")})
+	fmt.Println(context.Cause(hold.Context()))
+	// Output: holdfast: lock "printer" lost: the test says so
+}
+
+func ExampleHold_Token() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+	lock := client.NewFencedLock("ledger")
+
+	// What the lock guards remembers the largest token that it has seen, and refuses smaller ones. A
+	// database does so in the transaction of the write itself:
+	//
+	//	UPDATE ledger SET entry = $1, token = $2 WHERE token <= $2
+	var seen int64
+	write := func(hold *rlock.Hold) string {
+		if hold.Token() < seen {
+			return fmt.Sprintf("stale token: %d, after %d", hold.Token(), seen)
+		}
+		seen = hold.Token()
+		return "written"
+	}
+	first := must(lock.Lock(ctx, rlock.Watchdog))
+	fmt.Println("first:", write(first))
+
+	// The first process is stopped for longer than its lease, and does not know it yet. The lock
+	// looks like this then.
+	must(lock.ForceUnlock(ctx))
+	second := must(lock.Lock(ctx, rlock.Watchdog))
+	fmt.Println("second:", write(second))
+
+	// It resumes, with a write that was on its way.
+	fmt.Println("first:", write(first))
+	_ = second.Unlock(ctx)
+	// Output:
+	// first: written
+	// second: written
+	// first: stale token: 1, after 2
 }

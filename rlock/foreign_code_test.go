@@ -2,8 +2,8 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,31 +21,24 @@ import (
 // before it is sent or after its reply.
 type ending struct {
 	rueidis.Client
-	end           atomic.Pointer[func()]
-	before, after bool
+	end   atomic.Pointer[func()]
+	after bool
 }
 
-func (h *ending) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
-	if !slices.ContainsFunc(command.Commands(), func(word string) bool { return word == "order" }) {
-		return h.Client.Do(ctx, command)
+func (h *ending) Do(ctx context.Context, command rueidis.Completed) (r rueidis.RedisResult) {
+	about := slices.Contains(command.Commands(), "order")
+	if h.after {
+		r = h.Client.Do(ctx, command)
+		// Not after the reply that the script is not loaded yet: nothing was executed then.
+		about = about && (r.Error() == nil || rueidis.IsRedisNil(r.Error()))
 	}
-	if h.before {
-		h.reached()
-	}
-	result := h.Client.Do(ctx, command)
-	// Not after the reply that the script is not loaded yet: nothing was executed then.
-	executed := result.Error() == nil || rueidis.IsRedisNil(result.Error())
-	if h.after && executed {
-		h.reached()
-	}
-	return result
-}
-
-// reached ends the goroutine, once.
-func (h *ending) reached() {
-	if end := h.end.Swap(nil); end != nil {
+	if end := h.end.Load(); about && end != nil && h.end.CompareAndSwap(end, nil) {
 		(*end)()
 	}
+	if !h.after {
+		r = h.Client.Do(ctx, command)
+	}
+	return r
 }
 
 // Hooks around rueidis may panic, or end the goroutine. The caller's ends in the same way, and
@@ -53,72 +46,39 @@ func (h *ending) reached() {
 func TestLockIsFreeAfterAHookHasEndedACall(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	for name, call := range map[string]func(ctx context.Context, l *rlock.Lock, arm func()){
-		"NoWait": func(ctx context.Context, l *rlock.Lock, arm func()) {
-			arm()
-			_, _ = l.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-		},
-		"Lock": func(ctx context.Context, l *rlock.Lock, arm func()) {
-			arm()
-			_, _ = l.Lock(ctx, rlock.Watchdog)
-		},
-		"nested Lock": func(ctx context.Context, l *rlock.Lock, arm func()) {
-			hold, err := l.Lock(ctx, rlock.Watchdog)
-			if err != nil {
-				panic(err)
-			}
-			defer func() { _ = hold.Unlock(ctx) }()
-			arm()
-			_, _ = l.Lock(hold.Context(), rlock.Watchdog)
-		},
-		"Extend": func(ctx context.Context, l *rlock.Lock, arm func()) {
-			hold, err := l.Lock(ctx, rlock.Watchdog)
-			if err != nil {
-				panic(err)
-			}
-			defer func() { _ = hold.Unlock(ctx) }()
-			arm()
-			_ = hold.Extend(ctx, time.Hour)
-		},
-		"Unlock": func(ctx context.Context, l *rlock.Lock, arm func()) {
-			hold, err := l.Lock(ctx, rlock.Watchdog)
-			if err != nil {
-				panic(err)
-			}
-			arm()
-			_ = hold.Unlock(ctx)
-		},
-		"batch": func(ctx context.Context, l *rlock.Lock, arm func()) {
-			arm()
-			_, _ = hook.TryBatch(ctx, rlock.Watchdog, []*rlock.Lock{l})
-		},
-	} {
-		for how, end := range locktest.Ends {
-			for _, before := range []bool{true, false} {
-				for _, worker := range []bool{false, true} {
-					title := strings.Join([]string{name, how}, " ")
-					t.Run(title, func(t *testing.T) {
-						redis := &ending{Client: s.Client(t), before: before, after: !before}
-						c := newClientOn(t, redis, rlock.Options{})
-						if worker {
-							rlock.Detach(c)
-						}
-						l, other := c.NewLock("order"), newClient(t, s, rlock.Options{}).NewLock("order")
-						ended := locktest.EndOf(t, func() {
-							call(t.Context(), l, func() { redis.end.Store(&end) })
-						})
-						require.Equal(t, how, ended)
-						require.Nil(t, redis.end.Load(), "no command met the hook")
-						for _, l := range []*rlock.Lock{l, other} {
-							hold, err := l.TryLock(t.Context(), locktest.Timeout, rlock.Watchdog)
-							require.NoError(t, err)
-							unlock(t, hold)
-						}
-						require.Zero(t, rlock.Waiting(l))
-						closeClient(t, c)
-					})
+	other := newClient(t, s, rlock.Options{}).NewLock("order")
+	calls := []string{"Lock", "Extend", "Unlock", "batch"}
+	for how, end := range locktest.Ends {
+		for i, name := range slices.Repeat(calls, 4) {
+			t.Run(name+" "+how, func(t *testing.T) {
+				redis := &ending{Client: s.Client(t), after: i/len(calls)%2 == 0}
+				c := newClientOn(t, redis, rlock.Options{})
+				if i >= 2*len(calls) { // a worker sends it
+					rlock.Detach(c)
 				}
-			}
+				l := c.NewLock("order")
+				require.Equal(t, how, locktest.EndOf(t, func() {
+					var hold *rlock.Hold
+					if name == "Extend" || name == "Unlock" {
+						hold = take(t, l, rlock.Watchdog)
+						defer func() { _ = hold.Unlock(t.Context()) }()
+					}
+					redis.end.Store(&end)
+					switch name {
+					case "Lock":
+						_, _ = l.Lock(t.Context(), rlock.Watchdog)
+					case "Extend":
+						_ = hold.Extend(t.Context(), time.Hour)
+					case "batch":
+						_, _ = hook.TryBatch(t.Context(), rlock.Watchdog, []*rlock.Lock{l})
+					} // otherwise the deferred Unlock
+				}))
+				require.Nil(t, redis.end.Load(), "no command met the hook")
+				for _, l := range []*rlock.Lock{l, other} {
+					unlock(t, acquired(t, lockInBackground(t.Context(), l, rlock.Watchdog)))
+				}
+				require.Zero(t, rlock.Waiting(l))
+			})
 		}
 	}
 }
@@ -130,7 +90,7 @@ func TestWaitersGoOnAfterAHookHasEndedTheHeadOfTheirQueue(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			redis := &ending{Client: s.Client(t), before: true}
+			redis := &ending{Client: s.Client(t)}
 			l := newClientOn(t, redis, rlock.Options{}).NewLock("order")
 			other := take(t, newClient(t, s, rlock.Options{}).NewLock("order"), rlock.Watchdog)
 			ended := make(chan string, 1)
@@ -138,13 +98,28 @@ func TestWaitersGoOnAfterAHookHasEndedTheHeadOfTheirQueue(t *testing.T) {
 				ended <- locktest.EndOf(t, func() { _, _ = l.Lock(t.Context(), rlock.Watchdog) })
 			}()
 			eventually(t, func() bool { return rlock.Waiting(l) == 1 }, "the head does not wait")
-			next := locktest.LockInBackground(t.Context(), l, rlock.Watchdog)
+			next := lockInBackground(t.Context(), l, rlock.Watchdog)
 			eventually(t, func() bool { return rlock.Waiting(l) == 2 }, "the next does not wait")
 			redis.end.Store(&end)
 			s.Do(t, "PUBLISH", lua.Channel("order"), "0") // it asks
-			require.Equal(t, how, locktest.Receive(t, ended, "the head has not ended"))
+			require.Equal(t, how, receive(t, ended, "the head has not ended"))
 			unlock(t, other)
-			unlock(t, locktest.Acquired(t, next))
+			unlock(t, acquired(t, next))
 		})
 	}
+}
+
+// nilLocker breaks the promises of a Locker.
+type nilLocker struct{ rlock.Locker }
+
+func (nilLocker) TryLock(context.Context, time.Duration, time.Duration) (*rlock.Hold, error) {
+	return nil, nil
+}
+
+func TestDoDoesNotRunWithoutAHold(t *testing.T) {
+	t.Parallel()
+	err := rlock.Do(t.Context(), nilLocker{}, rlock.NoWait, rlock.Watchdog,
+		func(context.Context) error { return errors.New("it ran without a lock") })
+	require.ErrorIs(t, err, rlock.ErrNotRun)
+	require.ErrorIs(t, err, rlock.ErrNotHeld)
 }
