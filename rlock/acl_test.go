@@ -92,7 +92,7 @@ func TestUserThatMayNotExpireKeysLeavesNoLockBehind(t *testing.T) {
 }
 
 // permissions are rules of an ACL.
-type permissions struct{ commands, keys, channels, onClusters []string }
+type permissions struct{ commands, keys, channels []string }
 
 // listedPermissions returns the permissions that docs/permissions.md lists for locks of a kind
 // whose names begin with "order:", with or without hand-overs.
@@ -114,8 +114,7 @@ func listedPermissions(t testing.TB, k kind, handOvers bool) permissions {
 		return p
 	}
 	p.keys = append(p.keys, listedUnder(t, "who clients are (optional)").keys...)
-	onClusters := listedUnder(t, "a cluster")
-	p.onClusters, p.channels = onClusters.commands, append(p.channels, onClusters.channels...)
+	p.channels = append(p.channels, listedUnder(t, "a cluster").channels...)
 	return p
 }
 
@@ -142,53 +141,40 @@ func listedUnder(t testing.TB, titles ...string) (p permissions) {
 
 func TestListedPermissionsAreEnough(t *testing.T) {
 	t.Parallel()
-	t.Run("single node", func(t *testing.T) {
-		t.Parallel()
-		s := redistest.Start(t)
-		for _, k := range contests() {
-			p := listedPermissions(t, k, true)
-			permit(t, s, k, p, p.commands)
-		}
-		onEveryContest(t, func(t *testing.T, k kind) {
-			requirePermitted(t, k, func() rueidis.Client { return s.Client(t, asUserOf(k)) },
-				func(lock string) { k.waitForListeners(t, s, lock, 1) })
-			requireNothingDenied(t, s) // not even where a script can do without
-		})
-	})
-	t.Run("cluster", func(t *testing.T) {
-		t.Parallel()
-		c := redistest.StartCluster(t, 3)
-		sharded := knowsSharded(t, c)
-		for _, node := range c.Nodes {
+	single, cluster := redistest.Start(t), redistest.StartCluster(t, 3)
+	for name, of := range map[string]struct {
+		nodes  []*redistest.Server
+		client func(testing.TB, ...func(*rueidis.ClientOption)) rueidis.Client
+		more   []string
+	}{
+		"single node": {[]*redistest.Server{single}, single.Client, nil},
+		"cluster":     {cluster.Nodes, cluster.Client, listedUnder(t, "a cluster").commands},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !knowsSharded(t, cluster) { // it has no permission for what it lacks
+				of.more = slices.DeleteFunc(of.more, func(command string) bool {
+					return slices.Contains([]string{"+spublish", "+ssubscribe", "+sunsubscribe"}, command)
+				})
+			}
 			for _, k := range contests() {
 				p := listedPermissions(t, k, true)
-				if !sharded { // an old server has no permission for what it lacks
-					p.onClusters = slices.DeleteFunc(p.onClusters, func(command string) bool {
-						return slices.Contains(
-							[]string{"+spublish", "+ssubscribe", "+sunsubscribe"}, command)
-					})
+				p.commands = append(p.commands, of.more...)
+				for _, node := range of.nodes {
+					permit(t, node, k, p)
 				}
-				permit(t, node, k, p, append(p.commands, p.onClusters...))
 			}
-		}
-		onEveryContest(t, func(t *testing.T, k kind) {
-			requirePermitted(t, k, func() rueidis.Client { return c.Client(t, asUserOf(k)) },
-				func(lock string) { k.waitForListener(t, sharded, lock, c.Nodes...) })
-			requireNothingDenied(t, c.Nodes...)
+			onEveryContest(t, func(t *testing.T, k kind) {
+				requirePermitted(t, k, func() rueidis.Client { return of.client(t, asUserOf(k)) })
+				for _, node := range of.nodes { // not even where a script can do without
+					for _, entry := range node.Do(t, "ACL", "LOG").([]any) {
+						fields := entry.([]any)
+						object := fields[slices.Index(fields, any("object"))+1]
+						require.Regexp(t, `^cluster\b`, object, "%v: not rueidis' question for one", fields)
+					}
+				}
+			})
 		})
-	})
-}
-
-// requireNothingDenied requires that no user was refused anything, in a script or elsewhere, but
-// rueidis' question whether this is a cluster.
-func requireNothingDenied(t *testing.T, nodes ...*redistest.Server) {
-	t.Helper()
-	for _, node := range nodes {
-		for _, entry := range node.Do(t, "ACL", "LOG").([]any) {
-			fields := entry.([]any)
-			object := fields[slices.Index(fields, any("object"))+1]
-			require.Regexp(t, `^cluster\b`, object, "%v", fields)
-		}
 	}
 }
 
@@ -205,7 +191,7 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *tes
 				p = listedPermissions(t, k, true)
 				p.channels = old
 			}
-			permit(t, s, k, p, p.commands)
+			permit(t, s, k, p)
 			var log logtest.Lines
 			c := newClientOn(t, s.Client(t, asUserOf(k)), rlock.Options{Logger: log.Logger()})
 			other := newClient(t, s, rlock.Options{})
@@ -231,13 +217,13 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *tes
 	}
 }
 
-// permit makes a user for a kind of locks that may only execute these commands on them.
-func permit(t testing.TB, s *redistest.Server, k kind, p permissions, commands []string) {
+// permit makes a user for a kind of locks who has these permissions only.
+func permit(t testing.TB, s *redistest.Server, k kind, p permissions) {
 	t.Helper()
 	// Before Redis 7 a new user may have all channels.
 	rules := slices.Concat(
 		[]string{"ACL", "SETUSER", userOf(k), "reset", "resetchannels", "on", ">secret"}, p.keys,
-		p.channels, commands)
+		p.channels, p.commands)
 	s.Do(t, rules...)
 }
 
@@ -249,9 +235,7 @@ func asUserOf(k kind) func(*rueidis.ClientOption) {
 }
 
 // requirePermitted does everything that can be done with a lock.
-func requirePermitted(
-	t *testing.T, k kind, connect func() rueidis.Client, waitForListener func(lock string),
-) {
+func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client) {
 	t.Helper()
 	var log logtest.Lines
 	options := rlock.Options{WatchdogLease: 3 * time.Second, Logger: log.Logger()}
@@ -266,10 +250,7 @@ func requirePermitted(
 	}
 	requireRefusedAfter(t, 200*time.Millisecond, k.lock(other, name)) // it leaves the queue, too
 	waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
-	waitForListener(name)
-	before := hold.Deadline()
-	eventually(t, func() bool { return hold.Deadline().After(before) }, "not renewed")
-	require.True(t, hold.Valid())
+	waitForRenewal(t, []*rlock.Hold{hold}) // by then the waiter listens
 	info, err := k.contender(c, name).Info(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, hold.Owner(), info.Owner)

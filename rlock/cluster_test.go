@@ -63,11 +63,7 @@ func (k kind) waitForListener(t testing.TB, sharded bool, name string, nodes ...
 	eventually(t, func() bool {
 		n := 0
 		for _, node := range nodes {
-			reply, _ := node.Call("PUBSUB", prefix+"CHANNELS", lua.Prefix(k.channel, name)+"*")
-			channels, _ := reply.([]any)
-			for _, channel := range channels {
-				n += max(0, subscribed(node, prefix+"NUMSUB", channel.(string)))
-			}
+			n += max(0, listenersOf(node, prefix, lua.Prefix(k.channel, name)+"*"))
 		}
 		return n == 1
 	}, "one listener for "+name)
@@ -260,10 +256,7 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 			unlock(t, hold)
 		}
 	}
-	eventually(t, func() bool {
-		keys, ok := left(m.to)
-		return ok && len(keys) == 0
-	}, "a key is left")
+	waitUntilFree(t, m.to)
 	require.Empty(t, m.from.Keys(t))
 }
 

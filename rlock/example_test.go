@@ -203,24 +203,6 @@ func ExampleDo() {
 	// <nil>
 }
 
-func ExampleWithOwner() {
-	client, disconnect := connect()
-	defer disconnect()
-	lock := client.NewLock("order:42")
-
-	ctx := rlock.WithOwner(context.Background())
-	_, err := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	fmt.Println("first:", err)
-	_, err = lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	fmt.Println("again:", err)
-	_, err = lock.TryLock(rlock.WithOwner(ctx), rlock.NoWait, rlock.Watchdog)
-	fmt.Println("another owner gets it:", err == nil)
-	// Output:
-	// first: <nil>
-	// again: <nil>
-	// another owner gets it: false
-}
-
 func ExampleAsSyncLocker() {
 	client, disconnect := connect()
 	defer disconnect()

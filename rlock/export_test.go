@@ -62,33 +62,8 @@ func Unconfirmed(l *Lock) (n int) {
 	return n
 }
 
-// BlockedCalls returns how many callers hold a lock and wait for one of the client.
-func BlockedCalls(c *Client) (n int) {
-	blockedCalls.mu.Lock()
-	defer blockedCalls.mu.Unlock()
-	found := make(map[*blockedCall]bool)
-	for _, calls := range blockedCalls.holding {
-		for b := range calls {
-			if b.lock.client == c {
-				found[b] = true
-			}
-		}
-	}
-	return len(found)
-}
-
-// VisitedCalls returns how many blocked calls all searches for cycles have visited so far.
-func VisitedCalls() int {
-	blockedCalls.mu.Lock()
-	defer blockedCalls.mu.Unlock()
-	return blockedCalls.visited
-}
-
 // CountAgain has a client count its acquisitions from the beginning, as a copy of its process does.
 func CountAgain(c *Client) { c.acquired.Store(0) }
-
-// MostVisited is how many blocked calls a search for cycles visits at most.
-const MostVisited = mostVisited
 
 // Register makes a hold look as if it was acquired by asking while its owner was registered.
 func Register(h *Hold) { h.level.acquisition.(*acquisition).registered = true }
@@ -112,15 +87,3 @@ func Warn(c *Client, message string, details ...any) { c.warn(message, details..
 
 // MostUnlogged is how many warnings wait for a log handler that blocks.
 const MostUnlogged = mostUnlogged
-
-// Peers returns how many other clients a client remembers.
-func Peers(c *Client) (n int) {
-	c.peers.Range(func(any, any) bool { n++; return true })
-	return n
-}
-
-// EndTurns makes a hold's lock one that has stayed in this client for longer than it may while
-// others wait.
-func EndTurns(h *Hold) {
-	h.level.acquisition.(*acquisition).streak.HereSince = time.Now().Add(-time.Minute)
-}

@@ -89,21 +89,10 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 // channelOf returns the channel of a lock whose name has no braces.
 func channelOf(lock string) string { return "redisson_lock__channel:{" + lock + "}" }
 
-// subscribed returns how many connections listen on a channel, or -1 if the server does not reply.
-// numsub is NUMSUB or SHARDNUMSUB.
-func subscribed(s *redistest.Server, numsub, channel string) int {
-	reply, err := s.Call("PUBSUB", numsub, channel)
-	if err != nil {
-		return -1
-	}
-	n, _ := reply.([]any)[1].(int64)
-	return int(n)
-}
-
 // waitForListeners waits until exactly n connections listen on the channel of a lock.
 func waitForListeners(t testing.TB, s *redistest.Server, lock string, n int) {
 	t.Helper()
-	eventually(t, func() bool { return subscribed(s, "NUMSUB", channelOf(lock)) == n },
+	eventually(t, func() bool { return listenersOf(s, "", channelOf(lock)) == n },
 		strconv.Itoa(n)+" listeners on "+channelOf(lock))
 }
 
@@ -308,18 +297,21 @@ func (k kind) waitForListeners(t testing.TB, s *redistest.Server, name string, n
 // listeners returns how many listen on the channels of a lock, or -1 if the server does not reply.
 // Any goroutine may call it.
 func (k kind) listeners(s *redistest.Server, name string) int {
-	reply, err := s.Call("PUBSUB", "CHANNELS", k.channel+":{"+name+"}*")
+	return listenersOf(s, "", k.channel+":{"+name+"}*")
+}
+
+// listenersOf is listeners for channels of a pattern. prefix is SHARD for sharded ones.
+func listenersOf(s *redistest.Server, prefix, pattern string) (total int) {
+	reply, err := s.Call("PUBSUB", prefix+"CHANNELS", pattern)
 	if err != nil {
 		return -1
 	}
-	channels, _ := reply.([]any)
-	total := 0
-	for _, channel := range channels {
-		n := subscribed(s, "NUMSUB", channel.(string))
-		if n < 0 {
+	for _, channel := range reply.([]any) {
+		reply, err := s.Call("PUBSUB", prefix+"NUMSUB", channel.(string))
+		if err != nil {
 			return -1
 		}
-		total += n
+		total += int(reply.([]any)[1].(int64))
 	}
 	return total
 }
@@ -350,13 +342,13 @@ func requireFree(t testing.TB, s *redistest.Server, name string) {
 	require.Empty(t, keys)
 }
 
-// waitUntilFree waits until requireFree would pass.
-func waitUntilFree(t testing.TB, s *redistest.Server, name string) {
+// waitUntilFree waits until requireFree would pass for these locks, or for all.
+func waitUntilFree(t testing.TB, s *redistest.Server, names ...string) {
 	t.Helper()
 	eventually(t, func() bool {
-		keys, ok := left(s, name)
+		keys, ok := left(s, names...)
 		return ok && len(keys) == 0
-	}, name+" is free")
+	}, "the lock is free")
 }
 
 // promptly bounds what takes milliseconds, on a busy machine too. What it must not wait for takes
