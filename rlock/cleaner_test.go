@@ -64,41 +64,32 @@ func (l *Lock) left(owner string) cleanup {
 	return cleanup{lock: l, request: request{owner: owner}, until: time.Now().Add(time.Hour)}
 }
 
-// commands records which owners each command releases. A command takes a second.
-type commands struct {
-	mu   sync.Mutex
-	sent []string // guarded by mu
-}
-
-// lock returns a lock whose commands are recorded.
-func (of *commands) lock(name string, most int) *Lock {
+// recorded returns a lock whose commands are told on sent. A command takes a second.
+func recorded(name string, most int, sent chan<- string) *Lock {
 	return stubbed(name, most, func(owners []string) error {
-		of.mu.Lock()
-		of.sent = append(of.sent, name+" "+strings.Join(owners, "+"))
-		of.mu.Unlock()
+		sent <- name + " " + strings.Join(owners, "+")
 		time.Sleep(time.Second)
 		return nil
 	})
 }
 
 // news returns what was sent since the last call, sorted.
-func (of *commands) news() []string {
+func news(sent <-chan string) (all []string) {
 	synctest.Wait()
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	news := of.sent
-	of.sent = nil
-	slices.Sort(news)
-	return news
+	for range len(sent) {
+		all = append(all, <-sent)
+	}
+	slices.Sort(all)
+	return all
 }
 
 func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
-		var of commands
-		plain := of.lock("plain", 1)
-		queue := of.lock("queue", 3)
-		another := of.lock("another", 3)
+		sent := make(chan string, 100)
+		plain := recorded("plain", 1, sent)
+		queue := recorded("queue", 3, sent)
+		another := recorded("another", 3, sent)
 		for _, owner := range []string{"1", "2", "3", "4", "5"} {
 			c.cleaner.add(queue.left(owner))
 			synctest.Wait()
@@ -106,12 +97,12 @@ func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 		c.cleaner.add(plain.left("1"))
 		c.cleaner.add(plain.left("2"))
 		c.cleaner.add(another.left("1"))
-		require.Equal(t, []string{"another 1", "plain 1", "plain 2", "queue 1"}, of.news())
+		require.Equal(t, []string{"another 1", "plain 1", "plain 2", "queue 1"}, news(sent))
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"queue 2+3+4"}, of.news(),
+		require.Equal(t, []string{"queue 2+3+4"}, news(sent),
 			"those that came while a command was under way")
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"queue 5"}, of.news())
+		require.Equal(t, []string{"queue 5"}, news(sent))
 	})
 }
 
@@ -167,8 +158,8 @@ func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
-		var of commands
-		lock := of.lock("lock", 10)
+		sent := make(chan string, 100)
+		lock := recorded("lock", 10, sent)
 		for _, l := range []struct {
 			owner string
 			lasts time.Duration
@@ -178,9 +169,9 @@ func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 			c.cleaner.add(of)
 			synctest.Wait()
 		}
-		require.Equal(t, []string{"lock first"}, of.news())
+		require.Equal(t, []string{"lock first"}, news(sent))
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"lock lasting"}, of.news())
+		require.Equal(t, []string{"lock lasting"}, news(sent))
 	})
 }
 

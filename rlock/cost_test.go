@@ -62,29 +62,6 @@ func TestCommandsOfEachOperation(t *testing.T) {
 	}
 }
 
-// A waiter that waits in vain asks, listens, asks again, and removes what it has put into Redis.
-func TestCommandsOfAWaitThatIsOver(t *testing.T) {
-	t.Parallel()
-	onEach(t, contests(), func(t *testing.T, k kind) {
-		s := redistest.Start(t)
-		c := newClient(t, s, rlock.Options{})
-		k.warm(t, c, k.name)
-		contender := take(t, k.contender(newClient(t, s, rlock.Options{}), k.name), time.Minute)
-		monitor := s.Monitor(t)
-		_, err := k.lock(c, k.name).TryLock(t.Context(), 2*time.Second, time.Minute)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		want := []string{"evalsha", "subscribe", "evalsha", "evalsha"}
-		if k.shared { // readers are not registered
-			want = want[:3]
-		}
-		k.waitForListeners(t, s, k.name, 0) // a second later
-		seen := slices.DeleteFunc(verbs(monitor.Commands(t)),
-			func(verb string) bool { return !slices.Contains(want, verb) })
-		require.Equal(t, want, seen, "besides the end of the subscription")
-		unlock(t, contender)
-	})
-}
-
 // A hand-over within a process costs one: see internal/suite.
 func TestContentionOfProcessesCostsTwoCommandsPerAcquisition(t *testing.T) {
 	t.Parallel()

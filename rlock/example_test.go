@@ -44,14 +44,10 @@ func ExampleNew() {
 	server := must(miniredis.Run()) // in place of a Redis server
 	defer server.Close()
 
-	redis, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress:  []string{server.Addr()},
-		AlwaysRESP2:  true, // these two for miniredis only
-		DisableCache: true,
-	})
-	if err != nil {
-		panic(err)
-	}
+	redis := must(rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{server.Addr()},
+		AlwaysRESP2: true, DisableCache: true, // for miniredis only
+	}))
 	defer redis.Close()
 
 	client := must(rlock.New(redis, rlock.Options{WatchdogLease: 10 * time.Second}))

@@ -86,8 +86,8 @@ func TestGrantThatComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 }
 
 // handOver has a lock of one client wait for that of another, and requires that it is woken. It
-// returns the commands that clients and scripts sent meanwhile, and the words in them that name what
-// only this library knows.
+// returns the commands that clients and scripts sent meanwhile, and their words that only this
+// library knows.
 func handOver(
 	t *testing.T, s *redistest.Server, options rlock.Options,
 ) (commands [][]string, ownWords []string) {

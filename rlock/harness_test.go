@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -462,11 +463,10 @@ func waitersKey(lock string) string {
 
 // registrations returns how many waiters are registered, or -1 if the server does not reply.
 func registrations(s *redistest.Server, lock string) int {
-	n, err := s.Call("ZCARD", waitersKey(lock))
-	if err != nil {
-		return -1
+	if n, err := s.Call("ZCARD", waitersKey(lock)); err == nil {
+		return int(n.(int64))
 	}
-	return int(n.(int64))
+	return -1
 }
 
 // registers starts the first waiter of a client for this lock, and returns when it is registered as
@@ -498,13 +498,8 @@ type gated struct {
 // back. c has one connection ([redistest.OneConnection]): a caller that would have to dial another
 // one sends nothing, and then a worker sends the command again.
 func keepReplies(c rueidis.Client, argument string) *gated {
-	return &gated{
-		Client:   c,
-		argument: argument,
-		kept:     make(chan struct{}, 1000),
-		opened:   make(chan struct{}),
-		passes:   make(chan struct{}),
-	}
+	return &gated{Client: c, argument: argument, kept: make(chan struct{}, 1000),
+		opened: make(chan struct{}), passes: make(chan struct{})}
 }
 
 func (g *gated) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
@@ -564,29 +559,24 @@ type bubble struct {
 }
 
 // granted has the replies of scripts when nothing is in the way.
-var granted = map[string]func([]string) any{
-	"acquire.lua":                func([]string) any { return nil },
-	"fair_acquire.lua":           func([]string) any { return nil },
-	"read_acquire.lua":           func([]string) any { return nil },
-	"write_acquire.lua":          func([]string) any { return nil },
-	"fenced_acquire.lua":         func([]string) any { return 1 },
-	"reenter.lua":                func([]string) any { return 1 },
-	"read_reenter.lua":           func([]string) any { return 1 },
-	"release.lua":                released,
-	"fair_release.lua":           released,
-	"read_release.lua":           released,
-	"write_release.lua":          released,
-	"force_unlock.lua":           released,
-	"fair_force_unlock.lua":      released,
-	"readwrite_force_unlock.lua": released,
-	"identify.lua":               func([]string) any { return 1 },
-	"identity.lua":               func([]string) any { return []any{} },
-	"inspect.lua":                func([]string) any { return []any{-2, []any{}} },
-	"fair_inspect.lua":           func([]string) any { return []any{-2, []any{}, []any{}} },
-	"fenced_inspect.lua":         func([]string) any { return []any{-2, []any{}, "1"} },
-	"renew.lua":                  func(args []string) any { return renewed(len(args) / 2) },
-	"read_renew.lua":             func(args []string) any { return renewed(len(args) / 3) },
-}
+var granted = func() map[string]func([]string) any {
+	replies := map[string]func([]string) any{
+		"identity.lua":       func([]string) any { return []any{} },
+		"inspect.lua":        func([]string) any { return []any{-2, []any{}} },
+		"fair_inspect.lua":   func([]string) any { return []any{-2, []any{}, []any{}} },
+		"fenced_inspect.lua": func([]string) any { return []any{-2, []any{}, "1"} },
+		"renew.lua":          func(args []string) any { return renewed(len(args) / 2) },
+		"read_renew.lua":     func(args []string) any { return renewed(len(args) / 3) },
+	}
+	for _, k := range kinds {
+		replies[k.acquire] = func([]string) any { return nil }
+		replies[k.release], replies[k.forceUnlock] = released, released
+	}
+	for _, name := range []string{"fenced_acquire", "reenter", "read_reenter", "identify"} {
+		replies[name+".lua"] = func([]string) any { return 1 }
+	}
+	return replies
+}()
 
 func released([]string) any { return []any{1, ""} }
 
@@ -611,16 +601,9 @@ func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble
 		names[hex.EncodeToString(sum[:])] = file
 	}
 	synctest.Test(t, func(t *testing.T) {
-		b := &bubble{
-			server:  fakeredis.New(),
-			scripts: map[string]func([]string) any{},
-			calls:   map[string][]time.Duration{},
-			start:   time.Now(),
-		}
+		b := &bubble{server: fakeredis.New(), scripts: maps.Clone(granted),
+			calls: map[string][]time.Duration{}, start: time.Now()}
 		defer b.server.Close()
-		for name, script := range granted {
-			b.scripts[name] = script
-		}
 		b.server.Handle("EVALSHA",
 			func(args []string) any { return b.execute(names[args[1]], args[3:]) })
 		redis, err := rueidis.NewClient(b.server.ClientOption())
@@ -684,5 +667,5 @@ func heldFor(milliseconds int) func([]string) any {
 func (b *bubble) called(name string) []time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]time.Duration(nil), b.calls[name]...)
+	return slices.Clone(b.calls[name])
 }

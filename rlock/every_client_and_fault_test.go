@@ -3,6 +3,7 @@
 package rlock_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faults"
 	"holdfast/internal/locktest"
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
@@ -59,22 +61,20 @@ func TestLocksWorkWithEveryKindOfRueidisClient(t *testing.T) {
 			resp2(o)
 			o.DisableAutoPipelining = true
 		},
-		"ForceSingleClient": func(o *rueidis.ClientOption) { o.ForceSingleClient = true },
+		"ForceSingleClient":               func(o *rueidis.ClientOption) { o.ForceSingleClient = true },
+		"in another type, as of a tracer": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			requireAllBasics(t, func() rueidis.Client { return s.Client(t, variant) }, true)
+			requireAllBasics(t, func() rueidis.Client {
+				if variant == nil {
+					return struct{ rueidis.Client }{s.Client(t)}
+				}
+				return s.Client(t, variant)
+			}, true)
 		})
 	}
-}
-
-// Hooks and tracing have a rueidis client inside another type.
-func TestLocksWorkWithAWrappedClient(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	requireAllBasics(t,
-		func() rueidis.Client { return struct{ rueidis.Client }{s.Client(t)} }, true)
 }
 
 // The clock of miniredis stands still, so this shows nothing about leases.
@@ -100,5 +100,61 @@ func TestKindsUseOnlyDeclaredKeys(t *testing.T) {
 		take(t, k.lock(c, k.name), time.Minute)
 		_, err := k.lock(c, k.name).ForceUnlock(t.Context())
 		require.NoError(t, err)
+	}
+}
+
+// Whatever happens to the server: an attempt without wait reports what is wrong, and one with wait
+// acquires the lock when the fault is over, unless it may never be.
+func TestEveryFaultIsReportedAndOutlasted(t *testing.T) {
+	t.Parallel()
+	for what, f := range faults.All() {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, f.Options...)
+			c, p := proxied(t, s, rlock.Options{CommandTimeout: time.Second})
+			lock := c.NewLock("order")
+			v := &faults.Victim{Server: s, Proxy: p, Lock: "order"}
+			v.ForceUnlock = func(t testing.TB) {
+				_, err := lock.ForceUnlock(t.Context())
+				require.NoError(t, err)
+			}
+			warm(t, c, "order")
+
+			f.Begin(t, v)
+			hold, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+			var reply *rlock.ServerError
+			switch f.Effect {
+			case faults.Nothing: // or a connection or a dial broke just then
+				if err == nil {
+					err = hold.Unlock(t.Context())
+				}
+				if err != nil && !errors.Is(err, rlock.ErrOutcomeUnknown) {
+					require.ErrorAs(t, err, &reply)
+					require.Equal(t, rlock.ClassTemporary, reply.Class)
+				}
+			case faults.NoReply:
+				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+				require.ErrorAs(t, err, &reply)
+				require.NotEmpty(t, reply.Advice)
+			case faults.ForNow:
+				requireRefusal(t, err, f.Code)
+			case faults.ForGood:
+				requireRefusal(t, err, f.Code)
+				requireRefusedAtOnce(t, lock, f.Code)
+			case faults.Held:
+				require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			}
+			var waiter <-chan outcome
+			if f.Effect != faults.ForGood {
+				waiter = lockInBackground(t.Context(), lock, longLease)
+			}
+			f.End(t, v)
+			if waiter == nil {
+				waiter = lockInBackground(t.Context(), lock, longLease)
+			}
+			unlock(t, acquired(t, waiter))
+			waitUntilFree(t, s, "order")
+
+		})
 	}
 }
