@@ -154,6 +154,57 @@ var handover = []Promise{
 			}
 		},
 	},
+	{
+		Name:  "a lock that is granted to a process that hangs goes on after a tenth of the lease",
+		Kept:  only("plain", "nonreentrant", "fenced"),
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			const lease = 20 * time.Second
+			hung, wire := e.PartyOnWire(t, k, watchdogLease(lease))
+			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Minute)
+			first := e.waiter(t.Context(), t, k.New(hung, "lock"))
+			second := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
+			wire.Hold()
+			released := time.Now()
+			locktest.Unlock(t, hold)
+			o := locktest.Result(t, second)
+			require.NoError(t, o.Err)
+			require.InDelta(t, lease/10, o.At.Sub(released), float64(lease/100))
+			wire.Pass()
+			e.requireWaiting(t, first) // it does not trust what it was granted
+			locktest.Unlock(t, o.Hold)
+			locktest.Unlock(t, locktest.Acquired(t, first))
+		},
+	},
+	{
+		Name:  "a waiter that is granted the lock asks once if it has not asked for long",
+		Kept:  only("plain", "nonreentrant", "fenced"),
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			warm(t, e.Party(t, anonymous), k)
+			for _, of := range []struct {
+				lease, waited time.Duration
+				asks          int
+			}{
+				// It is half of the short lease with the watchdog, and else a tenth of the lease.
+				{rlock.Watchdog, 2400 * time.Millisecond, 0},
+				{rlock.Watchdog, 2600 * time.Millisecond, 1},
+				{10 * time.Second, 900 * time.Millisecond, 0},
+				{10 * time.Second, 1100 * time.Millisecond, 1},
+			} {
+				hold := locktest.Acquire(t, k.New(e.Party(t, anonymous), "lock"), time.Minute)
+				waiter := locktest.LockInBackground(t.Context(), k.New(e.Party(t, anonymous), "lock"),
+					of.lease)
+				time.Sleep(of.waited)
+				e.settle()
+				before := e.scripts(t)
+				locktest.Unlock(t, hold)
+				next := locktest.Acquired(t, waiter)
+				require.Equal(t, 1+of.asks, e.scripts(t)-before, of)
+				locktest.Unlock(t, next)
+			}
+		},
+	},
 }
 
 // handOvers are the options of clients that hand locks over in different ways.
