@@ -86,6 +86,11 @@ var outcome = []Promise{
 				holds = append(holds,
 					locktest.AcquireWith(holds[0].Context(), t, k.New(p, "lock"), time.Hour))
 			}
+			next := k.New(p, "lock")
+			if k.Shared {
+				next = k.Contender(p, "lock")
+			}
+			waiter := e.waiter(t.Context(), t, next)
 			for i := len(holds) - 1; i >= 0; i-- {
 				require.True(t, holds[i].Valid())
 				requireContended(t, k, e.Party(t), "lock")
@@ -95,7 +100,7 @@ var outcome = []Promise{
 				locktest.Eventually(t, func() bool { return wire.ToLose() == 0 || k.Masters > 1 && i > 0 },
 					"no reply was lost")
 			}
-			e.RequireNothingLeft(t)
+			requireKept(t, e, k, locktest.Acquired(t, waiter)) // as the only holder
 		},
 	},
 	{
