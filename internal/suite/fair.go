@@ -131,6 +131,24 @@ var fairness = []Promise{
 		},
 	},
 	{
+		Name:  "a waiter that leaves while the server is down leaves the queue once it is back",
+		Kept:  isFair,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+			ctx, leave := context.WithCancel(t.Context())
+			waiter := try(ctx, k.New(e.Party(t), "lock"), rlock.Forever, time.Second)
+			e.requireWaiting(t, waiter)
+			require.NotEmpty(t, e.known(t))
+			e.Servers[0].Disconnect(t)
+			leave()
+			require.ErrorIs(t, locktest.Result(t, waiter).Err, context.Canceled)
+			time.Sleep(10 * time.Second)
+			e.Servers[0].Connect(t)
+			locktest.Eventually(t, func() bool { return len(e.known(t)) == 0 }, "it is in the queue")
+		},
+	},
+	{
 		Name: "ForceUnlock of a fair lock gives it to the head",
 		Kept: isFair,
 		Test: func(t *testing.T, e *Env, k Kind) {

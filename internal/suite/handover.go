@@ -94,6 +94,42 @@ var handover = []Promise{
 		},
 	},
 	{
+		Name:  "a lock that is handed to a waiter that has just left is given back",
+		Kept:  ofOneClient,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			for _, elsewhere := range []bool{false, true} {
+				for _, closes := range []bool{false, true} {
+					p, wire := e.PartyOnWire(t, k)
+					by, name := p, fmt.Sprint("lock", elsewhere, closes)
+					if elsewhere {
+						by = e.Party(t)
+					}
+					hold := locktest.Acquire(t, k.Contender(by, name), time.Hour)
+					ctx, leave := context.WithCancel(t.Context())
+					leaver := locktest.LockInBackground(ctx, k.New(p, name), time.Hour)
+					e.requireWaiting(t, leaver)
+					wire.Hold() // the reply, or the message to the waiter
+					released, closed := make(chan error, 1), make(chan error, 1)
+					go func() { released <- hold.Unlock(context.Background()) }()
+					e.settle()
+					if closes {
+						go func() { closed <- p.Client.Close(context.Background()) }()
+					} else {
+						leave()
+						close(closed)
+					}
+					require.Error(t, locktest.Result(t, leaver).Err)
+					wire.Pass()
+					require.NoError(t, locktest.Receive(t, released, "the release hangs"))
+					require.NoError(t, locktest.Receive(t, closed, "Close hangs"))
+					locktest.Within(t, time.Second, func() { e.RequireNothingLeft(t) })
+					leave()
+				}
+			}
+		},
+	},
+	{
 		Name:  "processes that contend for long hold the lock about equally often",
 		Kept:  only("plain", "fenced"),
 		Exact: true,
