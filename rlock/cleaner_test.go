@@ -198,3 +198,25 @@ func TestCleanupOfALateCommandIsRepeatedMoreSeldomWithAge(t *testing.T) {
 		require.Greater(t, ages[len(ages)-1], 12*time.Hour)
 	})
 }
+
+// What callers of a fair lock have left to a server that hangs may queue for them.
+func TestCallersOfAFairLockWaitWhileManyRepliesAreDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := backlog{byLock: make(map[string]debt)}
+		requirePasses := func(lock string, want bool, after time.Duration) {
+			began, budget := time.Now(), wait.NewBudget(t.Context(), nil, time.Second)
+			defer budget.Stop()
+			require.Equal(t, want, b.waitForRoom(lock, budget))
+			require.Equal(t, after, time.Since(began))
+		}
+		b.add("job", mostOwed)
+		requirePasses("job", true, 0) // as many replies may be lost
+		b.add("job", 1)
+		requirePasses("job", false, time.Second)
+		requirePasses("another", true, 0)
+		time.AfterFunc(300*time.Millisecond, func() { b.add("job", -1) })
+		requirePasses("job", true, 300*time.Millisecond)
+		b.add("job", -mostOwed)
+		require.Empty(t, b.byLock)
+	})
+}

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -137,7 +138,8 @@ var fairness = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
 			ctx, leave := context.WithCancel(t.Context())
-			waiter := try(ctx, k.New(e.Party(t), "lock"), rlock.Forever, time.Second)
+			p := e.Party(t, func(o *rlock.Options) { o.FairWindow = math.MaxInt64 })
+			waiter := try(ctx, k.New(p, "lock"), rlock.Forever, time.Second)
 			e.requireWaiting(t, waiter)
 			require.NotEmpty(t, e.known(t))
 			e.Servers[0].Disconnect(t)
