@@ -99,7 +99,7 @@ func TestContentionOfProcessesCostsTwoCommandsPerAcquisition(t *testing.T) {
 // Rounds of renewals begin every 9 to 10 s.
 func TestWatchdogRenewsAHundredLocksWithOneCommand(t *testing.T) {
 	t.Parallel()
-	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
+	inBubbleOnEveryKind(t, anonymous, func(t *testing.T, b *bubble, k kind) {
 		const locks = 250
 		for i := range locks {
 			take(t, k.lock(b.client, fmt.Sprint("lock ", i)), rlock.Watchdog)

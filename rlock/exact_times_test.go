@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -98,9 +97,9 @@ func TestCallersOfAServerThatCannotBeReachedShareTheirDials(t *testing.T) {
 			for i := range 1000 {
 				callers.Go(func() {
 					_, err := c.NewLock(strconv.Itoa(i)).TryLock(t.Context(), wait, time.Minute)
-					assert.Error(t, err)
-					assert.NotErrorIs(t, err, rlock.ErrNotAcquired)
-					assert.Equal(t, wait, time.Since(start))
+					if err == nil || errors.Is(err, rlock.ErrNotAcquired) || time.Since(start) != wait {
+						t.Errorf("after %v: %v", time.Since(start), err)
+					}
 				})
 			}
 			callers.Wait()

@@ -57,18 +57,16 @@ func endedAt(hold *rlock.Hold) <-chan time.Time {
 	return at
 }
 
-// waitForRenewal waits until each of the holds has been renewed, and returns their deadlines.
-func waitForRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
+// waitForRenewal waits until each of the holds has been renewed.
+func waitForRenewal(t *testing.T, holds []*rlock.Hold) {
 	t.Helper()
+	var before []time.Time
 	for _, hold := range holds {
-		deadlines = append(deadlines, hold.Deadline())
+		before = append(before, hold.Deadline())
 	}
 	for i, hold := range holds {
-		before := deadlines[i]
-		eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed")
-		deadlines[i] = hold.Deadline()
+		eventually(t, func() bool { return hold.Deadline().After(before[i]) }, "never renewed")
 	}
-	return deadlines
 }
 
 // waitForQuiet waits until no script was sent for a while: all that subscribed have asked again.

@@ -369,12 +369,11 @@ const longLease = 10 * time.Minute
 // nothing else.
 func proxied(
 	t testing.TB, s *redistest.Server, options rlock.Options,
-	mutators ...func(*rueidis.ClientOption),
 ) (*rlock.Client, *faultproxy.Proxy) {
 	t.Helper()
 	p := faultproxy.Start(t, s.Addr())
 	options.Anonymous = true
-	c := newClient(t, s, options, append(mutators, through(p), redistest.OneConnection)...)
+	c := newClient(t, s, options, through(p), redistest.OneConnection)
 	t.Cleanup(p.Pass)
 	return c, p
 }
