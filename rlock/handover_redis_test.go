@@ -115,10 +115,9 @@ func handOver(
 
 func TestWithoutHandOversOnlyWhatRedissonKnowsIsTouched(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	_, words := handOver(t, s, rlock.Options{})
+	_, words := handOver(t, redistest.Start(t), rlock.Options{})
 	require.NotEmpty(t, words)
-	commands, words := handOver(t, s, rlock.Options{HandOver: rlock.HandOverNone})
+	commands, words := handOver(t, redistest.Start(t), rlock.Options{HandOver: rlock.HandOverNone})
 	require.Empty(t, words)
 	require.Contains(t, verbs(commands), "publish")
 }
