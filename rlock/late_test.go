@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -198,4 +199,77 @@ func TestForceUnlockWhoseConnectionEndsIsSentAgainWhileAnOwnerStays(t *testing.T
 			require.Len(t, b.called("force_unlock.lua"), forced, now)
 		})
 	}
+}
+
+// writer is an owner that has the write lock of the pair "order", behind a proxy.
+type writer struct {
+	pair  *rlock.ReadWriteLock
+	ctx   context.Context // of the owner
+	hold  *rlock.Hold
+	proxy *faultproxy.Proxy
+}
+
+func writing(t *testing.T, s *redistest.Server, options rlock.Options) *writer {
+	t.Helper()
+	c, p := proxied(t, s, options)
+	w := &writer{pair: c.NewReadWriteLock("order"), ctx: rlock.WithOwner(t.Context()), proxy: p}
+	for _, k := range []string{"read", "write"} {
+		kindNamed(k).warm(t, c, "order")
+	}
+	w.hold = takeWith(w.ctx, t, w.pair.Write(), longLease)
+	return w
+}
+
+// cut loses all replies to a script from now on.
+func (w *writer) cut(t *testing.T, file string) *faultproxy.Fault {
+	t.Helper()
+	return w.proxy.CutReply(script(t, file), 1000)
+}
+
+// loseRead acquires the read lock, and no reply comes, however often the request is sent.
+func (w *writer) loseRead(t *testing.T) {
+	t.Helper()
+	lost := w.cut(t, "read_acquire.lua")
+	_, err := w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
+	lost.End()
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+}
+
+// hash returns the hash of the lock in a mode with the owner's fields, each of one hold.
+func (w *writer) hash(mode string, fields ...string) map[string]string {
+	hash := map[string]string{"mode": mode}
+	for _, field := range fields {
+		hash[w.hold.Owner()+field] = "1"
+	}
+	return hash
+}
+
+func TestReadLockOfTheWriterWhoseReplyIsLostIsUndone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	w := writing(t, s, rlock.Options{})
+	w.loseRead(t)
+	readHold := "{order}:" + w.hold.Owner() + ":rwlock_timeout:1"
+	eventually(t, func() bool { return absent(s, readHold) }, "a read hold that nobody knows of")
+	require.Equal(t, w.hash("write", ":write"), counts(t, s))
+	require.True(t, w.hold.Valid())
+
+	// A writer that leaves meanwhile must not stay a reader for ever.
+	w.loseRead(t)
+	unlock(t, w.hold)
+	waitUntilFree(t, s, "order")
+}
+
+func TestReadLockThatTheWriterTakesAgainIsNotUndone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	w := writing(t, s, rlock.Options{})
+	for range 20 {
+		w.loseRead(t)
+		reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
+		require.Equal(t, w.hash("write", "", ":write"), counts(t, s))
+		unlock(t, reading) // ErrLost if the cleanup had removed it
+	}
+	unlock(t, w.hold)
+	waitUntilFree(t, s, "order")
 }
