@@ -2,34 +2,102 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/rueidis"
+	"time"
 
 	"holdfast/rlock"
 )
 
 // A service shares a Redis with others, as with a NameMapper of Redisson.
 func ExamplePrefix() {
-	server, err := miniredis.Run()
-	if err != nil {
-		panic(err)
-	}
-	defer server.Close()
-	redis, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{server.Addr()}, AlwaysRESP2: true, DisableCache: true,
-	})
-	if err != nil {
-		panic(err)
-	}
-	defer redis.Close()
-
-	client, err := rlock.New(redis, rlock.Options{NameMapper: rlock.Prefix("shop:")})
-	if err != nil {
-		panic(err)
-	}
-	defer client.Close(context.Background())
+	client, disconnect := connectWith(rlock.Options{NameMapper: rlock.Prefix("shop:")})
+	defer disconnect()
 	fmt.Println(client.NewLock("order:42").Name())
 	// Output: shop:order:42
+}
+
+// A lock that a replica must have before anyone works under it, on a server that has none.
+func ExampleReplicationError() {
+	client, disconnect := connectWith(
+		rlock.Options{SyncReplicas: 1, SyncTimeout: 200 * time.Millisecond})
+	defer disconnect()
+	lock, ctx := client.NewLock("order:42"), context.Background()
+	_, err := lock.Lock(ctx, rlock.Watchdog)
+	var missing *rlock.ReplicationError
+	if errors.As(err, &missing) {
+		fmt.Printf("%d of %d replicas\n", missing.Got, missing.Want)
+	}
+	locked, err := lock.IsLocked(ctx)
+	fmt.Println("undone:", !locked, err)
+	// Output:
+	// 0 of 1 replicas
+	// undone: true <nil>
+}
+
+// printer is a tracer that prints what it hears.
+type printer struct{}
+
+func (printer) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context {
+	return ctx
+}
+
+func (printer) AcquireEnd(_ context.Context, d rlock.AcquireEnd) {
+	fmt.Println(d.Lock.Kind, d.Lock.Name, d.How)
+}
+
+// HoldStart makes it an [rlock.HoldTracer] as well.
+func (p printer) HoldStart(ctx context.Context, _ rlock.HoldStart,
+) (context.Context, rlock.HoldTrace) {
+	return ctx, p
+}
+
+func (printer) HoldEnd(d rlock.HoldEnd) {
+	if d.Last {
+		fmt.Println("free again, error:", d.Err)
+	}
+}
+
+func ExampleTracer() {
+	client, disconnect := connectWith(rlock.Options{Tracer: printer{}})
+	defer disconnect()
+	lock := client.NewLock("order:42")
+	_ = rlock.Do(context.Background(), lock, rlock.NoWait, rlock.Watchdog,
+		func(ctx context.Context) error {
+			return rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog,
+				func(context.Context) error { return nil })
+		})
+	// Output:
+	// reentrant order:42 free
+	// reentrant order:42 reentered
+	// free again, error: <nil>
+}
+
+// counter is a tracer that counts acquisitions.
+type counter struct{ acquired int }
+
+func (*counter) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context {
+	return ctx
+}
+
+func (c *counter) AcquireEnd(_ context.Context, d rlock.AcquireEnd) {
+	if d.Err == nil {
+		c.acquired++
+	}
+}
+
+func ExampleMultiTracer() {
+	count := new(counter)
+	client, disconnect := connectWith(rlock.Options{Tracer: rlock.MultiTracer(printer{}, count)})
+	defer disconnect()
+	hold, err := client.NewFairLock("import").Lock(context.Background(), rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	_ = hold.Unlock(context.Background())
+	fmt.Println(count.acquired, "acquired")
+	// Output:
+	// fair import free
+	// free again, error: <nil>
+	// 1 acquired
 }
