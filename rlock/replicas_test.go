@@ -3,6 +3,7 @@
 package rlock_test
 
 import (
+	"context"
 	"net"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -64,30 +66,20 @@ func TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition(t *testing.T) {
 	unlock(t, take(t, c.NewLock("order"), longLease))
 }
 
-// withoutPings keeps rueidis from pinging a connection that was idle for a second. If a command
-// comes meanwhile, the connection pipelines for good, and is cleaned with four commands after each
-// use.
-func withoutPings(o *rueidis.ClientOption) { o.Dialer.KeepAlive = time.Hour }
-
-func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
+func TestAcquisitionForReplicasCostsOneWait(t *testing.T) {
 	t.Parallel()
 	master, _ := startReplicated(t, 1)
 	c := newClient(t, master,
 		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: 4 * time.Second},
-		redistest.OneConnection, withoutPings)
+		redistest.OneConnection,
+		func(o *rueidis.ClientOption) { o.Dialer.KeepAlive = time.Hour }) // no pings
 	warm(t, c, "order")
-	connections := func() int {
-		return len(strings.Split(master.DoString(t, "CLIENT", "LIST", "TYPE", "normal"), "\n"))
-	}
-	before := connections()
 	monitor := master.Monitor(t)
 	for range 20 {
 		hold := take(t, c.NewLock("order"), longLease)
-		inner := takeWith(hold.Context(), t, c.NewLock("order"), longLease)
-		unlock(t, inner)
+		unlock(t, takeWith(hold.Context(), t, c.NewLock("order"), longLease))
 		unlock(t, hold)
 	}
-	require.LessOrEqual(t, connections(), before+1, "connections pile up") // the monitor
 	names := map[string]int{}
 	for _, command := range monitor.Commands(t) {
 		names[command[0]]++
@@ -101,8 +93,7 @@ func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
 
 	renewed := take(t, c.NewLock("order"), rlock.Watchdog)
 	waits := calls(master, "wait")
-	deadline := renewed.Deadline()
-	eventually(t, func() bool { return renewed.Deadline().After(deadline) }, "not renewed")
+	waitForRenewal(t, []*rlock.Hold{renewed})
 	require.Equal(t, waits, calls(master, "wait"), "a renewal waits for replicas")
 	unlock(t, renewed)
 }
@@ -110,39 +101,25 @@ func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
 func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		replicas, want int
-		timeout, lease time.Duration
-		waited         time.Duration
+		replicas, want         int
+		timeout, lease, waited time.Duration
 	}{
 		"none at all":            {0, 1, 200 * time.Millisecond, longLease, 200 * time.Millisecond},
 		"fewer than asked for":   {1, 2, time.Second, longLease, time.Second},
 		"half the lease at most": {0, 1, time.Minute, 4 * time.Second, 2 * time.Second},
-		"of the watchdog too":    {0, 1, time.Minute, rlock.Watchdog, 3 * time.Second},
-		"the shortest lease":     {0, 1, time.Minute, 3 * time.Millisecond, time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			master, _ := startReplicated(t, c.replicas)
-			client := newClient(
-				t,
-				master,
-				rlock.Options{SyncReplicas: c.want, SyncTimeout: c.timeout,
-					CommandTimeout: 2 * longWait, WatchdogLease: 6 * time.Second},
-			)
-			for _, wait := range []time.Duration{rlock.NoWait, 2 * longWait} {
-				start := time.Now()
-				_, err := client.NewLock("order").TryLock(t.Context(), wait, c.lease)
-				took := time.Since(start)
-				if c.waited == time.Millisecond {
-					require.Less(t, took, longWait)
-					waitUntilFree(t, master, "order")
-					continue // such a lease may be over before the reply
-				}
-				shortfall(t, err, c.want, c.replicas, c.waited)
-				require.GreaterOrEqual(t, took, c.waited)
-				require.Less(t, took, c.waited+longWait/2)
-				requireFree(t, master, "order")
-			}
+			client := newClient(t, master, rlock.Options{SyncReplicas: c.want,
+				SyncTimeout: c.timeout, CommandTimeout: 2 * longWait})
+			start := time.Now()
+			_, err := client.NewLock("order").TryLock(t.Context(), 2*longWait, c.lease)
+			took := time.Since(start)
+			shortfall(t, err, c.want, c.replicas, c.waited)
+			require.GreaterOrEqual(t, took, c.waited)
+			require.Less(t, took, c.waited+longWait/2)
+			requireFree(t, master, "order")
 		})
 	}
 }
@@ -153,14 +130,8 @@ func TestWaitingForALockOfAnotherKeepsNoConnection(t *testing.T) {
 	holder := newClient(t, master, rlock.Options{})
 	// With two such connections, one of them for subscriptions, waiters that kept one would be in
 	// each other's way.
-	c := newClient(
-		t,
-		master,
-		rlock.Options{SyncReplicas: 1, SyncTimeout: enough},
-		func(o *rueidis.ClientOption) {
-			o.BlockingPoolSize = 2
-		},
-	)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough},
+		func(o *rueidis.ClientOption) { o.BlockingPoolSize = 2 })
 	var holds []*rlock.Hold
 	var waiters []<-chan outcome
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -174,4 +145,195 @@ func TestWaitingForALockOfAnotherKeepsNoConnection(t *testing.T) {
 		unlock(t, hold)
 		unlock(t, acquired(t, waiters[i]))
 	}
+}
+
+func TestMasterWhoseReplicasHaveGoneGrantsLocksUntilOneIsBack(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	var log logtest.Lines
+	c := newClient(t, master, rlock.Options{SyncReplicas: rlock.SyncConnected,
+		SyncTimeout: 2 * time.Second, Logger: log.Logger()})
+	lock := c.NewLock("order")
+	unlock(t, take(t, lock, longLease))
+	replicas[0].Kill(t)
+	eventually(t, func() bool {
+		return strings.Contains(master.DoString(t, "INFO", "replication"), "connected_slaves:0")
+	}, "the master has a replica")
+	unlock(t, take(t, lock, longLease)) // waits once for the one that was there
+	waits := calls(master, "wait")
+	for range 3 {
+		unlock(t, take(t, lock, longLease))
+	}
+	require.Equal(t, waits, calls(master, "wait"), "waits for replicas that are not there")
+	require.Len(t, log.With("no replica is connected"), 1)
+
+	replica := redistest.StartReplica(t, master)
+	eventually(t, func() bool {
+		hold := take(t, lock, longLease)
+		defer unlock(t, hold)
+		return calls(master, "wait") > waits
+	}, "never waits for the new replica")
+	hold := take(t, lock, longLease)
+	require.Equal(t, map[string]string{hold.Owner(): "1"}, replica.DoMap(t, "HGETALL", "order"))
+	unlock(t, hold)
+}
+
+// It may have replicas.
+func TestMasterThatDoesNotSayWhetherItHasReplicasMustHaveOne(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	restrict(t, s, "-info")
+	const timeout = 50 * time.Millisecond
+	c := newClient(t, s,
+		rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout}, asUser)
+	_, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+	shortfall(t, err, 1, 0, timeout)
+}
+
+// The second try, on another connection, finds that it holds the lock already. It must wait for
+// replicas as the first did.
+func TestConnectionKilledInWaitIsReplacedByOneThatWaitsAsWell(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+	attempt := lockInBackground(t.Context(), c.NewFencedLock("order"), longLease)
+	for range 2 {
+		waitForBlocked(t, master, "1")
+		require.Equal(t, 1, killWaiting(t, master))
+	}
+	waitForBlocked(t, master, "1")
+	require.Empty(t, attempt, "acquired without a replica that has it")
+	replicas[0].Resume(t)
+	hold := acquired(t, attempt)
+	require.EqualValues(t, 1, hold.Token())
+	require.Equal(t, map[string]string{hold.Owner(): "1"}, counts(t, replicas[0]))
+	unlock(t, hold)
+	requireFree(t, master, "order")
+}
+
+// killWaiting kills the connections blocked in WAIT, and returns how many there were.
+func killWaiting(t testing.TB, s *redistest.Server) (killed int) {
+	t.Helper()
+	for line := range strings.Lines(s.DoString(t, "CLIENT", "LIST")) {
+		if !strings.Contains(line, " cmd=wait ") {
+			continue
+		}
+		id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+		killed += int(s.DoInt(t, "CLIENT", "KILL", "ID", id))
+	}
+	return killed
+}
+
+func TestAttemptWithoutWaitWhoseConnectionIsKilledInWaitIsUnconfirmedAndUndone(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master,
+		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, CommandTimeout: longWait})
+	attempt := inBackground(func() (*rlock.Hold, error) {
+		return c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+	})
+	waitForBlocked(t, master, "1")
+	require.Equal(t, 1, killWaiting(t, master))
+	require.ErrorIs(t, result(t, attempt).Err, rlock.ErrOutcomeUnknown)
+	waitUntilFree(t, master, "order")
+}
+
+func TestCallerThatLeavesDuringWaitReturnsAtOnceAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	const timeout = 4 * time.Second
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	ctx, cancel := context.WithCancel(t.Context())
+	attempt := lockInBackground(ctx, c.NewLock("order"), longLease)
+	eventually(t, func() bool { return exists(master, "order") }, "not taken")
+	left := time.Now()
+	cancel()
+	o := result(t, attempt)
+	require.ErrorIs(t, o.Err, context.Canceled)
+	require.ErrorIs(t, o.Err, rlock.ErrOutcomeUnknown)
+	require.Less(t, o.At.Sub(left), timeout/2, "it waited for the replica")
+	waitUntilFree(t, master, "order")
+}
+
+func TestServerThatHangsDuringWaitDoesNotDelayTryLock(t *testing.T) {
+	t.Parallel()
+	const (
+		wait    = 3 * time.Second
+		timeout = 300 * time.Millisecond
+	)
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	// rueidis soon gives up all commands by itself but a WAIT.
+	c := newClient(t, master,
+		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, CommandTimeout: timeout},
+		func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout })
+	start := time.Now()
+	attempt := inBackground(
+		func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), wait, longLease) },
+	)
+	waitForBlocked(t, master, "1")
+	master.Pause(t)
+	o := result(t, attempt)
+	require.ErrorIs(t, o.Err, rlock.ErrOutcomeUnknown)
+	require.NotErrorIs(t, o.Err, rlock.ErrNotAcquired)
+	require.GreaterOrEqual(t, o.At.Sub(start), wait)
+	require.Less(t, o.At.Sub(start), wait+2*time.Second)
+	master.Resume(t)
+	waitUntilFree(t, master, "order")
+}
+
+func TestCloseEndsAWaitForReplicasAndUndoesTheAcquisition(t *testing.T) {
+	t.Parallel()
+	const timeout = 4 * time.Second
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	attempt := lockInBackground(t.Context(), c.NewLock("order"), longLease)
+	waitForBlocked(t, master, "1")
+	closing := time.Now()
+	closeClient(t, c)
+	o := result(t, attempt)
+	require.ErrorIs(t, o.Err, rlock.ErrClosed)
+	require.Less(t, o.At.Sub(closing), timeout/2, "it waited for the replica")
+	requireFree(t, master, "order")
+}
+
+// If it were not undone, it would stay held for its whole lease, by nobody.
+func TestServerThatRefusesToWaitForReplicasIsNotLeftWithALock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	restrict(t, s, "-wait")
+	lock := newClient(t, s, rlock.Options{SyncReplicas: 1}, asUser).NewLock("order")
+	requireRefusedAtOnce(t, lock, "NOPERM")
+	waitUntilFree(t, s, "order")
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+	requireRefusal(t, err, "NOPERM")
+	waitUntilFree(t, s, "order")
+}
+
+func TestReplicatedLockFollowsASlotThatHasMoved(t *testing.T) {
+	t.Parallel()
+	const timeout = 20 * time.Millisecond
+	cluster := redistest.StartCluster(t, 3, redistest.WithFastReplicas())
+	from, to := cluster.Nodes[0], cluster.Nodes[1]
+	replica := cluster.AddReplica(t, to)
+	name := oneLockPerNode(t, cluster)[from]
+	slot := cluster.Slot(t, name)
+	one := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+	connected := newClientOn(t, cluster.Client(t),
+		rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout})
+	cluster.BeginMove(t, slot, from, to)
+	cluster.FinishMove(t, slot, from, to)
+	for _, c := range []*rlock.Client{one, connected} {
+		hold := take(t, c.NewLock(name), longLease)
+		require.Equal(t, map[string]string{hold.Owner(): "1"}, to.DoMap(t, "HGETALL", name))
+		unlock(t, hold)
+	}
+	replica.Pause(t)
+	_, err := connected.NewLock(name).TryLock(t.Context(), rlock.NoWait, longLease)
+	shortfall(t, err, 1, 0, timeout)
+	require.Empty(t, to.DoStrings(t, "KEYS", name)) // which asks only this node
 }
