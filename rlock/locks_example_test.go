@@ -31,25 +31,6 @@ func ExampleClient_NewFairLock() {
 	// error: <nil>
 }
 
-func ExampleClient_NewFencedLock() {
-	client, disconnect := connect()
-	defer disconnect()
-	ctx := context.Background()
-	lock := client.NewFencedLock("ledger")
-
-	for range 2 {
-		hold, err := lock.Lock(ctx, rlock.Watchdog)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println("token:", hold.Token())
-		_ = hold.Unlock(ctx)
-	}
-	// Output:
-	// token: 1
-	// token: 2
-}
-
 func ExampleClient_NewReadWriteLock() {
 	client, disconnect := connect()
 	defer disconnect()

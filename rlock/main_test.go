@@ -1,9 +1,12 @@
 package rlock_test
 
 import (
+	"slices"
 	"testing"
 
 	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
 )
 
 // processes has the parts that the test binary can play as a client process. Test files add theirs
@@ -11,3 +14,21 @@ import (
 var processes = map[string]func(args []string) error{}
 
 func TestMain(m *testing.M) { locktest.Main(m, processes) }
+
+// parked starts a waiter for a lock that is held, and returns when it has asked twice, the second
+// time once it listens. From then on only a message, or the clock, makes it ask again.
+func (k kind) parked(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan outcome {
+	t.Helper()
+	monitor, asked := s.Monitor(t), 0
+	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
+	k.waitForListeners(t, s, lock.Name(), 1)
+	eventually(t, func() bool {
+		for _, command := range monitor.Commands(t) {
+			if command[0] == "evalsha" && slices.Contains(command, lock.Name()) {
+				asked++
+			}
+		}
+		return asked >= 2
+	}, "the second look")
+	return waiter
+}

@@ -26,41 +26,32 @@ import (
 
 func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
 	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody serves its connections
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, silent.Close()) })
+	password, plain := redistest.WithPassword("right"), redistest.WithHostNetwork()
 	for name, c := range map[string]struct {
-		option func(t testing.TB) rueidis.ClientOption
+		server redistest.Option
+		change func(*rueidis.ClientOption)
 		advice string
 	}{
-		"wrong password": {func(t testing.TB) rueidis.ClientOption {
-			option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
-			option.Password = "wrong"
-			return option
-		}, "user name or password is wrong"},
-		"TLS not given": {func(t testing.TB) rueidis.ClientOption {
-			option := redistest.Start(t, redistest.WithTLS()).ClientOption()
-			option.TLSConfig = nil
-			return option
-		}, "rueidis.ClientOption.TLSConfig"},
-		"TLS not trusted": {func(t testing.TB) rueidis.ClientOption {
-			option := redistest.Start(t, redistest.WithTLS()).ClientOption()
-			option.TLSConfig = &tls.Config{}
-			return option
-		}, "certificate is not trusted"},
-		"refused": {func(t testing.TB) rueidis.ClientOption {
-			s := redistest.Start(t)
-			s.Kill(t)
-			return s.ClientOption()
-		}, "is the server up, and is the address right?"},
-		"silent": {func(t testing.TB) rueidis.ClientOption {
-			listener, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody serves
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, listener.Close()) })
-			return rueidis.ClientOption{InitAddress: []string{listener.Addr().String()}}
-		}, "reply"}, // "no reply …", or "… did not reply …" when rueidis finds out first
+		"wrong password": {password, func(o *rueidis.ClientOption) { o.Password = "wrong" },
+			"user name or password is wrong"},
+		"TLS not given": {redistest.WithTLS(), func(o *rueidis.ClientOption) { o.TLSConfig = nil },
+			"rueidis.ClientOption.TLSConfig"},
+		"TLS not trusted": {redistest.WithTLS(),
+			func(o *rueidis.ClientOption) { o.TLSConfig = &tls.Config{} }, "certificate is not trusted"},
+		"refused": {plain, func(o *rueidis.ClientOption) { o.InitAddress = []string{"127.0.0.1:1"} },
+			"is the server up, and is the address right?"},
+		"silent": {plain,
+			func(o *rueidis.ClientOption) { o.InitAddress = []string{silent.Addr().String()} },
+			"reply"}, // "no reply …", or "… did not reply …" when rueidis finds out first
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const limit = time.Second
-			option := c.option(t)
+			option := redistest.Start(t, c.server).ClientOption()
+			c.change(&option)
 			option.Dialer.Timeout = 5 * limit
 			option.ForceSingleClient = true
 			redis, err := rueidis.NewClient(option) // a client, and an error
