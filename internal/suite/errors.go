@@ -3,7 +3,11 @@ package suite
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,20 +227,40 @@ var errorsOf = []Promise{
 		},
 	},
 	{
-		Name: "text that comes from Redis is escaped and shortened",
+		Name:  "text that comes from Redis is escaped and shortened, also in the log",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			// It moves the cursor of a terminal, reverses a line, and is long.
 			evil := "\x1b[2J\u202e\n" + strings.Repeat("x", 10_000)
-			p := e.Party(t)
+			var logged atomic.Int64
+			handler := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if text := a.Value.String(); strings.Contains(text, "xxx") {
+					logged.Add(1)
+					assert.Equal(t, printable.Text(text), text)
+					assert.Less(t, len(text), 1200)
+				}
+				return a
+			}}
+			p := e.Party(t, func(o *rlock.Options) {
+				o.Logger = slog.New(slog.NewTextHandler(io.Discard, handler))
+			})
 			own := locktest.Acquire(t, k.New(p, "mine"), rlock.Watchdog)
-			for i, owner := range []string{"stranger:" + evil, p.Client.ID() + ":" + evil} {
-				name := strings.Repeat("x", i+1)
-				e.plant(t, k, name, owner)
-				_, err := k.New(p, name).TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
-				require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			refused := func(name string, wait time.Duration) {
+				_, err := k.New(p, name).TryLock(t.Context(), wait, rlock.Watchdog)
+				require.Error(t, err)
+				assert.Contains(t, err.Error(), "xxx")
 				assert.Equal(t, printable.Text(err.Error()), err.Error())
 				assert.Less(t, len(err.Error()), 1200)
 			}
+			for i, owner := range []string{"stranger:" + evil, p.Client.ID() + ":" + evil} {
+				name := strconv.Itoa(i)
+				e.plant(t, k, name, owner)
+				refused(name, time.Minute)
+			}
+			require.Equal(t, k.Name != "redlock", logged.Load() > 0)
+			e.Reject(t, "ERR "+strings.ReplaceAll(evil, "\n", ""))
+			refused("rejected", rlock.NoWait)
+			e.Reject(t, "")
 			locktest.Unlock(t, own)
 		},
 	},

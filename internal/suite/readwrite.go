@@ -111,6 +111,31 @@ var readWrite = []Promise{
 		},
 	},
 	{
+		Name:  "a waiting writer that died holds readers back for seconds",
+		Kept:  only("read"),
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			dying, wire := e.PartyOnWire(t, k)
+			c, d := e.pages(t), e.pages(t)
+			reading := locktest.Acquire(t, c.Read(), rlock.Watchdog)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			e.waiter(ctx, t, dying.Client.NewReadWriteLock("page").Write())
+			behind := []<-chan locktest.Outcome{
+				e.waiter(t.Context(), t, c.Read()), e.waiter(t.Context(), t, d.Read())}
+			e.requireWaiting(t, behind...)
+			wire.Cut()
+			died := time.Now()
+			for _, reader := range behind {
+				o := locktest.Result(t, reader)
+				require.NoError(t, o.Err)
+				require.LessOrEqual(t, o.At.Sub(died), 7*time.Second)
+				locktest.Unlock(t, o.Hold)
+			}
+			locktest.Unlock(t, reading)
+		},
+	},
+	{
 		Name:  "readers that waited for a writer come before the next writer",
 		Kept:  only("read"),
 		Exact: true,
