@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -123,6 +124,19 @@ func TestReleaseAfterALateRequestGivesTheLockToNobodyWhoIsGone(t *testing.T) {
 	close(gate.goOn)
 	require.NoError(t, receive(t, released, "the release hangs"))
 	waitUntilFree(t, s, "order")
+}
+
+func TestOutcomeStaysUnknownWhenAReplyLaterThanTheLeaseIsFollowedByARejection(t *testing.T) {
+	inBubble(t, anonymous, func(t *testing.T, b *bubble) {
+		b.reply("acquire.lua", func([]string) any {
+			time.Sleep(2 * time.Second)
+			b.reply("acquire.lua", func([]string) any { return errors.New("LOADING for now") })
+			return nil
+		})
+		_, err := b.lock.TryLock(t.Context(), 5*time.Second, time.Second)
+		require.ErrorContains(t, err, "LOADING")
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	})
 }
 
 // Close ends the pause before a clean-up, but not the lock that was left.
