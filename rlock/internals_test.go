@@ -198,8 +198,8 @@ type endedPart func()
 func (p endedPart) Ended(error) { p() }
 func (p endedPart) Renewed()    {}
 
-// An owner that re-enters while the last level is released starts afresh. It adds no level, and does
-// not use the name in Redis that is being released.
+// An owner that re-enters while the last level is released starts afresh. It adds no level, and
+// does not use the name in Redis that is being released.
 func TestReleasedAcquisitionIsNotInItsSessionAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModelAcquisition(nil)

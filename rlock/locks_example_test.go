@@ -114,47 +114,25 @@ func ExampleLock_Info() {
 	// Output: order:42 true true 1
 }
 
-func ExampleLock_IsHeld() {
-	client, disconnect := connect()
-	defer disconnect()
-	ctx := context.Background()
-	lock := client.NewLock("order:42")
-	hold, err := lock.Lock(ctx, rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
-
-	mine, _ := lock.IsHeld(hold.Context())
-	others, _ := lock.IsHeld(rlock.WithOwner(ctx))
-	fmt.Println(mine, others)
-	_ = hold.Unlock(ctx)
-	// Output: true false
-}
-
 // A middleware may run inside a section, and must not take its owner away.
 func ExampleEnsureOwner() {
 	client, disconnect := connect()
 	defer disconnect()
 	lock := client.NewLock("order:42")
 
-	fresh := rlock.EnsureOwner(context.Background())
-	fmt.Println("has an owner:", rlock.HasOwner(fresh))
-
-	hold, err := lock.Lock(fresh, rlock.Watchdog)
+	hold, err := lock.Lock(rlock.EnsureOwner(context.Background()), rlock.Watchdog)
 	if err != nil {
 		panic(err)
 	}
-	inside := rlock.EnsureOwner(hold.Context()) // the same owner: the lock re-enters
-	again, err := lock.TryLock(inside, rlock.NoWait, rlock.Watchdog)
+	ctx := rlock.EnsureOwner(hold.Context()) // the same owner: the lock re-enters
+	again, err := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println("same owner:", again.Owner() == hold.Owner())
-	_ = again.Unlock(inside)
-	_ = hold.Unlock(fresh)
-	// Output:
-	// has an owner: true
-	// same owner: true
+	_ = again.Unlock(ctx)
+	_ = hold.Unlock(ctx)
+	// Output: same owner: true
 }
 
 func ExampleDetached() {

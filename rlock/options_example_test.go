@@ -73,31 +73,14 @@ func ExampleTracer() {
 	// free again, error: <nil>
 }
 
-// counter is a tracer that counts acquisitions.
-type counter struct{ acquired int }
-
-func (*counter) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context {
-	return ctx
-}
-
-func (c *counter) AcquireEnd(_ context.Context, d rlock.AcquireEnd) {
-	if d.Err == nil {
-		c.acquired++
-	}
-}
-
 func ExampleMultiTracer() {
-	count := new(counter)
-	client, disconnect := connectWith(rlock.Options{Tracer: rlock.MultiTracer(printer{}, count)})
+	client, disconnect := connectWith(rlock.Options{Tracer: rlock.MultiTracer(printer{}, printer{})})
 	defer disconnect()
-	hold, err := client.NewFairLock("import").Lock(context.Background(), rlock.Watchdog)
-	if err != nil {
-		panic(err)
-	}
-	_ = hold.Unlock(context.Background())
-	fmt.Println(count.acquired, "acquired")
+	_ = rlock.Do(context.Background(), client.NewFairLock("import"), rlock.NoWait, rlock.Watchdog,
+		func(context.Context) error { return nil })
 	// Output:
 	// fair import free
+	// fair import free
 	// free again, error: <nil>
-	// 1 acquired
+	// free again, error: <nil>
 }

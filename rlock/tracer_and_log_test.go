@@ -34,37 +34,24 @@ func only[T any](t testing.TB, tr *locktest.Tracer) T {
 	return all[0]
 }
 
-// A waiter behind another of its process becomes the head later.
+// A waiter behind another of its process becomes the head later, or never.
 func TestTracerHearsWhenAWaiterBecomesHead(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, tr := traced(t, s)
-	lock := c.NewLock("order")
-	hold := take(t, lock, longLease)
-	ctx, cancel := context.WithCancel(t.Context())
-	first := lockInBackground(ctx, lock, longLease)
-	locktest.WaitToHear[rlock.WaitStart](t, tr, 1)
-	waitForListeners(t, s, "order", 1)
-	eventually(t, func() bool { return rlock.Refusals(lock) == 2 }, "the head has not asked again")
-	ctx2, cancel2 := context.WithCancel(t.Context())
-	second := lockInBackground(ctx2, lock, longLease)
-	locktest.WaitToHear[rlock.WaitStart](t, tr, 2)
-	eventually(t, func() bool { return rlock.Waiting(lock) == 2 }, "not queued")
-	cancel2()
-	result(t, second)
-	require.True(t, only[rlock.WaitEnd](t, tr).BecameHead.IsZero(), "it never was the head")
-
-	second = lockInBackground(t.Context(), lock, longLease)
-	eventually(t, func() bool { return rlock.Waiting(lock) == 2 }, "not queued")
-	left := time.Now()
-	cancel()
-	result(t, first)
-	eventually(t, func() bool { return rlock.Refusals(lock) == 3 }, "the new head has not asked")
-	unlock(t, hold)
-	unlock(t, acquired(t, second))
-	waits := locktest.Heard[rlock.WaitEnd](tr)
-	require.Len(t, waits, 3)
-	require.True(t, waits[2].BecameHead.After(left), "it became head when the first left")
+	tr := new(locktest.Tracer)
+	inBubble(t, rlock.Options{Tracer: tr}, func(t *testing.T, b *bubble) {
+		b.reply("acquire.lua", heldFor(600_000))
+		for _, seconds := range []int{30, 10, 60} {
+			wait := time.Duration(seconds) * time.Second
+			go func() { _, _ = b.lock.TryLock(t.Context(), wait, longLease) }()
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		waits := locktest.Heard[rlock.WaitEnd](tr)
+		require.Len(t, waits, 3)
+		require.True(t, waits[0].BecameHead.IsZero(), "it never was the head")
+		require.Equal(t, b.start, waits[1].BecameHead)
+		require.Equal(t, b.start.Add(30*time.Second), waits[2].BecameHead)
+	})
 }
 
 // A lease that is shorter than what is left changes nothing.
