@@ -137,7 +137,7 @@ func TestServerOutOfMemoryStillLetsWaitersWait(t *testing.T) {
 		eventually(t, func() bool {
 			return refused.MatchString(s.DoString(t, "INFO", "commandstats"))
 		}, "the client did not try to subscribe")
-		require.Zero(t, subscribers(s, "order"))
+		require.Zero(t, listenersOf(s, "", channelOf("order")))
 	} else {
 		waitForListeners(t, s, "order", 1)
 	}
@@ -277,13 +277,13 @@ func TestNameWhoseKeysWouldNotShareASlotIsRefusedOnACluster(t *testing.T) {
 		hold := take(t, c.NewLock(name), time.Minute)
 		require.Equal(t, map[string]string{hold.Owner(): "1"}, s.DoMap(t, "HGETALL", name))
 		waiter := lockInBackground(t.Context(), c.NewLock(name), time.Minute)
-		nodes, numsub := []*redistest.Server{s}, "SHARDNUMSUB"
+		nodes, prefix := []*redistest.Server{s}, "SHARD"
 		if !knowsSharded(t, cluster) {
-			nodes, numsub = cluster.Nodes, "NUMSUB" // any node serves a classic channel
+			nodes, prefix = cluster.Nodes, "" // any node serves a classic channel
 		}
 		eventually(t, func() bool {
 			return slices.ContainsFunc(nodes,
-				func(node *redistest.Server) bool { return subscribed(node, numsub, channel) == 1 })
+				func(node *redistest.Server) bool { return listenersOf(node, prefix, channel) == 1 })
 		}, "nobody listens on "+channel)
 		unlock(t, hold)
 		unlock(t, acquired(t, waiter))

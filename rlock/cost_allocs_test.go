@@ -1,0 +1,66 @@
+//go:build redis && !race
+
+package rlock_test
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// A cycle of Lock and Unlock costs this many objects of memory. The race detector allocates more.
+// What else the process does is counted, too: now and then an object of rueidis, and whatever runs
+// in the background. So the best of several runs is compared, and may be half an object more.
+
+func TestUncontendedCycleAllocatesFewObjects(t *testing.T) {
+	s := redistest.Start(t)
+	for _, of := range []struct {
+		name               string
+		goroutines, cycles int
+		most               float64
+	}{
+		{"beside others", 64, 500, 2},
+		{"alone", 1, 5000, 2},
+	} {
+		c := newClient(t, s, rlock.Options{})
+		cycles := func(n int) {
+			var work sync.WaitGroup
+			for i := range of.goroutines {
+				lock := c.NewLock("lock:" + strconv.Itoa(i))
+				work.Go(func() {
+					for range n {
+						hold, err := lock.Lock(context.Background(), rlock.Watchdog)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if err := hold.Unlock(context.Background()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			work.Wait()
+		}
+		cycles(10) // allocates what is made once
+		best := math.Inf(1)
+		for try := 0; try < 10 && best >= of.most+0.5; try++ {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			cycles(of.cycles)
+			runtime.ReadMemStats(&after)
+			each := float64(after.Mallocs-before.Mallocs) / float64(of.goroutines*of.cycles)
+			t.Logf("%s: %.2f objects", of.name, each)
+			best = min(best, each)
+		}
+		require.Less(t, best, of.most+0.5, of.name)
+	}
+}
