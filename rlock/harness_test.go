@@ -108,23 +108,6 @@ func calls(s *redistest.Server, command string) int {
 	return n
 }
 
-// lostTo requires that the hold ends soon with ErrLost for the given reason, and that its context
-// and its release report that.
-func lostTo(t *testing.T, hold *rlock.Hold, reason error) {
-	t.Helper()
-	ctx := hold.Context()
-	receive(t, ctx.Done(), "the context of a lost hold has not ended")
-	lost := new(rlock.LostError)
-	require.ErrorAs(t, context.Cause(ctx), &lost)
-	require.ErrorIs(t, lost, rlock.ErrLost)
-	if reason != nil {
-		require.ErrorIs(t, lost, reason)
-	}
-	receive(t, hold.Done(), "a lost hold is not done")
-	require.False(t, hold.Valid())
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-}
-
 // verbs returns the names of commands, without those of redistest itself.
 func verbs(commands [][]string) []string {
 	names := make([]string, len(commands))
@@ -246,12 +229,6 @@ func inTurn(t *testing.T, kinds []kind, test func(t *testing.T, k kind)) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) { test(t, k) })
 	}
-}
-
-// withoutNesting is onEveryKind for a test that never nests: also for the kinds that cannot.
-func withoutNesting(t *testing.T, test func(t *testing.T, k kind)) {
-	t.Helper()
-	inTurn(t, slices.Concat(kinds, nonReentrant()), test)
 }
 
 // contests returns the kinds for tests in which a waiter waits for the contender: writers wait for
@@ -437,9 +414,6 @@ func counts(t *testing.T, s *redistest.Server) map[string]string {
 	t.Helper()
 	return s.DoMap(t, "HGETALL", "order")
 }
-
-// givenAway returns the kinds whose release may also grant it to a waiter of another process.
-func givenAway() []kind { return []kind{kindNamed("reentrant"), kindNamed("fenced")} }
 
 // onEach runs a test in parallel for each of some kinds.
 func onEach(t *testing.T, kinds []kind, test func(t *testing.T, k kind)) {
