@@ -198,9 +198,22 @@ type endedPart func()
 func (p endedPart) Ended(error) { p() }
 func (p endedPart) Renewed()    {}
 
-// An owner that re-enters while the last level is released starts afresh. It adds no level, and
-// does not use the name in Redis that is being released.
+// An owner that re-enters when it is told of the release starts afresh. It must not use the name in
+// Redis that is being released.
 func TestReleasedAcquisitionIsNotInItsSessionAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModelAcquisition(
+			func() (lua.Released, error) { return lua.Released{Held: true}, nil })
+		defer m.close()
+		name := "the end is not told"
+		m.a.part = endedPart(func() { m.a.session.Do(func(ow *owned) { name = ow.holder() }) })
+		require.NoError(t, m.holds[0].Unlock(t.Context()))
+		require.Empty(t, name)
+	})
+}
+
+// The last level is removed before the acquisition ends.
+func TestNoLevelIsAddedWhileTheLastOneIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModelAcquisition(nil)
 		defer m.close()
@@ -209,10 +222,7 @@ func TestReleasedAcquisitionIsNotInItsSessionAnyMore(t *testing.T) {
 		_, err := m.a.push(t.Context(), m.a.Deadline(), false)
 		require.ErrorIs(t, err, ErrReleased)
 		require.Nil(t, held(m.a.session, m.a.lock.mode))
-		name := "the end is not told"
-		m.a.part = endedPart(func() { m.a.session.Do(func(ow *owned) { name = ow.holder() }) })
 		m.a.Drop()
-		require.Empty(t, name)
 	})
 }
 

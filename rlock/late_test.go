@@ -54,37 +54,45 @@ func (k *keeper) Do(ctx context.Context, command rueidis.Completed) rueidis.Redi
 }
 
 // keeping returns an anonymous client whose first command about the lock "order" is kept.
-func keeping(t *testing.T, redis rueidis.Client) (*rlock.Client, *keeper) {
+func keeping(t *testing.T, redis rueidis.Client, worker bool) (*rlock.Client, *keeper) {
 	t.Helper()
 	k := keepOne(redis, true)
 	c := newClientOn(t, k, anonymous)
-	rlock.Detach(c)
+	if worker {
+		rlock.Detach(c)
+	}
 	unlock(t, take(t, c.NewLock("warm"), longLease)) // loads the scripts
 	k.argument.Store("order")
 	return c, k
 }
 
-func TestLockTakenLateByAWorkersCommandIsReleased(t *testing.T) {
+func TestLockTakenLateIsReleased(t *testing.T) {
 	t.Parallel()
-	for name, leaves := range map[string]bool{
-		"by a caller that acquires it again": false, "by a caller that has left": true,
+	for name, by := range map[string]struct{ worker, leaves bool }{
+		"by a worker whose caller acquires it again": {true, false},
+		"by a worker whose caller has left":          {true, true},
+		"by a caller that has left":                  {false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			c, redis := keeping(t, s.Client(t))
+			c, redis := keeping(t, s.Client(t, redistest.OneConnection), by.worker)
 			sent := s.CommandStats(t)["evalsha"]
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			locking := lockInBackground(ctx, c.NewLock("order"), longLease)
 			command := receive(t, redis.kept, "nothing is sent")
-			if leaves {
+			if by.leaves {
 				cancel()
+			}
+			if by.leaves && by.worker {
 				require.ErrorIs(t, result(t, locking).Err, context.Canceled)
 			}
 			close(redis.goOn)
-			if !leaves {
+			if !by.leaves {
 				unlock(t, acquired(t, locking))
+			} else if !by.worker {
+				require.ErrorIs(t, result(t, locking).Err, context.Canceled)
 			}
 			eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > sent },
 				"nothing is cleaned up")
@@ -103,7 +111,7 @@ func TestReleaseAfterALateRequestGivesTheLockToNobodyWhoIsGone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	gate := keepOne(s.Client(t), false)
-	c, redis := keeping(t, gate)
+	c, redis := keeping(t, gate, true)
 	locking := lockInBackground(t.Context(), c.NewLock("order"), longLease)
 	command := receive(t, redis.kept, "nothing is sent")
 	close(redis.goOn)
@@ -143,7 +151,7 @@ func TestOutcomeStaysUnknownWhenAReplyLaterThanTheLeaseIsFollowedByARejection(t 
 func TestCloseDoesNotEndALeftLockWithALateRequest(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c, redis := keeping(t, s.Client(t))
+	c, redis := keeping(t, s.Client(t), true)
 	locking := lockInBackground(t.Context(), c.NewLock("order"), longLease)
 	receive(t, redis.kept, "nothing is sent")
 	close(redis.goOn)
