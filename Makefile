@@ -111,7 +111,7 @@ containers: compiler
 # Each model in Go, compared with more programs, from a new seed.
 rapid:
 	@$(with-server); \
-	$(GO) test -tags redis -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run Model ./lua ./rlock ./redlock -rapid.seed=0 -rapid.checks=2000
+	$(GO) test -tags redis -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run Model ./lua ./rlock ./watchdog -rapid.seed=0 -rapid.checks=2000
 
 # Releases of integration/redisson/releases.txt, or all; empty for the newest one.
 VERSIONS ?=

@@ -16,8 +16,8 @@
 // the tests read from the environment variable HOLDFAST_REDISSON_CLASSPATH. make interop does
 // all of it.
 //
-// make interop VERSIONS=all runs the tests beside each release of Redisson in releases.txt. The peer is
-// compiled with each of them. Its class Release calls by name what only some of them have. The
-// tests learn the release from the class path. They leave out the kinds that it does not have, and
+// make interop VERSIONS=all runs the tests beside each release of Redisson in releases.txt. The
+// peer is compiled with each of them. Its class Release calls by name what only some of them have.
+// The tests learn the release from the class path. They leave out the kinds that it does not have, and
 // known_test.go says what else is different.
 package redisson

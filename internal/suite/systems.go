@@ -10,8 +10,8 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// Cluster is the world of a Redis Cluster with three masters. They have no replicas, so that a master
-// that a test pauses stays the master.
+// Cluster is the world of a Redis Cluster with three masters. They have no replicas, so that a
+// master that a test pauses stays the master.
 var Cluster = World{Name: "cluster", Masters: 1, fresh: func(t *testing.T, _ int) []reusable {
 	c := redistest.StartCluster(t, 3, redistest.WithReplicas(0))
 	s := &system{client: c.Client, healthy: c.WaitForHealth}
@@ -25,8 +25,8 @@ var Cluster = World{Name: "cluster", Masters: 1, fresh: func(t *testing.T, _ int
 	return []reusable{s}
 }}
 
-// Sentinel is the world of a master that clients find through a Sentinel. It has no replica, so that
-// it stays the master.
+// Sentinel is the world of a master that clients find through a Sentinel. It has no replica, so
+// that it stays the master.
 var Sentinel = World{Name: "sentinel", Masters: 1, fresh: func(t *testing.T, _ int) []reusable {
 	s := redistest.StartSentinel(t, redistest.WithReplicas(0))
 	master := process{s.Nodes[0]}
