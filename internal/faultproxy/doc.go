@@ -1,6 +1,7 @@
 // Package faultproxy provides a proxy between a Redis client and a server. In a test it plays the
 // faults of a network, and those of a server that cannot be had on demand. A [Proxy] stands before
-// one server, a [Network] before all that a client dials.
+// one server, a [Network] before all that a client dials. [StartInMemory] has no port, for servers
+// and clients in a testing/synctest bubble.
 //
 // A proxy starts without faults. Each method adds or ends one at once, also on existing
 // connections:

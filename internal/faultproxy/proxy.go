@@ -18,7 +18,8 @@ import (
 type Proxy struct {
 	tb     testing.TB
 	target string
-	port   portlock.Port              // kept also while refusing
+	port   portlock.Port              // kept also while refusing; none in memory
+	memory func() (net.Conn, error)   // connects to a target in memory; else nil
 	secure atomic.Pointer[tls.Config] // for the target; nil: without TLS
 	moved  atomic.Pointer[string]     // where new connections go; nil: to the target
 
@@ -109,6 +110,10 @@ func (p *Proxy) Accept() error {
 	if !refusing {
 		return nil
 	}
+	if p.memory != nil {
+		p.serve(newPipes())
+		return nil
+	}
 	listener, err := p.port.Listen()
 	if err == nil {
 		p.serve(listener)
@@ -158,6 +163,9 @@ func (p *Proxy) link(client net.Conn) {
 
 // dial connects to the target. The TLS handshake is left to the first write.
 func (p *Proxy) dial() (net.Conn, error) {
+	if p.memory != nil {
+		return p.memory()
+	}
 	var dialer net.Dialer
 	to := p.target
 	if moved := p.moved.Load(); moved != nil {
@@ -215,5 +223,7 @@ func (p *Proxy) stop() {
 	p.end()
 	p.Reset()
 	p.work.Wait()
-	p.port.Release()
+	if p.memory == nil {
+		p.port.Release()
+	}
 }

@@ -89,13 +89,14 @@ func (s *Server) execute(peer *resp.Peer, command string, args ...string) bool {
 	s.monitor.see(peer, command, args)
 	rejected := s.rejected.Load()
 	switch {
-	case rejected != nil && (command == "EVALSHA" || command == "EVAL"):
-		peer.WriteError(*rejected)
+	case rejected != nil && (command == "EVALSHA" || command == "EVAL") &&
+		slices.ContainsFunc(args[1:], func(arg string) bool {
+			return strings.Contains(arg, rejected.part)
+		}):
+		peer.WriteError(rejected.err)
 	case command == "INFO" && first == "server":
-		// A RedLock does not count a server that may have forgotten locks by a restart: this one
-		// has been up for a year.
 		peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nprocess_id:%d\r\n"+
-			"uptime_in_seconds:31536000\r\n", os.Getpid()))
+			"uptime_in_seconds:%d\r\n", os.Getpid(), time.Now().Unix()-s.started.Load()))
 	case command == "INFO" && first == "replication":
 		peer.WriteBulk("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n")
 	case command == "INFO" && first == "commandstats":

@@ -29,8 +29,12 @@ type Server struct {
 
 	clock    clock
 	monitor  monitor
-	rejected atomic.Pointer[string] // the error that scripts end with; nil if they are executed
+	started  atomic.Int64              // when, by its own account, in seconds since 1970
+	rejected atomic.Pointer[rejection] // nil if all scripts are executed
 }
+
+// rejection is what scripts end with that have a key with a part in its name.
+type rejection struct{ err, part string }
 
 var servers atomic.Int64
 
@@ -49,6 +53,8 @@ func New() (*Server, error) {
 	}
 	first.Close()
 	s.clock.start(s.redis)
+	// A RedLock does not count a server that may have forgotten locks by a restart.
+	s.started.Store(time.Now().AddDate(-1, 0, 0).Unix())
 	s.redis.Server().SetPreHook(s.execute)
 	return s, nil
 }
@@ -167,12 +173,21 @@ func (s *Server) Resume() {
 }
 
 // Reject makes scripts end with an error before they are executed, or, with "", ends that.
-func (s *Server) Reject(err string) {
+func (s *Server) Reject(err string) { s.RejectNames("", err) }
+
+// RejectNames is Reject for scripts that have a key with a part in its name.
+func (s *Server) RejectNames(part, err string) {
 	if err == "" {
 		s.rejected.Store(nil)
 		return
 	}
-	s.rejected.Store(&err)
+	s.rejected.Store(&rejection{err, part})
+}
+
+// Forget makes the server forget all data, as if it had just been started.
+func (s *Server) Forget() {
+	s.redis.FlushAll()
+	s.started.Store(time.Now().Unix())
 }
 
 // waitUntilRunning blocks while the server is paused.
