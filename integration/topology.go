@@ -44,6 +44,15 @@ var (
 // Masters returns n servers that know nothing of each other, as a RedLock needs them.
 func Masters(n int) Topology { return Topology{masters, n} }
 
+// Independent returns how many servers there are, if they are all masters that know nothing of each
+// other, else 0. Such servers can be in this process.
+func (t Topology) Independent() int {
+	if t.kind == single || t.kind == masters {
+		return t.masters
+	}
+	return 0
+}
+
 // Topologies returns all of them, for a test that must hold everywhere.
 func Topologies() []Topology {
 	return []Topology{Single, Replicated, Sentinel, Cluster, Masters(3)}

@@ -57,7 +57,9 @@ func (h *History) answers(bounds Bounds, verdict *Verdict) {
 	}
 }
 
-// hasty reports whether a's wait or lease may have ended before the first reply.
+// hasty reports whether a's wait or lease may have ended before the first reply, or the lease of
+// one part of a MultiLock while another was waited for.
 func hasty(a *Acquisition, bounds Bounds) bool {
-	return a.Wait > 0 && a.Wait < tooShort || a.Fixed && a.Lease < bounds.brief()
+	return a.Wait > 0 && a.Wait < tooShort ||
+		a.Fixed && (a.Lease < bounds.brief() || len(a.Locks) > 1 && a.Lease < a.Wait)
 }

@@ -11,14 +11,13 @@ import (
 type memory struct {
 	h       *History
 	bounds  Bounds
-	periods []Period // periods that forget holds, in the order of their ends
-	tokens  []Period // periods among them that forget tokens, too
-	levels  map[owner][]*Acquisition
+	periods []Period              // periods that forget holds, in the order of their ends
+	tokens  []Period              // periods among them that forget tokens, too
 	heads   map[[2]string][]Event // for wakeUps
 }
 
 func (h *History) memory(bounds Bounds) *memory {
-	m := &memory{h: h, bounds: bounds, levels: map[owner][]*Acquisition{}}
+	m := &memory{h: h, bounds: bounds}
 	for _, p := range h.Faults {
 		if !p.Forgets {
 			continue
@@ -30,9 +29,6 @@ func (h *History) memory(bounds Bounds) *memory {
 	}
 	for _, periods := range [][]Period{m.periods, m.tokens} {
 		slices.SortFunc(periods, func(a, b Period) int { return cmp.Compare(a.To, b.To) })
-	}
-	for _, a := range h.Acquisitions {
-		m.levels[a.owner()] = append(m.levels[a.owner()], a)
 	}
 	return m
 }
@@ -67,7 +63,7 @@ func (m *memory) noticed(a *Acquisition, p Period, overlap Instant) bool {
 	}
 	// Another level that the owner acquired since sets the hold on the server again, so that a may
 	// be right to trust it now: only the overlap must have ended in time.
-	for _, level := range m.levels[a.owner()] {
+	for _, level := range m.h.levels[a.owner()] {
 		if level != a && level.Answered > p.From && level.Asked < a.Trusted && level.Granted() &&
 			sharesName(level, a) {
 			return overlap <= last
@@ -91,7 +87,7 @@ func (m *memory) ends(a *Acquisition) (earliest, latest Instant) {
 // lease returns the longest lease that a's owner asked for: a nested acquisition sets the lease of
 // the whole hold.
 func (m *memory) lease(a *Acquisition) (longest time.Duration) {
-	for _, level := range m.levels[a.owner()] {
+	for _, level := range m.h.levels[a.owner()] {
 		longest = max(longest, level.Lease)
 	}
 	return longest
@@ -99,7 +95,7 @@ func (m *memory) lease(a *Acquisition) (longest time.Duration) {
 
 // expired reports whether the lease of the hold in which a is nested was over at an instant.
 func (m *memory) expired(a *Acquisition, at Instant) bool {
-	return a.Nested() && slices.ContainsFunc(m.levels[a.owner()], func(outer *Acquisition) bool {
+	return a.Nested() && slices.ContainsFunc(m.h.levels[a.owner()], func(outer *Acquisition) bool {
 		return !outer.Nested() && outer.Fixed && outer.Promised <= at
 	})
 }
@@ -120,8 +116,8 @@ func (m *memory) runsOut(a *Acquisition) (at Instant, ok bool) {
 	if !a.Granted() || a.Release == Released {
 		return 0, false
 	}
-	for _, level := range m.levels[a.owner()] {
-		last := level.Answered
+	for _, level := range m.h.levels[a.owner()] {
+		last := max(level.Answered, level.Gone) // it may have been extended
 		if level.Granted() && !level.Fixed {
 			if level.Release != Released {
 				return 0, false

@@ -21,6 +21,7 @@ type History struct {
 	// Start and End are the instants of the first and the last event.
 	Start, End Instant
 
+	levels   map[owner][]*Acquisition
 	bounds   Bounds   // of the last Judge, for Picture
 	breaches []Breach // found by it
 }
@@ -64,7 +65,8 @@ func (p Period) over() Instant {
 // New returns a history of events, which may come in any order. It returns an error if they do not
 // fit together, which is the fault of their recorder and not of a lock.
 func New(events []Event) (*History, error) {
-	h := &History{Events: slices.Clone(events), Killed: map[string]Instant{}}
+	h := &History{Events: slices.Clone(events), Killed: map[string]Instant{},
+		levels: map[owner][]*Acquisition{}}
 	// Stable: those of one process at one instant are in their order.
 	slices.SortStableFunc(h.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	if len(h.Events) == 0 {
@@ -100,6 +102,7 @@ func (h *History) pair() error {
 			}
 			all[key{e.Process, e.Number}] = a
 			h.Acquisitions = append(h.Acquisitions, a)
+			h.levels[a.owner()] = append(h.levels[a.owner()], a)
 		case Granted, Refused, Unknown, Failed, Valid, Lost,
 			Releasing, Released, NotHeld, Unconfirmed:
 			a := all[key{e.Process, e.Number}]

@@ -130,9 +130,25 @@ func (h *History) ends(a *Acquisition, bounds Bounds) (earliest, latest Instant)
 	}
 	// A nested one may extend the lease of the outermost, and the other way round.
 	if a.Fixed && a.Gone == 0 && !a.Nested() {
-		latest = min(latest, a.Answered.Add(max(a.Lease, bounds.Lease)+bounds.Slack))
+		latest = min(latest, h.extended(a).Add(max(a.Lease, bounds.Lease)+bounds.Slack))
 	}
 	return a.Trusted, max(a.Trusted, latest)
+}
+
+// extended returns the last instant at which the lease of an unreleased hold without renewal can
+// have been set: by itself, or by another level of its owner.
+func (h *History) extended(a *Acquisition) Instant {
+	last := a.Answered
+	for _, level := range h.levels[a.owner()] {
+		switch {
+		case level == a || level.Outcome == Refused || level.Outcome == Failed:
+		case level.Answered == 0, !level.Fixed && level.Gone == 0:
+			return h.End
+		default:
+			last = max(last, level.Answered, level.Gone)
+		}
+	}
+	return last
 }
 
 // mayHold returns the time during which an acquisition that was not granted, or not yet, may have

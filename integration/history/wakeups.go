@@ -181,11 +181,11 @@ func (h *History) busy(m *memory, parts []part) *spans {
 }
 
 // mayBeGranted returns the time during which p, whose call was not granted the lock, may have had
-// it by hand-over: the message came just as the wait ended, and p released the lock. A hindered p
-// could not withdraw, so it had the lock for a lease. Waiters that had polled just before did not
-// poll again for another lease.
+// it: its last request was under way, or the message of a hand-over came, just as the wait ended,
+// and p released the lock. A hindered p could not withdraw from a hand-over, so it had the lock for
+// a lease. Waiters that had polled just before did not poll again for another lease.
 func (m *memory) mayBeGranted(p part) (from, to Instant, hindered bool) {
-	if !m.bounds.HandsOver || p.Wait == 0 || p.Granted() || p.Kind != Plain && p.Kind != Fenced {
+	if p.Wait == 0 || p.Granted() || p.Kind != Plain && p.Kind != Fenced {
 		return 0, 0, false
 	}
 	if _, killed := m.h.Killed[p.Process]; killed && p.Answered == 0 {
@@ -193,7 +193,7 @@ func (m *memory) mayBeGranted(p part) (from, to Instant, hindered bool) {
 	}
 	until := m.h.waitEnds(p.Acquisition)
 	left := until.Add(m.bounds.Command)
-	if last, hindered := m.h.faultyUntil(p.Process, p.Asked, left); hindered {
+	if last, hindered := m.h.faultyUntil(p.Process, p.Asked, left); hindered && m.bounds.HandsOver {
 		return p.Asked, last.Add(m.bounds.Command + 2*m.bounds.Lease + m.bounds.Slack), true
 	}
 	return until.Add(-m.bounds.brief()), until.Add(m.bounds.brief()), false
