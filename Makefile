@@ -123,9 +123,10 @@ interop: compiler ## run the tests beside Redisson, in Java; VERSIONS='3.13.6 3.
 		$(with-peer); $(GO) test -race -tags redis,interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson ./examples/shop; \
 	fi
 
-chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawn from SEED
-	@$(with-server); HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
-	$(GO) test -race -tags redis -count=1 -timeout $$(($(SECONDS) * 3 + 300))s -v $(TESTFLAGS) -run TestLocksKeepTheirPromisesWhateverFails ./integration/chaos
+chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawn from SEED; then in virtual time for as many minutes
+	@$(with-server); export HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)'; \
+	play() { HOLDFAST_CHAOS_TIME=$(SECONDS)$$1 $(GO) test $$2 -tags redis -count=1 -timeout $$(($(SECONDS) * 3 + 300))s -v $(TESTFLAGS) -run $$3 ./integration/chaos; }; \
+	play s -race TestLocksKeepTheirPromisesWhateverFails && play m '' TestLocksKeepTheirPromisesInVirtualTime
 
 # QUICK=1 leaves out the proof that each rule is needed, the largest configurations, and most traces.
 # EVERY=1 adds that each counterexample is due to the rule that was left out: it takes twice as long.

@@ -37,18 +37,32 @@ func Client([]string) error {
 		defer stop()
 		_, _ = io.Copy(io.Discard, input) // only its end matters
 	}()
-	return newClient(p, newRecorder(p.Process, os.Stdout)).run(ctx)
+	c := newClient(p, newRecorder(p.Process, os.Stdout))
+	for _, a := range p.Redises {
+		c.options = append(c.options, p.option(a))
+	}
+	c.leftBehind = p.leftBehind
+	return c.run(ctx)
 }
 
 // client is a process that uses locks.
 type client struct {
-	plan    plan
-	record  *recorder
-	redises []rueidis.Client
-	rlocks  []*rlock.Client
+	plan       plan
+	record     *recorder
+	options    []rueidis.ClientOption // one for each independent Redis
+	leftBehind func() error           // of what is left in the process when all is closed
+	tracer     rlock.Tracer           // or nil
+	wrap       func(rueidis.Client) rueidis.Client
+
+	owners    owners
+	redises   []rueidis.Client
+	rlocks    []*rlock.Client
+	releasing chan struct{} // bounds how many locks that were kept are released at a time
 }
 
-func newClient(p plan, r *recorder) *client { return &client{plan: p, record: r} }
+func newClient(p plan, r *recorder) *client {
+	return &client{plan: p, record: r, releasing: make(chan struct{}, 128)}
+}
 
 // run uses locks until ctx ends, then closes everything and records what is left.
 func (c *client) run(ctx context.Context) error {
@@ -81,10 +95,13 @@ func (c *client) run(ctx context.Context) error {
 // connect creates the clients. A server may be down at the moment.
 func (c *client) connect(ctx context.Context) error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	for _, a := range c.plan.Redises {
-		redis, err := dial(ctx, c.plan.option(a))
+	for _, option := range c.options {
+		redis, err := dial(ctx, option)
 		if err != nil {
 			return err
+		}
+		if c.wrap != nil {
+			redis = c.wrap(redis)
 		}
 		c.redises = append(c.redises, redis)
 		locks, err := rlock.New(redis, rlock.Options{
@@ -94,6 +111,8 @@ func (c *client) connect(ctx context.Context) error {
 			HandOver:       c.plan.HandOver,
 			SyncReplicas:   c.plan.SyncReplicas,
 			Logger:         logger,
+			Tracer:         c.tracer,
+			ReleaseOnClose: c.plan.ReleaseOnClose,
 		})
 		if err != nil {
 			return err
@@ -136,7 +155,10 @@ func (c *client) close() error {
 	for _, redis := range c.redises {
 		redis.Close()
 	}
-	return c.plan.leftBehind()
+	if c.leftBehind == nil {
+		return nil
+	}
+	return c.leftBehind()
 }
 
 // locker returns the lock that is asked for, or a MultiLock of several.

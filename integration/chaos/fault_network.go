@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"slices"
 	"time"
 
 	"holdfast/internal/faultproxy"
@@ -66,7 +67,7 @@ var (
 				link.Refuse()
 				link.Reset()
 			}
-			return []string{s.process.name}, func() {
+			return []string{s.name()}, func() {
 				for _, link := range s.links {
 					r.check(link.Accept())
 				}
@@ -81,7 +82,7 @@ var (
 			for _, link := range s.links {
 				cuts = append(cuts, link.CutReply("EVALSHA", 1+r.dice.IntN(6)))
 			}
-			return []string{s.process.name}, func() {
+			return []string{s.name()}, func() {
 				for _, cut := range cuts {
 					cut.End()
 				}
@@ -101,7 +102,7 @@ var (
 			for _, link := range s.links {
 				injected = append(injected, link.Reply("EVALSHA", 1+r.dice.IntN(20), reply))
 			}
-			return []string{s.process.name}, func() {
+			return []string{s.name()}, func() {
 				for _, fault := range injected {
 					fault.End()
 				}
@@ -116,13 +117,13 @@ func onLinks(do func(*faultproxy.Proxy)) func(*run) ([]string, func()) {
 		for _, link := range s.links {
 			do(link)
 		}
-		return []string{s.process.name}, func() { r.restore(s) }
+		return []string{s.name()}, func() { r.restore(s) }
 	}
 }
 
 // restore restores the links of a process.
 func (r *run) restore(s *slot) {
-	for _, link := range s.links {
+	for _, link := range slices.Concat(s.before, s.links) {
 		r.check(link.Heal())
 		link.Delay(r.scenario.Latency)
 	}

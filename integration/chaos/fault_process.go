@@ -15,12 +15,13 @@ var (
 	// ProcessStopped stops a process, often for longer than its leases last, and resumes it.
 	ProcessStopped = Fault{Name: "process stopped", lasts: 2, settles: command,
 		begin: func(r *run) ([]string, func()) {
-			p := r.victim().process
-			r.log.add(history.Event{At: history.Now(), What: history.Stopped, Process: p.name})
+			s := r.victim()
+			p, name := s.process, s.name()
+			r.log.add(history.Event{At: history.Now(), What: history.Stopped, Process: name})
 			p.signal(r.tb, syscall.SIGSTOP)
-			return []string{p.name}, func() {
+			return []string{name}, func() {
 				p.signal(r.tb, syscall.SIGCONT) // also if it was killed meanwhile
-				r.log.add(history.Event{At: history.Now(), What: history.Resumed, Process: p.name})
+				r.log.add(history.Event{At: history.Now(), What: history.Resumed, Process: name})
 			}
 		}}
 
@@ -42,6 +43,16 @@ var (
 		begin: func(r *run) ([]string, func()) {
 			return r.kill(r.victim())
 		}}
+
+	// ClientClosed closes the clients of a process in the middle of whatever it does with them, and
+	// later starts another process. It happens in bubbles only.
+	ClientClosed = Fault{Name: "client closed", lasts: 1, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			s := r.victim()
+			name := s.name()
+			s.process.(*virtualProcess).close()
+			return []string{name}, r.replace(s)
+		}}
 )
 
 // holderWait is how long HolderKilled waits for a process to kill.
@@ -60,11 +71,19 @@ func (r *run) holder() *slot {
 
 // kill kills the process of a slot. It returns a function that starts another.
 func (r *run) kill(s *slot) ([]string, func()) {
-	name := s.process.name
+	name := s.name()
 	s.process.kill(r.tb)
-	return []string{name}, func() {
-		s.restarts++
-		r.startProcess(s)
+	return []string{name}, r.replace(s)
+}
+
+// replace returns a function that starts the next process of a slot, unless another fault did.
+func (r *run) replace(s *slot) func() {
+	old := s.process
+	return func() {
+		if s.process == old {
+			s.restarts++
+			r.startProcess(s)
+		}
 	}
 }
 

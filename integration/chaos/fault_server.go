@@ -3,8 +3,6 @@ package chaos
 import (
 	"net"
 	"time"
-
-	"holdfast/internal/redistest"
 )
 
 // The faults of servers. Those that forget break promises that no lock on one Redis can keep: see
@@ -33,18 +31,16 @@ var (
 	MinorityEmptied = Fault{Name: "minority restarted empty", ofServers: true, lasts: 0.5,
 		settles: usualLease + 2*time.Second, begin: restart}
 
-	// WritesPaused has a server postpone all writes, and execute them at once when it is over.
-	WritesPaused = Fault{Name: "CLIENT PAUSE", ofServers: true, Delays: true, lasts: 1,
-		begin: func(r *run) ([]string, func()) {
-			s := r.server()
-			s.Do(r.tb, "CLIENT", "PAUSE", "60000", "WRITE")
-			return nil, func() { s.Do(r.tb, "CLIENT", "UNPAUSE") }
-		}}
-
 	// Flushed deletes everything.
 	Flushed = Fault{Name: "FLUSHALL", ofServers: true, Forgets: true, settles: command,
 		begin: func(r *run) ([]string, func()) {
 			return nil, momentary(r.server().Call("FLUSHALL"))
+		}}
+
+	// Deleted deletes a lock.
+	Deleted = Fault{Name: "DEL", ofServers: true, Forgets: true, KeepsTokens: true, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			return nil, momentary(r.server().Call("DEL", r.name()))
 		}}
 
 	// ScriptsFlushed has a server forget its scripts.
@@ -133,8 +129,8 @@ func failover(r *run) ([]string, func()) {
 }
 
 // server draws a master.
-func (r *run) server() *redistest.Server {
-	masters := r.world.Masters(r.tb)
+func (r *run) server() server {
+	masters := r.stage.masters(r.tb)
 	return masters[r.dice.IntN(len(masters))]
 }
 

@@ -13,7 +13,8 @@ import (
 
 // The faults that are not the trouble of the locks that are held, or of any: see their Spares.
 var (
-	// KeyForbidden has an ACL forbid one of the locks that each process keeps.
+	// KeyForbidden forbids one of the locks that each process keeps, as an ACL does. It happens in
+	// bubbles only.
 	KeyForbidden = Fault{Name: "key forbidden", ofServers: true, least: 1.5, lasts: 2,
 		Spares: []string{history.Kept, history.Waits, history.Answers},
 		except: func(r *run) []string {
@@ -24,9 +25,9 @@ var (
 			return first
 		},
 		begin: func(r *run) ([]string, func()) {
-			s := r.server()
-			s.Do(r.tb, "ACL", "SETUSER", "default", "resetkeys", "~[^0]*")
-			return nil, func() { s.Do(r.tb, "ACL", "SETUSER", "default", "allkeys") }
+			s := r.server().(*virtualServer)
+			s.RejectNames("0-kept-", "NOPERM No permissions to access a key")
+			return nil, func() { s.RejectNames("", "") }
 		}}
 
 	// ReplicaStopped stops the replicas that must acknowledge what is acquired. Nothing can be

@@ -17,16 +17,13 @@ func (w *worker) keep(ctx context.Context, name string) {
 		if a != nil {
 			w.keepFor(ctx, a, 2*lease+w.upTo(lease))
 			// A release ends the renewals before it is sent. Thousands at once take round trips.
-			releasing <- struct{}{}
+			w.client.releasing <- struct{}{}
 			w.release(a)
-			<-releasing
+			<-w.client.releasing
 		}
-		w.sleep(ctx.Done(), longestPause+w.upTo(longestPause))
+		w.sleep(ctx.Done(), usualPace+w.upTo(usualPace))
 	}
 }
-
-// releasing bounds how many locks that were kept are released at a time.
-var releasing = make(chan struct{}, 128)
 
 // keepFor waits, and checks now and then that the lock can be trusted: there may be thousands.
 func (w *worker) keepFor(ctx context.Context, a *attempt, length time.Duration) {

@@ -30,9 +30,13 @@ type plan struct {
 	Command       time.Duration
 	Wait          time.Duration
 	Burst         time.Duration
-	HandOver      rlock.HandOver
-	Impatient     int           // see Scenario.Impatient
-	Abandoned     time.Duration // see Scenario.Abandoned
+	Pace          time.Duration
+	Wander        bool
+	// ReleaseOnClose is rlock.Options.ReleaseOnClose.
+	ReleaseOnClose bool
+	HandOver       rlock.HandOver
+	Impatient      int           // see Scenario.Impatient
+	Abandoned      time.Duration // see Scenario.Abandoned
 	// Durable reports that a restarted server has all its data.
 	Durable bool
 }
@@ -49,14 +53,15 @@ func (p plan) option(a address) rueidis.ClientOption {
 	option := rueidis.ClientOption{InitAddress: a.Servers}
 	option.Sentinel.MasterSet = a.Group
 	option.ForceSingleClient = a.Single
-	option.Dialer.Timeout = p.Command
-	// As in a service near its Redis: a dead connection is noticed in time.
-	option.Dialer.KeepAlive = p.Command
+	p.setTimes(&option)
 	option.Sentinel.Dialer = option.Dialer
-	option.ConnWriteTimeout = 4 * p.Command
-	if p.Far {
-		option.PipelineMultiplex = -1 // one connection: to open another takes round trips
-	}
 	faultproxy.Route(p.Routes)(&option)
 	return option
+}
+
+// setTimes sets the times of a connection, as in a service near its Redis: a dead one is noticed.
+func (p plan) setTimes(option *rueidis.ClientOption) {
+	option.Dialer.Timeout = p.Command
+	option.Dialer.KeepAlive = p.Command
+	option.ConnWriteTimeout = 4 * p.Command
 }

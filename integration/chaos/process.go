@@ -63,7 +63,7 @@ func (l *log) holder(within time.Duration) string {
 				granted[one] = e.At
 			}
 		case history.Asked:
-			if at, ok := granted[one]; ok && at.Sub(e.At) > longestPause { // it waited
+			if at, ok := granted[one]; ok && at.Sub(e.At) > usualPace { // it waited
 				return e.Process
 			}
 		}
@@ -71,8 +71,8 @@ func (l *log) holder(within time.Duration) string {
 	return ""
 }
 
-// process is a client process, as the runner sees it.
-type process struct {
+// realProcess is a client process, as the runner sees it.
+type realProcess struct {
 	name  string
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -84,7 +84,7 @@ type process struct {
 }
 
 // startProcess runs the program as a client process with a plan.
-func startProcess(tb testing.TB, program string, p plan, l *log) *process {
+func startProcess(tb testing.TB, program string, p plan, l *log) *realProcess {
 	tb.Helper()
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), locktest.PlayPart(Role),
@@ -94,7 +94,7 @@ func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 	require.NoError(tb, err)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(tb, err)
-	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{})}
+	c := &realProcess{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{})}
 	c.ended, err = redistest.StartChild(cmd, func() {
 		c.exit = errors.Join(c.collect(stdout), cmd.Wait())
 	})
@@ -111,7 +111,7 @@ func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 }
 
 // collect reads the events until the process has ended.
-func (c *process) collect(from io.Reader) error {
+func (c *realProcess) collect(from io.Reader) error {
 	var (
 		wrong error
 		once  sync.Once
@@ -135,7 +135,7 @@ func (c *process) collect(from io.Reader) error {
 }
 
 // waitForBegin waits until the process uses locks. One that ended instead is reported by end.
-func (c *process) waitForBegin(tb testing.TB) {
+func (c *realProcess) waitForBegin(tb testing.TB) {
 	tb.Helper()
 	const limit = 3 * locktest.Timeout
 	late := time.NewTimer(limit)
@@ -151,7 +151,7 @@ func (c *process) waitForBegin(tb testing.TB) {
 }
 
 // signal sends a signal. A process that was killed before is no failure.
-func (c *process) signal(tb testing.TB, s syscall.Signal) {
+func (c *realProcess) signal(tb testing.TB, s syscall.Signal) {
 	tb.Helper()
 	if err := c.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
 		require.NoError(tb, err, c.name)
@@ -159,7 +159,7 @@ func (c *process) signal(tb testing.TB, s syscall.Signal) {
 }
 
 // kill kills the process. Its locks stay held until their leases end.
-func (c *process) kill(tb testing.TB) {
+func (c *realProcess) kill(tb testing.TB) {
 	tb.Helper()
 	c.signal(tb, syscall.SIGKILL)
 	<-c.ended
@@ -171,16 +171,16 @@ func (c *process) kill(tb testing.TB) {
 }
 
 // failed records that the process itself went wrong.
-func (c *process) failed(how string) {
+func (c *realProcess) failed(how string) {
 	c.log.add(history.Event{At: history.Now(), What: history.Left, Process: c.name,
 		Error: "process " + c.name + " " + how})
 }
 
 // stop tells the process to stop.
-func (c *process) stop() { _ = c.stdin.Close() } // if it does not end, the runner reports it
+func (c *realProcess) stop() { _ = c.stdin.Close() } // if it does not end, the runner reports it
 
 // end waits until the process has ended, as it was told to.
-func (c *process) end(limit time.Duration) {
+func (c *realProcess) end(limit time.Duration) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {

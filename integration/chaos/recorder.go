@@ -6,33 +6,43 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"holdfast/integration/history"
+	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
 
-// recorder writes what a process does, one line each. It writes each line at once, so that nothing
-// is lost when the process is killed.
+// recorder tells the runner what a process does.
 type recorder struct {
 	process string
+	pairs   *locktest.Pairs // told of each Unlock, if there are any
+	// closed is set before the clients are closed in the midst. That ends holds, which is no loss.
+	closed atomic.Bool
 
 	mu     sync.Mutex
-	lines  *json.Encoder // guarded by mu
-	number int           // guarded by mu; of the last acquisition
+	tell   func(history.Event) // guarded by mu
+	number int                 // guarded by mu; of the last acquisition
 }
 
+// newRecorder returns a recorder of a process of its own. It writes each event at once, as a line,
+// so that nothing is lost when the process is killed.
 func newRecorder(process string, w io.Writer) *recorder {
-	return &recorder{process: process, lines: json.NewEncoder(w)}
+	lines := json.NewEncoder(w)
+	return &recorder{process: process, tell: func(e history.Event) {
+		if err := lines.Encode(e); err != nil { // the runner reads to the end
+			panic("chaos: the runner is gone: " + err.Error())
+		}
+	}}
 }
 
-// write writes an event. The runner reads to the end, so the pipe is open.
+// write tells of an event.
 func (r *recorder) write(e history.Event) {
 	e.Process = r.process
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.lines.Encode(e); err != nil {
-		panic("chaos: the runner is gone: " + err.Error())
-	}
+	r.tell(e)
 }
 
 // next returns the number of a new acquisition.
@@ -48,6 +58,9 @@ type attempt struct {
 	recorder  *recorder
 	number    int
 	fixed     bool // its lease is not renewed
+	lease     time.Duration
+	extended  bool
+	over      bool // it was given up
 	hold      *rlock.Hold
 	nestedCtx context.Context // of levels nested in it
 }
@@ -105,20 +118,29 @@ func (a *attempt) check() {
 
 // lost records that the hold has ended.
 func (a *attempt) lost() {
+	if a.recorder.closed.Load() {
+		return
+	}
 	a.recorder.write(history.Event{At: history.Now(), What: history.Lost, Number: a.number,
 		Error: a.hold.Err().Error()})
 }
 
 // release unlocks, and records the outcome.
 func (a *attempt) release(unlock func() error) {
-	a.recorder.write(history.Event{At: history.Now(), What: history.Releasing, Number: a.number})
+	begun := history.Now()
+	a.recorder.write(history.Event{At: begun, What: history.Releasing, Number: a.number})
 	err := unlock()
+	if a.recorder.pairs != nil {
+		a.recorder.pairs.Unlocked(a.hold, err)
+	}
 	e := history.Event{At: history.Now(), What: history.Released, Number: a.number}
-	if err != nil {
+	switch {
+	case a.recorder.closed.Load(): // that may have released it, and this may take any time
+		e.At, e.What = min(e.At, begun.Add(command)), history.Unconfirmed
+	case errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrNotHeld):
+		e.What, e.Error = history.NotHeld, err.Error()
+	case err != nil:
 		e.What, e.Error = history.Unconfirmed, err.Error()
-		if errors.Is(err, rlock.ErrLost) || errors.Is(err, rlock.ErrNotHeld) {
-			e.What = history.NotHeld
-		}
 	}
 	a.recorder.write(e)
 }

@@ -20,6 +20,22 @@ import (
 func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *history.History,
 	v history.Verdict) {
 	tb.Helper()
+	report(tb, s, seed, repeatCommand(s, seed, length), h, v)
+}
+
+// ReportVirtual is Report for a scenario that was played in virtual time.
+func ReportVirtual(tb testing.TB, s *Scenario, seed uint64, length time.Duration,
+	h *history.History, v history.Verdict) {
+	tb.Helper()
+	report(tb, s, seed, fmt.Sprintf("again, with luck: HOLDFAST_CHAOS_HANDOVER=%s "+
+		"HOLDFAST_CHAOS_TIME=%v HOLDFAST_CHAOS_SEED=%d HOLDFAST_CHAOS_SCENARIO=%q "+
+		"go test ./integration/chaos -run InVirtualTime", cmp.Or(s.HandOver, ToAll), length, seed,
+		s.Name), h, v)
+}
+
+func report(tb testing.TB, s *Scenario, seed uint64, again string, h *history.History,
+	v history.Verdict) {
+	tb.Helper()
 	tb.Logf("%d acquisitions, %d faults; judged: %s; expected of servers that forget: %d",
 		len(h.Acquisitions), len(h.Faults), judged(v), len(v.Expected))
 	if len(v.Breaches) == 0 && !tb.Failed() {
@@ -37,7 +53,7 @@ func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *hi
 	if err != nil {
 		tb.Errorf("not everything was kept: %v", err)
 	}
-	tb.Logf("history and picture: %s\n%s", dir, repeatCommand(s, seed, length))
+	tb.Logf("history and picture: %s\n%s", dir, again)
 }
 
 // repeatCommand returns the command that plays a run again.

@@ -3,7 +3,6 @@ package chaos
 import (
 	"cmp"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -24,7 +23,8 @@ type run struct {
 	seed     uint64
 	dice     *rand.Rand
 	log      *log
-	world    *world
+	stage    stage
+	world    *world // the same, unless it is a bubble
 	slots    []*slot
 	modes    []rlock.HandOver // of the processes of the slots
 	deck     []Fault          // faults still to be drawn
@@ -39,8 +39,9 @@ const Unplanned = "failovers by themselves"
 type slot struct {
 	index    int
 	restarts int
-	process  *process
+	process  process
 	links    []*faultproxy.Proxy
+	before   []*faultproxy.Proxy // of processes before it that were not killed
 	routes   map[string]string
 }
 
@@ -54,15 +55,14 @@ var plays sync.RWMutex
 func Run(tb testing.TB, s *Scenario, seed uint64,
 	length time.Duration) (*history.History, history.Verdict) {
 	tb.Helper()
-	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{},
-		played: map[string]int{}}
+	r := newRun(tb, s, seed)
 	over := false
 	tb.Cleanup(func() {
 		if !over { // the run itself failed, so nothing reports it
 			keepEvents(tb, s, seed, length, r.log.all())
 		}
 	})
-	r.playFor(length)
+	r.playOnServers(length)
 
 	plays.Lock()
 	defer plays.Unlock()
@@ -70,23 +70,47 @@ func Run(tb testing.TB, s *Scenario, seed uint64,
 	require.NoError(tb, err)
 	over = true
 	requireBusy(tb, h, length)
-	return h, h.Judge(history.Bounds{
-		Lease: s.lease(), Command: s.command(), Slack: slack, Brief: s.brief(),
+	return h, h.Judge(r.bounds())
+}
+
+// bounds returns what the judges tolerate.
+func (r *run) bounds() history.Bounds {
+	s := r.scenario
+	return history.Bounds{
+		Lease: s.lease(), Command: s.command(), Slack: slack, Brief: s.brief() + 2*s.Latency,
 		WakeUp: wakeUp + roundTrips*2*s.Latency,
 		HandsOver: slices.ContainsFunc(r.modes, func(mode rlock.HandOver) bool {
 			return mode != rlock.HandOverNone
 		}),
 		Strict: true,
-	})
+	}
+}
+
+func newRun(tb testing.TB, s *Scenario, seed uint64) *run {
+	return &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{},
+		played: map[string]int{}}
+}
+
+// playOnServers plays the scenario on real servers and processes.
+func (r *run) playOnServers(length time.Duration) {
+	r.tb.Helper()
+	plays.RLock()
+	defer plays.RUnlock()
+	r.world = newWorld(r.tb, r.scenario)
+	r.stage = r.world
+	begin, failovers := history.Now(), r.world.countFailovers(r.tb)
+	r.playFor(length)
+	if more := failovers() - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
+		r.tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds "+
+			"all the same is judged", more)
+		r.log.add(history.Event{At: begin, What: history.Fault, Fault: Unplanned, Forgets: true})
+	}
 }
 
 // playFor plays the scenario and records what happens.
 func (r *run) playFor(length time.Duration) {
-	plays.RLock()
-	defer plays.RUnlock()
 	tb, s := r.tb, r.scenario
 	tb.Helper()
-	r.world = newWorld(tb, s)
 	processes := cmp.Or(s.Processes, 3)
 	r.modes = s.HandOver.modes(r.seed, processes)
 	tb.Logf("hand-over: %s (%s)", cmp.Or(s.HandOver, ToAll), describe(r.modes))
@@ -99,18 +123,12 @@ func (r *run) playFor(length time.Duration) {
 	for _, slot := range r.slots {
 		r.startProcess(slot)
 	}
-	begin, failovers := history.Now(), r.world.countFailovers(tb)
 	stopWatching := r.watch()
 	r.waitForProcesses() // otherwise the first faults would hit nobody
 	r.nemesis(time.Now().Add(length))
-	r.world.Heal(tb)
+	r.stage.heal(tb)
 	r.endProcesses()
 	stopWatching()
-	if more := failovers() - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
-		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds "+
-			"all the same is judged", more)
-		r.log.add(history.Event{At: begin, What: history.Fault, Fault: Unplanned, Forgets: true})
-	}
 	r.sweep()
 }
 
@@ -118,7 +136,7 @@ func (r *run) playFor(length time.Duration) {
 // used it before: each script that it does not know costs two more round trips.
 func (r *run) loadScripts() {
 	r.tb.Helper()
-	locks, err := rlock.New(r.world.clients[0], rlock.Options{WatchdogLease: time.Second})
+	locks, err := rlock.New(r.stage.clients()[0], rlock.Options{WatchdogLease: time.Second})
 	require.NoError(r.tb, err)
 	hold, err := locks.NewLock("first").Lock(r.tb.Context(), rlock.Watchdog)
 	require.NoError(r.tb, err)
@@ -146,29 +164,20 @@ func requireBusy(tb testing.TB, h *history.History, length time.Duration) {
 
 // newSlot puts a proxy between the processes of a slot and each server.
 func (r *run) newSlot(index int) *slot {
-	s := &slot{index: index, routes: map[string]string{}}
-	for _, server := range r.world.dialled() {
-		link := faultproxy.Start(r.tb, server.Addr())
+	s := &slot{index: index}
+	s.links, s.routes = r.stage.links(r.tb)
+	for _, link := range s.links {
 		link.Delay(r.scenario.Latency)
-		s.links = append(s.links, link)
-		s.routes[server.Addr()] = link.Addr()
 	}
 	return s
 }
 
 // startProcess starts the next process of a slot.
 func (r *run) startProcess(s *slot) {
-	program := r.scenario.Program
-	if program == "" {
-		var err error
-		program, err = os.Executable()
-		require.NoError(r.tb, err)
-	}
-	s.process = startProcess(r.tb, program, plan{
+	s.process = r.stage.start(r, s, plan{
 		Process:       s.name(),
 		Seed:          r.dice.Uint64(),
 		Workers:       cmp.Or(r.scenario.Workers, 3),
-		Redises:       r.world.addresses(),
 		Routes:        s.routes,
 		Names:         r.scenario.locks(),
 		Kept:          r.scenario.kept(s.name()),
@@ -179,11 +188,15 @@ func (r *run) startProcess(s *slot) {
 		Command:       r.scenario.command(),
 		Wait:          cmp.Or(r.scenario.Wait, longestWait),
 		Burst:         r.scenario.Burst,
+		Pace:          cmp.Or(r.scenario.Pace, usualPace),
 		HandOver:      r.modes[s.index],
-		Impatient:     r.scenario.Impatient,
-		Abandoned:     r.scenario.Abandoned,
-		Durable:       r.scenario.Durable,
-	}, r.log)
+		Wander:        r.scenario.Wander,
+		// A process that is told to end has released its holds before.
+		ReleaseOnClose: s.index%2 == 1,
+		Impatient:      r.scenario.Impatient,
+		Abandoned:      r.scenario.Abandoned,
+		Durable:        r.scenario.Durable,
+	})
 }
 
 // waitForProcesses waits until all processes use locks.

@@ -27,9 +27,14 @@ const (
 type Scenario struct {
 	Name     string
 	Topology integration.Topology
-	Variants []integration.Variant
-	Kinds    []history.Kind
-	Faults   []Fault
+	// Costs is how much more CPU it takes in virtual time than others do. Defaults to 1.
+	Costs float64
+	// OnlyVirtual reports that it is played in virtual time only, because it needs no process or
+	// server of its own.
+	OnlyVirtual bool
+	Variants    []integration.Variant
+	Kinds       []history.Kind
+	Faults      []Fault
 	// Peace is the longest time between faults, in which locks must be quick again.
 	Peace time.Duration
 	// Quiet reports that now and then the peace is long enough for everything to recover.
@@ -52,6 +57,8 @@ type Scenario struct {
 	// Abandoned, if not 0, has the openers of a burst acquire a lock. The others wait for it with
 	// leases of up to this long, and never release half of them.
 	Abandoned time.Duration
+	// Wander has workers that do more than sections, see worker.wander.
+	Wander bool
 	// Kept is how many locks each process keeps, under names of its own, for several leases at a
 	// time.
 	Kept int
@@ -74,6 +81,9 @@ type Scenario struct {
 	// Victims is how many of the processes are hit by faults of processes and of their networks. 0
 	// is all.
 	Victims int
+	// Pace is the longest pause of a worker between sections, and mostly within one. Defaults to
+	// 20 ms.
+	Pace time.Duration
 	// Processes and the Workers of each. Both default to 3.
 	Processes, Workers int
 	// HandOver is how the processes hand over. Defaults to ToAll.
@@ -166,6 +176,12 @@ func (s *Scenario) storm(process string) []string {
 func (s *Scenario) Plays(fault string) bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Name == fault })
 }
+
+// CanBeVirtual reports whether it can be played in a bubble.
+func (s *Scenario) CanBeVirtual() bool { return s.Topology.Independent() > 0 }
+
+// Share returns how much of the virtual time is for this scenario.
+func (s *Scenario) Share() float64 { return 1 / cmp.Or(s.Costs, 1) }
 
 // Tries reports whether the scenario's locks can show that an invariant holds.
 func (s *Scenario) Tries(invariant string) bool {

@@ -10,23 +10,26 @@ import (
 // durable servers have all their data after a restart.
 var durable = []integration.Variant{integration.AppendOnly}
 
-// Scenarios are played by make chaos.
+// Scenarios are all there are.
 var Scenarios = []Scenario{
 	{
 		// Without faults there are no excuses.
-		Name: "calm", Topology: integration.Single, Kinds: allKinds, Peace: time.Second,
+		Name: "calm", Topology: integration.Single, OnlyVirtual: true,
+		Kinds: allKinds, Peace: time.Second,
 		Latency: time.Millisecond,
 	},
 	{
 		// The last waiter of a burst is woken by the one before, or not at all.
-		Name: "bursts", Topology: integration.Single, Kinds: allKinds, Peace: time.Second,
+		Name: "bursts", Topology: integration.Single, OnlyVirtual: true,
+		Kinds: allKinds, Peace: time.Second,
 		Processes: 4, Workers: 1, Burst: 1500 * time.Millisecond, Copies: 2,
 		Latency: 40 * time.Millisecond, Lease: 5 * time.Second,
 	},
 	{
 		// One lock that the server refuses to renew costs no other lock its renewal.
-		Name: "forbidden key", Topology: integration.Single, Kinds: []history.Kind{history.Plain},
-		Peace: time.Second / 4, Processes: 2, Kept: 5, Shortest: 6 * time.Second,
+		Name: "forbidden key", Topology: integration.Single, OnlyVirtual: true, Costs: 2,
+		Kinds: []history.Kind{history.Plain},
+		Peace: time.Second / 4, Processes: 2, Kept: 5,
 		Faults: []Fault{KeyForbidden},
 	},
 	{
@@ -44,18 +47,18 @@ var Scenarios = []Scenario{
 	},
 	{
 		// The batches of thousands of locks do not wait for each other's replies.
-		Name: "thousands far away", Topology: integration.Single,
+		Name: "thousands far away", Topology: integration.Single, OnlyVirtual: true, Costs: 30,
 		Kinds: []history.Kind{history.Plain}, Peace: time.Second, Command: 2 * time.Second,
 		Latency: 120 * time.Millisecond, Processes: 1, Workers: 1, Kept: 1200,
-		Lease: 2500 * time.Millisecond, Far: true, Shortest: 6 * time.Second,
+		Lease: 2500 * time.Millisecond, Far: true,
 	},
 	{
 		// A renewal counts whenever its reply comes.
-		Name: "late replies", Topology: integration.Single,
+		Name: "late replies", Topology: integration.Single, OnlyVirtual: true,
 		// A MultiLock releases what it has when its wait is over, and that takes a round trip.
 		Kinds: []history.Kind{history.Fenced}, Peace: time.Second, Command: 3 * time.Second,
 		Latency: 400 * time.Millisecond, Processes: 2, Workers: 1, Kept: 5,
-		Lease: 4 * time.Second, Far: true, Shortest: 9 * time.Second,
+		Lease: 4 * time.Second, Far: true,
 	},
 	{
 		// An address that now means another server, and connections that still reach the old one.
@@ -66,10 +69,17 @@ var Scenarios = []Scenario{
 	},
 	{
 		// The first command on a connection that was closed meanwhile is sent again.
-		Name: "idle connections", Topology: integration.Single,
+		Name: "idle connections", Topology: integration.Single, OnlyVirtual: true, Costs: 2,
 		Kinds: []history.Kind{history.Plain, history.Fenced}, Peace: time.Millisecond,
-		Processes: 3, Workers: 1, Burst: 600 * time.Millisecond, Shortest: 5 * time.Second,
+		Processes: 3, Workers: 1, Burst: 600 * time.Millisecond,
 		Faults: []Fault{IdleClosed},
+	},
+	{
+		// What callers do is met by losses, closed clients and late replies in any order.
+		Name: "wanderers", Topology: integration.Single, OnlyVirtual: true,
+		Kinds: allKinds, Peace: time.Second,
+		Wander: true, Processes: 4, Workers: 2, Pace: time.Second,
+		Faults: []Fault{Deleted, ClientClosed, CutReplies, RepliesLate, Partition, ProcessKilled},
 	},
 	{
 		Name: "network", Topology: integration.Single, Variants: durable,
@@ -92,15 +102,15 @@ var Scenarios = []Scenario{
 	},
 	{
 		// Many callers leave at once. The waiters get their locks all the same, also after a fault.
-		Name: "impatience", Topology: integration.Single,
+		Name: "impatience", Topology: integration.Single, OnlyVirtual: true, Costs: 2,
 		Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced, history.Write},
 		Peace: time.Second, Calm: 6 * time.Second, Lease: time.Second, Wait: 6 * time.Second,
 		Processes: 4, Workers: 6, Impatient: 4,
-		Faults: []Fault{ProcessStopped, WritesPaused, ProcessKilled, ServerStopped},
+		Faults: []Fault{ProcessStopped, ProcessKilled, ServerStopped},
 	},
 	{
 		// A lock whose holder died goes to the next waiter when its lease ends.
-		Name: "deaths", Topology: integration.Single,
+		Name: "deaths", Topology: integration.Single, OnlyVirtual: true,
 		Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced, history.Write},
 		Peace: time.Second, Calm: 6 * time.Second, Processes: 3, Workers: 6,
 		Burst: 3 * time.Second, Wait: 8 * time.Second, Lease: 5 * time.Second,
@@ -108,7 +118,8 @@ var Scenarios = []Scenario{
 	},
 	{
 		// The living are served in their order, whatever happens to one among them.
-		Name: "queue", Topology: integration.Single, Kinds: []history.Kind{history.Fair},
+		Name: "queue", Topology: integration.Single, OnlyVirtual: true, Costs: 2,
+		Kinds: []history.Kind{history.Fair},
 		Peace: time.Second, Processes: 4, Victims: 1, Workers: 2,
 		Faults: []Fault{ProcessStopped, ProcessKilled, Partition, Reset, CutReplies},
 	},
@@ -123,7 +134,7 @@ var Scenarios = []Scenario{
 		Faults: []Fault{ServerEmptied, Flushed, ExpiryCut, ProcessStopped, CutReplies},
 	},
 	{
-		Name: "quorum", Topology: integration.Masters(5), Kinds: []history.Kind{history.Quorum},
+		Name: "quorum", Costs: 4, Topology: integration.Masters(5), Kinds: []history.Kind{history.Quorum},
 		Peace: time.Second, Quiet: true,
 		Faults: []Fault{MinorityStopped, MinorityEmptied, Partition, RepliesLost, Reset,
 			ProcessStopped, ProcessKilled, CutReplies},

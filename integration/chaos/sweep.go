@@ -21,19 +21,22 @@ import (
 func (r *run) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(r.tb.Context())
 	var watching sync.WaitGroup
-	redis := r.world.clients[0]
+	redis := r.stage.clients()[0]
 	for _, name := range r.scenario.locks()[history.Fair] {
 		queue := lua.Prefix("redisson_lock_queue", name)
 		watching.Go(func() {
-			each(ctx, 5*time.Millisecond, func() { r.sampleQueue(ctx, redis, name, queue) })
+			each(ctx, max(5*time.Millisecond, r.scenario.Pace/20), func() {
+				r.sampleQueue(ctx, redis, name, queue)
+			})
 		})
 	}
-	last := history.Now()
-	watching.Go(func() {
-		each(ctx, 5*time.Millisecond, func() {
-			last = r.noteStandstill(last, history.Now())
+	if last := history.Now(); r.world != nil { // a bubble stands still only if all do
+		watching.Go(func() {
+			each(ctx, 5*time.Millisecond, func() {
+				last = r.noteStandstill(last, history.Now())
+			})
 		})
-	})
+	}
 	return func() {
 		cancel()
 		watching.Wait()
@@ -87,7 +90,7 @@ func (r *run) sampleQueue(ctx context.Context, redis rueidis.Client, name, queue
 // sweep records whether every lock can be acquired again, and what is left behind.
 func (r *run) sweep() {
 	c := newClient(plan{Durable: r.scenario.Durable, WatchdogLease: r.scenario.lease()}, nil)
-	for _, redis := range r.world.clients {
+	for _, redis := range r.stage.clients() {
 		locks, err := rlock.New(redis, rlock.Options{WatchdogLease: r.scenario.lease()})
 		require.NoError(r.tb, err)
 		c.rlocks = append(c.rlocks, locks)
@@ -149,7 +152,7 @@ func (r *run) left() []string {
 	// three polls.
 	for late := time.Now().Add(max(r.scenario.lease()+2*pollInterval, 3*pollInterval) + slack); ; {
 		var left []string
-		for _, s := range r.world.All() {
+		for _, s := range r.stage.all() {
 			left = append(left, leftOn(s.Call, s.Addr())...)
 		}
 		if len(left) == 0 || time.Now().After(late) {

@@ -17,20 +17,21 @@ type worker struct {
 }
 
 const (
-	longestPause   = 20 * time.Millisecond // between sections, and mostly within one
+	usualPace      = 20 * time.Millisecond // see Scenario.Pace
 	shortestLease  = 100 * time.Millisecond
 	longestLease   = 2 * time.Second // except the watchdog's
-	fashion        = time.Second / 2 // how long all workers want the same kind
+	fashion        = time.Second / 2 // how long all workers want the same kind, at least
 	burstLasts     = 100 * time.Millisecond
-	checkInterval  = 10 * time.Millisecond
+	checkInterval  = 10 * time.Millisecond  // at least
 	longestSection = 700 * time.Millisecond // now and then
 )
 
 // run acquires locks until ctx ends.
 func (w *worker) run(ctx context.Context) {
-	// Wait for a burst, also in a process that is started between two.
-	if w.client.plan.Abandoned > 0 {
-		w.sleep(ctx.Done(), w.pause())
+	// Not all at once, which a bubble's scheduler would put in any order; or at the next burst.
+	w.sleep(ctx.Done(), w.pause())
+	if w.client.plan.Wander {
+		w.wander(ctx)
 	}
 	for ctx.Err() == nil {
 		switch p := w.client.plan; {
@@ -52,7 +53,7 @@ func (w *worker) pause() time.Duration {
 		// another leaves.
 		return burst - time.Duration(history.Now())%burst + w.upTo(burstLasts)
 	}
-	return w.upTo(longestPause)
+	return w.upTo(w.client.plan.Pace)
 }
 
 // section acquires a lock, stays, perhaps nests a level, and releases all.
@@ -93,7 +94,8 @@ func (w *worker) choose() []history.Lock {
 	}
 	kind := kinds[w.dice.IntN(len(kinds))]
 	if w.oneIn(2) { // the kind that all processes want at present
-		kind = kinds[time.Duration(history.Now())/fashion%time.Duration(len(kinds))]
+		lasts := max(fashion, 2*w.client.plan.Pace)
+		kind = kinds[time.Duration(history.Now())/lasts%time.Duration(len(kinds))]
 	}
 	all := names[kind]
 	if kind == history.Plain && len(all) > 1 && w.oneIn(3) {
@@ -177,7 +179,7 @@ func (w *worker) ask(ctx context.Context, e history.Event, ends bool) *attempt {
 		}
 	}
 	a := w.client.record.ask(e)
-	a.fixed = e.Fixed
+	a.fixed, a.lease = e.Fixed, e.Lease
 	if !a.answered(call()) {
 		return nil
 	}
@@ -190,7 +192,7 @@ func (w *worker) ask(ctx context.Context, e history.Event, ends bool) *attempt {
 // stay works under the lock for a while, and checks that it can be trusted. Now and then it stays
 // for longer than an unrenewed lease.
 func (w *worker) stay(ctx context.Context, a *attempt) {
-	length := w.upTo(longestPause)
+	length := w.upTo(w.client.plan.Pace)
 	switch lease := w.client.plan.WatchdogLease; {
 	case w.oneIn(60):
 		length = w.upTo(longestSection)
@@ -207,7 +209,7 @@ func (w *worker) stay(ctx context.Context, a *attempt) {
 func (w *worker) stayFor(ctx context.Context, a *attempt, length time.Duration) {
 	end := time.NewTimer(length)
 	defer end.Stop()
-	checks := time.NewTicker(checkInterval)
+	checks := time.NewTicker(max(checkInterval, w.client.plan.Pace/20))
 	defer checks.Stop()
 	for {
 		a.check()

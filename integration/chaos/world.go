@@ -2,21 +2,63 @@ package chaos
 
 import (
 	"context"
+	"os"
 	"reflect"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
 	"holdfast/integration"
+	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
 )
+
+// stage is where a scenario is played: real servers and processes, or a bubble.
+type stage interface {
+	// clients returns the runner's own clients, which bypass the faults of the network: one for each
+	// independent Redis.
+	clients() []rueidis.Client
+	// masters returns the servers that accept writes now.
+	masters(tb testing.TB) []server
+	// all returns all servers that hold data or may.
+	all() []server
+	// heal ends all faults of servers.
+	heal(tb testing.TB)
+	// links returns a new proxy for each server that a process may dial, and the proxies' addresses
+	// by those of the servers.
+	links(tb testing.TB) (links []*faultproxy.Proxy, routes map[string]string)
+	// start starts the next process of a slot.
+	start(r *run, s *slot, p plan) process
+}
+
+// server is what faults need of a server.
+type server interface {
+	Addr() string
+	Pause(tb testing.TB)
+	Resume(tb testing.TB)
+	Kill(tb testing.TB)
+	Restart(tb testing.TB)
+	Call(args ...string) (any, error)
+	Do(tb testing.TB, args ...string) any
+}
+
+// process is what faults need of a client process.
+type process interface {
+	waitForBegin(tb testing.TB)
+	signal(tb testing.TB, s syscall.Signal)
+	kill(tb testing.TB)
+	stop()
+	end(limit time.Duration)
+}
 
 // world is the servers of a run, and the runner's own clients, which bypass the faults of the
 // network.
 type world struct {
 	*integration.Servers
-	clients []rueidis.Client // one for each independent Redis
+	runners []rueidis.Client // one for each independent Redis
 }
 
 func newWorld(tb testing.TB, s *Scenario) *world {
@@ -82,3 +124,40 @@ func (w *world) addresses() []address {
 
 // dialled returns all servers that clients may connect to.
 func (w *world) dialled() []*redistest.Server { return append(w.All(), w.Sentinels()...) }
+
+func (w *world) clients() []rueidis.Client { return w.runners }
+
+func (w *world) masters(tb testing.TB) []server { return asServers(w.Masters(tb)) }
+
+func (w *world) all() []server { return asServers(w.All()) }
+
+func asServers[S server](some []S) []server {
+	all := make([]server, len(some))
+	for i := range some {
+		all[i] = some[i]
+	}
+	return all
+}
+
+func (w *world) heal(tb testing.TB) { w.Heal(tb) }
+
+func (w *world) links(tb testing.TB) (links []*faultproxy.Proxy, routes map[string]string) {
+	routes = map[string]string{}
+	for _, server := range w.dialled() {
+		link := faultproxy.Start(tb, server.Addr())
+		links = append(links, link)
+		routes[server.Addr()] = link.Addr()
+	}
+	return links, routes
+}
+
+func (w *world) start(r *run, _ *slot, p plan) process {
+	program := r.scenario.Program
+	if program == "" {
+		var err error
+		program, err = os.Executable()
+		require.NoError(r.tb, err)
+	}
+	p.Redises = w.addresses()
+	return startProcess(r.tb, program, p, r.log)
+}
