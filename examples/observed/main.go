@@ -90,7 +90,7 @@ func serve(ctx context.Context, server, listen string) (err error) {
 		return err
 	}
 	slog.Info("listening", "address", l.Addr().String())
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	ended := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() { ended <- s.Shutdown(end) })
 	defer stop()
