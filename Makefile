@@ -78,7 +78,7 @@ demo: ## see locks at work; needs nothing but Go
 
 # The tests of the alert rules need promtool. Without it they are left out, as .ci/run notices.
 # Those beside Redisson run in parallel with others, since both mostly wait. At last come those that
-# the race detector would distort, such as counts of allocations.
+# the race detector would distort, such as counts of allocations, and those in virtual time.
 test: compiler ## run all tests on a real Redis under the race detector, with Redisson if there is Maven
 	@$(with-server); $(with-peer-if-any); failed=0; \
 	run() { $(GO) test -race $(quick) -tags $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
@@ -90,6 +90,7 @@ test: compiler ## run all tests on a real Redis under the race detector, with Re
 	if [[ -n $$redisson ]]; then wait $$! || failed=1; cat $$redisson; rm $$redisson; fi; \
 	files=$$(grep -rl '^//go:build redis && !race' --include='*_test.go' .); \
 	$(GO) test -tags redis $(light) $(quick) $(TESTFLAGS) -run "$(call names,$$files)" $$(dirname $$files | sort -u) || failed=1; \
+	$(GO) test ./... || failed=1; $(GO) test $(quick) $(TESTFLAGS) ./integration/chaos || failed=1; \
 	exit $$failed
 
 nightly: tagged dashboard containers rapid ## run what takes long: tests with the tag nightly, containers, random programs
