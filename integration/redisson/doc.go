@@ -18,6 +18,6 @@
 //
 // make interop VERSIONS=all runs the tests beside each release of Redisson in releases.txt. The
 // peer is compiled with each of them. Its class Release calls by name what only some of them have.
-// The tests learn the release from the class path. They leave out the kinds that it does not have, and
-// known_test.go says what else is different.
+// The tests learn the release from the class path. They leave out the kinds that it does not have,
+// and known_test.go says what else is different.
 package redisson
