@@ -14,7 +14,7 @@ import (
 // kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
 // kind, write its methods and a constructor with its traits in a file of its own; embed *exclusive
 // for what it shares with a plain lock. Its scripts go into package lua, their keys beside the lock
-// into lua.Related (names.go), and what its tests need into kinds (harness_kinds_test.go). Renewals
+// into lua.Related (names.go), and what its tests need into kinds (harness_test.go). Renewals
 // and nested locks depend on the mode only.
 //
 // Each command may be retried. The end of a context ends only the waiting for a reply.
@@ -65,16 +65,8 @@ func (l *Lock) held(owner string) lua.Held {
 	return lua.Held{Lock: l.name, Owner: owner, Read: l.mode == sharedMode}
 }
 
-// families has the families of all kinds, for lookups of sessions. Constructors register them.
-var families []string
-
-// register adds a family of locks. With a constructor they can be detached.
-func register(family string, of func(*Client, string) *Lock) {
-	families = append(families, family)
-	if of != nil {
-		detachable[family] = of
-	}
-}
+// register adds a family of locks that can be detached, with their constructor.
+func register(family string, of func(*Client, string) *Lock) { detachable[family] = of }
 
 // mode tells how a lock is held: by one owner, or by any number of them.
 type mode int

@@ -20,8 +20,6 @@ import (
 // reader has taken or renewed the lock for one lease.
 type ReadWriteLock struct{ read, write *Lock }
 
-func init() { register("readwrite", nil) }
-
 // NewReadWriteLock returns the read-write lock called name. For impossible names see
 // [Client.NewLock]. A name of a read-write lock should not be used for a lock of another kind: they
 // exclude each other, but do not always wake each other.
