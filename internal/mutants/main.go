@@ -51,6 +51,10 @@ func main() {
 func run(o *options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// The library alone: in a workspace, go list -m names all modules of it.
+	if err := os.Setenv("GOWORK", "off"); err != nil {
+		return err
+	}
 	out, err := command(".", "go", "list", "-m", "-f", "{{.Dir}}\n{{.Path}}")
 	if err != nil {
 		return err
