@@ -225,6 +225,30 @@ var handover = []Promise{
 		},
 	},
 	{
+		Name: "a waiter whose lock is granted in a message that is lost with its connection finds it",
+		Kept: only("plain", "nonreentrant", "fenced"),
+		Test: func(t *testing.T, e *Env, k Kind) {
+			p, wire := e.PartyOnWire(t, k)
+			look := k.New(e.Party(t), "lock").(*rlock.Lock)
+			hold := locktest.Acquire(t, look, time.Hour)
+			waiter := e.waiter(t.Context(), t, k.New(p, "lock"))
+			locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
+			wire.Hold()
+			locktest.Unlock(t, hold)
+			granted := infoOf(t, look)
+			wire.Break()
+			broken := time.Now()
+			wire.Pass()
+			o := locktest.Result(t, waiter)
+			require.NoError(t, o.Err)
+			require.Less(t, o.At.Sub(broken), e.atMost(time.Second)) // else it asks after 5 s
+			require.Equal(t, granted.Owner, o.Hold.Owner(), "it is the same acquisition")
+			require.Equal(t, granted.Token, o.Hold.Token())
+			locktest.Unlock(t, o.Hold)
+			e.RequireNothingLeft(t)
+		},
+	},
+	{
 		Name:  "a waiter that is granted the lock asks once if it has not asked for long",
 		Kept:  only("plain", "nonreentrant", "fenced"),
 		Exact: true,
