@@ -3,6 +3,8 @@ package suite
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -246,6 +248,27 @@ var handover = []Promise{
 			require.Equal(t, granted.Token, o.Hold.Token())
 			locktest.Unlock(t, o.Hold)
 			e.RequireNothingLeft(t)
+		},
+	},
+	{
+		Name: "a waiter whose process is gone is passed over at once",
+		Kept: only("plain", "nonreentrant", "fenced"),
+		Test: func(t *testing.T, e *Env, k Kind) {
+			gone, wire := e.PartyOnWire(t, k)
+			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+			locktest.LockInBackground(t.Context(), k.New(gone, "lock"), time.Hour)
+			locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
+			e.settle()
+			wire.Cut()
+			locktest.Eventually(t, func() bool {
+				return !slices.ContainsFunc(channels(t, e.Servers[0]), func(name string) bool {
+					return strings.Contains(name, gone.Client.ID())
+				})
+			}, "it still listens")
+			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
+			released := time.Now()
+			locktest.Unlock(t, hold)
+			locktest.Unlock(t, e.acquiredSince(t, released, waiter))
 		},
 	},
 	{
