@@ -272,6 +272,31 @@ var handover = []Promise{
 		},
 	},
 	{
+		Name:  "HandOver says whether locks go to waiters of other processes, of this one, or free",
+		Kept:  only("plain", "nonreentrant", "fenced"),
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			for i, mode := range handOvers {
+				p, tr := e.traced(t, mode)
+				lock := k.New(p, "lock")
+				hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+				for _, how := range [][]rlock.How{
+					{rlock.Granted, rlock.Free, rlock.Free},
+					{rlock.HandedOver, rlock.HandedOver, rlock.Free},
+				} {
+					tr.Forget()
+					waiter := e.waiter(t.Context(), t, lock)
+					require.Equal(t, i == 0, len(e.known(t)) > 0, "whether Redis knows the waiter")
+					released := time.Now()
+					locktest.Unlock(t, hold)
+					hold = e.acquiredSince(t, released, waiter)
+					require.Equal(t, how[i], told[rlock.AcquireEnd](t, tr, lock).How)
+				}
+				locktest.Unlock(t, hold)
+			}
+		},
+	},
+	{
 		Name:  "a waiter that is granted the lock asks once if it has not asked for long",
 		Kept:  only("plain", "nonreentrant", "fenced"),
 		Exact: true,
