@@ -189,6 +189,30 @@ var fairness = []Promise{
 		},
 	},
 	{
+		Name:  "Redis knows how long a caller waits, and does not offer it the lock afterwards",
+		Kept:  isFair,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			const wait = 3 * time.Second
+			for _, limit := range []time.Duration{wait, rlock.Forever} { // or its context ends
+				p, wire := e.PartyOnWire(t, k)
+				hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+				ctx, cancel := context.WithTimeout(t.Context(), wait)
+				gone := try(ctx, k.New(p, "lock"), limit, time.Hour)
+				e.requireWaiting(t, gone)
+				waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
+				wire.Stop() // it cannot say that it leaves
+				require.Error(t, locktest.Result(t, gone).Err)
+				released := time.Now()
+				locktest.Unlock(t, hold)
+				locktest.Unlock(t, e.acquiredSince(t, released, waiter))
+				wire.Pass()
+				cancel()
+			}
+			e.RequireNothingLeft(t)
+		},
+	},
+	{
 		Name:  "the lease of a holder that died ends the wait of the head, and of the next after it",
 		Kept:  isFair,
 		Exact: true,

@@ -23,6 +23,7 @@ type Wire struct {
 	lose int                   // guarded by mu; how many replies to scripts are still to be lost
 	cut  bool                  // guarded by mu; whether new connections are refused
 	pass chan struct{}         // guarded by mu; closed unless replies are held back
+	stop bool                  // guarded by mu; whether requests are held back with the replies
 	ends map[*wireEnd]struct{} // guarded by mu; the open connections
 }
 
@@ -67,10 +68,19 @@ func (w *Wire) Hold() {
 	w.pass = make(chan struct{})
 }
 
-// Pass ends Hold.
+// Stop holds everything back until Pass, as if the party's process were stopped.
+func (w *Wire) Stop() {
+	w.Hold()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stop = true
+}
+
+// Pass ends Hold and Stop.
 func (w *Wire) Pass() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.stop = false
 	select {
 	case <-w.pass:
 	default:
@@ -150,7 +160,39 @@ func (c *wireEnd) Write(p []byte) (int, error) {
 		c.script = true
 		c.mu.Unlock()
 	}
+	c.wire.mu.Lock()
+	stop, pass := c.wire.stop, c.wire.pass
+	c.wire.mu.Unlock()
+	if stop {
+		if err := c.wait(pass); err != nil {
+			return 0, err
+		}
+	}
 	return c.Conn.Write(p)
+}
+
+// wait waits until pass is closed, or it is too late.
+func (c *wireEnd) wait(pass <-chan struct{}) error {
+	c.mu.Lock()
+	deadline := c.deadline
+	c.mu.Unlock()
+	var late <-chan time.Time
+	if !deadline.IsZero() {
+		late = time.After(time.Until(deadline))
+	}
+	select {
+	case <-pass:
+		return nil
+	default:
+	}
+	select {
+	case <-pass:
+		return nil
+	case <-late:
+		return os.ErrDeadlineExceeded
+	case <-c.broken:
+		return syscall.ECONNRESET
+	}
 }
 
 func (c *wireEnd) SetDeadline(at time.Time) error {
@@ -163,7 +205,7 @@ func (c *wireEnd) SetDeadline(at time.Time) error {
 func (c *wireEnd) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.mu.Lock()
-	script, deadline := c.script, c.deadline
+	script := c.script
 	c.script = false
 	c.mu.Unlock()
 	if err != nil {
@@ -180,23 +222,10 @@ func (c *wireEnd) Read(p []byte) (int, error) {
 		c.Close()
 		return 0, syscall.ECONNRESET
 	}
-	var late <-chan time.Time
-	if !deadline.IsZero() {
-		late = time.After(time.Until(deadline))
+	if err := c.wait(pass); err != nil {
+		return 0, err
 	}
-	select {
-	case <-pass:
-		return n, nil
-	default:
-	}
-	select {
-	case <-pass:
-		return n, nil
-	case <-late:
-		return 0, os.ErrDeadlineExceeded
-	case <-c.broken:
-		return 0, syscall.ECONNRESET
-	}
+	return n, nil
 }
 
 func (c *wireEnd) Close() error {
