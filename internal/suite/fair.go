@@ -213,6 +213,31 @@ var fairness = []Promise{
 		},
 	},
 	{
+		Name:  "a process that hangs delays the queue by ten seconds, and loses only its place",
+		Kept:  isFair,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			p, wire := e.PartyOnWire(t, k)
+			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+			hung := e.waiter(t.Context(), t, k.New(p, "lock"))
+			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
+			wire.Stop()
+			released := time.Now()
+			locktest.Unlock(t, hold)
+			time.Sleep(9 * time.Second)
+			e.requireWaiting(t, waiter)
+			o := locktest.Result(t, waiter)
+			require.NoError(t, o.Err)
+			require.InDelta(t, 10*time.Second, o.At.Sub(released), float64(20*time.Millisecond))
+			wire.Pass()
+			e.requireWaiting(t, hung)
+			released = time.Now()
+			locktest.Unlock(t, o.Hold)
+			locktest.Unlock(t, e.acquiredSince(t, released, hung))
+			e.RequireNothingLeft(t)
+		},
+	},
+	{
 		Name:  "the lease of a holder that died ends the wait of the head, and of the next after it",
 		Kept:  isFair,
 		Exact: true,
