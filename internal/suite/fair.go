@@ -182,8 +182,7 @@ var fairness = []Promise{
 			locktest.Unlock(t, hold)
 			o := locktest.Result(t, waiter.done)
 			require.NoError(t, o.Err)
-			require.Less(t, o.At.Sub(released), 5*time.Second+time.Second)
-			require.GreaterOrEqual(t, o.At.Sub(released), 500*time.Millisecond)
+			require.InDelta(t, 500*time.Millisecond, o.At.Sub(released), float64(20*time.Millisecond))
 			locktest.Unlock(t, o.Hold)
 			e.RequireNothingLeft(t)
 		},
