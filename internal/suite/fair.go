@@ -285,6 +285,7 @@ var fairness = []Promise{
 			locktest.Acquire(t, lock, rlock.Watchdog)
 			waiters := e.inTurn(t, lock, lock, lock)
 			e.doAll(t, "FLUSHALL")
+			forgotten := time.Now()
 			served := make(chan error, len(waiters))
 			for _, w := range waiters {
 				go func() {
@@ -298,6 +299,7 @@ var fairness = []Promise{
 			for range waiters {
 				require.NoError(t, locktest.Receive(t, served, "not served"))
 			}
+			require.LessOrEqual(t, time.Since(forgotten), 5*time.Second)
 			e.RequireNothingLeft(t)
 		},
 	},
