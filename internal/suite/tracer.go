@@ -160,6 +160,31 @@ var tracer = []Promise{
 			require.ErrorIs(t, end.Err, rlock.ErrGone)
 			require.True(t, end.Last)
 			require.Positive(t, end.Margin)
+
+			if k.Name == "multilock" {
+				return // it is forced in its parts, one after the other
+			}
+			tr.Forget()
+			hold = locktest.Acquire(t, lock, time.Minute)
+			k.force(t, p, "lock")
+			requireLost(t, hold)
+			require.ErrorIs(t, locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)[0].Err, hold.Err())
+			require.ErrorIs(t, hold.Err(), rlock.ErrForced)
+		},
+	},
+	{
+		Name: "a release without a reply is told as one whose outcome is unknown",
+		Test: func(t *testing.T, e *Env, k Kind) {
+			tr := new(locktest.Tracer)
+			p, wire := e.PartyOnWire(t, k, commandTimeout(500*time.Millisecond),
+				func(o *rlock.Options) { o.Tracer = tr })
+			lock := k.New(p, "lock")
+			tr.Forget()
+			hold := locktest.Acquire(t, lock, time.Minute)
+			moment()
+			wire.Lose(all)
+			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+			require.ErrorIs(t, told[rlock.HoldEnd](t, tr, lock).Err, rlock.ErrOutcomeUnknown)
 		},
 	},
 	{
