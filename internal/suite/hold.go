@@ -113,7 +113,9 @@ var hold = []Promise{
 			require.LessOrEqual(t, time.Since(start), 10*time.Minute+11*time.Second)
 			requireLost(t, hold)
 			require.ErrorContains(t, hold.Err(), "it was held for Options.MaxHold, 10m0s")
-			require.NotEmpty(t, log.With("half of Options.MaxHold"))
+			warned := log.With("half of Options.MaxHold")
+			require.NotEmpty(t, warned)
+			require.Regexp(t, "stack=.*locktest.Acquire", warned[0])
 			require.True(t, long.Valid(), "MaxHold bounds the watchdog only")
 		},
 	},
