@@ -28,13 +28,6 @@ func CleanUp(l *Lock, owner string) {
 	l.client.cleanUp(cleanup{lock: l, request: request{owner: owner}})
 }
 
-// Refusals returns how often those who wait for the lock have been told that it is held.
-func Refusals(l *Lock) int {
-	_, refusals := l.client.queues.Waiters(
-		func(name queueName) bool { return name == l.waiting.queue })
-	return refusals
-}
-
 // Sessions returns how many sessions of a client are open, by holds, attempts and cleanups, and how
 // many of its acquisitions last. An owner that nobody else may know has a session of its own.
 func Sessions(c *Client) int {

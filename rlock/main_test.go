@@ -9,11 +9,7 @@ import (
 	"holdfast/rlock"
 )
 
-// processes has the parts that the test binary can play as a client process. Test files add theirs
-// in init.
-var processes = map[string]func(args []string) error{}
-
-func TestMain(m *testing.M) { locktest.Main(m, processes) }
+func TestMain(m *testing.M) { locktest.Main(m, nil) }
 
 // parked starts a waiter for a lock that is held, and returns when it has asked twice, the second
 // time once it listens. From then on only a message, or the clock, makes it ask again.

@@ -116,17 +116,6 @@ func All() map[string]Fault {
 	return all
 }
 
-// WithEffect returns the faults with the given effect.
-func WithEffect(effect Effect) map[string]Fault {
-	all := All()
-	for name, f := range all {
-		if f.Effect != effect {
-			delete(all, name)
-		}
-	}
-	return all
-}
-
 // LosesReplies returns the fault that loses the next replies to requests that contain one of the
 // patterns, with their connections.
 func LosesReplies(patterns ...string) Fault {

@@ -21,10 +21,3 @@ func AcquireUnkept(ctx context.Context, t testing.TB, l rlock.Locker) *rlock.Hol
 	require.NoError(t, err)
 	return hold
 }
-
-// ContextOf returns the context of a hold that nobody has.
-//
-//go:noinline
-func ContextOf(t testing.TB, l rlock.Locker) context.Context {
-	return AcquireUnkept(t.Context(), t, l).Context()
-}

@@ -34,11 +34,3 @@ func Length(t testing.TB, variable string, otherwise time.Duration) time.Duratio
 	require.NoError(t, err, variable)
 	return length
 }
-
-// Times is Length for tests that count their rounds.
-func Times(t testing.TB, variable string, otherwise int) int {
-	t.Helper()
-	times, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(otherwise)))
-	require.NoError(t, err, variable)
-	return times
-}
