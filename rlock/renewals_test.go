@@ -132,7 +132,7 @@ func TestRenewalOfNestedLevelsTakesMemoryInProportionToTheirNumber(t *testing.T)
 }
 
 // Renewals, releases and inspections need no connection of their own, and have capacity that
-// acquisitions cannot use up: see DESIGN.md, rule 4.
+// acquisitions cannot use up: see [transport.Kind].
 
 // inBubbleWith is inBubble for a rueidis client with other options. WAIT takes its time-out and
 // finds no replica, except for the first acquisition.

@@ -74,7 +74,7 @@ var scenes = []struct {
 		{name: "read", do: func(p *play) { p.reading().acquire(0) }},
 		{name: "stop reading", do: func(p *play) { p.reading().unlock(0) }},
 		{name: "read again", do: func(p *play) { p.reading().acquire(0) }},
-		// Redisson's readers keep sleeping: see PROTOCOL.md.
+		// Redisson publishes nothing here, so readers keep sleeping.
 		{name: "stop writing", do: func(p *play) { p.unlock(0) },
 			told: map[string]string{"Go": "1"}},
 		{name: "leave", do: func(p *play) { p.reading().unlock(0) }},
