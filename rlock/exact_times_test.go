@@ -182,3 +182,26 @@ func TestWaitsOfMoreCallersThanRueidisCanQueueAreExact(t *testing.T) {
 			})
 	}
 }
+
+// The rest is for undoing the acquisition: the caller learns what is wrong.
+func TestReplicasAreWaitedForHalfOfTheWaitThatIsLeft(t *testing.T) {
+	t.Parallel()
+	options := rlock.Options{SyncReplicas: 1, SyncTimeout: time.Minute}
+	inBubbleWith(t, func(*rueidis.ClientOption) {}, options,
+		func(t *testing.T, b *bubble, _ rueidis.Client, c *rlock.Client) {
+			replicas(b, false)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			_, waits := c.NewLock("order").TryLock(t.Context(), 4*time.Second, longLease)
+			_, deadline := c.NewLock("order").Lock(ctx, longLease)
+			for err, waited := range map[error]time.Duration{
+				waits: 2 * time.Second, deadline: 4 * time.Second, // of the eight that were left
+			} {
+				var short *rlock.ReplicationError
+				require.ErrorAs(t, err, &short)
+				require.Equal(t, waited, short.Waited)
+			}
+			require.Equal(t, 6*time.Second, time.Since(b.start))
+			require.Len(t, b.called("release.lua"), 2, "undone")
+		})
+}
