@@ -124,6 +124,26 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 	}
 }
 
+// The waiter does not wait for replicas.
+func TestAcquisitionUndoneForLackOfReplicasWakesItsWaiters(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Second})
+	other := newClient(t, master, rlock.Options{})
+	attempt := inBackground(func() (*rlock.Hold, error) {
+		return c.NewLock("order").TryLock(t.Context(), longWait, longLease)
+	})
+	waitForBlocked(t, master, "1")
+	waiter := lockInBackground(t.Context(), other.NewLock("order"), longLease)
+	waitForListeners(t, master, "order", 1)
+	short, next := result(t, attempt), result(t, waiter)
+	shortfall(t, short.Err, 1, 0, time.Second)
+	require.NoError(t, next.Err)
+	require.Less(t, next.At.Sub(short.At), 3*time.Second, "not woken")
+	unlock(t, next.Hold)
+}
+
 func TestWaitingForALockOfAnotherKeepsNoConnection(t *testing.T) {
 	t.Parallel()
 	master, _ := startReplicated(t, 1)
