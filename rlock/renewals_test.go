@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/logtest"
+	"holdfast/internal/transport"
 	"holdfast/lua"
 	"holdfast/rlock"
 )
@@ -222,4 +223,23 @@ func TestPoolUsedUpByTheApplicationCostsNoLock(t *testing.T) {
 				unlock(t, hold)
 			})
 	}
+}
+
+// An acquisition that waits for replicas has a connection of the pool. It tries up to five: some
+// may have been closed while they were idle.
+func TestAcquisitionOutlastsFourClosedConnectionsOfThePool(t *testing.T) {
+	t.Parallel()
+	inBubbleWith(t, func(*rueidis.ClientOption) {}, rlock.Options{SyncReplicas: 1},
+		func(t *testing.T, b *bubble, _ rueidis.Client, c *rlock.Client) {
+			replicas(b, true)
+			b.reply("acquire.lua", func([]string) any {
+				if len(b.called("acquire.lua")) < transport.MostSends {
+					b.server.Disconnect()
+				}
+				return nil
+			})
+			hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
+			require.NoError(t, err)
+			unlock(t, hold)
+		})
 }
