@@ -67,6 +67,33 @@ func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
 	}
 }
 
+// fillPool opens connections of the client's pool, which stay with the server that they lead to.
+func fillPool(t *testing.T, redis rueidis.Client) {
+	t.Helper()
+	for range 3 {
+		application, release := redis.Dedicate()
+		require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
+		defer release()
+	}
+}
+
+func TestReplicatedLocksFollowAnEndpointThatMoves(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 2)
+	at := redistest.NewEndpoint(master)
+	redis := master.Client(t, at.Use)
+	c := newClientOn(t, redis, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+	unlock(t, take(t, c.NewLock("order"), time.Minute))
+	fillPool(t, redis)
+	redistest.Promote(t, master, replicas[0])
+	at.Move(replicas[0])
+	redistest.WaitForReplica(t, replicas[0], master)
+	hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{hold.Owner(): "1"}, counts(t, replicas[0]))
+	unlock(t, hold)
+}
+
 func TestEndpointIsFollowedOnceThePoolHasAConnection(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)
