@@ -40,6 +40,10 @@ func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 				hold := take(t, k.contender(client, name), time.Minute)
 				waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
 				k.waitForListener(t, publish == "spublish", name, cluster.Nodes...)
+				if publish == "publish" { // a node does not know who listens on others
+					waitForQuiet(t, node)
+					require.Zero(t, node.DoInt(t, "EXISTS", waitersKey(name)))
+				}
 				node.ResetStats(t)
 				start := time.Now()
 				unlock(t, hold)
