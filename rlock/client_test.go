@@ -20,6 +20,11 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"MaxHold":                {WatchdogLease: math.MaxInt64, MaxHold: time.Hour},
 		"CommandTimeout":         {CommandTimeout: -1},
 		"shorter than any reply": {CommandTimeout: time.Millisecond - 1},
+		"FairWindow":             {FairWindow: 10*time.Second - 1},
+		"SyncTimeout":            {SyncTimeout: time.Millisecond - 1},
+		"SyncReplicas":           {SyncReplicas: rlock.SyncConnected - 1},
+		"HandOver":               {HandOver: rlock.HandOverNone + 1},
+		"WriterPreference":       {WriterPreference: rlock.PreferNobody + 1},
 		"PubSub":                 {PubSub: rlock.PubSubSharded + 1},
 		"PubSub below":           {PubSub: rlock.PubSubAuto - 1},
 	} {
