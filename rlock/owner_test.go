@@ -194,3 +194,29 @@ func TestReleaseOnCloseReleasesALockThatGetsAnotherLevelMeanwhile(t *testing.T) 
 		require.NoError(t, <-closed)
 	})
 }
+
+// Otherwise a client would need more and more memory.
+func TestClientForgetsAnOwnerThatHoldsNothing(t *testing.T) {
+	t.Parallel()
+	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
+		for _, ctx := range []context.Context{t.Context(), rlock.WithOwner(t.Context())} {
+			outer := takeWith(ctx, t, b.lock, time.Minute)
+			unlock(t, takeWith(outer.Context(), t, b.lock, time.Minute))
+			require.NotZero(t, rlock.Sessions(b.client))
+			unlock(t, outer)
+			b.reply(k.acquire, heldFor(60_000))
+			for _, wait := range []time.Duration{rlock.NoWait, time.Second} {
+				_, err := b.lock.TryLock(ctx, wait, time.Minute)
+				require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			}
+			ctx, cancel := context.WithCancel(ctx)
+			waiter := lockInBackground(ctx, b.lock, time.Minute)
+			synctest.Wait()
+			cancel()
+			require.ErrorIs(t, result(t, waiter).Err, context.Canceled)
+			time.Sleep(time.Minute) // what cleans up after the waiters has a session as well
+			require.Zero(t, rlock.Sessions(b.client))
+			b.reply(k.acquire, granted[k.acquire])
+		}
+	})
+}
