@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -114,6 +115,48 @@ func TestSlowNodeDoesNotMakeTheTimeoutsOfTheOthersLong(t *testing.T) {
 		}
 		b.refusedAfter(t, 50*time.Millisecond, 10*time.Second)
 		b.nodes[4].away(0) // up to 80 commands are still queued there, and Close waits
+	})
+}
+
+// As when a route changes.
+func TestLateRepliesTeachThatTheNodesAreFarNow(t *testing.T) {
+	t.Parallel()
+	const roundTrip = 80 * time.Millisecond
+	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+		b.learn(t)
+		for _, n := range b.nodes {
+			n.away(roundTrip)
+		}
+		b.refusedAfter(t, 50*time.Millisecond, 10*time.Second)
+		start := time.Now()
+		hold, err := b.anew().TryLock(t.Context(), 10*time.Second, 10*time.Second)
+		require.NoError(t, err)
+		require.Less(t, time.Since(start), 20*roundTrip)
+		unlock(t, hold)
+		time.Sleep(time.Second)
+		start = time.Now()
+		unlock(t, take(t, b.anew(), 10*time.Second))
+		require.Equal(t, 2*roundTrip, time.Since(start))
+	})
+}
+
+// An error may come from this side, and quickly: a refused connection says nothing about the
+// distance of the node.
+func TestErrorsTeachNoRoundTrip(t *testing.T) {
+	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+		for _, n := range b.nodes {
+			n.reply("quorum_acquire.lua", func([]string) any { return errors.New("LOADING") })
+		}
+		for range 40 {
+			b.refusedAfter(t, 0, 3*time.Second)
+			synctest.Wait()
+		}
+		for _, n := range b.nodes {
+			n.away(200 * time.Millisecond)
+		}
+		start := time.Now()
+		unlock(t, take(t, b.anew(), 3*time.Second))
+		require.Equal(t, 400*time.Millisecond, time.Since(start))
 	})
 }
 
