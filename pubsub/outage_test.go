@@ -175,6 +175,17 @@ func TestRouteThatHangsIsGivenUpAndRetried(t *testing.T) {
 	})
 }
 
+func TestServerThatConfirmsNothingIsReportedOnce(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, h *Hub, f *fakeServer) {
+		s := h.Subscribe(Topic{Channel: "one"})
+		for range 3 {
+			f.next(t, "subscribe").reply <- result{err: context.DeadlineExceeded}
+		}
+		f.confirm(t, s)
+		require.Len(t, f.lines.With("did not confirm subscriptions in time"), 1)
+	})
+}
+
 // rate is how many bytes per second the slow network carries, in each direction.
 const rate = 60_000
 
