@@ -77,20 +77,26 @@ demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
 
 # The tests of the alert rules need promtool. Without it they are left out, as .ci/run notices.
-# Those beside Redisson run in parallel with others, since both mostly wait. At last come those that
-# the race detector would distort, such as counts of allocations, and those in virtual time.
+# Behind the others run those that mostly wait, beside Redisson, and those in virtual time, which no
+# load can disturb. The race detector would distort the latter. At last come counts of allocations.
 test: compiler ## run all tests on a real Redis under the race detector, with Redisson if there is Maven
 	@$(with-server); $(with-peer-if-any); failed=0; \
 	run() { $(GO) test -race $(quick) -tags $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
+	behind() { \
+		local failed=0; \
+		[[ $$tags != *interop ]] || run ./integration/redisson || failed=1; \
+		$(GO) test ./... || failed=1; \
+		$(GO) test $(quick) $(TESTFLAGS) ./integration/chaos || failed=1; \
+		return $$failed; \
+	}; \
+	output=$$(mktemp); behind >$$output 2>&1 & \
 	run $(LONGEST) $$($(GO) list $(TIMED) | grep -v '/integration/redisson$$') || failed=1; \
-	redisson=; if [[ $$tags == *interop ]]; then redisson=$$(mktemp); run ./integration/redisson >$$redisson 2>&1 & fi; \
 	! otel/dashboard/ensure-prometheus.sh >/dev/null || run ./otel/dashboard || failed=1; \
 	run $$($(GO) list $(filter-out $(TIMED),$(ALL)) | grep -v '/otel/dashboard$$') || failed=1; \
 	(cd bench && GOWORK=off run ./...) || failed=1; \
-	if [[ -n $$redisson ]]; then wait $$! || failed=1; cat $$redisson; rm $$redisson; fi; \
+	wait $$! || failed=1; cat $$output; rm $$output; \
 	files=$$(grep -rl '^//go:build redis && !race' --include='*_test.go' .); \
 	$(GO) test -tags redis $(light) $(quick) $(TESTFLAGS) -run "$(call names,$$files)" $$(dirname $$files | sort -u) || failed=1; \
-	$(GO) test ./... || failed=1; $(GO) test $(quick) $(TESTFLAGS) ./integration/chaos || failed=1; \
 	exit $$failed
 
 nightly: tagged dashboard containers rapid ## run what takes long: tests with the tag nightly, containers, random programs
