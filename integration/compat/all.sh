@@ -48,11 +48,8 @@ begin() {
   runs+=($!)
 }
 while read -r name version program parts; do
-  if [[ $parts == all ]]; then
-    begin "${name%-*} $version"
-  else
-    for part in ${parts//,/ }; do begin "${name%-*} $version, $part" "$part"; done
-  fi
+  [[ $parts != all ]] || parts=basics,behaviour,resp2
+  for part in ${parts//,/ }; do begin "${name%-*} $version, $part" "$part"; done
 done <<<"$servers"
 status=0
 for i in "${!runs[@]}"; do
