@@ -22,7 +22,7 @@ import (
 	"holdfast/internal/locktest"
 )
 
-// In virtual time nothing is late but by what was asked for: a round trip, or a retry.
+// In virtual time nothing is late, except by the round trips and retries that were asked for.
 const (
 	virtualPace    = 3 * time.Second
 	virtualLatency = time.Millisecond
@@ -30,17 +30,17 @@ const (
 )
 
 // Play is [Run] in virtual time. Servers, networks, processes and clocks are all in one
-// testing/synctest bubble, so that an hour takes seconds: a server is an [inprocess.Server], and a
-// process is some goroutines with clients of their own. What a bubble has no signal for has a twin:
-// a process that is stopped is cut off from all servers. The bubble also fails if a goroutine is
-// left at the end, and so does what Tracers were told if not all that began has ended once.
+// testing/synctest bubble, so that an hour takes seconds. A server is an [inprocess.Server], and a
+// process is some goroutines with clients of their own. A bubble has no signals, so
+// [ProcessStopped] is played as [Partition]. Play also fails if a goroutine is left at the end, or
+// if a call or hold that a tracer was told of has not ended exactly once.
 //
 // A seed draws the same faults, at the same instants, and gives each worker the same dice. But Go's
 // scheduler decides the order of what happens at one virtual instant, such as when several waiters
-// are woken, and which of several ready cases a select takes. So two runs of a seed drift apart at
-// the first such choice that matters: measured, after 1 to 60 s of virtual time, with some hundred
-// acquisitions at most. A failure that comes early mostly comes again. A later one comes with the
-// odds of its kind: play the seed, and then others, until it does. The history is exact each time.
+// are woken, and which of several ready cases a select takes. Two runs of a seed drift apart at the
+// first such choice that matters: in measurements, after 1 to 60 s of virtual time and a few hundred
+// acquisitions at most. An early failure usually comes again with its seed. A later failure may need
+// other seeds. What the history says of a run is exact.
 func Play(t *testing.T, s *Scenario, seed uint64, length time.Duration) (*history.History,
 	history.Verdict) {
 	t.Helper()
@@ -128,8 +128,9 @@ func (b *bubble) links(tb testing.TB) (links []*faultproxy.Proxy, _ map[string]s
 	return links, nil
 }
 
-// end requires that nothing is left that has no time to run out, and that each call and hold that a
-// tracer heard of has ended once. That nothing still runs is for the bubble to see.
+// end requires that no key is left without a TTL, except counters of fenced locks, and that each
+// call and hold that a tracer heard of has ended once. The bubble itself sees goroutines that still
+// run.
 func (b *bubble) end(r *run) {
 	for _, v := range b.processes {
 		<-v.ended
@@ -260,7 +261,7 @@ func (v *virtualProcess) isDead() bool {
 	return v.dead
 }
 
-func (v *virtualProcess) waitForBegin(testing.TB) {
+func (v *virtualProcess) waitUntilBegun(testing.TB) {
 	select {
 	case <-v.began:
 	case <-v.ended:

@@ -39,6 +39,10 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	scenarios := chosen(t, func(s *chaos.Scenario) bool {
 		return !s.OnlyVirtual && (all || slices.Contains(usual, s.Name))
 	})
+	if len(scenarios) == 0 {
+		t.Log("this scenario is played in virtual time only")
+		return
+	}
 	runs := len(seeds) * len(scenarios)
 	each := length * time.Duration(min(atOnce, runs)) / time.Duration(runs)
 	// Some show nothing in less, also if all others are short.

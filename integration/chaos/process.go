@@ -134,8 +134,8 @@ func (c *realProcess) collect(from io.Reader) error {
 	}
 }
 
-// waitForBegin waits until the process uses locks. One that ended instead is reported by end.
-func (c *realProcess) waitForBegin(tb testing.TB) {
+// waitUntilBegun waits until the process uses locks. One that ended instead is reported by end.
+func (c *realProcess) waitUntilBegun(tb testing.TB) {
 	tb.Helper()
 	const limit = 3 * locktest.Timeout
 	late := time.NewTimer(limit)

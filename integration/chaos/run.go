@@ -203,7 +203,7 @@ func (r *run) startProcess(s *slot) {
 func (r *run) waitForProcesses() {
 	r.tb.Helper()
 	for _, s := range r.slots {
-		s.process.waitForBegin(r.tb)
+		s.process.waitUntilBegun(r.tb)
 	}
 }
 

@@ -57,7 +57,7 @@ type Scenario struct {
 	// Abandoned, if not 0, has the openers of a burst acquire a lock. The others wait for it with
 	// leases of up to this long, and never release half of them.
 	Abandoned time.Duration
-	// Wander has workers that do more than sections, see worker.wander.
+	// Wander has workers wander instead of doing sections, see worker.wander.
 	Wander bool
 	// Kept is how many locks each process keeps, under names of its own, for several leases at a
 	// time.

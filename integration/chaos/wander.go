@@ -11,17 +11,17 @@ import (
 	"holdfast/rlock"
 )
 
-// owners are those that the workers of a process share.
+// owners has the owners that the workers of a process share, by lock.
 type owners struct {
 	mu   sync.Mutex
 	last map[history.Lock]*owner // guarded by mu
 }
 
-// owner is an owner of one lock. All that it acquires has the same root in the history.
+// owner is an owner of one lock.
 type owner struct {
 	ctx   context.Context
-	root  int
-	until history.Instant
+	root  int             // the acquisition that the history takes for the outermost
+	until history.Instant // when workers begin to use another owner
 }
 
 // sharedFor is how long workers share an owner, so that not every hold is a level of another.
@@ -84,7 +84,7 @@ func (w *worker) join(ctx context.Context) *attempt {
 	return w.ask(ctx, e, false)
 }
 
-// part ends a hold, or extends it. It reports whether it is over.
+// part ends a hold, or extends it. It reports whether the hold is over.
 func (w *worker) part(a *attempt) bool {
 	a.check()
 	switch lease := shortestLease + w.upTo(a.lease); {
@@ -96,7 +96,7 @@ func (w *worker) part(a *attempt) bool {
 		a.hold.Leave()
 	case a.fixed && !a.extended && w.oneIn(3):
 		if _, err := a.hold.Detach(); errors.Is(err, rlock.ErrInvalid) {
-			return false
+			return false // neither read-write locks nor nested levels can be detached
 		}
 	default:
 		w.release(a)

@@ -47,7 +47,7 @@ type server interface {
 
 // process is what faults need of a client process.
 type process interface {
-	waitForBegin(tb testing.TB)
+	waitUntilBegun(tb testing.TB)
 	signal(tb testing.TB, s syscall.Signal)
 	kill(tb testing.TB)
 	stop()

@@ -184,7 +184,7 @@ func (s *Server) RejectNames(part, err string) {
 	s.rejected.Store(&rejection{err, part})
 }
 
-// Forget makes the server forget all data, as if it had just been started.
+// Forget makes the server forget all keys, as if it had just been started. It still knows scripts.
 func (s *Server) Forget() {
 	s.redis.FlushAll()
 	s.started.Store(time.Now().Unix())
