@@ -30,7 +30,7 @@ var deadline = []Promise{
 			hold := locktest.Acquired(t, attempt)
 			requireDeadline(t, hold, before, executed, 30*time.Second)
 			late := func(lease time.Duration, extend func()) {
-				moment()
+				e.settle()
 				wire.Hold()
 				before := time.Now()
 				time.AfterFunc(200*time.Millisecond, wire.Pass)

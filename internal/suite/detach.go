@@ -11,14 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-// detaches says which kinds can be detached: locks that one owner holds under one name.
-func detaches(k Kind) bool {
-	switch k.Name {
-	case "plain", "fair", "fenced", "nonreentrant", "nonreentrant-fair":
-		return true
-	}
-	return false
-}
+func detaches(k Kind) bool { return k.Detaches }
 
 // Detach: a hold ends in one process, and its lock goes on in another.
 var detach = []Promise{

@@ -27,7 +27,7 @@ var extend = []Promise{
 				before := time.Now()
 				require.NoError(t, hold.Extend(t.Context(), time.Minute))
 				requireDeadline(t, hold, before, time.Now(), time.Minute)
-				moment()
+				e.settle()
 				extended := hold.Deadline()
 				require.NoError(t, hold.Extend(t.Context(), time.Second))
 				require.Equal(t, extended, hold.Deadline())
@@ -112,7 +112,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			hold := locktest.Acquire(t, k.New(p, "lock"), time.Minute)
-			moment()
+			e.settle()
 			until := hold.Deadline()
 			if !k.Flat {
 				inner := locktest.AcquireWith(hold.Context(), t, k.New(p, "lock"), time.Second)
@@ -156,7 +156,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			hold := locktest.Acquire(t, k.New(p, "lock"), 10*time.Second)
-			moment()
+			e.settle()
 			wire.Lose(2)
 			require.NoError(t, hold.Extend(t.Context(), time.Minute))
 			require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
@@ -169,7 +169,7 @@ var extend = []Promise{
 		Name: "a rejected extension changes nothing",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Minute)
-			moment()
+			e.settle()
 			until := hold.Deadline()
 			e.Reject(t, permanent)
 			locktest.Within(t, 2*time.Second, func() {
@@ -187,7 +187,7 @@ var extend = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Minute)
-			moment()
+			e.settle()
 			until := hold.Deadline()
 			e.pause(t)
 			start := time.Now()
@@ -210,7 +210,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Minute))
 			hold := locktest.Acquire(t, k.New(p, "lock"), time.Second)
-			moment()
+			e.settle()
 			wire.Hold()
 			extended := make(chan error, 1)
 			go func() { extended <- hold.Extend(t.Context(), time.Hour) }()

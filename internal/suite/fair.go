@@ -3,7 +3,6 @@ package suite
 import (
 	"context"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -305,7 +304,7 @@ var fairness = []Promise{
 	},
 }
 
-func isFair(k Kind) bool { return strings.HasSuffix(k.Name, "fair") }
+func isFair(k Kind) bool { return k.Fair }
 
 // queued is a goroutine that waits in the queue of a fair lock.
 type queued struct {

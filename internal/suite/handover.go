@@ -17,11 +17,13 @@ import (
 	"holdfast/rlock"
 )
 
+func handsOver(k Kind) bool { return k.HandsOver }
+
 // Hand-overs: how a lock gets from a release to a waiter, as its users see it.
 var handover = []Promise{
 	{
 		Name: "waiters of one process get a lock in the order of their arrival",
-		Kept: only("plain", "nonreentrant", "fenced", "write", "fair", "nonreentrant-fair"),
+		Kept: func(k Kind) bool { return ofOneClient(k) && !k.Shared && !k.ContendersShare },
 		Test: func(t *testing.T, e *Env, k Kind) {
 			for _, mode := range handOvers {
 				lock := k.New(e.Party(t, mode), "lock")
@@ -141,7 +143,7 @@ var handover = []Promise{
 	},
 	{
 		Name:  "processes that contend for long hold the lock about equally often",
-		Kept:  only("plain", "fenced"),
+		Kept:  func(k Kind) bool { return k.HandsOver && !k.Flat },
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const parties, rounds = 3, 200
@@ -206,7 +208,7 @@ var handover = []Promise{
 	},
 	{
 		Name:  "a lock that is granted to a process that hangs goes on after a tenth of the lease",
-		Kept:  only("plain", "nonreentrant", "fenced"),
+		Kept:  handsOver,
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const lease = 20 * time.Second
@@ -228,7 +230,7 @@ var handover = []Promise{
 	},
 	{
 		Name: "a waiter whose lock is granted in a message that is lost with its connection finds it",
-		Kept: only("plain", "nonreentrant", "fenced"),
+		Kept: handsOver,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			look := k.New(e.Party(t), "lock").(*rlock.Lock)
@@ -252,7 +254,7 @@ var handover = []Promise{
 	},
 	{
 		Name: "a waiter whose process is gone is passed over at once",
-		Kept: only("plain", "nonreentrant", "fenced"),
+		Kept: handsOver,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			gone, wire := e.PartyOnWire(t, k)
 			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
@@ -273,7 +275,7 @@ var handover = []Promise{
 	},
 	{
 		Name:  "HandOver says whether locks go to waiters of other processes, of this one, or free",
-		Kept:  only("plain", "nonreentrant", "fenced"),
+		Kept:  handsOver,
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			for i, mode := range handOvers {
@@ -298,7 +300,7 @@ var handover = []Promise{
 	},
 	{
 		Name:  "a waiter that is granted the lock asks once if it has not asked for long",
-		Kept:  only("plain", "nonreentrant", "fenced"),
+		Kept:  handsOver,
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			warm(t, e.Party(t, anonymous), k)

@@ -131,7 +131,7 @@ var hang = []Promise{
 			p, wire := e.PartyOnWire(t, k, commandTimeout(500*time.Millisecond))
 			hold := locktest.Acquired(t,
 				locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute))
-			moment()
+			e.settle()
 			wire.Cut()
 			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 			require.True(t, e.Held(t))

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,15 +148,18 @@ func (e *Env) requireListening(t *testing.T) {
 func (e *Env) keys(t *testing.T) (all []string) {
 	t.Helper()
 	for _, s := range e.Servers {
-		for _, key := range s.Keys(t) {
-			lasts := strings.HasPrefix(key, "redisson_lock_token:") ||
-				strings.HasPrefix(key, "holdfast_rwlock_")
-			if !lasts {
-				all = append(all, key)
-			}
-		}
+		all = append(all, ofLocks(t, s)...)
 	}
 	return all
+}
+
+// ofLocks is keys of one server.
+func ofLocks(t *testing.T, s Server) []string {
+	t.Helper()
+	return slices.DeleteFunc(s.Keys(t), func(key string) bool {
+		return strings.HasPrefix(key, "redisson_lock_token:") ||
+			strings.HasPrefix(key, "holdfast_rwlock_")
+	})
 }
 
 // known returns the keys by which Redis knows waiters.
@@ -204,7 +208,7 @@ func (e *Env) requireNext(
 
 // queuesHere reports whether the waiters of a process queue there, and only the first of them asks
 // Redis. Waiters for fair locks queue in Redis.
-func queuesHere(k Kind) bool { return !strings.HasSuffix(k.Name, "fair") }
+func queuesHere(k Kind) bool { return !k.Fair }
 
 // anyOf returns the hold of the next of these waiters that acquires the lock.
 func anyOf(t *testing.T, waiters []<-chan locktest.Outcome) (hold *rlock.Hold) {

@@ -23,16 +23,23 @@ type Kind struct {
 	Flat bool
 	// Fenced is set if holds have a token.
 	Fenced bool
+	// Fair is set if waiters queue in Redis, and not in their process.
+	Fair bool
+	// HandsOver is set if a release grants the lock to a waiter of any process.
+	HandsOver bool
+	// Detaches is set if a hold can go on in another process.
+	Detaches bool
 	// Masters is the number of independent masters that the lock needs.
 	Masters int
 }
 
-// one makes a kind of lock that one client makes.
-func one(name string, lock, contender func(*rlock.Client, string) *rlock.Lock) Kind {
+// single completes a kind of lock that one client makes.
+func (k Kind) single(lock, contender func(*rlock.Client, string) *rlock.Lock) Kind {
 	on := func(lock func(*rlock.Client, string) *rlock.Lock) func(*Party, string) rlock.Locker {
 		return func(p *Party, name string) rlock.Locker { return lock(p.Client, name) }
 	}
-	return Kind{Name: name, New: on(lock), Contender: on(contender), Masters: 1}
+	k.New, k.Contender, k.Masters = on(lock), on(contender), 1
+	return k
 }
 
 func read(c *rlock.Client, name string) *rlock.Lock  { return c.NewReadWriteLock(name).Read() }
@@ -45,24 +52,17 @@ func Single() []Kind {
 	fenced := (*rlock.Client).NewFencedLock
 	flat := (*rlock.Client).NewNonReentrantLock
 	flatFair := (*rlock.Client).NewNonReentrantFairLock
-	kinds := []Kind{
-		one("plain", plain, plain),
-		one("fair", fair, fair),
-		one("read", read, write),
-		one("write", write, write),
-		one("write-behind-readers", write, read),
-		one("fenced", fenced, fenced),
-		one("nonreentrant", flat, flat),
-		one("nonreentrant-fair", flatFair, flatFair),
+	return []Kind{
+		Kind{Name: "plain", HandsOver: true, Detaches: true}.single(plain, plain),
+		Kind{Name: "fair", Fair: true, Detaches: true}.single(fair, fair),
+		Kind{Name: "read", Shared: true}.single(read, write),
+		Kind{Name: "write"}.single(write, write),
+		Kind{Name: "write-behind-readers", ContendersShare: true}.single(write, read),
+		Kind{Name: "fenced", Fenced: true, HandsOver: true, Detaches: true}.single(fenced, fenced),
+		Kind{Name: "nonreentrant", Flat: true, HandsOver: true, Detaches: true}.single(flat, flat),
+		Kind{Name: "nonreentrant-fair", Flat: true, Fair: true, Detaches: true}.
+			single(flatFair, flatFair),
 	}
-	for i := range kinds {
-		k := &kinds[i]
-		k.Shared = k.Name == "read"
-		k.ContendersShare = k.Name == "write-behind-readers"
-		k.Fenced = k.Name == "fenced"
-		k.Flat = k.Name == "nonreentrant" || k.Name == "nonreentrant-fair"
-	}
-	return kinds
 }
 
 // Multi returns the MultiLock of three plain locks.

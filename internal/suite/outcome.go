@@ -24,7 +24,7 @@ var outcome = []Promise{
 			lock := k.New(p, "lock")
 			first := locktest.Acquire(t, lock, time.Minute)
 			locktest.Unlock(t, first)
-			moment()
+			e.settle()
 			wire.Lose(2)
 			hold, err := lock.TryLock(t.Context(), 10*time.Second, time.Minute)
 			require.NoError(t, err)
@@ -54,11 +54,11 @@ var outcome = []Promise{
 			p, wire := e.PartyOnWire(t, k)
 			lock := k.New(p, "lock")
 			outer := locktest.Acquire(t, lock, time.Hour)
-			moment()
+			e.settle()
 			wire.Lose(2)
 			inner, err := lock.TryLock(outer.Context(), 10*time.Second, time.Hour)
 			require.NoError(t, err)
-			moment()
+			e.settle()
 
 			// Redis may count a level that no hold stands for. The next level and the last release
 			// ignore it.
@@ -94,7 +94,7 @@ var outcome = []Promise{
 			for i := len(holds) - 1; i >= 0; i-- {
 				require.True(t, holds[i].Valid())
 				requireContended(t, k, e.Party(t), "lock")
-				moment()
+				e.settle()
 				wire.Lose(2)
 				locktest.Unlock(t, holds[i])
 				locktest.Eventually(t, func() bool { return wire.ToLose() == 0 || k.Masters > 1 && i > 0 },
@@ -108,7 +108,7 @@ var outcome = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), time.Hour)
-			moment()
+			e.settle()
 			wire.Lose(all)
 			released := make(chan error, 1)
 			go func() { released <- hold.Unlock(t.Context()) }()
@@ -148,7 +148,7 @@ var outcome = []Promise{
 			requireUnknown(t, k, err)
 			time.Sleep(lease) // it begins when the servers go on
 			e.resume(t)
-			moment() // they have executed it
+			e.settle() // they have executed it
 			locktest.Within(t, lease/2, func() { e.RequireNothingLeft(t) })
 		},
 	},
@@ -177,7 +177,7 @@ var outcome = []Promise{
 			lock, owner := k.New(p, "lock"), rlock.WithOwner(t.Context())
 			for _, executed := range []bool{false, true} {
 				hold := locktest.AcquireWith(owner, t, lock, time.Hour)
-				moment()
+				e.settle()
 				if executed {
 					wire.Hold()
 				} else {
@@ -201,7 +201,7 @@ var outcome = []Promise{
 				p, wire := e.PartyOnWire(t, k)
 				lock := k.New(p, "lock")
 				hold := locktest.Acquire(t, lock, 2*time.Second)
-				moment()
+				e.settle()
 				if waits { // beyond the end of the lease
 					wire.Hold()
 				} else {
@@ -227,5 +227,5 @@ func requireKept(t *testing.T, e *Env, k Kind, hold *rlock.Hold) {
 	require.True(t, hold.Valid())
 	locktest.Unlock(t, hold)
 	e.RequireNothingLeft(t)
-	moment()
+	e.settle()
 }

@@ -35,7 +35,8 @@ var queue = []Promise{
 		},
 	},
 	{
-		Name: "only the head of the queue asks Redis",
+		Name:  "only the head of the queue asks Redis",
+		Exact: true,
 		// A waiter for a MultiLock first asks for all parts, and then queues for one.
 		Kept: func(k Kind) bool { return queuesHere(k) && k.Name != "multilock" },
 		Test: func(t *testing.T, e *Env, k Kind) {
@@ -85,8 +86,9 @@ var queue = []Promise{
 		},
 	},
 	{
-		Name: "a waiter that leaves from behind the head costs nothing, and keeps nobody waiting",
-		Kept: queuesHere,
+		Name:  "a waiter that leaves from behind the head costs nothing, and keeps nobody waiting",
+		Exact: true,
+		Kept:  queuesHere,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, hold := e.held(t, k)
 			ctx, leave := context.WithCancel(t.Context())

@@ -1,12 +1,17 @@
-// Package suite has the promises that all locks keep, each once. A subject is a file, and a promise
-// is a function in it. Each promise is tested with every kind of lock that makes it (kinds.go), in
-// every world where locks live (world.go). The packages of the locks run the suite in virtual time,
-// and, with the tag redis, on a real Redis.
+// Package suite has the promises of the locks, each once. A subject is a file, and a promise is an
+// entry of the list in that file. Each promise is tested with every kind of lock that keeps it
+// (kinds.go), in worlds where locks live (world.go, systems.go). The packages of the locks run the
+// suite in virtual time and on a real Redis. The module integration runs it on a Redis Cluster and
+// through a Sentinel, at night.
 //
-// To run the proof of one promise:
+// To run all promises of a subject:
 //
-//	go test ./rlock -run TestPromises/exclusion
-//	go test -tags redis ./rlock -run TestPromisesOnRedis/exclusion
+//	go test ./rlock -run TestPromises/unlock
+//	go test -tags redis ./rlock -run TestPromisesOnRedis/unlock
+//
+// To run one promise with one kind of lock, add the promise without spaces, and the kind:
+//
+//	go test ./rlock -run 'TestPromises/unlock/NobodyUnlocksWhatAnotherOwnerHolds/^plain$'
 package suite
 
 import (

@@ -10,8 +10,8 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// Cluster is the world of a Redis Cluster with three masters. They have no replicas, so that a
-// master that a test pauses stays the master.
+// Cluster is the world of a Redis Cluster. Its three masters are one server to a promise. They have
+// no replicas, so that a master that a test pauses stays the master.
 var Cluster = World{Name: "cluster", Masters: 1, fresh: func(t *testing.T, _ int) []reusable {
 	c := redistest.StartCluster(t, 3, redistest.WithReplicas(0))
 	s := &system{client: c.Client, healthy: c.WaitForHealth}
@@ -36,7 +36,7 @@ var Sentinel = World{Name: "sentinel", Masters: 1, fresh: func(t *testing.T, _ i
 	}}
 }}
 
-// system is a [Server] that consists of several processes.
+// system is a [Server] that clients reach through the slots of a cluster or through a Sentinel.
 type system struct {
 	nodes   []process
 	client  func(testing.TB, ...func(*rueidis.ClientOption)) rueidis.Client
@@ -71,7 +71,9 @@ func (s *system) Keys(tb testing.TB) (keys []string) {
 	return keys
 }
 
-// Do executes a command where its key or channel is, or, without one, on each node.
+// Do executes a command where its key or channel is, or, without one, on each node. PUBSUB lists
+// the channels of all nodes, sharded ones among them. PUBLISH uses a sharded channel if somebody
+// listens on one of that name.
 func (s *system) Do(tb testing.TB, args ...string) any {
 	tb.Helper()
 	switch args[0] {

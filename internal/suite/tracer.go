@@ -181,7 +181,7 @@ var tracer = []Promise{
 			lock := k.New(p, "lock")
 			tr.Forget()
 			hold := locktest.Acquire(t, lock, time.Minute)
-			moment()
+			e.settle()
 			wire.Lose(all)
 			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 			require.ErrorIs(t, told[rlock.HoldEnd](t, tr, lock).Err, rlock.ErrOutcomeUnknown)
@@ -344,16 +344,11 @@ func tracedKind(k Kind) string {
 
 // handed returns how a waiter gets a lock that a client releases: its own client, or another one.
 func handed(k Kind, by, own *Party) rlock.How {
-	switch k.Name {
-	case "plain", "nonreentrant", "fenced":
-		if by != own {
-			return rlock.Granted
-		}
+	switch {
+	case k.HandsOver && by != own:
+		return rlock.Granted
+	case k.HandsOver, k.Name == "write" && by == own:
 		return rlock.HandedOver
-	case "write":
-		if by == own {
-			return rlock.HandedOver
-		}
 	}
 	return rlock.Free // a read lock has no next one, and a fair lock a queue
 }

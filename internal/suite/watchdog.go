@@ -134,7 +134,7 @@ var renewal = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, watchdogLease(3*time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
-			moment()
+			e.settle()
 			first := hold.Deadline()
 			wire.Lose(3)
 			locktest.Eventually(t, func() bool { return wire.ToLose() == 0 }, "no renewal is repeated")
@@ -166,7 +166,7 @@ var renewal = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, watchdogLease(3*time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
-			moment()
+			e.settle()
 			wire.Hold()
 			locktest.Receive(t, hold.Done(), "it is valid without a reply")
 			wire.Pass()

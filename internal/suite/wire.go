@@ -43,7 +43,7 @@ func (e *Env) PartyOnWire(t *testing.T, k Kind, options ...func(*rlock.Options))
 	p.NodeTimeout = 5 * time.Second
 	warm(t, p, k)
 	e.RequireNothingLeft(t)
-	moment()
+	e.settle()
 	return p, w
 }
 

@@ -27,10 +27,11 @@ type World struct {
 	Virtual bool
 	// Masters is how many independent masters the world has.
 	Masters int
-	// Start returns that many masters without any keys. By default they are those of tests that have
-	// ended, and fresh ones.
+	// Start returns that many masters without any keys. If it is nil, Run takes the servers of tests
+	// that have ended, and starts more with fresh.
 	Start func(t *testing.T, masters int) []Server
 
+	// fresh starts that many masters, which end with all tests.
 	fresh func(all *testing.T, masters int) []reusable
 }
 
@@ -44,13 +45,14 @@ type Server interface {
 	// Pause makes the server hang until Resume: connections stay open, and nothing is executed.
 	Pause(tb testing.TB)
 	Resume(tb testing.TB)
-	// Kill ends the server, which forgets everything. Restart starts it again, after Kill if need be.
+	// Kill ends the server, which forgets all keys. Restart kills it if it runs, and starts it again.
 	Kill(tb testing.TB)
 	Restart(tb testing.TB)
 	// Reject makes the server reject scripts: for now, as one that lacks replicas (NOREPLICAS); or
 	// for good, as one without the permission (NOPERM). With "" it ends that.
 	Reject(tb testing.TB, code string)
-	// Disconnect breaks all connections, and none works until Connect. The server forgets nothing.
+	// Disconnect breaks all connections, and none works until Connect: a new one is refused in virtual
+	// time, and hangs elsewhere. The server forgets nothing.
 	Disconnect(tb testing.TB)
 	Connect(tb testing.TB)
 }
@@ -303,20 +305,11 @@ func (e *Env) Reject(t *testing.T, code string) {
 	}
 }
 
-// Held reports whether every server has something of a lock.
+// Held reports whether every server has something of a lock that ends with it.
 func (e *Env) Held(t *testing.T) bool {
 	t.Helper()
-	for _, server := range e.Servers {
-		if len(server.Keys(t)) == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.Servers, func(s Server) bool { return len(ofLocks(t, s)) == 0 })
 }
-
-// moment waits until all replies have come that are due. A RedLock does not wait for those of the
-// last nodes.
-func moment() { time.Sleep(10 * time.Millisecond) }
 
 // warm acquires and releases a lock, so that the servers know the scripts.
 func warm(t *testing.T, p *Party, k Kind) {
