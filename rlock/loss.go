@@ -11,8 +11,10 @@ import (
 //   - the watchdog: the deadline passes (schedule.go) or a renewal finds the lock gone (renew.go);
 //   - Extend and a nested lock: the lock is gone, or the reply is late (extend.go, batch.go);
 //   - a release after the deadline, or one that finds the lock gone (release.go);
+//   - Detach after the deadline (attach.go);
 //   - ForceUnlock of this client (lock.go);
-//   - for a read hold, an unconfirmed release of the same writer (unconfirmed.go).
+//   - for a read hold, a release of the same writer that left nothing of it or has had no reply
+//     (unconfirmed.go).
 //
 // For a RedLock see check and outcome in package redlock, for a MultiLock partEnded.
 func (a *acquisition) lose(reason error) {

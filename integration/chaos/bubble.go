@@ -38,9 +38,9 @@ const (
 // A seed draws the same faults, at the same instants, and gives each worker the same dice. But Go's
 // scheduler decides the order of what happens at one virtual instant, such as when several waiters
 // are woken, and which of several ready cases a select takes. Two runs of a seed drift apart at the
-// first such choice that matters: in measurements, after 1 to 60 s of virtual time and a few hundred
-// acquisitions at most. An early failure usually comes again with its seed. A later failure may need
-// other seeds. What the history says of a run is exact.
+// first such choice that matters. Measured runs stayed equal for 1 to 60 s of virtual time, with a
+// few hundred acquisitions at most. An early failure usually comes again with its seed. A later
+// failure may need other seeds. What the history says of a run is exact.
 func Play(t *testing.T, s *Scenario, seed uint64, length time.Duration) (*history.History,
 	history.Verdict) {
 	t.Helper()
