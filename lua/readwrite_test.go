@@ -68,3 +68,12 @@ func TestWriteLockHandedOverForAShortLeaseIsAnnouncedToWaiters(t *testing.T) {
 	require.Equal(t, lua.Successor, out.To)
 	sub.requireNothing(t)
 }
+
+func TestWriterWithoutPrecedenceLooksForNoWaiters(t *testing.T) {
+	s, c := start(t)
+	_, err := pair.AcquireWrite(t.Context(), c, me, 1, lease, true)
+	require.NoError(t, err)
+	_, err = pair.ReleaseWrite(t.Context(), c, me, 0, "", 0)
+	require.NoError(t, err)
+	require.Zero(t, s.CommandStats(t)["get"])
+}

@@ -348,3 +348,11 @@ func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 		}
 	}
 }
+
+func TestFirstReadThatMayNotHaveItsOwnKeyLeavesNothing(t *testing.T) {
+	s, _ := start(t)
+	c := clientAs(t, s, "reader", "-set")
+	_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
+	requireError(t, err, lua.ClassPermanent, "NOPERM")
+	require.Empty(t, s.Keys(t))
+}

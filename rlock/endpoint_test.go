@@ -156,3 +156,43 @@ func TestServerThatWasLeftIsNotAskedAgain(t *testing.T) {
 	require.NoError(t, hold.Unlock(context.Background()))
 	require.False(t, exists(replicas[0], "order"))
 }
+
+// Close leaves the hold, and its release must still find the master.
+func TestHoldOfAClosedClientIsReleasedAfterItsEndpointHasMoved(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	at := redistest.NewEndpoint(master)
+	c := newClient(t, master, rlock.Options{}, at.Use)
+	hold := take(t, c.NewLock("order"), time.Minute)
+	another := take(t, c.NewLock("another"), time.Minute)
+	closeClient(t, c)
+	redistest.Promote(t, master, replicas[0])
+	at.Move(replicas[0])
+	unlock(t, hold)
+	unlock(t, another)
+	requireFree(t, replicas[0], "order")
+}
+
+// The first attempt without a wait needs two round trips at most, even if the server does not know
+// the script: none of them to open another connection.
+func TestFirstUseOfALockOpensNoConnection(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for range 10 { // rueidis picks one of its connections by chance
+		var dials atomic.Int64
+		c := newClient(t, s, anonymous, func(o *rueidis.ClientOption) {
+			o.PipelineMultiplex = 3
+			o.DialCtxFn = func(ctx context.Context, a string, d *net.Dialer, _ *tls.Config,
+			) (net.Conn, error) {
+				dials.Add(1)
+				return d.DialContext(ctx, "tcp", a)
+			}
+		})
+		s.DoString(t, "SCRIPT", "FLUSH")
+		dials.Store(0)
+		hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.NoError(t, err)
+		unlock(t, hold)
+		require.Zero(t, dials.Load())
+	}
+}

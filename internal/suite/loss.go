@@ -289,4 +289,17 @@ var loss = []Promise{
 			require.Contains(t, log.With("lost")[0], `lock=lock`)
 		},
 	},
+	{
+		Name: "ForceUnlock ends the holds of a lock that it finds gone",
+		Kept: detaches, // a read-write lock has entries that others do not know
+		Test: func(t *testing.T, e *Env, k Kind) {
+			lock := k.New(e.Party(t), "lock")
+			hold := locktest.Acquire(t, lock, time.Hour)
+			e.doAll(t, "DEL", k.key("lock"))
+			freed, err := lock.(*rlock.Lock).ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.False(t, freed)
+			requireLost(t, hold)
+		},
+	},
 }
