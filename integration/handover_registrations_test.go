@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -33,11 +34,11 @@ func TestWaiterThatListensOnAReplicaIsGrantedNothing(t *testing.T) {
 			listenOn(t, servers.Home(t, "job"), sharded,
 				append(lua.PairedChannels(lock.Channel(), "other")[:1], lock.Channel())...)
 
-			_, _, holder, err := lock.Acquire(t.Context(), redis, "holder:1", longLease, "")
+			_, _, holder, err := lock.Acquire(t.Context(), redis, "holder:1", time.Duration(longLease), "")
 			require.NoError(t, err)
 			require.Nil(t, holder)
-			_, ticket, _, err := lock.Acquire(t.Context(), redis, "waiter:1", longLease,
-				lock.Registration("waiter:1", longLease))
+			_, ticket, _, err := lock.Acquire(t.Context(), redis, "waiter:1", time.Duration(longLease),
+				lock.Registration("waiter:1", time.Duration(longLease)))
 			require.NoError(t, err)
 			require.NotZero(t, ticket)
 			released, err := lock.Release(t.Context(), redis, "holder:1", 0,

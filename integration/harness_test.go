@@ -17,7 +17,7 @@ import (
 )
 
 // longLease is longer than any wait: a lock acquired before its end was released.
-const longLease = time.Minute
+const longLease = rlock.Lease(time.Minute)
 
 // soon is how long a woken waiter may take to acquire the lock on a busy machine. A waiter that was
 // not woken asks again every 5 s.

@@ -196,7 +196,7 @@ var (
 
 // redLock returns a RedLock of one node.
 func redLock(o redlock.Options) func(c *rlock.Client, name string) rlock.Locker {
-	o.MaxLease, o.NodeTimeout = 2*longLease, longWait
+	o.MaxLease, o.NodeTimeout = time.Duration(2*longLease), longWait
 	return func(c *rlock.Client, name string) rlock.Locker { return redlock.NewOn(name, o, c) }
 }
 
@@ -245,11 +245,11 @@ func (p *place) try(ctx context.Context, asks int, pair pairOf) string {
 	if err := hold.Extend(ctx, 2*longLease); err != nil {
 		return refusedAs(err) + " at renewal"
 	}
-	if err := nested.Unlock(ctx); err != nil {
+	if err := nested.Unlock(); err != nil {
 		return refusedAs(err) + " at release"
 	}
 	released := time.Now()
-	if err := hold.Unlock(ctx); err != nil {
+	if err := hold.Unlock(); err != nil {
 		return refusedAs(err) + " at release"
 	}
 	if err := <-done; err != nil {
@@ -259,7 +259,7 @@ func (p *place) try(ctx context.Context, asks int, pair pairOf) string {
 	if by == rlock.Free {
 		told = p.waiter.told(name, released)
 	}
-	if err := got.Unlock(ctx); err != nil {
+	if err := got.Unlock(); err != nil {
 		return refusedAs(err) + " at release"
 	}
 	server := p.server

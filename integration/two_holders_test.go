@@ -50,7 +50,7 @@ func (b *breach) requireTwoHolders(t *testing.T) *rlock.Hold {
 	// as released. Therefore the first process must notice the broken connection before.
 	locktest.Unlock(t, locktest.Acquired(t,
 		locktest.LockInBackground(t.Context(), b.first.NewLock("{job}connection"), longLease)))
-	require.ErrorIs(t, b.hold.Unlock(t.Context()), rlock.ErrLost)
+	require.ErrorIs(t, b.hold.Unlock(), rlock.ErrLost)
 	require.True(t, other.Valid(), "the release of the first must not take the lock of the second")
 	return other
 }

@@ -22,7 +22,7 @@ type attempt struct {
 	lock  *Lock
 	limit time.Duration // of the wait: Unlimited or NoWait, or it ends at until
 	until time.Time
-	lease time.Duration
+	lease rlock.Lease
 
 	acquired []*rlock.Hold // in the order of the parts
 	since    []time.Time   // for each of acquired, when its step began
@@ -32,13 +32,14 @@ type attempt struct {
 
 // acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
 // the batch is held, it waits for its first part alone, and the next step tries the rest again.
-func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
-	trace := hook.Trace(ctx, l.first, "multilock", l.name, l.servers, limit, lease)
+func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
+	trace := hook.Trace(ctx, l.first, "multilock", l.name, l.servers, limit,
+		time.Duration(lease))
 	var hold *rlock.Hold
 	returned := false
 	defer func() {
 		if !returned && hold != nil { // the tracer has panicked or ended the goroutine
-			_ = hold.Unlock(context.Background())
+			_ = hold.Unlock()
 		}
 	}()
 	hold, err := l.acquireAll(trace.Context(ctx), trace, limit, lease)
@@ -49,9 +50,9 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 
 // acquireAll is acquire within a trace.
 func (l *Lock) acquireAll(ctx context.Context, trace hooks.Call[*rlock.Hold],
-	limit, lease time.Duration,
+	limit time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
-	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, lease)); err != nil {
+	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, time.Duration(lease))); err != nil {
 		return nil, l.wrap(err)
 	}
 	if _, ok := owner.From(ctx); !ok {
@@ -174,7 +175,7 @@ func (at *attempt) tryBatch(ctx context.Context, batch []*rlock.Lock) ([]*rlock.
 		defer cancel()
 		ctx = bounded
 	}
-	return hook.TryBatch(ctx, at.lease, batch)
+	return hook.TryBatch(ctx, time.Duration(at.lease), batch)
 }
 
 // mayTryAlone reports whether the first part may be tried alone after its batch failed with err.
@@ -200,9 +201,10 @@ func (at *attempt) mayTryAlone(err error) bool {
 func (at *attempt) keepExtending(ctx context.Context) {
 	for {
 		// Until a part has used a third of its lease; never zero, in case the server refuses.
-		pause := time.Until(earliest(at.acquired)) - at.lease/3*2
+		lease := time.Duration(at.lease)
+		pause := time.Until(earliest(at.acquired)) - lease/3*2
 		select {
-		case <-time.After(max(pause, at.lease/30, time.Millisecond)):
+		case <-time.After(max(pause, lease/30, time.Millisecond)):
 			_ = extend(ctx, at.lease, at.acquired) // is retried; a lost part aborts the step
 		case <-ctx.Done():
 			return
@@ -216,11 +218,11 @@ func (at *attempt) keepExtending(ctx context.Context) {
 func (at *attempt) confirm(ctx context.Context) error {
 	const recent = 100 * time.Millisecond
 	// A part that the owner held before may have a longer lease, which is no measure for others.
-	wanted := watchdog.Deadline(time.Now(), at.lease)
+	wanted := watchdog.Deadline(time.Now(), time.Duration(at.lease))
 	if last := earliest(at.acquired[at.lastStep:]); last.Before(wanted) {
 		wanted = last
 	}
-	wanted = wanted.Add(-watchdog.Drift(at.lease))
+	wanted = wanted.Add(-watchdog.Drift(time.Duration(at.lease)))
 	var late []*rlock.Hold
 	for i, h := range at.acquired[:at.lastStep] {
 		if at.lease < 0 && time.Since(at.since[i]) > recent ||
@@ -284,7 +286,7 @@ func earliest(holds []*rlock.Hold) time.Time {
 }
 
 // extend extends the leases of all of the holds concurrently, and joins the errors.
-func extend(ctx context.Context, lease time.Duration, holds []*rlock.Hold) error {
+func extend(ctx context.Context, lease rlock.Lease, holds []*rlock.Hold) error {
 	errs := make([]error, len(holds))
 	wait.Together(len(holds), func(i int) { errs[i] = holds[i].Extend(ctx, lease) })
 	return errors.Join(errs...)

@@ -69,14 +69,14 @@ func ExampleLock_TryLock() {
 	}
 
 	both := multilock.New(client.NewLock("account:17"), client.NewLock("account:42"))
-	_, err = both.TryLock(ctx, rlock.NoWait, 30*time.Second)
+	_, err = both.TryLock(ctx, rlock.NoWait, rlock.Lease(30*time.Second))
 	var held *rlock.HeldError
 	if errors.As(err, &held) {
 		fmt.Println("in the way:", held.Lock)
 	}
 	locked, err := client.NewLock("account:17").IsLocked(ctx)
 	fmt.Println("the other one is held:", locked, err)
-	_ = somebody.Unlock(ctx)
+	_ = somebody.Unlock()
 	// Output:
 	// in the way: account:42
 	// the other one is held: false <nil>

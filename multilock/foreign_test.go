@@ -27,13 +27,13 @@ func (o *own) Name() string                 { return o.name }
 func (o *own) Server() string               { return o.server }
 func (o *own) Unlock(context.Context) error { return rlock.ErrNotHeld }
 
-func (o *own) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
+func (o *own) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) {
 	return o.TryLock(ctx, rlock.Forever, lease)
 }
 
 var errNothing = errors.New("return nothing at all")
 
-func (o *own) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
+func (o *own) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
 	if err := o.does("Lock"); errors.Is(err, errNothing) {
 		return nil, nil
 	} else if err != nil {
@@ -67,7 +67,7 @@ func (a *ownAcquisition) Deadline() time.Time {
 	return time.Now().Add(time.Hour)
 }
 
-func (a *ownAcquisition) Extend(ctx context.Context, lease time.Duration) error {
+func (a *ownAcquisition) Extend(ctx context.Context, lease rlock.Lease) error {
 	err := a.does("Extend")
 	if err == nil && a.inner != nil {
 		err = a.inner.Extend(ctx, lease)
@@ -81,7 +81,7 @@ func (a *ownAcquisition) Release(h *rlock.Hold) error {
 	}
 	defer a.end(rlock.ErrReleased)
 	if a.inner != nil {
-		defer func() { _ = a.inner.Unlock(context.Background()) }()
+		defer func() { _ = a.inner.Unlock() }()
 	}
 	return a.does("Release")
 }
@@ -110,7 +110,7 @@ func TestLockersOfAnotherTypeMayBeParts(t *testing.T) {
 		f.held[1].end(&rlock.LostError{Lock: "f", Reason: errors.New("the dog ate it")})
 		requireLost(t, hold.Err(), "f", "the dog ate it")
 		require.Equal(t, []string{"a", "b", "z"}, left(t, p.first, p.second))
-		require.NoError(t, hold.Unlock(t.Context()), "the locker reports no error")
+		require.NoError(t, hold.Unlock(), "the locker reports no error")
 		p.requireFree(t)
 	})
 }
@@ -131,7 +131,7 @@ func TestErrorsOfLockersOfAnotherTypeAreReturned(t *testing.T) {
 		_, err := lock.TryLock(t.Context(), time.Minute, longLease)
 		require.ErrorIs(t, err, paper)
 		in = "Release"
-		require.ErrorIs(t, take(t, lock, longLease).Unlock(t.Context()), paper)
+		require.ErrorIs(t, take(t, lock, longLease).Unlock(), paper)
 		p.requireFree(t)
 
 		// It is held when a later part is refused, and the error says that it stays held.
@@ -155,7 +155,7 @@ func TestLocksOfUnknownServersAreRefusedAlsoIfTheyAreNested(t *testing.T) {
 	a, b := &own{name: "a"}, &own{name: "b"}
 	for _, lock := range []*multilock.Lock{multilock.New(a, b),
 		multilock.New(multilock.New(a), multilock.New(b)), multilock.New(a, multilock.New(b))} {
-		_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 		require.ErrorIs(t, err, rlock.ErrInvalid)
 	}
 }
@@ -181,8 +181,8 @@ func TestPartsAreFreeAfterAPartHasEndedACall(t *testing.T) {
 						hold, err := multilock.New(first, part, last).
 							TryLock(t.Context(), wait, rlock.Watchdog)
 						if err == nil {
-							defer func() { _ = hold.Unlock(t.Context()) }()
-							err = hold.Extend(t.Context(), time.Hour)
+							defer func() { _ = hold.Unlock() }()
+							err = hold.Extend(t.Context(), rlock.Lease(time.Hour))
 						}
 						if err != nil {
 							t.Error(in, how, err)
@@ -211,7 +211,7 @@ func TestCallerGetsThePanicOfAPartThatIsExtendedWhileItWaits(t *testing.T) {
 		}
 		require.Equal(t, "panic", locktest.EndOf(t, func() {
 			_, err := multilock.New(p.client.NewLock("a"), part, p.client.NewLock("z")).
-				TryLock(t.Context(), 2*time.Second, 3*time.Second)
+				TryLock(t.Context(), 2*time.Second, rlock.Lease(3*time.Second))
 			t.Error(err)
 		}))
 		unlock(t, theirs)

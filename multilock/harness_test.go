@@ -32,7 +32,7 @@ var (
 )
 
 // longLease outlasts any test: a lock that becomes free was released.
-const longLease = 10 * time.Minute
+const longLease = rlock.Lease(10 * time.Minute)
 
 // newClientOn returns a client on the given connections, closed in clean-up. It is anonymous: tests
 // count commands, and what says who a client is may come at any time.

@@ -118,7 +118,7 @@ func (a *acquisition) Token() (token int64) {
 
 func (a *acquisition) Deadline() time.Time { return earliest(a.parts) }
 
-func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
+func (a *acquisition) Extend(ctx context.Context, lease rlock.Lease) error {
 	return extend(ctx, lease, a.parts)
 }
 
@@ -174,7 +174,7 @@ func release(parts []part, holds []*rlock.Hold) []error {
 	wait.Together(len(calls), func(n int) {
 		indexes := calls[n]
 		if i := indexes[0]; len(indexes) == 1 {
-			errs[i] = holds[i].Unlock(context.Background())
+			errs[i] = holds[i].Unlock()
 			return
 		}
 		batch := make([]*rlock.Hold, len(indexes))

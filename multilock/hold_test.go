@@ -42,8 +42,8 @@ func TestHoldEndsWhenAPartIsLostAndSaysWhich(t *testing.T) {
 
 			// The other parts stay held: nobody else may see work that is half done.
 			require.Len(t, left(t, p.first, p.second), 2)
-			requireLost(t, hold.Unlock(t.Context()), part.Name(), reason)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+			requireLost(t, hold.Unlock(), part.Name(), reason)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			p.requireFree(t)
 		}
 	})
@@ -63,7 +63,7 @@ func TestHoldEndsWithoutALossWhenAClientOfItsPartsIsClosed(t *testing.T) {
 			require.Equal(t, want, hold.Err())
 			require.Equal(t, want, context.Cause(ctx))
 			require.Error(t, hold.Extend(t.Context(), longLease))
-			require.NotErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+			require.NotErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			p.requireFree(t)
 		}
 	})
@@ -98,7 +98,7 @@ func TestUnlockByOwnerOfALevelThatLostAPartReleasesNoOtherLevel(t *testing.T) {
 			requireLost(t, err, "b", "it was released meanwhile")
 			require.NotErrorIs(t, err, rlock.ErrNotHeld)
 		}
-		require.ErrorIs(t, inner.Unlock(t.Context()), rlock.ErrNotHeld)
+		require.ErrorIs(t, inner.Unlock(), rlock.ErrNotHeld)
 		require.True(t, outer.Valid())
 		require.Equal(t, "1", levels(t, p.first, "a"))
 		require.Equal(t, "1", levels(t, p.first, "b"))
@@ -120,7 +120,7 @@ func TestReleaseGoesOnPastFailuresAndReportsAll(t *testing.T) {
 		p.second.Kill(t)
 		p.first.Do(t, "DEL", "a")
 		start := time.Now()
-		err := hold.Unlock(t.Context())
+		err := hold.Unlock()
 		require.LessOrEqual(t, time.Since(start), limit+time.Second)
 		require.ErrorIs(t, err, rlock.ErrLost)
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)

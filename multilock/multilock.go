@@ -101,7 +101,7 @@ func (l *Lock) Name() string { return l.name }
 // Lock returns what [rlock.Lock.Lock] returns for the part that could not be acquired, which the
 // error names. It returns [rlock.ErrLost] if a part was lost while Lock waited for another. After
 // an error this call holds nothing; if a part could not be released, the error says so as well.
-func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
+func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
@@ -111,7 +111,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // TryLock releases the locks that it has acquired before it returns an error. So it may exceed wait
 // by a round trip, or if their server hangs, by Options.CommandTimeout for the last step and again
 // for the release.
-func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
+func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }
 
@@ -131,7 +131,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		s.Do(func(ow *owned) { holds = slices.Clone(ow.holds) })
 	}
 	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
-		err := hold.Unlock(ctx)
+		err := hold.Unlock()
 		// Skip a hold that another goroutine is releasing. A releaseError is about a part only.
 		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, new(releaseError)) {
 			return err

@@ -3,9 +3,9 @@
 package multilock_test
 
 import (
-	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -82,7 +82,7 @@ func TestPartThatCannotBeReleasedDoesNotKeepTheOthers(t *testing.T) {
 	} {
 		hold := take(t, lock, longLease)
 		spoil()
-		err := hold.Unlock(t.Context())
+		err := hold.Unlock()
 		s.Do(t, "ACL", "SETUSER", "default", "allkeys")
 		require.ErrorContains(t, err, code)
 		require.ErrorContains(t, err, `lock "b"`)
@@ -98,7 +98,7 @@ func TestPlainLocksOfAClientThatWaitsForReplicasAreNoBatch(t *testing.T) {
 	master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
 	redistest.StartReplica(t, master)
 	c := newClientOn(t, master.Client(t),
-		rlock.Options{SyncReplicas: 1, SyncTimeout: longLease / 10})
+		rlock.Options{SyncReplicas: 1, SyncTimeout: time.Duration(longLease / 10)})
 	lock := multilock.NewOn(c, "a", "b")
 	learn(t, lock, c.NewLock("a"))
 	monitor := master.Monitor(t)
@@ -202,7 +202,7 @@ func TestSeveralServersNeedNamesThatAllProcessesKnow(t *testing.T) {
 func TestPartsAreReleasedWhileTheirServerFailsOver(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartSentinel(t)
-	c := newClientOn(t, group.Client(t), rlock.Options{CommandTimeout: longLease / 10})
+	c := newClientOn(t, group.Client(t), rlock.Options{CommandTimeout: time.Duration(longLease / 10)})
 	hold := take(t, multilock.NewOn(c, "a", "b", "c"), longLease)
 	master, replica := group.Nodes[0], group.Nodes[1]
 	eventually(t, func() bool { return len(left(t, replica)) == 3 }, "the replica has all")
@@ -212,7 +212,7 @@ func TestPartsAreReleasedWhileTheirServerFailsOver(t *testing.T) {
 	master.Do(t, "CONFIG", "SET", "replica-read-only", "yes")
 	master.Do(t, "REPLICAOF", host, port)
 	released := make(chan error, 1)
-	go func() { released <- hold.Unlock(context.Background()) }()
+	go func() { released <- hold.Unlock() }()
 	eventually(t, func() bool { return master.CommandStats(t)["evalsha"] >= 3 }, "it is retried")
 	master.Kill(t)
 	require.NoError(t, <-released)

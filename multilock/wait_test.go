@@ -17,10 +17,10 @@ import (
 
 // waitForPart has an acquisition of all locks wait for one that another owner holds.
 func waitForPart(
-	ctx context.Context, t *testing.T, locks []*rlock.Lock, i int, lease time.Duration,
+	ctx context.Context, t *testing.T, locks []*rlock.Lock, i int, lease rlock.Lease,
 ) (theirs *rlock.Hold, waiter <-chan locktest.Outcome) {
 	t.Helper()
-	theirs = take(t, locks[i], time.Hour)
+	theirs = take(t, locks[i], rlock.Lease(time.Hour))
 	waiter = lockInBackground(ctx, of(locks), lease)
 	synctest.Wait()
 	return theirs, waiter
@@ -49,7 +49,7 @@ func TestOneWaitIsForAllParts(t *testing.T) {
 	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
 		const wait = 6 * time.Second
 		// The first becomes free in the middle of the wait.
-		take(t, locks[0], wait/2)
+		take(t, locks[0], rlock.Lease(wait/2))
 		theirs := take(t, locks[1], longLease)
 		start := time.Now()
 		_, err := of(locks).TryLock(t.Context(), wait, longLease)
@@ -80,7 +80,7 @@ func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testi
 				theirs = take(t, p.another.NewLock("b"), longLease)
 			}
 			waiter := inBackground(func() (*rlock.Hold, error) {
-				return lock.TryLock(t.Context(), time.Minute, lease)
+				return lock.TryLock(t.Context(), time.Minute, rlock.Lease(lease))
 			})
 			for range 200 {
 				time.Sleep(lease / 20)
@@ -108,7 +108,7 @@ func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
 	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
 		const lease = 10 * time.Second
 		for i := 1; i < len(locks); i++ {
-			theirs, waiter := waitForPart(t.Context(), t, locks, i, lease)
+			theirs, waiter := waitForPart(t.Context(), t, locks, i, rlock.Lease(lease))
 			time.Sleep(time.Second)
 			unlock(t, theirs)
 			hold := acquired(t, waiter)
@@ -133,7 +133,7 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisition(t *testing.T) 
 			"it was released meanwhile": func() { require.NoError(t, locks[0].Unlock(owner)) },
 			"it is gone":                func() { p.first.Do(t, "DEL", "a") }, // a renewal finds out
 		} {
-			for _, lease := range []time.Duration{rlock.Watchdog, 30 * time.Second} {
+			for _, lease := range []rlock.Lease{rlock.Watchdog, rlock.Lease(30 * time.Second)} {
 				theirs, waiter := waitForPart(owner, t, locks, 1, lease)
 				lose()
 				err := result(t, waiter).Err
@@ -155,7 +155,7 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisition(t *testing.T) 
 func TestPartThatAnotherHoldsByTheEndFailsTheAcquisition(t *testing.T) {
 	t.Parallel()
 	inShapes(t, func(t *testing.T, p *pair, locks []*rlock.Lock) {
-		for _, lease := range []time.Duration{rlock.Watchdog, 20 * time.Second} {
+		for _, lease := range []rlock.Lease{rlock.Watchdog, rlock.Lease(20 * time.Second)} {
 			theirs, waiter := waitForPart(t.Context(), t, locks, 1, lease)
 			time.Sleep(300 * time.Millisecond) // a part acquired just now is not checked again
 			p.first.Do(t, "DEL", "a")

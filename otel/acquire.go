@@ -70,7 +70,8 @@ func (t *Tracer) AcquireStart(ctx context.Context, d rlock.AcquireStart) context
 	if whole := t.callOf(ctx); whole != nil {
 		caller = whole.caller // d.Lock is a part of a MultiLock
 	}
-	return &call{Context: started, tracer: t, span: span, caller: caller, wait: d.Wait, lease: d.Lease}
+	return &call{Context: started, tracer: t, span: span, caller: caller, wait: d.Wait,
+		lease: time.Duration(d.Lease)}
 }
 
 // unsampled reports whether the sampler of this process has left the trace out already. To ask it

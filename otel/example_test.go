@@ -50,7 +50,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	defer hold.Unlock(ctx)
+	defer hold.Unlock()
 
 	var read metricdata.ResourceMetrics
 	if err := reader.Collect(ctx, &read); err != nil {

@@ -131,7 +131,7 @@ func TestLossOfALockThatIsGone(t *testing.T) {
 	require.Equal(t, codes.Error, span.Status().Code)
 	require.Contains(t, span.Status().Description, "lost")
 	require.Contains(t, span.Attributes(), errorType("gone"))
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 	require.Len(t, s.lost(t), 1)
 }
 
@@ -181,7 +181,7 @@ func TestNodeOfARedLockThatHangs(t *testing.T) {
 	lock := redlock.New(locks...).WithOptions(redlock.Options{
 		NodeTimeout: time.Second, FsyncAlways: true})
 	servers[2].Pause(t)
-	locktest.Unlock(t, locktest.Acquire(t, lock, time.Minute))
+	locktest.Unlock(t, locktest.Acquire(t, lock, rlock.Lease(time.Minute)))
 	require.EqualValues(t, 1, s.rounds(t, "quorum"))
 	locktest.Eventually(t, func() bool { return len(s.failures(t)) > 0 }, "the failure is told")
 	for failure := range s.failures(t) {
@@ -191,7 +191,7 @@ func TestNodeOfARedLockThatHangs(t *testing.T) {
 
 	servers[1].Pause(t)
 	s.spans.Reset()
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.EqualValues(t, 1, s.rounds(t, "no_quorum"))
 	acquire := s.ended(t, "lock acquire")

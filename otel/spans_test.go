@@ -24,7 +24,7 @@ func TestSpansOfACallAndItsHoldAreLinkedChildrenOfTheCaller(t *testing.T) {
 	since := time.Now().Add(-time.Second)
 	ctx, caller := s.traces.Tracer("test").Start(t.Context(), "request")
 	call := s.AcquireStart(ctx, rlock.AcquireStart{Lock: order, Since: since,
-		Wait: 2 * time.Second, Lease: 10 * time.Second})
+		Wait: 2 * time.Second, Lease: rlock.Lease(10 * time.Second)})
 	held, hold := s.acquired(call, order, rlock.Free, false)
 	inside := trace.SpanContextFromContext(held)
 	hold.HoldEnd(end(order, nil, time.Second))
@@ -147,7 +147,7 @@ func TestOnlyAFailedCallIsAnError(t *testing.T) {
 func TestSpanOfAGiveUpNamesTheHolder(t *testing.T) {
 	s := newSignals()
 	call := s.AcquireStart(t.Context(), rlock.AcquireStart{Lock: order, Since: time.Now(),
-		Wait: time.Second, Lease: time.Second}) // with every attribute that there is
+		Wait: time.Second, Lease: rlock.Lease(time.Second)}) // with every attribute that there is
 	s.fails(call, order, &rlock.HeldError{Owner: "c:2"})
 	require.Contains(t, s.ended(t, "lock acquire").Attributes(),
 		holdfastotel.AttrHolder.String("c:2"))

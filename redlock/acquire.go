@@ -28,13 +28,14 @@ type attempt struct {
 }
 
 // acquire acquires the lock within a trace.
-func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
-	tr := hook.Trace(ctx, l.first, "redlock", l.name, l.server, limit, lease).(trace)
+func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
+	tr := hook.Trace(ctx, l.first, "redlock", l.name, l.server, limit,
+		time.Duration(lease)).(trace)
 	var h *rlock.Hold
 	returned := false
 	defer func() {
 		if !returned && h != nil { // the tracer has panicked or ended the goroutine
-			_ = h.Unlock(context.Background())
+			_ = h.Unlock()
 		}
 	}()
 	h, err := l.take(tr.Context(ctx), tr, limit, lease)
@@ -52,9 +53,9 @@ type trace interface {
 }
 
 // take acquires the lock, or adds a level to what the owner in ctx holds.
-func (l *Lock) take(ctx context.Context, tr trace, limit, lease time.Duration,
+func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rlock.Lease,
 ) (h *rlock.Hold, err error) {
-	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, lease)); err != nil {
+	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, time.Duration(lease))); err != nil {
 		return nil, err
 	}
 	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease < 0, trace: tr}
@@ -140,7 +141,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 	returned := false
 	defer func() {
 		if !returned && hold != nil { // the tracer has panicked or ended the goroutine
-			_ = hold.Unlock(context.Background())
+			_ = hold.Unlock()
 		}
 	}()
 	at.trace.Round(told)

@@ -32,7 +32,7 @@ func TestCloseOfAMinorityOfTheClientsDoesNotEndTheHoldAndThatOfAThirdDoes(t *tes
 		require.ErrorIs(t, hold.Err(), rlock.ErrClosed, "the hold has ended when Close returns")
 		require.ErrorIs(t, context.Cause(ctx), rlock.ErrClosed)
 		require.False(t, hold.Valid())
-		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrClosed)
+		require.ErrorIs(t, hold.Unlock(), rlock.ErrClosed)
 		start := time.Now()
 		_, err := w.lock.Lock(t.Context(), rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrClosed)
@@ -54,7 +54,7 @@ func TestCloseDuringUnlockIsNoLoss(t *testing.T) {
 				closeClient(t, c)
 			}
 		})
-		err := hold.Unlock(t.Context())
+		err := hold.Unlock()
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.ErrorIs(t, err, rlock.ErrClosed)
 		require.NotErrorIs(t, err, rlock.ErrLost)
@@ -71,7 +71,7 @@ func TestUnlockReturnsWhileAMinorityHangsAndIsAnUnknownOutcomeInTimeIfMoreDo(t *
 				s.Pause(t)
 			}
 			ctx, start := hold.Context(), time.Now()
-			err := hold.Unlock(t.Context())
+			err := hold.Unlock()
 			if hung == 2 {
 				require.NoError(t, err)
 				require.Zero(t, time.Since(start))
@@ -84,7 +84,7 @@ func TestUnlockReturnsWhileAMinorityHangsAndIsAnUnknownOutcomeInTimeIfMoreDo(t *
 				require.Equal(t, 2, quorum.Granted)
 			}
 			require.ErrorIs(t, context.Cause(ctx), rlock.ErrReleased)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			for _, s := range w.Servers[:hung] {
 				s.Resume(t)
 			}

@@ -21,7 +21,7 @@ func TestDeadlineIsTheLeaseLessTheDriftFromWhenTheNodesWereAsked(t *testing.T) {
 			for i, n := range b.nodes {
 				n.delay("quorum_acquire.lua", time.Duration(i)*500*time.Millisecond)
 			}
-			hold := take(t, b.lock, lease)
+			hold := take(t, b.lock, rlock.Lease(lease))
 			require.Equal(t, time.Second, time.Since(b.start), "the third reply decides")
 			deadline := b.start.Add(lease - lease/100 - 2*time.Millisecond)
 			require.True(t, hold.Deadline().Equal(deadline))
@@ -58,7 +58,7 @@ func TestHoldEndsExactlyWhenTheQuorumthLatestPartDoes(t *testing.T) {
 			require.True(t, hold.Deadline().Equal(deadlines[2]), "the deadline does not change")
 			require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
 			require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			require.True(t, time.Now().Equal(deadlines[2]), "a lost lock is not waited for")
 			for _, n := range b.nodes {
 				n.server.Resume()

@@ -26,7 +26,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	fmt.Println("held:", hold.Name())
-	fmt.Println("error:", hold.Unlock(context.Background()))
+	fmt.Println("error:", hold.Unlock())
 	// Output:
 	// held: order:42
 	// error: <nil>
@@ -38,7 +38,7 @@ func ExampleLock_TryLock() {
 	ctx := context.Background()
 	lock := redlock.NewOn("order:42", durable, clients...)
 
-	hold, err := lock.TryLock(ctx, 3*time.Second, 30*time.Second) // wait, lease
+	hold, err := lock.TryLock(ctx, 3*time.Second, rlock.Lease(30*time.Second)) // wait, lease
 	if err != nil {
 		panic(err)
 	}
@@ -46,9 +46,9 @@ func ExampleLock_TryLock() {
 	fmt.Println("valid for 25 s still:", time.Until(hold.Deadline()) > 25*time.Second)
 
 	// Another caller does not want to wait that long.
-	_, err = lock.TryLock(ctx, time.Second, 30*time.Second)
+	_, err = lock.TryLock(ctx, time.Second, rlock.Lease(30*time.Second))
 	fmt.Println("held by the first:", errors.Is(err, rlock.ErrNotAcquired))
-	fmt.Println("error:", hold.Unlock(ctx))
+	fmt.Println("error:", hold.Unlock())
 	// Output:
 	// valid for 25 s still: true
 	// held by the first: true
@@ -89,7 +89,7 @@ func ExampleLock_WithOptions() {
 	}
 	_, err = far.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
-	_ = hold.Unlock(ctx)
+	_ = hold.Unlock()
 	// Output: true
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // Extend makes a quorum of nodes keep the lock for at least lease from now.
-func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
-	lease, err := a.lock.checkLease(lease)
+func (a *acquisition) Extend(ctx context.Context, asked rlock.Lease) error {
+	lease, err := a.lock.checkLease(asked)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func waitUntilFree(t testing.TB, servers ...*redistest.Server) {
 // takeOnAll acquires the lock on every one of the servers. A connection may be broken at first, and
 // for an explicit lease no node joins later.
 func takeOnAll(
-	t *testing.T, lock *redlock.Lock, servers []*redistest.Server, lease time.Duration,
+	t *testing.T, lock *redlock.Lock, servers []*redistest.Server, lease rlock.Lease,
 ) (hold *rlock.Hold) {
 	t.Helper()
 	eventually(t, func() bool {

@@ -30,7 +30,7 @@ var (
 
 const (
 	// longLease outlasts any test: a lock that becomes free was released.
-	longLease = 10 * time.Minute
+	longLease = rlock.Lease(10 * time.Minute)
 	// name is the name of the tests' lock, unless it matters.
 	name = "order"
 )
@@ -87,7 +87,7 @@ func (w *world) party(t *testing.T, options rlock.Options) []*rlock.Client {
 }
 
 // takeOnAll acquires the lock on every server.
-func (w *world) takeOnAll(t *testing.T, lease time.Duration) *rlock.Hold {
+func (w *world) takeOnAll(t *testing.T, lease rlock.Lease) *rlock.Hold {
 	t.Helper()
 	hold := take(t, w.lock, lease)
 	synctest.Wait()
@@ -148,6 +148,6 @@ func requireLost(t testing.TB, hold *rlock.Hold, words ...string) {
 	for _, word := range words {
 		require.ErrorContains(t, hold.Err(), word)
 	}
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+	require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
+	require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 }

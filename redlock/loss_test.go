@@ -83,7 +83,7 @@ func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
 		require.Equal(t, 3, w.lock.Parts(hold))
 
 		// The third node cannot be reached any more, and its client's watchdog is busy.
-		busy := take(t, w.clients[2].NewLock("busy"), time.Second)
+		busy := take(t, w.clients[2].NewLock("busy"), rlock.Lease(time.Second))
 		w.Servers[2].Pause(t)
 		unblock := make(chan struct{})
 		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { <-unblock })
@@ -96,7 +96,7 @@ func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
 			time.Sleep(lease / 50)
 			require.False(t, hold.Valid(), "a node that joined revived it")
 		}
-		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+		require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 		close(unblock)
 	})
 }
@@ -118,7 +118,7 @@ func TestCallThatWaitedForOneThatLearnedOfALossAcquiresTheLockAnew(t *testing.T)
 		hold := acquired(t, second)
 		require.NotEqual(t, lost.Owner(), hold.Owner())
 		unlock(t, hold)
-		require.ErrorIs(t, lost.Unlock(t.Context()), rlock.ErrLost)
+		require.ErrorIs(t, lost.Unlock(), rlock.ErrLost)
 	})
 }
 
@@ -138,7 +138,7 @@ func TestUnlockOfWhatIsGoneSaysSoAlsoWhenTheNodeRefusedAtFirst(t *testing.T) {
 				return -1
 			})
 		}
-		err := hold.Unlock(t.Context())
+		err := hold.Unlock()
 		require.ErrorIs(t, err, rlock.ErrLost)
 		require.ErrorContains(t, err, "c")
 		require.Len(t, b.nodes[2].called("release.lua"), 2)

@@ -39,7 +39,7 @@ func TestExtendAndNestedLockCountNodesThatGrantTheLockMeanwhile(t *testing.T) {
 		inBubble(t, atOnce, func(t *testing.T, b *bubble) {
 			b.nodes[0].server.Close()
 			b.nodes[2].delay("quorum_acquire.lua", late)
-			hold := take(t, b.lock, time.Minute)
+			hold := take(t, b.lock, rlock.Lease(time.Minute))
 			b.nodes[1].server.Pause()
 			var err error
 			if nested {
@@ -49,7 +49,7 @@ func TestExtendAndNestedLockCountNodesThatGrantTheLockMeanwhile(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, late, time.Since(b.start))
-			require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
+			require.Greater(t, time.Until(hold.Deadline()), time.Duration(longLease)-time.Minute)
 		})
 	}
 }
@@ -63,8 +63,8 @@ func TestNodeThatGrantsTheLockDuringAnExtendLearnsTheLevels(t *testing.T) {
 			levels.Store(args[2])
 			return 1
 		})
-		hold := take(t, b.lock, time.Minute)
-		inner := takeWith(hold.Context(), t, b.lock, 5*time.Minute)
+		hold := take(t, b.lock, rlock.Lease(time.Minute))
+		inner := takeWith(hold.Context(), t, b.lock, rlock.Lease(5*time.Minute))
 		for _, n := range b.nodes[:2] {
 			n.server.Pause()
 			defer n.server.Resume()
@@ -84,12 +84,12 @@ func TestNodeThatGrantsTheLockDuringANestedLockGetsTheLongestLease(t *testing.T)
 	const late = 100 * time.Millisecond
 	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
 		b.nodes[2].delay("quorum_acquire.lua", late)
-		hold := take(t, b.lock, time.Minute)
+		hold := take(t, b.lock, rlock.Lease(time.Minute))
 		synctest.Wait()
 		b.nodes[1].server.Pause()
 		require.NoError(t, hold.Extend(t.Context(), longLease))
 		b.nodes[0].server.Pause()
-		inner, err := b.lock.TryLock(hold.Context(), time.Minute, time.Second)
+		inner, err := b.lock.TryLock(hold.Context(), time.Minute, rlock.Lease(time.Second))
 		require.NoError(t, err)
 		require.Equal(t, late, time.Since(b.start), "it needs the third node")
 		synctest.Wait()
@@ -98,9 +98,9 @@ func TestNodeThatGrantsTheLockDuringANestedLockGetsTheLongestLease(t *testing.T)
 		b.nodes[0].reply("renew.lua", func([]string) any { return []any{0} })
 		b.nodes[0].server.Resume()
 		synctest.Wait()
-		require.NoError(t, inner.Extend(t.Context(), time.Second))
+		require.NoError(t, inner.Extend(t.Context(), rlock.Lease(time.Second)))
 		synctest.Wait()
-		require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
+		require.Greater(t, time.Until(hold.Deadline()), time.Duration(longLease)-time.Minute)
 		b.nodes[1].server.Resume()
 		unlock(t, inner)
 		unlock(t, hold)
@@ -111,10 +111,10 @@ func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 	t.Parallel()
 	clientOptions := rlock.Options{CommandTimeout: time.Second}
 	inBubbleOf(t, clientOptions, atOnce, func(t *testing.T, b *bubble) {
-		hold := take(t, b.lock, time.Minute)
+		hold := take(t, b.lock, rlock.Lease(time.Minute))
 		b.nodes[0].server.Close()
 		b.nodes[1].server.Pause()
-		require.NoError(t, hold.Extend(t.Context(), 4*time.Minute), "without two of five")
+		require.NoError(t, hold.Extend(t.Context(), rlock.Lease(4*time.Minute)), "without two of five")
 		require.Greater(t, time.Until(hold.Deadline()), 3*time.Minute)
 
 		b.nodes[2].server.Pause()
@@ -133,7 +133,7 @@ func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 		b.nodes[2].server.Resume()
 		synctest.Wait()
 		require.NoError(t, hold.Extend(t.Context(), longLease))
-		require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
+		require.Greater(t, time.Until(hold.Deadline()), time.Duration(longLease)-time.Minute)
 		unlock(t, hold)
 	})
 }
@@ -144,7 +144,7 @@ func TestExtendDoesNotCountAPartThatWasLostSince(t *testing.T) {
 	t.Parallel()
 	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
 		b.nodes[4].server.Close()
-		hold := take(t, b.lock, time.Minute)
+		hold := take(t, b.lock, rlock.Lease(time.Minute))
 		synctest.Wait()
 		time.AfterFunc(100*time.Millisecond, func() { closeClient(t, b.clients[0]) })
 		for _, n := range b.nodes[1:4] {
@@ -157,7 +157,7 @@ func TestExtendDoesNotCountAPartThatWasLostSince(t *testing.T) {
 		})
 		require.NoError(t, hold.Extend(t.Context(), longLease))
 		require.Equal(t, 3, b.lock.Parts(hold), "otherwise this proves nothing")
-		require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
+		require.Greater(t, time.Until(hold.Deadline()), time.Duration(longLease)-time.Minute)
 		unlock(t, hold)
 	})
 }

@@ -34,7 +34,7 @@ func (b *bubble) anew() *redlock.Lock {
 func (b *bubble) learn(t *testing.T) {
 	t.Helper()
 	for range 40 {
-		hold := take(t, b.anew(), 10*time.Second)
+		hold := take(t, b.anew(), rlock.Lease(10*time.Second))
 		synctest.Wait()
 		unlock(t, hold)
 		synctest.Wait()
@@ -54,11 +54,11 @@ func TestFreeLockIsAcquiredAtOnceHoweverFarTheNodesAre(t *testing.T) {
 						b.nodes[2].server.Pause()
 					}
 					start := time.Now()
-					hold, err := b.anew().TryLock(t.Context(), rlock.NoWait, 30*time.Second)
+					hold, err := b.anew().TryLock(t.Context(), rlock.NoWait, rlock.Lease(30*time.Second))
 					require.NoError(t, err)
 					require.Equal(t, roundTrip, time.Since(start))
 					synctest.Wait() // for the other nodes, which reply at the same time
-					require.NoError(t, hold.Extend(t.Context(), 30*time.Second))
+					require.NoError(t, hold.Extend(t.Context(), rlock.Lease(30*time.Second)))
 					require.Equal(t, 2*roundTrip, time.Since(start))
 					synctest.Wait()
 					unlock(t, hold)
@@ -71,7 +71,7 @@ func TestFreeLockIsAcquiredAtOnceHoweverFarTheNodesAre(t *testing.T) {
 }
 
 // refusedAfter tries the lock, which must fail for want of a quorum after that time.
-func (b *bubble) refusedAfter(t *testing.T, want, lease time.Duration) {
+func (b *bubble) refusedAfter(t *testing.T, want time.Duration, lease rlock.Lease) {
 	t.Helper()
 	start := time.Now()
 	_, err := b.anew().TryLock(t.Context(), rlock.NoWait, lease)
@@ -81,12 +81,16 @@ func (b *bubble) refusedAfter(t *testing.T, want, lease time.Duration) {
 
 func TestNodesThatHangAreWaitedForThreeOfTheirRoundTrips(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ roundTrip, lease, timeout time.Duration }{
-		{100 * time.Microsecond, 3 * time.Second, 15 * time.Millisecond}, // lease/200
+	for _, c := range []struct {
+		roundTrip time.Duration
+		lease     rlock.Lease
+		timeout   time.Duration
+	}{
+		{100 * time.Microsecond, rlock.Lease(3 * time.Second), 15 * time.Millisecond}, // lease/200
 		{100 * time.Microsecond, rlock.Watchdog, 50 * time.Millisecond},
-		{30 * time.Millisecond, 3 * time.Second, 90 * time.Millisecond},
+		{30 * time.Millisecond, rlock.Lease(3 * time.Second), 90 * time.Millisecond},
 		{80 * time.Millisecond, rlock.Watchdog, 240 * time.Millisecond},
-		{200 * time.Millisecond, 3 * time.Second, 300 * time.Millisecond}, // a tenth of the lease
+		{200 * time.Millisecond, rlock.Lease(3 * time.Second), 300 * time.Millisecond}, // a tenth of the lease
 	} {
 		inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 			for _, n := range b.nodes {
@@ -113,7 +117,7 @@ func TestSlowNodeDoesNotMakeTheTimeoutsOfTheOthersLong(t *testing.T) {
 		for _, n := range b.nodes[:3] {
 			n.server.Pause()
 		}
-		b.refusedAfter(t, 50*time.Millisecond, 10*time.Second)
+		b.refusedAfter(t, 50*time.Millisecond, rlock.Lease(10*time.Second))
 		b.nodes[4].away(0) // up to 80 commands are still queued there, and Close waits
 	})
 }
@@ -127,15 +131,15 @@ func TestLateRepliesTeachThatTheNodesAreFarNow(t *testing.T) {
 		for _, n := range b.nodes {
 			n.away(roundTrip)
 		}
-		b.refusedAfter(t, 50*time.Millisecond, 10*time.Second)
+		b.refusedAfter(t, 50*time.Millisecond, rlock.Lease(10*time.Second))
 		start := time.Now()
-		hold, err := b.anew().TryLock(t.Context(), 10*time.Second, 10*time.Second)
+		hold, err := b.anew().TryLock(t.Context(), 10*time.Second, rlock.Lease(10*time.Second))
 		require.NoError(t, err)
 		require.Less(t, time.Since(start), 20*roundTrip)
 		unlock(t, hold)
 		time.Sleep(time.Second)
 		start = time.Now()
-		unlock(t, take(t, b.anew(), 10*time.Second))
+		unlock(t, take(t, b.anew(), rlock.Lease(10*time.Second)))
 		require.Equal(t, 2*roundTrip, time.Since(start))
 	})
 }
@@ -148,29 +152,33 @@ func TestErrorsTeachNoRoundTrip(t *testing.T) {
 			n.reply("quorum_acquire.lua", func([]string) any { return errors.New("LOADING") })
 		}
 		for range 40 {
-			b.refusedAfter(t, 0, 3*time.Second)
+			b.refusedAfter(t, 0, rlock.Lease(3*time.Second))
 			synctest.Wait()
 		}
 		for _, n := range b.nodes {
 			n.away(200 * time.Millisecond)
 		}
 		start := time.Now()
-		unlock(t, take(t, b.anew(), 3*time.Second))
+		unlock(t, take(t, b.anew(), rlock.Lease(3*time.Second)))
 		require.Equal(t, 400*time.Millisecond, time.Since(start))
 	})
 }
 
 // This is about nodes that have never replied: they may be far away.
 func TestSilentNodesAreWaitedForATenthOfTheLeaseAtMost(t *testing.T) {
-	for _, c := range []struct{ given, lease, timeout time.Duration }{
-		{0, 3 * time.Millisecond, 5 * time.Millisecond},
-		{0, 50 * time.Millisecond, 5 * time.Millisecond},
-		{0, time.Second, 100 * time.Millisecond},
-		{0, 10 * time.Second, time.Second},
+	for _, c := range []struct {
+		given   time.Duration
+		lease   rlock.Lease
+		timeout time.Duration
+	}{
+		{0, rlock.Lease(3 * time.Millisecond), 5 * time.Millisecond},
+		{0, rlock.Lease(50 * time.Millisecond), 5 * time.Millisecond},
+		{0, rlock.Lease(time.Second), 100 * time.Millisecond},
+		{0, rlock.Lease(10 * time.Second), time.Second},
 		{0, rlock.Watchdog, 3 * time.Second},
-		{0, time.Hour, 3 * time.Second}, // the CommandTimeout
-		{123 * time.Millisecond, time.Second, 123 * time.Millisecond},
-		{time.Millisecond, time.Hour, time.Millisecond},
+		{0, rlock.Lease(time.Hour), 3 * time.Second}, // the CommandTimeout
+		{123 * time.Millisecond, rlock.Lease(time.Second), 123 * time.Millisecond},
+		{time.Millisecond, rlock.Lease(time.Hour), time.Millisecond},
 	} {
 		o := redlock.Options{NodeTimeout: c.given, FsyncAlways: true}
 		inBubble(t, o, func(t *testing.T, b *bubble) {

@@ -53,7 +53,7 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 			excluded := func(hold *rlock.Hold) {
 				t.Helper()
 				require.True(t, hold.Valid(), "%v", hold.Err())
-				_, err := other.TryLock(t.Context(), rlock.NoWait, lease)
+				_, err := other.TryLock(t.Context(), rlock.NoWait, rlock.Lease(lease))
 				require.Error(t, err)
 			}
 
@@ -80,7 +80,7 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 
 			last := longLease
 			if f.KeepsLocks {
-				last = lease
+				last = rlock.Lease(lease)
 			}
 			hold = takeOnAll(t, lock, servers, last)
 			f.Begin(t, v)

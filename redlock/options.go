@@ -7,6 +7,7 @@ import (
 
 	"holdfast/internal/hooks"
 	"holdfast/lua"
+	"holdfast/rlock"
 	"holdfast/watchdog"
 )
 
@@ -60,7 +61,8 @@ func (l *Lock) WithOptions(o Options) *Lock {
 }
 
 // checkLease returns the lease in whole milliseconds, as Redis counts it; an error if it is no use.
-func (l *Lock) checkLease(lease time.Duration) (time.Duration, error) {
+func (l *Lock) checkLease(asked rlock.Lease) (time.Duration, error) {
+	lease := time.Duration(asked)
 	if err := hooks.CheckLease(lease); err != nil {
 		return 0, err
 	}

@@ -141,7 +141,7 @@ func (l *Lock) Server() string { return l.server }
 //
 // After an error this call holds nothing: what a node may have granted is released in the
 // background.
-func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
+func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
@@ -152,7 +152,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // when the requests are sent. While very many others of this process are under way, the requests
 // are queued before that, for the CommandTimeout of the first client at most. Right after an
 // attempt that failed, or an Unlock, TryLock may fail because nodes have not released the lock yet.
-func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
+func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }
 
@@ -179,7 +179,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		a.mu.Unlock()
 		for _, level := range slices.Backward(levels) {
 			// Skip a hold that another goroutine is releasing.
-			if err := level.hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
+			if err := level.hold.Unlock(); !errors.Is(err, rlock.ErrNotHeld) {
 				return err
 			}
 		}

@@ -46,7 +46,7 @@ func uptime(t testing.TB, s *redistest.Server) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-func startCrashCase(t testing.TB, o redlock.Options, lease, asked time.Duration) *crashCase {
+func startCrashCase(t testing.TB, o redlock.Options, lease time.Duration, asked rlock.Lease) *crashCase {
 	t.Helper()
 	servers := redistest.StartAll(t, 5)
 	clients, proxies := proxied(t, servers, rlock.Options{WatchdogLease: lease})
@@ -76,14 +76,14 @@ func TestRestartOfANodeThatForgetsGivesTheLockToTwoOnlyIfFsyncAlwaysIsStatedFals
 		require.True(t, c.hold.Valid() && second.Valid(), "both hold it at the same time")
 	})
 	const lease = 4 * time.Second
-	for what, asked := range map[string]time.Duration{"a lease": lease, "watchdog": rlock.Watchdog} {
+	for what, asked := range map[string]rlock.Lease{"a lease": rlock.Lease(lease), "watchdog": rlock.Watchdog} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			o := redlock.Options{MaxLease: lease, NodeTimeout: 3 * time.Second}
 			c := startCrashCase(t, o, lease, asked)
 			quorum, delayed := new(redlock.QuorumError), new(redlock.DelayedError)
 			eventually(t, func() bool {
-				_, err := c.second.TryLock(t.Context(), rlock.NoWait, lease)
+				_, err := c.second.TryLock(t.Context(), rlock.NoWait, rlock.Lease(lease))
 				require.ErrorAs(t, err, &quorum)
 				return errors.As(err, &delayed) // the first time its connection may be broken
 			}, "the node says that it has restarted")
@@ -94,12 +94,12 @@ func TestRestartOfANodeThatForgetsGivesTheLockToTwoOnlyIfFsyncAlwaysIsStatedFals
 			require.LessOrEqual(t, delayed.For, lease+time.Second)
 			require.False(t, delayed.Emptied)
 			require.ErrorContains(t, quorum, "c: not counted for another ")
-			second := acquired(t, lockInBackground(t.Context(), c.second, lease))
+			second := acquired(t, lockInBackground(t.Context(), c.second, rlock.Lease(lease)))
 			require.False(t, time.Now().Before(c.hold.Deadline()))
 			require.False(t, c.hold.Valid())
 			require.True(t, second.Valid())
 			unlock(t, second)
-			require.ErrorIs(t, c.hold.Unlock(t.Context()), rlock.ErrLost)
+			require.ErrorIs(t, c.hold.Unlock(), rlock.ErrLost)
 		})
 	}
 }
@@ -124,7 +124,7 @@ func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *te
 		func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) },
 		"it is renewed")
 	require.NoError(t, hold.Err())
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, lease)
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(lease))
 	require.Error(t, err)
 	unlock(t, hold)
 	waitUntilFree(t, servers[0], servers[1], servers[4])
@@ -137,7 +137,7 @@ func TestNewNodesAreNotCountedAndNoWaitThatIsShorterIsWaited(t *testing.T) {
 	clients := newClients(t, servers, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: 3 * time.Second}, clients...)
 	start := time.Now()
-	_, err := lock.TryLock(t.Context(), lease/2, time.Second)
+	_, err := lock.TryLock(t.Context(), lease/2, rlock.Lease(time.Second))
 	require.Less(t, time.Since(start), lease/4)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
@@ -151,13 +151,13 @@ func TestNewNodesAreNotCountedAndNoWaitThatIsShorterIsWaited(t *testing.T) {
 	waitUntilFree(t, servers...)
 
 	hold := take(t, lock.WithOptions(atOnce), rlock.Watchdog)
-	require.NoError(t, hold.Extend(t.Context(), time.Hour), "with FsyncAlways it means nothing")
+	require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Hour)), "with FsyncAlways it means nothing")
 	unlock(t, hold)
 	waitUntilFree(t, servers...)
 	lock = lock.WithOptions(redlock.Options{MaxLease: time.Second, NodeTimeout: 3 * time.Second})
-	hold = acquired(t, lockInBackground(t.Context(), lock, time.Second))
-	require.ErrorIs(t, hold.Extend(t.Context(), 1001*time.Millisecond), rlock.ErrInvalid)
-	_ = hold.Unlock(t.Context()) // ErrLost if the machine is slow
+	hold = acquired(t, lockInBackground(t.Context(), lock, rlock.Lease(time.Second)))
+	require.ErrorIs(t, hold.Extend(t.Context(), rlock.Lease(1001*time.Millisecond)), rlock.ErrInvalid)
+	_ = hold.Unlock() // ErrLost if the machine is slow
 }
 
 func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T) {
@@ -173,29 +173,29 @@ func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T)
 		}
 		first, second := one(), one()
 		if epoch {
-			_, err := first.TryLock(t.Context(), rlock.NoWait, lease)
+			_, err := first.TryLock(t.Context(), rlock.NoWait, rlock.Lease(lease))
 			delayed := new(redlock.DelayedError)
 			require.ErrorAs(t, err, &delayed, "it is the first contact")
 			require.True(t, delayed.Emptied)
 			require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		}
-		hold := acquired(t, lockInBackground(t.Context(), first, lease))
+		hold := acquired(t, lockInBackground(t.Context(), first, rlock.Lease(lease)))
 		eventually(t, func() bool { return first.Parts(hold) == 5 }, "it is held by all")
 		for _, s := range servers[:3] {
 			s.Do(t, "FLUSHALL")
 		}
-		another, err := second.TryLock(t.Context(), rlock.NoWait, lease)
+		another, err := second.TryLock(t.Context(), rlock.NoWait, rlock.Lease(lease))
 		stillValid := hold.Valid()
 		if !epoch {
 			require.NoError(t, err)
 			require.True(t, stillValid && another.Valid(), "otherwise this proves nothing")
 			unlock(t, another)
-			require.Error(t, hold.Unlock(t.Context()))
+			require.Error(t, hold.Unlock())
 			continue
 		}
 		require.Error(t, err)
 		require.ErrorContains(t, err, "it is new, or was emptied")
-		another = acquired(t, lockInBackground(t.Context(), second, lease))
+		another = acquired(t, lockInBackground(t.Context(), second, rlock.Lease(lease)))
 		require.False(t, hold.Valid())
 		unlock(t, another)
 	}

@@ -28,7 +28,7 @@ func TestSilentNodesDoNotHideWhoHoldsTheLock(t *testing.T) {
 		// Once the silence is known, the first refusal is one too many.
 		for i, took := range []time.Duration{2 * time.Millisecond, 0} {
 			start := time.Now()
-			_, err := b.lock.TryLock(t.Context(), rlock.NoWait, 10*time.Second)
+			_, err := b.lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(10*time.Second))
 			require.ErrorIs(t, err, rlock.ErrNotAcquired, "silence known: %v", i == 1)
 			require.NotErrorIs(t, err, redlock.ErrNoQuorum)
 			require.Equal(t, took, time.Since(start), "no longer than until a quorum is impossible")
@@ -42,12 +42,12 @@ func TestNodeThatRepliesAgainIsAskedAgain(t *testing.T) {
 		n := b.nodes[4]
 		asked := func() int { return len(n.called("quorum_acquire.lua")) }
 		n.server.Pause()
-		hold := take(t, b.lock, 10*time.Second) // asks it, for 1 s
+		hold := take(t, b.lock, rlock.Lease(10*time.Second)) // asks it, for 1 s
 		synctest.Wait()
 		unlock(t, hold)
 		time.Sleep(time.Second + time.Millisecond)
 		for range 9 {
-			unlock(t, take(t, b.lock, 10*time.Second)) // do not ask it
+			unlock(t, take(t, b.lock, rlock.Lease(10*time.Second))) // do not ask it
 			time.Sleep(time.Millisecond)
 		}
 		n.server.Resume()
@@ -55,7 +55,7 @@ func TestNodeThatRepliesAgainIsAskedAgain(t *testing.T) {
 		require.Equal(t, 1, asked())
 		require.Len(t, n.called("release.lua"), 1)
 
-		hold = take(t, b.lock, 10*time.Second)
+		hold = take(t, b.lock, rlock.Lease(10*time.Second))
 		synctest.Wait()
 		require.Equal(t, 2, asked())
 		unlock(t, hold)
@@ -77,7 +77,7 @@ func TestSplitVoteIsRetriedAfterARandomDelayThatDoubles(t *testing.T) {
 					return []any{20_000, owner, -1}
 				})
 			}
-			_, err := b.lock.TryLock(t.Context(), 500*time.Millisecond, 10*time.Second)
+			_, err := b.lock.TryLock(t.Context(), 500*time.Millisecond, rlock.Lease(10*time.Second))
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			require.Equal(t, 500*time.Millisecond, time.Since(b.start))
 			rounds := b.rounds()
@@ -108,7 +108,7 @@ func TestWaiterFindsTheHolderOfAQuorumThoughItsRoundIsLostBefore(t *testing.T) {
 		}
 		b.nodes[4].reply("quorum_acquire.lua",
 			func([]string) any { return errors.New("ERR out of order") })
-		_, err := b.lock.TryLock(t.Context(), 500*time.Millisecond, 10*time.Second)
+		_, err := b.lock.TryLock(t.Context(), 500*time.Millisecond, rlock.Lease(10*time.Second))
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		rounds := b.rounds()
 		require.Less(t, rounds[len(rounds)-1], 100*time.Millisecond, "then it waits")

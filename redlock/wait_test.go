@@ -53,7 +53,7 @@ func TestWaiterSendsNothingWhileItWaitsAndIsWokenByTheRelease(t *testing.T) {
 				go func() {
 					o := <-waiter
 					if o.Err == nil {
-						o.Err = o.Hold.Unlock(t.Context())
+						o.Err = o.Hold.Unlock()
 					}
 					ended <- o.Err
 				}()

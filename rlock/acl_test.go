@@ -65,8 +65,8 @@ func TestWaiterThatMayNotSubscribeAsksByItself(t *testing.T) {
 	for _, k := range contests() {
 		log := new(logtest.Lines)
 		c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
-		take(t, k.contender(other, k.name), 4*time.Second) // never released
-		waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), time.Minute))
+		take(t, k.contender(other, k.name), rlock.Lease(4*time.Second)) // never released
+		waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), rlock.Lease(time.Minute)))
 		logs = append(logs, log)
 	}
 	for _, log := range logs {
@@ -249,7 +249,7 @@ func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client) {
 		reading = takeWith(owner, t, newReadLock(c, name), rlock.Watchdog)
 	}
 	requireRefusedAfter(t, 200*time.Millisecond, k.lock(other, name)) // it leaves the queue, too
-	waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
+	waiter := lockInBackground(t.Context(), k.lock(other, name), rlock.Lease(time.Minute))
 	waitForRenewal(t, []*rlock.Hold{hold}) // by then the waiter listens
 	info, err := k.contender(c, name).Info(t.Context())
 	require.NoError(t, err)

@@ -82,7 +82,7 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 // was used before; [ErrInvalid] for a text that is none, or a lease that [Lock.Lock] refuses; and
 // else the errors of [Lock.TryLock] without a wait. If the outcome is unknown, the lock is released
 // in the background.
-func (c *Client) Attach(ctx context.Context, detached string, lease time.Duration,
+func (c *Client) Attach(ctx context.Context, detached string, lease Lease,
 ) (hold *Hold, err error) {
 	l, from, fence, err := c.parseDetached(detached)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Client) Attach(ctx context.Context, detached string, lease time.Duratio
 }
 
 // attach implements [Client.Attach].
-func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, lease time.Duration,
+func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, lease Lease,
 ) (*Hold, error) {
 	at := attempt{call: cl}
 	if err := at.start(ctx, l, NoWait, lease); err != nil {

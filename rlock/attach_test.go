@@ -123,8 +123,8 @@ func TestDetachBesideANestedLockHasOneHolder(t *testing.T) {
 		text, _ := outer.Detach()
 		if inner := result(t, nested).Hold; inner != nil {
 			require.False(t, text != "" && inner.Owner() == outer.Owner(), "it is detached and held")
-			_ = inner.Unlock(t.Context())
+			_ = inner.Unlock()
 		}
-		_ = outer.Unlock(t.Context())
+		_ = outer.Unlock()
 	}
 }

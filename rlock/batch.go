@@ -35,7 +35,7 @@ func (p part) trace(at *attempt, h *Hold) {
 	if t == nil {
 		return
 	}
-	lease := at.request.lease
+	lease := Lease(at.request.lease)
 	if at.renew {
 		lease = Watchdog
 	}
@@ -56,7 +56,7 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 		wrap(&err, held.Lock)
 	}()
 	var bt batch
-	if err := bt.start(ctx, locks[0], NoWait, lease); err != nil {
+	if err := bt.start(ctx, locks[0], NoWait, Lease(lease)); err != nil {
 		return nil, err
 	}
 	defer bt.stop()

@@ -57,7 +57,7 @@ func TestCloseEndsWhileTheApplicationUsesTheWholePool(t *testing.T) {
 				application, release := redis.Dedicate()
 				require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
 				b.reply("acquire.lua", heldFor(60_000))
-				waiter := lockInBackground(t.Context(), c.NewLock("order"), time.Minute)
+				waiter := lockInBackground(t.Context(), c.NewLock("order"), rlock.Lease(time.Minute))
 				synctest.Wait()
 
 				began := time.Now()

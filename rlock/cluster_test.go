@@ -37,8 +37,8 @@ func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 		for node, name := range oneLockPerNode(t, cluster) {
 			for _, k := range []kind{kindNamed("reentrant"), kindNamed("read")} {
 				name := fmt.Sprint("{", name, "}", mode, k.name)
-				hold := take(t, k.contender(client, name), time.Minute)
-				waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
+				hold := take(t, k.contender(client, name), rlock.Lease(time.Minute))
+				waiter := lockInBackground(t.Context(), k.lock(other, name), rlock.Lease(time.Minute))
 				k.waitForListener(t, publish == "spublish", name, cluster.Nodes...)
 				if publish == "publish" { // a node does not know who listens on others
 					waitForQuiet(t, node)
@@ -102,7 +102,7 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 		late := receive(t, ended[i], "the lock of a dead node was not lost").Sub(hold.Deadline())
 		require.GreaterOrEqual(t, late, time.Duration(0), "before its deadline")
 		require.Less(t, late, promptly)
-		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+		require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 	}
 	requireKept(t, others, 3*lease/2, "a lock of another node was lost")
 	for _, hold := range others {
@@ -119,9 +119,9 @@ func TestUnservedSlotIsWaitedFor(t *testing.T) {
 	for _, s := range cluster.Nodes {
 		s.Do(t, "CLUSTER", "DELSLOTS", slot)
 	}
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Second))
 	requireRefusal(t, err, "CLUSTERDOWN")
-	waiter := lockInBackground(t.Context(), lock, time.Minute)
+	waiter := lockInBackground(t.Context(), lock, rlock.Lease(time.Minute))
 	node.Do(t, "CLUSTER", "ADDSLOTS", slot)
 	unlock(t, acquired(t, waiter))
 }
@@ -137,7 +137,7 @@ func TestListenerOnAClassicChannelIsWokenAndLoggedOnce(t *testing.T) {
 	client := newClientOn(t, cluster.Client(t), rlock.Options{Logger: log.Logger()})
 	heard := listen(t, nodeOf(t, cluster, "x"), lua.Channel("x"))
 	for range 2 {
-		unlock(t, take(t, client.NewLock("x"), time.Minute))
+		unlock(t, take(t, client.NewLock("x"), rlock.Lease(time.Minute)))
 		require.Equal(t, lua.Unlocked, heard.next(t)[2])
 	}
 	closeClient(t, client)
@@ -246,7 +246,7 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 		nested[k.name] = lockInBackground(holds[k.name].Context(), k.lock(client, "{job}"+k.name),
 			rlock.Watchdog)
 		fresh[k.name] = lockInBackground(t.Context(), k.lock(client, "{job}new "+k.name),
-			time.Minute)
+			rlock.Lease(time.Minute))
 	}
 	m.finish(t)
 	requireKept(t, renewed, 2*lease, "lost after the slot had moved")
@@ -290,8 +290,8 @@ func TestWaiterIsWokenOnTheNodeThatItsSlotMovedTo(t *testing.T) {
 	holder := newClientOn(t, m.cluster.Client(t), rlock.Options{})
 	waiting := newClientOn(t, m.cluster.Client(t), rlock.Options{})
 	k := kindNamed("reentrant")
-	hold := take(t, holder.NewLock("{job}"), time.Minute)
-	waiter := lockInBackground(t.Context(), waiting.NewLock("{job}"), time.Minute)
+	hold := take(t, holder.NewLock("{job}"), rlock.Lease(time.Minute))
+	waiter := lockInBackground(t.Context(), waiting.NewLock("{job}"), rlock.Lease(time.Minute))
 	k.waitForListener(t, true, "{job}", m.from)
 	m.begin(t)
 	m.finish(t)

@@ -42,7 +42,7 @@ func TestUncontendedCycleAllocatesFewObjects(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						if err := hold.Unlock(context.Background()); err != nil {
+						if err := hold.Unlock(); err != nil {
 							t.Error(err)
 						}
 					}

@@ -27,7 +27,7 @@ func TestCommandsOfEachOperation(t *testing.T) {
 	for _, k := range kinds {
 		c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 		k.warm(t, c, k.name)
-		unlock(t, take(t, k.contender(other, k.name), time.Minute))
+		unlock(t, take(t, k.contender(other, k.name), rlock.Lease(time.Minute)))
 		lock, monitor := k.lock(c, k.name), s.Monitor(t)
 		_, err := lock.Info(t.Context())
 		require.NoError(t, err)
@@ -41,11 +41,11 @@ func TestCommandsOfEachOperation(t *testing.T) {
 
 		hold := acquired(t, lockInBackground(context.Background(), lock, rlock.Watchdog))
 		costsOne("Lock")
-		nested := takeWith(hold.Context(), t, lock, time.Minute)
+		nested := takeWith(hold.Context(), t, lock, rlock.Lease(time.Minute))
 		costsOne("nested TryLock")
 		unlock(t, nested)
 		costsOne("nested Unlock")
-		require.NoError(t, hold.Extend(t.Context(), 2*time.Minute))
+		require.NoError(t, hold.Extend(t.Context(), rlock.Lease(2*time.Minute)))
 		costsOne("Extend")
 		_, err = lock.Info(t.Context())
 		require.NoError(t, err)
@@ -53,9 +53,9 @@ func TestCommandsOfEachOperation(t *testing.T) {
 		unlock(t, hold)
 		costsOne("Unlock")
 
-		contender := take(t, k.contender(other, k.name), time.Minute)
+		contender := take(t, k.contender(other, k.name), rlock.Lease(time.Minute))
 		costsOne("TryLock without wait")
-		_, err = lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		_, err = lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		costsOne("TryLock that is refused")
 		unlock(t, contender)
@@ -81,7 +81,7 @@ func TestContentionOfProcessesCostsTwoCommandsPerAcquisition(t *testing.T) {
 			for range acquisitions / len(locks) {
 				hold, err := lock.Lock(context.Background(), rlock.Watchdog)
 				if assert.NoError(t, err) {
-					assert.NoError(t, hold.Unlock(context.Background()))
+					assert.NoError(t, hold.Unlock())
 				}
 			}
 		})

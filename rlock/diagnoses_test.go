@@ -176,11 +176,11 @@ func TestFairLocksThatShareAQueueAreReportedOncePerPair(t *testing.T) {
 	c := newClient(t, s, rlock.Options{Logger: log.Logger()})
 	use := func(names ...string) {
 		for _, name := range names {
-			unlock(t, take(t, c.NewFairLock(name), time.Minute))
+			unlock(t, take(t, c.NewFairLock(name), rlock.Lease(time.Minute)))
 		}
 	}
 	use("x", "x", "y", "{z}", "{x}y", "{{x}}", "{x", "x}")
-	unlock(t, take(t, c.NewLock("{x}"), time.Minute)) // which has no queue
+	unlock(t, take(t, c.NewLock("{x}"), rlock.Lease(time.Minute))) // which has no queue
 	use("a")
 	require.Empty(t, log.With("share one queue"))
 	use("{x}", "z", "{x}", "x", "{z}", "z")

@@ -20,7 +20,7 @@ var ErrNotRun = errors.New("the function was not called")
 // it is if the release was clean, and else joined with the release's: a loss of the lock while fn
 // ran is reported ([ErrLost]) even if fn did not notice. Then fn's work may have overlapped with
 // another holder's. fn's error does not match ErrNotRun, even if a call inside fn returned that.
-func Do(ctx context.Context, lock Locker, wait, lease time.Duration, fn func(context.Context) error,
+func Do(ctx context.Context, lock Locker, wait time.Duration, lease Lease, fn func(context.Context) error,
 ) error {
 	_, err := With(ctx, lock, wait, lease, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, fn(ctx)
@@ -30,7 +30,7 @@ func Do(ctx context.Context, lock Locker, wait, lease time.Duration, fn func(con
 
 // With is [Do] for a function with a result. It returns that of fn, whatever the error, and the
 // zero value if fn was not called.
-func With[T any](ctx context.Context, lock Locker, wait, lease time.Duration,
+func With[T any](ctx context.Context, lock Locker, wait time.Duration, lease Lease,
 	fn func(context.Context) (T, error),
 ) (result T, err error) {
 	hold, err := lock.TryLock(ctx, wait, lease)
@@ -40,7 +40,7 @@ func With[T any](ctx context.Context, lock Locker, wait, lease time.Duration,
 	if err != nil {
 		return result, notRunError{err}
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	result, err = fn(hold.Context())
 	if errors.Is(err, ErrNotRun) {
 		err = ranError{err} // of a call inside fn

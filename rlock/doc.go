@@ -8,7 +8,7 @@
 //	if err != nil {
 //		return err // errors.Is(err, rlock.ErrNotAcquired): somebody else has it
 //	}
-//	defer hold.UnlockTo(ctx, &err) // err is a named result
+//	defer hold.UnlockTo(&err) // err is a named result
 //	return work(hold.Context())
 //
 // # Who holds a lock

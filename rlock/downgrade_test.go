@@ -32,7 +32,7 @@ func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 	s := redistest.Start(t)
 	lock, gate := readingStepwise(t, s, rlock.Options{})
 	owner := rlock.WithOwner(t.Context())
-	write := takeWith(owner, t, lock.Write(), time.Minute)
+	write := takeWith(owner, t, lock.Write(), rlock.Lease(time.Minute))
 	// drain lets all clean-ups pass that come before an outcome, or within a moment.
 	drain := func(until <-chan outcome) (o outcome) {
 		late := time.After(20 * time.Millisecond)
@@ -53,15 +53,15 @@ func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 		}
 	}
 	for range 3 {
-		read := takeWith(owner, t, lock.Read(), time.Second)
+		read := takeWith(owner, t, lock.Read(), rlock.Lease(time.Second))
 		receive(t, read.Done(), "the read lease does not end")
 		receive(t, gate.arrived, "nothing is cleaned up")
-		again := lockInBackground(owner, lock.Read(), time.Minute)
+		again := lockInBackground(owner, lock.Read(), rlock.Lease(time.Minute))
 		gate.step <- struct{}{}
 		hold := drain(again).Hold
 		drain(nil)
 		require.Equal(t, "1", s.DoString(t, "HGET", "page", hold.Owner()))
-		drain(inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock(t.Context()) }))
+		drain(inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() }))
 	}
 	unlock(t, write)
 	requireFree(t, s, "page")

@@ -32,15 +32,15 @@ func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
 	var waiters []<-chan outcome
 	for _, k := range of {
 		renewed = append(renewed, take(t, k.lock(holder, "renewed "+k.name), rlock.Watchdog))
-		explicit = append(explicit, take(t, k.contender(holder, k.name), time.Minute))
+		explicit = append(explicit, take(t, k.contender(holder, k.name), rlock.Lease(time.Minute)))
 		waiters = append(waiters,
-			lockInBackground(t.Context(), k.lock(waiting, k.name), time.Minute))
+			lockInBackground(t.Context(), k.lock(waiting, k.name), rlock.Lease(time.Minute)))
 		k.waitForListeners(t, master, k.name, 1)
 	}
-	unlock(t, take(t, idle.NewLock("idle"), time.Minute))
+	unlock(t, take(t, idle.NewLock("idle"), rlock.Lease(time.Minute)))
 
 	redistest.Promote(t, master, replicas[0])
-	early := lockInBackground(t.Context(), idle.NewLock("early"), time.Minute)
+	early := lockInBackground(t.Context(), idle.NewLock("early"), rlock.Lease(time.Minute))
 	eventually(t, func() bool {
 		info, err := master.Call("INFO", "errorstats")
 		text, _ := info.(string)
@@ -52,13 +52,13 @@ func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
 	for _, k := range of { // messages come from the server that has the locks now
 		k.waitForListeners(t, replicas[0], k.name, 1)
 		eventually(t, func() bool {
-			hold, err := k.lock(idle, "no wait "+k.name).TryLock(t.Context(), rlock.NoWait, time.Minute)
-			return err == nil && hold.Unlock(t.Context()) == nil
+			hold, err := k.lock(idle, "no wait "+k.name).TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
+			return err == nil && hold.Unlock() == nil
 		}, "it does not succeed without a wait")
 	}
 	waitForRenewal(t, renewed)
 	for i, k := range of {
-		require.NoError(t, explicit[i].Extend(t.Context(), time.Minute), k.name)
+		require.NoError(t, explicit[i].Extend(t.Context(), rlock.Lease(time.Minute)), k.name)
 		unlock(t, explicit[i])
 		next := acquired(t, waiters[i])
 		require.Equal(t, k.hash(next.Owner(), 1), replicas[0].DoMap(t, "HGETALL", k.name))
@@ -83,12 +83,12 @@ func TestReplicatedLocksFollowAnEndpointThatMoves(t *testing.T) {
 	at := redistest.NewEndpoint(master)
 	redis := master.Client(t, at.Use)
 	c := newClientOn(t, redis, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
-	unlock(t, take(t, c.NewLock("order"), time.Minute))
+	unlock(t, take(t, c.NewLock("order"), rlock.Lease(time.Minute)))
 	fillPool(t, redis)
 	redistest.Promote(t, master, replicas[0])
 	at.Move(replicas[0])
 	redistest.WaitForReplica(t, replicas[0], master)
-	hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
+	hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{hold.Owner(): "1"}, counts(t, replicas[0]))
 	unlock(t, hold)
@@ -101,15 +101,15 @@ func TestEndpointIsFollowedOnceThePoolHasAConnection(t *testing.T) {
 	redis := master.Client(t, at.Use, redistest.OneConnection,
 		func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
 	c := newClientOn(t, redis, rlock.Options{})
-	hold := take(t, c.NewLock("order"), time.Minute)
+	hold := take(t, c.NewLock("order"), rlock.Lease(time.Minute))
 	application, release := redis.Dedicate()
 	require.NoError(t, application.Do(t.Context(), application.B().Ping().Build()).Error())
 
 	redistest.Promote(t, master, replicas[0])
 	at.Move(replicas[0])
-	_, err := c.NewLock("another").TryLock(t.Context(), rlock.NoWait, time.Minute)
+	_, err := c.NewLock("another").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 	requireRefusal(t, err, "READONLY")
-	waiter := lockInBackground(t.Context(), c.NewLock("another"), time.Minute)
+	waiter := lockInBackground(t.Context(), c.NewLock("another"), rlock.Lease(time.Minute))
 	release()
 	unlock(t, acquired(t, waiter))
 	unlock(t, hold)
@@ -138,10 +138,10 @@ func TestServerThatWasLeftIsNotAskedAgain(t *testing.T) {
 				return dial(ctx, a, d, c)
 			}
 		})
-	unlock(t, take(t, c.NewLock("first"), time.Minute))
+	unlock(t, take(t, c.NewLock("first"), rlock.Lease(time.Minute)))
 	redistest.Promote(t, master, replicas[0])
 	at.Move(replicas[0])
-	unlock(t, acquired(t, lockInBackground(t.Context(), c.NewLock("first"), time.Minute)))
+	unlock(t, acquired(t, lockInBackground(t.Context(), c.NewLock("first"), rlock.Lease(time.Minute))))
 	master.Do(t, "REPLICAOF", "127.0.0.1", "1")         // its link to the new master breaks
 	hold := take(t, c.NewLock("order"), rlock.Watchdog) // in the new master only
 	down.Store(true)
@@ -153,7 +153,7 @@ func TestServerThatWasLeftIsNotAskedAgain(t *testing.T) {
 	require.True(t, err != nil || info.Locked, "the old master has replied")
 	require.NoError(t, hold.Err())
 	down.Store(false)
-	require.NoError(t, hold.Unlock(context.Background()))
+	require.NoError(t, hold.Unlock())
 	require.False(t, exists(replicas[0], "order"))
 }
 
@@ -163,8 +163,8 @@ func TestHoldOfAClosedClientIsReleasedAfterItsEndpointHasMoved(t *testing.T) {
 	master, replicas := startReplicated(t, 1)
 	at := redistest.NewEndpoint(master)
 	c := newClient(t, master, rlock.Options{}, at.Use)
-	hold := take(t, c.NewLock("order"), time.Minute)
-	another := take(t, c.NewLock("another"), time.Minute)
+	hold := take(t, c.NewLock("order"), rlock.Lease(time.Minute))
+	another := take(t, c.NewLock("another"), rlock.Lease(time.Minute))
 	closeClient(t, c)
 	redistest.Promote(t, master, replicas[0])
 	at.Move(replicas[0])
@@ -190,7 +190,7 @@ func TestFirstUseOfALockOpensNoConnection(t *testing.T) {
 		})
 		s.DoString(t, "SCRIPT", "FLUSH")
 		dials.Store(0)
-		hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
+		hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 		require.NoError(t, err)
 		unlock(t, hold)
 		require.Zero(t, dials.Load())

@@ -39,7 +39,7 @@ func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool
 		waitForRenewal(t, holds)
 	}
 	for i, k := range kinds {
-		waiter := lockInBackground(t.Context(), k.contender(theirs, k.name), time.Minute)
+		waiter := lockInBackground(t.Context(), k.contender(theirs, k.name), rlock.Lease(time.Minute))
 		time.Sleep(100 * time.Millisecond) // by then it listens
 		start := time.Now()
 		unlock(t, holds[i])
@@ -97,7 +97,7 @@ func TestKindsUseOnlyDeclaredKeys(t *testing.T) {
 	requireAllBasics(t, func() rueidis.Client { return s.Client(t) }, true)
 	c := newClient(t, s, rlock.Options{})
 	for _, k := range slices.Concat(kinds, nonReentrant()) {
-		take(t, k.lock(c, k.name), time.Minute)
+		take(t, k.lock(c, k.name), rlock.Lease(time.Minute))
 		_, err := k.lock(c, k.name).ForceUnlock(t.Context())
 		require.NoError(t, err)
 	}
@@ -126,7 +126,7 @@ func TestEveryFaultIsReportedAndOutlasted(t *testing.T) {
 			switch f.Effect {
 			case faults.Nothing: // or a connection or a dial broke just then
 				if err == nil {
-					err = hold.Unlock(t.Context())
+					err = hold.Unlock()
 				}
 				if err != nil && !errors.Is(err, rlock.ErrOutcomeUnknown) {
 					require.ErrorAs(t, err, &reply)

@@ -54,15 +54,15 @@ func TestWaiterBacksOffWhileTheServerIsLoading(t *testing.T) {
 
 func TestUnconfirmedPartialUnlockOfALockThatIsGoneSaysLost(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		outer := take(t, b.lock, time.Minute)
-		inner := takeWith(outer.Context(), t, b.lock, time.Minute)
+		outer := take(t, b.lock, rlock.Lease(time.Minute))
+		inner := takeWith(outer.Context(), t, b.lock, rlock.Lease(time.Minute))
 		b.reply(k.release, func([]string) any {
 			if len(b.called(k.release)) == 1 {
 				b.server.Disconnect()
 			}
 			return []any{-1, ""}
 		})
-		require.ErrorIs(t, inner.Unlock(t.Context()), rlock.ErrLost)
+		require.ErrorIs(t, inner.Unlock(), rlock.ErrLost)
 		require.Len(t, b.called(k.release), 2)
 		require.ErrorIs(t, outer.Err(), rlock.ErrLost)
 	})
@@ -96,7 +96,7 @@ func TestCallersOfAServerThatCannotBeReachedShareTheirDials(t *testing.T) {
 			var callers sync.WaitGroup
 			for i := range 1000 {
 				callers.Go(func() {
-					_, err := c.NewLock(strconv.Itoa(i)).TryLock(t.Context(), wait, time.Minute)
+					_, err := c.NewLock(strconv.Itoa(i)).TryLock(t.Context(), wait, rlock.Lease(time.Minute))
 					if err == nil || errors.Is(err, rlock.ErrNotAcquired) || time.Since(start) != wait {
 						t.Errorf("after %v: %v", time.Since(start), err)
 					}
@@ -165,7 +165,7 @@ func TestWaitsOfMoreCallersThanRueidisCanQueueAreExact(t *testing.T) {
 				for i := range callersOfEach {
 					callers.Go(func() { // of one lock, only one would ask
 						l := c.NewLock(strconv.Itoa(i))
-						_, err := l.TryLock(t.Context(), 300*time.Millisecond, time.Minute)
+						_, err := l.TryLock(t.Context(), 300*time.Millisecond, rlock.Lease(time.Minute))
 						if errors.Is(err, rlock.ErrNotAcquired) || time.Since(start) != 300*time.Millisecond {
 							t.Errorf("after %v: %v", time.Since(start), err)
 						}

@@ -55,7 +55,7 @@ func ExampleNew() {
 
 	hold := must(client.NewLock("order:42").Lock(context.Background(), rlock.Watchdog))
 	fmt.Println("held:", hold.Name())
-	fmt.Println("error:", hold.Unlock(context.Background()))
+	fmt.Println("error:", hold.Unlock())
 	// Output:
 	// held: order:42
 	// error: <nil>
@@ -73,7 +73,7 @@ func ExampleLock_Lock() {
 		if err != nil {
 			return err
 		}
-		defer hold.UnlockTo(ctx, &err) // a loss of the lock becomes the error of ship
+		defer hold.UnlockTo(&err) // a loss of the lock becomes the error of ship
 		fmt.Println("work on", hold.Name())
 		return nil
 	}
@@ -89,16 +89,16 @@ func ExampleLock_TryLock() {
 	ctx := context.Background()
 	lock := client.NewLock("order:42")
 
-	hold := must(lock.TryLock(ctx, 3*time.Second, 30*time.Second)) // wait, lease
+	hold := must(lock.TryLock(ctx, 3*time.Second, rlock.Lease(30*time.Second))) // wait, lease
 
 	// Another caller does not want to wait that long.
-	_, err := lock.TryLock(ctx, time.Second, 30*time.Second)
+	_, err := lock.TryLock(ctx, time.Second, rlock.Lease(30*time.Second))
 	var held *rlock.HeldError
 	if errors.As(err, &held) {
 		fmt.Println("held by the first:", held.Owner == hold.Owner())
 		fmt.Println("for more than 20 s still:", held.TTL > 20*time.Second)
 	}
-	fmt.Println("error:", hold.Unlock(ctx))
+	fmt.Println("error:", hold.Unlock())
 	// Output:
 	// held by the first: true
 	// for more than 20 s still: true
@@ -112,8 +112,8 @@ func ExampleHold_Unlock() {
 
 	hold := must(client.NewLock("order:42").Lock(ctx, rlock.Watchdog))
 	cancel() // Unlock works nevertheless
-	fmt.Println(hold.Unlock(ctx))
-	fmt.Println(hold.Unlock(ctx))
+	fmt.Println(hold.Unlock())
+	fmt.Println(hold.Unlock())
 	// Output:
 	// <nil>
 	// holdfast: lock "order:42": lock not held: this hold was released before
@@ -130,8 +130,8 @@ func ExampleHold_Context() {
 	// So functions that get it can take the lock again.
 	inner := must(lock.Lock(outer.Context(), rlock.Watchdog))
 	fmt.Println("same owner:", outer.Owner() == inner.Owner())
-	_ = inner.Unlock(ctx)
-	_ = outer.Unlock(ctx)
+	_ = inner.Unlock()
+	_ = outer.Unlock()
 	fmt.Println(context.Cause(outer.Context()))
 	// Output:
 	// same owner: true
@@ -143,11 +143,11 @@ func ExampleHold_Valid() {
 	defer disconnect()
 	ctx := context.Background()
 
-	hold := must(client.NewLock("order:42").TryLock(ctx, rlock.NoWait, time.Second))
+	hold := must(client.NewLock("order:42").TryLock(ctx, rlock.NoWait, rlock.Lease(time.Second)))
 	fmt.Println("may write:", hold.Valid())
 	<-hold.Done() // the lease ends without renewal
 	fmt.Println("may write:", hold.Valid())
-	fmt.Println(errors.Is(hold.Unlock(ctx), rlock.ErrLost))
+	fmt.Println(errors.Is(hold.Unlock(), rlock.ErrLost))
 	// Output:
 	// may write: true
 	// may write: false
@@ -220,7 +220,7 @@ func ExampleClient_Close() {
 	defer cancel()
 	fmt.Println("close:", client.Close(ctx))
 	fmt.Println("hold:", hold.Err()) // no longer renewed
-	fmt.Println("unlock:", hold.Unlock(ctx))
+	fmt.Println("unlock:", hold.Unlock())
 	_, err := lock.Lock(ctx, rlock.Watchdog)
 	fmt.Println(errors.Is(err, rlock.ErrClosed))
 	// Output:
@@ -247,10 +247,10 @@ func ExampleHold_Extend() {
 	defer disconnect()
 	ctx := context.Background()
 
-	hold := must(client.NewLock("report").Lock(ctx, 10*time.Second))
-	fmt.Println("error:", hold.Extend(ctx, time.Minute)) // the work takes longer than expected
+	hold := must(client.NewLock("report").Lock(ctx, rlock.Lease(10*time.Second)))
+	fmt.Println("error:", hold.Extend(ctx, rlock.Lease(time.Minute))) // the work takes longer than expected
 	fmt.Println("more than ten seconds are left:", time.Until(hold.Deadline()) > 10*time.Second)
-	_ = hold.Unlock(ctx)
+	_ = hold.Unlock()
 	// Output:
 	// error: <nil>
 	// more than ten seconds are left: true
@@ -259,11 +259,11 @@ func ExampleHold_Extend() {
 // paper is a lock for tests of code that uses locks: it excludes nobody.
 type paper struct{ end func(reason error) }
 
-func (p *paper) Name() string                                { return "printer" }
-func (p *paper) Owner() string                               { return "the test" }
-func (p *paper) Token() int64                                { return 0 }
-func (p *paper) Deadline() time.Time                         { return time.Now().Add(time.Hour) }
-func (p *paper) Extend(context.Context, time.Duration) error { return nil }
+func (p *paper) Name() string                              { return "printer" }
+func (p *paper) Owner() string                             { return "the test" }
+func (p *paper) Token() int64                              { return 0 }
+func (p *paper) Deadline() time.Time                       { return time.Now().Add(time.Hour) }
+func (p *paper) Extend(context.Context, rlock.Lease) error { return nil }
 
 func (p *paper) Release(*rlock.Hold) error {
 	p.end(rlock.ErrReleased)
@@ -309,7 +309,7 @@ func ExampleHold_Token() {
 
 	// It resumes, with a write that was on its way.
 	fmt.Println("first:", write(first))
-	_ = second.Unlock(ctx)
+	_ = second.Unlock()
 	// Output:
 	// first: written
 	// second: written

@@ -13,9 +13,9 @@ import (
 )
 
 // Extend implements [Hold.Extend].
-func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
+func (a *acquisition) Extend(ctx context.Context, asked Lease) error {
 	c := a.client
-	lease, err := c.wholeLease(lease)
+	lease, err := c.wholeLease(asked)
 	if err != nil {
 		return err
 	}

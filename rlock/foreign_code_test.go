@@ -61,16 +61,16 @@ func TestLockIsFreeAfterAHookHasEndedACall(t *testing.T) {
 					var hold *rlock.Hold
 					if name == "Extend" || name == "Unlock" {
 						hold = take(t, l, rlock.Watchdog)
-						defer func() { _ = hold.Unlock(t.Context()) }()
+						defer func() { _ = hold.Unlock() }()
 					}
 					redis.end.Store(&end)
 					switch name {
 					case "Lock":
 						_, _ = l.Lock(t.Context(), rlock.Watchdog)
 					case "Extend":
-						_ = hold.Extend(t.Context(), time.Hour)
+						_ = hold.Extend(t.Context(), rlock.Lease(time.Hour))
 					case "batch":
-						_, _ = hook.TryBatch(t.Context(), rlock.Watchdog, []*rlock.Lock{l})
+						_, _ = hook.TryBatch(t.Context(), -1, []*rlock.Lock{l})
 					} // otherwise the deferred Unlock
 				}))
 				require.Nil(t, redis.end.Load(), "no command met the hook")
@@ -112,7 +112,7 @@ func TestWaitersGoOnAfterAHookHasEndedTheHeadOfTheirQueue(t *testing.T) {
 // nilLocker breaks the promises of a Locker.
 type nilLocker struct{ rlock.Locker }
 
-func (nilLocker) TryLock(context.Context, time.Duration, time.Duration) (*rlock.Hold, error) {
+func (nilLocker) TryLock(context.Context, time.Duration, rlock.Lease) (*rlock.Hold, error) {
 	return nil, nil
 }
 

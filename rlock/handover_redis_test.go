@@ -31,7 +31,7 @@ func TestGrantThatComesDuringTheReleaseReleasesNothing(t *testing.T) {
 	c, other := newClientOn(t, gate, rlock.Options{}), newClient(t, s, rlock.Options{})
 	t.Cleanup(p.Pass)
 	t.Cleanup(gate.open)
-	first := take(t, other.NewLock("order"), 4*time.Second) // after which the waiter asks
+	first := take(t, other.NewLock("order"), rlock.Lease(4*time.Second)) // after which the waiter asks
 	waiter := registers(t, s, 1, c.NewLock("order"), longLease)
 	second := take(t, other.NewLock("another"), longLease)
 	witness := registers(t, s, 1, c.NewLock("another"), longLease)
@@ -40,7 +40,7 @@ func TestGrantThatComesDuringTheReleaseReleasesNothing(t *testing.T) {
 	unlock(t, first)
 	hold := acquired(t, waiter)
 	released := make(chan error, 1)
-	go func() { released <- hold.Unlock(t.Context()) }()
+	go func() { released <- hold.Unlock() }()
 	receive(t, gate.kept, "the release was not sent")
 	unlock(t, second)
 	p.Pass()
@@ -58,8 +58,8 @@ func TestGrantThatComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	c, p := proxied(t, s, rlock.Options{})
 	other := newClient(t, s, rlock.Options{})
 	// The waiter asks again after three seconds, when its own lease is over.
-	first := take(t, other.NewFencedLock("order"), 3*time.Second)
-	waiter := registers(t, s, 1, c.NewFencedLock("order"), time.Second)
+	first := take(t, other.NewFencedLock("order"), rlock.Lease(3*time.Second))
+	waiter := registers(t, s, 1, c.NewFencedLock("order"), rlock.Lease(time.Second))
 	stale := s.DoStrings(t, "ZRANGE", waitersKey("order"), "0", "-1", "WITHSCORES")
 	p.HoldMessages()
 	unlock(t, first)
@@ -153,7 +153,7 @@ func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfOthersWaitElsewher
 					if assert.NoError(t, err) {
 						sections.Add(1)
 						time.Sleep(c.section)
-						assert.NoError(t, hold.Unlock(context.Background()))
+						assert.NoError(t, hold.Unlock())
 					}
 				})
 			}

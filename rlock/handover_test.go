@@ -63,7 +63,7 @@ func TestSuccessorThatAskedByItselfKeepsTheLockWhenTheReplyToTheReleaseComes(t *
 		first := take(t, k.lock(c, k.name), longLease)
 		waiter := k.parked(t, s, k.lock(c, k.name))
 		released := make(chan error, 1)
-		go func() { released <- first.Unlock(t.Context()) }()
+		go func() { released <- first.Unlock() }()
 		receive(t, gate.kept, "the release was not sent")
 		s.Do(t, "PUBLISH", k.channel+":{"+k.name+"}", "1") // wakes all waiters
 		successor := acquired(t, waiter)
@@ -92,7 +92,7 @@ func TestWaiterOfRedissonGetsTheLockAmongHandOvers(t *testing.T) {
 			work.Go(func() {
 				for !over.Load() {
 					hold, err := lock.Lock(context.Background(), rlock.Watchdog)
-					if !assert.NoError(t, err) || !assert.NoError(t, hold.Unlock(context.Background())) {
+					if !assert.NoError(t, err) || !assert.NoError(t, hold.Unlock()) {
 						return
 					}
 				}

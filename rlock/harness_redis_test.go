@@ -22,7 +22,7 @@ func requireRefusedAfter(t testing.TB, wait time.Duration, l *rlock.Lock) {
 	t.Helper()
 	var err error
 	eventually(t, func() bool {
-		_, err = l.TryLock(t.Context(), wait, time.Minute)
+		_, err = l.TryLock(t.Context(), wait, rlock.Lease(time.Minute))
 		return !errors.Is(err, rlock.ErrOutcomeUnknown)
 	}, "no reply")
 	require.ErrorIs(t, err, rlock.ErrNotAcquired, l.Name())
@@ -108,7 +108,7 @@ func requireRefusal(t testing.TB, err error, code string) {
 func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
 	t.Helper()
 	start := time.Now()
-	_, err := l.TryLock(t.Context(), 2*longWait, time.Second)
+	_, err := l.TryLock(t.Context(), 2*longWait, rlock.Lease(time.Second))
 	requireRefusal(t, err, code)
 	require.Less(t, time.Since(start), longWait)
 }

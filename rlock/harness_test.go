@@ -338,7 +338,7 @@ const promptly = 2 * time.Second
 const shortTimeout = 500 * time.Millisecond
 
 // longLease outlasts any test: a lock that becomes free was released.
-const longLease = 10 * time.Minute
+const longLease = rlock.Lease(10 * time.Minute)
 
 // proxied returns a client whose connections to the server pass through a proxy, with one
 // connection for commands. In clean-up the proxy lets everything pass before the client is closed.
@@ -445,7 +445,7 @@ func registrations(s *redistest.Server, lock string) int {
 // registers starts the first waiter of a client for this lock, and returns when it is registered as
 // the n-th.
 func registers(
-	t testing.TB, s *redistest.Server, n int, lock *rlock.Lock, lease time.Duration,
+	t testing.TB, s *redistest.Server, n int, lock *rlock.Lock, lease rlock.Lease,
 ) <-chan outcome {
 	t.Helper()
 	require.Equal(t, n-1, registrations(s, lock.Name()))

@@ -42,7 +42,7 @@ type Acquisition interface {
 	// Deadline returns until when the lock can be trusted, on the monotonic clock of this process.
 	Deadline() time.Time
 	// Extend makes the lock last for lease from now, as described at [Hold.Extend].
-	Extend(ctx context.Context, lease time.Duration) error
+	Extend(ctx context.Context, lease Lease) error
 	// Release releases the level that h stands for, and ends h. It is called once for each hold,
 	// even if h has ended before: if the lock was lost it returns that loss, h.Err(), so that the
 	// caller of Unlock hears of it.
@@ -115,12 +115,12 @@ var errNilHold = fmt.Errorf("%w: the hold is nil, because the lock was not acqui
 // nothing is the acquisition of a nil hold.
 type nothing struct{}
 
-func (nothing) Name() string                                { return "" }
-func (nothing) Owner() string                               { return "" }
-func (nothing) Token() int64                                { return 0 }
-func (nothing) Deadline() time.Time                         { return time.Time{} }
-func (nothing) Extend(context.Context, time.Duration) error { return errNilHold }
-func (nothing) Release(*Hold) error                         { return errNilHold }
+func (nothing) Name() string                        { return "" }
+func (nothing) Owner() string                       { return "" }
+func (nothing) Token() int64                        { return 0 }
+func (nothing) Deadline() time.Time                 { return time.Time{} }
+func (nothing) Extend(context.Context, Lease) error { return errNilHold }
+func (nothing) Release(*Hold) error                 { return errNilHold }
 
 // of returns what the hold stands for.
 func (h *Hold) of() *level {
@@ -217,7 +217,7 @@ func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) 
 //   - ctx's error, or [ErrOutcomeUnknown], if Redis did not reply in time, and a *[ServerError] if
 //     it refuses: the hold lasts until its Deadline, as before;
 //   - [ErrInvalid] for a lease of less than 3 ms.
-func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
+func (h *Hold) Extend(ctx context.Context, lease Lease) (err error) {
 	defer wrap(&err, h.Name())
 	l := h.of()
 	if err := l.err(); err != nil {
@@ -226,7 +226,7 @@ func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
 	}
 	before := l.acquisition.Deadline()
 	if err = l.acquisition.Extend(ctx, lease); err == nil && l.acquisition.Deadline() != before {
-		l.trace.Load().extended(lease)
+		l.trace.Load().extended(time.Duration(lease))
 	}
 	return err
 }
@@ -243,8 +243,8 @@ func ofEnded(reason error) error {
 // released. Levels may be released in any order, but if an outer one is first, a warning is logged
 // once: goroutines that share an owner do that, and do not exclude each other.
 //
-// It ignores ctx, so it also works after ctx has ended, as in a deferred call. It blocks for at
-// most Options.CommandTimeout (for a RedLock, that of its first client), or, once the client is
+// Unlock takes no context, because a release must not depend on one: it works after the caller's
+// context has ended, as in a deferred call. It blocks for at most Options.CommandTimeout (for a RedLock, that of its first client), or, once the client is
 // closed, until rueidis gives up. It returns
 //   - [ErrNotHeld] if this hold was released before;
 //   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with
@@ -254,7 +254,7 @@ func ofEnded(reason error) error {
 //     the release is retried in the background until the lease ends;
 //   - a *[ServerError] if Redis refuses: the hold has ended in this process, and the lock is free
 //     when its lease ends.
-func (h *Hold) Unlock(ctx context.Context) (err error) {
+func (h *Hold) Unlock() (err error) {
 	defer wrap(&err, h.Name())
 	l := h.of()
 	if !l.beginRelease() {
@@ -278,9 +278,9 @@ func (h *Hold) Unlock(ctx context.Context) (err error) {
 //		if err != nil {
 //			return err
 //		}
-//		defer hold.UnlockTo(ctx, &err)
-func (h *Hold) UnlockTo(ctx context.Context, err *error) {
-	if failure := h.Unlock(ctx); failure != nil && !errors.Is(*err, failure) {
+//		defer hold.UnlockTo(&err)
+func (h *Hold) UnlockTo(err *error) {
+	if failure := h.Unlock(); failure != nil && !errors.Is(*err, failure) {
 		*err = errors.Join(*err, failure)
 	}
 }

@@ -137,7 +137,7 @@ func TestClosedClientIsForgottenOnceTheLeaseOfALeftLockIsOver(t *testing.T) {
 	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 		deleted := make(chan []string, 1)
 		b.server.Handle("DEL", func(args []string) any { deleted <- args; return 1 })
-		hold := take(t, b.lock, 2*time.Second)
+		hold := take(t, b.lock, rlock.Lease(2*time.Second))
 		time.Sleep(time.Second)
 		require.NotEmpty(t, b.called("identify.lua"), "it does not say who it is")
 		hold.Leave()

@@ -184,7 +184,7 @@ func TestLockLostWhileItsLastLevelEndsIsLost(t *testing.T) {
 		defer m.close()
 		m.a.registered = true
 		m.holds[0].level.onEnd(func(error) { m.a.lose(watchdog.ErrExpired) })
-		require.ErrorIs(t, m.holds[0].Unlock(t.Context()), ErrLost)
+		require.ErrorIs(t, m.holds[0].Unlock(), ErrLost)
 		require.Equal(t, lost, m.state())
 		require.Empty(t, m.client.losses.Of(m.a.key()), "the loss was told")
 		_, releases := m.client.releasing.Load(m.a.owner)
@@ -207,7 +207,7 @@ func TestReleasedAcquisitionIsNotInItsSessionAnyMore(t *testing.T) {
 		defer m.close()
 		name := "the end is not told"
 		m.a.part = endedPart(func() { m.a.session.Do(func(ow *owned) { name = ow.holder() }) })
-		require.NoError(t, m.holds[0].Unlock(t.Context()))
+		require.NoError(t, m.holds[0].Unlock())
 		require.Empty(t, name)
 	})
 }
@@ -307,10 +307,10 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 			next.Store(0)
 			m.late.Store(false)
 			m.over = last == 0
-			m.err = h.Unlock(context.Background())
+			m.err = h.Unlock()
 			m.ended = m.ended || errors.Is(m.err, ErrLost)
 			time.Sleep(2 * time.Minute) // what is in flight ends
-			require.ErrorIs(t, h.Unlock(context.Background()), ErrNotHeld)
+			require.ErrorIs(t, h.Unlock(), ErrNotHeld)
 		},
 		"leave": func(rt *rapid.T) {
 			if len(m.holds) == 0 {
@@ -323,7 +323,7 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 			m.left = m.over
 			h.Leave()
 			require.Error(t, h.Err())
-			require.ErrorIs(t, h.Unlock(context.Background()), ErrNotHeld)
+			require.ErrorIs(t, h.Unlock(), ErrNotHeld)
 		},
 		"lose": func(rt *rapid.T) {
 			if m.over {

@@ -120,7 +120,7 @@ func TestReleaseAfterALateRequestGivesTheLockToNobodyWhoIsGone(t *testing.T) {
 	waiter := registers(t, s, 1, c.NewLock("order"), longLease)
 	gate.argument.Store(first.Owner())
 	released := make(chan error, 1)
-	go func() { released <- first.Unlock(t.Context()) }()
+	go func() { released <- first.Unlock() }()
 	receive(t, gate.kept, "the release was not sent")
 	s.Do(t, "DEL", "order")
 	s.Do(t, "PUBLISH", channelOf("order"), "1") // wakes all waiters
@@ -141,7 +141,7 @@ func TestOutcomeStaysUnknownWhenAReplyLaterThanTheLeaseIsFollowedByARejection(t 
 			b.reply("acquire.lua", func([]string) any { return errors.New("LOADING for now") })
 			return nil
 		})
-		_, err := b.lock.TryLock(t.Context(), 5*time.Second, time.Second)
+		_, err := b.lock.TryLock(t.Context(), 5*time.Second, rlock.Lease(time.Second))
 		require.ErrorContains(t, err, "LOADING")
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	})
@@ -166,7 +166,7 @@ func TestLeftLockWithALateRequestStaysForAllOfItsLease(t *testing.T) {
 	const delay, lease = 2 * time.Second, time.Hour
 	inBubble(t, anonymous, func(t *testing.T, b *bubble) {
 		b.reply("acquire.lua", func([]string) any { time.Sleep(delay); return nil })
-		hold := take(t, b.lock, lease)
+		hold := take(t, b.lock, rlock.Lease(lease))
 		rlock.MakeLate(hold, lease)
 		time.Sleep(time.Until(hold.Deadline()) - time.Second)
 		hold.Leave()
@@ -181,7 +181,7 @@ func TestLeftLockWithALateRequestStaysForAllOfItsLease(t *testing.T) {
 // release has granted the lock to an owner that waits no longer, and others wait for it.
 func TestGrantAfterTheLeaseOfALeftLockIsGivenBack(t *testing.T) {
 	inBubble(t, anonymous, func(t *testing.T, b *bubble) {
-		hold := take(t, b.lock, 2*time.Second)
+		hold := take(t, b.lock, rlock.Lease(2*time.Second))
 		rlock.Register(hold)
 		hold.Leave()
 		time.Sleep(time.Second)

@@ -20,9 +20,9 @@ type Locker interface {
 	// Name returns the name of the lock.
 	Name() string
 	// Lock waits for the lock until ctx ends.
-	Lock(ctx context.Context, lease time.Duration) (*Hold, error)
+	Lock(ctx context.Context, lease Lease) (*Hold, error)
 	// TryLock waits for the lock until wait is over or ctx ends.
-	TryLock(ctx context.Context, wait, lease time.Duration) (*Hold, error)
+	TryLock(ctx context.Context, wait time.Duration, lease Lease) (*Hold, error)
 	// Unlock releases the innermost level that ctx's owner holds.
 	Unlock(ctx context.Context) error
 }
@@ -91,11 +91,11 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
 //     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
 //     then undone in the background;
-//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of 0, of
-//     [Forever] or under 3 ms.
+//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of 0 or
+//     under 3 ms.
 //
 // After an error this call holds nothing.
-func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
+func (l *Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
 	return l.TryLock(ctx, wait.Unlimited, lease)
 }
 
@@ -105,7 +105,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 //
 // If another owner still holds the lock then, the error is a *[HeldError], which matches
 // [ErrNotAcquired] and names the holder and what is left of its lease.
-func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
+func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease) (hold *Hold, err error) {
 	cl := l.trace(ctx, wait, lease)
 	returned := false
 	defer func() {
@@ -126,7 +126,8 @@ const shortestLease = 3 * time.Millisecond
 
 // wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too
 // short to be used. For [Watchdog] it returns the watchdog's lease.
-func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {
+func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
+	lease := time.Duration(asked)
 	if err := hooks.CheckLease(lease); err != nil {
 		return 0, err
 	}

@@ -25,7 +25,7 @@ func ExampleClient_NewFairLock() {
 		panic(err)
 	}
 	fmt.Println("waiting:", len(info.Queue))
-	fmt.Println("error:", hold.Unlock(ctx))
+	fmt.Println("error:", hold.Unlock())
 	// Output:
 	// waiting: 0
 	// error: <nil>
@@ -47,8 +47,8 @@ func ExampleClient_NewReadWriteLock() {
 	}
 	_, err = lock.Write().TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	fmt.Println("a writer must wait:", errors.Is(err, rlock.ErrNotAcquired))
-	_ = first.Unlock(ctx)
-	_ = second.Unlock(ctx)
+	_ = first.Unlock()
+	_ = second.Unlock()
 	// Output: a writer must wait: true
 }
 
@@ -68,12 +68,12 @@ func ExampleReadWriteLock_Write() {
 	if err != nil {
 		panic(err)
 	}
-	_ = writing.Unlock(ctx) // lets other readers in, but no writer
+	_ = writing.Unlock() // lets other readers in, but no writer
 
 	_, err = catalogue.Write().Lock(ctx, rlock.Watchdog)
 	fmt.Println("and back again:", errors.Is(err, rlock.ErrUpgrade))
 	fmt.Println("still reading:", reading.Valid())
-	_ = reading.Unlock(ctx)
+	_ = reading.Unlock()
 	// Output:
 	// and back again: true
 	// still reading: true
@@ -91,7 +91,7 @@ func ExampleClient_NewNonReentrantLock() {
 
 	_, err = lock.Lock(ctx, rlock.Watchdog) // a plain lock would re-enter
 	fmt.Println(errors.Is(err, rlock.ErrReentry))
-	_ = hold.Unlock(ctx)
+	_ = hold.Unlock()
 	// Output: true
 }
 
@@ -110,7 +110,7 @@ func ExampleLock_Info() {
 		panic(err)
 	}
 	fmt.Println(info.Name, info.Locked, info.Owner == hold.Owner(), info.Count)
-	_ = hold.Unlock(ctx)
+	_ = hold.Unlock()
 	// Output: order:42 true true 1
 }
 
@@ -130,8 +130,8 @@ func ExampleEnsureOwner() {
 		panic(err)
 	}
 	fmt.Println("same owner:", again.Owner() == hold.Owner())
-	_ = again.Unlock(ctx)
-	_ = hold.Unlock(ctx)
+	_ = again.Unlock()
+	_ = hold.Unlock()
 	// Output: same owner: true
 }
 
@@ -152,7 +152,7 @@ func ExampleDetached() {
 		done <- err
 	}()
 	fmt.Println("kept out:", errors.Is(<-done, rlock.ErrNotAcquired))
-	_ = hold.Unlock(ctx)
+	_ = hold.Unlock()
 	// Output: kept out: true
 }
 
@@ -170,7 +170,7 @@ func ExampleErrDeadlock() {
 	// A new owner inside the section is a stranger to it.
 	_, err = lock.Lock(rlock.WithOwner(ctx), rlock.Watchdog)
 	fmt.Println(errors.Is(err, rlock.ErrDeadlock))
-	_ = hold.Unlock(ctx)
+	_ = hold.Unlock()
 	// Output: true
 }
 
@@ -184,7 +184,7 @@ func ExampleHold_UnlockTo() {
 		if err != nil {
 			return err
 		}
-		defer hold.UnlockTo(ctx, &err)
+		defer hold.UnlockTo(&err)
 		_, err = lock.ForceUnlock(ctx) // an operator frees the lock meanwhile
 		return err
 	}
@@ -200,14 +200,14 @@ func ExampleHold_Leave() {
 	ctx := context.Background()
 	lock := client.NewLock("report")
 
-	hold, err := lock.TryLock(ctx, rlock.NoWait, time.Hour)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Hour))
 	if err != nil {
 		panic(err)
 	}
 	hold.Leave()
 	fmt.Println("the hold:", hold.Err())
 
-	_, err = lock.TryLock(ctx, rlock.NoWait, time.Hour)
+	_, err = lock.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Hour))
 	fmt.Println("again within the hour:", !errors.Is(err, rlock.ErrNotAcquired))
 	// Output:
 	// the hold: lock released
@@ -221,7 +221,7 @@ func ExampleHold_Detach() {
 	ctx := context.Background()
 	lock := client.NewLock("seat:42")
 
-	hold, err := lock.Lock(ctx, 10*time.Minute)
+	hold, err := lock.Lock(ctx, rlock.Lease(10*time.Minute))
 	if err != nil {
 		panic(err)
 	}
@@ -232,11 +232,11 @@ func ExampleHold_Detach() {
 	locked, err := lock.IsLocked(ctx)
 	fmt.Println("locked between the requests:", locked, err)
 
-	hold, err = client.Attach(ctx, booking, time.Minute)
+	hold, err = client.Attach(ctx, booking, rlock.Lease(time.Minute))
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("released after the second:", hold.Unlock(ctx))
+	fmt.Println("released after the second:", hold.Unlock())
 	// Output:
 	// locked between the requests: true <nil>
 	// released after the second: <nil>

@@ -13,10 +13,24 @@ const (
 	NoWait time.Duration = 0
 	// Forever is a wait: TryLock waits until its context ends, as Lock does.
 	Forever time.Duration = wait.Unlimited
-	// Watchdog is a lease: Options.WatchdogLease, renewed until the hold is released. Any negative
-	// lease means the same, as in Redisson. A lease of 0 is [ErrInvalid].
-	Watchdog time.Duration = -1
 )
+
+// Lease is for how long a lock is held without a renewal, as in rlock.Lease(30*time.Second). It is
+// a type of its own, so that a wait and a lease that are swapped do not compile. Redis counts whole
+// milliseconds. A lease of 0, or of less than 3 ms, is [ErrInvalid].
+type Lease time.Duration
+
+// Watchdog is the lease Options.WatchdogLease, which the client renews until the hold is released.
+// Any negative lease means the same, as in Redisson.
+const Watchdog Lease = -1
+
+// String returns "watchdog", or the lease as a [time.Duration] prints.
+func (l Lease) String() string {
+	if l < 0 {
+		return "watchdog"
+	}
+	return time.Duration(l).String()
+}
 
 // PubSubMode selects how unlock messages travel on a cluster: see [PubSubAuto]. Elsewhere it is
 // PUBLISH.

@@ -22,12 +22,12 @@ type fakeAcquisition struct {
 	failure  error // the error of its methods
 }
 
-func (f *fakeAcquisition) Name() string                                { return "printer" }
-func (f *fakeAcquisition) Owner() string                               { return "somebody" }
-func (f *fakeAcquisition) Token() int64                                { return 17 }
-func (f *fakeAcquisition) Deadline() time.Time                         { return f.deadline }
-func (f *fakeAcquisition) Extend(context.Context, time.Duration) error { return f.failure }
-func (f *fakeAcquisition) Release(*rlock.Hold) error                   { return f.failure }
+func (f *fakeAcquisition) Name() string                              { return "printer" }
+func (f *fakeAcquisition) Owner() string                             { return "somebody" }
+func (f *fakeAcquisition) Token() int64                              { return 17 }
+func (f *fakeAcquisition) Deadline() time.Time                       { return f.deadline }
+func (f *fakeAcquisition) Extend(context.Context, rlock.Lease) error { return f.failure }
+func (f *fakeAcquisition) Release(*rlock.Hold) error                 { return f.failure }
 
 func TestHoldReportsWhatItsAcquisitionReports(t *testing.T) {
 	t.Parallel()
@@ -41,8 +41,8 @@ func TestHoldReportsWhatItsAcquisitionReports(t *testing.T) {
 	f.deadline = time.Now()
 	require.False(t, hold.Valid())
 	const failed = `holdfast: lock "printer": paper jam`
-	require.EqualError(t, hold.Extend(t.Context(), time.Second), failed)
-	require.EqualError(t, hold.Unlock(t.Context()), failed)
+	require.EqualError(t, hold.Extend(t.Context(), rlock.Lease(time.Second)), failed)
+	require.EqualError(t, hold.Unlock(), failed)
 }
 
 func TestFirstEndOfAHoldCounts(t *testing.T) {
@@ -67,7 +67,7 @@ func TestFirstEndOfAHoldCounts(t *testing.T) {
 func TestNilHoldAnswersErrNotHeld(t *testing.T) {
 	t.Parallel()
 	var hold *rlock.Hold
-	err := hold.Unlock(t.Context())
+	err := hold.Unlock()
 	require.ErrorIs(t, err, rlock.ErrNotHeld)
 	require.ErrorContains(t, err, "the lock was not acquired")
 	require.ErrorIs(t, hold.Extend(t.Context(), longLease), rlock.ErrNotHeld)
@@ -85,7 +85,7 @@ func TestNilHoldAnswersErrNotHeld(t *testing.T) {
 		t.Error("it is not done")
 	}
 	err = context.Canceled
-	hold.UnlockTo(t.Context(), &err)
+	hold.UnlockTo(&err)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, rlock.ErrNotHeld)
 }
@@ -119,7 +119,7 @@ func TestPartForceUnlockedBeforeTheReplyFailsTheBatch(t *testing.T) {
 	ctx := rlock.WithOwner(t.Context())
 	a, b := takeWith(ctx, t, c.NewLock("a"), longLease), takeWith(ctx, t, c.NewLock("b"), longLease)
 	attempt := inBackground(func() (*rlock.Hold, error) {
-		_, err := hook.TryBatch(ctx, longLease, three(c))
+		_, err := hook.TryBatch(ctx, time.Duration(longLease), three(c))
 		return nil, err
 	})
 	receive(t, g.kept, "nothing was asked")
@@ -142,8 +142,8 @@ func TestBatchReleaseHasAnErrorForEach(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	ctx := rlock.WithOwner(t.Context())
-	outer := takeThree(ctx, t, c, longLease)
-	inner := takeThree(ctx, t, c, longLease)
+	outer := takeThree(ctx, t, c, time.Duration(longLease))
+	inner := takeThree(ctx, t, c, time.Duration(longLease))
 	unlock(t, inner[0])
 	s.Do(t, "DEL", "c") // behind everyone's back
 	errs := hook.ReleaseBatch(inner)
@@ -171,7 +171,7 @@ func TestBatchReleaseDoesNotWaitForAPartThatAnotherCallUses(t *testing.T) {
 	g := keepReplies(s.Client(t, redistest.OneConnection), loaded(t, s, "renew.lua"))
 	c := newClientOn(t, g, rlock.Options{CommandTimeout: 2 * longWait})
 	t.Cleanup(g.open)
-	holds := takeThree(t.Context(), t, c, longLease)
+	holds := takeThree(t.Context(), t, c, time.Duration(longLease))
 	extended := make(chan error, 1)
 	go func() { extended <- holds[1].Extend(t.Context(), longLease) }()
 	receive(t, g.kept, "nothing was asked")

@@ -79,22 +79,22 @@ func TestWaiterForANameThatIsHeldAsAnotherKindWarnsOnce(t *testing.T) {
 func TestOwnerThatLearnsOfALossAcquiresTheLockAnew(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, _ kind) {
 		owner := rlock.WithOwner(context.Background())
-		outer := takeWith(owner, t, b.lock, time.Minute)
-		inner := takeWith(owner, t, b.lock, time.Minute)
+		outer := takeWith(owner, t, b.lock, rlock.Lease(time.Minute))
+		inner := takeWith(owner, t, b.lock, rlock.Lease(time.Minute))
 		for _, script := range []string{"reenter.lua", "read_reenter.lua"} {
 			b.reply(script, func([]string) any { return 0 })
 		}
 		var again *rlock.Hold
 		var err error
 		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
-			again, err = b.lock.TryLock(owner, rlock.NoWait, time.Minute)
+			again, err = b.lock.TryLock(owner, rlock.NoWait, rlock.Lease(time.Minute))
 		})
 		_, forced := b.lock.ForceUnlock(context.Background())
 		require.NoError(t, forced)
 		require.NoError(t, err)
 		require.NotEqual(t, outer.Owner(), again.Owner())
 		require.True(t, again.Valid())
-		require.ErrorIs(t, outer.Unlock(context.Background()), rlock.ErrLost)
+		require.ErrorIs(t, outer.Unlock(), rlock.ErrLost)
 		unlock(t, again)
 		require.ErrorIs(t, b.lock.Unlock(owner), rlock.ErrNotHeld)
 	})
@@ -127,7 +127,7 @@ func TestForceUnlockSparesTheNextHolder(t *testing.T) {
 func TestLevelAddedWhileAnotherEndsIsRenewed(t *testing.T) {
 	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 		ctx := rlock.WithOwner(t.Context())
-		outer := takeWith(ctx, t, b.lock, 20*time.Second)
+		outer := takeWith(ctx, t, b.lock, rlock.Lease(20*time.Second))
 		renewed := takeWith(ctx, t, b.lock, rlock.Watchdog)
 		proceed := make(chan struct{})
 		b.reply("reenter.lua", func([]string) any {
@@ -141,7 +141,7 @@ func TestLevelAddedWhileAnotherEndsIsRenewed(t *testing.T) {
 			close(proceed)
 			inner = acquired(t, nested)
 		})
-		require.Error(t, renewed.Unlock(ctx)) // another call of the owner is under way
+		require.Error(t, renewed.Unlock()) // another call of the owner is under way
 		time.Sleep(5 * time.Minute)
 		require.NoError(t, inner.Err())
 		unlock(t, inner)
@@ -155,16 +155,16 @@ func TestNestedLockWhoseReplyIsTooLateIsLost(t *testing.T) {
 	inBubble(t, rlock.Options{CommandTimeout: time.Hour}, func(t *testing.T, b *bubble) {
 		const lease = 5 * time.Second // rueidis waits for longer
 		ctx := rlock.WithOwner(t.Context())
-		busy := take(t, b.client.NewLock("busy"), time.Second)
+		busy := take(t, b.client.NewLock("busy"), rlock.Lease(time.Second))
 		reporting := make(chan struct{})
 		defer close(reporting)
 		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { <-reporting })
-		takeWith(ctx, t, b.lock, lease)
+		takeWith(ctx, t, b.lock, rlock.Lease(lease))
 		b.reply("reenter.lua", func([]string) any {
 			time.Sleep(lease)
 			return 1
 		})
-		_, err := b.lock.Lock(ctx, lease)
+		_, err := b.lock.Lock(ctx, rlock.Lease(lease))
 		require.ErrorIs(t, err, rlock.ErrLost)
 	})
 }
@@ -172,7 +172,7 @@ func TestNestedLockWhoseReplyIsTooLateIsLost(t *testing.T) {
 func TestReleaseOnCloseReleasesALockThatGetsAnotherLevelMeanwhile(t *testing.T) {
 	inBubble(t, rlock.Options{ReleaseOnClose: true}, func(t *testing.T, b *bubble) {
 		ctx := rlock.WithOwner(t.Context())
-		takeWith(ctx, t, b.lock, time.Minute)
+		takeWith(ctx, t, b.lock, rlock.Lease(time.Minute))
 		proceed := make(chan struct{})
 		b.reply("reenter.lua", func([]string) any {
 			<-proceed
@@ -183,7 +183,7 @@ func TestReleaseOnCloseReleasesALockThatGetsAnotherLevelMeanwhile(t *testing.T) 
 			whole <- args[2] != "1" // the count that release_only leaves
 			return released(args)
 		})
-		nested := lockInBackground(ctx, b.lock, time.Minute)
+		nested := lockInBackground(ctx, b.lock, rlock.Lease(time.Minute))
 		synctest.Wait()
 		closed := make(chan error, 1)
 		go func() { closed <- b.client.Close(t.Context()) }()
@@ -200,17 +200,17 @@ func TestClientForgetsAnOwnerThatHoldsNothing(t *testing.T) {
 	t.Parallel()
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		for _, ctx := range []context.Context{t.Context(), rlock.WithOwner(t.Context())} {
-			outer := takeWith(ctx, t, b.lock, time.Minute)
-			unlock(t, takeWith(outer.Context(), t, b.lock, time.Minute))
+			outer := takeWith(ctx, t, b.lock, rlock.Lease(time.Minute))
+			unlock(t, takeWith(outer.Context(), t, b.lock, rlock.Lease(time.Minute)))
 			require.NotZero(t, rlock.Sessions(b.client))
 			unlock(t, outer)
 			b.reply(k.acquire, heldFor(60_000))
 			for _, wait := range []time.Duration{rlock.NoWait, time.Second} {
-				_, err := b.lock.TryLock(ctx, wait, time.Minute)
+				_, err := b.lock.TryLock(ctx, wait, rlock.Lease(time.Minute))
 				require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			}
 			ctx, cancel := context.WithCancel(ctx)
-			waiter := lockInBackground(ctx, b.lock, time.Minute)
+			waiter := lockInBackground(ctx, b.lock, rlock.Lease(time.Minute))
 			synctest.Wait()
 			cancel()
 			require.ErrorIs(t, result(t, waiter).Err, context.Canceled)

@@ -24,7 +24,7 @@ func TestLockIsAHashUnderItsNameAndItsReleaseIsPublished(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plain, lock := listen(t, s, channel), client.NewLock(name)
-			hold := take(t, lock, 30*time.Second)
+			hold := take(t, lock, rlock.Lease(30*time.Second))
 			require.Equal(t, "hash", s.DoString(t, "TYPE", name))
 			require.Equal(t, map[string]string{hold.Owner(): "1"}, s.DoMap(t, "HGETALL", name))
 			require.Regexp(t, `^`+uuidV4+`:[1-9][0-9]*$`, hold.Owner())
@@ -54,7 +54,7 @@ func TestLeaseThatRunsOutIsLeftToExpire(t *testing.T) {
 	for _, name := range []string{"reentrant", "read"} {
 		s := redistest.Start(t)
 		c := newClient(t, s, rlock.Options{})
-		hold := take(t, kindNamed(name).lock(c, name), 300*time.Millisecond)
+		hold := take(t, kindNamed(name).lock(c, name), rlock.Lease(300*time.Millisecond))
 		receive(t, hold.Done(), "its lease does not end")
 		require.ErrorIs(t, hold.Err(), rlock.ErrExpired)
 		eventually(t, func() bool { return absent(s, name) }, "it has expired")

@@ -26,7 +26,7 @@ type lateRelease struct {
 	gate  *stepwise // of all releases of read holds
 }
 
-func releasedLate(t *testing.T, s *redistest.Server, write, read time.Duration) lateRelease {
+func releasedLate(t *testing.T, s *redistest.Server, write rlock.Lease, read rlock.Lease) lateRelease {
 	t.Helper()
 	gate := &stepwise{Client: s.Client(t, redistest.OneConnection),
 		argument: loaded(t, s, "read_release.lua"),
@@ -36,7 +36,7 @@ func releasedLate(t *testing.T, s *redistest.Server, write, read time.Duration) 
 	lock, owner := c.NewReadWriteLock("page"), rlock.WithOwner(t.Context())
 	writing := takeWith(owner, t, lock.Write(), write)
 	reading := takeWith(owner, t, lock.Read(), read)
-	require.ErrorIs(t, reading.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	require.ErrorIs(t, reading.Unlock(), rlock.ErrOutcomeUnknown)
 	receive(t, gate.arrived, "not sent")
 	return lateRelease{c, lock, owner, writing, gate}
 }
@@ -45,8 +45,8 @@ func releasedLate(t *testing.T, s *redistest.Server, write, read time.Duration) 
 func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	l := releasedLate(t, s, 7*time.Second, time.Minute)
-	again := takeWith(l.owner, t, l.lock.Read(), time.Minute)
+	l := releasedLate(t, s, rlock.Lease(7*time.Second), rlock.Lease(time.Minute))
+	again := takeWith(l.owner, t, l.lock.Read(), rlock.Lease(time.Minute))
 	require.True(t, again.Valid())
 	unlock(t, l.write)
 	receive(t, again.Done(), "it is trusted")
@@ -66,27 +66,27 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 func TestReadHoldThatALateReleaseMayTakeIsNotTrustedAfterTheWriteLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	l := releasedLate(t, s, 6*time.Second, 4*time.Second) // the lock does not outlast the write lease
+	l := releasedLate(t, s, rlock.Lease(6*time.Second), rlock.Lease(4*time.Second)) // the lock does not outlast the write lease
 	stuck, freed := make(chan struct{}), make(chan struct{})
 	defer close(freed)
-	hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(take(t, l.c.NewLock("other"), time.Second),
+	hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(take(t, l.c.NewLock("other"), rlock.Lease(time.Second)),
 		func(error) { close(stuck); <-freed }) // and the watchdog with it
 	receive(t, stuck, "the other lease does not end")
 	require.True(t, l.write.Valid())
 	eventually(t, func() bool { return absent(s, "page") }, "the write lease does not end")
-	require.False(t, takeWith(l.owner, t, l.lock.Read(), time.Minute).Valid())
+	require.False(t, takeWith(l.owner, t, l.lock.Read(), rlock.Lease(time.Minute)).Valid())
 }
 
 // A release that was executed before the next read hold was taken takes nothing from it.
 func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	l := releasedLate(t, s, time.Minute, time.Minute)
+	l := releasedLate(t, s, rlock.Lease(time.Minute), rlock.Lease(time.Minute))
 	require.Equal(t, 1, rlock.Unconfirmed(l.lock.Read()))
 	l.gate.step <- struct{}{}
 	eventually(t, func() bool { return rlock.Unconfirmed(l.lock.Read()) == 0 },
 		"the reply has not come")
-	again := takeWith(l.owner, t, l.lock.Read(), time.Minute)
+	again := takeWith(l.owner, t, l.lock.Read(), rlock.Lease(time.Minute))
 	unlock(t, l.write)
 	require.True(t, again.Valid())
 	require.Equal(t, map[string]string{"mode": "read", again.Owner(): "1"},
@@ -101,9 +101,9 @@ func TestReadHoldAfterAnExpiredOneOfTheSameWriterIsKept(t *testing.T) {
 	pair := newClientOn(t, gate,
 		rlock.Options{CommandTimeout: 2 * time.Second}).NewReadWriteLock("order")
 	writing := take(t, pair.Write(), longLease)
-	expired := takeWith(writing.Context(), t, pair.Read(), 2*time.Second)
+	expired := takeWith(writing.Context(), t, pair.Read(), rlock.Lease(2*time.Second))
 	<-time.After(time.Until(expired.Deadline()))
-	require.ErrorIs(t, expired.Unlock(t.Context()), rlock.ErrLost)
+	require.ErrorIs(t, expired.Unlock(), rlock.ErrLost)
 	receive(t, gate.kept, "nothing is undone")
 
 	again := lockInBackground(writing.Context(), pair.Read(), longLease)
@@ -125,7 +125,7 @@ func TestReleaseOfAWriterThatReadsIsADowngradeThoughNoReplyComes(t *testing.T) {
 	w := writing(t, s, rlock.Options{CommandTimeout: time.Second})
 	reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
 	w.cut(t, "write_release.lua")
-	require.ErrorIs(t, w.hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	require.ErrorIs(t, w.hold.Unlock(), rlock.ErrOutcomeUnknown)
 	require.True(t, reading.Valid())
 	require.Equal(t, map[string]string{"mode": "read", reading.Owner(): "1"}, counts(t, s))
 	unlock(t, reading)

@@ -61,7 +61,7 @@ func TestLockWhoseRenewalIsRejectedCostsNoOtherItsLease(t *testing.T) {
 				warned := log.With("lock not renewed")
 				require.Len(t, warned, 1)
 				require.Contains(t, warned[0], "lock=bad")
-				require.NoError(t, others[0].Unlock(t.Context()))
+				require.NoError(t, others[0].Unlock())
 			})
 		})
 	}
@@ -169,7 +169,7 @@ func replicas(b *bubble, up bool) {
 func requireQuick(t *testing.T, hold *rlock.Hold, l *rlock.Lock) {
 	t.Helper()
 	start := time.Now()
-	require.NoError(t, hold.Extend(t.Context(), time.Minute))
+	require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Minute)))
 	_, err := l.Info(t.Context())
 	require.NoError(t, err)
 	unlock(t, hold)
@@ -182,10 +182,10 @@ func TestAcquisitionsThatWaitForAReplicaDelayNeitherRenewalsNorReleases(t *testi
 	inBubbleWith(t, func(*rueidis.ClientOption) {}, options,
 		func(t *testing.T, b *bubble, _ rueidis.Client, c *rlock.Client) {
 			replicas(b, true)
-			kept, short := take(t, c.NewLock("kept"), rlock.Watchdog), take(t, c.NewLock("short"), time.Hour)
+			kept, short := take(t, c.NewLock("kept"), rlock.Watchdog), take(t, c.NewLock("short"), rlock.Lease(time.Hour))
 			replicas(b, false)
 			for range 6 * 600 {
-				go func() { _, _ = c.NewLock("busy").TryLock(t.Context(), rlock.NoWait, time.Minute) }()
+				go func() { _, _ = c.NewLock("busy").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute)) }()
 				time.Sleep(time.Second / 600)
 			}
 			require.NoError(t, kept.Err())
@@ -209,13 +209,13 @@ func TestPoolUsedUpByTheApplicationCostsNoLock(t *testing.T) {
 				defer close(freed)
 				b.server.Handle("BLPOP", func([]string) any { <-freed; return nil })
 				hold := take(t, c.NewLock("kept"), rlock.Watchdog)
-				short := take(t, c.NewLock("short"), time.Hour)
+				short := take(t, c.NewLock("short"), rlock.Lease(time.Hour))
 				for range 2 {
 					go redis.Do(context.Background(), redis.B().Blpop().Key("jobs").Timeout(0).Build())
 				}
 				synctest.Wait()
 				for range 3 * 300 {
-					go func() { _, _ = c.NewLock("busy").TryLock(t.Context(), rlock.NoWait, time.Minute) }()
+					go func() { _, _ = c.NewLock("busy").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute)) }()
 					time.Sleep(10 * time.Millisecond)
 				}
 				require.NoError(t, hold.Err())
@@ -238,7 +238,7 @@ func TestAcquisitionOutlastsFourClosedConnectionsOfThePool(t *testing.T) {
 				}
 				return nil
 			})
-			hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, time.Minute)
+			hold, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 			require.NoError(t, err)
 			unlock(t, hold)
 		})

@@ -104,8 +104,8 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 		replicas, want         int
 		timeout, lease, waited time.Duration
 	}{
-		"none at all":            {0, 1, 200 * time.Millisecond, longLease, 200 * time.Millisecond},
-		"fewer than asked for":   {1, 2, time.Second, longLease, time.Second},
+		"none at all":            {0, 1, 200 * time.Millisecond, time.Duration(longLease), 200 * time.Millisecond},
+		"fewer than asked for":   {1, 2, time.Second, time.Duration(longLease), time.Second},
 		"half the lease at most": {0, 1, time.Minute, 4 * time.Second, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 			client := newClient(t, master, rlock.Options{SyncReplicas: c.want,
 				SyncTimeout: c.timeout, CommandTimeout: 2 * longWait})
 			start := time.Now()
-			_, err := client.NewLock("order").TryLock(t.Context(), 2*longWait, c.lease)
+			_, err := client.NewLock("order").TryLock(t.Context(), 2*longWait, rlock.Lease(c.lease))
 			took := time.Since(start)
 			shortfall(t, err, c.want, c.replicas, c.waited)
 			require.GreaterOrEqual(t, took, c.waited)
@@ -279,7 +279,9 @@ func TestServerThatHangsDuringWaitDoesNotDelayTryLock(t *testing.T) {
 		func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout })
 	start := time.Now()
 	attempt := inBackground(
-		func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), wait, longLease) },
+		func() (*rlock.Hold, error) {
+			return c.NewLock("order").TryLock(t.Context(), wait, longLease)
+		},
 	)
 	waitForBlocked(t, master, "1")
 	master.Pause(t)

@@ -60,7 +60,7 @@ func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
 			lock := newClientOn(t, redis, rlock.Options{CommandTimeout: limit}).NewLock("job")
 			for _, wait := range []time.Duration{rlock.NoWait, limit} {
 				start := time.Now()
-				_, err := lock.TryLock(t.Context(), wait, time.Minute)
+				_, err := lock.TryLock(t.Context(), wait, rlock.Lease(time.Minute))
 				require.Less(t, time.Since(start), 3*limit, "%v", err) // on a busy machine
 				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 				require.ErrorAs(t, err, new(*rlock.ServerError))
@@ -77,21 +77,21 @@ func TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack(t *testing.T) 
 	var log logtest.Lines
 	c := newClient(t, s, rlock.Options{WatchdogLease: 6 * time.Second, Logger: log.Logger()}, asUser)
 	hold := take(t, c.NewLock("kept"), rlock.Watchdog)
-	released := take(t, c.NewLock("released"), time.Minute)
+	released := take(t, c.NewLock("released"), rlock.Lease(time.Minute))
 
 	s.Do(t, "ACL", "SETUSER", "app", "resetpass", ">changed")
 	s.Do(t, "CLIENT", "KILL", "USER", "app")
 	eventually(t, func() bool { // the first command may have an unknown outcome
-		_, err := c.NewLock("other").TryLock(t.Context(), rlock.NoWait, time.Second)
+		_, err := c.NewLock("other").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Second))
 		var refusal *rlock.ServerError
 		return errors.As(err, &refusal) && refusal.Code == "WRONGPASS"
 	}, "not refused")
-	requireRefusal(t, released.Unlock(t.Context()), "WRONGPASS")
+	requireRefusal(t, released.Unlock(), "WRONGPASS")
 	eventually(t, func() bool { return len(log.With("leases not renewed")) > 0 },
 		"the failed renewal was not logged")
 	s.Do(t, "ACL", "SETUSER", "app", "resetpass", ">secret")
 	requireKept(t, []*rlock.Hold{hold}, 7*time.Second, "lost, though the trouble was short")
-	unlock(t, take(t, c.NewLock("other"), time.Second))
+	unlock(t, take(t, c.NewLock("other"), rlock.Lease(time.Second)))
 	unlock(t, hold)
 }
 
@@ -111,7 +111,7 @@ func TestServerOutOfMemoryRefusesLocksAndRenewsExtendsAndReleases(t *testing.T) 
 	waitForRenewal(t, slices.Collect(maps.Values(outer)))
 	for _, k := range kinds {
 		requireRefusedAtOnce(t, k.lock(other, "another "+k.name), "OOM")
-		require.NoError(t, outer[k.name].Extend(t.Context(), time.Minute))
+		require.NoError(t, outer[k.name].Extend(t.Context(), rlock.Lease(time.Minute)))
 		unlock(t, inner[k.name])
 		require.True(t, outer[k.name].Valid())
 		unlock(t, outer[k.name])
@@ -274,9 +274,9 @@ func TestNameWhoseKeysWouldNotShareASlotIsRefusedOnACluster(t *testing.T) {
 	} {
 		s := nodeOf(t, cluster, name)
 		require.Same(t, s, nodeOf(t, cluster, channel))
-		hold := take(t, c.NewLock(name), time.Minute)
+		hold := take(t, c.NewLock(name), rlock.Lease(time.Minute))
 		require.Equal(t, map[string]string{hold.Owner(): "1"}, s.DoMap(t, "HGETALL", name))
-		waiter := lockInBackground(t.Context(), c.NewLock(name), time.Minute)
+		waiter := lockInBackground(t.Context(), c.NewLock(name), rlock.Lease(time.Minute))
 		nodes, prefix := []*redistest.Server{s}, "SHARD"
 		if !knowsSharded(t, cluster) {
 			nodes, prefix = cluster.Nodes, "" // any node serves a classic channel
@@ -291,8 +291,8 @@ func TestNameWhoseKeysWouldNotShareASlotIsRefusedOnACluster(t *testing.T) {
 	}
 	for _, name := range []string{"a{b", "x{}y"} {
 		lock := c.NewLock(name)
-		_, locked := lock.Lock(t.Context(), time.Second)
-		_, tried := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
+		_, locked := lock.Lock(t.Context(), rlock.Lease(time.Second))
+		_, tried := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Second))
 		_, forced := lock.ForceUnlock(t.Context())
 		_, looked := lock.Info(t.Context())
 		for _, err := range []error{locked, tried, forced, looked} {
@@ -313,9 +313,9 @@ func TestLocksSurviveAFailover(t *testing.T) {
 	var waiters []<-chan outcome
 	for _, k := range both {
 		renewed = append(renewed, take(t, k.lock(holder, "renewed "+k.name), rlock.Watchdog))
-		explicit = append(explicit, take(t, k.lock(holder, k.name), time.Minute))
+		explicit = append(explicit, take(t, k.lock(holder, k.name), rlock.Lease(time.Minute)))
 		waiters = append(waiters,
-			lockInBackground(t.Context(), k.lock(waiting, k.name), time.Minute))
+			lockInBackground(t.Context(), k.lock(waiting, k.name), rlock.Lease(time.Minute)))
 		k.waitForListeners(t, group.Nodes[0], k.name, 1)
 	}
 
@@ -331,7 +331,7 @@ func TestLocksSurviveAFailover(t *testing.T) {
 		require.True(t, renewed[i].Valid(), k.name)
 		require.Equal(t, k.hash(renewed[i].Owner(), 1), master.DoMap(t, "HGETALL", "renewed "+k.name))
 		_, err := k.lock(waiting, "renewed "+k.name).TryLock(t.Context(), 200*time.Millisecond,
-			time.Minute)
+			rlock.Lease(time.Minute))
 		require.Error(t, err, "%s: taken from its holder", k.name)
 		// The waiters have moved to the new master, where the releases are announced.
 		k.waitForListeners(t, master, k.name, 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // AsSyncLocker adapts lock to [sync.Locker], for code that knows only that interface. Each Lock
@@ -14,14 +13,14 @@ import (
 // acquired, because continuing without it would be worse. Unlock panics if nothing is locked. A
 // loss of the lock is only logged. Like a sync.Mutex, the adapter does not re-enter, and may be
 // unlocked by another goroutine than the one that locked it.
-func AsSyncLocker(ctx context.Context, lock Locker, lease time.Duration) sync.Locker {
+func AsSyncLocker(ctx context.Context, lock Locker, lease Lease) sync.Locker {
 	return &syncLocker{ctx: ctx, lock: lock, lease: lease}
 }
 
 type syncLocker struct {
 	ctx   context.Context
 	lock  Locker
-	lease time.Duration
+	lease Lease
 	mu    sync.Mutex
 	holds []*Hold // not unlocked yet, oldest first: it may be lost; guarded by mu
 }
@@ -46,5 +45,5 @@ func (sl *syncLocker) Unlock() {
 		panic(fmt.Sprintf("holdfast: Unlock of an unlocked sync.Locker for %q", sl.lock.Name()))
 	}
 	// The error has nowhere to go: the hold is over either way, and a loss has been logged.
-	_ = holds[0].Unlock(sl.ctx)
+	_ = holds[0].Unlock()
 }

@@ -55,7 +55,7 @@ type call struct {
 }
 
 // trace begins the trace of a call that wants the lock.
-func (l *Lock) trace(ctx context.Context, wait, lease time.Duration) *call {
+func (l *Lock) trace(ctx context.Context, wait time.Duration, lease Lease) *call {
 	if l.client.tracing == nil {
 		return nil
 	}
@@ -66,7 +66,8 @@ func (l *Lock) trace(ctx context.Context, wait, lease time.Duration) *call {
 // begin begins the trace of a call that wants a lock, perhaps one made of locks of this client.
 func (t *tracing) begin(ctx context.Context, c *Client, lock TracedLock, d AcquireStart) *call {
 	d.Lock = lock
-	cl := &call{tracing: t, lock: lock, caller: ctx, since: d.Since, how: Free, lease: d.Lease}
+	cl := &call{tracing: t, lock: lock, caller: ctx, since: d.Since, how: Free,
+		lease: time.Duration(d.Lease)}
 	if cl.renew = d.Lease < 0; cl.renew {
 		cl.lease = c.options.WatchdogLease
 	}
@@ -185,7 +186,7 @@ func traceWhole(ctx context.Context, of *Lock, kind, name, server string, wait, 
 	var cl *call
 	if of != nil && of.client.tracing != nil {
 		cl = of.client.tracing.begin(ctx, of.client, TracedLock{name, kind, server},
-			AcquireStart{Since: time.Now(), Wait: wait, Lease: lease})
+			AcquireStart{Since: time.Now(), Wait: wait, Lease: Lease(lease)})
 	}
 	return cl
 }

@@ -99,7 +99,7 @@ type AcquireStart struct {
 	Lock  TracedLock
 	Since time.Time     // when the call began
 	Wait  time.Duration // [NoWait], [Forever], or the longest wait
-	Lease time.Duration // [Watchdog], or the lease
+	Lease Lease         // [Watchdog], or the lease
 }
 
 // AcquireEnd describes the result of a call that wanted a lock.

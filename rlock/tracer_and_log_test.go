@@ -59,12 +59,12 @@ func TestTracerHearsOfTheLeaseAfterAnExtension(t *testing.T) {
 	t.Parallel()
 	c, tr := traced(t, redistest.Start(t))
 	hold := take(t, c.NewLock("order"), longLease)
-	require.NoError(t, hold.Extend(t.Context(), time.Second))
+	require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Second)))
 	unlock(t, hold)
-	require.Equal(t, longLease, only[rlock.HoldEnd](t, tr).Lease)
+	require.Equal(t, time.Duration(longLease), only[rlock.HoldEnd](t, tr).Lease)
 
 	tr.Forget()
-	hold = take(t, c.NewLock("order"), time.Minute)
+	hold = take(t, c.NewLock("order"), rlock.Lease(time.Minute))
 	require.NoError(t, hold.Extend(t.Context(), longLease))
 	unlock(t, hold)
 	require.Equal(t, longLease, only[rlock.HoldEnd](t, tr).Lease)
@@ -128,7 +128,7 @@ func TestTracerMayUseOtherLocks(t *testing.T) {
 		}
 		hold, err := other.Lock(context.Background(), longLease)
 		if err == nil {
-			err = hold.Unlock(context.Background())
+			err = hold.Unlock()
 		}
 		if err != nil {
 			failed <- err

@@ -87,11 +87,11 @@ func TestLockThatIsNotReleasedFailsTheTest(t *testing.T) {
 		_, err := redis.Client().NewLock("order:42").Lock(t.Context(), rlock.Watchdog)
 		require.NoError(t, err)
 		page := redis.Client().NewReadWriteLock("page")
-		hold, err := page.Read().Lock(t.Context(), time.Minute)
+		hold, err := page.Read().Lock(t.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
-		_, err = page.Read().Lock(hold.Context(), time.Minute) // two levels
+		_, err = page.Read().Lock(hold.Context(), rlock.Lease(time.Minute)) // two levels
 		require.NoError(t, err)
-		require.NoError(t, hold.Unlock(t.Context()))
+		require.NoError(t, hold.Unlock())
 	})
 	requireProblems(t, errors, []string{`"order:42" was not released`, "checks_test.go:"},
 		[]string{`"page" was not released`, "checks_test.go:"})
@@ -106,7 +106,7 @@ func TestLockOfAClientThatTheProgramMadeIsMissedAsWell(t *testing.T) {
 		client, err := rlock.New(connection, rlock.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, client.Close(context.Background())) })
-		_, err = client.NewReadWriteLock("page").Write().Lock(t.Context(), time.Minute)
+		_, err = client.NewReadWriteLock("page").Write().Lock(t.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
 	})
 	requireProblems(t, errors, []string{`"page" was not released`})
@@ -120,7 +120,7 @@ func TestCallThatStillWaitsFailsTheTest(t *testing.T) {
 		redis.Busy("order:42")
 		go func() {
 			defer close(ended)
-			_, _ = redis.Client().NewFairLock("order:42").Lock(ctx, time.Minute)
+			_, _ = redis.Client().NewFairLock("order:42").Lock(ctx, rlock.Lease(time.Minute))
 		}()
 		redis.AwaitWaiter("order:42")
 	})
@@ -149,9 +149,9 @@ func TestOneNameForTwoKindsOfLockFailsTheTest(t *testing.T) {
 	t.Parallel()
 	use := func(t testing.TB, locks ...rlock.Locker) {
 		for _, lock := range locks {
-			hold, err := lock.Lock(t.Context(), time.Minute)
+			hold, err := lock.Lock(t.Context(), rlock.Lease(time.Minute))
 			require.NoError(t, err)
-			require.NoError(t, hold.Unlock(t.Context()))
+			require.NoError(t, hold.Unlock())
 		}
 	}
 	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
@@ -172,9 +172,9 @@ func TestOneNameForTwoKindsOfLockFailsTheTest(t *testing.T) {
 func takeInOrder(t testing.TB, redis *rlocktest.Redis, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		hold, err := redis.Client().NewLock(name).Lock(t.Context(), time.Minute)
+		hold, err := redis.Client().NewLock(name).Lock(t.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
-		defer func() { require.NoError(t, hold.Unlock(t.Context())) }()
+		defer func() { require.NoError(t, hold.Unlock()) }()
 	}
 }
 
@@ -187,25 +187,25 @@ func TestTidyProgramPassesAllChecks(t *testing.T) {
 		c := redis.Client()
 
 		// Nested levels wait for nobody.
-		a, err := c.NewLock("a").Lock(t.Context(), time.Minute)
+		a, err := c.NewLock("a").Lock(t.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
-		b, err := c.NewLock("b").Lock(a.Context(), time.Minute)
+		b, err := c.NewLock("b").Lock(a.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
-		again, err := c.NewLock("a").Lock(b.Context(), time.Minute)
+		again, err := c.NewLock("a").Lock(b.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
 		for _, hold := range []*rlock.Hold{again, b, a} {
-			require.NoError(t, hold.Unlock(t.Context()))
+			require.NoError(t, hold.Unlock())
 		}
 		// A MultiLock has one order.
 		for _, locks := range [][]rlock.Locker{
 			{c.NewLock("a"), c.NewFairLock("f")}, {c.NewFairLock("f"), c.NewLock("a")},
 		} {
-			hold, err := multilock.New(locks...).Lock(t.Context(), time.Minute)
+			hold, err := multilock.New(locks...).Lock(t.Context(), rlock.Lease(time.Minute))
 			require.NoError(t, err)
-			require.NoError(t, hold.Unlock(t.Context()))
+			require.NoError(t, hold.Unlock())
 		}
 		// A lock that was lost need not be released.
-		_, err = c.NewLock("a").Lock(t.Context(), time.Minute)
+		_, err = c.NewLock("a").Lock(t.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
 		redis.Lose("a")
 		redis.Busy("b") // a stranger is no fault of the program
@@ -222,9 +222,9 @@ func TestWhatEndsWithTheContextOfTheTestIsNoFault(t *testing.T) {
 		go func() {
 			<-t.Context().Done()
 			time.Sleep(100 * time.Millisecond)
-			_ = hold.Unlock(t.Context())
+			_ = hold.Unlock()
 		}()
-		go func() { _, _ = redis.Client().NewLock("order:42").Lock(t.Context(), time.Minute) }()
+		go func() { _, _ = redis.Client().NewLock("order:42").Lock(t.Context(), rlock.Lease(time.Minute)) }()
 		synctest.Wait()
 	})
 }
@@ -252,13 +252,13 @@ func TestMistakesInATestEndIt(t *testing.T) {
 func takeTwo(ctx context.Context, t testing.TB, first, second rlock.Locker, both func(),
 	wait time.Duration) error {
 	t.Helper()
-	outer, err := first.Lock(ctx, time.Minute)
+	outer, err := first.Lock(ctx, rlock.Lease(time.Minute))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, outer.Unlock(ctx)) }()
+	defer func() { require.NoError(t, outer.Unlock()) }()
 	both()
-	inner, err := second.TryLock(outer.Context(), wait, time.Minute)
+	inner, err := second.TryLock(outer.Context(), wait, rlock.Lease(time.Minute))
 	if err == nil {
-		require.NoError(t, inner.Unlock(ctx))
+		require.NoError(t, inner.Unlock())
 	}
 	return err
 }

@@ -193,7 +193,7 @@ func ExampleRedis_Allow() {
 
 	redis := rlocktest.New(t)
 	redis.Allow(rlocktest.Holds)
-	hold, err := redis.Client().NewLock("leader").Lock(t.Context(), time.Minute)
+	hold, err := redis.Client().NewLock("leader").Lock(t.Context(), rlock.Lease(time.Minute))
 	fmt.Println(hold.Name(), err)
 	// Output: leader <nil>
 }
@@ -204,7 +204,7 @@ func ExampleCheck() {
 	defer t.end()
 
 	redis := rlocktest.New(t)
-	hold, err := redis.Client().NewLock("order:42").Lock(t.Context(), time.Minute)
+	hold, err := redis.Client().NewLock("order:42").Lock(t.Context(), rlock.Lease(time.Minute))
 	fmt.Println(hold.Name(), err)
 	// Output:
 	// order:42 <nil>
@@ -219,9 +219,9 @@ func ExampleCheck_kinds() {
 	redis := rlocktest.New(t)
 	client := redis.Client()
 	for _, lock := range []rlock.Locker{client.NewLock("order:42"), client.NewFairLock("order:42")} {
-		hold, err := lock.Lock(t.Context(), time.Minute)
+		hold, err := lock.Lock(t.Context(), rlock.Lease(time.Minute))
 		if err == nil {
-			err = hold.Unlock(t.Context())
+			err = hold.Unlock()
 		}
 		fmt.Println(lock.Name(), err)
 	}

@@ -15,7 +15,7 @@ import (
 // enter acquires a lock.
 func enter(ctx context.Context, t testing.TB, lock rlock.Locker) *rlock.Hold {
 	t.Helper()
-	hold, err := lock.TryLock(ctx, 10*time.Second, time.Minute)
+	hold, err := lock.TryLock(ctx, 10*time.Second, rlock.Lease(time.Minute))
 	require.NoError(t, err)
 	return hold
 }
@@ -23,7 +23,7 @@ func enter(ctx context.Context, t testing.TB, lock rlock.Locker) *rlock.Hold {
 // exit releases a hold.
 func exit(t testing.TB, hold *rlock.Hold) {
 	t.Helper()
-	require.NoError(t, hold.Unlock(context.Background()))
+	require.NoError(t, hold.Unlock())
 }
 
 // wait runs f in a goroutine of its own, and returns once it has ended.

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2/proto"
-
-	"holdfast/rlock"
 )
 
 // strangers hold locks without being clients.
@@ -27,7 +25,7 @@ const strangersLease = 30 * time.Second
 // case [rlock.Options] has a NameMapper.
 func (r *Redis) Busy(name string) (free func()) {
 	r.t.Helper()
-	return r.busy(name, rlock.Watchdog)
+	return r.busy(name, strangersLease, true)
 }
 
 // BusyFor is Busy with a lease that is not renewed, like a process that has died: the lock becomes
@@ -37,28 +35,24 @@ func (r *Redis) BusyFor(name string, lease time.Duration) (free func()) {
 	if lease < time.Millisecond {
 		r.t.Fatalf("rlocktest: BusyFor %q: a lease of %v is less than 1ms", name, lease)
 	}
-	return r.busy(name, lease)
+	return r.busy(name, lease, false)
 }
 
-func (r *Redis) busy(name string, lease time.Duration) (free func()) {
+func (r *Redis) busy(name string, lease time.Duration, renewed bool) (free func()) {
 	r.t.Helper()
 	r.strangers.mu.Lock()
 	defer r.strangers.mu.Unlock()
 	r.strangers.count++
 	owner := fmt.Sprintf("stranger:%d", r.strangers.count)
-	ttl := lease
-	if lease == rlock.Watchdog {
-		ttl = strangersLease
-	}
 	r.server.CatchUp()
-	holder, err := r.eval(occupy, name, owner, strconv.FormatInt(ttl.Milliseconds(), 10))
+	holder, err := r.eval(occupy, name, owner, strconv.FormatInt(lease.Milliseconds(), 10))
 	switch {
 	case err != nil:
 		r.t.Fatalf("rlocktest: lock %q: %v", name, err)
 	case holder != "":
 		r.t.Fatalf("rlocktest: lock %q is held by %s: no stranger can take it", name, holder)
-	case lease == rlock.Watchdog:
-		r.server.Keep(name, ttl)
+	case renewed:
+		r.server.Keep(name, lease)
 	}
 	r.strangers.holds[name] = owner
 	return func() { r.free(name, owner) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/lua"
+	"holdfast/rlock"
 )
 
 // Lose removes a lock from the server, as a failover to a replica does that has not received it.
@@ -47,7 +48,7 @@ func (r *Redis) recheck(name string) {
 	}
 }
 
-const shortestLease = 3 * time.Millisecond
+const shortestLease = rlock.Lease(3 * time.Millisecond)
 
 // Down breaks all connections and refuses new ones until [Redis.Up] is called or the test ends. The
 // server keeps its data, and leases run on.

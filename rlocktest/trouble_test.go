@@ -46,20 +46,20 @@ func TestStrangerKeepsEverybodyOutUntilItIsFreed(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
 		free := redis.Busy("order:42")
-		_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 		var held *rlock.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, "stranger:1", held.Owner)
 		require.InDelta(t, 30*time.Second, held.TTL, float64(time.Second))
 
-		waiter := locktest.LockInBackground(t.Context(), lock, time.Minute)
+		waiter := locktest.LockInBackground(t.Context(), lock, rlock.Lease(time.Minute))
 		redis.AwaitWaiter("order:42")
 		start := time.Now()
 		free()
 		hold := locktest.Acquired(t, waiter)
 		require.Less(t, time.Since(start), 2*time.Second, "the waiter was not told")
 		free() // takes nothing from anybody
-		require.NoError(t, hold.Unlock(t.Context()))
+		require.NoError(t, hold.Unlock())
 	})
 }
 
@@ -76,10 +76,10 @@ func TestStrangerRenewsItsLeaseUnlessItHasALimit(t *testing.T) {
 
 		redis.BusyFor("order:42", time.Minute)
 		start := time.Now()
-		hold, err := lock.Lock(t.Context(), time.Minute)
+		hold, err := lock.Lock(t.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
 		require.InDelta(t, time.Minute, time.Since(start), float64(50*time.Millisecond))
-		require.NoError(t, hold.Unlock(t.Context()))
+		require.NoError(t, hold.Unlock())
 	})
 }
 
@@ -88,16 +88,16 @@ func TestLostLockEndsItsHoldsAtOnceAndIsFree(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
 		hold, err := lock.Lock(t.Context(), rlock.Watchdog)
 		require.NoError(t, err)
-		other, err := redis.Client().NewLock("other").Lock(t.Context(), time.Minute)
+		other, err := redis.Client().NewLock("other").Lock(t.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
 		redis.Lose("order:42")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 		require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrGone)
-		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-		require.NoError(t, other.Unlock(t.Context()))
-		hold, err = lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
+		require.NoError(t, other.Unlock())
+		hold, err = lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 		require.NoError(t, err)
-		require.NoError(t, hold.Unlock(t.Context()))
+		require.NoError(t, hold.Unlock())
 	})
 }
 
@@ -109,13 +109,13 @@ func TestServerThatIsUpAgainIsReachedAtOnce(t *testing.T) {
 		for range 5 {
 			redis.Down()
 			for range 10 { // the pauses get longer
-				_, err := lock.TryLock(t.Context(), 50*time.Millisecond, time.Minute)
+				_, err := lock.TryLock(t.Context(), 50*time.Millisecond, rlock.Lease(time.Minute))
 				require.Error(t, err)
 			}
 			redis.Up()
-			hold, err := lock.TryLock(t.Context(), 10*time.Millisecond, time.Minute)
+			hold, err := lock.TryLock(t.Context(), 10*time.Millisecond, rlock.Lease(time.Minute))
 			require.NoError(t, err)
-			require.NoError(t, hold.Unlock(t.Context()))
+			require.NoError(t, hold.Unlock())
 		}
 	})
 }
@@ -123,17 +123,17 @@ func TestServerThatIsUpAgainIsReachedAtOnce(t *testing.T) {
 func TestAdvanceEndsLeasesOnTheServer(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, redis *rlocktest.Redis, lock *rlock.Lock) {
-		short, err := lock.Lock(t.Context(), 10*time.Second)
+		short, err := lock.Lock(t.Context(), rlock.Lease(10*time.Second))
 		require.NoError(t, err)
-		long, err := redis.Client().NewLock("long").Lock(t.Context(), time.Hour)
+		long, err := redis.Client().NewLock("long").Lock(t.Context(), rlock.Lease(time.Hour))
 		require.NoError(t, err)
 		redis.BusyFor("busy", 10*time.Second)
-		waiter := locktest.LockInBackground(t.Context(), redis.Client().NewLock("busy"), time.Minute)
+		waiter := locktest.LockInBackground(t.Context(), redis.Client().NewLock("busy"), rlock.Lease(time.Minute))
 		redis.AwaitWaiter("busy")
 		redis.Advance(20 * time.Second)
 		require.ErrorIs(t, short.Err(), rlock.ErrLost)
-		require.NoError(t, long.Unlock(t.Context()))
-		require.NoError(t, locktest.Acquired(t, waiter).Unlock(t.Context()))
+		require.NoError(t, long.Unlock())
+		require.NoError(t, locktest.Acquired(t, waiter).Unlock())
 	})
 }
 
@@ -146,27 +146,27 @@ func TestSeveralServersMakeARedLockAndAMultiLock(t *testing.T) {
 		clients = append(clients, servers[len(servers)-1].Client())
 	}
 	lock := redlock.NewOn("order:42", redlock.Options{}, clients...)
-	hold, err := lock.TryLock(t.Context(), rlock.NoWait, 20*time.Second)
+	hold, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(20*time.Second))
 	require.NoError(t, err)
 	servers[0].Down()
 	require.NoError(t, hold.Err())
 	servers[0].Up()
-	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, hold.Unlock())
 
 	both := multilock.New(clients[0].NewLock("a"), clients[1].NewLock("a"))
-	hold, err = both.TryLock(t.Context(), rlock.NoWait, 20*time.Second)
+	hold, err = both.TryLock(t.Context(), rlock.NoWait, rlock.Lease(20*time.Second))
 	require.NoError(t, err)
 	servers[1].Lose("a")
 	<-hold.Done()
 	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 }
 
 func TestRedLockThatIsNotReleasedFailsTheTest(t *testing.T) {
 	t.Parallel()
 	errors := rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
 		_, err := redlock.NewOn("order:42", redlock.Options{}, redis.Client()).
-			TryLock(t.Context(), rlock.NoWait, 20*time.Second)
+			TryLock(t.Context(), rlock.NoWait, rlock.Lease(20*time.Second))
 		require.NoError(t, err)
 	})
 	requireProblems(t, errors, []string{`"order:42" was not released`, "trouble_test.go:"})

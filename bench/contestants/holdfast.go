@@ -57,7 +57,7 @@ func (c *holdfastClient) Close() {
 
 type holdfastLocker struct {
 	lock  rlock.Locker
-	lease time.Duration
+	lease rlock.Lease
 	hold  *rlock.Hold
 }
 
@@ -66,13 +66,13 @@ func (l *holdfastLocker) Lock(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *holdfastLocker) Unlock(ctx context.Context) error { return l.hold.Unlock(ctx) }
+func (l *holdfastLocker) Unlock(ctx context.Context) error { return l.hold.Unlock() }
 
 // holdfastRedLock is this library's lock over several servers.
 func holdfastRedLock(name, setting string, o redlock.Options) contest.Contestant {
 	return contest.Contestant{Name: name, Setting: setting, Part: contest.Ours,
 		Open: func(s contest.Setup) (contest.Client, error) {
-			c := &redLockClient{options: o, lease: s.Lease}
+			c := &redLockClient{options: o, lease: rlock.Lease(s.Lease)}
 			for _, address := range s.Addresses {
 				node, err := newHoldfast(address, s, rlock.Options{WatchdogLease: s.Period})
 				if err != nil {
@@ -87,7 +87,7 @@ func holdfastRedLock(name, setting string, o redlock.Options) contest.Contestant
 
 type redLockClient struct {
 	options redlock.Options
-	lease   time.Duration
+	lease   rlock.Lease
 	nodes   []*holdfastClient
 }
 

@@ -98,7 +98,7 @@ func take(t *testing.T, l *rlock.Lock) *rlock.Hold {
 	t.Helper()
 	hold, err := l.Lock(t.Context(), rlock.Watchdog)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = hold.Unlock(context.WithoutCancel(t.Context())) })
+	t.Cleanup(func() { _ = hold.Unlock() })
 	return hold
 }
 

@@ -75,7 +75,7 @@ func TestTopShowsFiltersAndMarks(t *testing.T) {
 	w.press("\x1b")
 	w.sees(`^   java `)
 
-	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, hold.Unlock())
 	w.sees(`^[ >]- order `)
 	w.sees(`^holdfast top .* 2 locks`)
 	p.do(t, "java", "DEL", "java")

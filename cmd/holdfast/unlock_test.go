@@ -56,7 +56,7 @@ func TestUnlockWakesAWaiterOfEachKind(t *testing.T) {
 			require.Empty(t, o.stderr)
 			hold := requireWoken(t, w)
 			require.NotContains(t, p.node(t, name).DoMap(t, "HGETALL", name), java, lock.name)
-			require.NoError(t, hold.Unlock(t.Context()))
+			require.NoError(t, hold.Unlock())
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (e *Elector) resign(ctx context.Context) {
 	if e.hold == nil {
 		return
 	}
-	err := e.hold.Unlock(ctx)
+	err := e.hold.Unlock()
 	e.hold = nil
 	if e.lost == nil {
 		e.lost = err

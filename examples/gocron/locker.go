@@ -57,9 +57,9 @@ func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	}
 	// This one is not released, but runs out.
 	started, err := l.client.NewLock(name+":started").
-		TryLock(hold.Context(), rlock.NoWait, l.options.Splay)
+		TryLock(hold.Context(), rlock.NoWait, rlock.Lease(l.options.Splay))
 	if err != nil {
-		return nil, errors.Join(err, hold.Unlock(ctx))
+		return nil, errors.Join(err, hold.Unlock())
 	}
 	started.Leave()
 	return &runningJob{hold: hold, logger: l.options.Logger}, nil
@@ -73,7 +73,7 @@ type runningJob struct {
 
 // Unlock releases the lock.
 func (r *runningJob) Unlock(ctx context.Context) error {
-	err := r.hold.Unlock(ctx)
+	err := r.hold.Unlock()
 	if err != nil {
 		r.logger.ErrorContext(ctx, "gocron: lock of a job", "lock", r.hold.Name(), "error", err)
 	}

@@ -25,7 +25,7 @@ type Lock4j[In any] struct {
 	// AcquireTimeout is for how long the lock is waited for. Defaults to 3 s, as in Lock4j.
 	AcquireTimeout time.Duration
 	// Expire is the lease. Defaults to rlock.Watchdog, as in Lock4j with Redisson.
-	Expire time.Duration
+	Expire rlock.Lease
 }
 
 // LockName returns the name of the lock for an argument: "lock4j:<name>#<key>.<key>".

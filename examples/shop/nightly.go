@@ -21,7 +21,7 @@ func (s *Shop) Close(ctx context.Context, night string) (here bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx = hold.Context()
 
 	closed, err := s.data.Get(ctx, "closed:"+night)

@@ -22,7 +22,7 @@ func (s *Shop) Repack(ctx context.Context, from, to string, n int64) (err error)
 	if err != nil {
 		return err // errors.Is(err, rlock.ErrNotAcquired): it says who has which
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx = hold.Context()
 
 	left, err := s.data.Get(ctx, "stock:"+from)

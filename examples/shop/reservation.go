@@ -19,7 +19,7 @@ func (s *Shop) Reserve(ctx context.Context, sku string, n int64) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx = hold.Context() // from here on: it has the owner, and ends if the lock is lost
 
 	left, err := s.data.Get(ctx, "stock:"+sku)

@@ -73,7 +73,7 @@ func TestLockNamesAreThoseOfLock4j(t *testing.T) {
 func TestWrappedFunctionRunsUnderItsLock(t *testing.T) {
 	t.Parallel()
 	shop, redis, _ := newShop(t, map[string]int64{})
-	setting := Lock4j[string]{Name: "greet", Expire: time.Minute}
+	setting := Lock4j[string]{Name: "greet", Expire: rlock.Lease(time.Minute)}
 	greet := Wrap(redis.Client(), setting, func(ctx context.Context, in string) (string, error) {
 		held, err := redis.Client().NewLock("lock4j:greet#").IsHeld(ctx)
 		require.NoError(t, err)

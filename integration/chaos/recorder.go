@@ -83,7 +83,7 @@ func (a *attempt) answered(hold *rlock.Hold, err error) bool {
 	case !hold.Valid():
 		// The process was stopped meanwhile. A hold that was never seen valid proves nothing.
 		e.What, e.Error = history.Unknown, "granted, and over at once"
-		_ = hold.Unlock(context.Background()) // returns that the lock is lost
+		_ = hold.Unlock() // returns that the lock is lost
 	default:
 		a.hold = hold
 		e.What, e.Owner, e.Token, e.Until = history.Granted, hold.Owner(), hold.Token(),

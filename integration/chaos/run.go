@@ -143,7 +143,7 @@ func (r *run) loadScripts() {
 	first := hold.Deadline()
 	require.Eventually(r.tb, func() bool { return hold.Deadline().After(first) },
 		locktest.Timeout, 10*time.Millisecond)
-	require.NoError(r.tb, hold.Unlock(r.tb.Context()))
+	require.NoError(r.tb, hold.Unlock())
 	require.NoError(r.tb, locks.Close(r.tb.Context()))
 }
 

@@ -138,7 +138,7 @@ func (r *run) acquire(c *client, l history.Lock) history.Event {
 		2*r.scenario.lease()+2*pollInterval+5*command+slack, rlock.Watchdog)
 	e.At = history.Now()
 	if err == nil {
-		err = hold.Unlock(context.Background())
+		err = hold.Unlock()
 	}
 	if err != nil {
 		e.What, e.Error = history.Held, err.Error()

@@ -65,8 +65,10 @@ func (w *worker) wander(ctx context.Context) {
 // join acquires a lock, perhaps for a shared owner.
 func (w *worker) join(ctx context.Context) *attempt {
 	locks := w.choose()
-	e := history.Event{Locks: locks, Lease: w.lease(), Wait: w.upTo(w.client.plan.Wait)}
-	if e.Fixed = e.Lease != rlock.Watchdog; !e.Fixed {
+	lease := w.lease()
+	e := history.Event{Locks: locks, Lease: time.Duration(lease), Fixed: lease != rlock.Watchdog,
+		Wait: w.upTo(w.client.plan.Wait)}
+	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
 	}
 	if len(locks) == 1 && locks[0].Kind != history.Read && w.oneIn(2) { // a reader may not write
@@ -88,7 +90,7 @@ func (w *worker) join(ctx context.Context) *attempt {
 func (w *worker) part(a *attempt) bool {
 	a.check()
 	switch lease := shortestLease + w.upTo(a.lease); {
-	case w.oneIn(4) && a.hold.Extend(context.Background(), min(lease, a.lease)) == nil:
+	case w.oneIn(4) && a.hold.Extend(context.Background(), rlock.Lease(min(lease, a.lease))) == nil:
 		a.check()
 		a.extended = true
 		return false

@@ -121,9 +121,10 @@ func (w *worker) nested(locks []history.Lock) []history.Lock {
 }
 
 // lease draws a short lease, or the watchdog's.
-func (w *worker) lease() time.Duration {
+func (w *worker) lease() rlock.Lease {
 	if !w.client.plan.Far && w.oneIn(3) {
-		return shortestLease + w.upTo(min(longestLease, w.client.plan.WatchdogLease)-shortestLease)
+		return rlock.Lease(shortestLease +
+			w.upTo(min(longestLease, w.client.plan.WatchdogLease)-shortestLease))
 	}
 	return rlock.Watchdog
 }
@@ -131,9 +132,9 @@ func (w *worker) lease() time.Duration {
 // acquire asks for locks in one of the ways there are. It returns nil if they were not granted. ctx
 // carries the owner, if any. Half of the callers have a context that cannot end: rueidis then times
 // their commands out, and closes the connection.
-func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration,
+func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease rlock.Lease,
 	root int) *attempt {
-	e := history.Event{Locks: locks, Lease: lease, Fixed: lease != rlock.Watchdog, Root: root}
+	e := history.Event{Locks: locks, Lease: time.Duration(lease), Fixed: lease != rlock.Watchdog, Root: root}
 	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
 	}
@@ -162,7 +163,7 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 func (w *worker) ask(ctx context.Context, e history.Event, ends bool) *attempt {
 	lock, lease := w.client.locker(e.Locks), rlock.Watchdog
 	if e.Fixed {
-		lease = e.Lease
+		lease = rlock.Lease(e.Lease)
 	}
 	call := func() (*rlock.Hold, error) { return lock.TryLock(ctx, e.Wait, lease) }
 	var nestedCtx context.Context
@@ -238,7 +239,7 @@ func (w *worker) finish(a *attempt) {
 // release unlocks.
 func (w *worker) release(a *attempt) {
 	a.check()
-	a.release(func() error { return a.hold.Unlock(context.Background()) })
+	a.release(func() error { return a.hold.Unlock() })
 }
 
 func (w *worker) oneIn(n int) bool { return w.dice.IntN(n) == 0 }

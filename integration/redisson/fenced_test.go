@@ -5,10 +5,12 @@ package redisson_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/lua"
+	"holdfast/rlock"
 )
 
 func fencingTokensGrowAcrossSides(t *testing.T, s *site) {
@@ -24,9 +26,9 @@ func fencingTokensGrowAcrossSides(t *testing.T, s *site) {
 			a := of.newActor(t, s)
 			working = append(working, inBackground(func() error {
 				for i := range acquisitions {
-					acquire := func() error { return a.lock(l, longLease) }
+					acquire := func() error { return a.lock(l, rlock.Lease(longLease)) }
 					if i%2 == 0 {
-						acquire = func() error { return a.tryLock(l, longLease, longLease) }
+						acquire = func() error { return a.tryLock(l, time.Duration(longLease), rlock.Lease(longLease)) }
 					}
 					if err := acquire(); err != nil {
 						return err

@@ -20,9 +20,9 @@ type actor interface {
 	// tryLock acquires a lock, waiting at most that long. It returns errRefused if another owner
 	// holds it, and errReenters if this one holds it and it is not reentrant. The lease
 	// rlock.Watchdog is renewed on both sides.
-	tryLock(l target, wait, lease time.Duration) error
+	tryLock(l target, wait time.Duration, lease rlock.Lease) error
 	// lock is tryLock without a limit.
-	lock(l target, lease time.Duration) error
+	lock(l target, lease rlock.Lease) error
 	// unlock releases one level. It returns errNotHolder if there is none.
 	unlock(l target) error
 	// forceUnlock frees all parts of the lock.
@@ -100,7 +100,7 @@ func inBackground(do func() error) <-chan outcome {
 // waitInBackground acquires a lock in a goroutine, for a long lease, waiting as long as a test
 // waits.
 func waitInBackground(a actor, l target) <-chan outcome {
-	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, longLease) })
+	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, rlock.Lease(longLease)) })
 }
 
 // acquired returns when an acquisition in the background succeeded, which it must. The rest says
@@ -129,7 +129,7 @@ func stillWaits(t testing.TB, waiting <-chan outcome) {
 }
 
 // take acquires a lock that is free or held by the actor.
-func acquire(t testing.TB, a actor, l target, lease time.Duration) {
+func acquire(t testing.TB, a actor, l target, lease rlock.Lease) {
 	t.Helper()
 	require.NoError(t, a.tryLock(l, 0, lease))
 }
@@ -137,7 +137,7 @@ func acquire(t testing.TB, a actor, l target, lease time.Duration) {
 // refused requires that the lock cannot be acquired.
 func refused(t testing.TB, a actor, l target) {
 	t.Helper()
-	require.ErrorIs(t, a.tryLock(l, 0, longLease), errRefused)
+	require.ErrorIs(t, a.tryLock(l, 0, rlock.Lease(longLease)), errRefused)
 }
 
 // unlock releases a level, which must succeed.

@@ -96,7 +96,7 @@ func lockOf(c *rlock.Client, l target) *rlock.Lock {
 	panic("no such kind in Go: " + l.kind)
 }
 
-func (a *goActor) tryLock(l target, wait, lease time.Duration) error {
+func (a *goActor) tryLock(l target, wait time.Duration, lease rlock.Lease) error {
 	hold, err := lockerOf(a.clients, l).TryLock(a.ctx, wait, lease)
 	if errors.Is(err, rlock.ErrNotAcquired) {
 		return fmt.Errorf("%w: %w", errRefused, err)
@@ -104,7 +104,7 @@ func (a *goActor) tryLock(l target, wait, lease time.Duration) error {
 	return a.took(hold, err)
 }
 
-func (a *goActor) lock(l target, lease time.Duration) error {
+func (a *goActor) lock(l target, lease rlock.Lease) error {
 	return a.took(lockerOf(a.clients, l).Lock(a.ctx, lease))
 }
 

@@ -5,6 +5,7 @@ package redisson_test
 import (
 	"encoding/json"
 	"fmt"
+	"holdfast/rlock"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,11 +30,11 @@ func newThread(p *peer, clients []string) *javaActor {
 }
 
 // do has the thread do something with a lock, and decodes its reply into value.
-func (a *javaActor) do(op string, l target, wait, lease time.Duration, value any) error {
+func (a *javaActor) do(op string, l target, wait time.Duration, lease rlock.Lease, value any) error {
 	r, err := a.peer.do(order{
 		"thread": a.thread, "op": op, "clients": a.clients, "kind": l.kind, "names": l.names,
 		"wait":  wait.Milliseconds(),
-		"lease": max(lease, 0).Milliseconds(), // the peer's watchdog is 0
+		"lease": time.Duration(max(lease, 0)).Milliseconds(), // the peer's watchdog is 0
 	})
 	switch {
 	case err != nil:
@@ -50,7 +51,7 @@ func (a *javaActor) do(op string, l target, wait, lease time.Duration, value any
 	return json.Unmarshal(r.Value, value)
 }
 
-func (a *javaActor) tryLock(l target, wait, lease time.Duration) error {
+func (a *javaActor) tryLock(l target, wait time.Duration, lease rlock.Lease) error {
 	if wait == 0 && (l.kind == multi || l.kind == red) && multiLockWithoutWait.in(beside) {
 		wait = -time.Millisecond // the other way not to wait
 	}
@@ -73,7 +74,7 @@ func (a *javaActor) tryLock(l target, wait, lease time.Duration) error {
 	return err
 }
 
-func (a *javaActor) lock(l target, lease time.Duration) error {
+func (a *javaActor) lock(l target, lease rlock.Lease) error {
 	if l.kind == fenced {
 		return a.do("lockAndGetToken", l, 0, lease, &a.fence)
 	}

@@ -14,6 +14,7 @@ import (
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
+	"holdfast/rlock"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 	watchdogLease = 4 * time.Second
 	// longLease is longer than any wait in these tests: a waiter that acquires a lock earlier was
 	// woken by its release.
-	longLease = time.Minute
+	longLease = rlock.Lease(time.Minute)
 	// soon bounds a wake-up by a message while nothing else runs.
 	soon = 100 * time.Millisecond
 	// told bounds it on a machine that is busy with other tests. A waiter that missed the message

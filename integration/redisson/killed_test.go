@@ -25,13 +25,13 @@ func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 			limit = locktest.Timeout
 			other := s.with(t, startPeer(t), watchdogLease)
 			victim := newThread(other.java, other.clients)
-			acquire(t, holder, l, longLease)
+			acquire(t, holder, l, rlock.Lease(longLease))
 			inBackground(func() error { return victim.tryLock(l, 5*time.Minute, rlock.Watchdog) })
 			s.waitForWaiters(t, l, 1)
 			other.java.kill(t)
 		} else { // what sameOperationsLeaveTheSameBytes finds of a waiter of this library
 			const dead = "0b8d9f4e-3a55-4c1e-9c57-5d1f6e0f7a11:1"
-			acquire(t, holder, l, lease)
+			acquire(t, holder, l, rlock.Lease(lease))
 			score := fmt.Sprint(time.Now().Add(left).UnixMilli())
 			queue := lua.Prefix("redisson_lock_queue", l.name())
 			timeout := lua.Prefix("redisson_lock_timeout", l.name())
@@ -40,7 +40,7 @@ func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 		}
 		dead := s.queue(t, l.name())
 		start := time.Now()
-		waiting := inBackground(func() error { return waiter.tryLock(l, longLease, longLease) })
+		waiting := inBackground(func() error { return waiter.tryLock(l, time.Duration(longLease), rlock.Lease(longLease)) })
 		locktest.Eventually(t, func() bool { return len(s.queue(t, l.name())) == 2 },
 			"the waiter is not queued")
 		require.Equal(t, dead, s.queue(t, l.name())[:1])

@@ -130,9 +130,9 @@ func TestFaultsOfRedissonAreItsOwn(t *testing.T) {
 func multiLockWithoutWaitFails(t *testing.T, s *site) bool {
 	l := target{multi, []string{newName(), newName()}}
 	holder := newThread(s.java, s.clients)
-	require.NoError(t, holder.tryLock(l, time.Second, longLease))
+	require.NoError(t, holder.tryLock(l, time.Second, rlock.Lease(longLease)))
 	var got bool
-	require.NoError(t, holder.do("tryLock", l, 0, longLease, &got))
+	require.NoError(t, holder.do("tryLock", l, 0, rlock.Lease(longLease), &got))
 	lost := count(t, holder, l) == 0
 	require.Equal(t, !got, lost)
 	return lost
@@ -151,10 +151,10 @@ func aFairWaiterOversleeps(t *testing.T, s *site) bool {
 	const first, extended, wait = 3 * time.Second, 5 * time.Second, 9 * time.Second
 	l := both(fair).hold
 	holder, waiter := newJavaActor(t, s), newJavaActor(t, s)
-	acquire(t, holder, l, first)
-	waiting := inBackground(func() error { return waiter.tryLock(l, wait, longLease) })
+	acquire(t, holder, l, rlock.Lease(first))
+	waiting := inBackground(func() error { return waiter.tryLock(l, wait, rlock.Lease(longLease)) })
 	s.waitForWaiters(t, l, 1)
-	acquire(t, holder, l, extended)
+	acquire(t, holder, l, rlock.Lease(extended))
 	err := (<-waiting).err
 	if err != nil {
 		require.ErrorIs(t, err, errRefused)
@@ -182,7 +182,7 @@ func aReadLockIsLost(t *testing.T, s *site, locks ...target) bool {
 		return false
 	}
 	another := newJavaActor(t, s)
-	acquire(t, another, locks[ended], longLease)
+	acquire(t, another, locks[ended], rlock.Lease(longLease))
 	unlock(t, another, locks[ended])
 	return count(t, reader, locks[ended]) == 0
 }
@@ -223,7 +223,7 @@ func readsThatEnd(t *testing.T, s *site, reader actor, locks ...target) int {
 func aReaderRenewsAnother(t *testing.T, s *site) bool {
 	const lease = watchdogLease * 7 / 8
 	l := both(read).hold
-	acquire(t, newJavaActor(t, s), l, lease)
+	acquire(t, newJavaActor(t, s), l, rlock.Lease(lease))
 	short := s.leaseKeys(t, l.name())
 	require.Len(t, short, 1)
 	acquire(t, newJavaActor(t, s), l, rlock.Watchdog)
@@ -251,9 +251,9 @@ func clientsUseDifferentChannels(t *testing.T, s *site) bool {
 		s.java.open(t, client, s.topology, slices.Concat(addresses[first:], addresses[:first]),
 			watchdogLease)
 		l, thread := both(reentrant).hold, newThread(s.java, []string{client})
-		acquire(t, holder, l, longLease)
+		acquire(t, holder, l, rlock.Lease(longLease))
 		waiting = append(waiting,
-			inBackground(func() error { return thread.tryLock(l, told, longLease) }))
+			inBackground(func() error { return thread.tryLock(l, told, rlock.Lease(longLease)) }))
 		s.waitForWaiters(t, l, 1)
 		channel := l.channels()[0]
 		if s.node(t, channel).DoMap(t, "PUBSUB", "SHARDNUMSUB", channel)[channel] == "0" {
@@ -269,8 +269,8 @@ func clientsUseDifferentChannels(t *testing.T, s *site) bool {
 		return false
 	}
 	l := both(reentrant).hold
-	acquire(t, classic, l, longLease)
-	waits := inBackground(func() error { return sharded.tryLock(l, told, longLease) })
+	acquire(t, classic, l, rlock.Lease(longLease))
+	waits := inBackground(func() error { return sharded.tryLock(l, told, rlock.Lease(longLease)) })
 	s.waitForWaiters(t, l, 1)
 	s.letSleep(t, l)
 	unlock(t, classic, l)

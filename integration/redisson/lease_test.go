@@ -39,7 +39,7 @@ func endsOfLeases(waits side) []namedContest {
 
 // newDuels has one side acquire the locks of the contests.
 func newDuels(t testing.TB, s *site, contests []namedContest, holds, waits side,
-	lease time.Duration) []*duel {
+	lease rlock.Lease) []*duel {
 	t.Helper()
 	duels := make([]*duel, len(contests))
 	for i, c := range contests {
@@ -62,7 +62,7 @@ func wait(duels []*duel) {
 func lockIsAcquiredWhenTheLeaseOfTheOtherSideEnds(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
 		const lease = 1500 * time.Millisecond
-		duels := newDuels(t, s, endsOfLeases(waits), holds, waits, lease)
+		duels := newDuels(t, s, endsOfLeases(waits), holds, waits, rlock.Lease(lease))
 		wait(duels)
 		for _, d := range duels {
 			got := acquired(t, d.waiting, d.name).Sub(d.since)
@@ -81,7 +81,7 @@ func watchdogsKeepLocksFromTheOtherSide(t *testing.T, s *site) {
 		duels := newDuels(t, s, contests, holds, waits, rlock.Watchdog)
 		for _, d := range duels {
 			d.waiting = inBackground(func() error {
-				return d.waiter.tryLock(d.want, watchdogLease*5/2, longLease)
+				return d.waiter.tryLock(d.want, watchdogLease*5/2, rlock.Lease(longLease))
 			})
 		}
 		for _, d := range duels {

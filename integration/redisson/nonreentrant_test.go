@@ -3,6 +3,7 @@
 package redisson_test
 
 import (
+	"holdfast/rlock"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,9 +15,9 @@ func nonReentrantLocksRefuseTheirOwnersOnBothSides(t *testing.T, s *site) {
 		onBoth(t, func(t *testing.T, holds, waits side) {
 			l := both(kind).hold
 			holder, waiter := holds.newActor(t, s), waits.newActor(t, s)
-			acquire(t, holder, l, longLease)
-			require.ErrorIs(t, holder.tryLock(l, 0, longLease), errReenters)
-			require.ErrorIs(t, holder.lock(l, longLease), errReenters)
+			acquire(t, holder, l, rlock.Lease(longLease))
+			require.ErrorIs(t, holder.tryLock(l, 0, rlock.Lease(longLease)), errReenters)
+			require.ErrorIs(t, holder.lock(l, rlock.Lease(longLease)), errReenters)
 			s.requireLevels(t, l, 1)
 			refused(t, waiter, l)
 

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/lua"
+	"holdfast/rlock"
 )
 
 // scenes are operations that each side performs by itself, step by step. After each step both must
@@ -117,7 +118,7 @@ func (p *play) reading() *play {
 	return &other
 }
 
-func (p *play) acquire(i int) { acquire(p.t, p.actors[i], p.lock, sceneLease) }
+func (p *play) acquire(i int) { acquire(p.t, p.actors[i], p.lock, rlock.Lease(sceneLease)) }
 func (p *play) unlock(i int)  { unlock(p.t, p.actors[i], p.lock) }
 func (p *play) refused(i int) { refused(p.t, p.actors[i], p.lock) }
 func (p *play) force(i int)   { require.NoError(p.t, p.actors[i].forceUnlock(p.lock)) }
@@ -127,7 +128,7 @@ func (p *play) giveUp(i int) {
 	queued := p.queued()
 	var err error
 	locktest.Eventually(p.t, func() bool { // on a busy machine it may need another try
-		err = p.actors[i].tryLock(p.lock, 200*time.Millisecond, sceneLease)
+		err = p.actors[i].tryLock(p.lock, 200*time.Millisecond, rlock.Lease(sceneLease))
 		return !noReply(err)
 	}, "no reply")
 	require.ErrorIs(p.t, err, errRefused)
@@ -149,7 +150,7 @@ func (p *play) queued() (n int64) {
 // wait begins to wait as the n-th.
 func (p *play) wait(i, n int) {
 	p.waiting[i] = inBackground(func() error {
-		return p.actors[i].tryLock(p.lock, sceneWindow, sceneLease)
+		return p.actors[i].tryLock(p.lock, sceneWindow, rlock.Lease(sceneLease))
 	})
 	p.site.waitForWaiters(p.t, p.lock, n)
 	if p.by.registersFor(p.lock.kind) {

@@ -37,7 +37,7 @@ func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	// Redisson learns this much later that it holds the last part. Meanwhile its next requests are
 	// held.
 	network.DelayReplies(late)
-	waiting := inBackground(func() error { return slow.tryLock(all, wait, lease) })
+	waiting := inBackground(func() error { return slow.tryLock(all, wait, rlock.Lease(lease)) })
 	locktest.Eventually(t, func() bool {
 		return len(s.hgetall(t, last.name())) == 1
 	}, "Redisson does not acquire the last part")
@@ -48,7 +48,7 @@ func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	}
 	s.requireFree(t, all)
 	ours := newGoActor(t, s)
-	acquire(t, ours, first, longLease)
+	acquire(t, ours, first, rlock.Lease(longLease))
 	stillWaits(t, waiting)
 
 	network.Pass()
@@ -63,5 +63,5 @@ func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	require.ErrorIs(t, slow.unlock(all), errNotHolder)
 
 	s.requireFree(t, first)
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 }

@@ -304,7 +304,7 @@ func (s *soaking) attempt(chosen soakLock, random *rand.Rand) (err error) {
 		wait = time.Duration(50+random.IntN(450)) * time.Millisecond
 	}
 	if random.IntN(2) == 0 {
-		lease = longLease
+		lease = rlock.Lease(longLease)
 	}
 	owner := &goActor{ctx: rlock.WithOwner(context.Background()),
 		clients: []*rlock.Client{s.client}}
@@ -320,7 +320,7 @@ func (s *soaking) attempt(chosen soakLock, random *rand.Rand) (err error) {
 		return err
 	}
 	hold := owner.last
-	defer func() { err = errors.Join(err, hold.Unlock(context.Background())) }()
+	defer func() { err = errors.Join(err, hold.Unlock()) }()
 	if chosen.Kind == fenced {
 		if err := s.fence(hold.Context(), chosen.Fence, hold.Token()); err != nil {
 			return err

@@ -69,29 +69,20 @@ func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// CheckTimes returns an [ErrInvalid] if a wait or a lease can never work. The constants of package
-// rlock have values that make a swap of the two visible, and the error says which was meant.
+// CheckTimes returns an [ErrInvalid] if a wait or a lease can never work.
 func CheckTimes(limit, lease time.Duration) error {
-	switch {
-	case limit < 0 && lease == 0:
-		return Invalid("the wait %v and the lease 0 seem to be swapped: "+
-			"want TryLock(ctx, rlock.NoWait, rlock.Watchdog)", limit)
-	case limit < 0:
+	if limit < 0 {
 		return Invalid("the wait %v is negative: want a time, rlock.Forever, or rlock.NoWait, which "+
-			"a negative one is in Redisson (rlock.Watchdog is a lease, the argument after it)", limit)
+			"a negative one is in Redisson", limit)
 	}
 	return CheckLease(lease)
 }
 
 // CheckLease returns an [ErrInvalid] if a lease can never work, whatever the lock.
 func CheckLease(lease time.Duration) error {
-	switch lease {
-	case 0:
+	if lease == 0 {
 		return Invalid("the lease is 0: want a time, or rlock.Watchdog, which renews the lock until " +
-			"it is released (rlock.NoWait is a wait, the argument before it)")
-	case wait.Unlimited:
-		return Invalid("the lease is rlock.Forever, which is a wait: want a time, or " +
-			"rlock.Watchdog, which renews the lock until it is released")
+			"it is released")
 	}
 	return nil
 }

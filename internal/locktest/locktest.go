@@ -33,14 +33,14 @@ func CloseClient(t testing.TB, c *rlock.Client) {
 }
 
 // Acquire acquires a lock that is free.
-func Acquire(t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
+func Acquire(t testing.TB, l rlock.Locker, lease rlock.Lease) *rlock.Hold {
 	t.Helper()
 	return AcquireWith(t.Context(), t, l, lease)
 }
 
 // AcquireWith acquires, with a given context, a lock that is free or held by the context's owner.
 func AcquireWith(
-	ctx context.Context, t testing.TB, l rlock.Locker, lease time.Duration,
+	ctx context.Context, t testing.TB, l rlock.Locker, lease rlock.Lease,
 ) *rlock.Hold {
 	t.Helper()
 	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
@@ -51,7 +51,7 @@ func AcquireWith(
 // Unlock releases a hold, which must succeed.
 func Unlock(t testing.TB, h *rlock.Hold) {
 	t.Helper()
-	require.NoError(t, h.Unlock(t.Context()))
+	require.NoError(t, h.Unlock())
 }
 
 // Outcome is the result of an acquisition, and when it came.
@@ -73,7 +73,7 @@ func InBackground(acquire func() (*rlock.Hold, error)) <-chan Outcome {
 }
 
 // LockInBackground waits for a lock in a goroutine.
-func LockInBackground(ctx context.Context, l rlock.Locker, lease time.Duration) <-chan Outcome {
+func LockInBackground(ctx context.Context, l rlock.Locker, lease rlock.Lease) <-chan Outcome {
 	return InBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, lease) })
 }
 

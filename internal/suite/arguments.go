@@ -21,17 +21,14 @@ var arguments = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, before := k.New(e.Party(t, anonymous), "lock"), e.scripts(t)
 			for _, c := range []struct {
-				wait, lease time.Duration
-				advice      string
+				wait   time.Duration
+				lease  rlock.Lease
+				advice string
 			}{
-				{0, time.Millisecond - 1, "want at least 3ms, or rlock.Watchdog"},
-				{0, 2 * time.Millisecond, "want at least 3ms, or rlock.Watchdog"},
+				{0, rlock.Lease(time.Millisecond - 1), "want at least 3ms, or rlock.Watchdog"},
+				{0, rlock.Lease(2 * time.Millisecond), "want at least 3ms, or rlock.Watchdog"},
 				{0, 0, "rlock.Watchdog, which renews the lock until it is re"},
-				{0, rlock.Forever, "the lease is rlock.Forever, which is a wait"},
-				{time.Second, rlock.NoWait, "rlock.NoWait is a wait, the argument before it"},
-				{-time.Second, time.Second, "rlock.NoWait, which a negative one is in Redis"},
-				{rlock.Watchdog, time.Second, "rlock.Watchdog is a lease, the argument after it"},
-				{rlock.Watchdog, rlock.NoWait, "want TryLock(ctx, rlock.NoWait, rlock.Watchdog)"},
+				{-time.Second, rlock.Lease(time.Second), "rlock.NoWait, which a negative one is in Redis"},
 			} {
 				_, err := lock.TryLock(t.Context(), c.wait, c.lease)
 				assert.ErrorIs(t, err, rlock.ErrInvalid, c)
@@ -44,7 +41,7 @@ var arguments = []Promise{
 				}
 			}
 			require.Equal(t, before, e.scripts(t))
-			_, err := lock.TryLock(t.Context(), rlock.NoWait, 3*time.Millisecond)
+			_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(3*time.Millisecond))
 			require.NotErrorIs(t, err, rlock.ErrInvalid, "the shortest lease")
 		},
 	},
@@ -134,7 +131,7 @@ var arguments = []Promise{
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
 			var none context.Context
 			require.Panics(t, func() { _, _ = k.New(p, "other").Lock(none, rlock.Watchdog) })
-			require.Panics(t, func() { _ = hold.Extend(none, time.Minute) })
+			require.Panics(t, func() { _ = hold.Extend(none, rlock.Lease(time.Minute)) })
 			locktest.Unlock(t, hold)
 			for _, c := range p.Clients {
 				locktest.CloseClient(t, c)
@@ -146,7 +143,7 @@ var arguments = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock")
-			for _, lease := range []time.Duration{rlock.Watchdog, -time.Second, math.MinInt64} {
+			for _, lease := range []rlock.Lease{rlock.Watchdog, -rlock.Lease(time.Second), math.MinInt64} {
 				hold := locktest.Acquire(t, lock, lease)
 				require.InDelta(t, 30*time.Second, time.Until(hold.Deadline()), float64(time.Second))
 				time.Sleep(2 * time.Minute)

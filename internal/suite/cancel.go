@@ -200,7 +200,7 @@ func (e *Env) atAnyInstant(
 			locktest.LockInBackground(t.Context(), k.Contender(other, "lock"), rlock.Watchdog))
 		e.settle()
 		e.slow(delay)
-		time.AfterFunc(held, func() { _ = hold.Unlock(context.WithoutCancel(t.Context())) })
+		time.AfterFunc(held, func() { _ = hold.Unlock() })
 		start := time.Now()
 		err := attempt(p, at)
 		took := time.Since(start)

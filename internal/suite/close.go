@@ -113,7 +113,7 @@ var closing = []Promise{
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
 			p.close(t)
 			locktest.Unlock(t, hold)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			e.RequireNothingLeft(t)
 		},
 	},
@@ -123,9 +123,9 @@ var closing = []Promise{
 			p := e.Party(t, releaseOnClose)
 			hold := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Watchdog)
 			if !k.Flat {
-				locktest.AcquireWith(hold.Context(), t, k.Contender(p, "lock"), time.Minute)
+				locktest.AcquireWith(hold.Context(), t, k.Contender(p, "lock"), rlock.Lease(time.Minute))
 			}
-			more := locktest.Acquire(t, k.New(p, "more"), time.Minute)
+			more := locktest.Acquire(t, k.New(p, "more"), rlock.Lease(time.Minute))
 			e.settle() // until all masters have it
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			closed := time.Now()
@@ -136,7 +136,7 @@ var closing = []Promise{
 			}
 			require.ErrorIs(t, hold.Err(), want)
 			require.ErrorIs(t, more.Err(), want)
-			require.Error(t, hold.Unlock(t.Context()))
+			require.Error(t, hold.Unlock())
 			e.requireNext(t, closed, waiter)
 			e.requireQuiet(t)
 		},
@@ -197,10 +197,10 @@ var closing = []Promise{
 							return
 						case <-time.After(time.Millisecond):
 						}
-						hold, err := k.New(p, "lock").TryLock(t.Context(), time.Second, time.Minute)
+						hold, err := k.New(p, "lock").TryLock(t.Context(), time.Second, rlock.Lease(time.Minute))
 						if err == nil {
 							acquired.Add(1)
-							_ = hold.Unlock(t.Context()) // the client may be closed
+							_ = hold.Unlock() // the client may be closed
 						}
 					}
 				})
@@ -229,7 +229,7 @@ var closing = []Promise{
 				})
 				hold, err := k.New(p, "lock").Lock(t.Context(), rlock.Watchdog)
 				if err == nil {
-					_ = hold.Unlock(context.Background())
+					_ = hold.Unlock()
 				} else {
 					require.ErrorIs(t, err, rlock.ErrClosed)
 				}

@@ -86,19 +86,19 @@ var connections = []Promise{
 			// With a context that cannot end, callers send commands themselves.
 			for _, ctx := range []context.Context{t.Context(), context.Background()} {
 				e.breakConnections(t)
-				hold, err := lock.TryLock(ctx, rlock.NoWait, time.Minute)
+				hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Minute))
 				require.NoError(t, err)
 				e.settle() // until all masters have it
 				e.breakConnections(t)
-				require.NoError(t, hold.Extend(ctx, 2*time.Minute))
+				require.NoError(t, hold.Extend(ctx, rlock.Lease(2*time.Minute)))
 				if !k.Flat {
 					e.breakConnections(t)
-					nested, err := lock.TryLock(hold.Context(), rlock.NoWait, time.Minute)
+					nested, err := lock.TryLock(hold.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 					require.NoError(t, err)
-					require.NoError(t, nested.Unlock(ctx))
+					require.NoError(t, nested.Unlock())
 				}
 				e.breakConnections(t)
-				require.NoError(t, hold.Unlock(ctx))
+				require.NoError(t, hold.Unlock())
 			}
 			e.RequireNothingLeft(t)
 		},
@@ -116,7 +116,7 @@ var connections = []Promise{
 			}
 			e.breakConnections(t)
 			restarted := time.Now()
-			_, err := k.New(p, "another").TryLock(t.Context(), time.Second, time.Minute)
+			_, err := k.New(p, "another").TryLock(t.Context(), time.Second, rlock.Lease(time.Minute))
 			require.NoError(t, err, "only by its next command it knows of the connection")
 			<-hold.Done()
 			require.ErrorIs(t, hold.Err(), rlock.ErrLost)

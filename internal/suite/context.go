@@ -81,7 +81,7 @@ var contexts = []Promise{
 			require.Empty(t, hold.Done())
 			require.True(t, hold.Valid())
 			requireBusy(t, k.Contender(e.Party(t), "lock"))
-			require.NoError(t, hold.Unlock(ctx))
+			require.NoError(t, hold.Unlock())
 			e.RequireNothingLeft(t)
 		},
 	},

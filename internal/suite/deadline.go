@@ -22,7 +22,7 @@ var deadline = []Promise{
 			lock := k.New(p, "lock")
 			wire.Hold()
 			before := time.Now()
-			attempt := locktest.LockInBackground(t.Context(), lock, 30*time.Second)
+			attempt := locktest.LockInBackground(t.Context(), lock, rlock.Lease(30*time.Second))
 			locktest.Eventually(t, func() bool { return e.Held(t) }, "it is not executed")
 			executed := time.Now()
 			time.Sleep(50 * time.Millisecond) // less than a RedLock waits for a node
@@ -37,10 +37,10 @@ var deadline = []Promise{
 				extend()
 				requireDeadline(t, hold, before, before.Add(150*time.Millisecond), lease)
 			}
-			late(time.Minute, func() { require.NoError(t, hold.Extend(t.Context(), time.Minute)) })
+			late(time.Minute, func() { require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Minute))) })
 			if !k.Flat {
 				late(time.Hour, func() {
-					_, err := lock.TryLock(hold.Context(), 10*time.Second, time.Hour)
+					_, err := lock.TryLock(hold.Context(), 10*time.Second, rlock.Lease(time.Hour))
 					require.NoError(t, err)
 				})
 			}
@@ -51,13 +51,13 @@ var deadline = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			for name, lease := range map[string]time.Duration{
-				"explicit": time.Minute, "renewed": rlock.Watchdog,
+			for name, lease := range map[string]rlock.Lease{
+				"explicit": rlock.Lease(time.Minute), "renewed": rlock.Watchdog,
 			} {
 				start := time.Now()
 				hold := locktest.Acquire(t, k.New(p, name), lease)
 				if lease > 0 {
-					requireDeadline(t, hold, start, start, lease)
+					requireDeadline(t, hold, start, start, time.Duration(lease))
 				}
 				time.Sleep(25 * time.Second)
 				e.pause(t)
@@ -68,7 +68,7 @@ var deadline = []Promise{
 				requireLostBy(t, hold, rlock.ErrExpired)
 				var lost *rlock.LostError
 				require.ErrorAs(t, hold.Err(), &lost)
-				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 				require.Zero(t, time.Since(until), "the release of a lost lock is not waited for")
 				e.resume(t)
 			}
@@ -81,14 +81,14 @@ var deadline = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, other := k.New(e.Party(t), "lock"), k.Contender(e.Party(t), "lock")
 			const lease = 500 * time.Millisecond
-			hold := locktest.Acquire(t, lock, lease)
-			waiter := locktest.LockInBackground(t.Context(), other, time.Minute)
+			hold := locktest.Acquire(t, lock, rlock.Lease(lease))
+			waiter := locktest.LockInBackground(t.Context(), other, rlock.Lease(time.Minute))
 			locktest.Receive(t, hold.Done(), "the lease does not end")
 			next := locktest.Result(t, waiter)
 			require.NoError(t, next.Err)
 			require.False(t, next.At.Before(hold.Deadline()))
 			require.Less(t, next.At.Sub(hold.Deadline()), 2*time.Second, "it missed the end")
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			locktest.Unlock(t, next.Hold)
 			e.RequireNothingLeft(t)
 		},
@@ -109,7 +109,7 @@ var deadline = []Promise{
 			require.Zero(t, time.Since(until))
 			requireLostBy(t, inner, rlock.ErrExpired)
 			requireLostBy(t, outer, rlock.ErrExpired)
-			require.ErrorIs(t, inner.Unlock(t.Context()), rlock.ErrLost)
+			require.ErrorIs(t, inner.Unlock(), rlock.ErrLost)
 		},
 	},
 	{
@@ -119,7 +119,7 @@ var deadline = []Promise{
 			p, wire := e.PartyOnWire(t, k)
 			wire.Hold()
 			time.AfterFunc(200*time.Millisecond, wire.Pass)
-			_, err := k.New(p, "lock").TryLock(t.Context(), rlock.NoWait, 100*time.Millisecond)
+			_, err := k.New(p, "lock").TryLock(t.Context(), rlock.NoWait, rlock.Lease(100*time.Millisecond))
 			require.Error(t, err)
 			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 			e.RequireNothingLeft(t)
@@ -131,7 +131,7 @@ var deadline = []Promise{
 			const lease = 2 * time.Second
 			p, wire := e.PartyOnWire(t, k)
 			wire.Hold()
-			attempt := locktest.LockInBackground(t.Context(), k.New(p, "lock"), lease)
+			attempt := locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(lease))
 			locktest.Eventually(t, func() bool { return e.Held(t) }, "it is not executed")
 			time.Sleep(lease)
 			replied := time.Now()
@@ -150,7 +150,7 @@ var deadline = []Promise{
 			p := e.Party(t, func(o *rlock.Options) { o.Logger = slog.New(handler) })
 			t.Cleanup(func() { close(handler.freed) })
 			for _, name := range []string{"a", "b"} {
-				hold := locktest.Acquire(t, k.New(p, name), 10*time.Second)
+				hold := locktest.Acquire(t, k.New(p, name), rlock.Lease(10*time.Second))
 				<-hold.Done()
 				require.Zero(t, time.Since(hold.Deadline()))
 			}

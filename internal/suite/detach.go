@@ -23,11 +23,11 @@ var detach = []Promise{
 				o.NameMapper = rlock.Prefix("the text has the mapped name:")
 			})
 			lock, other := k.New(here, "a name: with colons"), k.Contender(here, "a name: with colons")
-			hold := locktest.Acquire(t, lock, time.Hour)
+			hold := locktest.Acquire(t, lock, rlock.Lease(time.Hour))
 			text, err := hold.Detach()
 			require.NoError(t, err)
 			require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			requireBusy(t, other)
 
 			next, err := there.Client.Attach(t.Context(), text, rlock.Watchdog)
@@ -37,10 +37,10 @@ var detach = []Promise{
 			require.True(t, strings.HasPrefix(next.Owner(), there.Client.ID()+":"))
 			require.True(t, next.Valid())
 			for _, p := range []*Party{here, there} {
-				_, err = p.Client.Attach(t.Context(), text, time.Hour)
+				_, err = p.Client.Attach(t.Context(), text, rlock.Lease(time.Hour))
 				require.ErrorIs(t, err, rlock.ErrLost, "it works twice")
 			}
-			waiter := locktest.LockInBackground(t.Context(), other, time.Hour)
+			waiter := locktest.LockInBackground(t.Context(), other, rlock.Lease(time.Hour))
 			e.settle()
 			require.Empty(t, waiter)
 			locktest.Unlock(t, next)
@@ -53,11 +53,11 @@ var detach = []Promise{
 		Kept: func(k Kind) bool { return detaches(k) && nests(k) },
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			text, err := locktest.Acquire(t, k.New(p, "lock"), time.Hour).Detach()
+			text, err := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Hour)).Detach()
 			require.NoError(t, err)
-			hold, err := p.Client.Attach(t.Context(), text, time.Hour)
+			hold, err := p.Client.Attach(t.Context(), text, rlock.Lease(time.Hour))
 			require.NoError(t, err)
-			locktest.Unlock(t, locktest.AcquireWith(hold.Context(), t, k.New(p, "lock"), time.Hour))
+			locktest.Unlock(t, locktest.AcquireWith(hold.Context(), t, k.New(p, "lock"), rlock.Lease(time.Hour)))
 			locktest.Unlock(t, hold)
 			e.RequireNothingLeft(t)
 		},
@@ -68,27 +68,27 @@ var detach = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, other := e.Party(t), k.Contender(e.Party(t), "lock")
-			text, err := locktest.Acquire(t, k.New(p, "lock"), time.Hour).Detach()
+			text, err := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Hour)).Detach()
 			require.NoError(t, err)
-			hold, err := p.Client.Attach(t.Context(), text, time.Minute)
+			hold, err := p.Client.Attach(t.Context(), text, rlock.Lease(time.Minute))
 			require.NoError(t, err)
-			waiter := locktest.LockInBackground(t.Context(), other, time.Hour)
+			waiter := locktest.LockInBackground(t.Context(), other, rlock.Lease(time.Hour))
 			requireExpires(t, hold)
 			locktest.Unlock(t, acquiredAfter(t, hold.Deadline(), waiter))
 
-			text, err = locktest.Acquire(t, k.New(p, "lock"), time.Minute).Detach()
+			text, err = locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Minute)).Detach()
 			require.NoError(t, err)
 			time.Sleep(time.Minute)
-			_, err = p.Client.Attach(t.Context(), text, time.Hour)
+			_, err = p.Client.Attach(t.Context(), text, rlock.Lease(time.Hour))
 			require.ErrorIs(t, err, rlock.ErrLost)
 			require.ErrorIs(t, err, rlock.ErrGone)
-			locktest.Unlock(t, locktest.Acquire(t, other, time.Hour))
+			locktest.Unlock(t, locktest.Acquire(t, other, rlock.Lease(time.Hour)))
 		},
 	},
 	{
 		Name: "a hold that cannot be detached goes on",
 		Test: func(t *testing.T, e *Env, k Kind) {
-			holds := k.nest(rlock.WithOwner(t.Context()), t, k.New(e.Party(t), "lock"), time.Hour)
+			holds := k.nest(rlock.WithOwner(t.Context()), t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
 			for i, hold := range holds {
 				if last := i == len(holds)-1; !last || !detaches(k) {
 					_, err := hold.Detach()

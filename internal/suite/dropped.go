@@ -62,7 +62,7 @@ var dropped = []Promise{
 			for name, acquire := range map[string]func(lock rlock.Locker) (release func() error){
 				"hold": func(lock rlock.Locker) func() error {
 					hold := locktest.AcquireUnkept(t.Context(), t, lock)
-					return func() error { return hold.Unlock(t.Context()) }
+					return func() error { return hold.Unlock() }
 				},
 				"context derived from that of the hold": func(lock rlock.Locker) func() error {
 					ctx := locktest.AcquireUnkept(t.Context(), t, lock).Context()
@@ -79,7 +79,7 @@ var dropped = []Promise{
 				"context of the outer hold": func(lock rlock.Locker) func() error {
 					outer := locktest.AcquireUnkept(t.Context(), t, lock)
 					if k.Flat {
-						return func() error { return outer.Unlock(t.Context()) }
+						return func() error { return outer.Unlock() }
 					}
 					locktest.AcquireUnkept(outer.Context(), t, lock)
 					locktest.Unlock(t, outer)

@@ -26,7 +26,7 @@ var errorsOf = []Promise{
 		Name: "a held lock is a HeldError that has its holder and what is left of the lease",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			hold := locktest.Acquire(t, k.Contender(p, "lock"), time.Minute)
+			hold := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Lease(time.Minute))
 			e.settle() // until all masters have it
 			for _, asked := range []*Party{p, e.Party(t)} {
 				_, err := k.New(asked, "lock").TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
@@ -80,7 +80,7 @@ var errorsOf = []Promise{
 		Name: "a context that ends a wait is in the error, beside the holder",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			hold := locktest.Acquire(t, k.Contender(p, "lock"), time.Minute)
+			hold := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Lease(time.Minute))
 			e.settle()
 			late, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
@@ -126,7 +126,7 @@ var errorsOf = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, func(o *rlock.Options) { o.CommandTimeout = 200 * time.Millisecond })
-			hold := locktest.Acquire(t, k.New(p, "lock"), time.Minute)
+			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Minute))
 			for _, server := range e.Servers {
 				server.Pause(t)
 			}
@@ -139,7 +139,7 @@ var errorsOf = []Promise{
 				require.ErrorAs(t, err, &refusal)
 				require.Equal(t, rlock.ClassUnknown, refusal.Class)
 			}
-			err = hold.Unlock(t.Context())
+			err = hold.Unlock()
 			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 			require.NotErrorIs(t, err, rlock.ErrLost)
 			requireOnePrefix(t, err)
@@ -155,15 +155,15 @@ var errorsOf = []Promise{
 			p := e.Party(t)
 			for _, c := range []struct {
 				reason error
-				lease  time.Duration
+				lease  rlock.Lease
 				lose   func(*rlock.Hold)
 				found  bool // by the release only
 			}{
-				{rlock.ErrExpired, time.Second, func(h *rlock.Hold) {
+				{rlock.ErrExpired, rlock.Lease(time.Second), func(h *rlock.Hold) {
 					locktest.Receive(t, h.Done(), "its lease does not end")
 				}, false},
-				{rlock.ErrForced, time.Minute, func(*rlock.Hold) { forceUnlock(t, p, k, "lock") }, false},
-				{rlock.ErrGone, time.Minute, func(*rlock.Hold) {
+				{rlock.ErrForced, rlock.Lease(time.Minute), func(*rlock.Hold) { forceUnlock(t, p, k, "lock") }, false},
+				{rlock.ErrGone, rlock.Lease(time.Minute), func(*rlock.Hold) {
 					e.settle() // until all masters have it
 					e.doAll(t, "DEL", k.key("lock"))
 				}, true},
@@ -174,7 +174,7 @@ var errorsOf = []Promise{
 					require.ErrorIs(t, hold.Err(), c.reason)
 					require.Equal(t, hold.Err(), context.Cause(hold.Context()))
 				}
-				err = hold.Unlock(t.Context())
+				err = hold.Unlock()
 				require.ErrorIs(t, err, rlock.ErrLost)
 				require.ErrorIs(t, err, c.reason)
 				requireOnePrefix(t, err)
@@ -185,7 +185,7 @@ var errorsOf = []Promise{
 					require.Equal(t, "lock", lost.Lock)
 					require.True(t, strings.HasPrefix(err.Error(), `holdfast: lock "lock" lost: `), err)
 				}
-				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			}
 		},
 	},
@@ -203,7 +203,7 @@ var errorsOf = []Promise{
 			requireOnePrefix(t, err)
 			hold := locktest.Acquire(t, lock, rlock.Watchdog)
 			locktest.Unlock(t, hold)
-			err = hold.Unlock(t.Context())
+			err = hold.Unlock()
 			require.ErrorIs(t, err, rlock.ErrNotHeld)
 			requireOnePrefix(t, err)
 		},
@@ -212,7 +212,7 @@ var errorsOf = []Promise{
 		Name: "a closed client is ErrClosed, not a lock that others hold",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			other := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), time.Minute)
+			other := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Minute))
 			waiting := e.waiter(t.Context(), t, k.New(p, "lock"))
 			for _, c := range p.Clients {
 				locktest.CloseClient(t, c)

@@ -46,7 +46,7 @@ var exclusion = []Promise{
 								assert.Zero(t, readers.Load(), "a reader is beside a writer")
 								writers.Add(-1)
 							}
-							assert.NoError(t, hold.Unlock(t.Context()))
+							assert.NoError(t, hold.Unlock())
 						}
 					})
 				}

@@ -135,10 +135,10 @@ var fairness = []Promise{
 		Kept:  isFair,
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
-			locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+			locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
 			ctx, leave := context.WithCancel(t.Context())
 			p := e.Party(t, func(o *rlock.Options) { o.FairWindow = math.MaxInt64 })
-			waiter := try(ctx, k.New(p, "lock"), rlock.Forever, time.Second)
+			waiter := try(ctx, k.New(p, "lock"), rlock.Forever, rlock.Lease(time.Second))
 			e.requireWaiting(t, waiter)
 			require.NotEmpty(t, e.known(t))
 			e.Servers[0].Disconnect(t)
@@ -194,9 +194,9 @@ var fairness = []Promise{
 			const wait = 3 * time.Second
 			for _, limit := range []time.Duration{wait, rlock.Forever} { // or its context ends
 				p, wire := e.PartyOnWire(t, k)
-				hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+				hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
 				ctx, cancel := context.WithTimeout(t.Context(), wait)
-				gone := try(ctx, k.New(p, "lock"), limit, time.Hour)
+				gone := try(ctx, k.New(p, "lock"), limit, rlock.Lease(time.Hour))
 				e.requireWaiting(t, gone)
 				waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 				wire.Stop() // it cannot say that it leaves
@@ -216,7 +216,7 @@ var fairness = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
-			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
 			hung := e.waiter(t.Context(), t, k.New(p, "lock"))
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			wire.Stop()
@@ -241,7 +241,7 @@ var fairness = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "job")
-			locktest.Acquire(t, k.New(e.Party(t), "job"), 5*time.Second)
+			locktest.Acquire(t, k.New(e.Party(t), "job"), rlock.Lease(5*time.Second))
 			began := time.Now()
 			waiters := e.inTurn(t, lock, lock)
 			next := locktest.Acquired(t, waiters[0].done)
@@ -290,7 +290,7 @@ var fairness = []Promise{
 				go func() {
 					o := <-w.done
 					if o.Err == nil {
-						o.Err = o.Hold.Unlock(t.Context())
+						o.Err = o.Hold.Unlock()
 					}
 					served <- o.Err
 				}()

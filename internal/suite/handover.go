@@ -62,7 +62,7 @@ var handover = []Promise{
 				for _, waiter := range waiters {
 					served.Go(func() {
 						if o := <-waiter; assert.NoError(t, o.Err) {
-							assert.NoError(t, o.Hold.Unlock(t.Context()))
+							assert.NoError(t, o.Hold.Unlock())
 						}
 					})
 				}
@@ -109,13 +109,13 @@ var handover = []Promise{
 					if elsewhere {
 						by = e.Party(t)
 					}
-					hold := locktest.Acquire(t, k.Contender(by, name), time.Hour)
+					hold := locktest.Acquire(t, k.Contender(by, name), rlock.Lease(time.Hour))
 					var before <-chan locktest.Outcome
 					if !elsewhere {
 						before = e.waiter(t.Context(), t, k.New(p, name))
 					}
 					ctx, leave := context.WithCancel(t.Context())
-					leaver := locktest.LockInBackground(ctx, k.New(p, name), time.Hour)
+					leaver := locktest.LockInBackground(ctx, k.New(p, name), rlock.Lease(time.Hour))
 					e.requireWaiting(t, leaver)
 					if !elsewhere { // then Redis does not know the leaver
 						locktest.Unlock(t, hold)
@@ -123,7 +123,7 @@ var handover = []Promise{
 					}
 					wire.Hold() // the reply, or the message to the waiter
 					released, closed := make(chan error, 1), make(chan error, 1)
-					go func() { released <- hold.Unlock(context.Background()) }()
+					go func() { released <- hold.Unlock() }()
 					e.settle()
 					if closes {
 						go func() { closed <- p.Client.Close(context.Background()) }()
@@ -163,7 +163,7 @@ var handover = []Promise{
 								shares[i].Add(1)
 							}
 							time.Sleep(time.Millisecond)
-							assert.NoError(t, hold.Unlock(t.Context()))
+							assert.NoError(t, hold.Unlock())
 							if total.Load() > rounds {
 								return
 							}
@@ -181,19 +181,19 @@ var handover = []Promise{
 		Name: "a lock that was handed over is never trusted for longer than Redis keeps it",
 		Kept: ofOneClient,
 		Test: func(t *testing.T, e *Env, k Kind) {
-			for _, lease := range []time.Duration{rlock.Watchdog, 20 * time.Second} {
+			for _, lease := range []rlock.Lease{rlock.Watchdog, rlock.Lease(20 * time.Second)} {
 				for _, within := range []bool{true, false} {
 					p, wire := e.PartyOnWire(t, k)
 					by, name := p, fmt.Sprint(lease, within)
 					if !within {
 						by = e.Party(t)
 					}
-					hold := locktest.Acquire(t, k.Contender(by, name), time.Minute)
+					hold := locktest.Acquire(t, k.Contender(by, name), rlock.Lease(time.Minute))
 					waiter := locktest.LockInBackground(t.Context(), k.New(p, name), lease)
 					e.requireWaiting(t, waiter)
 					wire.Hold() // the reply to the release, or the message
 					released := make(chan error, 1)
-					go func() { released <- hold.Unlock(t.Context()) }()
+					go func() { released <- hold.Unlock() }()
 					time.Sleep(300 * time.Millisecond)
 					wire.Pass()
 					require.NoError(t, locktest.Receive(t, released, "the release hangs"))
@@ -213,7 +213,7 @@ var handover = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const lease = 20 * time.Second
 			hung, wire := e.PartyOnWire(t, k, watchdogLease(lease))
-			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Minute)
+			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Minute))
 			first := e.waiter(t.Context(), t, k.New(hung, "lock"))
 			second := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			wire.Hold()
@@ -234,7 +234,7 @@ var handover = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			look := k.New(e.Party(t), "lock").(*rlock.Lock)
-			hold := locktest.Acquire(t, look, time.Hour)
+			hold := locktest.Acquire(t, look, rlock.Lease(time.Hour))
 			waiter := e.waiter(t.Context(), t, k.New(p, "lock"))
 			locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
 			wire.Hold()
@@ -257,8 +257,8 @@ var handover = []Promise{
 		Kept: handsOver,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			gone, wire := e.PartyOnWire(t, k)
-			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
-			locktest.LockInBackground(t.Context(), k.New(gone, "lock"), time.Hour)
+			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
+			locktest.LockInBackground(t.Context(), k.New(gone, "lock"), rlock.Lease(time.Hour))
 			locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
 			e.settle()
 			wire.Cut()
@@ -281,7 +281,7 @@ var handover = []Promise{
 			for i, mode := range handOvers {
 				p, tr := e.traced(t, mode)
 				lock := k.New(p, "lock")
-				hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Hour)
+				hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
 				for _, how := range [][]rlock.How{
 					{rlock.Granted, rlock.Free, rlock.Free},
 					{rlock.HandedOver, rlock.HandedOver, rlock.Free},
@@ -305,16 +305,17 @@ var handover = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			warm(t, e.Party(t, anonymous), k)
 			for _, of := range []struct {
-				lease, waited time.Duration
-				asks          int
+				lease  rlock.Lease
+				waited time.Duration
+				asks   int
 			}{
 				// It is half of the short lease with the watchdog, and else a tenth of the lease.
 				{rlock.Watchdog, 2400 * time.Millisecond, 0},
 				{rlock.Watchdog, 2600 * time.Millisecond, 1},
-				{10 * time.Second, 900 * time.Millisecond, 0},
-				{10 * time.Second, 1100 * time.Millisecond, 1},
+				{rlock.Lease(10 * time.Second), 900 * time.Millisecond, 0},
+				{rlock.Lease(10 * time.Second), 1100 * time.Millisecond, 1},
 			} {
-				hold := locktest.Acquire(t, k.New(e.Party(t, anonymous), "lock"), time.Minute)
+				hold := locktest.Acquire(t, k.New(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
 				waiter := locktest.LockInBackground(t.Context(), k.New(e.Party(t, anonymous), "lock"),
 					of.lease)
 				time.Sleep(of.waited)

@@ -30,7 +30,7 @@ var hang = []Promise{
 				defer cancel()
 				return do(ctx)
 			}
-			hold := locktest.Acquire(t, lock, time.Hour)
+			hold := locktest.Acquire(t, lock, rlock.Lease(time.Hour))
 			synctest.Wait()
 			for _, call := range []struct {
 				name string
@@ -54,10 +54,10 @@ var hang = []Promise{
 						time.Sleep(70 * time.Millisecond)
 						return rlock.ErrOutcomeUnknown
 					}
-					_, err := lock.TryLock(hold.Context(), 70*time.Millisecond, time.Minute)
+					_, err := lock.TryLock(hold.Context(), 70*time.Millisecond, rlock.Lease(time.Minute))
 					return err
 				}},
-				{"Unlock", 3 * time.Second, func() error { return hold.Unlock(t.Context()) }},
+				{"Unlock", 3 * time.Second, func() error { return hold.Unlock() }},
 			} {
 				e.pause(t)
 				start := time.Now()
@@ -89,7 +89,7 @@ var hang = []Promise{
 			p := e.Party(t, commandTimeout(2*time.Second))
 			e.pause(t)
 			start := time.Now()
-			_, err := k.New(p, "lock").TryLock(t.Context(), rlock.NoWait, time.Hour)
+			_, err := k.New(p, "lock").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Hour))
 			require.Equal(t, 2*time.Second, time.Since(start))
 			requireUnknown(t, k, err)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -102,7 +102,7 @@ var hang = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			e.pause(t)
-			waiter := locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute)
+			waiter := locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(time.Minute))
 			time.Sleep(time.Second)
 			require.Empty(t, waiter)
 			e.resume(t)
@@ -115,10 +115,10 @@ var hang = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, commandTimeout(500*time.Millisecond))
 			hold := locktest.Acquired(t,
-				locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute))
+				locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(time.Minute)))
 			e.pause(t)
 			locktest.Within(t, 2500*time.Millisecond, func() {
-				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrOutcomeUnknown)
 			})
 			require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
 			e.resume(t)
@@ -130,10 +130,10 @@ var hang = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(500*time.Millisecond))
 			hold := locktest.Acquired(t,
-				locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute))
+				locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(time.Minute)))
 			e.settle()
 			wire.Cut()
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrOutcomeUnknown)
 			require.True(t, e.Held(t))
 			wire.Mend()
 			e.RequireNothingLeft(t)
@@ -145,10 +145,10 @@ var hang = []Promise{
 			p, wire := e.PartyOnWire(t, k)
 			renewed := locktest.Acquire(t, k.New(p, "renewed"), rlock.Watchdog)
 			wire.Cut()
-			waiter := locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute)
+			waiter := locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(time.Minute))
 			time.Sleep(time.Second)
 			require.Empty(t, waiter)
-			_, err := k.New(p, "another").TryLock(t.Context(), rlock.NoWait, time.Minute)
+			_, err := k.New(p, "another").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 			require.ErrorContains(t, err, "refused")
 			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 			wire.Mend()

@@ -25,7 +25,7 @@ func (k Kind) depth() int {
 
 // nest acquires a lock as often as its owner may: depth times. ctx carries an owner.
 func (k Kind) nest(
-	ctx context.Context, t *testing.T, lock rlock.Locker, lease time.Duration,
+	ctx context.Context, t *testing.T, lock rlock.Locker, lease rlock.Lease,
 ) (holds []*rlock.Hold) {
 	t.Helper()
 	for range k.depth() {

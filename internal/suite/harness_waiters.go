@@ -55,7 +55,7 @@ func (e *Env) waiters(
 
 // try tries to acquire a lock in a goroutine.
 func try(
-	ctx context.Context, l rlock.Locker, wait, lease time.Duration,
+	ctx context.Context, l rlock.Locker, wait time.Duration, lease rlock.Lease,
 ) <-chan locktest.Outcome {
 	return locktest.InBackground(
 		func() (*rlock.Hold, error) { return l.TryLock(ctx, wait, lease) })
@@ -233,7 +233,7 @@ func anyOf(t *testing.T, waiters []<-chan locktest.Outcome) (hold *rlock.Hold) {
 // held returns a lock whose contender another client holds. Only the lock's client sends scripts.
 func (e *Env) held(t *testing.T, k Kind) (rlock.Locker, *rlock.Hold) {
 	t.Helper()
-	hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), time.Minute)
+	hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
 	e.settle() // until all masters have it
 	return k.New(e.Party(t, anonymous), "lock"), hold
 }

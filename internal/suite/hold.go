@@ -21,7 +21,7 @@ var hold = []Promise{
 			lock := k.New(p, "a name: with colons")
 			owners, token := make(map[string]bool), int64(0)
 			for range 3 {
-				holds := k.nest(ctx, t, lock, time.Hour)
+				holds := k.nest(ctx, t, lock, rlock.Lease(time.Hour))
 				for _, hold := range holds {
 					require.Equal(t, lock.Name(), hold.Name())
 					require.Equal(t, holds[0].Owner(), hold.Owner())
@@ -43,8 +43,8 @@ var hold = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			var log logtest.Lines
 			p := e.Party(t, func(o *rlock.Options) { o.Logger = log.Logger() })
-			for name, lease := range map[string]time.Duration{
-				"a lease": 30 * time.Second, "the watchdog": rlock.Watchdog,
+			for name, lease := range map[string]rlock.Lease{
+				"a lease": rlock.Lease(30 * time.Second), "the watchdog": rlock.Watchdog,
 			} {
 				lock, other := k.New(p, name), k.Contender(e.Party(t), name)
 				hold := locktest.Acquire(t, lock, lease)
@@ -56,7 +56,7 @@ var hold = []Promise{
 				hold.Leave()
 				hold.Leave()
 				require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
-				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 				require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 				waiter := locktest.LockInBackground(t.Context(), other, rlock.Watchdog)
 				time.Sleep(time.Until(deadline))
@@ -84,7 +84,7 @@ var hold = []Promise{
 		Name: "leaving a lost hold acknowledges the loss",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			hold := locktest.Acquire(t, k.New(p, "lock"), time.Hour)
+			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Hour))
 			k.force(t, p, "lock")
 			requireLost(t, hold)
 			hold.Leave()
@@ -102,10 +102,10 @@ var hold = []Promise{
 			})
 			lock, start := k.New(p, "lock"), time.Now()
 			hold := locktest.Acquire(t, lock, rlock.Watchdog)
-			long := locktest.Acquire(t, k.New(p, "with a lease"), time.Hour)
+			long := locktest.Acquire(t, k.New(p, "with a lease"), rlock.Lease(time.Hour))
 			for hold.Err() == nil && time.Since(start) < time.Hour {
 				if nested, err := lock.TryLock(hold.Context(), rlock.NoWait, rlock.Watchdog); err == nil {
-					_ = nested.Unlock(t.Context())
+					_ = nested.Unlock()
 				}
 				time.Sleep(11 * time.Second)
 			}

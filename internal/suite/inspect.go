@@ -34,9 +34,9 @@ var inspection = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock").(*rlock.Lock)
 			elsewhere := k.New(e.Party(t), "lock").(*rlock.Lock)
-			hold, levels := locktest.Acquire(t, lock, 30*time.Second), 1
+			hold, levels := locktest.Acquire(t, lock, rlock.Lease(30*time.Second)), 1
 			if !k.Flat {
-				locktest.AcquireWith(hold.Context(), t, lock, 30*time.Second)
+				locktest.AcquireWith(hold.Context(), t, lock, rlock.Lease(30*time.Second))
 				levels = 2
 			}
 			want := rlock.Info{Name: "lock", Locked: true, Owner: hold.Owner(), Count: levels,
@@ -103,7 +103,7 @@ var inspection = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t, anonymous), "lock").(*rlock.Lock)
-			hold := locktest.Acquire(t, lock, 30*time.Second)
+			hold := locktest.Acquire(t, lock, rlock.Lease(30*time.Second))
 			before := e.dump(t)
 			for _, inspect := range [...]func() error{
 				func() error { _, err := lock.Info(hold.Context()); return err },

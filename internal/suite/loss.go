@@ -44,8 +44,8 @@ var loss = []Promise{
 				}
 				require.Less(t, time.Since(start), e.atMost(lease*5/6), how)
 				for _, hold := range holds {
-					require.ErrorIs(t, hold.Unlock(ctx), rlock.ErrLost)
-					require.ErrorIs(t, hold.Unlock(ctx), rlock.ErrNotHeld)
+					require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
+					require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 				}
 				e.RequireNothingLeft(t)
 			}
@@ -56,18 +56,18 @@ var loss = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			for how, take := range taken {
 				ctx := rlock.WithOwner(t.Context())
-				holds := k.nest(ctx, t, k.New(e.Party(t), "lock"), time.Hour)
+				holds := k.nest(ctx, t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
 				e.settle() // a RedLock is held on all masters
 				take(t, e, k, "lock")
 				for i := len(holds) - 1; i >= 0; i-- {
-					err := holds[i].Unlock(ctx)
+					err := holds[i].Unlock()
 					if i == 0 || k.Masters == 1 { // a RedLock sends only its last release
 						require.ErrorIs(t, err, rlock.ErrLost, how)
 						require.True(t, i == 0 || !holds[0].Valid(), how)
 					}
-					require.ErrorIs(t, holds[i].Unlock(ctx), rlock.ErrNotHeld, how)
+					require.ErrorIs(t, holds[i].Unlock(), rlock.ErrNotHeld, how)
 				}
-				locktest.Unlock(t, locktest.Acquire(t, k.Contender(e.Party(t), "lock"), time.Hour))
+				locktest.Unlock(t, locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Hour)))
 			}
 		},
 	},
@@ -78,31 +78,31 @@ var loss = []Promise{
 				p, owner := e.Party(t), rlock.WithOwner(t.Context())
 				lock, other := k.New(p, "lock"), k.Contender(e.Party(t), "lock")
 				calls := []func(h *rlock.Hold) error{
-					func(h *rlock.Hold) error { return h.Extend(t.Context(), 2*time.Hour) },
+					func(h *rlock.Hold) error { return h.Extend(t.Context(), rlock.Lease(2*time.Hour)) },
 					func(h *rlock.Hold) error {
-						_, err := lock.TryLock(h.Context(), rlock.NoWait, time.Hour)
+						_, err := lock.TryLock(h.Context(), rlock.NoWait, rlock.Lease(time.Hour))
 						return err
 					},
-					func(h *rlock.Hold) error { _, err := lock.Lock(h.Context(), time.Hour); return err },
+					func(h *rlock.Hold) error { _, err := lock.Lock(h.Context(), rlock.Lease(time.Hour)); return err },
 				}
 				if k.Flat {
 					calls = calls[:1] // it does not ask
 				}
 				for _, call := range calls {
-					hold := locktest.AcquireWith(owner, t, lock, time.Hour)
+					hold := locktest.AcquireWith(owner, t, lock, rlock.Lease(time.Hour))
 					e.settle()
 					take(t, e, k, "lock")
 					require.ErrorIs(t, call(hold), rlock.ErrLost, how)
 					require.ErrorIs(t, hold.Err(), rlock.ErrLost, "it has ended when the call returns")
 					requireLost(t, hold)
-					locktest.Unlock(t, locktest.Acquire(t, other, time.Hour))
+					locktest.Unlock(t, locktest.Acquire(t, other, rlock.Lease(time.Hour)))
 
 					if k.Name == "multilock" { // its other parts stay held
-						require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+						require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 					}
-					next := locktest.AcquireWith(owner, t, lock, time.Hour)
+					next := locktest.AcquireWith(owner, t, lock, rlock.Lease(time.Hour))
 					require.NotEqual(t, hold.Owner(), next.Owner())
-					require.Error(t, hold.Unlock(t.Context()))
+					require.Error(t, hold.Unlock())
 					require.True(t, next.Valid())
 					locktest.Unlock(t, next)
 				}
@@ -113,7 +113,7 @@ var loss = []Promise{
 		Name: "a force unlock ends all holds of its client at once, and wakes a waiter",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			holds := k.nest(rlock.WithOwner(t.Context()), t, k.New(p, "lock"), time.Hour)
+			holds := k.nest(rlock.WithOwner(t.Context()), t, k.New(p, "lock"), rlock.Lease(time.Hour))
 			waiter := locktest.LockInBackground(t.Context(), k.Contender(e.Party(t), "lock"),
 				rlock.Watchdog)
 			e.settle()
@@ -133,7 +133,7 @@ var loss = []Promise{
 			next := locktest.Acquired(t, waiter)
 			require.Less(t, time.Since(start), locktest.Missed)
 			for _, hold := range holds {
-				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			}
 			require.True(t, next.Valid())
 			locktest.Unlock(t, next)
@@ -150,7 +150,7 @@ var loss = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const lease = 2 * time.Second
 			p, ctx := e.Party(t), rlock.WithOwner(t.Context())
-			holds := k.nest(ctx, t, k.New(p, "lock"), lease)
+			holds := k.nest(ctx, t, k.New(p, "lock"), rlock.Lease(lease))
 			waiter := locktest.LockInBackground(t.Context(), k.Contender(e.Party(t), "lock"),
 				rlock.Watchdog)
 			locktest.Receive(t, holds[0].Done(), "the lease has no end")
@@ -163,7 +163,7 @@ var loss = []Promise{
 			}
 			next := acquiredAfter(t, holds[0].Deadline(), waiter)
 			for _, hold := range holds {
-				require.ErrorIs(t, hold.Unlock(ctx), rlock.ErrLost)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			}
 			require.True(t, next.Valid())
 			locktest.Unlock(t, next)
@@ -179,7 +179,7 @@ var loss = []Promise{
 					continue // it has ended with ErrClosed
 				}
 				p := e.Party(t)
-				hold := locktest.Acquire(t, k.New(p, "lock"), time.Hour)
+				hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Hour))
 				if closed {
 					p.close(t) // nothing watches the deadline any more
 				}
@@ -188,7 +188,7 @@ var loss = []Promise{
 				if !closed {
 					time.Sleep(time.Second) // in the margin for drifting clocks, which is 36 s
 				}
-				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 				if !closed {
 					e.RequireNothingLeft(t)
 				}
@@ -201,7 +201,7 @@ var loss = []Promise{
 			p, ctx := e.Party(t), rlock.WithOwner(t.Context())
 			lock := k.New(p, "lock")
 			lose := func() []*rlock.Hold {
-				holds := k.nest(ctx, t, lock, time.Hour)
+				holds := k.nest(ctx, t, lock, rlock.Lease(time.Hour))
 				k.force(t, p, "lock")
 				requireLost(t, holds[0])
 				e.RequireNothingLeft(t)
@@ -217,13 +217,13 @@ var loss = []Promise{
 			if !k.Flat {
 				holds := lose()
 				require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrLost)
-				require.ErrorIs(t, holds[2].Unlock(ctx), rlock.ErrNotHeld, "it was the innermost")
-				require.ErrorIs(t, holds[1].Unlock(ctx), rlock.ErrLost)
+				require.ErrorIs(t, holds[2].Unlock(), rlock.ErrNotHeld, "it was the innermost")
+				require.ErrorIs(t, holds[1].Unlock(), rlock.ErrLost)
 				require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrLost)
 				require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 			}
 			lose()
-			locktest.AcquireWith(ctx, t, lock, time.Hour)
+			locktest.AcquireWith(ctx, t, lock, rlock.Lease(time.Hour))
 			require.NoError(t, lock.Unlock(ctx), "it releases what was acquired since")
 			require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 		},
@@ -236,16 +236,16 @@ var loss = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock")
 			calls := []func(h *rlock.Hold) error{
-				func(h *rlock.Hold) error { return h.Extend(context.Background(), time.Hour) },
-				func(h *rlock.Hold) error { return h.Unlock(context.Background()) },
+				func(h *rlock.Hold) error { return h.Extend(context.Background(), rlock.Lease(time.Hour)) },
+				func(h *rlock.Hold) error { return h.Unlock() },
 			}
 			if k.Name == "multilock" {
 				calls = calls[:1] // it ends as released, and its parts tell the loss
 			}
 			for _, call := range calls {
 				for late := range 2 { // the inner hold ends late, or the outer one
-					outer := locktest.Acquire(t, lock, time.Minute)
-					inner := locktest.AcquireWith(outer.Context(), t, lock, time.Minute)
+					outer := locktest.Acquire(t, lock, rlock.Lease(time.Minute))
+					inner := locktest.AcquireWith(outer.Context(), t, lock, rlock.Lease(time.Minute))
 					ctx := outer.Context()
 					var seen atomic.Bool
 					hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd([]*rlock.Hold{inner, outer}[late],
@@ -271,7 +271,7 @@ var loss = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			var log logtest.Lines
 			p := e.Party(t, func(o *rlock.Options) { o.Logger = log.Logger() })
-			holds := k.nest(rlock.WithOwner(t.Context()), t, k.New(p, "lock"), time.Hour)
+			holds := k.nest(rlock.WithOwner(t.Context()), t, k.New(p, "lock"), rlock.Lease(time.Hour))
 			parts := k.parts(p, "lock")
 			if k.Name == "multilock" {
 				parts = parts[:1] // each tells its own loss
@@ -282,7 +282,7 @@ var loss = []Promise{
 			}
 			for _, hold := range holds {
 				requireLost(t, hold)
-				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			}
 			p.close(t)
 			require.Len(t, log.With("lost"), 1)
@@ -294,7 +294,7 @@ var loss = []Promise{
 		Kept: detaches, // a read-write lock has entries that others do not know
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock")
-			hold := locktest.Acquire(t, lock, time.Hour)
+			hold := locktest.Acquire(t, lock, rlock.Lease(time.Hour))
 			e.doAll(t, "DEL", k.key("lock"))
 			freed, err := lock.(*rlock.Lock).ForceUnlock(t.Context())
 			require.NoError(t, err)

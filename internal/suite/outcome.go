@@ -22,11 +22,11 @@ var outcome = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			lock := k.New(p, "lock")
-			first := locktest.Acquire(t, lock, time.Minute)
+			first := locktest.Acquire(t, lock, rlock.Lease(time.Minute))
 			locktest.Unlock(t, first)
 			e.settle()
 			wire.Lose(2)
-			hold, err := lock.TryLock(t.Context(), 10*time.Second, time.Minute)
+			hold, err := lock.TryLock(t.Context(), 10*time.Second, rlock.Lease(time.Minute))
 			require.NoError(t, err)
 			locktest.Eventually(t, func() bool { return wire.ToLose() == 0 }, "no reply was lost")
 			if k.Fenced {
@@ -41,7 +41,7 @@ var outcome = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			wire.Lose(all)
-			_, err := k.New(p, "lock").TryLock(t.Context(), rlock.NoWait, time.Hour)
+			_, err := k.New(p, "lock").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Hour))
 			requireUnknown(t, k, err)
 			require.Less(t, wire.ToLose(), all-1, "it was sent once")
 			e.RequireNothingLeft(t)
@@ -53,21 +53,21 @@ var outcome = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			lock := k.New(p, "lock")
-			outer := locktest.Acquire(t, lock, time.Hour)
+			outer := locktest.Acquire(t, lock, rlock.Lease(time.Hour))
 			e.settle()
 			wire.Lose(2)
-			inner, err := lock.TryLock(outer.Context(), 10*time.Second, time.Hour)
+			inner, err := lock.TryLock(outer.Context(), 10*time.Second, rlock.Lease(time.Hour))
 			require.NoError(t, err)
 			e.settle()
 
 			// Redis may count a level that no hold stands for. The next level and the last release
 			// ignore it.
 			wire.Lose(all)
-			_, err = lock.TryLock(outer.Context(), rlock.NoWait, time.Hour)
+			_, err = lock.TryLock(outer.Context(), rlock.NoWait, rlock.Lease(time.Hour))
 			requireUnknown(t, k, err)
 			require.True(t, outer.Valid())
 			wire.Lose(0)
-			again, err := lock.TryLock(outer.Context(), 10*time.Second, time.Hour)
+			again, err := lock.TryLock(outer.Context(), 10*time.Second, rlock.Lease(time.Hour))
 			require.NoError(t, err)
 			for _, hold := range []*rlock.Hold{again, inner} {
 				locktest.Unlock(t, hold)
@@ -81,10 +81,10 @@ var outcome = []Promise{
 		Name: "a release whose reply is lost is a release",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
-			holds := []*rlock.Hold{locktest.Acquire(t, k.New(p, "lock"), time.Hour)}
+			holds := []*rlock.Hold{locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Hour))}
 			if !k.Flat {
 				holds = append(holds,
-					locktest.AcquireWith(holds[0].Context(), t, k.New(p, "lock"), time.Hour))
+					locktest.AcquireWith(holds[0].Context(), t, k.New(p, "lock"), rlock.Lease(time.Hour)))
 			}
 			next := k.New(p, "lock")
 			if k.Shared {
@@ -107,11 +107,11 @@ var outcome = []Promise{
 		Name: "a release whose replies are all lost frees the lock at once",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Second))
-			hold := locktest.Acquire(t, k.New(p, "lock"), time.Hour)
+			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Hour))
 			e.settle()
 			wire.Lose(all)
 			released := make(chan error, 1)
-			go func() { released <- hold.Unlock(t.Context()) }()
+			go func() { released <- hold.Unlock() }()
 			locktest.Within(t, e.atMost(500*time.Millisecond), func() { e.RequireNothingLeft(t) })
 			err := locktest.Receive(t, released, "Unlock does not return")
 			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
@@ -125,7 +125,7 @@ var outcome = []Promise{
 				p, wire := e.PartyOnWire(t, k)
 				ctx, cancel := context.WithCancel(t.Context())
 				wire.Hold()
-				attempt := locktest.LockInBackground(ctx, k.New(p, "lock"), time.Hour)
+				attempt := locktest.LockInBackground(ctx, k.New(p, "lock"), rlock.Lease(time.Hour))
 				locktest.Eventually(t, func() bool { return e.Held(t) }, "it is not executed")
 				cancel()
 				require.ErrorIs(t, locktest.Result(t, attempt).Err, context.Canceled)
@@ -144,7 +144,7 @@ var outcome = []Promise{
 			p := e.Party(t)
 			warm(t, p, k)
 			e.pause(t)
-			_, err := k.New(p, "lock").TryLock(t.Context(), 100*time.Millisecond, lease)
+			_, err := k.New(p, "lock").TryLock(t.Context(), 100*time.Millisecond, rlock.Lease(lease))
 			requireUnknown(t, k, err)
 			time.Sleep(lease) // it begins when the servers go on
 			e.resume(t)
@@ -160,11 +160,11 @@ var outcome = []Promise{
 			for range 5 {
 				ctx, cancel := context.WithCancel(owner)
 				wire.Hold()
-				attempt := locktest.LockInBackground(ctx, lock, time.Hour)
+				attempt := locktest.LockInBackground(ctx, lock, rlock.Lease(time.Hour))
 				locktest.Eventually(t, func() bool { return e.Held(t) }, "it is not executed")
 				cancel()
 				require.ErrorIs(t, locktest.Result(t, attempt).Err, context.Canceled)
-				again := locktest.LockInBackground(owner, lock, time.Hour)
+				again := locktest.LockInBackground(owner, lock, rlock.Lease(time.Hour))
 				wire.Pass()
 				requireKept(t, e, k, locktest.Acquired(t, again))
 			}
@@ -176,15 +176,15 @@ var outcome = []Promise{
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Second))
 			lock, owner := k.New(p, "lock"), rlock.WithOwner(t.Context())
 			for _, executed := range []bool{false, true} {
-				hold := locktest.AcquireWith(owner, t, lock, time.Hour)
+				hold := locktest.AcquireWith(owner, t, lock, rlock.Lease(time.Hour))
 				e.settle()
 				if executed {
 					wire.Hold()
 				} else {
 					e.pause(t)
 				}
-				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
-				again := locktest.LockInBackground(owner, lock, time.Hour)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrOutcomeUnknown)
+				again := locktest.LockInBackground(owner, lock, rlock.Lease(time.Hour))
 				wire.Pass()
 				e.resume(t)
 				next := locktest.Acquired(t, again)
@@ -200,14 +200,14 @@ var outcome = []Promise{
 			for _, waits := range []bool{true, false} {
 				p, wire := e.PartyOnWire(t, k)
 				lock := k.New(p, "lock")
-				hold := locktest.Acquire(t, lock, 2*time.Second)
+				hold := locktest.Acquire(t, lock, rlock.Lease(2*time.Second))
 				e.settle()
 				if waits { // beyond the end of the lease
 					wire.Hold()
 				} else {
 					wire.Lose(all)
 				}
-				_, err := lock.TryLock(hold.Context(), 100*time.Millisecond, time.Hour)
+				_, err := lock.TryLock(hold.Context(), 100*time.Millisecond, rlock.Lease(time.Hour))
 				requireUnknown(t, k, err)
 				require.True(t, hold.Valid())
 				locktest.Receive(t, hold.Done(), "it lasts longer")

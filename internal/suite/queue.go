@@ -181,7 +181,7 @@ var queue = []Promise{
 			const lease = 3 * time.Second
 			for _, p := range []*Party{e.Party(t), e.Party(t)} {
 				hold := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Watchdog)
-				first := locktest.LockInBackground(t.Context(), k.New(p, "lock"), lease)
+				first := locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(lease))
 				e.settle()
 				second := e.waiter(t.Context(), t, k.New(p, "lock"))
 				locktest.Unlock(t, hold)

@@ -19,9 +19,9 @@ var readWrite = []Promise{
 		Kept: only("read"),
 		Test: func(t *testing.T, e *Env, _ Kind) {
 			c, d := e.pages(t), e.pages(t)
-			holds := []*rlock.Hold{locktest.Acquire(t, c.Read(), time.Minute),
+			holds := []*rlock.Hold{locktest.Acquire(t, c.Read(), rlock.Lease(time.Minute)),
 				locktest.Acquire(t, c.Read(), rlock.Watchdog),
-				locktest.Acquire(t, d.Read(), 2*time.Minute)}
+				locktest.Acquire(t, d.Read(), rlock.Lease(2*time.Minute))}
 			holds = append(holds,
 				locktest.AcquireWith(holds[2].Context(), t, d.Read(), rlock.Watchdog))
 			readers := infoOf(t, c.Read()).Readers
@@ -258,8 +258,8 @@ var readWrite = []Promise{
 		Test: func(t *testing.T, e *Env, _ Kind) {
 			for _, leases := range [][2]time.Duration{{time.Second, time.Hour}, {time.Hour, time.Second}} {
 				lock, far, owner := e.pages(t), e.pages(t), rlock.WithOwner(t.Context())
-				write := locktest.AcquireWith(owner, t, lock.Write(), leases[0])
-				read := locktest.AcquireWith(owner, t, lock.Read(), leases[1])
+				write := locktest.AcquireWith(owner, t, lock.Write(), rlock.Lease(leases[0]))
+				read := locktest.AcquireWith(owner, t, lock.Read(), rlock.Lease(leases[1]))
 				ends, stays, began := write, read, time.Now()
 				if leases[0] > leases[1] {
 					ends, stays = read, write
@@ -289,8 +289,8 @@ var readWrite = []Promise{
 		Test: func(t *testing.T, e *Env, _ Kind) {
 			for _, outerFirst := range []bool{true, false} {
 				lock := e.pages(t).Read()
-				outer := locktest.Acquire(t, lock, time.Minute)
-				inner := locktest.AcquireWith(outer.Context(), t, lock, time.Hour)
+				outer := locktest.Acquire(t, lock, rlock.Lease(time.Minute))
+				inner := locktest.AcquireWith(outer.Context(), t, lock, rlock.Lease(time.Hour))
 				leaves, stays := outer, inner
 				if !outerFirst {
 					leaves, stays = inner, outer
@@ -310,7 +310,7 @@ var readWrite = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, _ Kind) {
 			lock, died := e.pages(t), time.Now()
-			locktest.Acquire(t, e.pages(t).Read(), 10*time.Second)
+			locktest.Acquire(t, e.pages(t).Read(), rlock.Lease(10*time.Second))
 			live := locktest.Acquire(t, lock.Read(), rlock.Watchdog)
 			writer := e.waiter(t.Context(), t, lock.Write())
 			time.Sleep(3 * time.Second)

@@ -67,7 +67,7 @@ var reentry = []Promise{
 				var holds []*rlock.Hold
 				ctx, start := rlock.WithOwner(t.Context()), time.Now()
 				for _, lease := range leases {
-					holds = append(holds, locktest.AcquireWith(ctx, t, lock, lease))
+					holds = append(holds, locktest.AcquireWith(ctx, t, lock, rlock.Lease(lease)))
 				}
 				for range len(leases) - 1 {
 					require.NoError(t, lock.Unlock(ctx))
@@ -77,7 +77,7 @@ var reentry = []Promise{
 				require.Zero(t, holds[0].Deadline().Sub(watchdog.Deadline(start, time.Minute)))
 				requireExpires(t, holds[0])
 				locktest.Unlock(t, acquiredAfter(t, holds[0].Deadline(), waiter))
-				require.ErrorIs(t, holds[0].Unlock(ctx), rlock.ErrLost)
+				require.ErrorIs(t, holds[0].Unlock(), rlock.ErrLost)
 			}
 		},
 	},
@@ -87,7 +87,7 @@ var reentry = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock")
-			outer := locktest.Acquire(t, lock, time.Second)
+			outer := locktest.Acquire(t, lock, rlock.Lease(time.Second))
 			inner := locktest.AcquireWith(outer.Context(), t, lock, rlock.Watchdog)
 			time.Sleep(5 * time.Minute)
 			require.True(t, outer.Valid())

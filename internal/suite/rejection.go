@@ -22,7 +22,7 @@ var rejection = []Promise{
 			} {
 				e.Reject(t, code)
 				locktest.Within(t, 2*time.Second, func() {
-					_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+					_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 					requireRejected(t, err, code)
 					var rejected *rlock.ServerError
 					require.ErrorAs(t, err, &rejected)
@@ -31,23 +31,23 @@ var rejection = []Promise{
 				})
 				e.Reject(t, "")
 			}
-			locktest.Unlock(t, locktest.Acquire(t, lock, time.Minute))
+			locktest.Unlock(t, locktest.Acquire(t, lock, rlock.Lease(time.Minute)))
 		},
 	},
 	{
 		Name: "a rejection for good ends each wait and each release at once",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			hold := locktest.Acquire(t, k.New(p, "held"), time.Second)
+			hold := locktest.Acquire(t, k.New(p, "held"), rlock.Lease(time.Second))
 			e.Reject(t, permanent)
 			locktest.Within(t, 3*time.Second, func() {
-				_, err := k.New(p, "lock").TryLock(t.Context(), time.Minute, time.Minute)
+				_, err := k.New(p, "lock").TryLock(t.Context(), time.Minute, rlock.Lease(time.Minute))
 				requireRejected(t, err, permanent)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				_, err = k.New(p, "lock").Lock(ctx, rlock.Watchdog)
 				requireRejected(t, err, permanent)
-				err = hold.Unlock(t.Context())
+				err = hold.Unlock()
 				require.ErrorContains(t, err, permanent)
 				if k.Masters == 1 { // a RedLock has not been released by a quorum
 					require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
@@ -62,11 +62,11 @@ var rejection = []Promise{
 		Name: "a wait and a release outlast a rejection for now",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			hold := locktest.Acquire(t, k.New(p, "held"), time.Minute)
+			hold := locktest.Acquire(t, k.New(p, "held"), rlock.Lease(time.Minute))
 			e.Reject(t, temporary)
-			waiter := locktest.LockInBackground(t.Context(), k.New(p, "lock"), time.Minute)
+			waiter := locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(time.Minute))
 			released := make(chan error, 1)
-			go func() { released <- hold.Unlock(t.Context()) }()
+			go func() { released <- hold.Unlock() }()
 			time.Sleep(time.Second)
 			require.Empty(t, waiter)
 			require.Empty(t, released)
@@ -80,10 +80,10 @@ var rejection = []Promise{
 		Name:  "a release that is rejected for too long is finished in the background",
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
-			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), time.Minute)
+			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Minute))
 			e.Reject(t, temporary)
 			start := time.Now()
-			err := hold.Unlock(t.Context())
+			err := hold.Unlock()
 			require.Equal(t, 3*time.Second, time.Since(start))
 			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 			require.ErrorContains(t, err, temporary)
@@ -100,13 +100,13 @@ var rejection = []Promise{
 			p := e.Party(t)
 			e.Reject(t, temporary)
 			start := time.Now()
-			_, err := k.New(p, "lock").TryLock(t.Context(), 3*time.Second, time.Minute)
+			_, err := k.New(p, "lock").TryLock(t.Context(), 3*time.Second, rlock.Lease(time.Minute))
 			require.Equal(t, 3*time.Second, time.Since(start))
 			requireRejected(t, err, temporary)
 
 			// The last command has no reply. The error says what was known before.
 			waiter := locktest.InBackground(func() (*rlock.Hold, error) {
-				return k.New(p, "lock").TryLock(t.Context(), 3*time.Second, time.Minute)
+				return k.New(p, "lock").TryLock(t.Context(), 3*time.Second, rlock.Lease(time.Minute))
 			})
 			time.Sleep(time.Second)
 			e.pause(t)
@@ -122,7 +122,7 @@ var rejection = []Promise{
 			p, wire := e.PartyOnWire(t, k)
 			wire.Hold()
 			waiter := locktest.InBackground(func() (*rlock.Hold, error) {
-				return k.New(p, "lock").TryLock(t.Context(), 3*time.Second, time.Minute)
+				return k.New(p, "lock").TryLock(t.Context(), 3*time.Second, rlock.Lease(time.Minute))
 			})
 			locktest.Eventually(t, func() bool { return e.Held(t) }, "it is not executed")
 			e.Reject(t, temporary)

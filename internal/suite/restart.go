@@ -26,7 +26,7 @@ var restart = []Promise{
 			}
 			for _, hold := range holds {
 				requireLost(t, hold)
-				require.ErrorIs(t, hold.Unlock(ctx), rlock.ErrLost)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			}
 			require.True(t, time.Now().Before(deadline), "its lease was over")
 			e.RequireNothingLeft(t)
@@ -65,8 +65,8 @@ var restart = []Promise{
 	{
 		Name: "a waiter gets a lock that a restart has freed",
 		Test: func(t *testing.T, e *Env, k Kind) {
-			locktest.Acquire(t, k.Contender(e.Party(t), "lock"), time.Hour)
-			waiter := locktest.LockInBackground(t.Context(), k.New(e.Party(t), "lock"), time.Hour)
+			locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Hour))
+			waiter := locktest.LockInBackground(t.Context(), k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
 			e.settle()
 			for _, s := range e.Servers {
 				s.Restart(t)
@@ -81,11 +81,11 @@ var restart = []Promise{
 		Name: "a waiter waits for servers that are down",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock")
-			locktest.Unlock(t, locktest.Acquire(t, lock, time.Hour)) // connects the client
+			locktest.Unlock(t, locktest.Acquire(t, lock, rlock.Lease(time.Hour))) // connects the client
 			for _, s := range e.Servers {
 				s.Kill(t)
 			}
-			waiter := locktest.LockInBackground(t.Context(), lock, time.Hour)
+			waiter := locktest.LockInBackground(t.Context(), lock, rlock.Lease(time.Hour))
 			time.Sleep(time.Second)
 			require.Empty(t, waiter)
 			for _, s := range e.Servers {

@@ -25,11 +25,12 @@ var sameOwner = []Promise{
 			var released, refused atomic.Int32
 			for i := range 8 * len(holds) {
 				calling.Go(func() {
-					call := lock.Unlock
+					var err error
 					if i%2 == 0 {
-						call = holds[i/2%len(holds)].Unlock
+						err = holds[i/2%len(holds)].Unlock()
+					} else {
+						err = lock.Unlock(ctx)
 					}
-					err := call(ctx)
 					if err == nil {
 						released.Add(1)
 					} else if assert.ErrorIs(t, err, rlock.ErrNotHeld) {
@@ -53,12 +54,12 @@ var sameOwner = []Promise{
 			for i := range 6 {
 				working.Go(func() {
 					for range 10 {
-						hold, err := lock.Lock(ctx, []time.Duration{rlock.Watchdog, time.Hour}[i%2])
+						hold, err := lock.Lock(ctx, []rlock.Lease{rlock.Watchdog, rlock.Lease(time.Hour)}[i%2])
 						if !assert.NoError(t, err) {
 							return
 						}
 						assert.True(t, hold.Valid())
-						assert.NoError(t, hold.Unlock(ctx))
+						assert.NoError(t, hold.Unlock())
 					}
 				})
 			}
@@ -101,12 +102,12 @@ var sameOwner = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, func(o *rlock.Options) { o.CommandTimeout = 2 * time.Second })
 			lock, ctx := k.New(p, "lock"), rlock.WithOwner(t.Context())
-			outer := locktest.AcquireWith(ctx, t, lock, time.Hour)
+			outer := locktest.AcquireWith(ctx, t, lock, rlock.Lease(time.Hour))
 			e.pause(t)
-			nested := locktest.LockInBackground(ctx, lock, time.Hour)
+			nested := locktest.LockInBackground(ctx, lock, rlock.Lease(time.Hour))
 			e.settle()
 			start := time.Now()
-			require.ErrorIs(t, outer.Unlock(ctx), rlock.ErrOutcomeUnknown)
+			require.ErrorIs(t, outer.Unlock(), rlock.ErrOutcomeUnknown)
 			require.Equal(t, 2*time.Second, time.Since(start))
 			require.ErrorIs(t, outer.Err(), rlock.ErrReleased)
 			e.resume(t)

@@ -23,11 +23,11 @@ var tracer = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, tr := e.traced(t)
 			lock, began := k.New(p, "lock"), time.Now()
-			hold, err := lock.TryLock(t.Context(), 5*time.Second, 20*time.Second)
+			hold, err := lock.TryLock(t.Context(), 5*time.Second, rlock.Lease(20*time.Second))
 			require.NoError(t, err)
 			start := told[rlock.AcquireStart](t, tr, lock)
 			require.Equal(t, 5*time.Second, start.Wait)
-			require.Equal(t, 20*time.Second, start.Lease)
+			require.Equal(t, rlock.Lease(20*time.Second), start.Lease)
 			require.WithinRange(t, start.Since, began, time.Now())
 			require.Equal(t, tracedKind(k), start.Lock.Kind)
 			require.Equal(t, e.addressed(), start.Lock.Server != "")
@@ -40,7 +40,7 @@ var tracer = []Promise{
 			require.Equal(t, k.Name != "multilock", end.Requests == 1)
 
 			locktest.Unlock(t, hold)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			released := told[rlock.HoldEnd](t, tr, lock)
 			require.InDelta(t, 20, released.Margin.Seconds(), 5)
 			require.Equal(t, rlock.HoldEnd{Lock: start.Lock, Owner: hold.Owner(), Last: true,
@@ -56,7 +56,7 @@ var tracer = []Promise{
 			lock := k.New(p, "lock")
 			other := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Watchdog)
 			e.settle()
-			_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+			_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			require.Equal(t, []string{"AcquireStart", "AcquireEnd"}, steps(tr, lock))
 			end := told[rlock.AcquireEnd](t, tr, lock)
@@ -67,12 +67,12 @@ var tracer = []Promise{
 			defer cancel()
 			for _, wait := range []func() error{
 				func() error {
-					_, err := lock.TryLock(t.Context(), 500*time.Millisecond, time.Minute)
+					_, err := lock.TryLock(t.Context(), 500*time.Millisecond, rlock.Lease(time.Minute))
 					return err
 				},
 				func() error {
 					time.AfterFunc(500*time.Millisecond, cancel)
-					_, err := lock.Lock(ctx, time.Minute)
+					_, err := lock.Lock(ctx, rlock.Lease(time.Minute))
 					return err
 				},
 			} {
@@ -142,20 +142,20 @@ var tracer = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, tr := e.traced(t)
 			lock := k.New(p, "lock")
-			hold := locktest.Acquire(t, lock, time.Second)
+			hold := locktest.Acquire(t, lock, rlock.Lease(time.Second))
 			locktest.Receive(t, hold.Done(), "its lease does not end")
 			end := locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)[0]
 			require.ErrorIs(t, end.Err, rlock.ErrExpired)
 			require.LessOrEqual(t, end.Margin, time.Duration(0))
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			told[rlock.HoldEnd](t, tr, lock)
 
 			tr.Forget()
-			hold, err := lock.TryLock(t.Context(), 10*time.Second, time.Minute)
+			hold, err := lock.TryLock(t.Context(), 10*time.Second, rlock.Lease(time.Minute))
 			require.NoError(t, err)
 			e.settle() // until all masters have it
 			e.doAll(t, "DEL", k.key("lock"))
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			end = told[rlock.HoldEnd](t, tr, lock)
 			require.ErrorIs(t, end.Err, rlock.ErrGone)
 			require.True(t, end.Last)
@@ -165,7 +165,7 @@ var tracer = []Promise{
 				return // it is forced in its parts, one after the other
 			}
 			tr.Forget()
-			hold = locktest.Acquire(t, lock, time.Minute)
+			hold = locktest.Acquire(t, lock, rlock.Lease(time.Minute))
 			k.force(t, p, "lock")
 			requireLost(t, hold)
 			require.ErrorIs(t, locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)[0].Err, hold.Err())
@@ -180,10 +180,10 @@ var tracer = []Promise{
 				func(o *rlock.Options) { o.Tracer = tr })
 			lock := k.New(p, "lock")
 			tr.Forget()
-			hold := locktest.Acquire(t, lock, time.Minute)
+			hold := locktest.Acquire(t, lock, rlock.Lease(time.Minute))
 			e.settle()
 			wire.Lose(all)
-			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+			require.ErrorIs(t, hold.Unlock(), rlock.ErrOutcomeUnknown)
 			require.ErrorIs(t, told[rlock.HoldEnd](t, tr, lock).Err, rlock.ErrOutcomeUnknown)
 		},
 	},
@@ -193,7 +193,7 @@ var tracer = []Promise{
 			for i, releases := range []bool{false, true} {
 				p, tr := e.traced(t, func(o *rlock.Options) { o.ReleaseOnClose = releases })
 				left := k.New(p, fmt.Sprint("left", i))
-				locktest.Acquire(t, left, time.Second).Leave()
+				locktest.Acquire(t, left, rlock.Lease(time.Second)).Leave()
 				end := told[rlock.HoldEnd](t, tr, left)
 				require.NoError(t, end.Err)
 				require.True(t, end.Left && end.Last)

@@ -58,12 +58,12 @@ var unlock = []Promise{
 			for _, hold := range k.nest(ctx, t, lock, rlock.Watchdog) {
 				requireBusy(t, other, "the unlock before has released more than a level")
 				locktest.Unlock(t, hold)
-				require.ErrorIs(t, hold.Unlock(ctx), rlock.ErrNotHeld)
+				require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			}
 			released := locktest.AcquireWith(ctx, t, lock, rlock.Watchdog)
 			locktest.Unlock(t, released)
 			next := locktest.AcquireWith(ctx, t, lock, rlock.Watchdog)
-			require.ErrorIs(t, released.Unlock(ctx), rlock.ErrNotHeld)
+			require.ErrorIs(t, released.Unlock(), rlock.ErrNotHeld)
 			require.True(t, next.Valid())
 			requireBusy(t, other)
 			locktest.Unlock(t, next)
@@ -79,7 +79,7 @@ var unlock = []Promise{
 				require.True(t, holds[i].Valid())
 				require.NoError(t, k.New(p, "lock").Unlock(ctx), "through another Lock of the name")
 				require.ErrorIs(t, holds[i].Err(), rlock.ErrReleased)
-				require.ErrorIs(t, holds[i].Unlock(ctx), rlock.ErrNotHeld)
+				require.ErrorIs(t, holds[i].Unlock(), rlock.ErrNotHeld)
 			}
 			require.ErrorIs(t, k.New(p, "lock").Unlock(ctx), rlock.ErrNotHeld)
 			e.RequireNothingLeft(t)
@@ -91,7 +91,7 @@ var unlock = []Promise{
 			lock := k.New(e.Party(t), "lock")
 			ctx, cancel := context.WithCancel(rlock.WithOwner(t.Context()))
 			cancel()
-			require.NoError(t, locktest.Acquire(t, lock, rlock.Watchdog).Unlock(ctx))
+			require.NoError(t, locktest.Acquire(t, lock, rlock.Watchdog).Unlock())
 			locktest.AcquireWith(context.WithoutCancel(ctx), t, lock, rlock.Watchdog)
 			require.NoError(t, lock.Unlock(ctx))
 			e.RequireNothingLeft(t)
@@ -112,7 +112,7 @@ var unlock = []Promise{
 						before = context.Cause(hold.Context())
 					}
 					after := before
-					hold.UnlockTo(t.Context(), &after)
+					hold.UnlockTo(&after)
 					if told := before == hold.Err() && k.Name != "multilock"; told || !lose {
 						require.Equal(t, before, after)
 						continue

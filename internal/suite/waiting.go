@@ -14,7 +14,7 @@ import (
 )
 
 // longest is the longest time.
-const longest = time.Duration(math.MaxInt64)
+const longest = math.MaxInt64
 
 // Waiting: how long attempts wait, and what ends the wait for a lock that others hold.
 var waiting = []Promise{
@@ -66,7 +66,7 @@ var waiting = []Promise{
 			for _, wait := range []time.Duration{
 				rlock.NoWait, 1, time.Second, longest - 1, rlock.Forever,
 			} {
-				for _, lease := range []time.Duration{rlock.Watchdog, time.Minute, longest - 1} {
+				for _, lease := range []rlock.Lease{rlock.Watchdog, rlock.Lease(time.Minute), longest - 1} {
 					start := time.Now()
 					hold, err := lock.TryLock(t.Context(), wait, lease)
 					require.NoError(t, err, "wait %v, lease %v", wait, lease)
@@ -95,7 +95,7 @@ var waiting = []Promise{
 					_, err := k.New(p, name).TryLock(t.Context(), time.Second, rlock.Watchdog)
 					require.ErrorIs(t, err, rlock.ErrNotAcquired)
 					require.Equal(t, time.Second, time.Since(start))
-					require.NoError(t, hold.Extend(t.Context(), time.Hour))
+					require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Hour)))
 					locktest.Unlock(t, hold)
 				}
 			}
@@ -123,7 +123,7 @@ var waiting = []Promise{
 	{
 		Name: "a release by another library wakes a waiter",
 		Test: func(t *testing.T, e *Env, k Kind) {
-			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), time.Minute)
+			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Minute))
 			e.settle() // until all masters have it
 			hold.Leave()
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
@@ -145,7 +145,7 @@ var waiting = []Promise{
 		Name:  "waiters send nothing while they wait",
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
-			locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), time.Minute)
+			locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
 			e.settle() // until all masters have it
 			for range 2 {
 				e.waiters(t.Context(), t, 3, k.New(e.Party(t, anonymous), "lock"))
@@ -161,7 +161,7 @@ var waiting = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const waiters = 5
-			hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), time.Hour)
+			hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Hour))
 			e.settle() // until all masters have it
 			ctx, cancel := context.WithCancel(t.Context())
 			all := e.waiters(ctx, t, waiters, k.New(e.Party(t, anonymous), "lock"))
@@ -188,7 +188,7 @@ var waiting = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const lease = 7 * time.Second
 			start := time.Now()
-			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), lease)
+			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(lease))
 			next := locktest.Result(t, e.waiter(t.Context(), t, k.New(e.Party(t), "lock")))
 			require.NoError(t, next.Err)
 			require.False(t, next.At.Before(hold.Deadline()), "two owners trust the lock at once")
@@ -203,7 +203,7 @@ var waiting = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const wait = 5 * time.Minute
-			hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), time.Minute)
+			hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
 			owner := hold.Owner()
 			e.settle() // until all masters have it
 			hold.Leave()
@@ -244,7 +244,7 @@ var waiting = []Promise{
 			p, waits := e.Party(t), []time.Duration{time.Second, 8 * time.Second, 3 * time.Second}
 			begin := func() (waiters []<-chan locktest.Outcome) {
 				for _, wait := range waits {
-					waiters = append(waiters, try(t.Context(), k.New(p, "lock"), wait, lease))
+					waiters = append(waiters, try(t.Context(), k.New(p, "lock"), wait, rlock.Lease(lease)))
 					e.settle()
 				}
 				return waiters
@@ -260,13 +260,13 @@ var waiting = []Promise{
 				}
 			}
 			start := time.Now()
-			first := locktest.Acquire(t, k.Contender(p, "lock"), lease)
+			first := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Lease(lease))
 			requireNamed(first, start.Add(lease), begin())
 			if !queuesHere(k) || k.Shared || k.ContendersShare {
 				locktest.Unlock(t, first)
 				return // the next holder does not come from the queue of these waiters
 			}
-			waiter := locktest.LockInBackground(t.Context(), k.Contender(p, "lock"), lease)
+			waiter := locktest.LockInBackground(t.Context(), k.Contender(p, "lock"), rlock.Lease(lease))
 			e.settle()
 			behind := begin()
 			locktest.Unlock(t, first)
@@ -282,7 +282,7 @@ var waiting = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const wait = 3 * time.Second
-			locktest.Acquire(t, k.Contender(e.Party(t), "lock"), time.Second)
+			locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Second))
 			p, start := e.Party(t), time.Now()
 			waiters := []<-chan locktest.Outcome{
 				try(t.Context(), k.New(p, "lock"), wait, rlock.Watchdog)}

@@ -54,7 +54,7 @@ var renewal = []Promise{
 			p := e.Party(t)
 			renewed := locktest.Acquire(t, k.New(p, "renewed"), rlock.Watchdog)
 			start := time.Now()
-			hold := locktest.Acquire(t, k.New(p, "lock"), time.Minute)
+			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Minute))
 			waiter := locktest.LockInBackground(t.Context(), k.Contender(e.Party(t), "lock"),
 				rlock.Watchdog)
 			<-hold.Done()
@@ -70,7 +70,7 @@ var renewal = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock")
-			outer := locktest.Acquire(t, lock, 40*time.Second)
+			outer := locktest.Acquire(t, lock, rlock.Lease(40*time.Second))
 			inner := locktest.AcquireWith(outer.Context(), t, lock, rlock.Watchdog)
 			time.Sleep(5 * time.Minute)
 			require.True(t, outer.Valid())
@@ -87,7 +87,7 @@ var renewal = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock := k.New(e.Party(t), "lock")
 			outer := locktest.Acquire(t, lock, rlock.Watchdog)
-			inner := locktest.AcquireWith(outer.Context(), t, lock, time.Second)
+			inner := locktest.AcquireWith(outer.Context(), t, lock, rlock.Lease(time.Second))
 			time.Sleep(time.Minute)
 			require.True(t, inner.Valid())
 			locktest.Unlock(t, inner)
@@ -152,7 +152,7 @@ var renewal = []Promise{
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
 			until := hold.Deadline()
 			e.doAll(t, "FLUSHALL")
-			next := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), time.Minute)
+			next := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Minute))
 			locktest.Receive(t, hold.Done(), "it goes on")
 			require.True(t, time.Now().Before(until), "no renewal has told")
 			requireLostBy(t, hold, rlock.ErrGone)
@@ -180,11 +180,11 @@ var renewal = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, func(o *rlock.Options) { o.MaxHold = 3 * time.Minute })
 			lock := k.New(p, "lock")
-			explicit := locktest.Acquire(t, k.New(p, "explicit"), time.Hour)
+			explicit := locktest.Acquire(t, k.New(p, "explicit"), rlock.Lease(time.Hour))
 			hold, start := locktest.Acquire(t, lock, rlock.Watchdog), time.Now()
 			for hold.Err() == nil && time.Since(start) < time.Hour {
 				if inner, err := lock.TryLock(hold.Context(), rlock.NoWait, rlock.Watchdog); err == nil {
-					require.NoError(t, inner.Unlock(t.Context()))
+					require.NoError(t, inner.Unlock())
 				}
 				time.Sleep(7 * time.Second)
 			}

@@ -317,10 +317,10 @@ func warm(t *testing.T, p *Party, k Kind) {
 	ctx := rlock.WithOwner(t.Context())
 	for _, name := range []string{"warm", "lock"} { // on a cluster, the server of the latter
 		lock := k.New(p, name)
-		outer := locktest.AcquireWith(ctx, t, lock, time.Minute)
-		require.NoError(t, outer.Extend(t.Context(), time.Minute))
+		outer := locktest.AcquireWith(ctx, t, lock, rlock.Lease(time.Minute))
+		require.NoError(t, outer.Extend(t.Context(), rlock.Lease(time.Minute)))
 		if !k.Flat {
-			locktest.Unlock(t, locktest.AcquireWith(ctx, t, lock, time.Minute))
+			locktest.Unlock(t, locktest.AcquireWith(ctx, t, lock, rlock.Lease(time.Minute)))
 		}
 		locktest.Unlock(t, outer)
 	}
@@ -360,6 +360,6 @@ func requireLostBy(t *testing.T, hold *rlock.Hold, reason error) {
 // requireContended requires that nobody else gets a lock now.
 func requireContended(t *testing.T, k Kind, p *Party, name string) {
 	t.Helper()
-	_, err := k.Contender(p, name).TryLock(t.Context(), rlock.NoWait, time.Minute)
+	_, err := k.Contender(p, name).TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 }

@@ -55,7 +55,7 @@ var faults = []func(ctx context.Context, t *testing.T, s *service){
 		for _, p := range s.processes {
 			for i := range 3 {
 				p.use(ctx, p.client.NewFencedLock(fmt.Sprintf("export:%d:%s", i, p.name)),
-					job{lease: 2 * time.Second, works: 1870, exactly: true, rests: 50})
+					job{lease: rlock.Lease(2 * time.Second), works: 1870, exactly: true, rests: 50})
 			}
 		}
 		<-ctx.Done()
@@ -76,11 +76,11 @@ var faults = []func(ctx context.Context, t *testing.T, s *service){
 				hold, err := p.client.NewLock("invoice").TryLock(context.WithoutCancel(ctx),
 					time.Minute, rlock.Watchdog)
 				if err == nil {
-					_ = hold.Unlock(context.WithoutCancel(ctx))
+					_ = hold.Unlock()
 				}
 			})
 		}
-		_ = holder.Unlock(context.WithoutCancel(ctx))
+		_ = holder.Unlock()
 	},
 	// A node of the RedLock hangs.
 	func(ctx context.Context, t *testing.T, s *service) {

@@ -126,7 +126,8 @@ func (p *process) work(ctx context.Context) {
 
 // job is how a goroutine uses a lock, again and again.
 type job struct {
-	wait, lease  time.Duration // lease 0 is the watchdog
+	wait         time.Duration
+	lease        rlock.Lease   // 0 is the watchdog
 	within       time.Duration // limits the call by its context
 	works, rests int           // milliseconds with and without the lock, on average
 	exactly      bool          // works just as long
@@ -162,12 +163,12 @@ func (p *process) use(ctx context.Context, l rlock.Locker, j job) {
 			pause(working, works)
 			if j.nested != nil {
 				if inner, err := j.nested.TryLock(hold.Context(), j.wait, j.lease); err == nil {
-					_ = inner.Unlock(context.WithoutCancel(ctx)) // faults may prevent it
+					_ = inner.Unlock() // faults may prevent it
 				}
 			}
 			lost()
 			stop()
-			_ = hold.Unlock(context.WithoutCancel(ctx))
+			_ = hold.Unlock()
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"holdfast/rlock"
 )
 
 // scene is a few processes with one lock of their own. It is data: see [scenes].
@@ -20,16 +22,17 @@ type scene struct {
 
 // part is what a process is told before it connects: its name, its lock, and what it does.
 type part struct {
-	Process     string
-	Lock        string   // as shown
-	Names       []string // of the locks in Redis; that of the scene by default
-	Type        string   // of the lock; "" is reentrant
-	Data        string   // the key of a hash with what locks protect
-	Server      server
-	Nodes       []server // of a lock over a quorum
-	Sections    []section
-	Wait, Lease time.Duration // as for package rlock; longWait by default
-	Unlocked    bool          // its lock is no other's; everything else stays, also the checks
+	Process  string
+	Lock     string   // as shown
+	Names    []string // of the locks in Redis; that of the scene by default
+	Type     string   // of the lock; "" is reentrant
+	Data     string   // the key of a hash with what locks protect
+	Server   server
+	Nodes    []server // of a lock over a quorum
+	Sections []section
+	Wait     time.Duration
+	Lease    rlock.Lease // as for package rlock; longWait by default
+	Unlocked bool        // its lock is no other's; everything else stays, also the checks
 }
 
 // section is a pause, and then a stay under the lock. Nest acquires it twice.

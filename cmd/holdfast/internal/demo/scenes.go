@@ -147,7 +147,7 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 		for i := range s.cast {
 			p := &s.cast[i]
 			p.Lock, p.Server, p.Data = s.lock, where, prefix+"data"
-			p.Wait, p.Lease = cmp.Or(p.Wait, longWait), cmp.Or(p.Lease, longWait)
+			p.Wait, p.Lease = cmp.Or(p.Wait, longWait), cmp.Or(p.Lease, rlock.Lease(longWait))
 			if p.Names == nil {
 				p.Names = []string{s.lock}
 			}

@@ -174,7 +174,7 @@ func (w *worker) play(ctx context.Context, s section) error {
 // inside does what only a lock makes safe, and releases it.
 func (w *worker) inside(ctx context.Context, hold *rlock.Hold, s section, at time.Duration,
 ) (err error) {
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx = hold.Context()
 	found, err := w.mark(ctx, true)
 	w.emit(event{Kind: entered, At: at, Owner: hold.Owner(), Found: found})
@@ -208,7 +208,7 @@ func (w *worker) count(ctx context.Context, nest bool) (err error) {
 		if err2 != nil {
 			return fmt.Errorf("re-enter: %w", err2)
 		}
-		defer hold.UnlockTo(ctx, &err)
+		defer hold.UnlockTo(&err)
 		ctx = hold.Context()
 		if info, _ := w.client.NewLock(w.part.Names[0]).Info(ctx); info.Count != 2 {
 			return fmt.Errorf("re-entered, but Redis has level %d instead of 2", info.Count)

@@ -15,9 +15,9 @@ import (
 
 const (
 	// tryLease is the lease of the locks that are tried: how long they stay if the program dies.
-	tryLease = 5 * time.Second
+	tryLease = rlock.Lease(5 * time.Second)
 	// tryWait is longer than the lease, because a waiter that hears nothing looks when that ends.
-	tryWait = 3 * tryLease
+	tryWait = 3 * time.Duration(tryLease)
 	// waiterTime bounds how long it takes a waiter to register.
 	waiterTime = time.Second
 )
@@ -84,7 +84,7 @@ func (n *node) try(ctx context.Context, k kind, log *warnings) (err error) {
 		go func() {
 			next, err := k.second(second, name).TryLock(ctx, tryWait, tryLease)
 			if err == nil {
-				err = next.Unlock(ctx)
+				err = next.Unlock()
 			}
 			waited <- err
 		}()
@@ -96,7 +96,7 @@ func (n *node) try(ctx context.Context, k kind, log *warnings) (err error) {
 // it.
 func (n *node) whileHeld(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock, wait func(),
 ) (err error) {
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx = hold.Context()
 	before := n.beside(ctx, hold.Name())
 	wait()

@@ -82,7 +82,7 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			cancel()
 		case a := <-result:
 			if interrupt != nil && a.hold != nil {
-				_ = a.hold.Unlock(ctx) // otherwise its lease ends
+				_ = a.hold.Unlock() // otherwise its lease ends
 			}
 			if interrupt != nil {
 				a.err = interrupt
@@ -125,7 +125,7 @@ func (o Options) extend(ctx context.Context, hold *rlock.Hold) (*rlock.Hold, err
 		return hold, nil
 	}
 	if err := hold.Extend(ctx, rlock.Watchdog); err != nil {
-		return nil, errors.Join(err, hold.Unlock(ctx))
+		return nil, errors.Join(err, hold.Unlock())
 	}
 	return hold, nil
 }
@@ -269,7 +269,7 @@ func (s *supervision) report(survivors []child.Survivor) {
 
 // release releases the lock. It returns an error if the lock was lost before.
 func (o Options) release(hold *rlock.Hold) error {
-	err := hold.Unlock(context.Background())
+	err := hold.Unlock()
 	switch {
 	case err == nil:
 	case errors.Is(err, rlock.ErrLost):

@@ -17,7 +17,7 @@ If the lock was not acquired the hold is nil: its Unlock returns ErrNotHeld, and
 adds that to the error that matters:
 
 	hold, err := lock.Lock(ctx, lease)
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	if err != nil {
 		return err
 	}

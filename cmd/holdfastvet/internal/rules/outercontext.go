@@ -24,7 +24,7 @@ owner, so the same lock is not re-entered: the owner waits for itself.
 
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	...
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return ship(ctx) // ship(hold.Context())
 
 It concerns calls between the acquisition and the release, with the very variable that

@@ -20,7 +20,7 @@ var ShortLease = &analysis.Analyzer{
 
 A lock with an explicit lease is over when the lease is, whatever its holder does:
 
-	hold, err := lock.Lock(ctx, 5*time.Second)
+	hold, err := lock.Lock(ctx, rlock.Lease(5*time.Second))
 	...
 	time.Sleep(10 * time.Second) // somebody else gets the lock meanwhile
 

@@ -22,7 +22,7 @@ rlock.Watchdog for longer:
 		return err
 	}
 	err = ship(hold.Context())
-	return errors.Join(err, hold.Unlock(ctx)) // not reached if ship panics
+	return errors.Join(err, hold.Unlock()) // not reached if ship panics
 
 What can panic is panic itself, and a call of anything that is not of the standard
 library or of holdfast: of a function value, of a method of an interface, of a function

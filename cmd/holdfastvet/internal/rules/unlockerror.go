@@ -18,12 +18,12 @@ var UnlockError = &analysis.Analyzer{
 The error of Unlock says whether the lock was held until then. If it was lost
 (rlock.ErrLost), somebody else may have had it while the work was done:
 
-	defer hold.Unlock(ctx)
-	hold.Unlock(ctx)
+	defer hold.Unlock()
+	hold.Unlock()
 
 Where the function has a named result for its error, the fix is
 
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 
 UnlockTo is looked at, too: a deferred call runs after the function's result is set, so
 that only a named result takes the error of the release out of the function.
@@ -31,14 +31,14 @@ that only a named result takes the error of the release out of the function.
 	func ship(ctx context.Context) error {
 		hold, err := lock.Lock(ctx, lease)
 		...
-		defer hold.UnlockTo(ctx, &err) // err is lost: write (err error) above
+		defer hold.UnlockTo(&err) // err is lost: write (err error) above
 
 So is the error if := hides the named result in an inner block. In a literal its own
 results count; a variable of the function around it is accepted, unless the literal is
 in a return statement or assignment that gives it another value. A variable that another
 literal looks at, or whose address is elsewhere, is left alone.
 
-A blank identifier says that the error is not wanted: _ = hold.Unlock(ctx).`,
+A blank identifier says that the error is not wanted: _ = hold.Unlock().`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runUnlockError,
 }
@@ -100,15 +100,15 @@ func unlockToAdvice(call *ast.CallExpr, result string, last *types.Var) string {
 	hold := types.ExprString(ast.Unparen(call.Fun).(*ast.SelectorExpr).X)
 	switch {
 	case result != "":
-		return fmt.Sprintf("write defer %s.UnlockTo(ctx, &%s)", hold, result)
+		return fmt.Sprintf("write defer %s.UnlockTo(&%s)", hold, result)
 	case last == nil:
 		return "look at the error in a deferred function, or write _ = there if it is not wanted"
 	case last.Name() == "" || last.Name() == "_":
-		return fmt.Sprintf("name the result (err error) and write defer %s.UnlockTo(ctx, &err), or "+
+		return fmt.Sprintf("name the result (err error) and write defer %s.UnlockTo(&err), or "+
 			"use rlock.Do", hold)
 	}
 	return fmt.Sprintf("give the variable that hides the result %s another name and write "+
-		"defer %s.UnlockTo(ctx, &%[1]s), or use rlock.Do", last.Name(), hold)
+		"defer %s.UnlockTo(&%[1]s), or use rlock.Do", last.Name(), hold)
 }
 
 // namedError returns the name of the last result of the innermost function if it is an error, has

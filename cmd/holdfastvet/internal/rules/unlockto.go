@@ -10,7 +10,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// deferredTo is a hold.UnlockTo(ctx, &v) that runs when a function returns.
+// deferredTo is a hold.UnlockTo(&v) that runs when a function returns.
 type deferredTo struct {
 	pass *analysis.Pass
 	call *ast.CallExpr

@@ -23,7 +23,7 @@ the lease is renewed until the client is closed or Options.MaxHold is over:
 	if done {
 		return nil // the lock stays locked
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 
 A hold is given back by Unlock, UnlockTo, Leave and Detach, and by lock.Unlock(ctx)
 of the same lock, or in a function of this package that is called. A hold that is passed
@@ -61,11 +61,11 @@ func runUnreleased(pass *analysis.Pass) (any, error) {
 			case !lost:
 			case a.dropped:
 				report(pass, a.call, fmt.Sprintf("the hold of %v is dropped; %s; keep the hold and "+
-					"release it by defer hold.UnlockTo(ctx, &err), or let the lease run out by "+
+					"release it by defer hold.UnlockTo(&err), or let the lease run out by "+
 					"hold.Leave()", a, a.remains(pass.TypesInfo)))
 			default:
 				report(pass, a.call, fmt.Sprintf("%s is not given back on the path to line %d; %s; "+
-					"write defer %[1]s.Unlock(ctx) after the check of the error",
+					"write defer %[1]s.Unlock() after the check of the error",
 					a.hold.Name(), line(pass, where.Pos()), a.remains(pass.TypesInfo)))
 			}
 		}

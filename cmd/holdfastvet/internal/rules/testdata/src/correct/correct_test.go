@@ -15,13 +15,13 @@ func take(t *testing.T, lock rlock.Locker) *rlock.Hold {
 	t.Helper()
 	hold, err := lock.Lock(t.Context(), rlock.Watchdog)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, hold.Unlock(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, hold.Unlock()) })
 	return hold
 }
 
 func TestSecondOwnerWaits(t *testing.T) {
 	lock := new(rlock.Client).NewLock("order")
-	hold, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
+	hold, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Second))
 	require.NoError(t, err)
 	_, err = lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
@@ -31,7 +31,7 @@ func TestSecondOwnerWaits(t *testing.T) {
 	shop.Ship(t.Context())
 	time.Sleep(2 * time.Second)
 	require.False(t, hold.Valid())
-	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, hold.Unlock())
 }
 
 func TestTableOfAttempts(t *testing.T) {
@@ -43,7 +43,7 @@ func TestTableOfAttempts(t *testing.T) {
 				t.Fatalf("got %v, want %v", err, want)
 			}
 			if err == nil {
-				require.NoError(t, hold.Unlock(t.Context()))
+				require.NoError(t, hold.Unlock())
 			}
 		})
 	}

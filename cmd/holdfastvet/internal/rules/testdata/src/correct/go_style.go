@@ -24,7 +24,7 @@ func (a *app) deferred(ctx context.Context, order shop.Order) (err error) {
 	if err != nil {
 		return fmt.Errorf("bill %s: %w", order.ID, err)
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), order)
 }
 
@@ -33,7 +33,7 @@ func (a *app) deferredJoin(ctx context.Context, order shop.Order) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, hold.Unlock(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, hold.Unlock()) }()
 	return shop.Bill(hold.Context(), order)
 }
 
@@ -46,7 +46,7 @@ func (a *app) deferredLog(ctx context.Context) {
 	defer func() {
 		release, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := hold.Unlock(release); err != nil {
+		if err := hold.Unlock(); err != nil {
 			slog.ErrorContext(release, "lost", "error", err)
 		}
 	}()
@@ -64,7 +64,7 @@ func (a *app) do(ctx context.Context, order shop.Order) error {
 }
 
 func (a *app) with(ctx context.Context, id string) (shop.Order, error) {
-	order, err := rlock.With(ctx, a.ledger, time.Second, 10*time.Second,
+	order, err := rlock.With(ctx, a.ledger, time.Second, rlock.Lease(10*time.Second),
 		func(locked context.Context) (shop.Order, error) {
 			time.Sleep(time.Second)
 			return shop.Load(locked, id)
@@ -86,7 +86,7 @@ func (a *app) fewTries(ctx context.Context) error {
 			return err
 		}
 		return func() (err error) {
-			defer hold.UnlockTo(ctx, &err)
+			defer hold.UnlockTo(&err)
 			return shop.Bill(hold.Context(), shop.Order{})
 		}()
 	}
@@ -101,7 +101,7 @@ func (a *app) untilAcquired(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -120,17 +120,17 @@ search:
 		}
 		time.Sleep(time.Second)
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
 func (a *app) elseBranch(ctx context.Context) error {
-	if hold, err := a.ledger.TryLock(ctx, rlock.NoWait, time.Second); err != nil {
+	if hold, err := a.ledger.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Second)); err != nil {
 		return err
 	} else if !hold.Valid() {
 		return rlock.ErrLost
 	} else {
-		defer func() { _ = hold.Unlock(ctx) }()
+		defer func() { _ = hold.Unlock() }()
 		return shop.Bill(hold.Context(), shop.Order{})
 	}
 }
@@ -141,7 +141,7 @@ func (a *app) shadowed(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		if err := hold.Unlock(ctx); err != nil {
+		if err := hold.Unlock(); err != nil {
 			log.Print(err)
 		}
 	}()
@@ -158,7 +158,7 @@ func (a *app) optional(ctx context.Context, guarded bool) (err error) {
 		if hold, err = a.ledger.Lock(ctx, rlock.Watchdog); err != nil {
 			return err
 		}
-		defer hold.UnlockTo(ctx, &err)
+		defer hold.UnlockTo(&err)
 		work = hold.Context()
 	}
 	return shop.Bill(work, shop.Order{})
@@ -169,12 +169,12 @@ func (a *app) nested(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer outer.UnlockTo(ctx, &err)
+	defer outer.UnlockTo(&err)
 	inner, err := a.ledger.Lock(outer.Context(), rlock.Watchdog)
 	if err != nil {
 		return err
 	}
-	defer inner.UnlockTo(ctx, &err)
+	defer inner.UnlockTo(&err)
 	return shop.Bill(inner.Context(), shop.Order{})
 }
 
@@ -183,7 +183,7 @@ func (a *app) replaced(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx, cancel := context.WithTimeout(hold.Context(), time.Minute)
 	defer cancel()
 	return shop.Bill(ctx, shop.Order{})
@@ -195,17 +195,17 @@ func (a *app) multi(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
 func red(ctx context.Context, clients ...*rlock.Client) (err error) {
-	hold, err := redlock.NewOn("order", redlock.Options{}, clients...).Lock(ctx, 10*time.Second)
+	hold, err := redlock.NewOn("order", redlock.Options{}, clients...).Lock(ctx, rlock.Lease(10*time.Second))
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
-	if err := hold.Extend(ctx, time.Hour); err != nil {
+	defer hold.UnlockTo(&err)
+	if err := hold.Extend(ctx, rlock.Lease(time.Hour)); err != nil {
 		return err
 	}
 	time.Sleep(time.Minute)
@@ -217,13 +217,13 @@ func (a *app) fenced(ctx context.Context, order shop.Order) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	token := hold.Token()
 	return shop.Write(hold.Context(), token, order)
 }
 
 func (a *app) throttle(ctx context.Context) (bool, error) {
-	hold, err := a.locks.NewLock("mail").TryLock(ctx, rlock.NoWait, time.Minute)
+	hold, err := a.locks.NewLock("mail").TryLock(ctx, rlock.NoWait, rlock.Lease(time.Minute))
 	if errors.Is(err, rlock.ErrNotAcquired) {
 		return false, nil
 	}
@@ -236,22 +236,22 @@ func (a *app) throttle(ctx context.Context) (bool, error) {
 }
 
 func (a *app) begin(ctx context.Context, id string) (string, error) {
-	hold, err := a.locks.NewLock(id).Lock(ctx, time.Hour)
+	hold, err := a.locks.NewLock(id).Lock(ctx, rlock.Lease(time.Hour))
 	if err != nil {
 		return "", err
 	}
 	if err := shop.Bill(hold.Context(), shop.Order{ID: id}); err != nil {
-		return "", errors.Join(err, hold.Unlock(ctx))
+		return "", errors.Join(err, hold.Unlock())
 	}
 	return hold.Detach()
 }
 
 func (a *app) end(ctx context.Context, token string) (err error) {
-	hold, err := a.locks.Attach(ctx, token, time.Hour)
+	hold, err := a.locks.Attach(ctx, token, rlock.Lease(time.Hour))
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -275,7 +275,7 @@ func (l *leader) electInto(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *leader) resign(ctx context.Context) error { return l.hold.Unlock(ctx) }
+func (l *leader) resign(ctx context.Context) error { return l.hold.Unlock() }
 
 func newLeader(ctx context.Context, lock rlock.Locker) (*leader, error) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
@@ -283,7 +283,7 @@ func newLeader(ctx context.Context, lock rlock.Locker) (*leader, error) {
 		return nil, err
 	}
 	if err := shop.Bill(hold.Context(), shop.Order{}); err != nil {
-		return nil, errors.Join(err, hold.Unlock(ctx))
+		return nil, errors.Join(err, hold.Unlock())
 	}
 	return &leader{hold: hold, lock: lock}, nil
 }
@@ -301,7 +301,7 @@ func (a *app) lead(ctx context.Context) error {
 		case <-hold.Done():
 			shop.Ship(ctx) // somebody else leads
 		case <-ctx.Done():
-			return hold.Unlock(ctx)
+			return hold.Unlock()
 		}
 	}
 }
@@ -310,7 +310,7 @@ func (a *app) allOf(ctx context.Context, ids []string) (err error) {
 	holds := make(map[string]*rlock.Hold)
 	defer func() {
 		for _, hold := range holds {
-			err = errors.Join(err, hold.Unlock(ctx))
+			err = errors.Join(err, hold.Unlock())
 		}
 	}()
 	for _, id := range ids {
@@ -328,7 +328,7 @@ func (a *app) release(ctx context.Context) (context.Context, func() error, error
 	if err != nil {
 		return nil, nil, err
 	}
-	return hold.Context(), func() error { return hold.Unlock(ctx) }, nil
+	return hold.Context(), func() error { return hold.Unlock() }, nil
 }
 
 func (a *app) handOff(ctx context.Context, to chan<- *rlock.Hold) error {
@@ -340,7 +340,7 @@ func (a *app) handOff(ctx context.Context, to chan<- *rlock.Hold) error {
 	case to <- hold:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(ctx.Err(), hold.Unlock(ctx))
+		return errors.Join(ctx.Err(), hold.Unlock())
 	}
 }
 
@@ -350,7 +350,7 @@ func (a *app) background(ctx context.Context) error {
 		return err
 	}
 	go func() {
-		defer func() { _ = hold.Unlock(context.Background()) }()
+		defer func() { _ = hold.Unlock() }()
 		shop.Ship(hold.Context())
 	}()
 	return nil
@@ -361,7 +361,7 @@ func (a *app) detached(ctx context.Context, orders []shop.Order) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	g, ctx := errgroup.WithContext(rlock.Detached(hold.Context()))
 	for _, order := range orders {
 		g.Go(func() error {
@@ -380,7 +380,7 @@ func (a *app) workers(ctx context.Context, orders []shop.Order) error {
 			if err != nil {
 				return err
 			}
-			defer hold.UnlockTo(ctx, &err)
+			defer hold.UnlockTo(&err)
 			return shop.Bill(hold.Context(), order)
 		})
 	}
@@ -398,25 +398,25 @@ func (a *app) handler(w web.ResponseWriter, r *web.Request) {
 		web.Error(w, err.Error(), web.StatusServiceUnavailable)
 		return
 	}
-	defer func() { _ = hold.Unlock(r.Context()) }()
+	defer func() { _ = hold.Unlock() }()
 	r = r.WithContext(hold.Context())
 	shop.Ship(r.Context())
 }
 
 func (a *app) counter(ctx context.Context, counts map[string]int, id string) error {
-	hold, err := a.locks.NewLock(id).Lock(ctx, time.Second)
+	hold, err := a.locks.NewLock(id).Lock(ctx, rlock.Lease(time.Second))
 	if err != nil {
 		return err
 	}
 	counts[id] += rand.IntN(6)
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func (a *app) handOverHand(ctx context.Context, ids []string) (err error) {
 	var last *rlock.Hold
 	defer func() {
 		if last != nil {
-			last.UnlockTo(ctx, &err)
+			last.UnlockTo(&err)
 		}
 	}()
 	for _, id := range ids {
@@ -425,7 +425,7 @@ func (a *app) handOverHand(ctx context.Context, ids []string) (err error) {
 			return err
 		}
 		if last != nil {
-			_ = last.Unlock(ctx)
+			_ = last.Unlock()
 		}
 		last = next
 	}
@@ -440,27 +440,27 @@ func (a *app) fatal(ctx context.Context) {
 	if len(os.Args) < 2 {
 		log.Fatalf("usage: %s order", os.Args[0])
 	}
-	if err := hold.Unlock(ctx); err != nil {
+	if err := hold.Unlock(); err != nil {
 		log.Fatal(err)
 	}
 }
 
 func (a *app) quota(ctx context.Context) error {
 	//holdfastvet:ignore unreleased the hour is the quota, whatever becomes of this process
-	_, err := a.ledger.TryLock(ctx, rlock.NoWait, time.Hour)
+	_, err := a.ledger.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Hour))
 	return err
 }
 
 // metered is a Locker of its own around another.
 type metered struct{ inner rlock.Locker }
 
-func (m metered) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
+func (m metered) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) {
 	hold, err := m.inner.Lock(ctx, lease)
 	slog.Info("locked", "error", err)
 	return hold, err
 }
 
-func (m metered) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
+func (m metered) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
 	return m.inner.TryLock(ctx, wait, lease)
 }
 
@@ -475,6 +475,6 @@ func (m metered) ship(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }

@@ -36,7 +36,7 @@ func (a *app) reentered(ctx context.Context) (err error) {
 // ifTryLock is if (lock.tryLock(1, 10, SECONDS)) { try { … } finally { … } }.
 func (a *app) ifTryLock(ctx context.Context) error {
 	ctx = rlock.EnsureOwner(ctx)
-	_, err := a.ledger.TryLock(ctx, time.Second, 10*time.Second)
+	_, err := a.ledger.TryLock(ctx, time.Second, rlock.Lease(10*time.Second))
 	if errors.Is(err, rlock.ErrNotAcquired) {
 		return nil
 	}
@@ -72,10 +72,10 @@ func (a *app) downgradeWithHolds(ctx context.Context) (err error) {
 		return err
 	}
 	reader, err := lock.Read().Lock(ctx, rlock.Watchdog)
-	if err = errors.Join(err, writer.Unlock(ctx)); err != nil {
-		return errors.Join(err, reader.Unlock(ctx))
+	if err = errors.Join(err, writer.Unlock()); err != nil {
+		return errors.Join(err, reader.Unlock())
 	}
-	defer reader.UnlockTo(ctx, &err)
+	defer reader.UnlockTo(&err)
 	return shop.Bill(reader.Context(), shop.Order{})
 }
 

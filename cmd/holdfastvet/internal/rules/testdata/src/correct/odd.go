@@ -20,7 +20,7 @@ func (r *repository) save(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Save(hold.Context(), shop.Order{})
 }
 
@@ -45,7 +45,7 @@ func generic[L rlock.Locker, T any](
 	if err != nil {
 		return result, err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return fn(hold.Context())
 }
 
@@ -55,7 +55,7 @@ func methodValue(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -64,7 +64,7 @@ var ship = func(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -79,7 +79,7 @@ again:
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -94,7 +94,7 @@ func through(ctx context.Context, lock rlock.Locker) (err error) {
 	default:
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -105,7 +105,7 @@ func onFailureOnly(ctx context.Context, lock rlock.Locker) (l *leader, err error
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, hold.Unlock(ctx))
+			err = errors.Join(err, hold.Unlock())
 		}
 	}()
 	if err := shop.Bill(hold.Context(), shop.Order{}); err != nil {
@@ -122,7 +122,7 @@ func inLiteral(ctx context.Context, lock rlock.Locker, retry func(func() error) 
 	}); err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -132,7 +132,7 @@ func byClosure(ctx context.Context, lock rlock.Locker) error {
 	if failed() {
 		return err
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func byStruct(ctx context.Context, lock rlock.Locker) error {
@@ -141,7 +141,7 @@ func byStruct(ctx context.Context, lock rlock.Locker) error {
 	if attempt.err != nil {
 		return attempt.err
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func byAddress(ctx context.Context, lock rlock.Locker) error {
@@ -152,7 +152,7 @@ func byAddress(ctx context.Context, lock rlock.Locker) error {
 	return release(ctx, &hold)
 }
 
-func release(ctx context.Context, hold **rlock.Hold) error { return (*hold).Unlock(ctx) }
+func release(ctx context.Context, hold **rlock.Hold) error { return (*hold).Unlock() }
 
 func eachDeferred(ctx context.Context, ids []string, locks *rlock.Client) (err error) {
 	for _, id := range ids {
@@ -160,7 +160,7 @@ func eachDeferred(ctx context.Context, ids []string, locks *rlock.Client) (err e
 		if failure != nil {
 			return failure
 		}
-		defer hold.UnlockTo(ctx, &err)
+		defer hold.UnlockTo(&err)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func eitherOf(ctx context.Context, a, b rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -188,7 +188,7 @@ func inSelect(ctx context.Context, lock rlock.Locker, jobs <-chan shop.Order) er
 				return err
 			}
 			if err := func() (err error) {
-				defer hold.UnlockTo(ctx, &err)
+				defer hold.UnlockTo(&err)
 				return shop.Bill(hold.Context(), job)
 			}(); err != nil {
 				return err

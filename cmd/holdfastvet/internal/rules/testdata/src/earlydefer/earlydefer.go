@@ -10,7 +10,7 @@ import (
 
 func before(ctx context.Context, lock rlock.Locker) (err error) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
-	defer hold.UnlockTo(ctx, &err) // want `hold is released by defer before the error of lock.Lock is looked at`
+	defer hold.UnlockTo(&err) // want `hold is released by defer before the error of lock.Lock is looked at`
 	if err != nil {
 		return err
 	}
@@ -18,9 +18,9 @@ func before(ctx context.Context, lock rlock.Locker) (err error) {
 }
 
 func beforeWithComment(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, time.Second, time.Minute)
+	hold, err := lock.TryLock(ctx, time.Second, rlock.Lease(time.Minute))
 	defer func() { // want `hold is released by defer before`
-		_ = hold.Unlock(ctx)
+		_ = hold.Unlock()
 	}()
 	// Nobody waits for longer than a second.
 	if nil != err {
@@ -33,20 +33,20 @@ func beforeWithComment(ctx context.Context, lock rlock.Locker) error {
 
 func never(ctx context.Context, lock rlock.Locker) {
 	hold, _ := lock.Lock(ctx, rlock.Watchdog)
-	defer hold.Unlock(ctx) // want `hold is released by defer before`
+	defer hold.Unlock() // want `hold is released by defer before`
 	shop.Ship(hold.Context())
 }
 
 func late(ctx context.Context, lock rlock.Locker) error {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
-	defer hold.Unlock(ctx) // want `hold is released by defer before`
+	defer hold.Unlock() // want `hold is released by defer before`
 	shop.Ship(hold.Context())
 	return err
 }
 
 func withElse(ctx context.Context, lock rlock.Locker) {
 	var hold, err = lock.Lock(ctx, rlock.Watchdog)
-	defer hold.Unlock(ctx) // want `hold is released by defer before`
+	defer hold.Unlock() // want `hold is released by defer before`
 	if err == nil {
 		shop.Ship(hold.Context())
 	}
@@ -59,7 +59,7 @@ func after(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -67,7 +67,7 @@ func ifThere(ctx context.Context, lock rlock.Locker) error {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	defer func() {
 		if hold != nil {
-			_ = hold.Unlock(ctx)
+			_ = hold.Unlock()
 		}
 	}()
 	return err
@@ -77,24 +77,24 @@ func ifNoError(ctx context.Context, lock rlock.Locker) error {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	defer func() {
 		if err == nil {
-			_ = hold.Unlock(ctx)
+			_ = hold.Unlock()
 		}
 	}()
 	return err
 }
 
 func nilChecked(ctx context.Context, lock rlock.Locker) {
-	hold, _ := lock.TryLock(ctx, rlock.NoWait, time.Second)
+	hold, _ := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Second))
 	if hold == nil {
 		return
 	}
-	defer func() { _ = hold.Unlock(ctx) }()
+	defer func() { _ = hold.Unlock() }()
 }
 
 func mustHave(ctx context.Context, lock rlock.Locker) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	check(err)
-	defer func() { _ = hold.Unlock(ctx) }()
+	defer func() { _ = hold.Unlock() }()
 }
 
 func check(err error) {

@@ -36,7 +36,7 @@ func always(ctx context.Context, lock rlock.Locker) (err error) {
 	if failed != nil {
 		return failed
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	if hold.Err() == rlock.ErrLost || context.Cause(hold.Context()) == rlock.ErrForced { // want `hold.Err\(\) never equals rlock.ErrLost` `context.Cause\(hold.Context\(\)\) never equals rlock.ErrForced`
 		return nil
 	}
@@ -73,7 +73,7 @@ func right(ctx context.Context, lock rlock.Locker, want error) bool {
 			return true
 		}
 	}
-	err = hold.Unlock(ctx)
+	err = hold.Unlock()
 	return want == rlock.ErrLost || context.Cause(hold.Context()) == rlock.ErrReleased ||
 		errors.Unwrap(want) == rlock.ErrGone
 }

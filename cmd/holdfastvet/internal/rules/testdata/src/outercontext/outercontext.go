@@ -16,7 +16,7 @@ func work(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(ctx, shop.Order{}) // want `shop.Bill gets ctx under the lock; it does not end when the lock is lost; write hold.Context\(\)`
 }
 
@@ -25,12 +25,12 @@ func nested(ctx context.Context, a, b rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	inner, err := b.TryLock(ctx, rlock.NoWait, rlock.Watchdog) // want `b.TryLock gets ctx under the lock; it does not know the owner, and waits for it if it is the same lock; write hold.Context\(\)`
 	if err != nil {
 		return err
 	}
-	defer inner.UnlockTo(ctx, &err)
+	defer inner.UnlockTo(&err)
 	shop.Ship(inner.Context())
 	return nil
 }
@@ -42,7 +42,7 @@ func background(ctx context.Context, lock rlock.Locker) error {
 	}
 	shop.Ship(context.Background()) // want `shop.Ship gets context.Background\(\) under the lock`
 	shop.Ship(context.TODO())       // want `shop.Ship gets context.TODO\(\) under the lock`
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func request(w web.ResponseWriter, r *web.Request, lock rlock.Locker) {
@@ -51,7 +51,7 @@ func request(w web.ResponseWriter, r *web.Request, lock rlock.Locker) {
 		web.Error(w, err.Error(), web.StatusConflict)
 		return
 	}
-	defer func() { _ = hold.Unlock(r.Context()) }()
+	defer func() { _ = hold.Unlock() }()
 	if err := shop.Bill(r.Context(), shop.Order{}); err != nil { // want `shop.Bill gets r.Context\(\) under the lock`
 		web.Error(w, err.Error(), web.StatusInternalServerError)
 	}
@@ -62,7 +62,7 @@ func group(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	g, ctx := errgroup.WithContext(ctx) // want `errgroup.WithContext gets ctx under the lock`
 	g.Go(func() error { return shop.Bill(ctx, shop.Order{}) })
 	return g.Wait()
@@ -90,7 +90,7 @@ func shadowedHold(ctx context.Context, lock rlock.Locker, ids []string) (err err
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	for _, hold := range ids {
 		if _, err := shop.Load(ctx, hold); err != nil { // want `shop.Load gets ctx under the lock`
 			return err
@@ -104,7 +104,7 @@ func timed(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // want `context.WithTimeout gets ctx under the lock`
 	defer cancel()
 	if err := shop.Bill(ctx, shop.Order{}); err != nil {
@@ -121,7 +121,7 @@ func inner(ctx context.Context, lock rlock.Locker) (err error) {
 		shop.Ship(ctx)
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -130,7 +130,7 @@ func replaced(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx = hold.Context()
 	return shop.Bill(ctx, shop.Order{})
 }
@@ -140,7 +140,7 @@ func derived(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	ctx, cancel := context.WithTimeout(hold.Context(), time.Second)
 	defer cancel()
 	return shop.Bill(ctx, shop.Order{})
@@ -152,12 +152,12 @@ func after(ctx context.Context, lock rlock.Locker) error {
 		return err
 	}
 	slog.InfoContext(ctx, "locked", "user", shop.User(ctx))
-	if err := hold.Extend(ctx, time.Minute); err != nil {
+	if err := hold.Extend(ctx, rlock.Lease(time.Minute)); err != nil {
 		return err
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := hold.Unlock(release); err != nil {
+	if err := hold.Unlock(); err != nil {
 		return err
 	}
 	return shop.Bill(ctx, shop.Order{})
@@ -188,11 +188,11 @@ func owned(ctx context.Context, lock *rlock.ReadWriteLock) (err error) {
 	}
 	reader, err := lock.Read().Lock(ctx, rlock.Watchdog)
 	if err != nil {
-		_ = writer.Unlock(ctx)
+		_ = writer.Unlock()
 		return err
 	}
-	defer reader.UnlockTo(ctx, &err)
-	if err := writer.Unlock(ctx); err != nil {
+	defer reader.UnlockTo(&err)
+	if err := writer.Unlock(); err != nil {
 		return err
 	}
 	return shop.Bill(ctx, shop.Order{})
@@ -215,14 +215,14 @@ func handedOver(ctx context.Context, lock rlock.Locker) error {
 	return shop.Bill(ctx, shop.Order{})
 }
 
-func serve(ctx context.Context, hold *rlock.Hold) { _ = hold.Unlock(ctx) }
+func serve(ctx context.Context, hold *rlock.Hold) { _ = hold.Unlock() }
 
 func inBackground(ctx context.Context, lock rlock.Locker) (err error) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	go shop.Ship(ctx)
 	defer shop.Ship(ctx)
 	return nil
@@ -233,7 +233,7 @@ func failed(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	if err := shop.Bill(hold.Context(), shop.Order{}); err != nil {
 		return shop.Save(ctx, shop.Order{ID: "failed"})
 	}
@@ -248,7 +248,7 @@ func untilDone(ctx context.Context, lock rlock.Locker, server *web.Server) (err 
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	<-ctx.Done()
 	return server.Shutdown(context.Background())
 }

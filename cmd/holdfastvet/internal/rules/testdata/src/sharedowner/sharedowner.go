@@ -14,7 +14,7 @@ func statement(hold *rlock.Hold, lock rlock.Locker) {
 	go func() {
 		inner, err := lock.Lock(hold.Context(), rlock.Watchdog) // want `lock.Lock locks in a goroutine with the context of a hold; both have one owner, so the lock does not exclude them from each other; write rlock.Detached\(hold.Context\(\)\)`
 		if err == nil {
-			_ = inner.Unlock(hold.Context())
+			_ = inner.Unlock()
 		}
 	}()
 }
@@ -24,7 +24,7 @@ func byVariable(ctx context.Context, lock rlock.Locker, locks []rlock.Locker) (e
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	g, ctx := errgroup.WithContext(hold.Context())
 	for _, lock := range locks {
 		g.Go(func() error {
@@ -56,7 +56,7 @@ func byArgument(hold *rlock.Hold, lock *rlock.Lock) {
 
 func serve(ctx context.Context, lock *rlock.Lock) {
 	if hold, err := lock.Lock(ctx, rlock.Watchdog); err == nil {
-		_ = hold.Unlock(ctx)
+		_ = hold.Unlock()
 	}
 }
 
@@ -182,9 +182,9 @@ func ownHold(ctx context.Context, a, b rlock.Locker) {
 		}
 		inner, err := b.Lock(hold.Context(), rlock.Watchdog)
 		if err == nil {
-			_ = inner.Unlock(ctx)
+			_ = inner.Unlock()
 		}
-		_ = hold.Unlock(ctx)
+		_ = hold.Unlock()
 		_ = rlock.Do(ctx, a, 0, -1, func(ctx context.Context) error {
 			return rlock.Do(ctx, b, 0, -1, work)
 		})

@@ -20,7 +20,7 @@ func works(ctx context.Context, lock rlock.Locker) error {
 		return err
 	}
 	err = shop.Bill(hold.Context(), shop.Order{})
-	return errors.Join(err, hold.Unlock(ctx)) // want `the lock of line 18 is released without defer; if the call of shop.Bill in line 22 panics it stays locked; write defer`
+	return errors.Join(err, hold.Unlock()) // want `the lock of line 18 is released without defer; if the call of shop.Bill in line 22 panics it stays locked; write defer`
 }
 
 func inOneStatement(ctx context.Context, lock rlock.Locker) error {
@@ -28,7 +28,7 @@ func inOneStatement(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(shop.Bill(hold.Context(), shop.Order{}), hold.Unlock(ctx)) // want `without defer`
+	return errors.Join(shop.Bill(hold.Context(), shop.Order{}), hold.Unlock()) // want `without defer`
 }
 
 func byInterface(ctx context.Context, lock rlock.Locker, c carrier) (err error) {
@@ -37,7 +37,7 @@ func byInterface(ctx context.Context, lock rlock.Locker, c carrier) (err error) 
 		return err
 	}
 	err = c.Ship(hold.Context())
-	hold.UnlockTo(ctx, &err) // want `if the call of c.Ship in line 39 panics`
+	hold.UnlockTo(&err) // want `if the call of c.Ship in line 39 panics`
 	return err
 }
 
@@ -47,7 +47,7 @@ func byValue(ctx context.Context, lock rlock.Locker, work func()) error {
 		return err
 	}
 	work()
-	return hold.Unlock(ctx) // want `if the call of work in line 49 panics`
+	return hold.Unlock() // want `if the call of work in line 49 panics`
 }
 
 func explicit(ctx context.Context, lock rlock.Locker, n int) error {
@@ -56,7 +56,7 @@ func explicit(ctx context.Context, lock rlock.Locker, n int) error {
 		return err
 	}
 	check(n)
-	return hold.Unlock(ctx) // want `if the call of check in line 58 panics`
+	return hold.Unlock() // want `if the call of check in line 58 panics`
 }
 
 func check(n int) {
@@ -81,7 +81,7 @@ func perRound(ctx context.Context, locks []rlock.Locker) error {
 			return err
 		}
 		shop.Ship(hold.Context())
-		if err := hold.Unlock(ctx); err != nil { // want `without defer`
+		if err := hold.Unlock(); err != nil { // want `without defer`
 			return err
 		}
 	}
@@ -95,11 +95,11 @@ func deferred(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	if err := shop.Bill(hold.Context(), shop.Order{}); err != nil {
 		return err
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func deferredLiteral(ctx context.Context, lock rlock.Locker) error {
@@ -107,7 +107,7 @@ func deferredLiteral(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = hold.Unlock(ctx) }()
+	defer func() { _ = hold.Unlock() }()
 	shop.Ship(hold.Context())
 	return nil
 }
@@ -119,7 +119,7 @@ func nothingBetween(ctx context.Context, lock rlock.Locker, counts map[string]in
 	}
 	counts[strings.ToLower(hold.Name())]++
 	fmt.Println(len(counts), label(hold.Name()), shop.Key(shop.Order{}))
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func label(name string) string { return "lock " + name }
@@ -132,7 +132,7 @@ func opened(ctx context.Context, lock rlock.Locker) (*session, error) {
 		return nil, err
 	}
 	if err := shop.Bill(hold.Context(), shop.Order{}); err != nil {
-		return nil, errors.Join(err, hold.Unlock(ctx))
+		return nil, errors.Join(err, hold.Unlock())
 	}
 	return &session{hold: hold}, nil
 }
@@ -153,7 +153,7 @@ func inBackground(ctx context.Context, lock rlock.Locker, work func()) error {
 		return err
 	}
 	go work()
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func afterRelease(ctx context.Context, lock rlock.Locker, work func()) error {
@@ -161,7 +161,7 @@ func afterRelease(ctx context.Context, lock rlock.Locker, work func()) error {
 	if err != nil {
 		return err
 	}
-	if err := hold.Unlock(ctx); err != nil {
+	if err := hold.Unlock(); err != nil {
 		return err
 	}
 	work()
@@ -175,7 +175,7 @@ func nested(ctx context.Context, a, b rlock.Locker) error {
 	}
 	inner, err := b.Lock(outer.Context(), rlock.Watchdog)
 	if err != nil {
-		return errors.Join(err, outer.Unlock(ctx))
+		return errors.Join(err, outer.Unlock())
 	}
-	return errors.Join(inner.Unlock(ctx), outer.Unlock(ctx))
+	return errors.Join(inner.Unlock(), outer.Unlock())
 }

@@ -12,5 +12,5 @@ func stepByStep(t *testing.T, lock rlock.Locker) {
 	hold, err := lock.Lock(t.Context(), rlock.Watchdog)
 	require.NoError(t, err)
 	shop.Ship(hold.Context())
-	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, hold.Unlock())
 }

@@ -13,7 +13,7 @@ func namedResult(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; nobody hears that the lock was lost during the work; write defer hold.UnlockTo\(ctx, &err\)`
+	defer hold.Unlock() // want `the error of hold.Unlock is dropped; nobody hears that the lock was lost during the work; write defer hold.UnlockTo\(ctx, &err\)`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -22,7 +22,7 @@ func otherName(ctx context.Context, lock rlock.Locker) (n int, failure error) {
 	if err != nil {
 		return 0, err
 	}
-	defer hold.Unlock(context.Background()) // want `write defer hold.UnlockTo\(ctx, &failure\)`
+	defer hold.Unlock() // want `write defer hold.UnlockTo\(ctx, &failure\)`
 	return 1, shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -32,7 +32,7 @@ func shadowed(ctx context.Context, locks []rlock.Locker) (err error) {
 		if err != nil {
 			return err
 		}
-		defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* give the variable that hides the result err another name and write defer hold.UnlockTo\(ctx, &err\), or use rlock.Do`
+		defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* give the variable that hides the result err another name and write defer hold.UnlockTo\(ctx, &err\), or use rlock.Do`
 	}
 	return nil
 }
@@ -42,22 +42,22 @@ func unnamedResult(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* name the result \(err error\) and write defer hold.UnlockTo\(ctx, &err\), or use rlock.Do`
+	defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* name the result \(err error\) and write defer hold.UnlockTo\(ctx, &err\), or use rlock.Do`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
 func statement(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock) {
-	hold.Unlock(ctx)    // want `the error of hold.Unlock is dropped`
-	lock.Unlock(ctx)    // want `the error of lock.Unlock is dropped; .* return the error, or write _ =`
-	go hold.Unlock(ctx) // want `the error of hold.Unlock is dropped`
+	hold.Unlock()    // want `the error of hold.Unlock is dropped`
+	lock.Unlock(ctx) // want `the error of lock.Unlock is dropped; .* return the error, or write _ =`
+	go hold.Unlock() // want `the error of hold.Unlock is dropped`
 	defer func() {
-		hold.Unlock(ctx) // want `the error of hold.Unlock is dropped`
+		hold.Unlock() // want `the error of hold.Unlock is dropped`
 	}()
 }
 
 func literal(ctx context.Context, hold *rlock.Hold) (err error) {
 	f := func() {
-		defer hold.Unlock(ctx) // want `the error of hold.Unlock is dropped; .* look at the error in a deferred function`
+		defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* look at the error in a deferred function`
 	}
 	f()
 	return nil
@@ -68,7 +68,7 @@ func toUnnamed(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function: the error of the release goes nowhere; name the result \(err error\), or use rlock.Do`
+	defer hold.UnlockTo(&err) // want `&err is not a named result of this function: the error of the release goes nowhere; name the result \(err error\), or use rlock.Do`
 	err = shop.Bill(hold.Context(), shop.Order{})
 	return err
 }
@@ -79,10 +79,10 @@ func toShadowed(ctx context.Context, locks []rlock.Locker) (err error) {
 		if err != nil {
 			return err
 		}
-		defer hold.UnlockTo(ctx, &err) // want `it hides the result err of line 76; give one of them another name, or use rlock.Do`
+		defer hold.UnlockTo(&err) // want `it hides the result err of line 76; give one of them another name, or use rlock.Do`
 	}
 	if hold, err := locks[0].Lock(ctx, rlock.Watchdog); err == nil {
-		defer hold.UnlockTo(ctx, (&err)) // want `&err is not a named result`
+		defer hold.UnlockTo((&err)) // want `&err is not a named result`
 		return shop.Bill(hold.Context(), shop.Order{})
 	}
 	return nil
@@ -93,12 +93,12 @@ func toOther(ctx context.Context, lock rlock.Locker) (failure error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function: .*; write &failure, or use rlock.Do`
+	defer hold.UnlockTo(&err) // want `&err is not a named result of this function: .*; write &failure, or use rlock.Do`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
 func toParameter(ctx context.Context, hold *rlock.Hold, err error) {
-	defer hold.UnlockTo(ctx, &err) // want `look at the error of hold.Unlock in a deferred function, or use rlock.Do`
+	defer hold.UnlockTo(&err) // want `look at the error of hold.Unlock in a deferred function, or use rlock.Do`
 }
 
 func inDeferred(ctx context.Context, lock rlock.Locker) error {
@@ -108,7 +108,7 @@ func inDeferred(ctx context.Context, lock rlock.Locker) error {
 	}
 	defer func() {
 		if hold.Valid() {
-			hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function`
+			hold.UnlockTo(&err) // want `&err is not a named result of this function`
 		}
 	}()
 	return shop.Bill(hold.Context(), shop.Order{})
@@ -120,21 +120,21 @@ func inLiteral(ctx context.Context, lock rlock.Locker) (err error) {
 		if err != nil {
 			return err
 		}
-		defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function`
+		defer hold.UnlockTo(&err) // want `&err is not a named result of this function`
 		return shop.Bill(hold.Context(), shop.Order{})
 	})
 }
 
 func overwritten(ctx context.Context, hold *rlock.Hold) (err error) {
 	err = try(func() error {
-		defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function`
+		defer hold.UnlockTo(&err) // want `&err is not a named result of this function`
 		return shop.Bill(hold.Context(), shop.Order{})
 	})
 	if err != nil {
 		return err
 	}
 	return try(func() error {
-		defer hold.UnlockTo(ctx, &err) // want `&err is not a named result of this function`
+		defer hold.UnlockTo(&err) // want `&err is not a named result of this function`
 		return shop.Bill(hold.Context(), shop.Order{})
 	})
 }
@@ -145,7 +145,7 @@ func try(f func() error) error { return f() }
 
 func notAtTheEnd(ctx context.Context, hold *rlock.Hold) error {
 	var err error
-	hold.UnlockTo(ctx, &err)
+	hold.UnlockTo(&err)
 	return err
 }
 
@@ -156,29 +156,29 @@ func read(ctx context.Context, hold *rlock.Hold) error {
 			shop.Ship(ctx)
 		}
 	}()
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return nil
 }
 
 func byAddress(ctx context.Context, hold *rlock.Hold) error {
 	var err error
 	defer note(&err)
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return nil
 }
 
 func note(err *error) {}
 
-func pointer(ctx context.Context, hold *rlock.Hold, err *error) { defer hold.UnlockTo(ctx, err) }
+func pointer(ctx context.Context, hold *rlock.Hold, err *error) { defer hold.UnlockTo(err) }
 
 func captured(ctx context.Context, hold *rlock.Hold, run func(name string, f func())) error {
 	var err error
 	run("part", func() {
-		defer hold.UnlockTo(ctx, &err)
+		defer hold.UnlockTo(&err)
 		shop.Ship(ctx)
 	})
 	func() {
-		defer hold.UnlockTo(ctx, &err)
+		defer hold.UnlockTo(&err)
 	}()
 	return err
 }
@@ -186,7 +186,7 @@ func captured(ctx context.Context, hold *rlock.Hold, run func(name string, f fun
 func kept(ctx context.Context, hold *rlock.Hold, keep func(func()) (func(), error)) error {
 	var err error
 	var stop func()
-	stop, err = keep(func() { defer hold.UnlockTo(ctx, &err) })
+	stop, err = keep(func() { defer hold.UnlockTo(&err) })
 	if err != nil {
 		return err
 	}
@@ -196,23 +196,23 @@ func kept(ctx context.Context, hold *rlock.Hold, keep func(func()) (func(), erro
 
 func deferredLiteral(ctx context.Context, hold *rlock.Hold) (n int, err error) {
 	defer func() {
-		defer hold.UnlockTo(ctx, &err)
+		defer hold.UnlockTo(&err)
 		shop.Ship(ctx)
 	}()
 	return 1, try(func() (err error) {
-		defer hold.UnlockTo(ctx, &err)
+		defer hold.UnlockTo(&err)
 		return nil
 	})
 }
 
 type attempt struct{ err error }
 
-func (a *attempt) field(ctx context.Context, hold *rlock.Hold) { defer hold.UnlockTo(ctx, &a.err) }
+func (a *attempt) field(ctx context.Context, hold *rlock.Hold) { defer hold.UnlockTo(&a.err) }
 
 func joined(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock) (err error) {
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	defer func() { err = errors.Join(err, lock.Unlock(ctx)) }()
-	defer func() { _ = hold.Unlock(ctx) }()
+	defer func() { _ = hold.Unlock() }()
 	if err := lock.Unlock(ctx); err != nil {
 		return err
 	}
@@ -221,5 +221,5 @@ func joined(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock) (err error)
 	mu := rlock.AsSyncLocker(ctx, lock, rlock.Watchdog)
 	mu.Lock()
 	defer mu.Unlock()
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }

@@ -13,7 +13,7 @@ func direct(ctx context.Context, client *rlock.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Save(hold.Context(), shop.Order{})
 }
 
@@ -24,7 +24,7 @@ func byVariable(ctx context.Context, client *rlock.Client) error {
 		return err
 	}
 	err = shop.Save(hold.Context(), shop.Order{})
-	return errors.Join(err, hold.Unlock(ctx))
+	return errors.Join(err, hold.Unlock())
 }
 
 var (
@@ -37,7 +37,7 @@ func byPackageVariable(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, hold.Unlock(ctx)) }()
+	defer func() { err = errors.Join(err, hold.Unlock()) }()
 	return shop.Save(hold.Context(), shop.Order{})
 }
 
@@ -58,7 +58,7 @@ func read(ctx context.Context, client *rlock.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Write(hold.Context(), hold.Token(), shop.Order{})
 }
 
@@ -67,7 +67,7 @@ func passedOn(ctx context.Context, client *rlock.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return write(hold)
 }
 
@@ -98,6 +98,6 @@ func plain(ctx context.Context, client *rlock.Client, fenced bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Save(hold.Context(), shop.Order{})
 }

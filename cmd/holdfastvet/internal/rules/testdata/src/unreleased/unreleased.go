@@ -16,16 +16,16 @@ import (
 const lease = 10 * time.Second
 
 func dropped(ctx context.Context, client *rlock.Client) error {
-	_, err := client.NewLock("order").Lock(ctx, lease) // want `the hold of client.NewLock\("order"\).Lock is dropped`
+	_, err := client.NewLock("order").Lock(ctx, rlock.Lease(lease)) // want `the hold of client.NewLock\("order"\).Lock is dropped`
 	return err
 }
 
 func ignored(ctx context.Context, client *rlock.Client) {
 	lock := client.NewLock("order")
-	lock.Lock(ctx, lease)                             // want `the hold of lock.Lock is dropped`
-	defer lock.TryLock(ctx, rlock.NoWait, lease)      // want `the hold of lock.TryLock is dropped`
-	go lock.Lock(ctx, lease)                          // want `the hold of lock.Lock is dropped`
-	_, _ = multilock.NewOn(client, "a").Lock(ctx, -1) // want `the hold of multilock.NewOn\(client, "a"\).Lock is dropped`
+	lock.Lock(ctx, rlock.Lease(lease))                        // want `the hold of lock.Lock is dropped`
+	defer lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease)) // want `the hold of lock.TryLock is dropped`
+	go lock.Lock(ctx, rlock.Lease(lease))                     // want `the hold of lock.Lock is dropped`
+	_, _ = multilock.NewOn(client, "a").Lock(ctx, -1)         // want `the hold of multilock.NewOn\(client, "a"\).Lock is dropped`
 }
 
 func earlyReturn(ctx context.Context, lock rlock.Locker, done bool) error {
@@ -36,7 +36,7 @@ func earlyReturn(ctx context.Context, lock rlock.Locker, done bool) error {
 	if done {
 		return nil
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func workFails(ctx context.Context, lock rlock.Locker) error {
@@ -48,24 +48,24 @@ func workFails(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func fallsOff(ctx context.Context, lock rlock.Locker) {
-	if hold, err := lock.TryLock(ctx, rlock.NoWait, lease); err == nil { // want `hold is not given back on the path to line 58;`
+	if hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease)); err == nil { // want `hold is not given back on the path to line 58;`
 		shop.Ship(hold.Context())
 	}
 }
 
 func blank(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.Lock(ctx, lease) // want `hold is not given back`
+	hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not given back`
 	_ = hold
 	return err
 }
 
 func everyRound(ctx context.Context, locks []rlock.Locker) error {
 	for _, lock := range locks {
-		hold, err := lock.Lock(ctx, lease) // want `hold is not given back on the path to line 68;`
+		hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not given back on the path to line 68;`
 		if err != nil {
 			return err
 		}
@@ -75,19 +75,19 @@ func everyRound(ctx context.Context, locks []rlock.Locker) error {
 }
 
 func overwritten(ctx context.Context, a, b rlock.Locker) error {
-	hold, err := a.Lock(ctx, lease) // want `hold is not given back on the path to line 82;`
+	hold, err := a.Lock(ctx, rlock.Lease(lease)) // want `hold is not given back on the path to line 82;`
 	if err != nil {
 		return err
 	}
-	hold, err = b.Lock(hold.Context(), lease)
+	hold, err = b.Lock(hold.Context(), rlock.Lease(lease))
 	if err != nil {
 		return err
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func wrongSwitch(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, lease) // want `hold is not given back on the path to line 97;`
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease)) // want `hold is not given back on the path to line 97;`
 	switch {
 	case errors.Is(err, rlock.ErrNotAcquired):
 		return nil
@@ -98,7 +98,7 @@ func wrongSwitch(ctx context.Context, lock rlock.Locker) error {
 }
 
 func attached(ctx context.Context, client *rlock.Client, token string) error {
-	hold, err := client.Attach(ctx, token, lease) // want `hold is not given back on the path to line 105;`
+	hold, err := client.Attach(ctx, token, rlock.Lease(lease)) // want `hold is not given back on the path to line 105;`
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func byInterface(ctx context.Context, l locking.Locking) {
 	l.AcquireLock(ctx, "a") // want `the hold of l.AcquireLock is dropped`
 	hold, err := l.AcquireLock(ctx, "a")
 	if err == nil {
-		_ = hold.Unlock(ctx)
+		_ = hold.Unlock()
 	}
 }
 
@@ -135,12 +135,12 @@ type store struct {
 }
 
 func (s *store) enter(ctx context.Context, name string) (*rlock.Hold, error) {
-	hold, err := s.client.NewLock(name).Lock(ctx, lease)
+	hold, err := s.client.NewLock(name).Lock(ctx, rlock.Lease(lease))
 	if err != nil {
 		return nil, errors.Join(errors.New(name), err)
 	}
 	if hold.Token() < 0 {
-		return nil, hold.Unlock(ctx)
+		return nil, hold.Unlock()
 	}
 	return hold, nil
 }
@@ -157,7 +157,7 @@ func (s *store) again(ctx context.Context) (hold *rlock.Hold, err error) {
 func otherLockUnlocked(ctx context.Context, client *rlock.Client) error {
 	a, b := client.NewLock("a"), client.NewLock("b")
 	ctx = rlock.WithOwner(ctx)
-	if _, err := a.Lock(ctx, lease); err != nil { // want `the hold of a.Lock is dropped`
+	if _, err := a.Lock(ctx, rlock.Lease(lease)); err != nil { // want `the hold of a.Lock is dropped`
 		return err
 	}
 	return b.Unlock(ctx)
@@ -169,12 +169,12 @@ type store2 struct{ lock *rlock.Lock }
 func (s *store2) Close() error { return nil }
 
 func (s *store2) begin(ctx context.Context) error {
-	_, err := s.lock.Lock(ctx, lease) // want `the hold of s.lock.Lock is dropped`
+	_, err := s.lock.Lock(ctx, rlock.Lease(lease)) // want `the hold of s.lock.Lock is dropped`
 	return err
 }
 
 func waitsForTheEnd(ctx context.Context, lock rlock.Locker, stop <-chan struct{}) error {
-	hold, err := lock.Lock(ctx, lease) // want `hold is not given back`
+	hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not given back`
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (s *store) until(ctx context.Context) (*rlock.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { _ = hold.Unlock(context.Background()) })
+	context.AfterFunc(ctx, func() { _ = hold.Unlock() })
 	return hold, nil
 }
 
@@ -233,7 +233,7 @@ func cached[T any](ctx context.Context, make func() (T, error)) (T, error) { ret
 type javaStore struct{ client *rlock.Client }
 
 func (s javaStore) Acquire(ctx context.Context, name string) (*rlock.Hold, error) {
-	return s.client.NewFairLock(name).Lock(ctx, lease)
+	return s.client.NewFairLock(name).Lock(ctx, rlock.Lease(lease))
 }
 
 func (s *javaStore) Release(ctx context.Context, name string) error {
@@ -242,8 +242,10 @@ func (s *javaStore) Release(ctx context.Context, name string) error {
 
 type javaGuard struct{ fence *rlock.Lock }
 
-func (g *javaGuard) enter(ctx context.Context) (*rlock.Hold, error) { return g.fence.Lock(ctx, lease) }
-func (g *javaGuard) exit(ctx context.Context) error                 { return g.fence.Unlock(ctx) }
+func (g *javaGuard) enter(ctx context.Context) (*rlock.Hold, error) {
+	return g.fence.Lock(ctx, rlock.Lease(lease))
+}
+func (g *javaGuard) exit(ctx context.Context) error { return g.fence.Unlock(ctx) }
 
 func byName(ctx context.Context, s *javaStore, g *javaGuard) error {
 	_, err := s.Acquire(ctx, "a")
@@ -267,7 +269,7 @@ func released(ctx context.Context, s *store) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	other, err := locking.Acquire(ctx, "b")
 	if err != nil {
 		return err
@@ -281,24 +283,24 @@ func deferred(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(ctx, &err)
+	defer hold.UnlockTo(&err)
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
 func elseBranch(ctx context.Context, lock rlock.Locker) error {
-	if hold, err := lock.Lock(ctx, lease); err != nil {
+	if hold, err := lock.Lock(ctx, rlock.Lease(lease)); err != nil {
 		return err
 	} else {
-		return hold.Unlock(ctx)
+		return hold.Unlock()
 	}
 }
 
 func returned(ctx context.Context, lock rlock.Locker) (*rlock.Hold, error) {
-	return lock.Lock(ctx, lease)
+	return lock.Lock(ctx, rlock.Lease(lease))
 }
 
 func named(ctx context.Context, lock rlock.Locker) (hold *rlock.Hold, err error) {
-	hold, err = lock.Lock(ctx, lease)
+	hold, err = lock.Lock(ctx, rlock.Lease(lease))
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +314,7 @@ type guard struct {
 }
 
 func stored(ctx context.Context, lock rlock.Locker) (*guard, error) {
-	hold, err := lock.Lock(ctx, lease)
+	hold, err := lock.Lock(ctx, rlock.Lease(lease))
 	if err != nil {
 		return nil, err
 	}
@@ -320,27 +322,27 @@ func stored(ctx context.Context, lock rlock.Locker) (*guard, error) {
 }
 
 func (g *guard) field(ctx context.Context, lock rlock.Locker) (err error) {
-	g.hold, err = lock.Lock(ctx, lease)
+	g.hold, err = lock.Lock(ctx, rlock.Lease(lease))
 	return err
 }
 
 func (g *guard) enter(ctx context.Context) error {
-	_, err := g.lock.Lock(ctx, lease)
+	_, err := g.lock.Lock(ctx, rlock.Lease(lease))
 	return err
 }
 
 func (g *guard) exit(ctx context.Context) error { return g.lock.Unlock(ctx) }
 
 func closure(ctx context.Context, lock rlock.Locker) (func() error, error) {
-	hold, err := lock.Lock(ctx, lease)
+	hold, err := lock.Lock(ctx, rlock.Lease(lease))
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return hold.Unlock(ctx) }, nil
+	return func() error { return hold.Unlock() }, nil
 }
 
 func value(ctx context.Context, lock rlock.Locker) (func(context.Context) error, error) {
-	hold, err := lock.Lock(ctx, lease)
+	hold, err := lock.Lock(ctx, rlock.Lease(lease))
 	if err != nil {
 		return nil, err
 	}
@@ -352,15 +354,15 @@ func before(ctx context.Context, lock rlock.Locker) (err error) {
 	var hold *rlock.Hold
 	defer func() {
 		if hold != nil {
-			err = errors.Join(err, hold.Unlock(ctx))
+			err = errors.Join(err, hold.Unlock())
 		}
 	}()
-	hold, err = lock.Lock(ctx, lease)
+	hold, err = lock.Lock(ctx, rlock.Lease(lease))
 	return err
 }
 
 func fatal(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.Lock(ctx, lease)
+	hold, err := lock.Lock(ctx, rlock.Lease(lease))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -370,41 +372,41 @@ func fatal(ctx context.Context, lock rlock.Locker) error {
 	case 1:
 		panic("no arguments")
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func retried(ctx context.Context, lock rlock.Locker) error {
 	var hold *rlock.Hold
 	var err error
 	for range 3 {
-		if hold, err = lock.TryLock(ctx, time.Second, lease); err == nil {
+		if hold, err = lock.TryLock(ctx, time.Second, rlock.Lease(lease)); err == nil {
 			break
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func untilThere(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease))
 	for err != nil {
-		hold, err = lock.TryLock(ctx, rlock.NoWait, lease)
+		hold, err = lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease))
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func byNil(ctx context.Context, lock rlock.Locker) error {
-	hold, _ := lock.TryLock(ctx, rlock.NoWait, lease)
+	hold, _ := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease))
 	if hold == nil {
 		return nil
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func byFlag(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease))
 	busy := errors.Is(err, rlock.ErrNotAcquired)
 	if busy {
 		return nil
@@ -413,34 +415,34 @@ func byFlag(ctx context.Context, lock rlock.Locker) error {
 	if !got {
 		return err
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func byHelper(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease))
 	if isBusy(err) {
 		return nil
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func isBusy(err error) bool { return errors.Is(err, rlock.ErrNotAcquired) }
 
 func wrapped(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease))
 	if err = wrap(err); err != nil {
 		return err
 	}
-	return hold.Unlock(ctx)
+	return hold.Unlock()
 }
 
 func wrap(err error) error { return err }
 
 func switches(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease))
 	switch {
 	case err == nil:
-		return hold.Unlock(ctx)
+		return hold.Unlock()
 	case errors.Is(err, rlock.ErrNotAcquired):
 		return nil
 	default:
@@ -449,7 +451,7 @@ func switches(ctx context.Context, lock rlock.Locker) error {
 }
 
 func switchOnError(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, lease)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease))
 	switch err {
 	case nil:
 	default:
@@ -459,7 +461,7 @@ func switchOnError(ctx context.Context, lock rlock.Locker) error {
 	case *rlock.HeldError:
 		return err
 	case nil:
-		return hold.Unlock(ctx)
+		return hold.Unlock()
 	default:
 		return err
 	}
@@ -468,13 +470,13 @@ func switchOnError(ctx context.Context, lock rlock.Locker) error {
 func maybe(ctx context.Context, lock rlock.Locker, guarded bool) (err error) {
 	var hold *rlock.Hold
 	if guarded {
-		if hold, err = lock.Lock(ctx, lease); err != nil {
+		if hold, err = lock.Lock(ctx, rlock.Lease(lease)); err != nil {
 			return err
 		}
 	}
 	shop.Ship(ctx)
 	if guarded {
-		return hold.Unlock(ctx)
+		return hold.Unlock()
 	}
 	return nil
 }
@@ -493,7 +495,7 @@ func lost(ctx context.Context, lock rlock.Locker, work <-chan int) error {
 				return rlock.ErrLost
 			}
 			if !open {
-				return hold.Unlock(ctx)
+				return hold.Unlock()
 			}
 		}
 	}
@@ -501,7 +503,7 @@ func lost(ctx context.Context, lock rlock.Locker, work <-chan int) error {
 
 func java(ctx context.Context, lock *rlock.Lock) error {
 	ctx = rlock.WithOwner(ctx)
-	if _, err := lock.Lock(ctx, lease); err != nil {
+	if _, err := lock.Lock(ctx, rlock.Lease(lease)); err != nil {
 		return err
 	}
 	defer func() { _ = lock.Unlock(ctx) }()
@@ -511,7 +513,7 @@ func java(ctx context.Context, lock *rlock.Lock) error {
 func javaByHelper(ctx context.Context, client *rlock.Client) error {
 	lock := client.NewLock("order")
 	ctx = rlock.WithOwner(ctx)
-	if _, err := lock.Lock(ctx, lease); err != nil {
+	if _, err := lock.Lock(ctx, rlock.Lease(lease)); err != nil {
 		return err
 	}
 	defer quietly(ctx, lock)
@@ -521,7 +523,7 @@ func javaByHelper(ctx context.Context, client *rlock.Client) error {
 func quietly(ctx context.Context, lock *rlock.Lock) { _ = lock.Unlock(ctx) }
 
 func throttled(ctx context.Context, lock rlock.Locker) (bool, error) {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, time.Hour)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Hour))
 	if err != nil {
 		return false, err
 	}
@@ -530,7 +532,7 @@ func throttled(ctx context.Context, lock rlock.Locker) (bool, error) {
 }
 
 func detached(ctx context.Context, lock rlock.Locker) (string, error) {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, time.Hour)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Hour))
 	if err != nil {
 		return "", err
 	}
@@ -540,20 +542,20 @@ func detached(ctx context.Context, lock rlock.Locker) (string, error) {
 func all(ctx context.Context, locks []rlock.Locker) (err error) {
 	var holds []*rlock.Hold
 	for _, lock := range locks {
-		hold, err := lock.Lock(ctx, lease)
+		hold, err := lock.Lock(ctx, rlock.Lease(lease))
 		if err != nil {
 			break
 		}
 		holds = append(holds, hold)
 	}
 	for _, hold := range holds {
-		err = errors.Join(err, hold.Unlock(ctx))
+		err = errors.Join(err, hold.Unlock())
 	}
 	return err
 }
 
 func handed(ctx context.Context, lock rlock.Locker, out chan<- *rlock.Hold) error {
-	hold, err := lock.Lock(ctx, lease)
+	hold, err := lock.Lock(ctx, rlock.Lease(lease))
 	if err != nil {
 		return err
 	}
@@ -563,15 +565,15 @@ func handed(ctx context.Context, lock rlock.Locker, out chan<- *rlock.Hold) erro
 
 func silenced(ctx context.Context, lock rlock.Locker) error {
 	//holdfastvet:ignore unreleased the lease is the quota
-	_, err := lock.Lock(ctx, lease)
+	_, err := lock.Lock(ctx, rlock.Lease(lease))
 	return err
 }
 
 func generic(ctx context.Context, lock rlock.Locker) {
-	hold := must(lock.Lock(ctx, lease)) // want `hold is not given back`
+	hold := must(lock.Lock(ctx, rlock.Lease(lease))) // want `hold is not given back`
 	shop.Ship(hold.Context())
-	other := must(lock.Lock(ctx, lease))
-	_ = other.Unlock(ctx)
+	other := must(lock.Lock(ctx, rlock.Lease(lease)))
+	_ = other.Unlock()
 }
 
 func must[T any](v T, err error) T {

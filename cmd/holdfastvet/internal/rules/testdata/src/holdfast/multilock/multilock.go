@@ -9,7 +9,7 @@ type Lock struct {
 	_ int
 }
 
-func (*Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
+func (*Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) {
 	return *new(*rlock.Hold), *new(error)
 }
 
@@ -17,7 +17,7 @@ func (*Lock) Name() string {
 	return *new(string)
 }
 
-func (*Lock) TryLock(ctx context.Context, wait time.Duration, lease time.Duration) (*rlock.Hold, error) {
+func (*Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
 	return *new(*rlock.Hold), *new(error)
 }
 

@@ -20,19 +20,19 @@ type AcquireStart struct {
 	Lock  TracedLock
 	Since time.Time
 	Wait  time.Duration
-	Lease time.Duration
+	Lease Lease
 }
 
 type Acquisition interface {
 	Deadline() time.Time
-	Extend(ctx context.Context, lease time.Duration) error
+	Extend(ctx context.Context, lease Lease) error
 	Name() string
 	Owner() string
 	Release(h *Hold) error
 	Token() int64
 }
 
-func AsSyncLocker(ctx context.Context, lock Locker, lease time.Duration) sync.Locker {
+func AsSyncLocker(ctx context.Context, lock Locker, lease Lease) sync.Locker {
 	return *new(sync.Locker)
 }
 
@@ -50,7 +50,7 @@ type Client struct {
 	_ int
 }
 
-func (*Client) Attach(ctx context.Context, detached string, lease time.Duration) (hold *Hold, err error) {
+func (*Client) Attach(ctx context.Context, detached string, lease Lease) (hold *Hold, err error) {
 	return *new(*Hold), *new(error)
 }
 
@@ -90,7 +90,7 @@ func Detached(ctx context.Context) context.Context {
 	return *new(context.Context)
 }
 
-func Do(ctx context.Context, lock Locker, wait time.Duration, lease time.Duration, fn func(context.Context) error) error {
+func Do(ctx context.Context, lock Locker, wait time.Duration, lease Lease, fn func(context.Context) error) error {
 	return *new(error)
 }
 
@@ -193,7 +193,7 @@ func (*Hold) Err() error {
 	return *new(error)
 }
 
-func (*Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
+func (*Hold) Extend(ctx context.Context, lease Lease) (err error) {
 	return *new(error)
 }
 
@@ -213,11 +213,11 @@ func (*Hold) Token() int64 {
 	return *new(int64)
 }
 
-func (*Hold) Unlock(ctx context.Context) (err error) {
+func (*Hold) Unlock() (err error) {
 	return *new(error)
 }
 
-func (*Hold) UnlockTo(ctx context.Context, err *error) {
+func (*Hold) UnlockTo(err *error) {
 	return
 }
 
@@ -283,6 +283,12 @@ type Info struct {
 	Token   int64
 }
 
+type Lease int64
+
+func (Lease) String() string {
+	return *new(string)
+}
+
 type Lock struct {
 	_ int
 }
@@ -307,7 +313,7 @@ func (*Lock) IsLocked(ctx context.Context) (bool, error) {
 	return *new(bool), *new(error)
 }
 
-func (*Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
+func (*Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
 	return *new(*Hold), *new(error)
 }
 
@@ -323,7 +329,7 @@ func (*Lock) TTL(ctx context.Context) (time.Duration, error) {
 	return *new(time.Duration), *new(error)
 }
 
-func (*Lock) TryLock(ctx context.Context, wait time.Duration, lease time.Duration) (hold *Hold, err error) {
+func (*Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease) (hold *Hold, err error) {
 	return *new(*Hold), *new(error)
 }
 
@@ -332,9 +338,9 @@ func (*Lock) Unlock(ctx context.Context) (err error) {
 }
 
 type Locker interface {
-	Lock(ctx context.Context, lease time.Duration) (*Hold, error)
+	Lock(ctx context.Context, lease Lease) (*Hold, error)
 	Name() string
-	TryLock(ctx context.Context, wait time.Duration, lease time.Duration) (*Hold, error)
+	TryLock(ctx context.Context, wait time.Duration, lease Lease) (*Hold, error)
 	Unlock(ctx context.Context) error
 }
 
@@ -520,9 +526,9 @@ type WaitTracer interface {
 	WaitStart(ctx context.Context, d WaitStart)
 }
 
-const Watchdog time.Duration = -1
+const Watchdog Lease = -1
 
-func With[T any](ctx context.Context, lock Locker, wait time.Duration, lease time.Duration, fn func(context.Context) (T, error)) (result T, err error) {
+func With[T any](ctx context.Context, lock Locker, wait time.Duration, lease Lease, fn func(context.Context) (T, error)) (result T, err error) {
 	return *new(T), *new(error)
 }
 
