@@ -67,7 +67,7 @@ func TestTracerHearsOfTheLeaseAfterAnExtension(t *testing.T) {
 	hold = take(t, c.NewLock("order"), rlock.Lease(time.Minute))
 	require.NoError(t, hold.Extend(t.Context(), longLease))
 	unlock(t, hold)
-	require.Equal(t, longLease, only[rlock.HoldEnd](t, tr).Lease)
+	require.Equal(t, time.Duration(longLease), only[rlock.HoldEnd](t, tr).Lease)
 }
 
 func TestTracerHearsOfHoldsThatAreDetachedAndAttached(t *testing.T) {
