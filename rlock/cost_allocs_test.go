@@ -64,3 +64,20 @@ func TestUncontendedCycleAllocatesFewObjects(t *testing.T) {
 		require.Less(t, best, of.most+0.5, of.name)
 	}
 }
+
+// A process may have a client for each of a thousand tenants. 200 clients make chance small.
+func TestIdleClientCostsLittleMemory(t *testing.T) {
+	redis := redistest.Start(t).Client(t)
+	clients := make([]*rlock.Client, 200)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range clients {
+		clients[i] = newClientOn(t, redis, rlock.Options{})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := int64(after.HeapAlloc-before.HeapAlloc) / int64(len(clients))
+	require.Less(t, each, int64(16<<10))
+	runtime.KeepAlive(clients)
+}

@@ -11,17 +11,27 @@ import (
 // Queues has a client's local queues, by what is waited for. It is safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
 	seed       maphash.Seed
-	slots      [8192]Slot
+	slots      atomic.Pointer[[]Slot] // replaced with mu held
+	collisions atomic.Int32           // tries and queues that may have met another name
 	mu         sync.Mutex
 	byName     map[Name]*Queue[Name, Data]    // guarded by mu
 	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
 }
 
 // Slot counts tries and queues of the names that share a hash, so that Try need not lock Queues.mu.
+// A try that shares its slot with another name costs a queue, and nothing else.
 type Slot struct {
 	trying atomic.Int32 // callers between Try and EndTry
 	queues atomic.Int32
 }
+
+// A client begins with few slots, because a process may have thousands of clients that use few
+// locks. After some tries that may have met another name it gets many.
+const (
+	fewSlots       = 512
+	manySlots      = 8192
+	mostCollisions = 64
+)
 
 // Queue is the queue for one name, first come, first served. Its fields are guarded by Queues.mu.
 type Queue[Name comparable, Data any] struct {
@@ -36,18 +46,42 @@ type Queue[Name comparable, Data any] struct {
 
 // New returns an empty Queues.
 func New[Name comparable, Data any]() *Queues[Name, Data] {
-	return &Queues[Name, Data]{seed: maphash.MakeSeed(), byName: make(map[Name]*Queue[Name, Data]),
+	qs := &Queues[Name, Data]{seed: maphash.MakeSeed(), byName: make(map[Name]*Queue[Name, Data]),
 		registered: make(map[string]*Waiter[Name, Data])}
+	slots := make([]Slot, fewSlots)
+	qs.slots.Store(&slots)
+	return qs
 }
 
 func (qs *Queues[Name, Data]) slot(name Name) *Slot {
-	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
+	return slotOf(*qs.slots.Load(), qs.seed, name)
+}
+
+func slotOf[Name comparable](slots []Slot, seed maphash.Seed, name Name) *Slot {
+	return &slots[maphash.Comparable(seed, name)%uint64(len(slots))]
+}
+
+// grow replaces few slots by many after some collisions. It is called with mu held. A try in the
+// old slots is not seen in the new ones, which only costs a request that Redis refuses.
+func (qs *Queues[Name, Data]) grow() {
+	if len(*qs.slots.Load()) == manySlots || qs.collisions.Load() < mostCollisions {
+		return
+	}
+	slots := make([]Slot, manySlots)
+	for name := range qs.byName {
+		slotOf(slots, qs.seed, name).queues.Add(1)
+	}
+	qs.slots.Store(&slots)
 }
 
 // Try returns nil if others might be waiting or trying. Otherwise the caller asks and calls EndTry.
 func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 	s := qs.slot(name)
-	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
+	others, queues := s.trying.Add(1) > 1, s.queues.Load()
+	if others && queues == 0 {
+		qs.collisions.Add(1)
+	}
+	if others || queues > 0 {
 		s.EndTry()
 		return nil
 	}
@@ -73,7 +107,10 @@ func (qs *Queues[Name, Data]) Join(
 		}
 		q = &Queue[Name, Data]{all: qs, name: name, waiters: list.New(), data: data}
 		qs.byName[name] = q
-		qs.slot(name).queues.Add(1)
+		if qs.slot(name).queues.Add(1) > 1 {
+			qs.collisions.Add(1)
+		}
+		qs.grow()
 	}
 	w := &Waiter[Name, Data]{Owner: owner, Lease: lease, JoinedAsHead: q.waiters.Len() == 0, queue: q,
 		refusals: q.refusals, wake: make(chan struct{}, 1), state: Waiting}
