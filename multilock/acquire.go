@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
@@ -33,8 +33,7 @@ type attempt struct {
 // acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
 // the batch is held, it waits for its first part alone, and the next step tries the rest again.
 func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
-	trace := hook.Trace(ctx, l.first, "multilock", l.name, l.servers, limit,
-		time.Duration(lease))
+	trace := hook.Trace(ctx, l.first, "multilock", l.name, l.servers, limit, lease)
 	var hold *rlock.Hold
 	returned := false
 	defer func() {
@@ -48,11 +47,17 @@ func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lea
 	return hold, err
 }
 
+// trace is the trace of a call.
+type trace interface {
+	Context(ctx context.Context) context.Context
+	Reenters() // called if the owner has the lock already
+}
+
 // acquireAll is acquire within a trace.
-func (l *Lock) acquireAll(ctx context.Context, trace hooks.Call[*rlock.Hold],
+func (l *Lock) acquireAll(ctx context.Context, trace trace,
 	limit time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
-	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, time.Duration(lease))); err != nil {
+	if err := cmp.Or(l.invalid, compose.CheckTimes(limit, time.Duration(lease))); err != nil {
 		return nil, l.wrap(err)
 	}
 	if _, ok := owner.From(ctx); !ok {
@@ -175,7 +180,7 @@ func (at *attempt) tryBatch(ctx context.Context, batch []*rlock.Lock) ([]*rlock.
 		defer cancel()
 		ctx = bounded
 	}
-	return hook.TryBatch(ctx, time.Duration(at.lease), batch)
+	return hook.TryBatch(ctx, at.lease, batch)
 }
 
 // mayTryAlone reports whether the first part may be tried alone after its batch failed with err.

@@ -26,8 +26,8 @@ type sessionKey struct {
 
 // owned is what one owner has with one MultiLock.
 type owned struct {
-	holds []*rlock.Hold // innermost first, for Unlock without a hold
-	slot  atomic.Value  // for package rlock: see hooks.Slotted
+	holds  []*rlock.Hold // innermost first, for Unlock without a hold
+	traced atomic.Value  // for package rlock
 }
 
 // sessions has what each owner in this process has.
@@ -39,9 +39,9 @@ var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 // acquisition implements the hold of all parts, as an [rlock.Acquisition].
 type acquisition struct {
 	lock    *Lock
-	parts   []*rlock.Hold // in the order of lock.parts; they keep nothing of the caller reachable
+	parts   []*rlock.Hold // in the order of lock.parts
 	session *session.Session[sessionKey, owned]
-	hold    *rlock.Hold // of the same level as the caller's, which it does not keep reachable
+	hold    *rlock.Hold
 	end     func(reason error)
 	detach  func()       // removes the hold from its session; more calls do nothing
 	live    atomic.Int32 // parts that have not ended
@@ -54,8 +54,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, 
 	token, _ := owner.From(ctx)
 	key := sessionKey{token, l.identity}
 	a := &acquisition{lock: l, parts: parts, session: sessions.Open(key)}
-	hold, kept, end := hook.NewHold(ctx, a, l.first)
-	a.hold, a.end = kept, end
+	a.hold, a.end = hook.NewHold(ctx, a, parts...)
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
 	a.session.Do(func(ow *owned) {
@@ -68,12 +67,10 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, 
 		})
 		a.session.Close()
 	})
-	for i, p := range parts {
-		p = hook.TakeOver(p, a.hold)
-		parts[i] = p
+	for _, p := range parts {
 		hook.OnEnd(p, func(reason error) { a.partEnded(p, reason) })
 	}
-	return hold, nested
+	return a.hold, nested
 }
 
 // partEnded ends the hold because a part has ended. The session keeps it until the last has ended.
@@ -94,10 +91,11 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	a.detach()
 }
 
-// TraceSlot implements [hooks.Slotted]. The holds of one owner count as levels of one acquisition.
-func (a *acquisition) TraceSlot() (slot *atomic.Value) {
-	a.session.Do(func(ow *owned) { slot = &ow.slot })
-	return slot
+// TracedLevels returns where package rlock counts the levels that are traced. The holds of one owner
+// count as levels of one acquisition.
+func (a *acquisition) TracedLevels() (levels *atomic.Value) {
+	a.session.Do(func(ow *owned) { levels = &ow.traced })
+	return levels
 }
 
 func (a *acquisition) Name() string { return a.lock.name }

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 )
 
 // hook gives access to the unexported parts of package rlock.
-var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
+var hook = rlock.Internals(compose.Access{})
 
 // Lock acquires all of several locks, or none. It has no state: any number may be made of the same
 // parts. It is safe for concurrent use.
@@ -47,7 +47,7 @@ func New(locks ...rlock.Locker) *Lock {
 	var names []string
 	for _, lock := range locks {
 		if v := reflect.ValueOf(lock); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			l.invalid = cmp.Or(l.invalid, hooks.Invalid("one of the locks is nil"))
+			l.invalid = cmp.Or(l.invalid, compose.Invalid("one of the locks is nil"))
 			continue
 		}
 		names = append(names, lock.Name())

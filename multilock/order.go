@@ -6,13 +6,13 @@ import (
 	"reflect"
 	"strconv"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/rlock"
 )
 
 // part is one of the locks of a [Lock].
 type part struct {
-	hooks.Identity
+	compose.Identity
 	locker rlock.Locker
 	plain  *rlock.Lock // the same, if it is a lock of package rlock; else nil
 }
@@ -57,7 +57,7 @@ func compareParts(a, b part) int {
 // check returns why the parts, in their order, can never be held together; nil if they can.
 func check(parts []part) error {
 	if len(parts) == 0 {
-		return hooks.Invalid("no locks")
+		return compose.Invalid("no locks")
 	}
 	return cmp.Or(checkServers(parts), checkNames(parts), checkQueues(parts))
 }
@@ -76,7 +76,7 @@ func checkServers(parts []part) error {
 		}
 	}
 	if len(clients) > 1 && unnamed != "" {
-		return hooks.Invalid("locks on several Redises are taken in the order of their servers' "+
+		return compose.Invalid("locks on several Redises are taken in the order of their servers' "+
 			"names, and the server of %q has none: set rlock.Options.Server, in all processes "+
 			"alike", unnamed)
 	}
@@ -91,12 +91,12 @@ func checkNames(parts []part) error {
 		switch {
 		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
 		case a.Client != b.Client:
-			return hooks.Invalid("lock %q on %s appears with two clients, and if it is one lock, they "+
+			return compose.Invalid("lock %q on %s appears with two clients, and if it is one lock, they "+
 				"exclude each other; use one client, or if the clients use different databases of the "+
 				"server, give each database its own rlock.Options.Server, the same in all processes",
 				a.Name, a.Server)
 		case a.Kind != b.Kind:
-			return hooks.Invalid("lock %q as two kinds, which keep each other out", a.Name)
+			return compose.Invalid("lock %q as two kinds, which keep each other out", a.Name)
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func checkQueues(parts []part) error {
 		}
 		q := queue{p.Client, p.Queue}
 		if other, taken := names[q]; taken {
-			return hooks.Invalid("fair locks %q and %q share a queue by their names: use another "+
+			return compose.Invalid("fair locks %q and %q share a queue by their names: use another "+
 				"name for one of them", other, p.Name)
 		}
 		names[q] = p.Name

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
@@ -29,8 +29,7 @@ type attempt struct {
 
 // acquire acquires the lock within a trace.
 func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
-	tr := hook.Trace(ctx, l.first, "redlock", l.name, l.server, limit,
-		time.Duration(lease)).(trace)
+	tr := hook.Trace(ctx, l.first, "redlock", l.name, l.server, limit, lease)
 	var h *rlock.Hold
 	returned := false
 	defer func() {
@@ -45,9 +44,12 @@ func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lea
 	return h, err
 }
 
-// trace is the trace of a call, which package rlock implements.
+// trace is the trace of a call.
 type trace interface {
-	hooks.Call[*rlock.Hold]
+	Context(ctx context.Context) context.Context
+	Reenters()    // called if the owner has the lock already
+	WaitStart()   // called when the caller begins to wait
+	Heads()       // called when it becomes the first to wait
 	Rounds() bool // whether the tracer hears of rounds
 	Round(d rlock.RoundEnd)
 }
@@ -55,7 +57,7 @@ type trace interface {
 // take acquires the lock, or adds a level to what the owner in ctx holds.
 func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rlock.Lease,
 ) (h *rlock.Hold, err error) {
-	if err := cmp.Or(l.invalid, hooks.CheckTimes(limit, time.Duration(lease))); err != nil {
+	if err := cmp.Or(l.invalid, compose.CheckTimes(limit, time.Duration(lease))); err != nil {
 		return nil, err
 	}
 	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease < 0, trace: tr}

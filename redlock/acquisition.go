@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
@@ -39,15 +39,15 @@ type acquisition struct {
 	decided    func() bool   // what the last call to waitUntil waits for
 	decision   chan struct{} // closed, and nil, once it returned true or another call followed
 
-	slot atomic.Value // for package rlock: see hooks.Slotted
+	traced atomic.Value // for package rlock
 }
 
-// hook gives access to the unexported parts of package rlock.
-var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
+// hook gives access to what package rlock does not export.
+var hook = rlock.Internals(compose.Access{})
 
 // level is one nested Lock.
 type level struct {
-	hold  *rlock.Hold // of the same level as the caller's, which it does not keep reachable
+	hold  *rlock.Hold
 	end   func(reason error)
 	renew bool
 }
@@ -82,8 +82,8 @@ func (a *acquisition) Name() string  { return a.lock.name }
 func (a *acquisition) Owner() string { return a.owner }
 func (a *acquisition) Token() int64  { return 0 } // see the package documentation
 
-// TraceSlot implements [hooks.Slotted].
-func (a *acquisition) TraceSlot() *atomic.Value { return &a.slot }
+// TracedLevels returns where package rlock counts the levels that are traced.
+func (a *acquisition) TracedLevels() *atomic.Value { return &a.traced }
 
 // Deadline returns the time until which a quorum of parts can be trusted.
 func (a *acquisition) Deadline() time.Time {
@@ -110,7 +110,7 @@ func (a *acquisition) do(f func()) {
 // finish ends the levels of an acquisition that is over, and then releases its parts.
 func (a *acquisition) finish() {
 	a.report(a.endLevels())
-	holds := make([]hooks.NodeAcquisition, 0, 8)
+	holds := make([]compose.NodeAcquisition, 0, 8)
 	a.do(func() {
 		a.sendReleases()
 		for _, p := range a.parts {
@@ -168,22 +168,6 @@ func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, d
 		return false
 	}
 	return true
-}
-
-// reportDropped is called at each renewal. It logs if the outermost hold that asks for the watchdog
-// was dropped.
-func (a *acquisition) reportDropped() {
-	var renewed []*rlock.Hold
-	a.mu.Lock()
-	for _, l := range a.levels {
-		if l.renew && a.state == held {
-			renewed = append(renewed, l.hold)
-		}
-	}
-	a.mu.Unlock()
-	if len(renewed) > 0 && a.lock.first != nil {
-		hook.ReportDropped(a.lock.first, renewed)
-	}
 }
 
 // The methods below are called with mu held.
@@ -315,8 +299,8 @@ func (a *acquisition) setRenew(renew bool) {
 
 // addLevel adds a level, and returns its hold.
 func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
-	hold, kept, end := hook.NewHold(ctx, a, a.lock.first)
-	a.levels = append(a.levels, level{hold: kept, end: end, renew: renew})
+	hold, end := hook.NewHold(ctx, a)
+	a.levels = append(a.levels, level{hold: hold, end: end, renew: renew})
 	if renew {
 		a.setRenew(true)
 	}

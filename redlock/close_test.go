@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -49,7 +49,7 @@ func TestCloseDuringUnlockIsNoLoss(t *testing.T) {
 	t.Parallel()
 	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
 		hold := w.takeOnAll(t, rlock.Watchdog)
-		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(hold, func(error) {
+		rlock.Internals(compose.Access{}).OnEnd(hold, func(error) {
 			for _, c := range w.clients[:3] {
 				closeClient(t, c)
 			}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
@@ -121,7 +121,7 @@ func (p *part) extend(ex *extension) {
 }
 
 // keep sends the request to extend the part, and handles the reply, for which it blocks.
-func (p *part) keep(hold hooks.NodeAcquisition, ex *extension) {
+func (p *part) keep(hold compose.NodeAcquisition, ex *extension) {
 	lease := ex.lease
 	if ex.renew && !hold.MayRenew() {
 		lease = shortestLease // Options.MaxHold: the level does not make it last longer
@@ -137,7 +137,7 @@ func (p *part) keep(hold hooks.NodeAcquisition, ex *extension) {
 
 // extended handles the reply to a request to extend the part.
 func (p *part) extended(
-	hold hooks.NodeAcquisition, ex *extension, deadline time.Time, yes bool, err error,
+	hold compose.NodeAcquisition, ex *extension, deadline time.Time, yes bool, err error,
 ) {
 	p.acquisition.do(func() {
 		ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })

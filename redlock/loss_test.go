@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -86,7 +86,7 @@ func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
 		busy := take(t, w.clients[2].NewLock("busy"), rlock.Lease(time.Second))
 		w.Servers[2].Pause(t)
 		unblock := make(chan struct{})
-		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { <-unblock })
+		rlock.Internals(compose.Access{}).OnEnd(busy, func(error) { <-unblock })
 		time.Sleep(time.Until(hold.Deadline()))
 		require.False(t, hold.Valid())
 		for _, s := range w.Servers[3:] {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -50,12 +50,12 @@ func (l *Lock) WithOptions(o Options) *Lock {
 	}
 	switch {
 	case o.NodeTimeout < 0:
-		with.invalid = hooks.Invalid("NodeTimeout %v is negative", o.NodeTimeout)
-	case o.Epoch && slices.ContainsFunc(l.nodes, hooks.Node.Clustered):
-		with.invalid = hooks.Invalid("Epoch keeps one key for all locks of a node, which is " +
+		with.invalid = compose.Invalid("NodeTimeout %v is negative", o.NodeTimeout)
+	case o.Epoch && slices.ContainsFunc(l.nodes, compose.Node.Clustered):
+		with.invalid = compose.Invalid("Epoch keeps one key for all locks of a node, which is " +
 			"impossible on a cluster: leave it out, or use single servers")
 	case o.MaxLease < 0:
-		with.invalid = hooks.Invalid("MaxLease %v is negative", o.MaxLease)
+		with.invalid = compose.Invalid("MaxLease %v is negative", o.MaxLease)
 	}
 	return &with
 }
@@ -63,7 +63,7 @@ func (l *Lock) WithOptions(o Options) *Lock {
 // checkLease returns the lease in whole milliseconds, as Redis counts it; an error if it is no use.
 func (l *Lock) checkLease(asked rlock.Lease) (time.Duration, error) {
 	lease := time.Duration(asked)
-	if err := hooks.CheckLease(lease); err != nil {
+	if err := compose.CheckLease(lease); err != nil {
 		return 0, err
 	}
 	if lease < 0 {
@@ -72,10 +72,10 @@ func (l *Lock) checkLease(asked rlock.Lease) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	switch {
 	case whole <= watchdog.Drift(whole):
-		return 0, hooks.Invalid("a lease of %v is over before it can be used: want at least "+
+		return 0, compose.Invalid("a lease of %v is over before it can be used: want at least "+
 			"3ms, or rlock.Watchdog", lease)
 	case whole > l.options.MaxLease && l.delay.For > 0:
-		return 0, hooks.Invalid("a lease of %v is longer than MaxLease, %v, after which a node "+
+		return 0, compose.Invalid("a lease of %v is longer than MaxLease, %v, after which a node "+
 			"that may have forgotten it is counted again: raise redlock.Options.MaxLease in all "+
 			"processes", lease, l.options.MaxLease)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -18,7 +18,7 @@ import (
 // release. A node that is asked again has a new part, with another owner.
 type part struct {
 	acquisition *acquisition
-	node        hooks.Node
+	node        compose.Node
 	owner       string // on the node
 	lease       time.Duration
 	askedAt     time.Time // when the request was given to the pool
@@ -27,10 +27,10 @@ type part struct {
 
 	// Guarded by the acquisition's mutex.
 	state       state
-	hold        hooks.NodeAcquisition // renewed by its client; nil until granted
-	call        *wait.Job             // the last one that was sent
-	unconfirmed bool                  // a release without a reply may have been carried out
-	err         error                 // why the node does not count, or did not extend or release it
+	hold        compose.NodeAcquisition // renewed by its client; nil until granted
+	call        *wait.Job               // the last one that was sent
+	unconfirmed bool                    // a release without a reply may have been carried out
+	err         error                   // why the node does not count, or did not extend or release it
 }
 
 // Run asks the node for the part, and handles the reply, for which it blocks. The acquisition may
@@ -48,7 +48,7 @@ func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 	a := p.acquisition
 	deadline := watchdog.Deadline(sent, p.lease)
 	mayBeHeld := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
-	var hold hooks.NodeAcquisition
+	var hold compose.NodeAcquisition
 	switch h := vote.Holder; {
 	case err != nil:
 	case vote.Already:
@@ -108,7 +108,6 @@ func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) })
 // Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
 func (p *part) Renewed() {
 	a := p.acquisition
-	a.reportDropped()
 	a.do(func() {
 		for i, node := range a.lock.nodes {
 			// Every part reports its renewal. Ask a missing node only once for all of them.
@@ -123,7 +122,7 @@ func (p *part) Renewed() {
 // The methods below are called with mu held.
 
 // ask requests a new part of a node, for an owner that the node has not been asked for before.
-func (a *acquisition) ask(node hooks.Node, owner string, lease time.Duration) *part {
+func (a *acquisition) ask(node compose.Node, owner string, lease time.Duration) *part {
 	p := &part{acquisition: a, node: node, owner: owner, lease: lease, askedAt: time.Now(),
 		state: missing}
 	if p.failed("acquire", p.send(&p.request, p, lease)); p.err == nil {
@@ -157,7 +156,7 @@ func (p *part) send(call *wait.Job, run wait.Runner, lease time.Duration) error 
 // lease of 50 ms or more are left for the caller. Measured round trips never take it below a small
 // part of the lease: in a burst of locks, or after a pause of this process, they take many times as
 // long as in quiet times.
-func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
+func (l *Lock) nodeTimeout(node compose.Node, lease time.Duration) time.Duration {
 	if l.options.NodeTimeout > 0 {
 		return l.options.NodeTimeout
 	}
@@ -166,7 +165,7 @@ func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
 }
 
 // unavailable returns why a node must not be asked; nil if it may be.
-func unavailable(node hooks.Node) error {
+func unavailable(node compose.Node) error {
 	if wait.Fired(node.Closing()) {
 		return rlock.ErrClosed
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unique"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -25,7 +25,7 @@ type identity = unique.Handle[string]
 type Lock struct {
 	name, server  string
 	first         *rlock.Lock // whose client's tracer is told; nil without nodes
-	nodes         []hooks.Node
+	nodes         []compose.Node
 	quorum, spare int // how many nodes it needs, and how many it does without
 	options       Options
 	delay         lua.Delay // how long a node that may have forgotten locks is not counted
@@ -77,30 +77,30 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 // setNodes makes the locks the nodes of l, or returns why they cannot be.
 func (l *Lock) setNodes(locks []*rlock.Lock) error {
 	if len(locks) == 0 {
-		return hooks.Invalid("no nodes")
+		return compose.Invalid("no nodes")
 	}
-	var nodes []hooks.Node
+	var nodes []compose.Node
 	var servers, ids []string
 	for i, lock := range locks {
 		if lock == nil {
-			return hooks.Invalid("node %d of %d is nil", i+1, len(locks))
+			return compose.Invalid("node %d of %d is nil", i+1, len(locks))
 		}
 		node, err := hook.Node(lock)
 		if err != nil {
 			return err
 		}
 		server := node.Server()
-		twin := slices.IndexFunc(nodes, func(n hooks.Node) bool {
+		twin := slices.IndexFunc(nodes, func(n compose.Node) bool {
 			return n.Client() == node.Client() || server != "" && n.Server() == server
 		})
 		if twin >= 0 {
-			return hooks.Invalid("nodes %d and %d are on one server (%s), so they are not "+
+			return compose.Invalid("nodes %d and %d are on one server (%s), so they are not "+
 				"independent", twin+1, i+1, cmp.Or(server, "the same client"))
 		}
 		nodes, servers = append(nodes, node), append(servers, server)
 		ids = append(ids, nodeID(node))
 		if lease, first := node.WatchdogLease(), nodes[0].WatchdogLease(); lease != first {
-			return hooks.Invalid("the clients of the nodes have different "+
+			return compose.Invalid("the clients of the nodes have different "+
 				"rlock.Options.WatchdogLease: %v and %v", first, lease)
 		}
 	}
@@ -113,7 +113,7 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 }
 
 // nodeID identifies a node by its client and its name.
-func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
+func nodeID(node compose.Node) string { return node.Client() + " " + node.Name() }
 
 // Name returns the name of the lock. If the names of its locks differ, it returns all of them,
 // sorted and joined by commas.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/waitqueue"
 	"holdfast/watchdog"
@@ -26,10 +26,10 @@ type acquisition struct {
 	streak  waitqueue.Streak
 	lease   watchdog.Lease
 
-	late *request   // of this owner, may still be executed at any time; nil if there is none
-	part hooks.Part // of a RedLock, which a loss here does not end; nil for other locks
+	late *request     // of this owner, may still be executed at any time; nil if there is none
+	part compose.Part // of a RedLock, which a loss here does not end; nil for other locks
 
-	slot atomic.Value // its *levelsTrace, if there is one
+	tracedLevels atomic.Value // its *levelsTrace, if there is one
 
 	mu sync.Mutex
 	// longestLease is the longest lease that a renewal, an Extend or a nested lock has asked for,

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
@@ -52,7 +52,7 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, leas
 	if l.invalid != nil {
 		return l.invalid
 	}
-	if err := hooks.CheckTimes(limit, time.Duration(lease)); err != nil {
+	if err := compose.CheckTimes(limit, time.Duration(lease)); err != nil {
 		return err
 	}
 	c, r := l.client, &at.request

@@ -49,14 +49,14 @@ func (p part) trace(at *attempt, h *Hold) {
 }
 
 // tryBatch makes one attempt. It never waits in a queue.
-func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []*Hold, err error) {
+func tryBatch(ctx context.Context, lease Lease, locks []*Lock) (holds []*Hold, err error) {
 	defer func() {
 		held := &HeldError{Lock: locks[0].name} // unless the error is about one of the locks
 		errors.As(err, &held)
 		wrap(&err, held.Lock)
 	}()
 	var bt batch
-	if err := bt.start(ctx, locks[0], NoWait, Lease(lease)); err != nil {
+	if err := bt.start(ctx, locks[0], NoWait, lease); err != nil {
 		return nil, err
 	}
 	defer bt.stop()

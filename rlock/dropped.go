@@ -74,14 +74,10 @@ func (a *acquisition) reportDropped() {
 	reportDropped(a.client, renewed)
 }
 
-// reportDropped logs, once, if the outermost of some levels was dropped, or the whole that it is a
-// part of. The first call for a level begins to watch it. The other levels are inside the outermost
+// reportDropped logs, once, if the outermost of some levels was dropped. The first call for a level begins to watch it. The other levels are inside the outermost
 // one: they are watched only because their contexts may keep it reachable.
 func reportDropped(c *Client, levels []*level) {
 	for i, l := range levels {
-		for whole := l.whole.Load(); whole != nil; whole = l.whole.Load() {
-			l = whole
-		}
 		if l.isUnreachable() && i == 0 && l.foundDropped() {
 			c.warn("holdfast: a hold was dropped without Unlock, and the watchdog renews its lock until "+
 				"the client is closed; release each hold, wait for Hold.Done to keep a lock for ever, or "+

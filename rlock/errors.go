@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/printable"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -51,10 +51,10 @@ var (
 	ErrNotReplicated = errors.New("not replicated")
 
 	// ErrInvalid reports an argument that can never work. Nothing was sent.
-	ErrInvalid = hooks.ErrInvalid
+	ErrInvalid = compose.ErrInvalid
 )
 
-var invalid = hooks.Invalid
+var invalid = compose.Invalid
 
 // errUpgrade makes ErrUpgrade match ErrNotAcquired.
 var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)

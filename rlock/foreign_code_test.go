@@ -70,7 +70,7 @@ func TestLockIsFreeAfterAHookHasEndedACall(t *testing.T) {
 					case "Extend":
 						_ = hold.Extend(t.Context(), rlock.Lease(time.Hour))
 					case "batch":
-						_, _ = hook.TryBatch(t.Context(), -1, []*rlock.Lock{l})
+						_, _ = hook.TryBatch(t.Context(), rlock.Watchdog, []*rlock.Lock{l})
 					} // otherwise the deferred Unlock
 				}))
 				require.Nil(t, redis.end.Load(), "no command met the hook")

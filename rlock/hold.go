@@ -16,8 +16,8 @@ import (
 //
 // Never drop a Hold. If nobody can reach it, its context or the context of [WithOwner] that it was
 // acquired with, nobody can release its lock. The client logs that once, after the garbage
-// collector has found it, and the watchdog goes on renewing the lock. Options.MaxHold bounds how
-// long. To hold a lock until the process ends, wait for Done, because the client does not report a
+// collector has found it, unless the lock is a MultiLock or a RedLock. The watchdog goes on renewing
+// the lock. Options.MaxHold bounds how long. To hold a lock until the process ends, wait for Done, because the client does not report a
 // hold after a call to Done. A goroutine that is blocked on Context().Done(), and does not use the
 // hold afterwards, has dropped the hold.
 type Hold struct {
@@ -55,27 +55,7 @@ type Acquisition interface {
 // from it if there is one.
 func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason error)) {
 	l := new(level)
-	h = l.newHold(ctx, of)
-	l.known = h // of may know it by its address
-	return h, l.end
-}
-
-// newWhole is [NewHold] for a lock of this module that is made of others, first of all of that one.
-// kept is another hold of the level. The acquisition keeps it, and it is released by it, so that
-// only callers keep h reachable.
-func newWhole(ctx context.Context, of Acquisition, first *Lock) (h, kept *Hold, end func(error)) {
-	both := &struct {
-		level level
-		kept  Hold
-	}{}
-	l, kept := &both.level, &both.kept
-	kept.level, kept.parent = l, context.Background()
-	h = l.newHold(ctx, of)
-	l.known, l.hold = kept, h
-	if first != nil {
-		l.site = first.client.here()
-	}
-	return h, kept, l.end
+	return l.newHold(ctx, of), l.end
 }
 
 // newHold returns the caller's hold of a level that is not of this package.
@@ -89,17 +69,6 @@ func (l *level) newHold(ctx context.Context, of Acquisition) *Hold {
 		l.owner = owner.New()
 	}
 	return &Hold{level: l, parent: ctx, carrier: carrier}
-}
-
-// taken returns the hold of a part for its new owner, the whole. It keeps nothing of the caller
-// reachable. The part is dropped when the whole is.
-func (h *Hold) taken(whole *Hold) *Hold {
-	l := h.level
-	l.whole.Store(whole.level)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.hold, l.reachable = nil, nil
-	return &Hold{level: l, parent: context.Background()}
 }
 
 // noHold stands for a nil *Hold.
@@ -263,7 +232,7 @@ func (h *Hold) Unlock() (err error) {
 		}
 		return ofEnded(ErrReleased)
 	}
-	err = l.acquisition.Release(l.of(h))
+	err = l.acquisition.Release(h)
 	l.trace.Load().released(err, false)
 	return err
 }

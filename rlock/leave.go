@@ -19,7 +19,7 @@ func (h *Hold) Leave() {
 		return
 	}
 	if a, leaves := l.acquisition.(leaver); leaves {
-		a.Leave(l.of(h))
+		a.Leave(h)
 	}
 	l.end(ErrReleased)
 	l.trace.Load().released(nil, true)

@@ -1,7 +1,6 @@
 package rlock
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -21,8 +20,7 @@ type level struct {
 
 	goroutine uint64 // that acquired it; 0 without Options.Debug
 
-	known *Hold                 // what its Acquisition releases it by; nil if it takes any
-	whole atomic.Pointer[level] // of the lock that it is a part of; nil if it is none
+	whole atomic.Pointer[level] // of the lock made of others that it is a part of; nil if none
 
 	trace atomic.Pointer[holdTrace] // nil without a tracer
 
@@ -73,9 +71,6 @@ func (l *level) cancelAtEnd(cancel context.CancelCauseFunc, caller *severable) {
 		cancel(ended)
 	}
 }
-
-// of returns the hold by which the acquisition knows the level of h.
-func (l *level) of(h *Hold) *Hold { return cmp.Or(l.known, h) }
 
 // beginRelease begins the release of the level, and reports whether it was the first to do so.
 func (l *level) beginRelease() bool { return l.unlocked.CompareAndSwap(false, true) }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
@@ -128,7 +128,7 @@ const shortestLease = 3 * time.Millisecond
 // short to be used. For [Watchdog] it returns the watchdog's lease.
 func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
 	lease := time.Duration(asked)
-	if err := hooks.CheckLease(lease); err != nil {
+	if err := compose.CheckLease(lease); err != nil {
 		return 0, err
 	}
 	if lease < 0 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
@@ -16,7 +16,7 @@ import (
 // like any other acquisition of its client: renewed, and ended by ForceUnlock and Close.
 type node struct{ *Lock }
 
-func (l *Lock) node() (hooks.Node, error) {
+func (l *Lock) node() (compose.Node, error) {
 	if !l.batched {
 		return nil, invalid("lock %q is not a plain one, and no other kind works on a quorum: "+
 			"use Client.NewLock", l.name)
@@ -105,8 +105,8 @@ func (n node) Subscribe() *pubsub.Subscription {
 
 func (n node) CallSite() []uintptr { return n.client.here() }
 
-func (n node) Hold(name string, as owner.Token, site []uintptr, deadline time.Time, p hooks.Part,
-) hooks.NodeAcquisition {
+func (n node) Hold(name string, as owner.Token, site []uintptr, deadline time.Time, p compose.Part,
+) compose.NodeAcquisition {
 	c := n.client
 	// A separate session: no other call ever uses it.
 	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -91,7 +91,7 @@ func TestNilHoldAnswersErrNotHeld(t *testing.T) {
 }
 
 // hook is the hooks of package rlock for package multilock, whose tests cover the rest.
-var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
+var hook = rlock.Internals(compose.Access{})
 
 // three returns locks that can be acquired as a batch.
 func three(c *rlock.Client) []*rlock.Lock {
@@ -100,7 +100,7 @@ func three(c *rlock.Client) []*rlock.Lock {
 
 // takeThree acquires them, for the owner in ctx.
 func takeThree(
-	ctx context.Context, t *testing.T, c *rlock.Client, lease time.Duration,
+	ctx context.Context, t *testing.T, c *rlock.Client, lease rlock.Lease,
 ) []*rlock.Hold {
 	t.Helper()
 	holds, err := hook.TryBatch(ctx, lease, three(c))
@@ -119,7 +119,7 @@ func TestPartForceUnlockedBeforeTheReplyFailsTheBatch(t *testing.T) {
 	ctx := rlock.WithOwner(t.Context())
 	a, b := takeWith(ctx, t, c.NewLock("a"), longLease), takeWith(ctx, t, c.NewLock("b"), longLease)
 	attempt := inBackground(func() (*rlock.Hold, error) {
-		_, err := hook.TryBatch(ctx, time.Duration(longLease), three(c))
+		_, err := hook.TryBatch(ctx, longLease, three(c))
 		return nil, err
 	})
 	receive(t, g.kept, "nothing was asked")
@@ -142,8 +142,8 @@ func TestBatchReleaseHasAnErrorForEach(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	ctx := rlock.WithOwner(t.Context())
-	outer := takeThree(ctx, t, c, time.Duration(longLease))
-	inner := takeThree(ctx, t, c, time.Duration(longLease))
+	outer := takeThree(ctx, t, c, longLease)
+	inner := takeThree(ctx, t, c, longLease)
 	unlock(t, inner[0])
 	s.Do(t, "DEL", "c") // behind everyone's back
 	errs := hook.ReleaseBatch(inner)
@@ -171,7 +171,7 @@ func TestBatchReleaseDoesNotWaitForAPartThatAnotherCallUses(t *testing.T) {
 	g := keepReplies(s.Client(t, redistest.OneConnection), loaded(t, s, "renew.lua"))
 	c := newClientOn(t, g, rlock.Options{CommandTimeout: 2 * longWait})
 	t.Cleanup(g.open)
-	holds := takeThree(t.Context(), t, c, time.Duration(longLease))
+	holds := takeThree(t.Context(), t, c, longLease)
 	extended := make(chan error, 1)
 	go func() { extended <- holds[1].Extend(t.Context(), longLease) }()
 	receive(t, g.kept, "nothing was asked")

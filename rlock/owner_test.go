@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
@@ -86,7 +86,7 @@ func TestOwnerThatLearnsOfALossAcquiresTheLockAnew(t *testing.T) {
 		}
 		var again *rlock.Hold
 		var err error
-		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
+		rlock.Internals(compose.Access{}).OnEnd(inner, func(error) {
 			again, err = b.lock.TryLock(owner, rlock.NoWait, rlock.Lease(time.Minute))
 		})
 		_, forced := b.lock.ForceUnlock(context.Background())
@@ -137,7 +137,7 @@ func TestLevelAddedWhileAnotherEndsIsRenewed(t *testing.T) {
 		nested := lockInBackground(ctx, b.lock, rlock.Watchdog)
 		synctest.Wait()
 		var inner *rlock.Hold
-		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(renewed, func(error) {
+		rlock.Internals(compose.Access{}).OnEnd(renewed, func(error) {
 			close(proceed)
 			inner = acquired(t, nested)
 		})
@@ -158,7 +158,7 @@ func TestNestedLockWhoseReplyIsTooLateIsLost(t *testing.T) {
 		busy := take(t, b.client.NewLock("busy"), rlock.Lease(time.Second))
 		reporting := make(chan struct{})
 		defer close(reporting)
-		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { <-reporting })
+		rlock.Internals(compose.Access{}).OnEnd(busy, func(error) { <-reporting })
 		takeWith(ctx, t, b.lock, rlock.Lease(lease))
 		b.reply("reenter.lua", func([]string) any {
 			time.Sleep(lease)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -69,7 +69,7 @@ func TestReadHoldThatALateReleaseMayTakeIsNotTrustedAfterTheWriteLease(t *testin
 	l := releasedLate(t, s, rlock.Lease(6*time.Second), rlock.Lease(4*time.Second)) // the lock does not outlast the write lease
 	stuck, freed := make(chan struct{}), make(chan struct{})
 	defer close(freed)
-	hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(take(t, l.c.NewLock("other"), rlock.Lease(time.Second)),
+	rlock.Internals(compose.Access{}).OnEnd(take(t, l.c.NewLock("other"), rlock.Lease(time.Second)),
 		func(error) { close(stuck); <-freed }) // and the watchdog with it
 	receive(t, stuck, "the other lease does not end")
 	require.True(t, l.write.Valid())

@@ -3,8 +3,6 @@ package rlock
 import (
 	"context"
 	"time"
-
-	"holdfast/internal/hooks"
 )
 
 // tracing calls the tracer of a client. It is nil without a tracer.
@@ -164,7 +162,7 @@ func (t *tracing) renewed(a *acquisition, err error) {
 	}
 	d := RenewalEnd{Lock: a.lock.traced(), Owner: a.owner, Err: err,
 		Margin: time.Until(a.Deadline()), Lease: a.client.options.WatchdogLease}
-	if lt, _ := a.slot.Load().(*levelsTrace); lt != nil {
+	if lt, _ := a.tracedLevels.Load().(*levelsTrace); lt != nil {
 		d.Lease, d.Hold = lt.first.renewed(d.Lease, err)
 	}
 	t.later.tellIfRoom(func() { t.renewals.RenewalEnd(d) })
@@ -178,15 +176,4 @@ func (n node) Failed(operation string, err error) {
 	}
 	d := NodeFailed{Lock: n.traced(), Server: n.Server(), Operation: operation, Err: err}
 	t.later.tellIfRoom(func() { t.nodes.NodeFailed(d) })
-}
-
-// traceWhole begins the trace of a call that wants a lock made of others.
-func traceWhole(ctx context.Context, of *Lock, kind, name, server string, wait, lease time.Duration,
-) hooks.Call[*Hold] {
-	var cl *call
-	if of != nil && of.client.tracing != nil {
-		cl = of.client.tracing.begin(ctx, of.client, TracedLock{name, kind, server},
-			AcquireStart{Since: time.Now(), Wait: wait, Lease: Lease(lease)})
-	}
-	return cl
 }

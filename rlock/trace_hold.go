@@ -4,8 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"holdfast/internal/hooks"
 )
 
 // hold begins the trace of a hold that the caller does not have yet.
@@ -19,8 +17,8 @@ func (cl *call) hold(h *Hold) {
 		end: HoldEnd{Lock: cl.lock, Owner: h.Owner()}}
 	ht.of = &ht.levels
 	ht.levels.since, ht.levels.first, ht.levels.n = time.Now(), ht, 1
-	slotted, _ := l.acquisition.(hooks.Slotted)
-	nested := slotted != nil && ht.join(slotted.TraceSlot())
+	levels, _ := l.acquisition.(interface{ TracedLevels() *atomic.Value })
+	nested := levels != nil && ht.join(levels.TracedLevels())
 	ctx, trace := cl.tracing.holds.HoldStart(cl.ctx, HoldStart{Lock: cl.lock,
 		Owner: h.Owner(), Token: h.Token(), How: cl.how, Nested: nested, Deadline: h.Deadline(),
 		Lease: cl.lease, Renewed: cl.renew})
@@ -45,16 +43,16 @@ type levelsTrace struct {
 	n  int // guarded by mu; once it is 0 again it stays so
 }
 
-// join makes the hold a level of the acquisition with that slot, and reports whether it has others:
+// join makes the hold a level of the acquisition whose levels are counted there, and reports whether it has others:
 // goroutines that share an owner may begin two at the same time.
-func (ht *holdTrace) join(slot *atomic.Value) (nested bool) {
+func (ht *holdTrace) join(levels *atomic.Value) (nested bool) {
 	for {
-		before := slot.Load()
+		before := levels.Load()
 		if lt, _ := before.(*levelsTrace); lt != nil && lt.add() {
 			ht.of = lt
 			return true
 		}
-		if slot.CompareAndSwap(before, &ht.levels) {
+		if levels.CompareAndSwap(before, &ht.levels) {
 			return false
 		}
 	}
@@ -182,5 +180,6 @@ func (ht *holdTrace) renewed(lease time.Duration, err error) (found time.Duratio
 	return found, ht.trace
 }
 
-// TraceSlot implements [hooks.Slotted].
-func (a *acquisition) TraceSlot() *atomic.Value { return &a.slot }
+// TracedLevels returns where the levels that are traced are counted. The acquisitions of multilock
+// and redlock have the same method.
+func (a *acquisition) TracedLevels() *atomic.Value { return &a.tracedLevels }

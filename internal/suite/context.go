@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
@@ -132,7 +132,7 @@ var contexts = []Promise{
 				outer := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
 				inner := locktest.AcquireWith(outer.Context(), t, k.New(p, "lock"), rlock.Watchdog)
 				ctx, ended := inner.Context(), make(chan error, 1)
-				hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
+				rlock.Internals(compose.Access{}).OnEnd(inner, func(error) { ended <- ctx.Err() })
 				end(p)
 				require.NoError(t, locktest.Receive(t, ended, "the inner hold goes on"))
 				locktest.Receive(t, ctx.Done(), "the context of the inner hold goes on")

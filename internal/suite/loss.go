@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/compose"
 	"holdfast/internal/locktest"
 	"holdfast/internal/logtest"
 	"holdfast/rlock"
@@ -248,7 +248,7 @@ var loss = []Promise{
 					inner := locktest.AcquireWith(outer.Context(), t, lock, rlock.Lease(time.Minute))
 					ctx := outer.Context()
 					var seen atomic.Bool
-					hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd([]*rlock.Hold{inner, outer}[late],
+					rlock.Internals(compose.Access{}).OnEnd([]*rlock.Hold{inner, outer}[late],
 						func(error) {
 							for i := 0; i < 10_000 && !seen.Load(); i++ {
 								runtime.Gosched() // lets all others run that do not wait for this

@@ -1,0 +1,131 @@
+package rlock
+
+import (
+	"context"
+	"time"
+
+	"holdfast/internal/compose"
+)
+
+// Internals gives packages multilock, redlock and rlocktest of this module what they need of this
+// package beyond its interface. Nobody else can call it.
+func Internals(compose.Access) internals { return internals{} } //nolint:revive // has no other use
+
+// internals has methods that are safe for concurrent use.
+type internals struct{}
+
+// The following are for multilock and redlock.
+
+// OnEnd calls f with the reason when a hold ends, before its context ends; at once if it has ended.
+// f must not block.
+func (internals) OnEnd(h *Hold, f func(reason error)) { h.level.onEnd(f) }
+
+// NewHold is [NewHold] for a lock that is made of others. parts are the holds of those, if it has
+// such holds.
+func (internals) NewHold(ctx context.Context, of Acquisition, parts ...*Hold,
+) (h *Hold, end func(reason error)) {
+	h, end = NewHold(ctx, of)
+	for _, p := range parts {
+		p.level.whole.Store(h.level)
+	}
+	return h, end
+}
+
+// IsClosing reports whether a hold's client is being closed, which may be why the hold has ended;
+// false for holds of other packages.
+func (internals) IsClosing(h *Hold) bool {
+	a, ours := h.level.acquisition.(*acquisition)
+	return ours && a.client.isClosing()
+}
+
+// TryBatch tries once to acquire several locks of one batch, for the owner in ctx: all or none.
+func (internals) TryBatch(ctx context.Context, lease Lease, locks []*Lock) ([]*Hold, error) {
+	return tryBatch(ctx, lease, locks)
+}
+
+// ReleaseBatch unlocks holds of several locks of one batch. It returns one error for each.
+func (internals) ReleaseBatch(holds []*Hold) []error { return releaseBatch(holds) }
+
+// Identity returns what tells a lock from others.
+func (internals) Identity(l *Lock) compose.Identity {
+	return compose.Identity{
+		Batch:  compose.Batch{Client: l.client.id, Slot: l.client.transport.Slot(l.name)},
+		Server: l.Server(), Name: l.name, Kind: l.family, Mode: int(l.mode), Queue: l.queueKey,
+		Batched: l.batched && l.invalid == nil && l.client.options.SyncReplicas == 0,
+	}
+}
+
+// Trace begins the trace of a call that wants a lock made of others, with the tracer of the client
+// of one of them, which may be nil. The methods of the trace do nothing without a tracer.
+func (internals) Trace(ctx context.Context, of *Lock, kind, name, server string,
+	wait time.Duration, lease Lease,
+) *call {
+	if of == nil || of.client.tracing == nil {
+		return nil
+	}
+	return of.client.tracing.begin(ctx, of.client, TracedLock{name, kind, server},
+		AcquireStart{Since: time.Now(), Wait: wait, Lease: lease})
+}
+
+// Node returns a plain lock as part of a lock over several servers; an error for other kinds.
+func (internals) Node(l *Lock) (compose.Node, error) { return l.node() }
+
+// The following are for rlocktest.
+
+// Observe calls f with each hold of a lock of this package that a caller acquires through the
+// client, on the caller's goroutine, before the caller has it. f must not block.
+func (internals) Observe(c *Client, f func(*Hold)) { c.observer.Store(&f) }
+
+// Inside reports whether h was acquired with a context that comes from that of outer, or of a lock
+// that outer is a part of.
+func (internals) Inside(h, outer *Hold) bool { return h.inside(outer.level) }
+
+// Share reports whether two holds of one lock never exclude each other, because both only read.
+func (internals) Share(a, b *Hold) bool { return a.level.isShared() && b.level.isShared() }
+
+// Releasing reports whether the release of a hold has begun.
+func (internals) Releasing(h *Hold) bool { return h.level.unlocked.Load() }
+
+// Held returns what the client holds at this moment.
+func (internals) Held(c *Client) (all []compose.HeldLock) {
+	for _, a := range c.acquisitions() {
+		all = append(all, compose.HeldLock{Name: a.lock.name, Owner: a.owner,
+			Kind: a.lock.kindName(), AcquiredAt: a.site().String()})
+	}
+	return all
+}
+
+// Waiters returns how many callers wait for a lock through the client.
+func (internals) Waiters(c *Client) int {
+	n, _ := c.queues.Waiters(func(queueName) bool { return true })
+	return n
+}
+
+// observe calls the observer of the client, if there is one, with a hold that was acquired.
+func (c *Client) observe(h *Hold) {
+	if f := c.observer.Load(); f != nil && h != nil {
+		(*f)(h)
+	}
+}
+
+// inside reports whether h was acquired with a context that comes from that of a hold of outer, or
+// of a lock that outer is a part of.
+func (h *Hold) inside(outer *level) bool {
+	for c := h.carrier; c != nil; c = c.Outer {
+		carrier, _ := c.Hold.(*Hold)
+		if carrier == nil {
+			continue
+		}
+		for l := outer; l != nil; l = l.whole.Load() {
+			if l == carrier.level {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (l *level) isShared() bool {
+	a, ours := l.acquisition.(*acquisition)
+	return ours && a.lock.mode == sharedMode
+}
