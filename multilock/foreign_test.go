@@ -33,7 +33,11 @@ func (o *own) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) 
 
 var errNothing = errors.New("return nothing at all")
 
-func (o *own) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
+func (o *own) TryLock(
+	ctx context.Context,
+	wait time.Duration,
+	lease rlock.Lease,
+) (*rlock.Hold, error) {
 	if err := o.does("Lock"); errors.Is(err, errNothing) {
 		return nil, nil
 	} else if err != nil {

@@ -91,8 +91,8 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	a.detach()
 }
 
-// TracedLevels returns where package rlock counts the levels that are traced. The holds of one owner
-// count as levels of one acquisition.
+// TracedLevels returns where package rlock counts the levels that are traced. The holds of one
+// owner count as levels of one acquisition.
 func (a *acquisition) TracedLevels() (levels *atomic.Value) {
 	a.session.Do(func(ow *owned) { levels = &ow.traced })
 	return levels

@@ -28,7 +28,11 @@ type attempt struct {
 }
 
 // acquire acquires the lock within a trace.
-func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
+func (l *Lock) acquire(
+	ctx context.Context,
+	limit time.Duration,
+	lease rlock.Lease,
+) (*rlock.Hold, error) {
 	tr := hook.Trace(ctx, l.first, "redlock", l.name, l.server, limit, lease)
 	var h *rlock.Hold
 	returned := false

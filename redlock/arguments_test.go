@@ -49,8 +49,8 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 		"no locks":      {redlock.New(), rlock.Lease(time.Second), "no nodes"},
 		"no clients":    {redlock.NewOn(name, atOnce), rlock.Lease(time.Second), "no nodes"},
 		"a nil lock":    {with(nil), rlock.Lease(time.Second), "node 3 of 3 is nil"},
-		"a nil client":  {redlock.NewOn(name, atOnce, nil, other), rlock.Lease(time.Second), "node 1 of 2 is nil"},
-		"a fair lock":   {with(clients[0].NewFairLock(name)), rlock.Lease(time.Second), "not a plain one"},
+		"a nil client":  {redlock.NewOn(name, atOnce, nil, other), longLease, "node 1 of 2 is nil"},
+		"a fair lock":   {with(clients[0].NewFairLock(name)), longLease, "not a plain one"},
 		"an empty name": {redlock.NewOn("", atOnce, clients...), rlock.Lease(time.Second), "name"},
 		"one client twice": {with(clients[1].NewLock("another")), rlock.Lease(time.Second),
 			"nodes 1 and 3 are on one server (b)"},
@@ -58,7 +58,7 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 			rlock.Lease(time.Second), "nodes 1 and 3 are on one server (the same client)"},
 		"one address twice": {redlock.NewOn(name, atOnce, other, client(0, rlock.Options{})),
 			rlock.Lease(time.Second), "on one server (" + servers[0].Addr()},
-		"one server's name twice": {with(twin.NewLock(name)), rlock.Lease(time.Second), "on one server (b)"},
+		"one server's name twice": {with(twin.NewLock(name)), longLease, "on one server (b)"},
 		"different watchdogs":     {with(other.NewLock(name)), rlock.Lease(time.Second), "WatchdogLease"},
 		"a negative NodeTimeout":  {options(redlock.Options{NodeTimeout: -1}), 1e9, "NodeTimeout"},
 		"a negative MaxLease":     {options(redlock.Options{MaxLease: -1}), 1e9, "MaxLease"},
@@ -110,7 +110,8 @@ func TestErrorsNumberTheNodesOfServersWithoutAName(t *testing.T) {
 	require.NotContains(t, err.Error(), "node 0")
 
 	named := newClientOn(t, servers[1].Client(t), rlock.Options{})
-	_, err = multilock.New(lock, named.NewLock("alone")).TryLock(t.Context(), time.Second, rlock.Lease(time.Minute))
+	_, err = multilock.New(lock, named.NewLock("alone")).
+		TryLock(t.Context(), time.Second, rlock.Lease(time.Minute))
 	require.ErrorIs(t, err, rlock.ErrInvalid)
 	require.ErrorContains(t, err, "rlock.Options.Server")
 	eventually(t, func() bool { return len(servers[0].Keys(t)) == 0 }, "it is free")

@@ -90,7 +90,8 @@ func TestNodesThatHangAreWaitedForThreeOfTheirRoundTrips(t *testing.T) {
 		{100 * time.Microsecond, rlock.Watchdog, 50 * time.Millisecond},
 		{30 * time.Millisecond, rlock.Lease(3 * time.Second), 90 * time.Millisecond},
 		{80 * time.Millisecond, rlock.Watchdog, 240 * time.Millisecond},
-		{200 * time.Millisecond, rlock.Lease(3 * time.Second), 300 * time.Millisecond}, // a tenth of the lease
+		// a tenth of the lease
+		{200 * time.Millisecond, rlock.Lease(3 * time.Second), 300 * time.Millisecond},
 	} {
 		inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 			for _, n := range b.nodes {

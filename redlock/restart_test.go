@@ -46,7 +46,12 @@ func uptime(t testing.TB, s *redistest.Server) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-func startCrashCase(t testing.TB, o redlock.Options, lease time.Duration, asked rlock.Lease) *crashCase {
+func startCrashCase(
+	t testing.TB,
+	o redlock.Options,
+	lease time.Duration,
+	asked rlock.Lease,
+) *crashCase {
 	t.Helper()
 	servers := redistest.StartAll(t, 5)
 	clients, proxies := proxied(t, servers, rlock.Options{WatchdogLease: lease})
@@ -76,7 +81,9 @@ func TestRestartOfANodeThatForgetsGivesTheLockToTwoOnlyIfFsyncAlwaysIsStatedFals
 		require.True(t, c.hold.Valid() && second.Valid(), "both hold it at the same time")
 	})
 	const lease = 4 * time.Second
-	for what, asked := range map[string]rlock.Lease{"a lease": rlock.Lease(lease), "watchdog": rlock.Watchdog} {
+	for what, asked := range map[string]rlock.Lease{
+		"a lease": rlock.Lease(lease), "watchdog": rlock.Watchdog,
+	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			o := redlock.Options{MaxLease: lease, NodeTimeout: 3 * time.Second}
@@ -151,7 +158,11 @@ func TestNewNodesAreNotCountedAndNoWaitThatIsShorterIsWaited(t *testing.T) {
 	waitUntilFree(t, servers...)
 
 	hold := take(t, lock.WithOptions(atOnce), rlock.Watchdog)
-	require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Hour)), "with FsyncAlways it means nothing")
+	require.NoError(
+		t,
+		hold.Extend(t.Context(), rlock.Lease(time.Hour)),
+		"with FsyncAlways it means nothing",
+	)
 	unlock(t, hold)
 	waitUntilFree(t, servers...)
 	lock = lock.WithOptions(redlock.Options{MaxLease: time.Second, NodeTimeout: 3 * time.Second})

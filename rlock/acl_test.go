@@ -66,7 +66,10 @@ func TestWaiterThatMayNotSubscribeAsksByItself(t *testing.T) {
 		log := new(logtest.Lines)
 		c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
 		take(t, k.contender(other, k.name), rlock.Lease(4*time.Second)) // never released
-		waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), rlock.Lease(time.Minute)))
+		waiters = append(
+			waiters,
+			lockInBackground(t.Context(), k.lock(c, k.name), rlock.Lease(time.Minute)),
+		)
 		logs = append(logs, log)
 	}
 	for _, log := range logs {

@@ -48,7 +48,12 @@ type attempt struct {
 
 // start begins a call, unless its arguments are invalid, its context has ended or the client is
 // closed. If it returns nil, the caller calls stop.
-func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, lease Lease) (err error) {
+func (at *attempt) start(
+	ctx context.Context,
+	l *Lock,
+	limit time.Duration,
+	lease Lease,
+) (err error) {
 	if l.invalid != nil {
 		return l.invalid
 	}
@@ -91,7 +96,12 @@ func (at *attempt) stop() {
 }
 
 // acquire acquires the lock, or returns why not. Locking the session makes an owner's calls queue.
-func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease Lease) (*Hold, error) {
+func (l *Lock) acquire(
+	ctx context.Context,
+	cl *call,
+	limit time.Duration,
+	lease Lease,
+) (*Hold, error) {
 	at := attempt{call: cl}
 	if err := at.start(ctx, l, limit, lease); err != nil {
 		return nil, err

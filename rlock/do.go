@@ -20,7 +20,12 @@ var ErrNotRun = errors.New("the function was not called")
 // it is if the release was clean, and else joined with the release's: a loss of the lock while fn
 // ran is reported ([ErrLost]) even if fn did not notice. Then fn's work may have overlapped with
 // another holder's. fn's error does not match ErrNotRun, even if a call inside fn returned that.
-func Do(ctx context.Context, lock Locker, wait time.Duration, lease Lease, fn func(context.Context) error,
+func Do(
+	ctx context.Context,
+	lock Locker,
+	wait time.Duration,
+	lease Lease,
+	fn func(context.Context) error,
 ) error {
 	_, err := With(ctx, lock, wait, lease, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, fn(ctx)

@@ -74,8 +74,9 @@ func (a *acquisition) reportDropped() {
 	reportDropped(a.client, renewed)
 }
 
-// reportDropped logs, once, if the outermost of some levels was dropped. The first call for a level begins to watch it. The other levels are inside the outermost
-// one: they are watched only because their contexts may keep it reachable.
+// reportDropped logs, once, if the outermost of some levels was dropped. The first call for a level
+// begins to watch it. The other levels are inside the outermost one: they are watched only because
+// their contexts may keep it reachable.
 func reportDropped(c *Client, levels []*level) {
 	for i, l := range levels {
 		if l.isUnreachable() && i == 0 && l.foundDropped() {

@@ -52,7 +52,8 @@ func TestLocksFollowAnEndpointThatMoves(t *testing.T) {
 	for _, k := range of { // messages come from the server that has the locks now
 		k.waitForListeners(t, replicas[0], k.name, 1)
 		eventually(t, func() bool {
-			hold, err := k.lock(idle, "no wait "+k.name).TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
+			hold, err := k.lock(idle, "no wait "+k.name).
+				TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 			return err == nil && hold.Unlock() == nil
 		}, "it does not succeed without a wait")
 	}

@@ -248,7 +248,10 @@ func ExampleHold_Extend() {
 	ctx := context.Background()
 
 	hold := must(client.NewLock("report").Lock(ctx, rlock.Lease(10*time.Second)))
-	fmt.Println("error:", hold.Extend(ctx, rlock.Lease(time.Minute))) // the work takes longer than expected
+	fmt.Println(
+		"error:",
+		hold.Extend(ctx, rlock.Lease(time.Minute)),
+	) // the work takes longer than expected
 	fmt.Println("more than ten seconds are left:", time.Until(hold.Deadline()) > 10*time.Second)
 	_ = hold.Unlock()
 	// Output:

@@ -16,10 +16,10 @@ import (
 //
 // Never drop a Hold. If nobody can reach it, its context or the context of [WithOwner] that it was
 // acquired with, nobody can release its lock. The client logs that once, after the garbage
-// collector has found it, unless the lock is a MultiLock or a RedLock. The watchdog goes on renewing
-// the lock. Options.MaxHold bounds how long. To hold a lock until the process ends, wait for Done, because the client does not report a
-// hold after a call to Done. A goroutine that is blocked on Context().Done(), and does not use the
-// hold afterwards, has dropped the hold.
+// collector has found it, unless the lock is a MultiLock or a RedLock. The watchdog goes on
+// renewing the lock. Options.MaxHold bounds how long. To hold a lock until the process ends, wait
+// for Done, because the client does not report a hold after a call to Done. A goroutine that is
+// blocked on Context().Done(), and does not use the hold afterwards, has dropped the hold.
 type Hold struct {
 	level   *level
 	parent  context.Context // the caller's
@@ -213,8 +213,9 @@ func ofEnded(reason error) error {
 // once: goroutines that share an owner do that, and do not exclude each other.
 //
 // Unlock takes no context, because a release must not depend on one: it works after the caller's
-// context has ended, as in a deferred call. It blocks for at most Options.CommandTimeout (for a RedLock, that of its first client), or, once the client is
-// closed, until rueidis gives up. It returns
+// context has ended, as in a deferred call. It blocks for at most Options.CommandTimeout (for a
+// RedLock, that of its first client), or, once the client is closed, until rueidis gives up. It
+// returns
 //   - [ErrNotHeld] if this hold was released before;
 //   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with
 //     another holder's work. If the reply to a first release was lost and the lock is then found

@@ -105,7 +105,11 @@ func (l *Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
 //
 // If another owner still holds the lock then, the error is a *[HeldError], which matches
 // [ErrNotAcquired] and names the holder and what is left of its lease.
-func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease) (hold *Hold, err error) {
+func (l *Lock) TryLock(
+	ctx context.Context,
+	wait time.Duration,
+	lease Lease,
+) (hold *Hold, err error) {
 	cl := l.trace(ctx, wait, lease)
 	returned := false
 	defer func() {

@@ -26,7 +26,12 @@ type lateRelease struct {
 	gate  *stepwise // of all releases of read holds
 }
 
-func releasedLate(t *testing.T, s *redistest.Server, write rlock.Lease, read rlock.Lease) lateRelease {
+func releasedLate(
+	t *testing.T,
+	s *redistest.Server,
+	write rlock.Lease,
+	read rlock.Lease,
+) lateRelease {
 	t.Helper()
 	gate := &stepwise{Client: s.Client(t, redistest.OneConnection),
 		argument: loaded(t, s, "read_release.lua"),
@@ -66,7 +71,12 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 func TestReadHoldThatALateReleaseMayTakeIsNotTrustedAfterTheWriteLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	l := releasedLate(t, s, rlock.Lease(6*time.Second), rlock.Lease(4*time.Second)) // the lock does not outlast the write lease
+	l := releasedLate(
+		t,
+		s,
+		rlock.Lease(6*time.Second),
+		rlock.Lease(4*time.Second),
+	) // the lock does not outlast the write lease
 	stuck, freed := make(chan struct{}), make(chan struct{})
 	defer close(freed)
 	rlock.Internals(compose.Access{}).OnEnd(take(t, l.c.NewLock("other"), rlock.Lease(time.Second)),

@@ -182,10 +182,20 @@ func TestAcquisitionsThatWaitForAReplicaDelayNeitherRenewalsNorReleases(t *testi
 	inBubbleWith(t, func(*rueidis.ClientOption) {}, options,
 		func(t *testing.T, b *bubble, _ rueidis.Client, c *rlock.Client) {
 			replicas(b, true)
-			kept, short := take(t, c.NewLock("kept"), rlock.Watchdog), take(t, c.NewLock("short"), rlock.Lease(time.Hour))
+			kept, short := take(
+				t,
+				c.NewLock("kept"),
+				rlock.Watchdog,
+			), take(
+				t,
+				c.NewLock("short"),
+				rlock.Lease(time.Hour),
+			)
 			replicas(b, false)
 			for range 6 * 600 {
-				go func() { _, _ = c.NewLock("busy").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute)) }()
+				go func() {
+					_, _ = c.NewLock("busy").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
+				}()
 				time.Sleep(time.Second / 600)
 			}
 			require.NoError(t, kept.Err())
@@ -215,7 +225,9 @@ func TestPoolUsedUpByTheApplicationCostsNoLock(t *testing.T) {
 				}
 				synctest.Wait()
 				for range 3 * 300 {
-					go func() { _, _ = c.NewLock("busy").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute)) }()
+					go func() {
+						_, _ = c.NewLock("busy").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
+					}()
 					time.Sleep(10 * time.Millisecond)
 				}
 				require.NoError(t, hold.Err())

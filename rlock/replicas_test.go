@@ -104,7 +104,8 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 		replicas, want         int
 		timeout, lease, waited time.Duration
 	}{
-		"none at all":            {0, 1, 200 * time.Millisecond, time.Duration(longLease), 200 * time.Millisecond},
+		"none at all": {0, 1, 200 * time.Millisecond, time.Duration(longLease),
+			200 * time.Millisecond},
 		"fewer than asked for":   {1, 2, time.Second, time.Duration(longLease), time.Second},
 		"half the lease at most": {0, 1, time.Minute, 4 * time.Second, 2 * time.Second},
 	} {

@@ -43,8 +43,8 @@ type levelsTrace struct {
 	n  int // guarded by mu; once it is 0 again it stays so
 }
 
-// join makes the hold a level of the acquisition whose levels are counted there, and reports whether it has others:
-// goroutines that share an owner may begin two at the same time.
+// join makes the hold a level of the acquisition whose levels are counted there, and reports
+// whether it has others: goroutines that share an owner may begin two at the same time.
 func (ht *holdTrace) join(levels *atomic.Value) (nested bool) {
 	for {
 		before := levels.Load()

@@ -224,7 +224,9 @@ func TestWhatEndsWithTheContextOfTheTestIsNoFault(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			_ = hold.Unlock()
 		}()
-		go func() { _, _ = redis.Client().NewLock("order:42").Lock(t.Context(), rlock.Lease(time.Minute)) }()
+		go func() {
+			_, _ = redis.Client().NewLock("order:42").Lock(t.Context(), rlock.Lease(time.Minute))
+		}()
 		synctest.Wait()
 	})
 }

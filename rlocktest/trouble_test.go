@@ -128,7 +128,11 @@ func TestAdvanceEndsLeasesOnTheServer(t *testing.T) {
 		long, err := redis.Client().NewLock("long").Lock(t.Context(), rlock.Lease(time.Hour))
 		require.NoError(t, err)
 		redis.BusyFor("busy", 10*time.Second)
-		waiter := locktest.LockInBackground(t.Context(), redis.Client().NewLock("busy"), rlock.Lease(time.Minute))
+		waiter := locktest.LockInBackground(
+			t.Context(),
+			redis.Client().NewLock("busy"),
+			rlock.Lease(time.Minute),
+		)
 		redis.AwaitWaiter("busy")
 		redis.Advance(20 * time.Second)
 		require.ErrorIs(t, short.Err(), rlock.ErrLost)

@@ -96,7 +96,11 @@ type refused struct {
 	err error
 }
 
-func (r *refused) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease) (*rlock.Hold, error) {
+func (r *refused) TryLock(
+	ctx context.Context,
+	wait time.Duration,
+	lease rlock.Lease,
+) (*rlock.Hold, error) {
 	if err := r.err; err != nil {
 		r.err = nil
 		return nil, err

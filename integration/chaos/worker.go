@@ -134,7 +134,12 @@ func (w *worker) lease() rlock.Lease {
 // their commands out, and closes the connection.
 func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease rlock.Lease,
 	root int) *attempt {
-	e := history.Event{Locks: locks, Lease: time.Duration(lease), Fixed: lease != rlock.Watchdog, Root: root}
+	e := history.Event{
+		Locks: locks,
+		Lease: time.Duration(lease),
+		Fixed: lease != rlock.Watchdog,
+		Root:  root,
+	}
 	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
 	}

@@ -30,7 +30,13 @@ func newThread(p *peer, clients []string) *javaActor {
 }
 
 // do has the thread do something with a lock, and decodes its reply into value.
-func (a *javaActor) do(op string, l target, wait time.Duration, lease rlock.Lease, value any) error {
+func (a *javaActor) do(
+	op string,
+	l target,
+	wait time.Duration,
+	lease rlock.Lease,
+	value any,
+) error {
 	r, err := a.peer.do(order{
 		"thread": a.thread, "op": op, "clients": a.clients, "kind": l.kind, "names": l.names,
 		"wait":  wait.Milliseconds(),

@@ -40,7 +40,9 @@ func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 		}
 		dead := s.queue(t, l.name())
 		start := time.Now()
-		waiting := inBackground(func() error { return waiter.tryLock(l, time.Duration(longLease), rlock.Lease(longLease)) })
+		waiting := inBackground(
+			func() error { return waiter.tryLock(l, time.Duration(longLease), rlock.Lease(longLease)) },
+		)
 		locktest.Eventually(t, func() bool { return len(s.queue(t, l.name())) == 2 },
 			"the waiter is not queued")
 		require.Equal(t, dead, s.queue(t, l.name())[:1])

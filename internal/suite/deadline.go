@@ -37,7 +37,10 @@ var deadline = []Promise{
 				extend()
 				requireDeadline(t, hold, before, before.Add(150*time.Millisecond), lease)
 			}
-			late(time.Minute, func() { require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Minute))) })
+			late(
+				time.Minute,
+				func() { require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Minute))) },
+			)
 			if !k.Flat {
 				late(time.Hour, func() {
 					_, err := lock.TryLock(hold.Context(), 10*time.Second, rlock.Lease(time.Hour))

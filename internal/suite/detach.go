@@ -57,7 +57,10 @@ var detach = []Promise{
 			require.NoError(t, err)
 			hold, err := p.Client.Attach(t.Context(), text, rlock.Lease(time.Hour))
 			require.NoError(t, err)
-			locktest.Unlock(t, locktest.AcquireWith(hold.Context(), t, k.New(p, "lock"), rlock.Lease(time.Hour)))
+			locktest.Unlock(
+				t,
+				locktest.AcquireWith(hold.Context(), t, k.New(p, "lock"), rlock.Lease(time.Hour)),
+			)
 			locktest.Unlock(t, hold)
 			e.RequireNothingLeft(t)
 		},
@@ -88,7 +91,12 @@ var detach = []Promise{
 	{
 		Name: "a hold that cannot be detached goes on",
 		Test: func(t *testing.T, e *Env, k Kind) {
-			holds := k.nest(rlock.WithOwner(t.Context()), t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
+			holds := k.nest(
+				rlock.WithOwner(t.Context()),
+				t,
+				k.New(e.Party(t), "lock"),
+				rlock.Lease(time.Hour),
+			)
 			for i, hold := range holds {
 				if last := i == len(holds)-1; !last || !detaches(k) {
 					_, err := hold.Detach()

@@ -162,7 +162,8 @@ var errorsOf = []Promise{
 				{rlock.ErrExpired, rlock.Lease(time.Second), func(h *rlock.Hold) {
 					locktest.Receive(t, h.Done(), "its lease does not end")
 				}, false},
-				{rlock.ErrForced, rlock.Lease(time.Minute), func(*rlock.Hold) { forceUnlock(t, p, k, "lock") }, false},
+				{rlock.ErrForced, rlock.Lease(time.Minute),
+					func(*rlock.Hold) { forceUnlock(t, p, k, "lock") }, false},
 				{rlock.ErrGone, rlock.Lease(time.Minute), func(*rlock.Hold) {
 					e.settle() // until all masters have it
 					e.doAll(t, "DEL", k.key("lock"))

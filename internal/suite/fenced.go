@@ -35,7 +35,8 @@ var fencing = []Promise{
 				},
 				func(h *rlock.Hold) { locktest.Unlock(t, h) },
 			} {
-				hold, err := k.New(parties[i%2], "order").TryLock(t.Context(), 10*time.Second, rlock.Lease(time.Minute))
+				hold, err := k.New(parties[i%2], "order").
+					TryLock(t.Context(), 10*time.Second, rlock.Lease(time.Minute))
 				require.NoError(t, err)
 				require.Equal(t, last+1, hold.Token(), "after end %d", i)
 				last = hold.Token()

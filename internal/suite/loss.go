@@ -83,7 +83,10 @@ var loss = []Promise{
 						_, err := lock.TryLock(h.Context(), rlock.NoWait, rlock.Lease(time.Hour))
 						return err
 					},
-					func(h *rlock.Hold) error { _, err := lock.Lock(h.Context(), rlock.Lease(time.Hour)); return err },
+					func(h *rlock.Hold) error {
+						_, err := lock.Lock(h.Context(), rlock.Lease(time.Hour))
+						return err
+					},
 				}
 				if k.Flat {
 					calls = calls[:1] // it does not ask

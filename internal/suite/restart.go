@@ -66,7 +66,11 @@ var restart = []Promise{
 		Name: "a waiter gets a lock that a restart has freed",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Hour))
-			waiter := locktest.LockInBackground(t.Context(), k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
+			waiter := locktest.LockInBackground(
+				t.Context(),
+				k.New(e.Party(t), "lock"),
+				rlock.Lease(time.Hour),
+			)
 			e.settle()
 			for _, s := range e.Servers {
 				s.Restart(t)

@@ -112,7 +112,8 @@ func (s *story) apply(a *actor, e event) string {
 		a.queued = 0
 		said := "gives up after " + brief(stayed)
 		for _, h := range s.actors {
-			if h.owner == e.Owner && h.state == holds && 0 < e.TTL && e.TTL <= max(time.Duration(h.Lease), watchdogLease) {
+			if h.owner == e.Owner && h.state == holds && 0 < e.TTL &&
+				e.TTL <= max(time.Duration(h.Lease), watchdogLease) {
 				return fmt.Sprintf("%s: %s holds it for another %s", said, h.Process, brief(e.TTL))
 			}
 		}
