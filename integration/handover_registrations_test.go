@@ -10,6 +10,7 @@ import (
 	"holdfast/integration"
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -24,15 +25,15 @@ func TestWaiterThatListensOnAReplicaIsGrantedNothing(t *testing.T) {
 			servers := integration.Start(t, topology)
 			redis := servers.Client(t)
 			lock := lua.NewExclusive("job", false)
-			sharded, channels := topology == integration.Cluster, lua.Classic
+			sharded, channels := topology == integration.Cluster, wire.Classic
 			if sharded {
-				channels = lua.Both
+				channels = wire.Both
 			}
 			heard := listenOn(t, replicaOf(t, servers, "job"), sharded,
-				append(lua.PairedChannels(lock.Channel(), "waiter"), lock.Channel())...)
+				append(wire.PairedChannels(lock.Channel(), "waiter"), lock.Channel())...)
 			// Another client listens like a waiter, or no lock would be granted at all.
 			listenOn(t, servers.Home(t, "job"), sharded,
-				append(lua.PairedChannels(lock.Channel(), "other")[:1], lock.Channel())...)
+				append(wire.PairedChannels(lock.Channel(), "other")[:1], lock.Channel())...)
 
 			_, _, holder, err := lock.Acquire(t.Context(), redis, "holder:1", time.Duration(longLease), "")
 			require.NoError(t, err)
@@ -46,7 +47,7 @@ func TestWaiterThatListensOnAReplicaIsGrantedNothing(t *testing.T) {
 			require.NoError(t, err)
 
 			require.Equal(t, lua.Nobody, released.To)
-			require.Equal(t, lua.Unlocked, locktest.Receive(t, heard, "nothing was announced"))
+			require.Equal(t, wire.Unlocked, locktest.Receive(t, heard, "nothing was announced"))
 			state, err := lua.Inspect(t.Context(), redis, "job")
 			require.NoError(t, err)
 			require.Empty(t, state.Holds)

@@ -21,8 +21,9 @@ import (
 	"holdfast/internal/doctable"
 	"holdfast/internal/logtest"
 	"holdfast/internal/luashim"
+	"holdfast/internal/rediserr"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/multilock"
 	"holdfast/redlock"
 	"holdfast/rlock"
@@ -264,7 +265,7 @@ func (p *place) try(ctx context.Context, asks int, pair pairOf) string {
 	}
 	server := p.server
 	if p.cluster != nil {
-		server = p.cluster.Nodes[int(lua.Slot(name))*len(p.cluster.Nodes)/16384]
+		server = p.cluster.Nodes[int(wire.Slot(name))*len(p.cluster.Nodes)/16384]
 	}
 	if ttl, err := server.Call("PTTL", name); err != nil || ttl != int64(-2) {
 		return fmt.Sprint("not free: ", ttl, err)
@@ -286,7 +287,7 @@ func (p *place) probe(name string) string {
 		return refusedAs(err)
 	}
 	if o.Epoch {
-		if _, err := p.server.Call("SET", lua.EpochKey, "1000"); err != nil {
+		if _, err := p.server.Call("SET", wire.EpochKey, "1000"); err != nil {
 			return refusedAs(err)
 		}
 	}
@@ -353,7 +354,7 @@ func (p *place) open(t *testing.T, option rueidis.ClientOption, o rlock.Options)
 		p.waiter, err = newParty(t, option, o)
 	}
 	if err != nil {
-		p.failure = refusedAs(lua.Classify(err))
+		p.failure = refusedAs(rediserr.Classify(err))
 	}
 	return p
 }
@@ -414,7 +415,7 @@ func (sc scene) start(t *testing.T, w way) *place {
 // plainly returns a cell in the words of the tables: how it differs from elsewhere, without the
 // usual code of a refusal.
 func plainly(cell, elsewhere, command string, w way) string {
-	usual := lua.NoCommand
+	usual := rediserr.NoCommand
 	switch {
 	case w == noPermission:
 		usual = "NOPERM"

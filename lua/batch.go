@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 )
 
 // BatchPart is the part of a batch that concerns one of its locks.
 type BatchPart struct {
 	Lock    string
-	Channel string // the [Channel] of the lock, for a release
+	Channel string // the [wire.Channel] of the lock, for a release
 	Owner   string
 	Count   int  // the hold count to leave behind
 	Nested  bool // the owner has the lock and adds a level, as by [Reenter]
@@ -28,7 +31,7 @@ func AcquireBatch(ctx context.Context, c Redis, lease time.Duration, parts []Bat
 	args := append(make([]string, 0, 1+3*len(parts)), milliseconds(lease))
 	for i, p := range parts {
 		if slices.Contains(keys[:i], p.Lock) { // it would be found free for two owners
-			return -1, nil, &Error{Class: ClassPermanent, Advice: "name each lock once",
+			return -1, nil, &rediserr.Error{Class: rediserr.ClassPermanent, Advice: "name each lock once",
 				Message: "the lock " + strconv.Quote(p.Lock) + " is named twice"}
 		}
 		keys[i] = p.Lock
@@ -41,7 +44,7 @@ func AcquireBatch(ctx context.Context, c Redis, lease time.Duration, parts []Bat
 	rp.list(2)
 	i := rp.integer()
 	if i < 0 || i >= int64(len(parts)) {
-		rp.keep(unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
+		rp.keep(rediserr.Unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
 	}
 	if holder, err = acquired(rp.part()); err != nil {
 		return -1, nil, err
@@ -52,20 +55,20 @@ func AcquireBatch(ctx context.Context, c Redis, lease time.Duration, parts []Bat
 // BatchReleased is the outcome of the release of one of several locks.
 type BatchReleased struct {
 	Released
-	Err error // the server's refusal to release this one: an [*Error]
+	Err error // the server's refusal to release this one: an [*rediserr.Error]
 }
 
 // ReleaseBatch releases several locks in one command, each as [Exclusive.Release] does without a
 // hand-over; channels says on which waiters listen. If the server refuses one, the others are
 // released all the same. After an error of the whole command, which a user gets whose ACL forbids
 // one of the keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
-func ReleaseBatch(ctx context.Context, c Redis, channels Channels, parts []BatchPart,
+func ReleaseBatch(ctx context.Context, c Redis, channels wire.Channels, parts []BatchPart,
 ) ([]BatchReleased, error) {
 	keys := make([]string, len(parts))
 	args := make([]string, 0, 5*len(parts))
 	for i, p := range parts {
 		keys[i] = p.Lock
-		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish[channels])
+		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, wire.Unlocked, publish[channels])
 	}
 	rp := scripts["batch_release.lua"].run(ctx, c, keys, args...)
 	if rp.list(len(parts)); rp.err != nil {
@@ -81,7 +84,7 @@ func ReleaseBatch(ctx context.Context, c Redis, channels Channels, parts []Batch
 // Held names a lock and the owner that is believed to hold it.
 type Held struct {
 	Lock  string
-	Owner string // for a write lock the [WriteField] of the owner
+	Owner string // for a write lock the [wire.WriteField] of the owner
 	Read  bool   // a read lock
 }
 
@@ -95,7 +98,7 @@ func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) (
 	for _, r := range renewals {
 		keys = append(keys, r.Lock)
 		if r.Read {
-			file, keys = "read_renew.lua", append(keys, holdsKey(r.Lock, r.Owner)+":1")
+			file, keys = "read_renew.lua", append(keys, wire.HoldsKey(r.Lock, r.Owner)+":1")
 		}
 		args = append(args, r.Owner)
 	}

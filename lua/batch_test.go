@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -19,7 +21,7 @@ func parts(locks ...string) (requests []lua.BatchPart) {
 
 func TestBatchTakesNothingWhenOneLockIsHeld(t *testing.T) {
 	s, c := start(t)
-	for _, left := range []time.Duration{lease, lua.NoExpiry} {
+	for _, left := range []time.Duration{lease, wire.NoExpiry} {
 		for index, lock := range []string{north, middle, south} {
 			s.Do(t, "FLUSHALL")
 			hold(t, s, lock, other, "2", left)
@@ -41,7 +43,7 @@ func TestBatchExtendsLeasesAndNeverShortensOne(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, me, "1", 5*lease)
-	hold(t, s, south, me, "1", lua.NoExpiry)
+	hold(t, s, south, me, "1", wire.NoExpiry)
 	requests := parts(north, middle, south)
 	requests[1].Count, requests[1].Nested = 2, true
 	index, holder, err := lua.AcquireBatch(t.Context(), c, longer, requests)
@@ -72,7 +74,7 @@ func TestBatchTakesNothingWhenALevelIsForALostLock(t *testing.T) {
 func TestBatchThatNamesALockTwiceTakesNothing(t *testing.T) {
 	s, c := start(t)
 	_, _, err := lua.AcquireBatch(t.Context(), c, lease, parts(north, middle, north))
-	e := requireError(t, err, lua.ClassPermanent, "")
+	e := requireError(t, err, rediserr.ClassPermanent, "")
 	require.Contains(t, e.Message, `"account:1"`)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
@@ -80,7 +82,7 @@ func TestBatchThatNamesALockTwiceTakesNothing(t *testing.T) {
 // releaseBatch releases locks of me, to a count each.
 func releaseBatch(t *testing.T, c client, releases ...lua.BatchPart) []lua.BatchReleased {
 	t.Helper()
-	outcomes, err := lua.ReleaseBatch(t.Context(), c, lua.Classic, releases)
+	outcomes, err := lua.ReleaseBatch(t.Context(), c, wire.Classic, releases)
 	require.NoError(t, err)
 	require.Len(t, outcomes, len(releases))
 	return outcomes
@@ -93,7 +95,7 @@ func TestBatchReleasesAndAnnouncesEachLockAsReleaseDoes(t *testing.T) {
 	hold(t, s, north, me, "3", lease)
 	hold(t, s, middle, other, "1", lease)
 	hold(t, s, south, me, "2", longer)
-	sub := listen(t, s, "SUBSCRIBE", lua.Channel(north), lua.Channel(middle), lua.Channel(south))
+	sub := listen(t, s, "SUBSCRIBE", wire.Channel(north), wire.Channel(middle), wire.Channel(south))
 	none := lua.BatchReleased{}
 	// Release twice, as after a lost reply.
 	for _, want := range [][]lua.BatchReleased{{gone, none, gone, none}, {none, none, gone, none}} {
@@ -103,7 +105,7 @@ func TestBatchReleasesAndAnnouncesEachLockAsReleaseDoes(t *testing.T) {
 		requireLock(t, s, south, map[string]string{me: "1"}, longer)
 		require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
 	}
-	sub.requireBytes(t, array("message", lua.Channel(north), "0"))
+	sub.requireBytes(t, array("message", wire.Channel(north), "0"))
 	sub.requireNothing(t)
 }
 
@@ -115,7 +117,7 @@ func TestKeyThatIsNoLockDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	outcomes := releaseBatch(t, c, releaseOf(north, 0), releaseOf(middle, 0),
 		releaseOf(south, 1))
 	require.Equal(t, gone, outcomes[0])
-	requireError(t, outcomes[1].Err, lua.ClassPermanent, "WRONGTYPE")
+	requireError(t, outcomes[1].Err, rediserr.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, lua.Released{}, outcomes[1].Released)
 	require.Equal(t, gone, outcomes[2])
 	requireFree(t, s, north)

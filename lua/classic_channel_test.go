@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -40,7 +41,7 @@ func nodeWithBoth(t *testing.T) (rueidis.Client, *redistest.Server) {
 // connection.
 func hearBoth(t *testing.T, s *redistest.Server, channel string) (classic, sharded subscriber) {
 	t.Helper()
-	return listen(t, s, "SUBSCRIBE", lua.ClassicChannels(channel)...),
+	return listen(t, s, "SUBSCRIBE", wire.ClassicChannels(channel)...),
 		listen(t, s, "SSUBSCRIBE", channel)
 }
 
@@ -52,12 +53,12 @@ func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t 
 	if node == nil {
 		return
 	}
-	both := lua.HandOver{Channels: lua.Both}
-	shared := lua.ReadWrite{Lock: lock, Channels: lua.Both}
-	fair := lua.Fair{Lock: lock, Channels: lua.Both, Counted: true}
+	both := lua.HandOver{Channels: wire.Both}
+	shared := lua.ReadWrite{Lock: lock, Channels: wire.Both}
+	fair := lua.Fair{Lock: lock, Channels: wire.Both, Counted: true}
 	held := func() { hold(t, node, lock, me, "1", lease) }
 	written := func() {
-		node.Do(t, "HSET", lock, "mode", "write", lua.WriteField(me), "1")
+		node.Do(t, "HSET", lock, "mode", "write", wire.WriteField(me), "1")
 	}
 	for name, test := range map[string]struct {
 		take             func()
@@ -70,13 +71,13 @@ func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t 
 		}, lockChannel, "0", true},
 		"release that may hand over": {held, func() (lua.Released, error) {
 			return plain.Release(t.Context(), c, me, 0,
-				lua.HandOver{Channels: lua.Both, Others: true})
+				lua.HandOver{Channels: wire.Both, Others: true})
 		}, lockChannel, "0", true},
 		"force unlock": {held, func() (lua.Released, error) {
-			return plain.ForceUnlock(t.Context(), c, lua.Both)
+			return plain.ForceUnlock(t.Context(), c, wire.Both)
 		}, lockChannel, "0", false},
 		"batch": {held, func() (lua.Released, error) {
-			parts, err := lua.ReleaseBatch(t.Context(), c, lua.Both,
+			parts, err := lua.ReleaseBatch(t.Context(), c, wire.Both,
 				[]lua.BatchPart{releaseOf(lock, 0)})
 			return parts[0].Released, err
 		}, lockChannel, "0", false},
@@ -123,7 +124,7 @@ func TestReleaseIsAlsoAnnouncedOnTheClassicChannelIfAnotherClientListensThere(t 
 			node.Do(t, "FLUSHALL")
 			require.NoError(t, redisson.Close())
 			require.Eventually(t, func() bool { // the server notices
-				channels := append([]string{"PUBSUB", "NUMSUB"}, lua.ClassicChannels(test.channel)...)
+				channels := append([]string{"PUBSUB", "NUMSUB"}, wire.ClassicChannels(test.channel)...)
 				heard := node.DoStrings(t, channels...)
 				return heard[1] == heard[3]
 			}, eventually, poll)

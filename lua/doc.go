@@ -1,6 +1,6 @@
-// Package lua is the only package that knows the protocol. It is internal to holdfast; users of
-// locks do not need it. It has the scripts, one .lua file per operation, the names of keys and
-// channels, and the meaning of replies and of the server's errors.
+// Package lua has the Redis scripts of locks, and a function for each that sends it; users of locks
+// never need it. There is one .lua file per operation. Package internal/wire has the names of the
+// keys and channels.
 //
 // Every script is safe to run again after an unknown outcome, because it gets the hold count it
 // must leave behind instead of a difference. Each .lua file says in its header what it takes, what
@@ -10,8 +10,8 @@
 //
 // The functions here send one command each, with EVALSHA, and retry it once with EVAL on a server
 // that does not know the script (a new one, or after SCRIPT FLUSH). They do not wait, retry
-// otherwise or time out: that is up to the caller. Errors are of type [*Error]; its Class says
-// whether the command was refused for now, refused for good, or may have been executed.
+// otherwise or time out: that is up to the caller. Errors are of type [*rediserr.Error]; its Class
+// says whether the command was refused for now, refused for good, or may have been executed.
 //
 // All functions are safe for concurrent use.
 package lua

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 )
 
 // The scripts of a release are looked up once.
@@ -36,8 +38,8 @@ type leaseText struct {
 
 // NewExclusive returns the commands of the lock called name.
 func NewExclusive(name string, fenced bool) *Exclusive {
-	waiters, token := waitersKey(name), tokenKey(name)
-	x := &Exclusive{name: name, channel: Channel(name),
+	waiters, token := wire.WaitersKey(name), wire.TokenKey(name)
+	x := &Exclusive{name: name, channel: wire.Channel(name),
 		acquire: scripts["acquire.lua"], acquires: []string{name, waiters},
 		releases: []string{name, waiters}}
 	if fenced {
@@ -49,26 +51,6 @@ func NewExclusive(name string, fenced bool) *Exclusive {
 
 // Channel returns the channel on which releases of the lock are announced.
 func (x *Exclusive) Channel() string { return x.channel }
-
-// PairedChannels returns the channels on which a client that may register listens beside the
-// [Channel] of a lock: one shows that it may register, the other is its own, for grants, which
-// [ParseGrant] reads. For any other channel it returns nil.
-func PairedChannels(channel, client string) []string {
-	rest, ok := strings.CutPrefix(channel, "redisson_lock__channel:")
-	if !ok || waiterChannel.MatchString(channel) {
-		return nil
-	}
-	present := "holdfast_lock_present:" + rest
-	return []string{present, present + ":" + client}
-}
-
-// waiterChannel matches the channel of a fair lock's waiter. No client registers for such a name.
-var waiterChannel = regexp.MustCompile(
-	`:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:\d+$`)
-
-// AnnouncementChannel returns the channel on which a client listens beside [Channel] if it waits
-// for the lock unregistered, but registers for others. While it listens, releases are announced.
-func AnnouncementChannel(name string) string { return presentChannel(name) + ":announce" }
 
 // Registration returns the text that registers an owner as a waiter. A grant lasts for lease.
 func (x *Exclusive) Registration(owner string, lease time.Duration) string {
@@ -105,7 +87,8 @@ func (x *Exclusive) Acquire(
 	rp := x.acquire.run(ctx, c, keys, args...)
 	switch {
 	case x.fenced && !rp.message.IsArray():
-		fence = rp.token(x.name, ClassUnknown) // after an error the owner has no use for the lock
+		// After an error the owner has no use for the lock.
+		fence = rp.token(x.name, rediserr.ClassUnknown)
 	case registration == "":
 		holder, _ = rp.refusal(3)
 	default:
@@ -117,23 +100,16 @@ func (x *Exclusive) Acquire(
 // HandOver says which owners may get a lock that is released as a whole. Without Others, Successor
 // and Withdrawn the release is announced.
 type HandOver struct {
-	Channels Channels // on which waiters listen
+	Channels wire.Channels // on which waiters listen
 	// Others allows granting the lock to waiters of other clients. It takes a server that counts
 	// all listeners of a channel: not one of several that forward messages to each other.
 	Others bool
 	// Successor is the registration of the owner that is next in this process, "" if there is none.
 	// If another waiter gets the lock, the successor is registered from then on.
 	Successor      string
-	SuccessorFirst bool   // Successor comes before all others
-	Streak         Streak // of the lock until now: of the [Grant], or of the owner before
-	Withdrawn      string // a registration that its owner no longer wants; "" if none
-}
-
-// Streak says how often a lock was handed over since it was free. It is limited, so that the lock
-// is free now and then. It goes from owner to owner with the lock.
-type Streak struct {
-	Count int
-	Began int64 // the second time, in milliseconds of the server's clock; 0 if not noted
+	SuccessorFirst bool        // Successor comes before all others
+	Streak         wire.Streak // of the lock until now: of the [wire.Grant], or of the owner before
+	Withdrawn      string      // a registration that its owner no longer wants; "" if none
 }
 
 // To says which owner has a lock after its release.
@@ -157,7 +133,7 @@ func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count in
 	// Arguments that equal the script's defaults are left out: each costs a fiftieth of a release.
 	args := append(make([]string, 0, 9), owner, x.channel)
 	usual := HandOver{Channels: h.Channels, Others: true}
-	if h.Channels != Classic || h != usual {
+	if h.Channels != wire.Classic || h != usual {
 		args = append(args, publish[h.Channels], flag[h.Others])
 	}
 	if h != usual {
@@ -168,8 +144,9 @@ func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count in
 }
 
 // ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
-func (x *Exclusive) ForceUnlock(ctx context.Context, c Redis, channels Channels) (Released, error) {
-	return released(scripts["force_unlock.lua"].run(ctx, c, x.releases[:1], x.channel, Unlocked,
+func (x *Exclusive) ForceUnlock(ctx context.Context, c Redis, channels wire.Channels,
+) (Released, error) {
+	return released(scripts["force_unlock.lua"].run(ctx, c, x.releases[:1], x.channel, wire.Unlocked,
 		publish[channels]))
 }
 
@@ -178,7 +155,7 @@ func (x *Exclusive) ForceUnlock(ctx context.Context, c Redis, channels Channels)
 func Reenter(ctx context.Context, c Redis, h Held, count int, lease time.Duration) (bool, error) {
 	file, keys := "reenter.lua", []string{h.Lock}
 	if h.Read {
-		file, keys = "read_reenter.lua", append(keys, holdsKey(h.Lock, h.Owner))
+		file, keys = "read_reenter.lua", append(keys, wire.HoldsKey(h.Lock, h.Owner))
 	}
 	rp := scripts[file].run(ctx, c, keys, h.Owner, strconv.Itoa(count), milliseconds(lease))
 	is := rp.boolean()
@@ -196,9 +173,9 @@ func Attach(ctx context.Context, c Redis, lock, from, to string, lease time.Dura
 
 // token reads the token of a fenced lock. class is that of the error for a text that is none. It
 // adds advice to a refusal that concerns the counter.
-func (rp *reply) token(lock string, class Class) int64 {
+func (rp *reply) token(lock string, class rediserr.Class) int64 {
 	token := rp.decimal()
-	var e *Error
+	var e *rediserr.Error
 	var text *strconv.NumError
 	switch {
 	case !errors.As(rp.err, &e):
@@ -210,35 +187,7 @@ func (rp *reply) token(lock string, class Class) int64 {
 		!strings.Contains(e.Message, "would overflow"):
 		return 0
 	}
-	e.Advice = "something else writes to " + tokenKey(lock) + " or to the lock: choose another " +
+	e.Advice = "something else writes to " + wire.TokenKey(lock) + " or to the lock: choose another " +
 		"name, or set the former to a number that is larger than any token in use"
 	return 0
-}
-
-// Grant is the message to a waiter that has been granted a lock.
-type Grant struct {
-	Lock   string
-	Owner  string
-	Ticket int64 // of the registration that was used up
-	Local  bool  // the release was by the client that is told
-	Fence  int64 // the fencing token, if the lock is fenced
-	Streak Streak
-}
-
-// ParseGrant reads a message on a client's own channel; ok is false if it is not a grant.
-func ParseGrant(message string) (g Grant, ok bool) {
-	parts := strings.SplitN(message, " ", 6)
-	if len(parts) < 6 {
-		return Grant{}, false
-	}
-	var numbers [4]int64
-	for i := range numbers {
-		var err error
-		if numbers[i], err = strconv.ParseInt(parts[1+i], 10, 64); err != nil {
-			return Grant{}, false
-		}
-	}
-	return Grant{Owner: parts[0], Ticket: numbers[0], Local: strings.HasPrefix(parts[1], "+"),
-		Fence: numbers[1], Lock: parts[5],
-		Streak: Streak{Count: int(numbers[2]), Began: numbers[3]}}, true
 }

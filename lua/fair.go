@@ -4,12 +4,14 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"holdfast/internal/wire"
 )
 
 // Fair sends the commands of a fair lock. Clients that share the lock use the same settings.
 type Fair struct {
-	Lock     string   // its name
-	Channels Channels // on which waiters listen
+	Lock     string        // its name
+	Channels wire.Channels // on which waiters listen
 	// Counted reports whether PUBLISH returns the number of all listeners, as on a single node or
 	// with sharded channels. On a cluster it counts only those of one node.
 	Counted bool
@@ -48,9 +50,9 @@ func (f Fair) run(ctx context.Context, c Redis, file string, more ...string) rep
 	if !f.Counted {
 		deaf = headTimeout
 	}
-	keys := []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock),
-		budgetsKey(f.Lock)}
-	args := []string{Channel(f.Lock), publish[f.Channels], milliseconds(headTimeout),
+	keys := []string{f.Lock, wire.QueueKey(f.Lock), wire.ScoresKey(f.Lock), wire.TurnKey(f.Lock),
+		wire.BudgetsKey(f.Lock)}
+	args := []string{wire.Channel(f.Lock), publish[f.Channels], milliseconds(headTimeout),
 		milliseconds(deaf), milliseconds(MaxNap)}
 	return scripts[file].run(ctx, c, keys, append(args, more...)...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -18,7 +19,7 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 		SuccessorFirst: true,
 	}
 	second := toAll
-	second.Streak = lua.Streak{Count: 1}
+	second.Streak = wire.Streak{Count: 1}
 	for name, test := range map[string]struct {
 		e        *lua.Exclusive
 		p        lua.HandOver

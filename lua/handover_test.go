@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -27,7 +29,7 @@ func TestReleaseSkipsAtMostAHundredWaiters(t *testing.T) {
 
 	hold(t, s, lock, me, "1", lease)
 	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
-	sub.requireGrant(t, lua.Grant{Ticket: ticket, Streak: lua.Streak{Count: 1}})
+	sub.requireGrant(t, wire.Grant{Ticket: ticket, Streak: wire.Streak{Count: 1}})
 }
 
 // There may be a waiter that is not registered, so a lock is free now and then.
@@ -51,12 +53,12 @@ func TestLockWithALongStreakIsAnnounced(t *testing.T) {
 		sub := attend(t, s)
 		ticket := register(t, c, plain, older)
 		began := time.Now().Add(-of.since).UnixMilli()
-		of.p.Streak = lua.Streak{Count: of.streak, Began: began}
+		of.p.Streak = wire.Streak{Count: of.streak, Began: began}
 		out := release(t, c, plain, of.p)
 		if !of.announced {
 			require.Equal(t, lua.Other, out.To, "%+v", of)
-			sub.requireGrant(t, lua.Grant{Ticket: ticket,
-				Streak: lua.Streak{Count: of.streak + 1, Began: began}})
+			sub.requireGrant(t, wire.Grant{Ticket: ticket,
+				Streak: wire.Streak{Count: of.streak + 1, Began: began}})
 			continue
 		}
 		require.Equal(t, lua.Released{Held: true}, out, "%+v", of)
@@ -73,13 +75,13 @@ func TestBeginOfAStreakIsNotedWhereItIsUnknown(t *testing.T) {
 		sub := attend(t, s)
 		ticket := register(t, c, plain, older)
 		p := toAll
-		p.Streak = lua.Streak{Count: count}
+		p.Streak = wire.Streak{Count: count}
 		require.Equal(t, lua.Other, release(t, c, plain, p).To)
-		sub.requireGrant(t, lua.Grant{Ticket: ticket, Streak: lua.Streak{Count: count + 1}})
+		sub.requireGrant(t, wire.Grant{Ticket: ticket, Streak: wire.Streak{Count: count + 1}})
 	}
 	_, c := startHeld(t)
 	p := toNext(false)
-	p.Streak = lua.Streak{Count: 1}
+	p.Streak = wire.Streak{Count: 1}
 	out := release(t, c, plain, p)
 	require.WithinDuration(t, time.Now(), time.UnixMilli(out.Began), 10*time.Second)
 }
@@ -131,9 +133,9 @@ func TestTokensBeyondTheNumbersOfLuaAreExact(t *testing.T) {
 		ticket := register(t, c, fenced, older)
 		require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, fenced, toAll))
 		token++
-		sub.requireGrant(t, lua.Grant{Ticket: ticket, Fence: token, Streak: lua.Streak{Count: 1}})
+		sub.requireGrant(t, wire.Grant{Ticket: ticket, Fence: token, Streak: wire.Streak{Count: 1}})
 		acquires(older) // it does not trust its message
-		requireTTL(t, s, counter, lua.NoExpiry)
+		requireTTL(t, s, counter, wire.NoExpiry)
 		s.Do(t, "DEL", lock)
 	}
 }
@@ -143,7 +145,8 @@ func TestHolderWhoseCounterIsNoNumberGetsAnErrorAndNoToken(t *testing.T) {
 	s.Do(t, "SET", counter, "a page")
 	_, _, holder, err := fenced.Acquire(t.Context(), c, me, lease, "")
 	require.Nil(t, holder)
-	e := requireError(t, err, lua.ClassUnknown, "") // the owner holds the lock, which must be undone
+	// The owner holds the lock, which must be undone.
+	e := requireError(t, err, rediserr.ClassUnknown, "")
 	require.Contains(t, e.Advice, counter)
 }
 
@@ -167,24 +170,24 @@ func TestReleaseMeetsARegistrationOfTheOtherKind(t *testing.T) {
 	ticket := register(t, c, plain, older)
 	require.Equal(t, lua.Other, release(t, c, fenced, toAll).To)
 	requireSuccessor(t, s, older)
-	sub.requireGrant(t, lua.Grant{Ticket: ticket, Streak: lua.Streak{Count: 1}})
+	sub.requireGrant(t, wire.Grant{Ticket: ticket, Streak: wire.Streak{Count: 1}})
 	require.Equal(t, "7", s.DoString(t, "GET", counter))
 }
 
 func TestGrantIsReadAsItWasWritten(t *testing.T) {
-	for message, want := range map[string]lua.Grant{
+	for message, want := range map[string]wire.Grant{
 		older + " 1790000000000001 0 1 0 order:42": {Lock: "order:42", Owner: older,
-			Ticket: 1790000000000001, Streak: lua.Streak{Count: 1}},
+			Ticket: 1790000000000001, Streak: wire.Streak{Count: 1}},
 		older + " 1790000000000001 9223372036854775807 17 250 order:42": {Lock: "order:42", Owner: older,
 			Ticket: 1790000000000001, Fence: 9223372036854775807,
-			Streak: lua.Streak{Count: 17, Began: 250}},
+			Streak: wire.Streak{Count: 17, Began: 250}},
 		older + " 1 2 0 0  a name with blanks ": {
 			Lock: " a name with blanks ", Owner: older, Ticket: 1, Fence: 2},
 		older + " +1 2 0 0 order:42": {
 			Lock: "order:42", Owner: older, Ticket: 1, Local: true, Fence: 2},
 		older + " 1 2 0 0 ": {Owner: older, Ticket: 1, Fence: 2},
 	} {
-		got, ok := lua.ParseGrant(message)
+		got, ok := wire.ParseGrant(message)
 		require.True(t, ok, "%q", message)
 		require.Equal(t, want, got, "%q", message)
 	}
@@ -195,7 +198,7 @@ func TestOtherMessagesAreNoGrants(t *testing.T) {
 		older + " 1x 2 3 4 order:42", older + " 1 2x 3 4 order:42", older + " 1 2 3x 4 order:42",
 		older + " 1 2 3 4x order:42", older + " 1.5 2 3 4 order:42",
 		older + "  1 2 3 4 order:42", older + " 9223372036854775808 2 3 4 order:42"} {
-		_, ok := lua.ParseGrant(message)
+		_, ok := wire.ParseGrant(message)
 		require.False(t, ok, "%q", message)
 	}
 }
@@ -204,27 +207,27 @@ func TestClientThatMayRegisterListensOnPairedChannels(t *testing.T) {
 	for _, name := range []string{
 		"order:42", "{order}:42", "a b", "über", "redisson_lock__channel:x",
 	} {
-		own := lua.PairedChannels(lua.Channel(name), far)
+		own := wire.PairedChannels(wire.Channel(name), far)
 		require.Equal(
 			t,
 			[]string{
-				lua.Prefix("holdfast_lock_present", name),
-				lua.Prefix("holdfast_lock_present", name) + ":" + far,
+				wire.Prefix("holdfast_lock_present", name),
+				wire.Prefix("holdfast_lock_present", name) + ":" + far,
 			},
 			own,
 		)
-		require.Equal(t, own[0]+":announce", lua.AnnouncementChannel(name))
-		require.NoError(t, lua.CheckSlots(name, own...))
+		require.Equal(t, own[0]+":announce", wire.AnnouncementChannel(name))
+		require.NoError(t, wire.CheckSlots(name, own...))
 	}
 }
 
 func TestChannelsOfLocksWithoutRegistrationsAreNotPaired(t *testing.T) {
 	for _, channel := range []string{
-		lua.RWChannel(lock), lua.FairChannel(lock, older), lua.FairChannel("{order}:42", older),
-		lua.AnnouncementChannel(lock), present, "", "redisson_lock__channel",
+		wire.RWChannel(lock), wire.FairChannel(lock, older), wire.FairChannel("{order}:42", older),
+		wire.AnnouncementChannel(lock), present, "", "redisson_lock__channel",
 		"a redisson_lock__channel:{order:42}",
 	} {
-		require.Empty(t, lua.PairedChannels(channel, far), channel)
+		require.Empty(t, wire.PairedChannels(channel, far), channel)
 	}
 }
 
@@ -283,7 +286,7 @@ func TestLockWithoutExpiryIsHeld(t *testing.T) {
 			require.Equal(t, ofLocks(u.before), ofLocks(u.after))
 			if holder := holderOf(u.values); holder != nil || k.script != "batch_acquire.lua" {
 				require.Equal(t, other, holder.Owner, "%s of %s", k.script, state)
-				require.Equal(t, lua.NoExpiry, holder.TTL, "%s of %s", k.script, state)
+				require.Equal(t, wire.NoExpiry, holder.TTL, "%s of %s", k.script, state)
 			} // a level of a lock that it lost has no holder
 		}
 	}

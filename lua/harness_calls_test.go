@@ -15,6 +15,7 @@ import (
 
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -138,7 +139,7 @@ var calls = func() []call {
 		add("release_only.lua", in,
 			func(x ctx, c client) []any { return all(plain.Release(x, c, me, count, lua.HandOver{})) })
 		add("batch_release.lua", in, func(x ctx, c client) []any {
-			return all(lua.ReleaseBatch(x, c, lua.Classic, []lua.BatchPart{releaseOf(lock, count)}))
+			return all(lua.ReleaseBatch(x, c, wire.Classic, []lua.BatchPart{releaseOf(lock, count)}))
 		})
 		add("fair_release.lua", append(in, "queued for another's"),
 			func(x ctx, c client) []any { return all(fair.Release(x, c, count, me)) })
@@ -156,10 +157,10 @@ var calls = func() []call {
 	}
 	level = false
 	add("write_release.lua", states{"writes"}, func(x ctx, c client) []any {
-		return all(preferring.ReleaseWrite(x, c, me, 0, lua.WriteField(next), longer))
+		return all(preferring.ReleaseWrite(x, c, me, 0, wire.WriteField(next), longer))
 	})
 	add("force_unlock.lua", states{"free", "mine"},
-		func(x ctx, c client) []any { return all(plain.ForceUnlock(x, c, lua.Classic)) })
+		func(x ctx, c client) []any { return all(plain.ForceUnlock(x, c, wire.Classic)) })
 	add("fair_force_unlock.lua", states{"free", "mine", "queued", "queued for another's"},
 		func(x ctx, c client) []any { return all(fair.ForceUnlock(x, c)) })
 	for _, mode := range []string{"read", "write"} {
@@ -230,12 +231,12 @@ func plant(tb testing.TB, s *redistest.Server, state string) {
 		s.Do(tb, "PEXPIRE", lock, ms(2*lease))
 		return
 	case "writes":
-		s.Do(tb, "HSET", lock, "mode", "write", lua.WriteField(me), "2")
+		s.Do(tb, "HSET", lock, "mode", "write", wire.WriteField(me), "2")
 	case "another writes":
-		s.Do(tb, "HSET", lock, "mode", "write", lua.WriteField(other), "2")
+		s.Do(tb, "HSET", lock, "mode", "write", wire.WriteField(other), "2")
 	case "writes and reads":
 		reads(me, 2)
-		s.Do(tb, "HSET", lock, "mode", "write", lua.WriteField(me), "2")
+		s.Do(tb, "HSET", lock, "mode", "write", wire.WriteField(me), "2")
 		s.Do(tb, "PEXPIRE", lock, ms(2*lease))
 		return
 	default:
@@ -303,7 +304,7 @@ func everything(tb testing.TB, s *redistest.Server) []string {
 func ofLocks(found []string) []string {
 	return slices.DeleteFunc(slices.Clone(found), func(entry string) bool {
 		return !regexp.MustCompile(`^(order:42|account:1|.*:rwlock_timeout:\d|holdfast_client|` +
-			lua.EpochKey + `)`).MatchString(entry)
+			wire.EpochKey + `)`).MatchString(entry)
 	})
 }
 

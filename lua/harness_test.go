@@ -13,7 +13,9 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -135,14 +137,14 @@ func release(t *testing.T, c client, e *lua.Exclusive, p lua.HandOver) lua.Relea
 
 // releaseOf returns the release by me that leaves a count behind, announced on the lock's channel.
 func releaseOf(lock string, count int) lua.BatchPart {
-	return lua.BatchPart{Lock: lock, Channel: lua.Channel(lock), Owner: me, Count: count}
+	return lua.BatchPart{Lock: lock, Channel: wire.Channel(lock), Owner: me, Count: count}
 }
 
 // hold writes a held lock with plain commands.
 func hold(tb testing.TB, s *redistest.Server, key, owner, count string, left time.Duration) {
 	tb.Helper()
 	s.Do(tb, "HSET", key, owner, count)
-	if left != lua.NoExpiry {
+	if left != wire.NoExpiry {
 		s.Do(tb, "PEXPIRE", key, ms(left))
 	}
 }
@@ -168,7 +170,7 @@ func requireLock(tb testing.TB, s *redistest.Server, key string, counts map[stri
 func requireTTL(tb testing.TB, s *redistest.Server, key string, left time.Duration) {
 	tb.Helper()
 	pttl := s.DoInt(tb, "PTTL", key)
-	if left == lua.NoExpiry {
+	if left == wire.NoExpiry {
 		require.EqualValues(tb, -1, pttl)
 		return
 	}
@@ -188,16 +190,16 @@ func requireSuccessor(t *testing.T, s *redistest.Server, owner string) {
 }
 
 // requireError asserts the class and code of an error of the package, and that it has advice.
-func requireError(tb testing.TB, err error, class lua.Class, code string) lua.Error {
+func requireError(tb testing.TB, err error, class rediserr.Class, code string) rediserr.Error {
 	tb.Helper()
-	var e *lua.Error
+	var e *rediserr.Error
 	require.ErrorAs(tb, err, &e)
 	require.Equal(tb, class, e.Class, "%+v", e)
 	require.Equal(tb, code, e.Code, "%+v", e)
 	require.NotEmpty(tb, e.Message)
 	require.NotEmpty(tb, e.Advice, "%+v", e)
 	require.Contains(tb, err.Error(), e.Advice)
-	require.Equal(tb, class, lua.ClassOf(err))
+	require.Equal(tb, class, rediserr.ClassOf(err))
 	return *e
 }
 
@@ -229,7 +231,7 @@ func listen(tb testing.TB, s *redistest.Server, verb string, channels ...string)
 
 // requireGrant asserts the message that grants older the lock, which me released. Where the streak
 // has no begin after the first hand-over, it began just now.
-func (s subscriber) requireGrant(tb testing.TB, want lua.Grant) {
+func (s subscriber) requireGrant(tb testing.TB, want wire.Grant) {
 	tb.Helper()
 	want.Lock, want.Owner = lock, older
 	write := func() string {
@@ -243,7 +245,7 @@ func (s subscriber) requireGrant(tb testing.TB, want lua.Grant) {
 	got := make([]byte, len(write()))
 	n, err := io.ReadFull(s, got)
 	require.NoError(tb, err, "got %q", got[:n])
-	grant, ok := lua.ParseGrant(strings.TrimSuffix(string(got[strings.Index(string(got), older):]),
+	grant, ok := wire.ParseGrant(strings.TrimSuffix(string(got[strings.Index(string(got), older):]),
 		"\r\n"))
 	require.True(tb, ok, "got %q", got)
 	if begins {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"holdfast/internal/printable"
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 )
 
 // Identity is the process of a client, as the client told Redis; zero if it did not.
@@ -34,13 +36,9 @@ func (id Identity) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// ClientKey returns the key that says who the client with that id is: the part of an owner before
-// the colon. It is this library's own; clients of Redisson have none.
-func ClientKey(client string) string { return Prefix("holdfast_client", client) }
-
 // Identify notes for ttl who a client is. It may be repeated.
 func Identify(ctx context.Context, c Redis, client string, id Identity, ttl time.Duration) error {
-	rp := scripts["identify.lua"].run(ctx, c, []string{ClientKey(client)}, milliseconds(ttl),
+	rp := scripts["identify.lua"].run(ctx, c, []string{wire.ClientKey(client)}, milliseconds(ttl),
 		id.Program, id.Host, strconv.Itoa(id.PID), strconv.FormatInt(id.Start.UnixMilli(), 10),
 		id.Label)
 	rp.boolean()
@@ -49,13 +47,13 @@ func Identify(ctx context.Context, c Redis, client string, id Identity, ttl time
 
 // Forget deletes what [Identify] noted.
 func Forget(ctx context.Context, c Redis, client string) error {
-	return Classify(c.Do(ctx, c.B().Del().Key(ClientKey(client)).Build()).Error())
+	return rediserr.Classify(c.Do(ctx, c.B().Del().Key(wire.ClientKey(client)).Build()).Error())
 }
 
 // ReadIdentity returns who a client is, with texts of a few hundred bytes. It ignores fields that
 // it cannot read.
 func ReadIdentity(ctx context.Context, c Redis, client string) (Identity, error) {
-	rp := scripts["identity.lua"].run(ctx, c, []string{ClientKey(client)})
+	rp := scripts["identity.lua"].run(ctx, c, []string{wire.ClientKey(client)})
 	texts := rp.texts()
 	if rp.err != nil {
 		return Identity{}, rp.err

@@ -7,13 +7,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 )
 
 // State is the state of a lock in Redis at one moment.
 type State struct {
 	Mode  string        // "read" or "write" on a read-write lock, else ""
 	Holds []Hold        // in no particular order; empty when the lock is free
-	TTL   time.Duration // the rest of the lease: 0 when the lock is free, or [NoExpiry]
+	TTL   time.Duration // the rest of the lease: 0 when the lock is free, or [wire.NoExpiry]
 	Queue []string      // the owners that wait for a fair lock, head first
 	Token int64         // the last token that a fenced lock has given; 0 if none
 }
@@ -34,7 +37,7 @@ func Inspect(ctx context.Context, c Redis, lock string) (State, error) {
 
 // InspectFair is [Inspect] for a fair lock, with its queue.
 func InspectFair(ctx context.Context, c Redis, lock string) (State, error) {
-	rp := scripts["fair_inspect.lua"].run(ctx, c, []string{lock, QueueKey(lock)})
+	rp := scripts["fair_inspect.lua"].run(ctx, c, []string{lock, wire.QueueKey(lock)})
 	s := rp.state(3, lock)
 	s.Queue = rp.texts()
 	return s, rp.err
@@ -42,19 +45,19 @@ func InspectFair(ctx context.Context, c Redis, lock string) (State, error) {
 
 // InspectFenced is [Inspect] for a fenced lock, with its last token.
 func InspectFenced(ctx context.Context, c Redis, lock string) (State, error) {
-	rp := scripts["fenced_inspect.lua"].run(ctx, c, []string{lock, tokenKey(lock)})
+	rp := scripts["fenced_inspect.lua"].run(ctx, c, []string{lock, wire.TokenKey(lock)})
 	s := rp.state(3, lock)
-	s.Token = rp.token(lock, ClassPermanent)
+	s.Token = rp.token(lock, rediserr.ClassPermanent)
 	return s, rp.err
 }
 
 // state enters a list of the given size, and reads the TTL and the hash of a lock.
 func (rp *reply) state(size int, lock string) (s State) {
 	rp.list(size)
-	s.TTL = ttl(rp.integer())
+	s.TTL = wire.TTL(rp.integer())
 	fields := rp.texts()
 	if len(fields)%2 != 0 {
-		rp.keep(unexpected(errors.New("a field without a value")))
+		rp.keep(rediserr.Unexpected(errors.New("a field without a value")))
 	}
 	for i := 0; i < len(fields) && rp.err == nil; i += 2 {
 		if fields[i] == "mode" {
@@ -63,11 +66,11 @@ func (rp *reply) state(size int, lock string) (s State) {
 		}
 		count, err := strconv.Atoi(fields[i+1])
 		if err != nil {
-			rp.err = &Error{Class: ClassPermanent,
+			rp.err = &rediserr.Error{Class: rediserr.ClassPermanent,
 				Message: fmt.Sprintf("field %q of %q is not a hold count", fields[i], lock),
 				Advice:  "the key is a hash, but not a lock; choose another name"}
 		}
-		owner, write := strings.CutSuffix(fields[i], writeSuffix)
+		owner, write := strings.CutSuffix(fields[i], wire.WriteSuffix)
 		s.Holds = append(s.Holds, Hold{Owner: owner, Count: count, Write: write})
 	}
 	return s

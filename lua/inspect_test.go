@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -13,7 +15,7 @@ func TestHashThatIsNoLockIsRefused(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "HSET", lock, "colour", "green")
 	_, err := lua.Inspect(t.Context(), c, lock)
-	e := requireError(t, err, lua.ClassPermanent, "")
+	e := requireError(t, err, rediserr.ClassPermanent, "")
 	require.Contains(t, e.Message, `"colour"`)
 	require.Contains(t, e.Message, `"order:42"`)
 }
@@ -49,7 +51,7 @@ func TestSurveyTellsTheKindOfALock(t *testing.T) {
 	plain := survey(t, c, "plain")
 	require.WithinDuration(t, now, plain.Clock, time.Minute)
 	plain.Clock = time.Time{}
-	require.Equal(t, lua.Survey{Name: "plain", Kind: lua.KindPlain, TTL: lua.NoExpiry,
+	require.Equal(t, lua.Survey{Name: "plain", Kind: lua.KindPlain, TTL: wire.NoExpiry,
 		Holds: []lua.Hold{{Owner: thread, Count: 2}},
 		Waits: []lua.Wait{{Owner: another, Since: time.UnixMicro(1700000000123456),
 			Lease: 30 * time.Second}}}, plain)
@@ -129,7 +131,7 @@ func TestIdentityIsAHashOfItsOwnWithATTL(t *testing.T) {
 
 func TestFieldsOfAnIdentityThatCannotBeReadAreIgnored(t *testing.T) {
 	s, c := start(t)
-	s.Do(t, "HSET", lua.ClientKey(clientID), "host", "web-1", "pid", "many", "start", "", "new", "1")
+	s.Do(t, "HSET", wire.ClientKey(clientID), "host", "web-1", "pid", "many", "start", "", "new", "1")
 	read, err := lua.ReadIdentity(t.Context(), c, clientID)
 	require.NoError(t, err)
 	require.Equal(t, lua.Identity{Host: "web-1"}, read)

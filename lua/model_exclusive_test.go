@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -70,7 +71,7 @@ func (m *exclusiveModel) hold(owner string, count int, lease time.Duration) {
 // left returns the rest of the lease.
 func (m *exclusiveModel) left() time.Duration {
 	if m.ends == nil {
-		return lua.NoExpiry
+		return wire.NoExpiry
 	}
 	return time.Duration(*m.ends-m.now) * time.Millisecond
 }
@@ -158,7 +159,7 @@ func (m *exclusiveModel) release(t *rapid.T) {
 
 func (m *exclusiveModel) forceUnlock(t *rapid.T) {
 	attempt(t, m.program, func() (lua.Released, error) {
-		return plain.ForceUnlock(t.Context(), m, lua.Classic)
+		return plain.ForceUnlock(t.Context(), m, wire.Classic)
 	}, func(out lua.Released) {
 		require.Equal(t, lua.Released{Held: m.owner != ""}, out)
 		if out.Held {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -268,7 +269,7 @@ func (m *fairModel) advise(left time.Duration, deaf bool) {
 		order = append(order, w)
 	}
 	for _, w := range order {
-		m.told = append(m.told, message{"PUBLISH", lua.FairChannel(lock, w.owner), soon})
+		m.told = append(m.told, message{"PUBLISH", wire.FairChannel(lock, w.owner), soon})
 		if m.listening[w.owner] || !m.lock.Counted {
 			return
 		}
@@ -406,7 +407,7 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 	missed := map[string]bool{}
 	for i := 0; i < len(m.queue) && m.queue[i].owner != asking; i++ {
 		head := m.queue[i]
-		m.told = append(m.told, message{"PUBLISH", lua.FairChannel(lock, head.owner), "0"})
+		m.told = append(m.told, message{"PUBLISH", wire.FairChannel(lock, head.owner), "0"})
 		given := listenersTurn
 		deaf := m.lock.Counted && !m.listening[head.owner]
 		client, hurried := clientOf(head.owner), time.Duration(0)
@@ -499,7 +500,7 @@ var windows = evenly(700*time.Millisecond, 4*time.Second, 20*time.Second, 5*time
 
 func (m *fairModel) actions(t *rapid.T) map[string]func(*rapid.T) {
 	for _, owner := range append(slices.Clone(queuers), java) {
-		m.subscribe(t, "UNSUBSCRIBE", lua.FairChannel(lock, owner))
+		m.subscribe(t, "UNSUBSCRIBE", wire.FairChannel(lock, owner))
 	}
 	actions := map[string]func(*rapid.T){
 		"ask":               func(t *rapid.T) { m.ask(t, anyQueuer.Draw(t, "owner"), true) },
@@ -722,7 +723,7 @@ func (m *fairModel) listenFor(t require.TestingT, owner string, listens bool) {
 		m.subscribe(
 			t,
 			map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens],
-			lua.FairChannel(lock, owner),
+			wire.FairChannel(lock, owner),
 		)
 	}
 }
@@ -810,7 +811,7 @@ func (m *fairModel) javaReleasesAndTells(t *rapid.T) {
 		m.free()
 		commands := append(m.javaPurges(t), []string{"DEL", lock})
 		if len(m.queue) > 0 {
-			commands = append(commands, []string{"PUBLISH", lua.FairChannel(lock, m.queue[0].owner), "0"})
+			commands = append(commands, []string{"PUBLISH", wire.FairChannel(lock, m.queue[0].owner), "0"})
 		}
 		return commands
 	})

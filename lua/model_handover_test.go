@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -147,7 +148,7 @@ func (m *handOverModel) number() {
 // grantOldest grants a free lock to the longest waiting owner that listens, and announces that.
 // Those before it lose their registrations, as does the owner that leaves. It returns "" if none
 // listens.
-func (m *handOverModel) grantOldest(leaving string, streak lua.Streak) string {
+func (m *handOverModel) grantOldest(leaving string, streak wire.Streak) string {
 	successor := m.oldest(leaving)
 	for len(m.waiting) > 0 {
 		w := m.waiting[0]
@@ -229,7 +230,7 @@ const ever = 1 << 52
 
 // freeForOnce reports whether a lock with that streak should become free now: either the streak
 // began long ago, or the clock was set back since. What is between is left to unit tests.
-func freeForOnce(before lua.Streak) bool { return before.Began > 0 && (before.Count+1)%4 == 0 }
+func freeForOnce(before wire.Streak) bool { return before.Began > 0 && (before.Count+1)%4 == 0 }
 
 // fence returns the number of the present hold, or 0 if the lock is not fenced.
 func (m *handOverModel) fence() int64 {
@@ -338,12 +339,12 @@ func (m *handOverModel) leave(t *rapid.T) {
 		p.Successor = m.registrationOf(next)
 	}
 	p.Streak = evenly(
-		lua.Streak{},
-		lua.Streak{Count: 2, Began: 1},
-		lua.Streak{Count: 3, Began: 1},
-		lua.Streak{Count: 11, Began: ever},
-		lua.Streak{Count: 14, Began: 1},
-		lua.Streak{Count: 15, Began: 1},
+		wire.Streak{},
+		wire.Streak{Count: 2, Began: 1},
+		wire.Streak{Count: 3, Began: 1},
+		wire.Streak{Count: 11, Began: ever},
+		wire.Streak{Count: 14, Began: 1},
+		wire.Streak{Count: 15, Began: 1},
 	).Draw(t, "streak")
 	if rarely.Draw(t, "gives up") {
 		p.Withdrawn = m.registrationOf(owner)
@@ -419,7 +420,7 @@ func (m *handOverModel) requireGrantedOnce(t *rapid.T) {
 		if !strings.HasPrefix(told.channel, present) {
 			continue
 		}
-		grant, ok := lua.ParseGrant(told.text)
+		grant, ok := wire.ParseGrant(told.text)
 		require.True(t, ok, told.text)
 		require.False(t, m.grants[grant.Ticket], "a registration was granted twice")
 		m.grants[grant.Ticket] = true
@@ -433,9 +434,9 @@ func (m *handOverModel) hear(t *rapid.T, who string, listens bool) {
 	switch who {
 	case java:
 	case unregistered:
-		channels = append(channels, present, lua.AnnouncementChannel(lock))
+		channels = append(channels, present, wire.AnnouncementChannel(lock))
 	default:
-		channels = append(channels, lua.PairedChannels(lockChannel, clientOf(who))...)
+		channels = append(channels, wire.PairedChannels(lockChannel, clientOf(who))...)
 	}
 	for _, channel := range channels {
 		m.ears[who].subscribe(

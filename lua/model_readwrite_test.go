@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -78,7 +79,7 @@ func (m *readWriteModel) want() keyspace {
 	if m.mode != "" {
 		hash := map[string]string{"mode": m.mode}
 		if m.writer != "" {
-			hash[lua.WriteField(m.writer)] = strconv.Itoa(m.writes)
+			hash[wire.WriteField(m.writer)] = strconv.Itoa(m.writes)
 		}
 		for owner, r := range m.readers {
 			hash[owner] = strconv.Itoa(len(r.holds))
@@ -92,7 +93,7 @@ func (m *readWriteModel) want() keyspace {
 	}
 	if m.waiting != nil {
 		k[writerName] = entry{
-			text:   lua.WriteField(m.waiting.owner),
+			text:   wire.WriteField(m.waiting.owner),
 			stamps: []*int64{m.waiting.since},
 			ends:   m.waiting.ends,
 		}
@@ -260,13 +261,13 @@ func (m *readWriteModel) onlyReaders(message string) {
 }
 
 func (m *readWriteModel) announce(text string) {
-	m.told = append(m.told, message{"PUBLISH", lua.RWChannel(lock), text})
+	m.told = append(m.told, message{"PUBLISH", wire.RWChannel(lock), text})
 }
 
 // left returns the rest of the lease of the lock.
 func (m *readWriteModel) left() time.Duration {
 	if m.ends == nil {
-		return lua.NoExpiry
+		return wire.NoExpiry
 	}
 	return time.Duration(*m.ends-m.now) * time.Millisecond
 }
@@ -528,7 +529,7 @@ func (m *readWriteModel) writeAgain(t *rapid.T) {
 	owner, lease := ours.Draw(t, "owner"), leases.Draw(t, "lease")
 	number := evenly(1, 2, 3).Draw(t, "number")
 	attempt(t, m.program, func() (bool, error) {
-		return lua.Reenter(t.Context(), m, lua.Held{Lock: lock, Owner: lua.WriteField(owner)},
+		return lua.Reenter(t.Context(), m, lua.Held{Lock: lock, Owner: wire.WriteField(owner)},
 			number, lease)
 	}, func(ok bool) {
 		require.Equal(t, m.writer == owner, ok)
@@ -597,8 +598,8 @@ func (m *readWriteModel) renewReads(t *rapid.T) {
 func (m *readWriteModel) renewWrites(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
 	renewals := []lua.Held{
-		{Lock: lock, Owner: lua.WriteField(anna)},
-		{Lock: lock, Owner: lua.WriteField(bert)},
+		{Lock: lock, Owner: wire.WriteField(anna)},
+		{Lock: lock, Owner: wire.WriteField(bert)},
 	}
 	attempt(t, m.program, func() ([]bool, error) {
 		return lua.Renew(t.Context(), m, lease, renewals)
@@ -691,7 +692,7 @@ func (m *readWriteModel) javaLeaves() [][]string {
 	ends, ok := longest(all...)
 	if !ok {
 		m.free()
-		return [][]string{{"DEL", lock}, {"PUBLISH", lua.RWChannel(lock), "0"}}
+		return [][]string{{"DEL", lock}, {"PUBLISH", wire.RWChannel(lock), "0"}}
 	}
 	m.ends = ends
 	return m.javaLasts()
@@ -708,7 +709,7 @@ func (m *readWriteModel) javaWrites(t *rapid.T) {
 		m.writes++
 		m.last(lease, taken)
 		return append(
-			[][]string{{"HSET", lock, "mode", "write", lua.WriteField(java), strconv.Itoa(m.writes)}},
+			[][]string{{"HSET", lock, "mode", "write", wire.WriteField(java), strconv.Itoa(m.writes)}},
 			m.javaLasts()...)
 	})
 }
@@ -720,13 +721,13 @@ func (m *readWriteModel) javaStopsWriting(t *rapid.T) {
 			return nil
 		}
 		m.writer, m.writes = "", 0
-		commands := [][]string{{"HDEL", lock, lua.WriteField(java)}}
+		commands := [][]string{{"HDEL", lock, wire.WriteField(java)}}
 		if m.reads(java) {
 			m.mode = "read"
 			commands = append(commands, []string{"HSET", lock, "mode", "read"})
 			return append(commands, m.javaLeaves()...)
 		}
 		m.free()
-		return append(commands, []string{"DEL", lock}, []string{"PUBLISH", lua.RWChannel(lock), "1"})
+		return append(commands, []string{"DEL", lock}, []string{"PUBLISH", wire.RWChannel(lock), "1"})
 	})
 }

@@ -21,7 +21,7 @@ import (
 
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // world is the server on which random programs run, one after the other. It is also a client, which
@@ -135,7 +135,7 @@ func timeless(text string) string {
 	if left, err := strconv.Atoi(text); err == nil && left > 1 {
 		return soon
 	}
-	if grant, ok := lua.ParseGrant(text); ok && grant.Streak.Began > 1e12 &&
+	if grant, ok := wire.ParseGrant(text); ok && grant.Streak.Began > 1e12 &&
 		grant.Streak.Began != ever {
 		return strings.Replace(text, " "+strconv.FormatInt(grant.Streak.Began, 10)+" ", " 0 ", 1)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -98,8 +99,8 @@ func TestWorkOfScriptsIsBoundedWhateverIsUnderTheirKeys(t *testing.T) {
 	long := strings.Repeat("9", longText)
 	plantOdd(t, s, "holdfast_lock_budget:{"+lock+"}", "ZADD", "1", "waiter:")
 	plantOdd(t, s, waiters, "ZADD", "inf", "waiter:")
-	plantOdd(t, s, lua.ClientKey(clientID), "HSET", "text", "field:")
-	s.Do(t, "HSET", lua.ClientKey("talker"), "label", long, "host", long)
+	plantOdd(t, s, wire.ClientKey(clientID), "HSET", "text", "field:")
+	s.Do(t, "HSET", wire.ClientKey("talker"), "label", long, "host", long)
 	talk := netOutput(t, s)
 	_, err := lua.ReadIdentity(t.Context(), c, "talker")
 	require.NoError(t, err)
@@ -114,8 +115,8 @@ func TestWorkOfScriptsIsBoundedWhateverIsUnderTheirKeys(t *testing.T) {
 			plantOdd(t, s, "redisson_lock_timeout:{"+lock+"}", "ZADD", later, "waiter:")
 		}
 		for lockIs, plantLock := range held {
-			s.Do(t, "DEL", lock, lua.QueueKey(lock))
-			plantOdd(t, s, lua.QueueKey(lock), "RPUSH", "", "waiter:")
+			s.Do(t, "DEL", lock, wire.QueueKey(lock))
+			plantOdd(t, s, wire.QueueKey(lock), "RPUSH", "", "waiter:")
 			for _, k := range calls {
 				file := k.script
 				if scored && !strings.Contains(file, "fair") {

@@ -6,18 +6,17 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-)
 
-// EpochKey is the key that says since when a server of a RedLock has had its data. There is one per
-// server; it never expires.
-const EpochKey = "holdfast_redlock_epoch"
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
+)
 
 // Delay says how long a node that may have forgotten locks is not counted; zero counts all nodes.
 type Delay struct {
 	// For is the longest lease that the node may have known. It counts from the node's start, by
 	// the clock of the node.
 	For time.Duration
-	// Epoch makes For count also from the moment when a node without [EpochKey] is first asked: a
+	// Epoch makes For count also from the moment when a node without [wire.EpochKey] is first asked: a
 	// node whose data was dropped, as by FLUSHALL, or a new one.
 	Epoch   bool
 	Durable bool // a restart forgets nothing, so that only the epoch counts
@@ -41,7 +40,7 @@ func AcquireVote(ctx context.Context, c Redis, lock, owner string, lease time.Du
 ) (Vote, error) {
 	keys := []string{lock}
 	if d.Epoch {
-		keys = append(keys, EpochKey)
+		keys = append(keys, wire.EpochKey)
 	}
 	delay := d.For.Milliseconds()
 	if d.For%time.Millisecond > 0 {
@@ -58,14 +57,14 @@ func AcquireVote(ctx context.Context, c Redis, lock, owner string, lease time.Du
 		v.Holder, _ = rp.refusal(3)
 	case len(values) > 0:
 		rp.list(2)
-		v.Delayed, v.Emptied = ttl(rp.integer()), rp.boolean()
+		v.Delayed, v.Emptied = wire.TTL(rp.integer()), rp.boolean()
 		if v.Delayed <= 0 {
-			rp.keep(unexpected(errors.New("a delay that is over")))
+			rp.keep(rediserr.Unexpected(errors.New("a delay that is over")))
 		}
 	default:
 		v.Granted, v.Already = true, true
 		if n := rp.integer(); n != 1 {
-			rp.keep(unexpected(fmt.Errorf("%d instead of 1", n)))
+			rp.keep(rediserr.Unexpected(fmt.Errorf("%d instead of 1", n)))
 		}
 	}
 	if rp.err != nil {

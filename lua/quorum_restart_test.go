@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -27,7 +28,7 @@ func uptime(t *testing.T, s *redistest.Server) time.Duration {
 
 func epoch(t *testing.T, s *redistest.Server) int64 {
 	t.Helper()
-	since, err := strconv.ParseInt(s.DoString(t, "GET", lua.EpochKey), 10, 64)
+	since, err := strconv.ParseInt(s.DoString(t, "GET", wire.EpochKey), 10, 64)
 	require.NoError(t, err)
 	return since
 }
@@ -64,7 +65,7 @@ func TestNodeIsCountedWhenItRanForTheDelayAndASecond(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 	free := lua.Delay{For: time.Second, Epoch: true}
 	ahead := serverTime(t, s) + time.Hour.Milliseconds()
-	s.Do(t, "SET", lua.EpochKey, decimal(ahead))
+	s.Do(t, "SET", wire.EpochKey, decimal(ahead))
 	s.Do(t, "DEL", lock)
 	require.Equal(t, lua.Vote{Delayed: time.Second, Emptied: true}, vote(t, c, me, free),
 		"an epoch of the future begins anew")
@@ -82,7 +83,7 @@ func TestNodeIsNotCountedForTheDelaySinceItsDataIsKnown(t *testing.T) {
 		since := epoch(t, s)
 		require.GreaterOrEqual(t, since, begin)
 		require.LessOrEqual(t, since, serverTime(t, s))
-		requireTTL(t, s, lua.EpochKey, lua.NoExpiry)
+		requireTTL(t, s, wire.EpochKey, wire.NoExpiry)
 
 		v := vote(t, c, other, d) // by another owner
 		passed := time.Duration(serverTime(t, s)-since) * time.Millisecond
@@ -93,7 +94,7 @@ func TestNodeIsNotCountedForTheDelaySinceItsDataIsKnown(t *testing.T) {
 		requireFree(t, s, lock)
 
 		// After the delay it is counted, unless it was started too recently.
-		s.Do(t, "SET", lua.EpochKey, decimal(since-time.Hour.Milliseconds()))
+		s.Do(t, "SET", wire.EpochKey, decimal(since-time.Hour.Milliseconds()))
 		before := uptime(t, s)
 		v = vote(t, c, me, lua.Delay{For: time.Hour, Epoch: true})
 		requireDelayed(t, time.Hour, before, uptime(t, s), v)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -31,7 +33,7 @@ func TestVoteForAFreeLockLeavesACountOfOneHoweverOften(t *testing.T) {
 }
 
 func TestVoteOfAnotherOwnersLockNamesTheHolder(t *testing.T) {
-	for _, left := range []time.Duration{lease, lua.NoExpiry} {
+	for _, left := range []time.Duration{lease, wire.NoExpiry} {
 		for _, d := range []lua.Delay{{}, {For: time.Hour, Epoch: true}} {
 			s, c := start(t)
 			hold(t, s, lock, other, "3", left)
@@ -75,16 +77,16 @@ func TestEpochOfAnotherProgramIsAnErrorAndStays(t *testing.T) {
 		t.Helper()
 		before := everything(t, s)
 		_, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: 1, Epoch: true})
-		e := requireError(t, err, lua.ClassPermanent, "NOEPOCH")
-		require.Contains(t, e.Advice, "something else writes to the key "+lua.EpochKey)
+		e := requireError(t, err, rediserr.ClassPermanent, "NOEPOCH")
+		require.Contains(t, e.Advice, "something else writes to the key "+wire.EpochKey)
 		require.Equal(t, before, everything(t, s))
 	}
 	for _, garbage := range []string{"a page", "", "-5", "1e3", "0x10", "inf", "nan", "1790000000000 ",
 		"1790000000000\n"} {
-		s.Do(t, "SET", lua.EpochKey, garbage)
+		s.Do(t, "SET", wire.EpochKey, garbage)
 		refused()
 	}
-	s.Do(t, "DEL", lua.EpochKey)
-	s.Do(t, "RPUSH", lua.EpochKey, "a")
+	s.Do(t, "DEL", wire.EpochKey)
+	s.Do(t, "RPUSH", wire.EpochKey, "a")
 	refused()
 }

@@ -4,20 +4,20 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"holdfast/internal/wire"
 )
 
 // ReadWrite sends the commands of a read-write lock. Clients that share it use the same settings.
 type ReadWrite struct {
-	Lock     string   // its name
-	Channels Channels // on which waiters listen
+	Lock     string        // its name
+	Channels wire.Channels // on which waiters listen
 	// Bound is how long at a time new readers step back for a writer that waits. With 0 nobody
 	// steps back, and no key of this library's own is used.
 	Bound time.Duration
 }
 
 const (
-	// waiterTTL is how long a waiter that does not ask again is remembered. It asks every 5 s.
-	waiterTTL = 7 * time.Second
 	// readersTurn is how long readers that waited for a writer may pass, and writers step back,
 	// once it has left: enough for a message to arrive and a command to be sent. It ends 10 ms
 	// after the last of them has left.
@@ -34,19 +34,20 @@ func (r ReadWrite) AcquireRead(
 	if waits && waited {
 		waiting = "2"
 	}
-	keys := []string{r.Lock, holdsKey(r.Lock, owner),
-		writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
+	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner),
+		wire.WriterKey(r.Lock), wire.ReaderKey(r.Lock), wire.ReadersTurnKey(r.Lock)}
 	return acquired(scripts["read_acquire.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),
-		milliseconds(lease), waiting, milliseconds(r.Bound), milliseconds(waiterTTL)))
+		milliseconds(lease), waiting, milliseconds(r.Bound), milliseconds(wire.WaiterTTL)))
 }
 
 // ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
 // those it had.
 func (r ReadWrite) ReleaseRead(ctx context.Context, c Redis, owner string, number int,
 ) (Released, error) {
-	keys := []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)}
+	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner), wire.ReadersTurnKey(r.Lock)}
 	return released(scripts["read_release.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),
-		Suffix(r.Lock, ""), RWChannel(r.Lock), Unlocked, publish[r.Channels], milliseconds(MaxNap)))
+		wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.Unlocked, publish[r.Channels],
+		milliseconds(MaxNap)))
 }
 
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
@@ -54,16 +55,16 @@ func (r ReadWrite) ReleaseRead(ctx context.Context, c Redis, owner string, numbe
 func (r ReadWrite) AcquireWrite(
 	ctx context.Context, c Redis, owner string, number int, lease time.Duration, waits bool,
 ) (*Holder, error) {
-	keys := []string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)}
-	return acquired(scripts["write_acquire.lua"].run(ctx, c, keys, WriteField(owner),
+	keys := []string{r.Lock, wire.WriterKey(r.Lock), wire.ReadersTurnKey(r.Lock)}
+	return acquired(scripts["write_acquire.lua"].run(ctx, c, keys, wire.WriteField(owner),
 		strconv.Itoa(number), milliseconds(lease), flag[waits], milliseconds(r.Bound),
-		milliseconds(waiterTTL)))
+		milliseconds(wire.WaiterTTL)))
 }
 
 // ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock,
 // whatever number it had, and readers no longer step back for it. If it has read holds it is then a
 // reader. If not, and no reader of this library waits, the write lock passes, for lease, to the
-// owner with the [WriteField] next; "" is none.
+// owner with the [wire.WriteField] next; "" is none.
 func (r ReadWrite) ReleaseWrite(
 	ctx context.Context, c Redis, owner string, number int, next string, lease time.Duration,
 ) (Released, error) {
@@ -71,9 +72,10 @@ func (r ReadWrite) ReleaseWrite(
 	if r.Bound > 0 {
 		turn = milliseconds(readersTurn)
 	}
-	keys := []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
-	return released(scripts["write_release.lua"].run(ctx, c, keys, WriteField(owner),
-		strconv.Itoa(number), Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll,
+	keys := []string{r.Lock, wire.WriterKey(r.Lock), wire.ReaderKey(r.Lock),
+		wire.ReadersTurnKey(r.Lock)}
+	return released(scripts["write_release.lua"].run(ctx, c, keys, wire.WriteField(owner),
+		strconv.Itoa(number), wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.UnlockedForAll,
 		publish[r.Channels], turn, next, milliseconds(lease)))
 }
 
@@ -81,5 +83,5 @@ func (r ReadWrite) ReleaseWrite(
 // of its writer and the writer's read holds.
 func (r ReadWrite) ForceUnlock(ctx context.Context, c Redis, mode string) (Released, error) {
 	return released(scripts["readwrite_force_unlock.lua"].run(ctx, c, []string{r.Lock}, mode,
-		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Channels]))
+		wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.UnlockedForAll, publish[r.Channels]))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -16,7 +17,7 @@ func TestHoldKeyWithoutExpiryCountsAsHeld(t *testing.T) {
 		s.Do(t, "PERSIST", holdKey(other, 1))
 		var err error
 		if writes {
-			s.Do(t, "HSET", lock, "mode", "write", lua.WriteField(other), "1")
+			s.Do(t, "HSET", lock, "mode", "write", wire.WriteField(other), "1")
 			_, err = pair.ReleaseWrite(t.Context(), c, other, 0, "", 0)
 		} else {
 			_, err = pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
@@ -25,7 +26,7 @@ func TestHoldKeyWithoutExpiryCountsAsHeld(t *testing.T) {
 		}
 		require.NoError(t, err)
 		requireLock(t, s, lock, map[string]string{"mode": "read", other: "2"}, 2*lease)
-		requireTTL(t, s, holdKey(other, 1), lua.NoExpiry)
+		requireTTL(t, s, holdKey(other, 1), wire.NoExpiry)
 		reentered, err := lua.Reenter(t.Context(), c,
 			lua.Held{Lock: lock, Owner: other, Read: true}, 3, lease)
 		require.NoError(t, err)
@@ -59,11 +60,11 @@ func TestWriteLockHandedOverForAShortLeaseIsAnnouncedToWaiters(t *testing.T) {
 	s, c := start(t)
 	sub := listen(t, s, "SUBSCRIBE", pairChannel)
 	plant(t, s, "writes")
-	out, err := pair.ReleaseWrite(t.Context(), c, me, 0, lua.WriteField(other), lua.MaxNap-1)
+	out, err := pair.ReleaseWrite(t.Context(), c, me, 0, wire.WriteField(other), lua.MaxNap-1)
 	require.NoError(t, err)
 	require.Equal(t, lua.Successor, out.To)
 	sub.requireBytes(t, array("message", pairChannel, "4999"))
-	out, err = pair.ReleaseWrite(t.Context(), c, other, 0, lua.WriteField(me), lua.MaxNap)
+	out, err = pair.ReleaseWrite(t.Context(), c, other, 0, wire.WriteField(me), lua.MaxNap)
 	require.NoError(t, err)
 	require.Equal(t, lua.Successor, out.To)
 	sub.requireNothing(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fragments"
+	"holdfast/internal/rediserr"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
@@ -78,7 +79,7 @@ func TestScriptWithoutAPermissionDoesAllOrNothing(t *testing.T) {
 					require.False(t, announces, about)
 					require.False(t, k.script == "release.lua" && without != "HDEL", about)
 					code := map[bool]string{true: "NOINFO", false: "NOPERM"}[without == "INFO"]
-					e := requireError(t, err, lua.ClassPermanent, code)
+					e := requireError(t, err, rediserr.ClassPermanent, code)
 					require.Regexp(t, "ACL|info", e.Advice, about)
 					if !partly {
 						require.Equal(t, u.before, u.after, about)
@@ -124,12 +125,12 @@ func TestServerInTroubleRefusesAsAWhole(t *testing.T) {
 	looks := regexp.MustCompile(`inspect|survey|identity|force`)
 	for _, trouble := range []struct {
 		begin, end, code string
-		class            lua.Class
+		class            rediserr.Class
 	}{
-		{"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "OOM", lua.ClassPermanent},
+		{"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "OOM", rediserr.ClassPermanent},
 		{"CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "NOREPLICAS",
-			lua.ClassTemporary},
-		{"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY", lua.ClassPermanent},
+			rediserr.ClassTemporary},
+		{"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY", rediserr.ClassPermanent},
 	} {
 		for _, k := range calls {
 			for _, state := range k.states {
@@ -180,7 +181,7 @@ func TestKeyOfAnotherTypeIsNoLock(t *testing.T) {
 		case "survey.lua":
 			require.Empty(t, u.values[0].([]lua.Survey)[0].Holds)
 		default:
-			requireError(t, errorOf(u.values), lua.ClassPermanent, "WRONGTYPE")
+			requireError(t, errorOf(u.values), rediserr.ClassPermanent, "WRONGTYPE")
 		}
 		// Keys beside the lock.
 		for key, kind := range map[string]string{waiters: "SET", fairQueue: "SET", fairScores: "SET",
@@ -189,7 +190,7 @@ func TestKeyOfAnotherTypeIsNoLock(t *testing.T) {
 			s.Do(t, kind, key, "page")
 			u := k.useAsItIs(t, s, c)
 			if err := errorOf(u.values); err != nil {
-				requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
+				requireError(t, err, rediserr.ClassPermanent, "WRONGTYPE")
 				require.Equal(t, u.before, u.after, "%s %s", k.script, key)
 			}
 		}
@@ -265,9 +266,9 @@ func TestReleaseThatMayNotGrantIsAnnounced(t *testing.T) {
 			requireFree(t, s, lock)
 			sub.requireBytes(t, unlocked)
 			_, _, _, err := fenced.Acquire(t.Context(), admin, older, waiterLease, "")
-			var refusal *lua.Error
+			var refusal *rediserr.Error
 			require.ErrorAs(t, err, &refusal)
-			require.Equal(t, lua.ClassPermanent, refusal.Class)
+			require.Equal(t, rediserr.ClassPermanent, refusal.Class)
 			require.Contains(t, refusal.Advice, counter)
 			requireFree(t, s, lock)
 		}
@@ -299,7 +300,7 @@ func TestServerOutOfMemoryHandsAFairLockOver(t *testing.T) {
 	sub.requireBytes(t, array("message", fairChannel+me, "0"))
 	_, err := fair.Acquire(t.Context(), c,
 		lua.FairRequest{Owner: me, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
-	requireError(t, err, lua.ClassPermanent, "OOM")
+	requireError(t, err, rediserr.ClassPermanent, "OOM")
 	requireQueue(t, s, me, first)
 }
 
@@ -343,7 +344,7 @@ func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 			index, holder, err := lua.AcquireBatch(t.Context(), c, lease, requests)
 			require.Equal(t, -1, index)
 			require.Nil(t, holder)
-			requireError(t, err, lua.ClassPermanent, code)
+			requireError(t, err, rediserr.ClassPermanent, code)
 			require.Equal(t, before, everything(t, s), rules)
 		}
 	}
@@ -353,6 +354,6 @@ func TestFirstReadThatMayNotHaveItsOwnKeyLeavesNothing(t *testing.T) {
 	s, _ := start(t)
 	c := clientAs(t, s, "reader", "-set")
 	_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
-	requireError(t, err, lua.ClassPermanent, "NOPERM")
+	requireError(t, err, rediserr.ClassPermanent, "NOPERM")
 	require.Empty(t, s.Keys(t))
 }

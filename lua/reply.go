@@ -10,6 +10,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/printable"
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 )
 
 // reply reads the reply of a script, one value after the other. It keeps the first error; what is
@@ -39,7 +41,7 @@ func (rp *reply) list(sizes ...int) int {
 	values, err := rp.next().ToArray()
 	rp.keep(err)
 	if !slices.Contains(sizes, len(values)) {
-		rp.keep(unexpected(fmt.Errorf("%d values instead of %d", len(values), sizes[0])))
+		rp.keep(rediserr.Unexpected(fmt.Errorf("%d values instead of %d", len(values), sizes[0])))
 	}
 	rp.values = values
 	return len(values)
@@ -85,7 +87,7 @@ func (rp *reply) texts() []string {
 func (rp *reply) boolean() bool {
 	n := rp.integer()
 	if n != 0 && n != 1 {
-		rp.keep(unexpected(fmt.Errorf("%d instead of 0 or 1", n)))
+		rp.keep(rediserr.Unexpected(fmt.Errorf("%d instead of 0 or 1", n)))
 	}
 	return n == 1
 }
@@ -93,23 +95,14 @@ func (rp *reply) boolean() bool {
 // keep keeps an error, unless there was one before.
 func (rp *reply) keep(err error) {
 	if rp.err == nil {
-		rp.err = Classify(err)
+		rp.err = rediserr.Classify(err)
 	}
-}
-
-// unexpected returns the error for a reply that no script of ours gives. The script did run, so its
-// outcome is unknown.
-func unexpected(cause error) *Error {
-	return &Error{Class: ClassUnknown, Err: cause,
-		Message: printable.Short("unexpected reply: " + cause.Error()),
-		Advice: "something between this client and Redis, or a server that is not Redis, " +
-			"changes replies"}
 }
 
 // Holder describes the owner that is in the way of an acquisition.
 type Holder struct {
 	Owner string        // "<client id>:<number>"; "" when readers that waited have their turn
-	TTL   time.Duration // the rest of its lease, or [NoExpiry]
+	TTL   time.Duration // the rest of its lease, or [wire.NoExpiry]
 	Next  bool          // it does not hold the lock, but comes before the one that asked
 	Nap   time.Duration // how long to wait at most before asking again, if that is not the TTL
 	Clock time.Time     // of the server, when it replied for a fair lock; else zero
@@ -129,8 +122,8 @@ func (rp *reply) refusal(size int) (holder *Holder, number int64) {
 	if rp.err != nil {
 		return nil, 0
 	}
-	return &Holder{Owner: strings.TrimSuffix(owner, writeSuffix), TTL: ttl(left),
-		Next: left == free, Nap: time.Duration(max(0, nap)) * time.Millisecond}, number
+	return &Holder{Owner: strings.TrimSuffix(owner, wire.WriteSuffix), TTL: wire.TTL(left),
+		Next: left == wire.NoKey, Nap: time.Duration(max(0, nap)) * time.Millisecond}, number
 }
 
 // acquired reads the reply of a script that takes a lock. It returns nil if the lock was taken.
@@ -150,12 +143,12 @@ type Released struct {
 	Reading bool  // the owner gave back a write lock and has read holds left
 	To      To    // the owner that has the lock now
 	Fence   int64 // the fencing token of the successor, if it has the lock and the lock is fenced
-	// Began is that of the [Streak], if the successor has the lock because it could not be granted
-	// to a waiter of another process.
+	// Began is that of the [wire.Streak], if the successor has the lock because it could not be
+	// granted to a waiter of another process.
 	Began  int64
 	Ticket int64 // of the successor, if it was registered
-	// Classic reports that, with [Both], other clients listened on the classic channel. Only plain
-	// and fenced locks report it, once they are free.
+	// Classic reports that, with [wire.Both], other clients listened on the classic channel. Only
+	// plain and fenced locks report it, once they are free.
 	Classic bool
 }
 
@@ -179,10 +172,10 @@ func released(rp reply) (Released, error) {
 	status := rp.integer()
 	out, known := outcomes[status]
 	if !known || size > 3 && out.To != Successor {
-		rp.keep(unexpected(fmt.Errorf("status %d in %d values", status, size)))
+		rp.keep(rediserr.Unexpected(fmt.Errorf("status %d in %d values", status, size)))
 	}
 	if size > 1 {
-		out.Refusal = printable.Short(withCode(rp.text()))
+		out.Refusal = printable.Short(rediserr.WithCode(rp.text()))
 	}
 	switch {
 	case size > 2 && out.To == Successor:

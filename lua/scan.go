@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/rediserr"
 )
 
 // Scan finds locks by keys of one sort. Locks have no common prefix, so those that are held are
@@ -42,7 +44,7 @@ func (s Scan) Next(ctx context.Context, node Redis, cursor uint64, count int,
 	entry, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(s.pattern).Count(int64(count)).
 		Type(s.of).Build()).AsScanEntry()
 	if err != nil {
-		return nil, 0, Classify(err)
+		return nil, 0, rediserr.Classify(err)
 	}
 	if s.OfHolders() {
 		return entry.Elements, entry.Cursor, nil
@@ -89,7 +91,8 @@ func (sv *Surveyor) Candidates(ctx context.Context, hashes ...string) (found []s
 	}
 	for i, result := range sv.redis.DoMulti(ctx, commands...) {
 		fields, err := result.AsStrSlice()
-		if err = Classify(err); err != nil && !HasCode(err, "WRONGTYPE") && !KeyForbidden(err) {
+		err = rediserr.Classify(err)
+		if err != nil && !rediserr.HasCode(err, "WRONGTYPE") && !rediserr.KeyForbidden(err) {
 			return nil, err
 		}
 		if len(fields) > 0 && !slices.ContainsFunc(fields, isForeign) {
@@ -97,9 +100,4 @@ func (sv *Surveyor) Candidates(ctx context.Context, hashes ...string) (found []s
 		}
 	}
 	return found, nil
-}
-
-// KeyForbidden reports whether the ACL forbids a key, and not the command.
-func KeyForbidden(err error) bool {
-	return HasCode(err, "NOPERM") && !strings.Contains(err.Error(), " run th")
 }

@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,6 +15,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/fragments"
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 )
 
 //go:embed *.lua common/*.lua
@@ -52,7 +53,7 @@ type follower interface {
 // with commands that block.
 func (s *script) run(ctx context.Context, c Redis, keys []string, args ...string) reply {
 	rp := s.send(ctx, c, keys, args)
-	if rp.err != nil && Demoted(rp.err) {
+	if rp.err != nil && rediserr.Demoted(rp.err) {
 		other, follows := c.(follower)
 		if follows && other.Follow(ctx) {
 			rp = s.send(ctx, c, keys, args)
@@ -87,7 +88,7 @@ func (s *script) reply(message rueidis.RedisMessage, err error) reply {
 	if rueidis.IsRedisNil(err) {
 		err = nil
 	}
-	return reply{message: message, err: s.explain(Classify(err))}
+	return reply{message: message, err: s.explain(rediserr.Classify(err))}
 }
 
 // remembering is a client that remembers which scripts its server has executed.
@@ -143,8 +144,8 @@ func (s *script) explain(err error) error {
 	if err == nil {
 		return nil // before e, which takes memory
 	}
-	var e *Error
-	if !errors.As(err, &e) || e.Code != NoCommand {
+	var e *rediserr.Error
+	if !errors.As(err, &e) || e.Code != rediserr.NoCommand {
 		return err
 	}
 	if at := calledAt.FindStringSubmatch(e.Message); at != nil {
@@ -152,7 +153,7 @@ func (s *script) explain(err error) error {
 		lines := strings.Split(s.source, "\n")
 		line := lines[min(max(number, 1), len(lines))-1]
 		if command := called.FindStringSubmatch(line); command != nil {
-			e.adviseOn(command[1])
+			rediserr.Advise(e, command[1])
 		}
 	}
 	return err
@@ -160,7 +161,7 @@ func (s *script) explain(err error) error {
 
 // Ask sends ASKING, which must precede a command for a slot that is moving to the node of c.
 func Ask(ctx context.Context, c Redis) error {
-	return Classify(c.Do(ctx, c.B().Asking().Build()).Error())
+	return rediserr.Classify(c.Do(ctx, c.B().Asking().Build()).Error())
 }
 
 // Acknowledged blocks until that many replicas have everything that was written through c, a
@@ -168,7 +169,7 @@ func Ask(ctx context.Context, c Redis) error {
 func Acknowledged(ctx context.Context, c Redis, replicas int, timeout time.Duration) (int, error) {
 	wait := c.B().Wait().Numreplicas(int64(replicas)).Timeout(timeout.Milliseconds()).Build()
 	n, err := c.Do(ctx, wait).ToInt64()
-	return int(n), Classify(err)
+	return int(n), rediserr.Classify(err)
 }
 
 // Alone reports whether c, a dedicated connection, leads to a master without a replica that could
@@ -176,7 +177,7 @@ func Acknowledged(ctx context.Context, c Redis, replicas int, timeout time.Durat
 func Alone(ctx context.Context, c Redis) (bool, error) {
 	said, err := c.Do(ctx, c.B().Info().Section("replication").Build()).ToString()
 	if err != nil {
-		return false, Classify(err)
+		return false, rediserr.Classify(err)
 	}
 	for line := range strings.Lines(said) {
 		_, state, stated := strings.Cut(line, ",state=")
@@ -194,51 +195,7 @@ var replicaLine = regexp.MustCompile(`^slave\d+:`)
 // milliseconds formats a lease. Fractions are cut off: no lease in Redis is longer than asked for.
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// The messages on a lock's channel.
-const (
-	Unlocked       = "0" // the lock is free: one waiter may take it
-	UnlockedForAll = "1" // every waiter should ask for the lock
-)
-
-// Channels selects the kinds of channels on which messages travel. A message on one kind does not
-// reach listeners on the other. Outside a cluster all clients use Classic.
-type Channels int
-
-// The kinds of channels.
-const (
-	Classic Channels = iota // PUBLISH and SUBSCRIBE
-	Sharded                 // SPUBLISH and SSUBSCRIBE, since Redis 7
-	// Both is Sharded, and also Classic while a client listens only there, as Redisson before 3.28
-	// may.
-	Both
-)
-
 // publish has the argument of a script for each kind of channels.
-var publish = [...]string{Classic: "PUBLISH", Sharded: "SPUBLISH", Both: "BOTH"}
-
-// ClassicChannels returns the classic channels on which a client listens with [Both], beside a
-// sharded channel. The first has the same name. Only clients of this library listen on the second,
-// so scripts can subtract them from the listeners on the first.
-func ClassicChannels(channel string) []string {
-	return []string{channel, "holdfast_classic:" + channel}
-}
+var publish = [...]string{wire.Classic: "PUBLISH", wire.Sharded: "SPUBLISH", wire.Both: "BOTH"}
 
 var flag = map[bool]string{false: "0", true: "1"}
-
-// NoExpiry is the TTL of a held lock that never expires, as other clients may take one.
-const NoExpiry time.Duration = -1
-
-// free is the PTTL of a key that does not exist.
-const free = -2
-
-// ttl converts a PTTL reply. A TTL that is too long for a Duration becomes the longest one.
-func ttl(milliseconds int64) time.Duration {
-	if milliseconds == free {
-		return 0
-	}
-	if milliseconds < 0 {
-		return NoExpiry
-	}
-	milliseconds = min(milliseconds, math.MaxInt64/int64(time.Millisecond))
-	return time.Duration(milliseconds) * time.Millisecond
-}

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 )
 
 // Survey is what Redis has of a lock of any kind at one moment. Of very many holders or waiters it
@@ -21,7 +24,7 @@ type Survey struct {
 	Mode      string // "read" or "write" on a read-write lock, else ""
 	Holds     []Hold // by owner
 	MoreHolds int    // how many are not in Holds
-	// TTL is the rest of the lease: 0 when the lock is free, or [NoExpiry].
+	// TTL is the rest of the lease: 0 when the lock is free, or [wire.NoExpiry].
 	TTL       time.Duration
 	Waits     []Wait // those in the queue of a fair lock, in order, then those that registered
 	MoreWaits int    // how many are not in Waits
@@ -29,7 +32,7 @@ type Survey struct {
 	// Clock is that of the server, to which all times here refer; zero if the server keeps it from
 	// scripts.
 	Clock time.Time
-	// Err is why nothing is known of the lock: an [*Error].
+	// Err is why nothing is known of the lock: an [*rediserr.Error].
 	Err error
 }
 
@@ -63,8 +66,9 @@ var besides = []struct {
 	name string
 	key  func(lock string) string
 }{
-	{"waiters", waitersKey}, {"queue", QueueKey}, {"scores", scoresKey}, {"budgets", budgetsKey},
-	{"token", tokenKey}, {"writer", writerKey}, {"reader", readerKey},
+	{"waiters", wire.WaitersKey}, {"queue", wire.QueueKey}, {"scores", wire.ScoresKey},
+	{"budgets", wire.BudgetsKey}, {"token", wire.TokenKey}, {"writer", wire.WriterKey},
+	{"reader", wire.ReaderKey},
 }
 
 // Surveyor surveys locks. If the ACL forbids keys beside them, it does without. It is not safe for
@@ -93,11 +97,11 @@ func (sv *Surveyor) Survey(ctx context.Context, locks ...string) []Survey {
 	}
 	for i, result := range sv.redis.DoMulti(ctx, commands...) {
 		message, err := result.ToMessage()
-		rp := reply{message: message, err: Classify(err)}
+		rp := reply{message: message, err: rediserr.Classify(err)}
 		if refusal, ok := rueidis.IsRedisErr(err); ok && refusal.IsNoScript() {
 			rp = sv.run(ctx, locks[i], sv.forbidden)
 		}
-		if HasCode(rp.err, "NOPERM") {
+		if rediserr.HasCode(rp.err, "NOPERM") {
 			rp = sv.probe(ctx, locks[i])
 		}
 		surveys[i] = rp.survey(locks[i])
@@ -111,7 +115,7 @@ func (sv *Surveyor) arguments(lock string, forbidden map[string]bool) (keys, arg
 	keys, args = []string{lock}, []string{strconv.Itoa(mostSurveyed)}
 	for _, b := range besides {
 		key := b.key(lock)
-		if !forbidden[b.name] && (!sv.clustered || Slot(key) == Slot(lock)) {
+		if !forbidden[b.name] && (!sv.clustered || wire.Slot(key) == wire.Slot(lock)) {
 			keys, args = append(keys, key), append(args, b.name)
 		}
 	}
@@ -135,7 +139,7 @@ func (sv *Surveyor) probe(ctx context.Context, lock string) reply {
 		return rp
 	}
 	for _, b := range besides {
-		if all[b.name] = false; HasCode(sv.run(ctx, lock, all).err, "NOPERM") {
+		if all[b.name] = false; rediserr.HasCode(sv.run(ctx, lock, all).err, "NOPERM") {
 			all[b.name], sv.forbidden[b.name] = true, true
 		}
 	}
@@ -152,7 +156,7 @@ func (rp *reply) survey(lock string) Survey {
 	queue, queued, scores := rp.integer(), rp.texts(), rp.texts()
 	token, writer, expiry, reader := rp.text(), rp.text(), rp.integer(), rp.boolean()
 	if rp.err == nil && (len(holds)%2 != 0 || len(registered)%2 != 0 || len(scores) != 2*len(queued)) {
-		rp.keep(unexpected(errors.New("a field without a value")))
+		rp.keep(rediserr.Unexpected(errors.New("a field without a value")))
 	}
 	if rp.err != nil {
 		s.Err = rp.err
@@ -162,7 +166,7 @@ func (rp *reply) survey(lock string) Survey {
 		s.Clock = time.UnixMilli(clock)
 	}
 	if s.Holds = holdsOf(holds); len(s.Holds) > 0 {
-		s.Mode, s.TTL = mode, ttl(left)
+		s.Mode, s.TTL = mode, wire.TTL(left)
 		if mode != "" {
 			fields--
 		}
@@ -183,9 +187,9 @@ func (rp *reply) survey(lock string) Survey {
 	}
 	s.MoreWaits = max(0, int(queue+registrations)-len(queued)-len(registered)/2)
 	if kept, owner, ok := strings.Cut(writer, " "); ok {
-		wait := Wait{Owner: strings.TrimSuffix(owner, writeSuffix), Mode: "write"}
+		wait := Wait{Owner: strings.TrimSuffix(owner, wire.WriteSuffix), Mode: "write"}
 		if clock >= 0 {
-			age := max(0, waiterTTL.Milliseconds()-expiry)
+			age := max(0, wire.WaiterTTL.Milliseconds()-expiry)
 			wait.Since = milli(clock - number(kept) - age)
 		}
 		s.Waits = append(s.Waits, wait)
@@ -217,7 +221,7 @@ func registration(text string) (w Wait, kind Kind, ok bool) {
 	if parts[2] == "f" {
 		kind = KindFenced
 	}
-	return Wait{Owner: parts[0], Lease: ttl(number(parts[1]))}, kind, true
+	return Wait{Owner: parts[0], Lease: wire.TTL(number(parts[1]))}, kind, true
 }
 
 // number reads a number that may have a fraction or an exponent, as a score; 0 if it is none.
@@ -239,7 +243,8 @@ func milli(milliseconds int64) time.Time {
 
 // ownerField matches a field of a lock's hash for an owner. Tokens of Redisson are thread ids.
 var ownerField = regexp.MustCompile(
-	`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:-?\d+(?:` + writeSuffix + `)?$`)
+	`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:-?\d+(?:` +
+		wire.WriteSuffix + `)?$`)
 
 // isForeign reports whether no lock's hash has the field.
 func isForeign(field string) bool { return field != "mode" && !ownerField.MatchString(field) }
@@ -254,7 +259,7 @@ func holdsOf(fields []string) (holds []Hold) {
 		if err != nil || isForeign(fields[i]) {
 			return nil
 		}
-		owner, write := strings.CutSuffix(fields[i], writeSuffix)
+		owner, write := strings.CutSuffix(fields[i], wire.WriteSuffix)
 		holds = append(holds, Hold{Owner: owner, Count: count, Write: write})
 	}
 	slices.SortFunc(holds, func(a, b Hold) int { return cmp.Compare(a.Owner, b.Owner) })

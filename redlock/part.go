@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/internal/compose"
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -47,7 +48,7 @@ func (p *part) Run() {
 func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 	a := p.acquisition
 	deadline := watchdog.Deadline(sent, p.lease)
-	mayBeHeld := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
+	mayBeHeld := vote.Granted || err != nil && rediserr.ClassOf(err) == rediserr.ClassUnknown
 	var hold compose.NodeAcquisition
 	switch h := vote.Holder; {
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -62,7 +63,7 @@ func (p *part) free() {
 	defer p.acquisition.do(func() { // even if a hook around rueidis has ended the goroutine
 		switch {
 		case err != nil:
-			p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.ClassUnknown
+			p.unconfirmed = p.unconfirmed || rediserr.ClassOf(err) == rediserr.ClassUnknown
 			p.unreleased(err)
 		case reply.Held || p.unconfirmed: // an earlier try without a reply may have released it
 			p.state.enter(freed)

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/internal/compose"
 	"holdfast/internal/owner"
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/internal/waitqueue"
@@ -249,7 +250,7 @@ func (at *attempt) handleLateReply(got reply, err error) {
 		return // it was undone
 	}
 	heldFor := at.holder.TTL
-	clean := err != nil && !got.taken && lua.ClassOf(err) != lua.ClassUnknown &&
+	clean := err != nil && !got.taken && rediserr.ClassOf(err) != rediserr.ClassUnknown &&
 		at.remains == waitqueue.Nothing
 	if err == nil && got.holder != nil {
 		heldFor, clean = got.holder.TTL, at.refusedRemains() == waitqueue.Nothing
@@ -367,7 +368,7 @@ func (at *attempt) heldError() *HeldError {
 func (at *attempt) ended() error {
 	reason, err := at.budget.Err(), at.failure
 	busy := errors.Is(err, errBusy)
-	unknown := err != nil && !busy && (at.unknown || lua.ClassOf(err) == lua.ClassUnknown)
+	unknown := err != nil && !busy && (at.unknown || rediserr.ClassOf(err) == rediserr.ClassUnknown)
 	switch {
 	case at.budget.Ctx.Err() == nil && at.budget.Closing() && !unknown:
 		return ErrClosed

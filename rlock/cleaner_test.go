@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -110,7 +111,7 @@ func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 // are refused and others take long.
 func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 	const many = 10 * mostAtOnce
-	refused := &lua.Error{Class: lua.ClassTemporary}
+	refused := &rediserr.Error{Class: rediserr.ClassTemporary}
 	for name, of := range map[string]struct {
 		end   func(n int64) error
 		tries int

@@ -14,7 +14,7 @@ import (
 
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -67,7 +67,7 @@ func (k kind) waitForListener(t testing.TB, sharded bool, name string, nodes ...
 	eventually(t, func() bool {
 		n := 0
 		for _, node := range nodes {
-			n += max(0, listenersOf(node, prefix, lua.Prefix(k.channel, name)+"*"))
+			n += max(0, listenersOf(node, prefix, wire.Prefix(k.channel, name)+"*"))
 		}
 		return n == 1
 	}, "one listener for "+name)
@@ -135,10 +135,10 @@ func TestListenerOnAClassicChannelIsWokenAndLoggedOnce(t *testing.T) {
 	}
 	var log logtest.Lines
 	client := newClientOn(t, cluster.Client(t), rlock.Options{Logger: log.Logger()})
-	heard := listen(t, nodeOf(t, cluster, "x"), lua.Channel("x"))
+	heard := listen(t, nodeOf(t, cluster, "x"), wire.Channel("x"))
 	for range 2 {
 		unlock(t, take(t, client.NewLock("x"), rlock.Lease(time.Minute)))
-		require.Equal(t, lua.Unlocked, heard.next(t)[2])
+		require.Equal(t, wire.Unlocked, heard.next(t)[2])
 	}
 	closeClient(t, client)
 	require.Len(t, log.With("another client waits on a classic channel"), 1)

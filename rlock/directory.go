@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/lua"
 )
@@ -64,7 +65,7 @@ func (d *directory) lookUp(owner string) {
 		identity, err := lua.ReadIdentity(ctx, c.redis, id)
 		if err == nil {
 			d.enter(id, identity)
-		} else if lua.HasCode(err, "NOPERM") {
+		} else if rediserr.HasCode(err, "NOPERM") {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.forbidden = time.Now().Add(transport.ForbiddenFor)

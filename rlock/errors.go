@@ -8,6 +8,7 @@ import (
 
 	"holdfast/internal/compose"
 	"holdfast/internal/printable"
+	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
@@ -69,21 +70,27 @@ var (
 	ErrForced = errors.New("force-unlocked")
 )
 
-// ServerError describes a command that Redis refused or did not reply to. Its Class says whether
-// that passes by itself, and its Advice what to do if not. Find it in an error with [errors.As].
-type ServerError = lua.Error
+// ServerError describes a command that Redis refused or did not reply to. Find it in an error with
+// [errors.As]. Its fields are
+//
+//	Class   Class  // whether the cause passes by itself
+//	Code    string // Redis's error code, such as READONLY; "" if there is none
+//	Message string // what Redis replied, safe to print
+//	Advice  string // what to do about the cause; "" if nothing is known
+//	Err     error  // the cause; nil if there is none
+type ServerError = rediserr.Error
 
 // Class classifies a [ServerError] for a caller that wants a lock.
-type Class = lua.Class
+type Class = rediserr.Class
 
 // The classes of errors.
 const (
 	// ClassUnknown means that the command may have been sent. Whether it was executed is not known.
-	ClassUnknown = lua.ClassUnknown
+	ClassUnknown = rediserr.ClassUnknown
 	// ClassTemporary means that it was not executed, for a reason that should pass.
-	ClassTemporary = lua.ClassTemporary
+	ClassTemporary = rediserr.ClassTemporary
 	// ClassPermanent means that it was not, and will not be until the cause is fixed: see Advice.
-	ClassPermanent = lua.ClassPermanent
+	ClassPermanent = rediserr.ClassPermanent
 )
 
 // HeldError reports who holds the lock, and for how much longer. It matches [ErrNotAcquired].

@@ -3,8 +3,10 @@ package rlock
 import (
 	"context"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/waitqueue"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -65,7 +67,7 @@ func (k *exclusive) release(ctx context.Context, owner string, count int, o offe
 func (k *exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 	t := k.client.transport
 	return lua.HandOver{Channels: t.Channels(), Others: t.GivesAway(),
-		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
+		Streak: wire.Streak{Count: s.Count, Began: s.Began}}
 }
 
 // retryAnnounced returns the outcome of a release. If that was refused because of the hand-over,
@@ -86,8 +88,8 @@ func (k *exclusive) retryAnnounced(
 // needs: the server's clock, which some refuse to scripts, and keys of its own, which an ACL may
 // forbid, are elsewhere while a slot moves, and are written even if nothing else is.
 func refusesHandOver(err error) bool {
-	return err != nil && lua.HasCode(err, "TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS",
-		"WRONGTYPE", "OOM", lua.NoCommand)
+	return err != nil && rediserr.HasCode(err, "TRYAGAIN", "NOPERM", "MISCONF", "READONLY",
+		"NOREPLICAS", "WRONGTYPE", "OOM", rediserr.NoCommand)
 }
 
 func (k *exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"holdfast/internal/transport"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // Waiting returns how many callers of this client wait for the lock.
@@ -71,7 +71,7 @@ func MakeLate(h *Hold, lease time.Duration) {
 // GrantLate delivers the message that a release has granted the lock to the owner of a hold.
 func GrantLate(c *Client, h *Hold) {
 	a := h.level.acquisition.(*acquisition)
-	channel := lua.PairedChannels(lua.Channel(a.lock.name), c.id)[1]
+	channel := wire.PairedChannels(wire.Channel(a.lock.name), c.id)[1]
 	c.granted(channel, a.owner+" 7 0 1 0 "+a.lock.name)
 }
 

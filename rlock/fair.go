@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/internal/transport"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -46,7 +47,7 @@ func (c *Client) fairOf(name string) *Lock { return c.newFair(name, "fair", nil)
 // newFair returns a fair lock of the family. reentry is the error for an owner that acquires it
 // again, or nil if owners may.
 func (c *Client) newFair(name, family string, reentry error) *Lock {
-	return c.newLock(name, traits{family: family, queueKey: lua.QueueKey(name),
+	return c.newLock(name, traits{family: family, queueKey: wire.QueueKey(name),
 		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair, reentry: reentry},
 		fair{exclusive{client: c, name: name}})
 }
@@ -59,7 +60,7 @@ func (k fair) acquire(ctx context.Context, redis lua.Redis, r request) (reply, e
 	if k.client.fairNames.use(k.name) {
 		k.client.warn("holdfast: two fair locks share one queue, since their names differ in "+
 			"braces only: a waiter for one keeps all others from the other; use one of the "+
-			"two names", "lock", k.name, "queue", lua.QueueKey(k.name))
+			"two names", "lock", k.name, "queue", wire.QueueKey(k.name))
 	}
 	q := lua.FairRequest{Owner: r.owner, Count: 1, Lease: r.lease, Waits: r.waits, Window: r.window}
 	clock, sent := k.client.transport.Clock(k.name), time.Now()
@@ -83,7 +84,7 @@ func (k fair) forceUnlock(ctx context.Context) (lua.Released, error) {
 
 // waiting returns a local queue for each waiter, because the order is kept in Redis.
 func (k fair) waiting(owner string, _ bool) *waiting {
-	channel := lua.FairChannel(k.name, owner)
+	channel := wire.FairChannel(k.name, owner)
 	how := queueName{"fair", channel}.waiting(channel)
 	how.ownQueue, how.queued = true, true
 	return how
@@ -124,7 +125,7 @@ func (ns *namesakes) use(name string) (shared bool) {
 	if strings.HasPrefix(name, "{") {
 		other = strings.TrimSuffix(name[1:], "}")
 	}
-	shared = ns.used[other] && lua.QueueKey(other) == lua.QueueKey(name)
+	shared = ns.used[other] && wire.QueueKey(other) == wire.QueueKey(name)
 	if ns.used == nil || len(ns.used) >= mostNames {
 		ns.used = make(map[string]bool)
 	}

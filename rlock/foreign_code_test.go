@@ -13,7 +13,7 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -101,7 +101,7 @@ func TestWaitersGoOnAfterAHookHasEndedTheHeadOfTheirQueue(t *testing.T) {
 			next := lockInBackground(t.Context(), l, rlock.Watchdog)
 			eventually(t, func() bool { return rlock.Waiting(l) == 2 }, "the next does not wait")
 			redis.end.Store(&end)
-			s.Do(t, "PUBLISH", lua.Channel("order"), "0") // it asks
+			s.Do(t, "PUBLISH", wire.Channel("order"), "0") // it asks
 			require.Equal(t, how, receive(t, ended, "the head has not ended"))
 			unlock(t, other)
 			unlock(t, acquired(t, next))

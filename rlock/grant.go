@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"holdfast/internal/waitqueue"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // longestGrant is for how long a grant to an unknown waiter, with an unknown lease, is cleaned up.
@@ -14,9 +14,9 @@ const longestGrant = time.Hour
 
 // granted handles a grant message. It ignores those for other clients or on another lock's channel.
 func (c *Client) granted(channel, message string) {
-	g, ok := lua.ParseGrant(message)
+	g, ok := wire.ParseGrant(message)
 	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||
-		!slices.Contains(lua.PairedChannels(lua.Channel(g.Lock), c.id), channel) {
+		!slices.Contains(wire.PairedChannels(wire.Channel(g.Lock), c.id), channel) {
 		return
 	}
 	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 	"holdfast/rlock"
 )
@@ -25,7 +26,7 @@ func TestGrantToAnotherOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	theirs := take(t, other.NewLock("theirs"), longLease)
 	ours := take(t, c.NewLock("order"), longLease)
 	say := func(lock, text string) {
-		s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel(lock), c.ID())[1], text)
+		s.Do(t, "PUBLISH", wire.PairedChannels(wire.Channel(lock), c.ID())[1], text)
 	}
 	waiter := registers(t, s, 1, c.NewLock("order"), longLease)
 	second := registers(t, s, 1, c.NewLock("theirs"), longLease)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -118,7 +119,7 @@ func (in *introduction) heard(err error) {
 		in.client.transport.Wrote()
 	}
 	pause := in.client.options.WatchdogLease / 3
-	if lua.HasCode(err, "NOPERM") {
+	if rediserr.HasCode(err, "NOPERM") {
 		pause = transport.ForbiddenFor
 	}
 	switch {

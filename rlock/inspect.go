@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"holdfast/internal/owner"
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
 // NoExpiry is the TTL of a held lock that never expires. Locks of this library always expire.
-const NoExpiry = lua.NoExpiry
+const NoExpiry = wire.NoExpiry
 
 // Info is the state of a lock in Redis at the time of the call. It may be outdated when it is read:
 // decide by acquiring, not by inspecting.
@@ -139,7 +141,7 @@ func exchange[T any](b *wait.Budget, l *Lock, kind transport.Kind,
 		}
 		return command(ctx)
 	}, func(T, error) {})
-	if err != nil && lua.ClassOf(err) == lua.ClassUnknown {
+	if err != nil && rediserr.ClassOf(err) == rediserr.ClassUnknown {
 		err = b.Because(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 	}
 	return value, err

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/session"
 	"holdfast/internal/transition"
 	"holdfast/internal/transport"
@@ -254,7 +255,7 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 		next    atomic.Int32
 	)
 	m = newModelAcquisition(func() (lua.Released, error) {
-		unknown, how := &lua.Error{Class: lua.ClassUnknown}, 2
+		unknown, how := &rediserr.Error{Class: rediserr.ClassUnknown}, 2
 		if i := int(next.Add(1)) - 1; i < len(replies.Load()) {
 			how = replies.Load()[i]
 		}
@@ -266,7 +267,7 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 		case 2:
 			return lua.Released{}, unknown
 		case 3:
-			return lua.Released{}, &lua.Error{Class: lua.ClassPermanent}
+			return lua.Released{}, &rediserr.Error{Class: rediserr.ClassPermanent}
 		case 4:
 			time.Sleep(time.Minute)
 			return lua.Released{}, unknown

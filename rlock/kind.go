@@ -7,6 +7,7 @@ import (
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
 	"holdfast/internal/waitqueue"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
@@ -14,7 +15,7 @@ import (
 // kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
 // kind, write its methods and a constructor with its traits in a file of its own; embed *exclusive
 // for what it shares with a plain lock. Its scripts go into package lua, their keys beside the lock
-// into lua.Related (names.go), and what its tests need into kinds (harness_test.go). Renewals
+// into wire.Related (names.go), and what its tests need into kinds (harness_test.go). Renewals
 // and nested locks depend on the mode only.
 //
 // Each command may be retried. The end of a context ends only the waiting for a reply.
@@ -60,7 +61,7 @@ func (l *Lock) kindName() string {
 // held names the lock and an owner, for a renewal and a nested lock.
 func (l *Lock) held(owner string) lua.Held {
 	if l.sharesKey && l.mode == exclusiveMode {
-		owner = lua.WriteField(owner)
+		owner = wire.WriteField(owner)
 	}
 	return lua.Held{Lock: l.name, Owner: owner, Read: l.mode == sharedMode}
 }

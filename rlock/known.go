@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -105,7 +106,7 @@ func (kn *known) lastError() error {
 	if !errors.As(failure, &refusal) {
 		return nil // a reply too late to be used still counts as one
 	}
-	if refusal.Class == lua.ClassUnknown {
+	if refusal.Class == rediserr.ClassUnknown {
 		return unsent(*refusal)
 	}
 	return failure
@@ -113,6 +114,6 @@ func (kn *known) lastError() error {
 
 // unsent returns the error of a caller that has sent nothing: its outcome is known.
 func unsent(e ServerError) error {
-	e.Class = lua.ClassTemporary
+	e.Class = rediserr.ClassTemporary
 	return &e
 }

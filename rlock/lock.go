@@ -10,6 +10,7 @@ import (
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -45,10 +46,10 @@ func (c *Client) newLock(name string, t traits, k kind) *Lock {
 	l := &Lock{client: c, name: name, traits: t, kind: k, waiting: k.waiting("", false)}
 	if name == "" {
 		l.invalid = invalid("the name is empty")
-	} else if err := lua.CheckDerived(name); err != nil {
+	} else if err := wire.CheckDerived(name); err != nil {
 		l.invalid = invalid("name %w", err)
 	} else if c.transport.Clustered() {
-		if err := lua.CheckSlots(name, lua.Related(name)...); err != nil {
+		if err := wire.CheckSlots(name, wire.Related(name)...); err != nil {
 			l.invalid = invalid("%w", err)
 		}
 	}

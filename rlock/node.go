@@ -8,6 +8,7 @@ import (
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
@@ -98,7 +99,7 @@ func (n node) Subscribe() *pubsub.Subscription {
 	to := queueName{"redlock", n.name}.topic(n.waiting.topic.Channel)
 	// The client may be registered for grants, but a RedLock is not.
 	if n.client.options.HandOver == HandOverAnywhere {
-		to.Also = []string{lua.AnnouncementChannel(n.name)}
+		to.Also = []string{wire.AnnouncementChannel(n.name)}
 	}
 	return n.client.transport.Subscribe(to)
 }

@@ -3,6 +3,7 @@ package rlock
 import (
 	"errors"
 
+	"holdfast/internal/rediserr"
 	"holdfast/lua"
 )
 
@@ -32,7 +33,7 @@ var errReentersPlain = reentryError("Client.NewLock")
 // reentryError returns an error that makes an attempt fail at once with ErrReentry. Its advice is
 // to use reentrant, the constructor of the corresponding reentrant lock.
 func reentryError(reentrant string) error {
-	return &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
+	return &rediserr.Error{Class: rediserr.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
 		Message: ErrReentry.Error(), Err: ErrReentry,
 		Advice: "pass a context without this owner, or use " + reentrant}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -78,7 +79,7 @@ func (k read) waiting(owner string, beside bool) *waiting {
 	if beside {
 		queue.waiters = owner // the other readers wait for this owner
 	}
-	return queue.waiting(lua.RWChannel(k.name))
+	return queue.waiting(wire.RWChannel(k.name))
 }
 
 // write is the kind of the lock for writers.
@@ -92,7 +93,7 @@ func (k write) acquire(ctx context.Context, redis lua.Redis, r request) (reply, 
 func (k write) release(ctx context.Context, owner string, n int, o offer) (lua.Released, error) {
 	next, lease := "", time.Duration(0)
 	if o.Successor != nil && o.First { // nobody knows whether others wait elsewhere
-		next, lease = lua.WriteField(o.Successor.Owner), o.Successor.Lease
+		next, lease = wire.WriteField(o.Successor.Owner), o.Successor.Lease
 	}
 	return k.script().ReleaseWrite(ctx, k.client.redis, owner, n, next, lease)
 }
@@ -102,7 +103,7 @@ func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {
 }
 
 func (k write) waiting(string, bool) *waiting {
-	how := queueName{"write", k.name}.waiting(lua.RWChannel(k.name))
+	how := queueName{"write", k.name}.waiting(wire.RWChannel(k.name))
 	how.queued = k.bound > 0 // readers step back for a waiting writer, until it is cleaned up
 	return how
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -120,11 +121,11 @@ func rejectsAKey(err error) bool {
 	case !errors.As(err, &rejection), rejection.Code == "":
 		return false // it is not from the server
 	case rejection.Class == ClassUnknown:
-		return rejection.Code == lua.HalfMoved
+		return rejection.Code == rediserr.HalfMoved
 	}
-	return !lua.HasCode(rejection, "LOADING", "BUSY", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS",
+	return !rediserr.HasCode(rejection, "LOADING", "BUSY", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS",
 		"MAXCLIENTS", "UNBLOCKED", "READONLY", "MISCONF", "OOM", "NOAUTH", "WRONGPASS", "NOPROTO",
-		"DENIED", lua.NoCommand, lua.Unsupported)
+		"DENIED", rediserr.NoCommand, rediserr.Unsupported)
 }
 
 // mostRejected is how many locks a warning names in each third of the lease.

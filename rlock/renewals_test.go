@@ -17,7 +17,7 @@ import (
 
 	"holdfast/internal/logtest"
 	"holdfast/internal/transport"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -89,7 +89,7 @@ func TestServerThatLooksAtSlotsGetsOneRenewalForEach(t *testing.T) {
 		b.reply("renew.lua", func(args []string) any {
 			keys := renewedKeys(args)
 			for _, key := range keys {
-				if lua.Slot(key) != lua.Slot(keys[0]) {
+				if wire.Slot(key) != wire.Slot(keys[0]) {
 					rejected.Add(1)
 					return errors.New("CROSSSLOT Keys in request don't hash to the same slot")
 				}

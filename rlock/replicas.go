@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/lua"
 )
@@ -42,7 +43,7 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 		// That connection may have been closed long ago, as in [transport.Do], or lead to a master
 		// that has become a replica. The pool has closed it, and the next one may do better.
 		before := err
-		if !transport.Lost(err) && !lua.Demoted(err) {
+		if !transport.Lost(err) && !rediserr.Demoted(err) {
 			break
 		}
 		got, err = at.askServer(ctx, master, r, false)
@@ -50,7 +51,7 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 			err = transport.Resent(before, err)
 		}
 	}
-	address, asking, redirected := lua.Redirected(err)
+	address, asking, redirected := rediserr.Redirected(err)
 	if !redirected || got.taken {
 		return got, err
 	}
@@ -62,7 +63,7 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 	if node, known := c.redis.Nodes()[address]; known {
 		got, err = at.askServer(ctx, server{node, address}, r, asking)
 	} else {
-		err = &lua.Error{Class: lua.ClassTemporary,
+		err = &rediserr.Error{Class: rediserr.ClassTemporary,
 			Message: "the node " + address + " is not known to the rueidis client yet"}
 	}
 	got.taken = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/lua"
 	"holdfast/watchdog"
@@ -108,7 +109,8 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	untaken := s != nil && countUntaken(s, owner, m)
 	if s != nil && !untaken {
 		if !s.TryLock() {
-			return released, &lua.Error{Class: lua.ClassTemporary, Message: "the session is locked"}
+			return released, &rediserr.Error{Class: rediserr.ClassTemporary,
+				Message: "the session is locked"}
 		}
 		defer s.Unlock()
 		if held(s, m) != nil { // its own release removes both, under the same name
@@ -120,7 +122,7 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 		return cu.lock.kind.release(ctx, owner, 0, offer{})
 	})
 	if s != nil && m == sharedMode {
-		switch unknown := err != nil && lua.ClassOf(err) == lua.ClassUnknown; {
+		switch unknown := err != nil && rediserr.ClassOf(err) == rediserr.ClassUnknown; {
 		case untaken && !unknown:
 			confirmRelease(s, owner)
 		case unknown && !untaken:

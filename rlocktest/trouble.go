@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -31,7 +31,7 @@ func (r *Redis) remove(name string) (held bool) {
 	data := r.server.Redis()
 	held = data.Type(name) == "hash" && data.Del(name)
 	for _, key := range data.Keys() {
-		if strings.HasPrefix(key, lua.Suffix(name, "")) && strings.Contains(key, ":rwlock_timeout:") {
+		if strings.HasPrefix(key, wire.Suffix(name, "")) && strings.Contains(key, ":rwlock_timeout:") {
 			data.Del(key)
 		}
 	}
@@ -124,8 +124,8 @@ func (r *Redis) wake(name string) {
 
 // The beginnings of all channels on which clients wait.
 var (
-	lockChannels = strings.TrimSuffix(lua.Channel("name"), "{name}")
-	rwChannels   = strings.TrimSuffix(lua.RWChannel("name"), "{name}")
+	lockChannels = strings.TrimSuffix(wire.Channel("name"), "{name}")
+	rwChannels   = strings.TrimSuffix(wire.RWChannel("name"), "{name}")
 )
 
 // channels returns the channels on which somebody waits for a lock, or for any lock for "".
@@ -133,8 +133,8 @@ func (r *Redis) channels(name string) []string {
 	var waiting []string
 	for _, channel := range r.server.Redis().PubSubChannels("") {
 		switch {
-		case name != "" && (channel == lua.RWChannel(name) || channel == lua.Channel(name) ||
-			strings.HasPrefix(channel, lua.FairChannel(name, ""))),
+		case name != "" && (channel == wire.RWChannel(name) || channel == wire.Channel(name) ||
+			strings.HasPrefix(channel, wire.FairChannel(name, ""))),
 			name == "" && (strings.HasPrefix(channel, lockChannels) ||
 				strings.HasPrefix(channel, rwChannels)):
 			waiting = append(waiting, channel)

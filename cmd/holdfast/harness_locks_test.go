@@ -14,6 +14,7 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 	"holdfast/rlock"
 )
@@ -106,7 +107,7 @@ func take(t *testing.T, l *rlock.Lock) *rlock.Hold {
 func (p *place) await(t *testing.T, l *rlock.Lock) <-chan locktest.Outcome {
 	t.Helper()
 	listeners := func() (total int) {
-		queue := p.node(t, l.Name()).DoStrings(t, "LRANGE", lua.QueueKey(l.Name()), "0", "-1")
+		queue := p.node(t, l.Name()).DoStrings(t, "LRANGE", wire.QueueKey(l.Name()), "0", "-1")
 		for _, channel := range lua.ReleaseChannels(l.Name(), queue) {
 			total += p.listeners(t, channel)
 		}

@@ -18,7 +18,7 @@ import (
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/tty"
 	"holdfast/cmd/holdfast/internal/view"
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
 )
 
 // lsCommand is "holdfast ls".
@@ -123,5 +123,5 @@ func withStatus(err error) error {
 	case errors.Is(err, locks.ErrNotLock):
 		return status.New(status.Failed, err)
 	}
-	return status.New(status.Server, lua.Classify(err))
+	return status.New(status.Server, rediserr.Classify(err))
 }

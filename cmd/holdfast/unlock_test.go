@@ -14,7 +14,7 @@ import (
 
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/terminal"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -46,7 +46,7 @@ func TestUnlockWakesAWaiterOfEachKind(t *testing.T) {
 			name := fmt.Sprint("lock", i, flag)
 			p.hold(t, name, lock.fields...)
 			for j := 1; j <= 2; j++ { // of a reader
-				key := lua.Suffix(name, java) + fmt.Sprint(":rwlock_timeout:", j)
+				key := wire.Suffix(name, java) + fmt.Sprint(":rwlock_timeout:", j)
 				p.do(t, key, "SET", key, "1", "EX", "600")
 			}
 			w := p.await(t, lock.waits(c, name))
@@ -65,7 +65,7 @@ func TestUnlockOfOneReaderLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	onEachPlace(t, func(t *testing.T, p *place) {
 		for _, owner := range []string{java, otherJava} {
-			key := lua.Suffix("rw", owner) + ":rwlock_timeout:1"
+			key := wire.Suffix("rw", owner) + ":rwlock_timeout:1"
 			p.hold(t, "rw", "mode", "read", owner, "1")
 			p.do(t, key, "SET", key, "1", "EX", "600")
 		}

@@ -12,7 +12,7 @@ import (
 
 	"holdfast/integration/history"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -23,7 +23,7 @@ func (r *run) watch() (stop func()) {
 	var watching sync.WaitGroup
 	redis := r.stage.clients()[0]
 	for _, name := range r.scenario.locks()[history.Fair] {
-		queue := lua.Prefix("redisson_lock_queue", name)
+		queue := wire.Prefix("redisson_lock_queue", name)
 		watching.Go(func() {
 			each(ctx, max(5*time.Millisecond, r.scenario.Pace/20), func() {
 				r.sampleQueue(ctx, redis, name, queue)

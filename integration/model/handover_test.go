@@ -17,6 +17,7 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/internal/wait"
 	"holdfast/internal/waitqueue"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -153,9 +154,9 @@ func (st *handOverStage) play(i int, trace []State) (steps []string, err error) 
 	}
 	defer func() {
 		for _, l := range st.listeners {
-			must(l.subscribe(false, lua.Channel(name)))
-			must(l.subscribe(false, lua.PairedChannels(lua.Channel(name), "p1")...))
-			must(l.subscribe(false, lua.PairedChannels(lua.Channel(name), "p2")...))
+			must(l.subscribe(false, wire.Channel(name)))
+			must(l.subscribe(false, wire.PairedChannels(wire.Channel(name), "p1")...))
+			must(l.subscribe(false, wire.PairedChannels(wire.Channel(name), "p2")...))
 			l.messages = nil
 		}
 		r.do("DEL", name, r.waitersKey())
@@ -170,7 +171,7 @@ func (st *handOverStage) play(i int, trace []State) (steps []string, err error) 
 }
 
 // waitersKey returns the key with the registrations.
-func (r *handOverReplay) waitersKey() string { return lua.Prefix("holdfast_lock_waiters", r.name) }
+func (r *handOverReplay) waitersKey() string { return wire.Prefix("holdfast_lock_waiters", r.name) }
 
 // do executes a command and returns its reply.
 func (r *handOverReplay) do(words ...string) rueidis.RedisResult {
@@ -189,9 +190,9 @@ func must(err error) {
 
 // subscribe begins or ends the subscriptions of a process.
 func (r *handOverReplay) subscribe(who string, begin bool) {
-	channels := []string{lua.Channel(r.name)}
+	channels := []string{wire.Channel(r.name)}
 	if who != "java" {
-		channels = append(channels, lua.PairedChannels(channels[0], who)...)
+		channels = append(channels, wire.PairedChannels(channels[0], who)...)
 	}
 	must(r.listeners[who].subscribe(begin, channels...))
 	if !begin {
@@ -218,12 +219,12 @@ func (r *handOverReplay) hear() {
 func (r *handOverReplay) receive(who string) {
 	l := r.listeners[who]
 	for _, m := range l.messages {
-		g, granted := lua.ParseGrant(m.text)
+		g, granted := wire.ParseGrant(m.text)
 		switch {
-		case granted && m.channel == lua.PairedChannels(lua.Channel(r.name), who)[1]:
+		case granted && m.channel == wire.PairedChannels(wire.Channel(r.name), who)[1]:
 			r.grants = append(r.grants, waitqueue.Message{Owner: g.Owner,
 				Ticket: waitqueue.Ticket(g.Ticket), Fence: g.Fence})
-		case m == published{lua.Channel(r.name), "0"}:
+		case m == published{wire.Channel(r.name), "0"}:
 			r.zeros[who]++
 		default:
 			panic(fmt.Sprintf("an unexpected message: %q", m))
@@ -494,7 +495,7 @@ func (r *handOverReplay) release(who string, first bool, before, after State) er
 func (r *handOverReplay) execute(who string, o *released, forOnce bool) {
 	h := lua.HandOver{Others: true, SuccessorFirst: o.offer.First}
 	if forOnce {
-		h.Streak = lua.Streak{Count: 3, Began: 1}
+		h.Streak = wire.Streak{Count: 3, Began: 1}
 	}
 	if next := o.offer.Successor; next != nil {
 		h.Successor = r.registration(next.Owner)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -53,5 +53,5 @@ func fencingTokensGrowAcrossSides(t *testing.T, s *site) {
 	}
 	require.Equal(t, want, tokens)
 	require.Equal(t, int64(len(want)),
-		s.node(t, l.name()).DoInt(t, "INCRBY", lua.Prefix("redisson_lock_token", l.name()), "0"))
+		s.node(t, l.name()).DoInt(t, "INCRBY", wire.Prefix("redisson_lock_token", l.name()), "0"))
 }

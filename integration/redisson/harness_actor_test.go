@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
 	"holdfast/rlock"
 )
 
@@ -45,7 +45,7 @@ var (
 // noReply reports whether the time of this library was over before Redis replied.
 func noReply(err error) bool {
 	var refusal *rlock.ServerError
-	return errors.As(err, &refusal) && refusal.Class != lua.ClassPermanent
+	return errors.As(err, &refusal) && refusal.Class != rediserr.ClassPermanent
 }
 
 // side is Go or Java. Its actors belong to one process.

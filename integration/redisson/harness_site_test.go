@@ -13,7 +13,7 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -133,7 +133,7 @@ func (s *site) listeners(t testing.TB, channel string) int {
 // queue returns the waiters for a fair lock.
 func (s *site) queue(t testing.TB, name string) []string {
 	t.Helper()
-	return s.node(t, name).DoStrings(t, "LRANGE", lua.Prefix("redisson_lock_queue", name),
+	return s.node(t, name).DoStrings(t, "LRANGE", wire.Prefix("redisson_lock_queue", name),
 		"0", "-1")
 }
 
@@ -156,7 +156,7 @@ func (s *site) waitForWaiters(t testing.TB, l target, n int) {
 	locktest.Eventually(t, func() bool { return len(s.queue(t, l.name())) == n },
 		"not all are queued for "+l.name())
 	for _, owner := range s.queue(t, l.name()) {
-		channel := lua.FairChannel(l.name(), owner)
+		channel := wire.FairChannel(l.name(), owner)
 		locktest.Eventually(t, func() bool { return s.listeners(t, channel) > 0 },
 			"no waiter listens on "+channel)
 	}
@@ -166,7 +166,7 @@ func (s *site) waitForWaiters(t testing.TB, l target, n int) {
 // lock.
 func (s *site) waitForRegistrations(t testing.TB, l target, n int) {
 	t.Helper()
-	key := lua.Prefix("holdfast_lock_waiters", l.name())
+	key := wire.Prefix("holdfast_lock_waiters", l.name())
 	locktest.Eventually(t, func() bool { return s.node(t, key).DoInt(t, "ZCARD", key) == int64(n) },
 		"not all are registered for "+l.name())
 }
@@ -187,7 +187,7 @@ func (s *site) keysLeft(t testing.TB, name string) []string {
 	var left []string
 	for _, key := range s.keys(t, name) {
 		switch {
-		case key == lua.Prefix("redisson_lock_token", name),
+		case key == wire.Prefix("redisson_lock_token", name),
 			strings.HasPrefix(key, "redisson_unlock_latch:"),
 			strings.HasPrefix(key, "holdfast_"):
 		default:

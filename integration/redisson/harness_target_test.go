@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // target is a lock that either side can acquire: a kind, and its name or, for a MultiLock, names.
@@ -56,9 +56,9 @@ func (l target) channels() []string {
 	for i, name := range l.names {
 		switch l.kind {
 		case read, write:
-			channels[i] = lua.RWChannel(name)
+			channels[i] = wire.RWChannel(name)
 		default:
-			channels[i] = lua.Channel(name)
+			channels[i] = wire.Channel(name)
 		}
 	}
 	return channels

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -33,8 +33,8 @@ func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 			const dead = "0b8d9f4e-3a55-4c1e-9c57-5d1f6e0f7a11:1"
 			acquire(t, holder, l, rlock.Lease(lease))
 			score := fmt.Sprint(time.Now().Add(left).UnixMilli())
-			queue := lua.Prefix("redisson_lock_queue", l.name())
-			timeout := lua.Prefix("redisson_lock_timeout", l.name())
+			queue := wire.Prefix("redisson_lock_queue", l.name())
+			timeout := wire.Prefix("redisson_lock_timeout", l.name())
 			s.node(t, queue).Do(t, "RPUSH", queue, dead)
 			s.node(t, timeout).Do(t, "ZADD", timeout, score, dead)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -140,7 +140,7 @@ func (p *play) giveUp(i int) {
 // queued returns how many waiters are in the queue of a fair lock.
 func (p *play) queued() (n int64) {
 	for _, name := range p.lock.names {
-		length, _ := p.site.node(p.t, name).Call("LLEN", lua.Prefix("redisson_lock_queue", name))
+		length, _ := p.site.node(p.t, name).Call("LLEN", wire.Prefix("redisson_lock_queue", name))
 		counted, _ := length.(int64)
 		n += counted
 	}

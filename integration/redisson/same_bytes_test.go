@@ -16,7 +16,7 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // trace is what a step has published, and what is left afterwards.
@@ -94,7 +94,7 @@ func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us s
 // the lock.
 func (s *site) requireBeside(t testing.TB, l target, us side, step step, ours trace) {
 	t.Helper()
-	waiters := lua.Prefix("holdfast_lock_waiters", l.name())
+	waiters := wire.Prefix("holdfast_lock_waiters", l.name())
 	want, grants := map[string]string{}, 0
 	switch {
 	case !us.registersFor(l.kind):
@@ -160,7 +160,7 @@ func (s *site) observe(
 			if strings.HasSuffix(command[0], "publish") && isAbout(command[1], name) {
 				if s.isGrant(t, command, name) {
 					seen.grants++
-					command = []string{command[0], lua.Channel(name), lua.Unlocked}
+					command = []string{command[0], wire.Channel(name), wire.Unlocked}
 				}
 				if s.cluster != nil && by.name == javaSide.name && beside.before(asksForShardedChannels) {
 					command[0] = "spublish" // or a classic message, which this library sends only to Java
@@ -189,12 +189,12 @@ func (s *site) observe(
 // its own channel, and truthfully.
 func (s *site) isGrant(t testing.TB, command []string, name string) bool {
 	t.Helper()
-	grant, ok := lua.ParseGrant(command[2])
+	grant, ok := wire.ParseGrant(command[2])
 	if !ok {
 		return false
 	}
 	client, _, _ := strings.Cut(grant.Owner, ":")
-	require.Equal(t, lua.PairedChannels(lua.Channel(name), client)[1], command[1])
+	require.Equal(t, wire.PairedChannels(wire.Channel(name), client)[1], command[1])
 	require.Equal(t, name, grant.Lock)
 	require.Equal(t, map[string]string{grant.Owner: "1"}, s.hgetall(t, name))
 	return true

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -252,7 +252,7 @@ func (s *site) requireUnheld(t testing.TB, l soakLock) {
 		require.Empty(t, s.hgetall(t, name))
 		require.Empty(t, s.queue(t, name))
 		require.Zero(t,
-			s.node(t, name).DoInt(t, "ZCARD", lua.Prefix("redisson_lock_timeout", name)))
+			s.node(t, name).DoInt(t, "ZCARD", wire.Prefix("redisson_lock_timeout", name)))
 	}
 }
 

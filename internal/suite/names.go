@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -96,11 +96,11 @@ var names = []Promise{
 			const client = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11"
 			p, before := e.Party(t, anonymous), e.scripts(t)
 			taken := []string{
-				lua.FairChannel("x", client+":1"), lua.Prefix("redisson_unlock_latch", "x") + ":0123",
-				lua.ClientKey(client), lua.EpochKey,
+				wire.FairChannel("x", client+":1"), wire.Prefix("redisson_unlock_latch", "x") + ":0123",
+				wire.ClientKey(client), wire.EpochKey,
 			}
 			for _, name := range []string{"x", "{x}", "x{y}z"} {
-				for _, derived := range lua.Related(name) {
+				for _, derived := range wire.Related(name) {
 					derived = strings.ReplaceAll(derived, ":owner:", ":"+client+":1:")
 					if strings.HasSuffix(derived, ":rwlock_timeout") {
 						derived += ":1"

@@ -15,8 +15,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
-	"holdfast/lua"
 )
 
 // State is the outcome of a command.
@@ -33,11 +33,13 @@ const (
 )
 
 // ErrNoReply is the error of a command whose caller left before the reply.
-var ErrNoReply = &lua.Error{Class: lua.ClassUnknown, Message: "no reply from Redis in time",
-	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
+var ErrNoReply = &rediserr.Error{Class: rediserr.ClassUnknown,
+	Message: "no reply from Redis in time",
+	Advice:  "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
 
 // ErrNotSent is the error of a command whose caller left before there was room to send it.
-var ErrNotSent = &lua.Error{Class: lua.ClassTemporary, Message: "not sent: too many are under way"}
+var ErrNotSent = &rediserr.Error{Class: rediserr.ClassTemporary,
+	Message: "not sent: too many are under way"}
 
 // NoReply returns [ErrNoReply], with the error of the try before, which says more, if there is one.
 func NoReply(before error) error {
@@ -454,7 +456,7 @@ func StateOf(err error) State {
 	switch {
 	case err == nil:
 		return Executed
-	case lua.ClassOf(err) != lua.ClassUnknown:
+	case rediserr.ClassOf(err) != rediserr.ClassUnknown:
 		return Refused
 	case errors.Is(Unexplained(err), ErrNoReply): // rueidis gave up, or the caller did
 		return Abandoned
@@ -520,10 +522,11 @@ func (p *patient) explain(err error) error {
 // unreached returns the error of a command that was not sent, because the server closed the
 // connection before that, or did not greet.
 func unreached(err error) error {
-	e := &lua.Error{Class: lua.ClassTemporary, Message: "no connection: " + err.Error(), Err: err,
+	e := &rediserr.Error{Class: rediserr.ClassTemporary, Err: err,
+		Message: "no connection: " + err.Error(),
 		Advice: "the server or a proxy closed the connection before the command was sent; " +
 			"raise maxclients if the server is full, or set rueidis.ClientOption.TLSConfig if it wants TLS"}
-	var cause *lua.Error
+	var cause *rediserr.Error
 	if errors.As(err, &cause) {
 		e.Message = "no connection: " + cause.Message
 	}
@@ -538,7 +541,7 @@ func unreached(err error) error {
 
 // lost reports whether err says that a connection was lost, without a reply to the command.
 func lost(err error) bool {
-	return err != nil && lua.ClassOf(err) == lua.ClassUnknown &&
+	return err != nil && rediserr.ClassOf(err) == rediserr.ClassUnknown &&
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 			errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) ||
 			errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
@@ -730,7 +733,7 @@ func (c *Calls) leave(kind Kind) {
 // Unexplained replaces errors about deadlines: of other commands on the connection, or rueidis's.
 func Unexplained(err error) error {
 	if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)) &&
-		lua.ClassOf(err) == lua.ClassUnknown {
+		rediserr.ClassOf(err) == rediserr.ClassUnknown {
 		return ErrNoReply
 	}
 	return err

@@ -12,14 +12,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/redistest"
 	"holdfast/internal/wait"
-	"holdfast/lua"
 )
 
 func TestMain(m *testing.M) { redistest.VerifyMain(m) }
 
-var errLost = lua.Classify(io.EOF)
+var errLost = rediserr.Classify(io.EOF)
 
 const timeout = 3 * time.Second
 
@@ -45,7 +45,7 @@ func unlimited(t *testing.T) *wait.Budget {
 func hang(k *Call) error {
 	_ = k.Err() // as rueidis does first
 	<-k.Done()
-	return lua.Classify(k.Err())
+	return rediserr.Classify(k.Err())
 }
 
 func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
@@ -172,14 +172,14 @@ func TestCallerDoesNotDial(t *testing.T) {
 		require.Error(t, err)
 		<-k.Done()
 		require.ErrorIs(t, k.Err(), context.Canceled)
-		state, _ := k.End(lua.Classify(err))
+		state, _ := k.End(rediserr.Classify(err))
 		require.Equal(t, NotSent, state)
 		require.Nil(t, c.Begin(unlimited(t), time.Now()), "a worker must dial")
 
 		c.heard(time.Now(), Executed)
 		k = c.Begin(unlimited(t), time.Now())
 		require.NoError(t, k.Err())
-		state, _ = k.End(lua.Classify(context.Canceled))
+		state, _ = k.End(rediserr.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
 		c.heard(time.Now(), Executed)

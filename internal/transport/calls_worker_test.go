@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
-	"holdfast/lua"
 )
 
 func detach[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, error),
@@ -34,7 +34,7 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 		tries := 0
 		value, state, err := detach(c, unlimited(t), func(context.Context) (int, error) {
 			if tries++; tries == 1 {
-				return 0, lua.Classify(context.Canceled)
+				return 0, rediserr.Classify(context.Canceled)
 			}
 			return 7, nil
 		}, nil)
@@ -60,7 +60,7 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			os.ErrDeadlineExceeded,   // rueidis did not wait for longer
 		} {
 			_, state, err = detach(c, unlimited(t), func(context.Context) (int, error) {
-				return 0, lua.Classify(late)
+				return 0, rediserr.Classify(late)
 			}, nil)
 			require.Equal(t, Abandoned, state)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -174,7 +174,7 @@ func TestCommandsOfAllKindsFitIntoTheQueueOfRueidis(t *testing.T) {
 
 // A connection that was idle may have been closed long ago. Only then, nothing was executed.
 func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
-	refused := &lua.Error{Class: lua.ClassTemporary, Message: "no connection"}
+	refused := &rediserr.Error{Class: rediserr.ClassTemporary, Message: "no connection"}
 	for name, of := range map[string]struct {
 		kind     Kind
 		outcomes []error // of the sends; the last one is repeated
@@ -188,7 +188,7 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 		"then not sent":      {Acquire, []error{errLost, refused}, Unconfirmed, 2},
 		"then without reply": {Acquire, []error{errLost, ErrNoReply}, Abandoned, 2},
 		"refused":            {Acquire, []error{refused, nil}, Refused, 1},
-		"of another reason":  {Acquire, []error{lua.Classify(errors.New("hook"))}, Unconfirmed, 1},
+		"of another reason":  {Acquire, []error{rediserr.Classify(errors.New("hook"))}, Unconfirmed, 1},
 	} {
 		for how, send := range map[string]sender{
 			"Do": func(t *testing.T, c *Calls, send command) (State, error) {
@@ -221,7 +221,7 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 					}
 					require.Equal(t, of.sends, sends)
 					if state > Refused {
-						require.Equal(t, lua.ClassUnknown, lua.ClassOf(err))
+						require.Equal(t, rediserr.ClassUnknown, rediserr.ClassOf(err))
 					}
 				})
 			})

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
-	"holdfast/lua"
 )
 
 // endpoint is a rueidis client of one server that follows its address to another. A name in the DNS
@@ -85,7 +85,7 @@ func (e *endpoint) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 	if result.NonRedisError() != nil {
 		bad = ctx.Err() == nil // otherwise only the caller has left
 	} else {
-		bad = lua.Demoted(result.Error())
+		bad = rediserr.Demoted(result.Error())
 	}
 	return result
 }
@@ -93,7 +93,7 @@ func (e *endpoint) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 // errLeft is the error of a command while there is no private connection. The shared ones may lead
 // to a replica that has lost its master: it would reply to a renewal or a release that the lock is
 // gone, from old data, and without a write that it could reject.
-var errLeft = &lua.Error{Class: lua.ClassTemporary,
+var errLeft = &rediserr.Error{Class: rediserr.ClassTemporary,
 	Message: "no connection to the server that has taken the place of a replica"}
 
 // Follow is called after a server has rejected a write because it is a replica. It reports whether
@@ -269,7 +269,7 @@ func examine(client rueidis.DedicatedClient) (use, again bool) {
 	}()
 	replica, err := isReplica(client)
 	if err != nil {
-		return false, lost(lua.Classify(err))
+		return false, lost(rediserr.Classify(err))
 	}
 	return !replica, true
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fakeredis"
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
 )
 
 // fillPool leaves a number of connections in the pool of a client.
@@ -57,7 +57,7 @@ func TestEndpointSkipsConnectionsOfThePoolThatAreOfNoUse(t *testing.T) {
 
 		fillPool(t, e.Client, mostStale-1)
 		next.Disconnect()
-		require.True(t, lost(lua.Classify(e.Do(t.Context(), get).Error())))
+		require.True(t, lost(rediserr.Classify(e.Do(t.Context(), get).Error())))
 		require.NoError(t, e.Do(t.Context(), get).Error(), "the pool's connections are closed")
 		require.Zero(t, time.Since(began), "a command has waited")
 	})

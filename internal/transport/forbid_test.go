@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
 )
 
 // An ACL that lacks a right for a moment must not end hand-overs until the process ends.
@@ -19,7 +19,7 @@ func TestRefusedHandOversAreTriedAgainAfterAMinuteAndReportedOnce(t *testing.T) 
 			Warn: func(message string, _ ...any) { warnings = append(warnings, message) }}}
 		for range 3 {
 			require.True(t, tp.HandsOver() && tp.GivesAway())
-			tp.Forbid(&lua.Error{Code: "NOPERM"}, nil)
+			tp.Forbid(&rediserr.Error{Code: "NOPERM"}, nil)
 			time.Sleep(time.Minute - time.Nanosecond)
 			require.False(t, tp.HandsOver() || tp.GivesAway())
 			time.Sleep(time.Nanosecond)
@@ -33,8 +33,8 @@ func TestRefusedHandOversAreTriedAgainAfterAMinuteAndReportedOnce(t *testing.T) 
 func TestRefusalsThatAreNotAboutHandOversLeaveThem(t *testing.T) {
 	t.Parallel()
 	tp := &Transport{options: Options{HandsOver: true}} // it would panic at a warning
-	tp.Forbid(&lua.Error{Code: "NOPERM"}, errors.New("refused without a hand-over, too"))
-	tp.Forbid(&lua.Error{Code: "TRYAGAIN"}, nil)
+	tp.Forbid(&rediserr.Error{Code: "NOPERM"}, errors.New("refused without a hand-over, too"))
+	tp.Forbid(&rediserr.Error{Code: "TRYAGAIN"}, nil)
 	tp.Forbid(errors.New("reset"), nil)
 	require.True(t, tp.HandsOver())
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
-	"holdfast/lua"
 )
 
 // outage shares the backoff of all callers of a client while its server cannot be reached. Each of
@@ -136,6 +136,6 @@ func dialed[T any](gate *outage, first bool, p *patient, command func() (T, erro
 	began, reached := time.Now(), true // unless it is known that it was not: the command may panic
 	defer func() { gate.leave(first, reached, began, err) }()
 	value, err = command()
-	reached = p.stage.Load() != sending || lua.ClassOf(err) != lua.ClassTemporary
+	reached = p.stage.Load() != sending || rediserr.ClassOf(err) != rediserr.ClassTemporary
 	return value, err
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fakeredis"
+	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
-	"holdfast/lua"
 )
 
 // inOutage runs a test with calls whose server cannot be reached, one of which may dial now. begin
@@ -42,7 +42,7 @@ func inOutage(t *testing.T, test func(t *testing.T, c *Calls, begin func(Kind, c
 	})
 }
 
-var errRefused = &lua.Error{Class: lua.ClassTemporary, Message: "refused"}
+var errRefused = &rediserr.Error{Class: rediserr.ClassTemporary, Message: "refused"}
 
 func ignore(int, int, error) {}
 
@@ -185,13 +185,13 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 					// The first command notices that the connection was closed while it was idle.
 					_ = redis.Do(context.Background(), redis.B().Ping().Build())
 					state, err := send(t, c, func(ctx context.Context) (int, error) {
-						return 0, lua.Classify(redis.Do(ctx, redis.B().Ping().Build()).Error())
+						return 0, rediserr.Classify(redis.Do(ctx, redis.B().Ping().Build()).Error())
 					})
 					require.Equal(t, of.state, state, "%v", err)
 					if state == Refused {
-						var e *lua.Error
+						var e *rediserr.Error
 						require.ErrorAs(t, err, &e)
-						require.Equal(t, lua.ClassTemporary, e.Class)
+						require.Equal(t, rediserr.ClassTemporary, e.Class)
 						require.Contains(t, e.Advice, "maxclients")
 					}
 				})
@@ -227,8 +227,9 @@ func (m modeOnly) Mode() rueidis.ClientMode { return m.mode }
 
 func TestErrorsThatWaitingHelpsAgainst(t *testing.T) {
 	t.Parallel()
-	readonly := fmt.Errorf("wrapped: %w", &lua.Error{Class: lua.ClassPermanent, Code: "READONLY"})
-	closing := lua.Classify(rueidis.ErrClosing)
+	readonly := fmt.Errorf("wrapped: %w",
+		&rediserr.Error{Class: rediserr.ClassPermanent, Code: "READONLY"})
+	closing := rediserr.Classify(rueidis.ErrClosing)
 	for _, test := range []struct {
 		what      string
 		mode      rueidis.ClientMode
@@ -244,13 +245,13 @@ func TestErrorsThatWaitingHelpsAgainst(t *testing.T) {
 		{"Sentinel closes connections to change servers", rueidis.ClientModeSentinel, closing,
 			false},
 		{"a client of one server does not follow redirections", rueidis.ClientModeStandalone,
-			&lua.Error{Class: lua.ClassTemporary, Code: "MOVED"}, true},
+			&rediserr.Error{Class: rediserr.ClassTemporary, Code: "MOVED"}, true},
 		{"a client of a cluster does", rueidis.ClientModeCluster,
-			&lua.Error{Class: lua.ClassTemporary, Code: "MOVED"}, false},
+			&rediserr.Error{Class: rediserr.ClassTemporary, Code: "MOVED"}, false},
 		{"nobody else gets the memory", rueidis.ClientModeSentinel,
-			&lua.Error{Class: lua.ClassPermanent, Code: "OOM"}, true},
+			&rediserr.Error{Class: rediserr.ClassPermanent, Code: "OOM"}, true},
 		{"loading ends", rueidis.ClientModeStandalone,
-			&lua.Error{Class: lua.ClassTemporary, Code: "LOADING"}, false},
+			&rediserr.Error{Class: rediserr.ClassTemporary, Code: "LOADING"}, false},
 		{"an outcome can be asked for again", rueidis.ClientModeStandalone, errors.New("reset"),
 			false},
 	} {

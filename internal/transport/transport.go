@@ -16,7 +16,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 	"holdfast/pubsub"
 )
 
@@ -64,7 +65,7 @@ type Transport struct {
 
 	asking   sync.Mutex                 // held while the cluster is asked
 	hub      atomic.Pointer[pubsub.Hub] // nil while the kinds of channels are not known
-	channels atomic.Int32               // lua.Channels, once there is a hub
+	channels atomic.Int32               // wire.Channels, once there is a hub
 	closed   atomic.Bool
 }
 
@@ -86,9 +87,9 @@ func New(redis rueidis.Client, o Options) *Transport {
 		}
 	}
 	if t.cluster == nil || o.Classic || o.Sharded {
-		channels := lua.Classic
+		channels := wire.Classic
 		if t.cluster != nil && o.Sharded {
-			channels = lua.Sharded
+			channels = wire.Sharded
 		}
 		t.open(channels)
 	}
@@ -96,19 +97,19 @@ func New(redis rueidis.Client, o Options) *Transport {
 }
 
 // open starts the hub for these kinds of channels.
-func (t *Transport) open(channels lua.Channels) {
+func (t *Transport) open(channels wire.Channels) {
 	paired := func(channel string) []string {
 		if !t.GivesAway() {
 			return nil
 		}
-		return lua.PairedChannels(channel, t.options.Client)
+		return wire.PairedChannels(channel, t.options.Client)
 	}
-	unpaired := func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
-	options := pubsub.Options{Route: t.route, Sharded: channels != lua.Classic, Paired: paired,
+	unpaired := func(_ string, refusal error) { t.Forbid(rediserr.Classify(refusal), nil) }
+	options := pubsub.Options{Route: t.route, Sharded: channels != wire.Classic, Paired: paired,
 		OnDirect: t.options.OnGrant, OnLost: t.options.OnLost, OnUnpaired: unpaired,
 		Logger: t.options.Logger}
-	if channels == lua.Both {
-		options.Classic = lua.ClassicChannels
+	if channels == wire.Both {
+		options.Classic = wire.ClassicChannels
 	}
 	t.channels.Store(int32(channels))
 	t.hub.Store(pubsub.New(options))
@@ -126,7 +127,7 @@ func (t *Transport) Ready(ctx context.Context) error {
 	t.asking.Lock()
 	defer t.asking.Unlock()
 	if _, err := t.cluster.master(ctx, 0, false); err != nil && !errors.Is(err, errUnassigned) {
-		return lua.Classify(err)
+		return rediserr.Classify(err)
 	}
 	if t.hub.Load() == nil {
 		// Redisson's AUTO mode decides by the same question.
@@ -135,16 +136,16 @@ func (t *Transport) Ready(ctx context.Context) error {
 		// A server before Redis 7 does not know the command.
 		unknown := refused && strings.Contains(strings.ToLower(refusal.Error()), "unknown")
 		if err != nil && !unknown {
-			err = lua.Classify(err)
-			var e *lua.Error
-			if lua.HasCode(err, "NOPERM") && errors.As(err, &e) {
+			err = rediserr.Classify(err)
+			var e *rediserr.Error
+			if rediserr.HasCode(err, "NOPERM") && errors.As(err, &e) {
 				e.Advice += "; or set rlock.Options.PubSub, in all processes alike"
 			}
 			return err
 		}
-		channels := lua.Both
+		channels := wire.Both
 		if unknown {
-			channels = lua.Classic
+			channels = wire.Classic
 		}
 		t.open(channels)
 	}
@@ -163,7 +164,7 @@ func (t *Transport) Slot(lock string) uint16 {
 	if t.cluster == nil && t.apart.Load() == together {
 		return 0
 	}
-	return lua.Slot(lock)
+	return wire.Slot(lock)
 }
 
 // Which keys a server takes in one command. It only gets worse.
@@ -176,12 +177,12 @@ const (
 // Rejected notes that the server rejected a command for these locks. If it did so because their
 // keys are in different slots, it does not get such a command again.
 func (t *Transport) Rejected(err error, locks []string) {
-	if t.cluster != nil || len(locks) < 2 || !lua.HasCode(err, "CROSSSLOT") {
+	if t.cluster != nil || len(locks) < 2 || !rediserr.HasCode(err, "CROSSSLOT") {
 		return
 	}
 	found := oneByOne
 	for _, lock := range locks {
-		if lua.Slot(lock) != lua.Slot(locks[0]) {
+		if wire.Slot(lock) != wire.Slot(locks[0]) {
 			found = bySlot
 		}
 	}
@@ -209,7 +210,7 @@ func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
 	}
-	return t.cluster.remembered(lua.Slot(lock))
+	return t.cluster.remembered(wire.Slot(lock))
 }
 
 // Clock returns the clock of the server that has a lock.
@@ -224,15 +225,15 @@ func (t *Transport) Clock(lock string) *Clock {
 
 // Permanent reports whether retrying is no use after err, however long the caller waits.
 func (t *Transport) Permanent(err error) bool {
-	permanent := lua.ClassOf(err) == lua.ClassPermanent
+	permanent := rediserr.ClassOf(err) == rediserr.ClassPermanent
 	single := t.redis.Mode() == rueidis.ClientModeStandalone
 	switch {
-	case lua.HasCode(err, "READONLY"):
+	case rediserr.HasCode(err, "READONLY"):
 		// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
 		// and may for a moment still reach a master that has become a replica. So may the address of
 		// a single server lead to another one. A replica from the start is a wrong address.
 		return single && !t.writes.Load()
-	case single && (errors.Is(err, rueidis.ErrClosing) || lua.HasCode(err, "MOVED", "ASK")):
+	case single && (errors.Is(err, rueidis.ErrClosing) || rediserr.HasCode(err, "MOVED", "ASK")):
 		return true // only its owner closes a client, and it follows no redirections of a cluster
 	}
 	return permanent
@@ -283,14 +284,14 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 	if t.cluster == nil {
 		return t.server, t.redis, nil
 	}
-	if t.Channels() == lua.Classic {
+	if t.Channels() == wire.Classic {
 		// A cluster forwards classic messages to all nodes. Any will do, not always the same one.
 		for _, node := range t.redis.Nodes() {
 			return "any", node, nil
 		}
 		return "", nil, errUnassigned
 	}
-	address, err := t.cluster.master(ctx, lua.Slot(channel), wrong)
+	address, err := t.cluster.master(ctx, wire.Slot(channel), wrong)
 	if err != nil {
 		return "", nil, err
 	}
@@ -302,11 +303,11 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 }
 
 // Channels returns the kinds of channels on which messages travel.
-func (t *Transport) Channels() lua.Channels { return lua.Channels(t.channels.Load()) }
+func (t *Transport) Channels() wire.Channels { return wire.Channels(t.channels.Load()) }
 
 // Counted reports whether a server counts all who receive a message that it publishes. A node of a
 // cluster with classic channels counts only those that are connected to itself.
-func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != lua.Classic }
+func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != wire.Classic }
 
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
 func (t *Transport) HandsOver() bool {
@@ -331,13 +332,13 @@ const ForbiddenFor = time.Minute
 // Forbid disables hand-overs for a minute after a command was refused because of them and succeeded
 // without one. outcome is the error of that second command; unless it is nil, Forbid does nothing.
 func (t *Transport) Forbid(refusal, outcome error) {
-	var of *lua.Error
+	var of *rediserr.Error
 	if outcome != nil || !errors.As(refusal, &of) {
 		return
 	}
 	why := map[string]string{
-		"NOPERM":      "the ACL of this user forbids what hand-overs need",
-		lua.NoCommand: "this server refuses scripts a command that hand-overs need, such as TIME",
+		"NOPERM":           "the ACL of this user forbids what hand-overs need",
+		rediserr.NoCommand: "this server refuses scripts a command that hand-overs need, such as TIME",
 	}[of.Code]
 	if why == "" {
 		return

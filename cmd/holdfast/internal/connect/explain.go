@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/cmd/holdfast/internal/status"
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
 )
 
 // errSilent reports that the server takes too long.
@@ -37,7 +37,7 @@ func Passes(err error) bool {
 	if errors.As(err, &usage) && usage.Status != status.Server || errors.Is(err, rueidis.Nil) {
 		return false // a mistake in the command line, or a master that no Sentinel knows
 	}
-	return lua.ClassOf(lua.Classify(err)) != lua.ClassPermanent
+	return rediserr.ClassOf(rediserr.Classify(err)) != rediserr.ClassPermanent
 }
 
 // explain returns an error of a first contact in one line: where it happened, and what to do.
@@ -96,8 +96,8 @@ func advise(err error, option rueidis.ClientOption) string {
 
 // adviseRefused is advise for an error that the server replied.
 func adviseRefused(refused *rueidis.RedisError, option rueidis.ClientOption) string {
-	var known *lua.Error
-	errors.As(lua.Classify(refused), &known)
+	var known *rediserr.Error
+	errors.As(rediserr.Classify(refused), &known)
 	switch known.Code {
 	case "WRONGPASS":
 		return ": see --user, REDISCLI_AUTH and --password-file"

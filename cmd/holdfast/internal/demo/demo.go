@@ -19,7 +19,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -152,9 +152,9 @@ func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, s *stage)
 	defer client.Close(ctx) //nolint:errcheck // it holds no lock
 	keys := []string{prefix + "data"}
 	for id, p := range s.clients {
-		keys = append(keys, lua.ClientKey(id))
+		keys = append(keys, wire.ClientKey(id))
 		for _, name := range p.Names {
-			keys = append(append(keys, name), lua.Related(name)...)
+			keys = append(append(keys, name), wire.Related(name)...)
 			if p.Type == reading {
 				// Each hold of a reader has a key of its own.
 				_, _ = client.NewReadWriteLock(name).Read().ForceUnlock(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -33,7 +34,7 @@ func channels(ctx context.Context, n *node) []Finding {
 	if name == "" {
 		return nil
 	}
-	err = n.delivers(ctx, lua.Channel(name), publish, sharded)
+	err = n.delivers(ctx, wire.Channel(name), publish, sharded)
 	var refused *rueidis.RedisError
 	switch {
 	case errors.As(err, &refused):
@@ -49,8 +50,8 @@ func channels(ctx context.Context, n *node) []Finding {
 	}
 	found := one(ok("%s reaches %s", publish, subscribe))
 	if sharded {
-		mark := lua.ClassicChannels(lua.Channel(name))[1]
-		if n.refuses(ctx, "access", "PUBLISH", mark, lua.Unlocked) {
+		mark := wire.ClassicChannels(wire.Channel(name))[1]
+		if n.refuses(ctx, "access", "PUBLISH", mark, wire.Unlocked) {
 			found = append(found, warning("allow this user &"+pattern("holdfast_classic:*:", n.Prefix)+
 				", or set Options.PubSub to PubSubSharded if no such Redisson is in use", "a Redisson "+
 				"before 3.28 does not wake waiters in Go, because this user may not use channels such as %s",
@@ -121,7 +122,7 @@ func (n *node) delivers(ctx context.Context, channel, publish string, sharded bo
 	}()
 	defer stop()
 	for {
-		if err := n.do(ctx, publish, channel, lua.Unlocked).Error(); err != nil {
+		if err := n.do(ctx, publish, channel, wire.Unlocked).Error(); err != nil {
 			stop()
 			return cmp.Or(err, <-received) // which ends, because of stop
 		}

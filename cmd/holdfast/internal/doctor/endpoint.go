@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // endpoint says what programs need if a name moves to another server. Clients of a cluster and of
@@ -31,7 +31,7 @@ func sharding(ctx context.Context, n *node) []Finding {
 	distinct := map[uint16]bool{}
 	for range several {
 		name := n.lockName()
-		words, distinct[lua.Slot(name)] = append(words, name), true
+		words, distinct[wire.Slot(name)] = append(words, name), true
 	}
 	if len(distinct) == 1 {
 		return nil // a hash tag in the prefix puts all locks into one slot

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"holdfast/internal/printable"
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
 )
 
 // State says how bad a finding is. A larger one is worse.
@@ -88,9 +88,9 @@ func (f Finding) named(check string) Finding {
 func one(f Finding) []Finding { return []Finding{f} }
 
 // explained returns what is known of an error of a command.
-func explained(err error) *lua.Error {
-	e := new(lua.Error)
-	errors.As(lua.Classify(err), &e)
+func explained(err error) *rediserr.Error {
+	e := new(rediserr.Error)
+	errors.As(rediserr.Classify(err), &e)
 	return e
 }
 

@@ -14,7 +14,7 @@ import (
 	"holdfast/internal/faultproxy"
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // sight is a line in one of its states, and the server that shows it.
@@ -358,7 +358,7 @@ var sights = []sight{
 	{check: "channels", state: OK, text: "SPUBLISH reaches SSUBSCRIBE", on: "cluster"},
 	{check: "channels", state: OK, text: "SPUBLISH reaches SSUBSCRIBE", // and nothing else
 		server: clustered(2, func(t *testing.T, c *redistest.Cluster) {
-			listens(t, c.Nodes[0], lua.ClassicChannels("redisson_lock__channel:{order:1}")...)
+			listens(t, c.Nodes[0], wire.ClassicChannels("redisson_lock__channel:{order:1}")...)
 		})},
 	{check: "channels", state: Warning, text: "holdfast_classic:redisson_lock__channel:{",
 		advice: "&holdfast_classic:*:{", server: clustered(1, func(t *testing.T, c *redistest.Cluster) {

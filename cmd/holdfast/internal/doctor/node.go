@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // node is a server that is examined: the only one, or a master of a cluster.
@@ -197,7 +197,7 @@ const mostDraws = 1 << 18
 func (n *node) lockName() string {
 	for range mostDraws {
 		name := n.Prefix + "holdfast-doctor:" + uuid.NewString()
-		slot := int64(lua.Slot(name))
+		slot := int64(wire.Slot(name))
 		serves := func(r [2]int64) bool { return r[0] <= slot && slot <= r[1] }
 		if n.address == "" || slices.ContainsFunc(n.slots, serves) {
 			return name

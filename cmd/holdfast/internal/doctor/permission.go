@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // rights is a row of docs/permissions.md: what a user needs for something.
@@ -93,9 +93,9 @@ func derived(stem, name string) string {
 	case "":
 		return name
 	case "{":
-		return lua.Suffix(name, "any")
+		return wire.Suffix(name, "any")
 	}
-	return lua.Prefix(strings.TrimSuffix(stem, ":"), name)
+	return wire.Prefix(strings.TrimSuffix(stem, ":"), name)
 }
 
 // pattern returns the pattern of such keys or channels for all locks whose names begin with prefix.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
 )
 
 // scripts looks at whether the server runs scripts: every lock is one.
@@ -36,7 +36,7 @@ func (n *node) keptFromScripts(ctx context.Context, commands string) string {
 	for command := range strings.FieldsSeq(strings.ToUpper(commands)) {
 		// Most commands need arguments, but a refusal comes before the server looks at those.
 		err := n.run(ctx, "EVAL", "return redis.call(ARGV[1])", command)
-		if lua.HasCode(lua.Classify(err), lua.NoCommand) {
+		if rediserr.HasCode(rediserr.Classify(err), rediserr.NoCommand) {
 			return command
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -118,7 +118,7 @@ func closeClient(ctx context.Context, c *rlock.Client) {
 // beside counts the keys that there are beside that of a lock: a waiter adds one. Those that this
 // user may not ask for do not count.
 func (n *node) beside(ctx context.Context, name string) (count int) {
-	for _, key := range lua.Related(name) {
+	for _, key := range wire.Related(name) {
 		ttl, err := n.do(ctx, "PTTL", key).ToInt64()
 		if err == nil && ttl != -2 {
 			count++
@@ -135,7 +135,7 @@ const cleanUpTime = 3 * time.Second
 func (n *node) cleanUp(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	for _, key := range append(lua.Related(name), name) {
+	for _, key := range append(wire.Related(name), name) {
 		_ = n.do(ctx, "DEL", key).Error()
 	}
 }

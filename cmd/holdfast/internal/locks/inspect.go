@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/rediserr"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -35,7 +37,7 @@ func (r *reader) inspect(ctx context.Context, name string) (Lock, error) {
 	if len(found) == 0 {
 		of, err := r.redis.Do(ctx, r.redis.B().Type().Key(name).Build()).ToString()
 		if err != nil {
-			return Lock{}, lua.Classify(err)
+			return Lock{}, rediserr.Classify(err)
 		}
 		if of != "none" {
 			return Lock{}, fmt.Errorf("%q is a %s: %w", name, of, ErrNotLock)
@@ -48,7 +50,7 @@ func (r *reader) inspect(ctx context.Context, name string) (Lock, error) {
 	lock := read.Lock
 	lock.Node = r.node(name)
 	lock.Subscribers, err = r.subscribers(ctx, lock)
-	if lua.HasCode(err, "NOPERM", lua.Unsupported) {
+	if rediserr.HasCode(err, "NOPERM", rediserr.Unsupported) {
 		lock.Subscribers, err = -1, nil
 	}
 	return lock, err
@@ -87,7 +89,7 @@ func (r *reader) subscribers(ctx context.Context, lock Lock) (total int, err err
 			count(node, false)
 		}
 	}
-	if node := nodes[lock.Node]; node != nil && r.transport.Channels() != lua.Classic {
+	if node := nodes[lock.Node]; node != nil && r.transport.Channels() != wire.Classic {
 		count(node, true)
 	}
 	return total, err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"holdfast/internal/printable"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 )
 
@@ -22,7 +23,7 @@ func (l Lock) MarshalJSON() ([]byte, error) {
 			newTime(w.Until), milliseconds(w.Lease), w.Mode, newClientJSON(w.Client)})
 	}
 	if l.Node != "" {
-		slot := lua.Slot(l.Name)
+		slot := wire.Slot(l.Name)
 		object.Slot = &slot
 	}
 	if l.Subscribers >= 0 {
@@ -95,7 +96,7 @@ func newTime(t time.Time) *time.Time {
 
 // milliseconds returns -1 for a lease that never ends.
 func milliseconds(d time.Duration) int64 {
-	if d == lua.NoExpiry {
+	if d == wire.NoExpiry {
 		return -1
 	}
 	return d.Milliseconds()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/rediserr"
 	"holdfast/lua"
 )
 
@@ -137,9 +138,9 @@ func (ls *lister) look(ctx context.Context, address string, names []string, hash
 	for _, lock := range ls.read(ctx, fresh) {
 		switch {
 		case lock.err == nil:
-		case !hashes && lua.KeyForbidden(lock.err):
+		case !hashes && rediserr.KeyForbidden(lock.err):
 			continue // its queue may be read, but not the lock
-		case lua.HasCode(lock.err, "NOPERM"):
+		case rediserr.HasCode(lock.err, "NOPERM"):
 			ls.refusal = cmp.Or(ls.refusal, lock.err)
 			continue
 		default:

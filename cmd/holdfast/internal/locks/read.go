@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/lua"
 )
@@ -32,7 +33,8 @@ func newReader(ctx context.Context, redis rueidis.Client) (*reader, error) {
 	t := transport.New(redis, transport.Options{})
 	err := t.Ready(ctx)
 	// On a cluster rueidis asks any node, also one that is down, and often the same one again.
-	for err != nil && lua.ClassOf(err) == lua.ClassTemporary && pause(ctx, retryPause) == nil {
+	for err != nil && rediserr.ClassOf(err) == rediserr.ClassTemporary &&
+		pause(ctx, retryPause) == nil {
 		err = t.Ready(ctx)
 	}
 	if err != nil {
@@ -48,7 +50,7 @@ func (r *reader) close() { r.transport.Close() }
 // result is a lock, or why it could not be read.
 type result struct {
 	Lock
-	err error // a *[lua.Error]
+	err error // a *[rediserr.Error]
 }
 
 // read surveys locks, and asks who their owners are.

@@ -9,7 +9,7 @@ import (
 
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/internal/printable"
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 // Details returns all that is known of a lock, in lines with a word in front of each.
@@ -51,7 +51,7 @@ func Details(l locks.Lock, now time.Time) string {
 		d.line("listeners", strconv.Itoa(l.Subscribers))
 	}
 	if l.Node != "" {
-		d.line("node", fmt.Sprintf("%s, slot %d", l.Node, lua.Slot(l.Name)))
+		d.line("node", fmt.Sprintf("%s, slot %d", l.Node, wire.Slot(l.Name)))
 	}
 	return d.String()
 }

@@ -1,6 +1,6 @@
 //go:build redis
 
-package lua_test
+package rediserr_test
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
 )
 
 // The error of a client that cannot be made, and that of a command, are classified the same.
@@ -22,22 +22,22 @@ func TestClientThatCannotConnectIsAdvised(t *testing.T) {
 	for _, test := range []struct {
 		option       rueidis.ClientOption
 		change       func(*rueidis.ClientOption)
-		class        lua.Class
+		class        rediserr.Class
 		code, advice string
 	}{
 		{right.ClientOption(), func(o *rueidis.ClientOption) { o.Password = "wrong" },
-			lua.ClassPermanent, "WRONGPASS", "Password"},
+			rediserr.ClassPermanent, "WRONGPASS", "Password"},
 		{right.ClientOption(), func(o *rueidis.ClientOption) { o.Password = "" },
-			lua.ClassPermanent, "NOAUTH", "Password"},
+			rediserr.ClassPermanent, "NOAUTH", "Password"},
 		{stopped.ClientOption(), func(*rueidis.ClientOption) {},
-			lua.ClassTemporary, "", "is the server up"},
+			rediserr.ClassTemporary, "", "is the server up"},
 		// A plain server waits for the end of the line, so only the time-out shows what is wrong.
 		{bare.ClientOption(), func(o *rueidis.ClientOption) { o.TLSConfig = another },
-			lua.ClassUnknown, "", "rueidis.ClientOption.TLSConfig"},
+			rediserr.ClassUnknown, "", "rueidis.ClientOption.TLSConfig"},
 		{tls.ClientOption(), func(o *rueidis.ClientOption) { o.TLSConfig = another },
-			lua.ClassPermanent, "", "RootCAs"},
+			rediserr.ClassPermanent, "", "RootCAs"},
 		{tls.ClientOption(), func(o *rueidis.ClientOption) { o.TLSConfig.ServerName = "redis.example" },
-			lua.ClassPermanent, "", "ServerName"},
+			rediserr.ClassPermanent, "", "ServerName"},
 	} {
 		test.option.ForceSingleClient = true
 		test.change(&test.option)
@@ -45,9 +45,10 @@ func TestClientThatCannotConnectIsAdvised(t *testing.T) {
 		require.Error(t, err)
 		require.NotNil(t, c)
 		t.Cleanup(c.Close)
-		require.Contains(t, requireError(t, lua.Classify(err), test.class, test.code).Advice, test.advice)
-		_, err = lockPlain(t.Context(), c, lease)
-		require.Contains(t, requireError(t, err, test.class, test.code).Advice, test.advice)
+		for _, err := range []error{err, callScript(t.Context(), c)} {
+			e := requireError(t, rediserr.Classify(err), test.class, test.code)
+			require.Contains(t, e.Advice, test.advice)
+		}
 	}
 }
 
@@ -57,9 +58,9 @@ func TestPlainClientOfATLSServerIsAdvised(t *testing.T) {
 	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
 	option.TLSConfig = nil
 	_, err := rueidis.NewClient(option)
-	var e *lua.Error
-	require.ErrorAs(t, lua.Classify(err), &e)
+	var e *rediserr.Error
+	require.ErrorAs(t, rediserr.Classify(err), &e)
 	require.Contains(t, e.Advice, "wants TLS")
 	require.Contains(t, e.Advice, "rueidis.ClientOption.TLSConfig")
-	require.NotEqual(t, lua.ClassTemporary, e.Class)
+	require.NotEqual(t, rediserr.ClassTemporary, e.Class)
 }

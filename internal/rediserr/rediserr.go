@@ -1,4 +1,7 @@
-package lua
+// Package rediserr says what an error of Redis means for a caller that wants a lock, and what to do
+// about it. [Classify] converts each error of rueidis to an [*Error], whose Class says whether the
+// command was refused for now, refused for good, or may have been executed.
+package rediserr
 
 import (
 	"cmp"
@@ -17,6 +20,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/printable"
+	"holdfast/internal/wire"
 )
 
 // Class says what an error means for a caller that wants a lock.
@@ -77,7 +81,7 @@ func Classify(err error) error {
 	case errors.As(err, &refusal) && !rueidis.IsRedisNil(refusal):
 		return refused(refusal.Error(), err)
 	case rueidis.IsRedisNil(err), rueidis.IsParseErr(err), errors.As(err, &notNumber):
-		return unexpected(err)
+		return Unexpected(err)
 	case errors.Is(err, rueidis.ErrNoCache):
 		return untracked(err)
 	case errors.Is(err, rueidis.ErrNoSlot): // what the server calls CLUSTERDOWN, found by rueidis
@@ -116,6 +120,11 @@ func HasCode(err error, codes ...string) bool {
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
+// KeyForbidden reports whether the ACL forbids a key, and not the command.
+func KeyForbidden(err error) bool {
+	return HasCode(err, "NOPERM") && !strings.Contains(err.Error(), " run th")
+}
+
 // Demoted reports whether a server rejected a command because it is a replica.
 func Demoted(err error) bool {
 	if err == nil || rueidis.IsRedisNil(err) {
@@ -126,7 +135,7 @@ func Demoted(err error) bool {
 
 // Redirected reports whether a command failed because another node of the cluster has its key, and
 // which. If asking, the slot is moving, and that node accepts only the next command, and only after
-// [Ask]. rueidis follows redirections by itself, but not on a dedicated connection.
+// ASKING. rueidis follows redirections by itself, but not on a dedicated connection.
 func Redirected(err error) (node string, asking, ok bool) {
 	var refusal *rueidis.RedisError
 	if errors.As(err, &refusal) {
@@ -152,7 +161,7 @@ func refused(message string, cause error) *Error {
 	e := &Error{Class: class, Code: code, Message: message, Advice: advice[code], Err: cause}
 	for _, named := range namedCommand {
 		if found := named.FindStringSubmatch(message); found != nil {
-			e.adviseOn(found[1])
+			Advise(e, found[1])
 		}
 	}
 	return e
@@ -164,8 +173,8 @@ var namedCommand = []*regexp.Regexp{
 	regexp.MustCompile(`permissions to run the '([a-z]+)`),
 }
 
-// adviseOn adds to the advice what to do without a command that was refused.
-func (e *Error) adviseOn(command string) {
+// Advise adds to the advice of e what to do without a command that was refused.
+func Advise(e *Error, command string) {
 	if without := withoutCommand[strings.ToUpper(command)]; without != "" {
 		e.Advice += "; " + without
 	}
@@ -219,7 +228,7 @@ var advice = map[string]string{
 	"DENIED": "the server is in protected mode: give it a password or an address of its own",
 	"NOINFO": "allow +info for this user, because RedLock must know since when the server runs, " +
 		"or set redlock.Options.FsyncAlways",
-	"NOEPOCH": "something else writes to the key " + EpochKey + ": delete it, and the server " +
+	"NOEPOCH": "something else writes to the key " + wire.EpochKey + ": delete it, and the server " +
 		"counts again after the delay",
 	"NOTLOCK": "something else writes to the key of this name or to one that belongs to it, or more " +
 		"than 10,000 readers hold the lock: choose another name, or delete that key if it is not a lock",
@@ -273,13 +282,22 @@ func codeOf(message string) string {
 	return "ERR"
 }
 
-// withCode returns an error message that begins with its code.
-func withCode(message string) string {
+// WithCode returns an error message that begins with its code.
+func WithCode(message string) string {
 	code := codeOf(message)
 	if code == "ERR" || strings.HasPrefix(message, code) {
 		return message
 	}
 	return code + " " + strings.TrimPrefix(message, "ERR ")
+}
+
+// Unexpected returns the error for a reply that no script of ours gives. The script did run, so its
+// outcome is unknown.
+func Unexpected(cause error) *Error {
+	return &Error{Class: ClassUnknown, Err: cause,
+		Message: printable.Short("unexpected reply: " + cause.Error()),
+		Advice: "something between this client and Redis, or a server that is not Redis, " +
+			"changes replies"}
 }
 
 // untracked classifies the error of a new connection whose CLIENT TRACKING failed. rueidis opens

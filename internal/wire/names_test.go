@@ -1,4 +1,4 @@
-package lua_test
+package wire_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/lua"
+	"holdfast/internal/wire"
 )
 
 func TestDerivedNamesAreRedissons(t *testing.T) {
@@ -20,30 +20,30 @@ func TestDerivedNamesAreRedissons(t *testing.T) {
 		{"über", "p:{über}", "{über}:s", "redisson_lock__channel:{über}"},
 		{"", "p:{}", "{}:s", "redisson_lock__channel:{}"},
 	} {
-		require.Equal(t, test.prefixed, lua.Prefix("p", test.name))
-		require.Equal(t, test.suffixed, lua.Suffix(test.name, "s"))
-		require.Equal(t, test.channel, lua.Channel(test.name))
+		require.Equal(t, test.prefixed, wire.Prefix("p", test.name))
+		require.Equal(t, test.suffixed, wire.Suffix(test.name, "s"))
+		require.Equal(t, test.channel, wire.Channel(test.name))
 	}
 }
 
 func TestNamesThatShareASlotAreAccepted(t *testing.T) {
 	for _, name := range []string{"order:42", "{tag}rest", "pre{tag}post", "{a}{b}", "über",
 		"{foobar}"} {
-		require.NoError(t, lua.CheckSlots(name, lua.Channel(name), lua.Suffix(name, "s")), name)
+		require.NoError(t, wire.CheckSlots(name, wire.Channel(name), wire.Suffix(name, "s")), name)
 	}
 }
 
 func TestNamesThatWouldSplitOverSlotsAreRefused(t *testing.T) {
 	for _, name := range []string{"a{b", "foo}bar", "x{}y"} {
-		err := lua.CheckSlots(name, lua.Channel(name))
+		err := wire.CheckSlots(name, wire.Channel(name))
 		require.ErrorContains(t, err, "would not share a slot", name)
 		require.ErrorContains(t, err, `"`+name+`"`)
-		require.ErrorContains(t, err, lua.Channel(name))
+		require.ErrorContains(t, err, wire.Channel(name))
 	}
-	require.ErrorContains(t, lua.CheckSlots("foo}bar", lua.Channel("foo}bar")), "such as {foobar}")
+	require.ErrorContains(t, wire.CheckSlots("foo}bar", wire.Channel("foo}bar")), "such as {foobar}")
 	require.ErrorContains(
 		t,
-		lua.CheckSlots("a", lua.Channel("a"), "b"),
+		wire.CheckSlots("a", wire.Channel("a"), "b"),
 		"would not share a slot",
 		"only the last name has another slot",
 	)
@@ -58,12 +58,12 @@ var keys = []string{
 }
 
 func TestSlotIsThatOfTheClusterSpecification(t *testing.T) {
-	require.EqualValues(t, 0x31C3%16384, lua.Slot("123456789")) // 12739
-	require.Equal(t, lua.Slot("{user1000}.following"), lua.Slot("{user1000}.followers"))
-	require.Equal(t, lua.Slot("user1000"), lua.Slot("{user1000}.followers"))
-	require.Equal(t, lua.Slot("{bar"), lua.Slot("foo{{bar}}zap"))
-	require.Equal(t, lua.Slot("bar"), lua.Slot("foo{bar}{zap}"))
-	require.NotEqual(t, lua.Slot("bar"), lua.Slot("foo{}{bar}"),
+	require.EqualValues(t, 0x31C3%16384, wire.Slot("123456789")) // 12739
+	require.Equal(t, wire.Slot("{user1000}.following"), wire.Slot("{user1000}.followers"))
+	require.Equal(t, wire.Slot("user1000"), wire.Slot("{user1000}.followers"))
+	require.Equal(t, wire.Slot("{bar"), wire.Slot("foo{{bar}}zap"))
+	require.Equal(t, wire.Slot("bar"), wire.Slot("foo{bar}{zap}"))
+	require.NotEqual(t, wire.Slot("bar"), wire.Slot("foo{}{bar}"),
 		"an empty tag hashes the whole key")
 }
 
@@ -73,23 +73,23 @@ func FuzzSlot(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string) {
 		command := rueidis.Completed{}.SetSlot(key)
-		require.Equal(t, command.Slot(), lua.Slot(key))
+		require.Equal(t, command.Slot(), wire.Slot(key))
 	})
 }
 
 func FuzzNames(f *testing.F) {
 	for _, key := range keys {
-		f.Add(key, me)
+		f.Add(key, "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:4611686018427387905")
 	}
 	f.Fuzz(func(t *testing.T, name, owner string) {
-		channel, queue := lua.Channel(name), lua.Prefix("redisson_lock_queue", name)
-		if lua.CheckSlots(name, channel) != nil {
+		channel, queue := wire.Channel(name), wire.Prefix("redisson_lock_queue", name)
+		if wire.CheckSlots(name, channel) != nil {
 			return
 		}
 		// One prefix stands for all: prefixes have no brace, so the name's tag decides.
-		require.Equal(t, lua.Slot(name), lua.Slot(channel))
-		require.Equal(t, lua.Slot(name), lua.Slot(queue))
-		require.Equal(t, lua.Slot(name), lua.Slot(lua.Suffix(name, owner)), "suffix")
-		require.Equal(t, lua.Slot(name), lua.Slot(channel+":"+owner), "channel of one waiter")
+		require.Equal(t, wire.Slot(name), wire.Slot(channel))
+		require.Equal(t, wire.Slot(name), wire.Slot(queue))
+		require.Equal(t, wire.Slot(name), wire.Slot(wire.Suffix(name, owner)), "suffix")
+		require.Equal(t, wire.Slot(name), wire.Slot(channel+":"+owner), "channel of one waiter")
 	})
 }

@@ -1,0 +1,28 @@
+package wire
+
+import (
+	"math"
+	"time"
+)
+
+// NoExpiry is the TTL of a held lock that never expires, as other clients may take one.
+const NoExpiry time.Duration = -1
+
+// NoKey is the PTTL of a key that does not exist.
+const NoKey = -2
+
+// TTL converts a PTTL reply. A TTL that is too long for a Duration becomes the longest one.
+func TTL(milliseconds int64) time.Duration {
+	if milliseconds == NoKey {
+		return 0
+	}
+	if milliseconds < 0 {
+		return NoExpiry
+	}
+	milliseconds = min(milliseconds, math.MaxInt64/int64(time.Millisecond))
+	return time.Duration(milliseconds) * time.Millisecond
+}
+
+// WaiterTTL is how long a waiter of a read-write lock that does not ask again is remembered. A
+// waiter asks every 5 s.
+const WaiterTTL = 7 * time.Second
