@@ -129,7 +129,8 @@ func measureAll(ctx context.Context, o options) (*report.Result, error) {
 	if e.WantsJava(wanted) {
 		e.Log("Redisson is built, if it has changed")
 		var err error
-		if e.Java, java, err = contestants.BuildRedisson(ctx); err != nil {
+		e.Java, java, err = contestants.BuildRedisson(ctx)
+		if err != nil {
 			return nil, err
 		}
 		e.Log("%s", java)
@@ -163,7 +164,8 @@ func runOne(
 	ctx context.Context, e *scenario.Env, s scenario.Scenario, result *report.Result,
 ) (*report.Table, error) {
 	var err error
-	if e.Server, err = server.Start(ctx, worker.AnyCore); err != nil {
+	e.Server, err = server.Start(ctx, worker.AnyCore)
+	if err != nil {
 		return nil, err
 	}
 	defer e.Server.Stop()

@@ -132,7 +132,8 @@ func newParty(t *testing.T, option rueidis.ClientOption, o rlock.Options) (*part
 	t.Cleanup(client.Close)
 	p := &party{Client: client}
 	o.Logger, o.Tracer, o.CommandTimeout = p.log.Logger(), how{}, longWait
-	if p.locks, err = rlock.New(p, o); err != nil {
+	p.locks, err = rlock.New(p, o)
+	if err != nil {
 		return nil, err
 	}
 	t.Cleanup(func() { _ = p.locks.Close(context.Background()) })
@@ -350,7 +351,8 @@ func (p *place) tryAll(t *testing.T, columns []column) []string {
 func (p *place) open(t *testing.T, option rueidis.ClientOption, o rlock.Options) *place {
 	t.Helper()
 	var err error
-	if p.holder, err = newParty(t, option, o); err == nil {
+	p.holder, err = newParty(t, option, o)
+	if err == nil {
 		p.waiter, err = newParty(t, option, o)
 	}
 	if err != nil {

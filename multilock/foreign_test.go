@@ -46,7 +46,8 @@ func (o *own) TryLock(
 	a := &ownAcquisition{own: o}
 	if o.inner != nil {
 		var err error
-		if a.inner, err = o.inner.TryLock(ctx, wait, lease); err != nil {
+		a.inner, err = o.inner.TryLock(ctx, wait, lease)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -69,7 +69,8 @@ func New(locks ...rlock.Locker) *Lock {
 	l.servers = strings.TrimPrefix(strings.Join(slices.Compact(servers), ","), ",") // without ""
 	slices.SortStableFunc(l.parts, compareParts)
 	l.parts = slices.CompactFunc(l.parts, sameLock)
-	if l.invalid = cmp.Or(l.invalid, check(l.parts)); l.invalid != nil {
+	l.invalid = cmp.Or(l.invalid, check(l.parts))
+	if l.invalid != nil {
 		return l // without an identity: some of the parts may be missing
 	}
 	var identity []byte

@@ -60,7 +60,8 @@ func TestEachOutcomeOfACallIsASeriesOfItsDuration(t *testing.T) {
 		if ctx == nil {
 			ctx = t.Context()
 		}
-		if ctx = s.start(ctx, order); test.err != nil {
+		ctx = s.start(ctx, order)
+		if test.err != nil {
 			s.fails(ctx, order, test.err)
 		} else {
 			s.acquired(ctx, order, test.how, false)

@@ -165,7 +165,8 @@ func (rc *redisConnection) do(ctx context.Context, commands rueidis.Commands,
 	select {
 	case results := <-done:
 		for _, result := range results {
-			if err = result.NonRedisError(); err != nil {
+			err = result.NonRedisError()
+			if err != nil {
 				break
 			}
 			replies = append(replies, result.Error())

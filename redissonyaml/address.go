@@ -36,10 +36,12 @@ func parseAddress(text string) (a address, err error) {
 		if !found {
 			return a, errors.New("write user:password@host, or :password@host")
 		}
-		if a.username, err = url.QueryUnescape(user); err != nil {
+		a.username, err = url.QueryUnescape(user)
+		if err != nil {
 			return a, errors.New("the user name is not URL-encoded")
 		}
-		if a.password, err = url.QueryUnescape(password); err != nil {
+		a.password, err = url.QueryUnescape(password)
+		if err != nil {
 			return a, errors.New("the password is not URL-encoded")
 		}
 		rest = rest[i+1:]

@@ -65,7 +65,8 @@ func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rl
 		return nil, err
 	}
 	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease < 0, trace: tr}
-	if at.lease, err = l.checkLease(lease); err != nil {
+	at.lease, err = l.checkLease(lease)
+	if err != nil {
 		return nil, err
 	}
 	token, named := owner.From(ctx)
@@ -99,7 +100,8 @@ func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rl
 	if at.waits {
 		return at.queue()
 	}
-	if h = at.round(); h == nil {
+	h = at.round()
+	if h == nil {
 		err = at.failure()
 	}
 	return h, err
@@ -158,7 +160,8 @@ func (at *attempt) round() (hold *rlock.Hold) {
 // callSite returns where the caller acquires the lock, if a client asks for that.
 func (l *Lock) callSite() (site []uintptr) {
 	for _, node := range l.nodes {
-		if site = node.CallSite(); site != nil {
+		site = node.CallSite()
+		if site != nil {
 			break
 		}
 	}

@@ -30,7 +30,8 @@ func (a *acquisition) Extend(ctx context.Context, asked rlock.Lease) error {
 			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
-	if err = a.extend(b, extension{lease: lease}, true, nil); errors.Is(err, rlock.ErrReleased) {
+	err = a.extend(b, extension{lease: lease}, true, nil)
+	if errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
 	return err

@@ -63,7 +63,8 @@ func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 	case time.Until(deadline) <= 0:
 		err = fmt.Errorf("granted, but the reply took longer than the lease of %v", p.lease)
 	case p.current() == asked:
-		if hold = p.node.Hold(p.owner, a.session.Key().token, a.site, deadline, p); hold == nil {
+		hold = p.node.Hold(p.owner, a.session.Key().token, a.site, deadline, p)
+		if hold == nil {
 			err = rlock.ErrClosed
 		}
 	}
@@ -135,7 +136,8 @@ func (a *acquisition) ask(node compose.Node, owner string, lease time.Duration) 
 
 // failed notes why the node does not count, and tells the tracer of its client if it has failed.
 func (p *part) failed(operation string, err error) {
-	if p.err = err; err != nil && heldError(err) == nil && !errors.Is(err, rlock.ErrClosed) {
+	p.err = err
+	if err != nil && heldError(err) == nil && !errors.Is(err, rlock.ErrClosed) {
 		p.node.Failed(operation, err)
 	}
 }
@@ -204,7 +206,8 @@ func (p *part) lost(reason error) {
 	if lost := (*rlock.LostError)(nil); errors.As(reason, &lost) {
 		reason = lost.Reason // a part is lost, not the lock
 	}
-	if p.err = reason; p.state == asked {
+	p.err = reason
+	if p.state == asked {
 		return // Run is about to report that it was granted
 	}
 	a := p.acquisition

@@ -120,7 +120,8 @@ func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) 
 		for i, node := range at.lock.nodes {
 			sub := k.subs[nodeID(node)]
 			if sub == nil {
-				if sub = node.Subscribe(); sub == nil {
+				sub = node.Subscribe()
+				if sub == nil {
 					continue // the kind of a cluster's channels is not known yet
 				}
 				k.subs[nodeID(node)] = sub

@@ -41,7 +41,8 @@ func (a *acquisition) endLevel(h *rlock.Hold, as phase) (l level, after phase) {
 		l = a.levels[i]
 		switch {
 		case a.state != held:
-			if a.unlocked++; a.unlocked == len(a.levels) {
+			a.unlocked++
+			if a.unlocked == len(a.levels) {
 				lostAcquisitions.Remove(a.session.Key(), a)
 			}
 		case len(a.levels) > 1:

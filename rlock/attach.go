@@ -130,7 +130,8 @@ func (c *Client) parseDetached(text string) (l *Lock, owner string, fence int64,
 	if !ok || len(parts) < 5 || detachable[parts[0]] == nil {
 		return nil, "", 0, invalid("%q is not what Hold.Detach returned", text)
 	}
-	if fence, err = strconv.ParseInt(parts[1], 10, 64); err != nil {
+	fence, err = strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
 		return nil, "", 0, invalid("%q is not what Hold.Detach returned: %w", text, err)
 	}
 	return detachable[parts[0]](c, parts[4]), parts[2] + ":" + parts[3], fence, nil

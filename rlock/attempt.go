@@ -62,7 +62,8 @@ func (at *attempt) start(
 		return err
 	}
 	c, r := l.client, &at.request
-	if r.lease, err = c.wholeLease(lease); err != nil {
+	r.lease, err = c.wholeLease(lease)
+	if err != nil {
 		return err
 	}
 	at.client, at.lock, at.renew = c, l, lease < 0
@@ -134,7 +135,8 @@ func (l *Lock) acquire(
 		}
 		at.session.Do(func(ow *owned) { at.request.owner = ow.holder() }) // in the other mode
 	}
-	if at.request.beside = at.request.owner != ""; !at.request.beside {
+	at.request.beside = at.request.owner != ""
+	if !at.request.beside {
 		at.request.owner = l.newOwner()
 	} else if err := l.beside; err != nil {
 		return nil, err
@@ -166,7 +168,8 @@ func (at *attempt) try() (hold *Hold, err error) {
 	}
 	if state == transport.NotSent {
 		got, state, err = at.detach()
-		if err = transport.Resent(before, err); state == transport.Refused {
+		err = transport.Resent(before, err)
+		if state == transport.Refused {
 			state = transport.StateOf(err)
 		}
 	}

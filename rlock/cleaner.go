@@ -147,7 +147,8 @@ func (cl *cleaner) work() {
 		if !cl.over && len(cl.ready) > 0 && cl.client.group.Go(cl.work) {
 			return
 		}
-		if cl.workers--; cl.workers == 0 && len(cl.paused) == 0 {
+		cl.workers--
+		if cl.workers == 0 && len(cl.paused) == 0 {
 			cl.ready, cl.paused = nil, make(map[*time.Timer]func()) // frees their memory
 		}
 	}()

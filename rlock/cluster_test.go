@@ -203,7 +203,8 @@ func newMove(t testing.TB) move {
 	t.Helper()
 	cluster := redistest.StartCluster(t, 2)
 	m := move{cluster: cluster, slot: cluster.Slot(t, "{job}"), to: cluster.Nodes[0]}
-	if m.from = cluster.Owner(t, m.slot); m.from == m.to {
+	m.from = cluster.Owner(t, m.slot)
+	if m.from == m.to {
 		m.to = cluster.Nodes[1]
 	}
 	return m

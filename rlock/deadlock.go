@@ -99,7 +99,8 @@ func (b *blockedCall) begin() (cycle []step, fails bool) {
 	defer blockedCalls.mu.Unlock()
 	lasting := search{from: b, seen: make(map[*blockedCall]bool),
 		skips: func(other *blockedCall) bool { return other.endsBefore(b) }}
-	if cycle = lasting.path(b); cycle != nil {
+	cycle = lasting.path(b)
+	if cycle != nil {
 		return cycle, true
 	}
 	if lasting.skipped {

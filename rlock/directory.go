@@ -95,7 +95,8 @@ func (kn *known) lookUpLater(d *directory) {
 	if holder == kn.stranger && now.Before(kn.lookUpAt) {
 		return
 	}
-	if kn.stranger = holder; kn.lookUp != nil {
+	kn.stranger = holder
+	if kn.lookUp != nil {
 		kn.lookUp.Stop()
 	}
 	if clientOf(holder) != nil {

@@ -141,7 +141,8 @@ func (l *listener) next(t *testing.T) []string {
 	for len(words) < 3 {
 		line, err := l.lines.ReadString('\n')
 		require.NoError(t, err)
-		if line = strings.TrimSpace(line); !strings.ContainsAny(line[:1], "*$") {
+		line = strings.TrimSpace(line)
+		if !strings.ContainsAny(line[:1], "*$") {
 			words = append(words, line)
 		}
 	}

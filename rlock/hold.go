@@ -194,7 +194,8 @@ func (h *Hold) Extend(ctx context.Context, lease Lease) (err error) {
 		return ofEnded(err)
 	}
 	before := l.acquisition.Deadline()
-	if err = l.acquisition.Extend(ctx, lease); err == nil && l.acquisition.Deadline() != before {
+	err = l.acquisition.Extend(ctx, lease)
+	if err == nil && l.acquisition.Deadline() != before {
 		l.trace.Load().extended(time.Duration(lease))
 	}
 	return err

@@ -73,7 +73,8 @@ func (in *introduction) is(s introductionState) bool {
 func (in *introduction) become(s introductionState) { in.state.Store(int32(s)) }
 
 func (in *introduction) begin(c *Client) {
-	if in.client = c; !c.options.Anonymous {
+	in.client = c
+	if !c.options.Anonymous {
 		in.become(due)
 	}
 }

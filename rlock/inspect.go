@@ -132,7 +132,8 @@ func exchange[T any](b *wait.Budget, l *Lock, kind transport.Kind,
 		return value, l.invalid
 	}
 	c := l.client
-	if err = b.Err(); err != nil {
+	err = b.Err()
+	if err != nil {
 		return value, err
 	}
 	value, _, err = transport.Do(c.calls, kind, b, func(ctx context.Context) (none T, _ error) {

@@ -289,7 +289,8 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 				rt.Skip()
 			}
 			h, err := m.a.push(context.Background(), time.Now().Add(time.Hour), false)
-			if m.ended = err != nil; !m.ended {
+			m.ended = err != nil
+			if !m.ended {
 				m.holds = append(m.holds, h)
 			}
 		},

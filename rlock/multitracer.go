@@ -77,7 +77,8 @@ func (m multiTracer) RenewalEnd(d RenewalEnd) {
 	traces, _ := d.Hold.(multiTrace)
 	for i, t := range m {
 		if t, ok := t.(RenewalTracer); ok {
-			if d.Hold = nil; traces != nil {
+			d.Hold = nil
+			if traces != nil {
 				d.Hold = traces[i]
 			}
 			t.RenewalEnd(d)

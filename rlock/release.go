@@ -76,7 +76,8 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 	if err != nil {
 		level.end(err) // the end of the acquisition may not have reached this level yet
 	}
-	if left = a.remove(level); left == 0 {
+	left = a.remove(level)
+	if left == 0 {
 		if a.registered {
 			c.releasing.Store(a.owner, nil) // until cleanUpLate
 		}
@@ -103,7 +104,8 @@ func (a *acquisition) remove(l *level) (left int) {
 	a.mu.Lock()
 	other := a.overlapping(l)
 	a.levels = slices.DeleteFunc(a.levels, func(other *level) bool { return other == l })
-	if left = len(a.levels); left > 0 {
+	left = len(a.levels)
+	if left > 0 {
 		a.renewForLevels()
 	}
 	a.mu.Unlock()

@@ -57,7 +57,8 @@ func (at *attempt) ask(ctx context.Context) (got reply, err error) {
 	}
 	// Shared connections follow the redirection, and load the script there. What they acquire is
 	// acquired once more, on a connection that can wait for the replicas of that node.
-	if got, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || got.holder != nil {
+	got, err = at.lock.kind.acquire(ctx, c.redis, r)
+	if err != nil || got.holder != nil {
 		return got, err
 	}
 	if node, known := c.redis.Nodes()[address]; known {
@@ -83,11 +84,13 @@ func (at *attempt) askServer(ctx context.Context, master server, r request, aski
 ) (got reply, err error) {
 	err = master.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if asking {
-			if err = lua.Ask(ctx, connection); err != nil {
+			err = lua.Ask(ctx, connection)
+			if err != nil {
 				return err
 			}
 		}
-		if got, err = at.lock.kind.acquire(ctx, connection, r); err != nil ||
+		got, err = at.lock.kind.acquire(ctx, connection, r)
+		if err != nil ||
 			got.holder != nil {
 			return err
 		}

@@ -66,7 +66,8 @@ func (t *tracing) begin(ctx context.Context, c *Client, lock TracedLock, d Acqui
 	d.Lock = lock
 	cl := &call{tracing: t, lock: lock, caller: ctx, since: d.Since, how: Free,
 		lease: time.Duration(d.Lease)}
-	if cl.renew = d.Lease < 0; cl.renew {
+	cl.renew = d.Lease < 0
+	if cl.renew {
 		cl.lease = c.options.WatchdogLease
 	}
 	cl.ctx = t.tracer.AcquireStart(ctx, d)

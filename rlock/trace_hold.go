@@ -107,7 +107,8 @@ func (ht *holdTrace) ended(l *level, reason error) {
 	ht.of.n--
 	ht.end.Last, ht.end.Held = ht.of.n == 0, now.Sub(ht.of.since)
 	ht.end.Margin, ht.end.Lease = deadline.Sub(now), ht.lease
-	if ht.state = holdReleases; releases {
+	ht.state = holdReleases
+	if releases {
 		return
 	}
 	ht.state = holdTold
@@ -174,7 +175,8 @@ func (ht *holdTrace) extended(lease time.Duration) {
 func (ht *holdTrace) renewed(lease time.Duration, err error) (found time.Duration, of HoldTrace) {
 	ht.of.mu.Lock()
 	defer ht.of.mu.Unlock()
-	if found = ht.lease; err == nil {
+	found = ht.lease
+	if err == nil {
 		ht.lease = lease
 	}
 	return found, ht.trace

@@ -22,7 +22,8 @@ func (ow *owned) count(owner string, more int) {
 	if ow.unconfirmed == nil {
 		ow.unconfirmed = make(map[string]int)
 	}
-	if ow.unconfirmed[owner] += more; ow.unconfirmed[owner] <= 0 {
+	ow.unconfirmed[owner] += more
+	if ow.unconfirmed[owner] <= 0 {
 		delete(ow.unconfirmed, owner)
 	}
 }
@@ -138,7 +139,8 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 func countUntaken(s *lockSession, owner string, m mode) bool {
 	untaken := false
 	s.Do(func(ow *owned) {
-		if untaken = ow.holder() != owner; untaken && m == sharedMode {
+		untaken = ow.holder() != owner
+		if untaken && m == sharedMode {
 			ow.count(owner, 1)
 		}
 	})

@@ -51,7 +51,8 @@ func (at *attempt) tryAndQueue() (*Hold, error) {
 			return at.finish(hold, err)
 		}
 		at.call.WaitStart()
-		if w, resumed = at.join(how, true); w.JoinedAsHead {
+		w, resumed = at.join(how, true)
+		if w.JoinedAsHead {
 			at.learn(w.Queue(), true)
 		}
 	}
@@ -94,7 +95,8 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	}
 	q.Do(func(kn *known) {
 		kn.asked = time.Time{}
-		if kn.failure = at.failure; at.failure == nil {
+		kn.failure = at.failure
+		if at.failure == nil {
 			kn.patience = at.patience
 			kn.update(at.holder)
 			kn.lookUpLater(&at.client.directory)
@@ -154,7 +156,8 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 			if reason == waitqueue.Retry && at.tooLate(q) {
 				reason = waitqueue.BecameHead
 			}
-			if head = true; reason != waitqueue.Ended && reason != waitqueue.HasGrant {
+			head = true
+			if reason != waitqueue.Ended && reason != waitqueue.HasGrant {
 				at.call.Heads()
 			}
 		}

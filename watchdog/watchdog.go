@@ -181,7 +181,8 @@ func (w *Watchdog) setRenew(l *Lease, renew bool) (on bool) {
 	}
 	l.renew = renew
 	if !renew {
-		if w.renewable--; w.renewable == 0 {
+		w.renewable--
+		if w.renewable == 0 {
 			w.nextTick, w.nextEarly = never, never
 		}
 	} else if w.renewable++; w.renewable == 1 {

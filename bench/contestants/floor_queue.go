@@ -22,7 +22,8 @@ func queue() contest.Contestant {
 				return nil, err
 			}
 			c := &queueClient{rawClient: rawClient{client, newClientName()}}
-			if c.sub, err = subscribe(client, c.name, c.deliver); err != nil {
+			c.sub, err = subscribe(client, c.name, c.deliver)
+			if err != nil {
 				client.Close()
 				return nil, err
 			}

@@ -95,7 +95,8 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	}
 	rank, seen := rankOf(q, total), 0
 	for i, n := range h.counts {
-		if seen += int(n); seen > rank {
+		seen += int(n)
+		if seen > rank {
 			return min(lowest(i), h.most)
 		}
 	}

@@ -68,7 +68,8 @@ func openSession(o open) (err error) {
 	}
 	s := newSession(client, o)
 	if o.Shared != "" {
-		if s.shared, err = worker.OpenShared(o.Shared); err != nil {
+		s.shared, err = worker.OpenShared(o.Shared)
+		if err != nil {
 			s.client.Close()
 			return err
 		}
@@ -97,7 +98,8 @@ func (s *session) beginProfile(of string) (err error) {
 		return nil
 	}
 	of = strings.NewReplacer(" ", "-", ",", "").Replace(of)
-	if s.profile, err = os.CreateTemp(dir, of+"-*.pprof"); err != nil {
+	s.profile, err = os.CreateTemp(dir, of+"-*.pprof")
+	if err != nil {
 		return err
 	}
 	return pprof.StartCPUProfile(s.profile)
@@ -139,7 +141,8 @@ func (s *session) warm(cycles int) error {
 		own := s.client.Locker(fmt.Sprintf("warm:%d:%d:%d", s.number, time.Now().UnixNano(), i))
 		all.Go(func() {
 			for range cycles {
-				if errs[i] = cycle(own); errs[i] != nil {
+				errs[i] = cycle(own)
+				if errs[i] != nil {
 					time.Sleep(50 * time.Millisecond)
 				}
 			}

@@ -126,11 +126,13 @@ func uncontendedRound(
 	for i, c := range es {
 		w := kept[c.Name]
 		if w == nil {
-			if w, err = worker.Start(core, e.program(c.Contestant)); err != nil {
+			w, err = worker.Start(core, e.program(c.Contestant))
+			if err != nil {
 				return err
 			}
 		}
-		if ws = append(ws, w); w.Foreign() {
+		ws = append(ws, w)
+		if w.Foreign() {
 			kept[c.Name] = w
 		}
 		o := open{Contestant: c.Name, Locks: []string{e.name("uncontended")}, Contexts: c.contexts,

@@ -149,7 +149,8 @@ func leases(conn *server.Conn, look [][]string) ([]int, error) {
 	}
 	left := make([]int, len(replies))
 	for i, text := range replies {
-		if left[i], err = strconv.Atoi(text); err != nil {
+		left[i], err = strconv.Atoi(text)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,8 @@ func Start(ctx context.Context, core int) (*Server, error) {
 	// port is tried.
 	for range 5 {
 		var s *Server
-		if s, err = launch(ctx, path, core); err == nil {
+		s, err = launch(ctx, path, core)
+		if err == nil {
 			return s, nil
 		}
 	}

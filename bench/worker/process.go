@@ -52,12 +52,14 @@ type response struct {
 func Start(core int, of *Program) (*Process, error) {
 	p := &Process{of: of, ended: make(chan struct{})}
 	var err error
-	if p.cmd, err = of.start(); err != nil {
+	p.cmd, err = of.start()
+	if err != nil {
 		return nil, err
 	}
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
+	p.in, err = p.cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
 	// Wait would close the reading end of a StdoutPipe under the reader.
@@ -189,7 +191,8 @@ func (o *Pool) Get(n int, of *Program) ([]*Process, error) {
 			o.idle = slices.Delete(o.idle, last, last+1)
 		} else {
 			var err error
-			if p, err = Start(AnyCore, of); err != nil {
+			p, err = Start(AnyCore, of)
+			if err != nil {
 				o.Put(got)
 				return nil, err
 			}

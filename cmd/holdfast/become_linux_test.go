@@ -41,7 +41,8 @@ func init() {
 	err := becoming[os.Args[2]]()
 	if err == nil {
 		var file string
-		if file, err = exec.LookPath(os.Args[3]); err == nil {
+		file, err = exec.LookPath(os.Args[3])
+		if err == nil {
 			err = syscall.Exec(file, os.Args[3:], os.Environ())
 		}
 	}

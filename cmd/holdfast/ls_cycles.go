@@ -40,7 +40,8 @@ func (c lsCommand) listCycles(ctx context.Context, redis rueidis.Client, q locks
 			printCycle(out, i+1, cycle)
 		}
 	}
-	if err = cmp.Or(err, out.Flush()); err == nil && certain {
+	err = cmp.Or(err, out.Flush())
+	if err == nil && certain {
 		err = status.New(status.Failed, nil)
 	}
 	return err

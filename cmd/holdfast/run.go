@@ -57,7 +57,8 @@ func (c runCommand) Run() error {
 	}
 	if c.Shell && len(o.Args) > 0 {
 		script := strings.Join(o.Args, " ")
-		if o.Args = []string{"/bin/sh", "-c", script}; runtime.GOOS == "windows" {
+		o.Args = []string{"/bin/sh", "-c", script}
+		if runtime.GOOS == "windows" {
 			o.Args = []string{"cmd", "/C", script}
 		}
 	}

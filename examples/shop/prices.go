@@ -19,7 +19,8 @@ func (s *Shop) Price(ctx context.Context) (Price, error) {
 	read := s.locks.NewReadWriteLock(pricesLock).Read()
 	return rlock.With(ctx, read, rlock.Forever, rlock.Watchdog,
 		func(ctx context.Context) (price Price, err error) {
-			if price.Net, err = s.data.Get(ctx, "price:net"); err != nil {
+			price.Net, err = s.data.Get(ctx, "price:net")
+			if err != nil {
 				return Price{}, err
 			}
 			price.Gross, err = s.data.Get(ctx, "price:gross")

@@ -189,7 +189,8 @@ func (w *worker) ask(ctx context.Context, e history.Event, ends bool) *attempt {
 	if !a.answered(call()) {
 		return nil
 	}
-	if a.nestedCtx = nestedCtx; nestedCtx == nil {
+	a.nestedCtx = nestedCtx
+	if nestedCtx == nil {
 		a.nestedCtx = a.hold.Context()
 	}
 	return a

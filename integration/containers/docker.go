@@ -164,7 +164,8 @@ func (d *docker) Resume() error {
 		return nil
 	}
 	// An engine that was slow to note a pause calls a container paused just after it was resumed.
-	if inspected, _ = d.ctr.Inspect(ctx); inspected != nil && !inspected.State.Paused {
+	inspected, _ = d.ctr.Inspect(ctx)
+	if inspected != nil && !inspected.State.Paused {
 		return nil
 	}
 	return err

@@ -33,7 +33,8 @@ var findEngine = sync.OnceValues(func() (engine, error) {
 	defer cancel()
 	api := provider.Client()
 	reply, err := api.Info(ctx, client.InfoOptions{})
-	if err = errors.Join(err, provider.Close()); err != nil {
+	err = errors.Join(err, provider.Close())
+	if err != nil {
 		return engine{}, err
 	}
 	// An engine that is elsewhere, in a virtual machine, or a user's with its own network has

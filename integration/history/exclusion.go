@@ -47,7 +47,8 @@ func (h *History) exclusion(bounds Bounds, verdict *Verdict) {
 				}
 			}
 			trusted = append(trusted, b)
-			if contended = contended || holds[0].conflicts(b); contended {
+			contended = contended || holds[0].conflicts(b)
+			if contended {
 				verdict.Judged[Exclusion]++
 			}
 		}

@@ -138,7 +138,8 @@ func (a *goActor) forceUnlock(l target) error {
 
 func (a *goActor) count(l target) (n int, err error) {
 	for _, part := range l.parts() {
-		if n, err = lockOf(a.clients[0], part).HoldCount(a.ctx); err != nil || n == 0 {
+		n, err = lockOf(a.clients[0], part).HoldCount(a.ctx)
+		if err != nil || n == 0 {
 			return 0, err
 		}
 	}
@@ -147,7 +148,8 @@ func (a *goActor) count(l target) (n int, err error) {
 
 func (a *goActor) locked(l target) (is bool, err error) {
 	for _, part := range l.parts() {
-		if is, err = lockOf(a.clients[0], part).IsLocked(a.ctx); err != nil || is {
+		is, err = lockOf(a.clients[0], part).IsLocked(a.ctx)
+		if err != nil || is {
 			return is, err
 		}
 	}

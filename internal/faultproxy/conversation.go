@@ -98,7 +98,8 @@ func (c *conversation) match(f frame) *exchange {
 			!slices.Contains(e.words[1:], words[1]) {
 			return nil // a slot has moved
 		}
-		if last = e.frames+1 == len(e.words)-1; len(e.words) == 1 { // all channels
+		last = e.frames+1 == len(e.words)-1
+		if len(e.words) == 1 { // all channels
 			last = len(c.channels[kindOf(words[0])]) == 0
 		}
 	default:

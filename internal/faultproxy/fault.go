@@ -92,7 +92,8 @@ func (p *Proxy) due(e *exchange, actions ...action) *Fault {
 		if !slices.Contains(actions, f.does) || !strings.Contains(e.text, f.pattern) {
 			continue
 		}
-		if f.left--; f.left == 0 {
+		f.left--
+		if f.left == 0 {
 			p.faults = slices.Delete(p.faults, i, i+1)
 		}
 		return f

@@ -42,7 +42,8 @@ func (f frame) words() []string {
 		switch header[0] {
 		case '$', '=', '!':
 			size, _ := strconv.Atoi(string(word))
-			if word = nil; size >= 0 {
+			word = nil
+			if size >= 0 {
 				word, rest = rest[:size], rest[size+len("\r\n"):]
 			}
 		case '+', '-', ':', ',', '#', '(', '_':

@@ -62,10 +62,12 @@ func start(tb testing.TB, target string) (*Proxy, error) {
 // first.
 func listenOnFreePort() (port portlock.Port, listener net.Listener, err error) {
 	for range 10 {
-		if port, err = portlock.Free(); err != nil {
+		port, err = portlock.Free()
+		if err != nil {
 			break
 		}
-		if listener, err = net.Listen("tcp", port.Addr()); err == nil {
+		listener, err = net.Listen("tcp", port.Addr())
+		if err == nil {
 			break
 		}
 		port.Release()

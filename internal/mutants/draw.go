@@ -94,7 +94,8 @@ func (s *stratum) pick(random *rand.Rand, n int) []*mutant {
 					break
 				}
 			}
-			if byKind[kind] = from; len(from) == 0 {
+			byKind[kind] = from
+			if len(from) == 0 {
 				delete(byKind, kind)
 			}
 		}

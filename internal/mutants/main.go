@@ -138,7 +138,8 @@ func (r *runner) runAll(ctx context.Context, o *options, results map[int]*result
 	}
 	r.coverage = map[string]*coverage{}
 	for _, tags := range r.tags {
-		if r.coverage[tags], err = r.loadCoverage(ctx, tags); err != nil {
+		r.coverage[tags], err = r.loadCoverage(ctx, tags)
+		if err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,8 @@ func (r *runner) plan(m *mutant, own bool, tags string) (batches []batch, reach 
 	sum := 0.0
 	byPackage := map[string][]*test{}
 	for _, t := range tests {
-		if sum += t.Seconds; sum <= r.most || len(byPackage) == 0 {
+		sum += t.Seconds
+		if sum <= r.most || len(byPackage) == 0 {
 			byPackage[t.Package] = append(byPackage[t.Package], t)
 		}
 	}

@@ -96,7 +96,8 @@ func (m *mutant) find(lines []string) int {
 	n := 0
 	for i := range len(lines) - len(m.original) + 1 {
 		if m.matches(lines[i:]) {
-			if n++; n == m.nth {
+			n++
+			if n == m.nth {
 				return i
 			}
 		}

@@ -43,7 +43,8 @@ func Among(first, last int, offsets ...int) (Port, error) {
 	for range 200 {
 		p := Port{Number: first + rand.IntN(last-first+1)}
 		var err error
-		if p.held, err = net.ListenPacket("udp", p.Addr()); err != nil {
+		p.held, err = net.ListenPacket("udp", p.Addr())
+		if err != nil {
 			continue
 		}
 		free := isFree(p.Number)
@@ -66,7 +67,8 @@ func (p Port) Addr() string { return address(p.Number) }
 func (p Port) Listen() (listener net.Listener, err error) {
 	const longest = 10 * time.Second
 	for began := time.Now(); time.Since(began) < longest; time.Sleep(time.Millisecond) {
-		if listener, err = net.Listen("tcp", p.Addr()); !errors.Is(err, syscall.EADDRINUSE) {
+		listener, err = net.Listen("tcp", p.Addr())
+		if !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
 	}

@@ -139,7 +139,8 @@ func Demoted(err error) bool {
 func Redirected(err error) (node string, asking, ok bool) {
 	var refusal *rueidis.RedisError
 	if errors.As(err, &refusal) {
-		if node, asking = refusal.IsAsk(); !asking {
+		node, asking = refusal.IsAsk()
+		if !asking {
 			node, ok = refusal.IsMoved()
 		}
 	}

@@ -93,7 +93,8 @@ func (s *Server) launchOnFreePort() error {
 	}
 	for attempt := 1; ; attempt++ {
 		var err error
-		if s.reserved, err = free(); err != nil {
+		s.reserved, err = free()
+		if err != nil {
 			return err
 		}
 		s.port = s.reserved.Number

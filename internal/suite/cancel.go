@@ -204,7 +204,8 @@ func (e *Env) atAnyInstant(
 		start := time.Now()
 		err := attempt(p, at)
 		took := time.Since(start)
-		if ended[err != nil]++; err != nil {
+		ended[err != nil]++
+		if err != nil {
 			require.GreaterOrEqual(t, took, at, "%v", err)
 			require.LessOrEqual(t, took, at+late, "%v", err)
 		}

@@ -112,7 +112,8 @@ func TestEveryCallAcceptedWhileTheClientClosesIsRunOnceOrWithdrawn(t *testing.T)
 					runtime.Gosched() // lets others come between
 					runs[i][j].Add(1)
 				})}
-				if took[i][j] = w.Do(c); took[i][j] {
+				took[i][j] = w.Do(c)
+				if took[i][j] {
 					accepted.Add(1)
 				}
 				withdrawn[i][j] = j%3 == 0 && w.Withdraw(c)

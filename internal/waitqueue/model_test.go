@@ -280,7 +280,8 @@ func (m *modelQueue) elsewhere(t *rapid.T) {
 			w.ended = o.since
 		}
 	}
-	if o.holder = ""; len(o.registrations) > 0 {
+	o.holder = ""
+	if len(o.registrations) > 0 {
 		m.passOn()
 	}
 }
@@ -365,7 +366,8 @@ func (m *modelQueue) cleansUp(w *modelWaiter) {
 	o := &m.server
 	o.remove(w.owner)
 	if o.holder == w.owner {
-		if o.holder = ""; len(o.registrations) > 0 {
+		o.holder = ""
+		if len(o.registrations) > 0 {
 			m.passOn()
 		}
 	}

@@ -30,7 +30,8 @@ func ParseGrant(message string) (g Grant, ok bool) {
 	var numbers [4]int64
 	for i := range numbers {
 		var err error
-		if numbers[i], err = strconv.ParseInt(parts[1+i], 10, 64); err != nil {
+		numbers[i], err = strconv.ParseInt(parts[1+i], 10, 64)
+		if err != nil {
 			return Grant{}, false
 		}
 	}

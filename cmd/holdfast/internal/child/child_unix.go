@@ -40,7 +40,8 @@ type Child struct {
 func Start(c Command) (*Child, error) {
 	ch := &Child{command: c, reports: make(chan Report, 8), done: make(chan struct{})}
 	var err error
-	if ch.keeper, err = newKeeper(c.Env, ch.reports); err != nil {
+	ch.keeper, err = newKeeper(c.Env, ch.reports)
+	if err != nil {
 		return nil, err
 	}
 	started := make(chan error)
@@ -167,11 +168,13 @@ func Become(args []string) (code int, err error) {
 	if err != nil {
 		return code, err
 	}
-	if err = syscall.Exec(file, args, os.Environ()); errors.Is(err, unix.ENOEXEC) {
+	err = syscall.Exec(file, args, os.Environ())
+	if errors.Is(err, unix.ENOEXEC) {
 		// A script without #!, which shells interpret.
 		err = syscall.Exec("/bin/sh", append([]string{"sh", file}, args[1:]...), os.Environ())
 	}
-	if code = status.NotExecutable; errors.Is(err, fs.ErrNotExist) {
+	code = status.NotExecutable
+	if errors.Is(err, fs.ErrNotExist) {
 		code = status.NotFound
 	}
 	return code, fmt.Errorf("%s: %w", args[0], err)

@@ -59,7 +59,8 @@ func (k *keeper) start() (*exec.Cmd, *os.File, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Env = read, reports, k.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal can signal or stop it
 	err = children.start(func() (pid int, err error) {
-		if err = cmd.Start(); err == nil {
+		err = cmd.Start()
+		if err == nil {
 			pid = cmd.Process.Pid
 		}
 		return pid, err

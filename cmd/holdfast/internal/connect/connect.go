@@ -80,7 +80,8 @@ func Dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, err
 		client, err := rueidis.NewClient(option)
 		// On a cluster PING may go to a node that is down, and one has told the topology.
 		if err == nil && client.Mode() != rueidis.ClientModeCluster {
-			if err = client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+			err = client.Do(ctx, client.B().Ping().Build()).Error()
+			if err != nil {
 				client.Close()
 			}
 		}
@@ -168,11 +169,13 @@ func parse(address string) (option rueidis.ClientOption, err error) {
 		address = (&url.URL{Scheme: "unix", Path: address}).String()
 		fallthrough
 	case strings.Contains(address, "://"):
-		if option, err = rueidis.ParseURL(address); err != nil {
+		option, err = rueidis.ParseURL(address)
+		if err != nil {
 			return option, errors.New("the URL cannot be read: want redis://user@host:port/db")
 		}
 	default:
-		if _, _, err = net.SplitHostPort(address); err != nil || strings.Contains(address, "@") {
+		_, _, err = net.SplitHostPort(address)
+		if err != nil || strings.Contains(address, "@") {
 			return option, errors.New("want host:port, redis://user@host:port/db or /path/of/socket")
 		}
 		option.InitAddress = []string{address}

@@ -71,7 +71,8 @@ func play(ctx context.Context, o Options) (v verdict, err error) {
 	where := server{Address: o.Redis}
 	if o.Redis == "" {
 		var e *embedded
-		if e, where, err = startEmbedded(); err != nil {
+		e, where, err = startEmbedded()
+		if err != nil {
 			return v, err
 		}
 		defer e.Close()
@@ -114,7 +115,8 @@ func play(ctx context.Context, o Options) (v verdict, err error) {
 	count, err2 := counters(ctx, redis, data)
 	v = judge(all, history, count)
 	v.stall = max(v.stall, stage.stalls.longest())
-	if err = errors.Join(err, err2); err != nil {
+	err = errors.Join(err, err2)
+	if err != nil {
 		v.fault("%v", err)
 	}
 	for _, fault := range v.faults {

@@ -77,7 +77,8 @@ func (p promise) broken(history []event) string {
 		if n < 0 {
 			return fmt.Sprintf("%q is missing in: %s", want, p.story)
 		}
-		if last, rest = rest[n], rest[n+1:]; i == 0 {
+		last, rest = rest[n], rest[n+1:]
+		if i == 0 {
 			first = last
 		}
 	}

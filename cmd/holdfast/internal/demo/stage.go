@@ -115,7 +115,8 @@ func (s *stage) launch(ctx context.Context, p part) error {
 	cmd.WaitDelay = time.Second // for the pipes, after the process has ended
 	stdin, err := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()
-	if err = errors.Join(err, err2); err == nil {
+	err = errors.Join(err, err2)
+	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {

@@ -165,7 +165,8 @@ func (w *worker) play(ctx context.Context, s section) error {
 	} else if err != nil {
 		return err
 	}
-	if err = w.inside(ctx, hold, s, at); err == nil {
+	err = w.inside(ctx, hold, s, at)
+	if err == nil {
 		w.emit(event{Kind: left})
 	}
 	return err

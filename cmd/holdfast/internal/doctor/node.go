@@ -132,7 +132,8 @@ func (n *node) info(ctx context.Context) (map[string]string, error) {
 		return n.said, n.err
 	}
 	text, err := n.text(ctx, "INFO")
-	if n.err = err; err != nil {
+	n.err = err
+	if err != nil {
 		return nil, err
 	}
 	n.said = parseFields(text)

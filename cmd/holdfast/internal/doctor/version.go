@@ -34,7 +34,8 @@ func tested(name, field string) product {
 // productOf returns what a server is, and its version.
 func productOf(said map[string]string) (p product, version string) {
 	for _, p = range products {
-		if version = said[p.field]; version != "" {
+		version = said[p.field]
+		if version != "" {
 			break
 		}
 	}

@@ -175,7 +175,8 @@ func (g *graph) connect() {
 				}
 				continue
 			}
-			if path = path[:len(path)-1]; len(path) > 0 {
+			path = path[:len(path)-1]
+			if len(path) > 0 {
 				before := path[len(path)-1].node
 				low[before] = min(low[before], low[n])
 			}

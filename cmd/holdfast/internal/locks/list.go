@@ -97,7 +97,8 @@ func (ls *lister) scan(ctx context.Context, address string, node rueidis.Client)
 			if err != nil {
 				return err
 			}
-			if cursor = next; cursor == 0 {
+			cursor = next
+			if cursor == 0 {
 				break
 			}
 			if err := pause(ctx, ls.query.Interval); err != nil {
@@ -131,7 +132,8 @@ func (ls *lister) look(ctx context.Context, address string, names []string, hash
 	}
 	if hashes && len(fresh) > 0 {
 		var err error
-		if fresh, err = ls.surveyor.Candidates(ctx, fresh...); err != nil {
+		fresh, err = ls.surveyor.Candidates(ctx, fresh...)
+		if err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,8 @@ func Unlock(ctx context.Context, redis rueidis.Client, lock Lock, owner string,
 		return Lock{}, "", err
 	}
 	defer r.close()
-	if before, err = r.inspect(ctx, lock.Name); err != nil {
+	before, err = r.inspect(ctx, lock.Name)
+	if err != nil {
 		return before, "", err
 	}
 	if owner == "" && writerOf(lock) != writerOf(before) {
@@ -48,7 +49,8 @@ func Unlock(ctx context.Context, redis rueidis.Client, lock Lock, owner string,
 		// A writer that reads gives back the read lock first, which wakes nobody, so that it never
 		// is a reader without the write lock.
 		for _, mode := range modes {
-			if out, err = r.release(ctx, before, owner, mode); err != nil {
+			out, err = r.release(ctx, before, owner, mode)
+			if err != nil {
 				return before, "", err
 			}
 		}

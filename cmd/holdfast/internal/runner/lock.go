@@ -32,7 +32,8 @@ const closeTimeout = 3 * time.Second
 // open connects, and returns the lock. close must be called.
 func (o Options) open(ctx context.Context, until time.Time) (l *lock, err error) {
 	l = new(lock)
-	if l.redis, err = o.connect(ctx, until); err != nil {
+	l.redis, err = o.connect(ctx, until)
+	if err != nil {
 		return nil, err
 	}
 	for _, redis := range l.redis {
@@ -44,7 +45,8 @@ func (o Options) open(ctx context.Context, until time.Time) (l *lock, err error)
 		}
 		l.clients = append(l.clients, client)
 	}
-	if l.Locker = redlock.NewOn(o.Name, redlock.Options{}, l.clients...); !o.Quorum {
+	l.Locker = redlock.NewOn(o.Name, redlock.Options{}, l.clients...)
+	if !o.Quorum {
 		l.Locker = o.Kind.of(l.clients[0], o.Name)
 	}
 	return l, nil

@@ -60,7 +60,8 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			return
 		}
 		var hold *rlock.Hold
-		if err = o.refuseOwn(ctx, l); err == nil {
+		err = o.refuseOwn(ctx, l)
+		if err == nil {
 			hold, err = o.await(ctx, l, until)
 		}
 		if err == nil {
@@ -208,7 +209,8 @@ type supervision struct {
 // lose handles the loss of the lock.
 func (s *supervision) lose(err error) {
 	s.lost = nil
-	switch s.stopped = s.stopped || !s.Ignore; {
+	s.stopped = s.stopped || !s.Ignore
+	switch {
 	case s.Ignore:
 		s.warn("%v; the command goes on (--on-lost ignore)", err)
 	case errors.Is(err, rlock.ErrExpired):
@@ -224,7 +226,8 @@ func (s *supervision) lose(err error) {
 func (s *supervision) hear(r child.Report) {
 	switch {
 	case r.Event == child.LeftBehind:
-		if s.ended = true; !s.stopped {
+		s.ended = true
+		if !s.stopped {
 			s.note("the command has ended, and what it left running is ended as well")
 		}
 	case r.Event == child.Terminated && !s.ended && !s.stopped:

@@ -158,7 +158,8 @@ func (t *Terminal) WaitFor(ctx context.Context, what string, is func(screen stri
 		select {
 		case <-t.drawn:
 		case <-ended:
-			if screen = t.Screen(); is(screen) {
+			screen = t.Screen()
+			if is(screen) {
 				return nil
 			}
 			return fmt.Errorf("the program ended before %s was seen:\n%s", what, screen)
