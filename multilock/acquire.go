@@ -32,10 +32,7 @@ type attempt struct {
 
 // acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
 // the batch is held, it waits for its first part alone, and the next step tries the rest again.
-func (l *Lock) acquire(
-	ctx context.Context,
-	limit time.Duration,
-	lease rlock.Lease,
+func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
 	trace := hook.Trace(ctx, l.first, "multilock", l.name, l.servers, limit, lease)
 	var hold *rlock.Hold

@@ -112,10 +112,7 @@ func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error)
 // TryLock releases the locks that it has acquired before it returns an error. So it may exceed wait
 // by a round trip, or if their server hangs, by Options.CommandTimeout for the last step and again
 // for the release.
-func (l *Lock) TryLock(
-	ctx context.Context,
-	wait time.Duration,
-	lease rlock.Lease,
+func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }

@@ -28,10 +28,7 @@ type attempt struct {
 }
 
 // acquire acquires the lock within a trace.
-func (l *Lock) acquire(
-	ctx context.Context,
-	limit time.Duration,
-	lease rlock.Lease,
+func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
 	tr := hook.Trace(ctx, l.first, "redlock", l.name, l.server, limit, lease)
 	var h *rlock.Hold

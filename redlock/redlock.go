@@ -152,10 +152,7 @@ func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error)
 // when the requests are sent. While very many others of this process are under way, the requests
 // are queued before that, for the CommandTimeout of the first client at most. Right after an
 // attempt that failed, or an Unlock, TryLock may fail because nodes have not released the lock yet.
-func (l *Lock) TryLock(
-	ctx context.Context,
-	wait time.Duration,
-	lease rlock.Lease,
+func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }

@@ -6,13 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
-	"holdfast/internal/wait"
 	"holdfast/internal/wire"
 	"holdfast/lua"
-	"holdfast/watchdog"
 )
 
 // Locker is the interface of all kinds of locks, so that code and locks compose. Every kind keeps
@@ -74,78 +71,6 @@ func (l *Lock) Name() string { return l.name }
 // Server returns the name of the Redis of the lock: Options.Server, or its address. It is "" for
 // Sentinel and Cluster without Options.Server, because their addresses change.
 func (l *Lock) Server() string { return l.client.transport.Name() }
-
-// Lock acquires the lock. It blocks until the lock is acquired, ctx ends or the client is closed.
-// While the server cannot be reached, is loading or fails over, it keeps trying: give ctx a
-// deadline to bound that.
-//
-// The lock is held for lease at most, or with [Watchdog] until it is released. If ctx carries an
-// owner (see [WithOwner]) that holds the lock already, this adds a level: the lock then lasts for
-// lease or for what is left of its own, whichever is longer.
-//
-// It returns
-//   - [ErrNotAcquired] and ctx's error, in one, if ctx ended the wait;
-//   - [ErrClosed] if the client was closed;
-//   - [ErrLost] if ctx's owner held the lock and Redis says that it no longer does;
-//   - [ErrUpgrade] if ctx's owner only reads and asks to write; [ErrReentry] if it cannot nest;
-//   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
-//   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
-//     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
-//     then undone in the background;
-//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of 0 or
-//     under 3 ms.
-//
-// After an error this call holds nothing.
-func (l *Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
-	return l.TryLock(ctx, wait.Unlimited, lease)
-}
-
-// TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
-// one attempt, which takes at most Options.CommandTimeout; with [Forever] it is Lock. A wait
-// shorter than 10 ms counts as 10 ms, and a negative one is [ErrInvalid].
-//
-// If another owner still holds the lock then, the error is a *[HeldError], which matches
-// [ErrNotAcquired] and names the holder and what is left of its lease.
-func (l *Lock) TryLock(
-	ctx context.Context,
-	wait time.Duration,
-	lease Lease,
-) (hold *Hold, err error) {
-	cl := l.trace(ctx, wait, lease)
-	returned := false
-	defer func() {
-		if !returned {
-			hold.abandon()
-		}
-	}()
-	hold, err = l.acquire(cl.Context(ctx), cl, wait, lease)
-	wrap(&err, l.name)
-	cl.End(hold, err)
-	l.client.observe(hold)
-	returned = true
-	return hold, err
-}
-
-// shortestLease is the shortest lease that leaves time to use it.
-const shortestLease = 3 * time.Millisecond
-
-// wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too
-// short to be used. For [Watchdog] it returns the watchdog's lease.
-func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
-	lease := time.Duration(asked)
-	if err := compose.CheckLease(lease); err != nil {
-		return 0, err
-	}
-	if lease < 0 {
-		lease = c.options.WatchdogLease
-	}
-	whole := lease.Truncate(time.Millisecond)
-	if whole <= watchdog.Drift(whole) {
-		return 0, invalid("a lease of %v is over before it can be used: "+
-			"want at least 3ms, or rlock.Watchdog", lease)
-	}
-	return whole, nil
-}
 
 // Unlock releases the innermost level that ctx's owner holds, for code without the [Hold]. See
 // [Hold.Unlock], which also works for a lock that was acquired without an owner. It returns

@@ -1,0 +1,712 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/internal/compose"
+	"holdfast/internal/owner"
+	"holdfast/internal/rediserr"
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/internal/waitqueue"
+	"holdfast/lua"
+	"holdfast/pubsub"
+	"holdfast/watchdog"
+)
+
+// This file has the way of a TryLock, from top to bottom: the session of the owner, the first try,
+// the queue, further tries, and the hold or the error.
+
+const (
+	// shortestLease is the shortest lease that leaves time to use it.
+	shortestLease = 3 * time.Millisecond
+	// shortestWait is the least time for a reply. With less, nearly every outcome would be unknown.
+	shortestWait = 10 * time.Millisecond
+	// registrationKept is how long Redis keeps a registration whose owner does not ask again, at most.
+	registrationKept = 3 * lua.MaxNap
+)
+
+// Lock acquires the lock. It blocks until the lock is acquired, ctx ends or the client is closed.
+// While the server cannot be reached, is loading or fails over, it keeps trying: give ctx a
+// deadline to bound that.
+//
+// The lock is held for lease at most, or with [Watchdog] until it is released. If ctx carries an
+// owner (see [WithOwner]) that holds the lock already, this adds a level: the lock then lasts for
+// lease or for what is left of its own, whichever is longer.
+//
+// It returns
+//   - [ErrNotAcquired] and ctx's error, in one, if ctx ended the wait;
+//   - [ErrClosed] if the client was closed;
+//   - [ErrLost] if ctx's owner held the lock and Redis says that it no longer does;
+//   - [ErrUpgrade] if ctx's owner only reads and asks to write; [ErrReentry] if it cannot nest;
+//   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
+//   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
+//     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
+//     then undone in the background;
+//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of 0 or
+//     under 3 ms.
+//
+// After an error this call holds nothing.
+func (l *Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
+	return l.TryLock(ctx, wait.Unlimited, lease)
+}
+
+// TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
+// one attempt, which takes at most Options.CommandTimeout; with [Forever] it is Lock. A wait
+// shorter than 10 ms counts as 10 ms, and a negative one is [ErrInvalid].
+//
+// If another owner still holds the lock then, the error is a *[HeldError], which matches
+// [ErrNotAcquired] and names the holder and what is left of its lease.
+func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease,
+) (hold *Hold, err error) {
+	cl := l.trace(ctx, wait, lease)
+	returned := false
+	defer func() {
+		if !returned { // the tracer has panicked or ended the goroutine
+			hold.abandon()
+		}
+	}()
+	hold, err = l.acquire(cl.Context(ctx), cl, wait, lease)
+	wrap(&err, l.name)
+	cl.End(hold, err)
+	l.client.observe(hold)
+	returned = true
+	return hold, err
+}
+
+// attempt is one call that wants a lock. One goroutine uses it.
+type attempt struct {
+	client  *Client
+	lock    *Lock
+	call    *call // its trace; nil without a tracer
+	budget  wait.Budget
+	alone   *waitqueue.Slot // while it tries without a queue; else nil
+	waiter  *waiter         // while it is in a queue; else nil
+	request request         // its owner is the name of the acquisition in Redis
+	renew   bool
+	session *lockSession
+	fresh   *acquisition // preallocated; its token identifies the owner in this process
+
+	// The results of the tries so far.
+	sent        time.Time         // when the last try was sent
+	ticket      waitqueue.Ticket  // of the registration, by the last reply; 0 if none
+	holder      lua.Holder        // the holder by the last reply
+	blocker     string            // the holder by the reply before that one
+	blocked     time.Time         // since when it has been the holder; zero once that was logged
+	blockedCall *blockedCall      // noted while it holds a lock and waits for this one; else nil
+	patience    time.Duration     // for the next reply; 0 before the first
+	left        bool              // the budget ended before the reply to the last try
+	failure     error             // why the last try got no reply; nil if it did
+	unknown     bool              // a try may have got the lock, and no later reply has told
+	delay       wait.Backoff      // between tries without a reply
+	remains     waitqueue.Remains // what they may have left in Redis, a queue entry included
+}
+
+// acquire acquires the lock, or returns why not. Locking the session makes an owner's calls queue.
+func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease Lease,
+) (*Hold, error) {
+	at := attempt{call: cl}
+	if err := at.start(ctx, l, limit, lease); err != nil {
+		return nil, err
+	}
+	defer at.stop()
+	at.fresh = new(acquisition)
+	token, named := owner.From(ctx)
+	if !named {
+		return at.acquireAsNew(owner.New())
+	}
+	at.fresh.token = token
+	at.session = l.client.sessions.Open(l.key(token))
+	defer at.session.Close()
+	if !at.session.Lock(&at.budget) {
+		at.failure = errBusy
+		return nil, at.ended()
+	}
+	defer at.session.Unlock()
+	if a := held(at.session, l.mode); a != nil {
+		hold, err := at.reenter(a)
+		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
+			return hold, err
+		}
+		// Another goroutine of the owner has just released it, without locking the session.
+		at.failure, at.unknown, at.delay = nil, false, wait.Backoff{}
+	}
+	at.session.Do(func(ow *owned) { at.request.owner = ow.holder() }) // in the other mode
+	if at.request.owner == "" {
+		at.request.owner = l.newOwner()
+		return at.run()
+	}
+	at.request.beside = true
+	if l.beside != nil {
+		return nil, l.beside
+	}
+	if writer := held(at.session, exclusiveMode); writer != nil {
+		writer.mu.Lock()
+		writer.besides, at.fresh.besides = true, true
+		writer.mu.Unlock()
+	}
+	return at.run()
+}
+
+// acquireAsNew acquires the lock for an owner that nobody else has yet. Its session is part of the
+// acquisition.
+func (at *attempt) acquireAsNew(token owner.Token) (*Hold, error) {
+	at.fresh.token, at.session = token, &at.fresh.home
+	at.client.sessions.OpenNew(at.session, at.lock.key(token))
+	defer at.session.Close()
+	defer at.session.Unlock()
+	at.request.owner = at.lock.newOwner()
+	return at.run()
+}
+
+// start begins a call, unless its arguments are invalid, its context has ended or the client is
+// closed. If it returns nil, the caller calls stop.
+func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, lease Lease,
+) (err error) {
+	if l.invalid != nil {
+		return l.invalid
+	}
+	if err := compose.CheckTimes(limit, time.Duration(lease)); err != nil {
+		return err
+	}
+	c, r := l.client, &at.request
+	r.lease, err = c.wholeLease(lease)
+	if err != nil {
+		return err
+	}
+	at.client, at.lock, at.renew = c, l, lease < 0
+	r.grantLease, r.waits, r.window = r.lease, limit != NoWait, c.options.FairWindow
+	if at.renew {
+		r.grantLease = c.options.grantLease()
+	}
+	budget := limit
+	switch {
+	case limit == NoWait:
+		budget = c.options.CommandTimeout
+	case limit != wait.Unlimited:
+		budget = max(limit, shortestWait)
+		r.window = budget
+	}
+	at.budget.Begin(ctx, c.closing, budget) // before Enter, because a nil context panics here
+	r.until = at.budget.Until
+	if !c.group.Enter() {
+		return ErrClosed
+	}
+	if at.budget.Err() != nil {
+		defer at.stop()
+		return at.ended()
+	}
+	return nil
+}
+
+// wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too
+// short to be used. For [Watchdog] it returns the watchdog's lease.
+func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
+	lease := time.Duration(asked)
+	if err := compose.CheckLease(lease); err != nil {
+		return 0, err
+	}
+	if lease < 0 {
+		lease = c.options.WatchdogLease
+	}
+	whole := lease.Truncate(time.Millisecond)
+	if whole <= watchdog.Drift(whole) {
+		return 0, invalid("a lease of %v is over before it can be used: "+
+			"want at least 3ms, or rlock.Watchdog", lease)
+	}
+	return whole, nil
+}
+
+// stop ends a call.
+func (at *attempt) stop() {
+	at.budget.Stop()
+	at.client.group.Leave()
+}
+
+// run acquires the lock for the owner in the request. Foreign code, which is a hook around rueidis
+// or a tracer, may end it.
+func (at *attempt) run() (hold *Hold, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			at.abandon()
+		}
+	}()
+	if at.request.waits {
+		hold, err = at.tryAndQueue()
+	} else {
+		hold, err = at.finish(at.try())
+	}
+	returned = true
+	return hold, err
+}
+
+// tryAndQueue tries once, unless others of this process try or wait. If the lock is not free, it
+// joins the queue of this process.
+func (at *attempt) tryAndQueue() (*Hold, error) {
+	c, how := at.client, at.lock.kind.waiting(at.request.owner, at.request.beside)
+	if how.ownQueue && !c.backlog.waitForRoom(at.lock.name, &at.budget) {
+		at.failure = unsent(*transport.ErrNoReply)
+		return nil, at.ended()
+	}
+	at.alone = c.queues.Try(how.queue)
+	others, resumed := at.alone == nil, false
+	if others {
+		at.call.WaitStart() // before it is in the queue, where a tracer could delay others
+	}
+	var w *waiter
+	if others || how.registers && c.transport.Listens() {
+		w, resumed = at.join(how, others)
+	}
+	if w == nil {
+		hold, err := at.try()
+		if hold != nil || err != nil || at.left {
+			defer at.endAlone()
+			return at.finish(hold, err)
+		}
+		at.call.WaitStart()
+		w, resumed = at.join(how, true)
+		if w.JoinedAsHead {
+			at.learn(w.Queue(), true)
+		}
+	}
+	at.endAlone()
+	if err := at.block(w.Queue()); err != nil {
+		return at.leave(w, nil, err)
+	}
+	defer at.unblock()
+	at.client.introduction.used()
+	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
+}
+
+// endAlone ends a try without a queue, if there is one.
+func (at *attempt) endAlone() {
+	if at.alone != nil {
+		at.alone.EndTry()
+		at.alone = nil
+	}
+}
+
+// join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
+// process has waited for the lock just now. resumed says that the queue is new and has an older
+// listener, which does not report what was missed since the first try.
+func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
+	at.waiter = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
+		func() (k known, ok bool) {
+			if how.registers {
+				k.listener = at.client.transport.Resume(how.topic)
+			}
+			resumed = k.listener != nil
+			return k, always || resumed
+		})
+	return at.waiter, resumed
+}
+
+// try sends one request. If it returns neither a hold nor an error, it may be called again, unless
+// at.left is set; at.failure says whether there was a reply. With at.left set the budget has ended,
+// and the worker that sent the request cleans up, or the caller does if at.remains says so.
+func (at *attempt) try() (hold *Hold, err error) {
+	c := at.client
+	at.sent, at.ticket = time.Now(), 0
+	at.call.asks()
+	got, state := reply{}, transport.NotSent
+	if c.options.SyncReplicas == 0 {
+		if call := c.calls.Begin(&at.budget, at.sent); call != nil {
+			got, state, err = at.send(call)
+		}
+	}
+	var before error
+	if transport.Lost(err) { // the connection may have been idle, and closed long ago
+		before, state = err, transport.NotSent
+		at.remains = max(at.remains, waitqueue.Something)
+	}
+	if state == transport.NotSent {
+		got, state, err = at.detach()
+		err = transport.Resent(before, err)
+		if state == transport.Refused {
+			state = transport.StateOf(err)
+		}
+	}
+	if state == transport.Abandoned {
+		at.remains = waitqueue.Late
+	}
+	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
+	switch {
+	case at.left:
+		at.failure = transport.NoReply(at.failure)
+	case got.short != nil: // it was undone
+		return nil, got.short
+	case err != nil:
+		at.failure = err
+		if state == transport.Unconfirmed || got.taken {
+			at.remains = max(at.remains, waitqueue.Something)
+		}
+		at.unknown = at.unknown || state > transport.Refused
+		if c.transport.Permanent(err) {
+			return nil, at.ended()
+		}
+	case got.holder != nil:
+		at.holder, at.ticket = *got.holder, got.ticket
+		at.failure, at.unknown = nil, false
+		at.patience = max(shortestPatience, 2*time.Since(at.sent))
+		if at.refusedRemains() == waitqueue.Something {
+			c.transport.Wrote()
+		}
+		if at.remains != waitqueue.Late {
+			at.remains = at.refusedRemains()
+		}
+	case time.Until(watchdog.Deadline(at.sent, at.request.lease)) <= 0:
+		at.failure = fmt.Errorf(
+			"the lock was taken, but the reply took longer than the lease of %v", at.request.lease)
+		at.remains = max(at.remains, waitqueue.Something)
+		at.unknown = true
+	default:
+		at.fresh.registered = at.request.registers
+		return at.begin(at.sent, at.request.lease, got.fence)
+	}
+	return nil, nil
+}
+
+// send sends the request, and ends the call even if a hook around rueidis ends the goroutine.
+func (at *attempt) send(call *transport.Call) (got reply, state transport.State, err error) {
+	err = transport.ErrThrown
+	defer func() { state, err = call.End(err) }()
+	got, err = at.lock.kind.acquire(call, at.client.redis, at.request)
+	return got, state, err
+}
+
+// queue waits for the lock in its local queue. As the head it asks whenever there is a reason to.
+func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
+	head, reason := w.JoinedAsHead, waitqueue.Paused
+	var grant waitqueue.Grant
+	if head {
+		at.call.Heads()
+	}
+	if ask {
+		reason = waitqueue.Retry
+	}
+	for {
+		switch reason {
+		case waitqueue.Ended:
+			return at.leave(w, nil, nil)
+		case waitqueue.HasGrant:
+			hold, err := at.accept(grant)
+			if hold != nil || err != nil {
+				return at.leave(w, hold, err)
+			}
+			reason = waitqueue.Retry // the lock may be ours already, which the reply will tell
+			continue
+		case waitqueue.Retry:
+			hold, err := at.tryAsHead(how, w)
+			given, granted := w.Reply(at.ticket, at.sent)
+			if hold != nil || err != nil || at.left {
+				return at.leave(w, hold, err)
+			}
+			at.learn(w.Queue(), true)
+			if at.failure == nil {
+				at.delay = wait.Backoff{}
+				at.noticeOwnHolder()
+			}
+			if granted {
+				reason, grant = waitqueue.HasGrant, given
+				continue
+			}
+		}
+		at.call.WaitStart()
+		if head {
+			reason, grant = at.park(w, how.topic)
+			continue
+		}
+		head = true
+		reason, grant = w.Wait(&at.budget)
+		if reason == waitqueue.Retry && at.tooLate(w.Queue()) {
+			reason = waitqueue.BecameHead
+		}
+		if reason != waitqueue.Ended && reason != waitqueue.HasGrant {
+			at.call.Heads()
+		}
+	}
+}
+
+// tryAsHead tries as the head of a queue, and registers the owner for a grant if it can.
+func (at *attempt) tryAsHead(how *waiting, w *waiter) (*Hold, error) {
+	hears := false
+	w.Queue().Do(func(kn *known) {
+		hears = kn.listener != nil && kn.listener.Paired()
+		kn.asks()
+	})
+	at.request.waited = w.Waited()
+	at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
+	at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // if it is acquired by asking
+	return at.try()
+}
+
+// park blocks at the head of a queue until asking is useful.
+func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqueue.Grant) {
+	q := w.Queue()
+	var pause time.Duration
+	var sub *pubsub.Subscription
+	q.Do(func(kn *known) {
+		if kn.listener == nil {
+			// Subscribe returns nil until the kind of a cluster's channels is known.
+			kn.listener = at.client.transport.Subscribe(topic)
+		}
+		sub, pause = kn.listener, kn.pause()
+	})
+	if at.failure != nil {
+		pause = at.delay.Next()
+	}
+	var wake <-chan struct{}
+	if sub != nil {
+		wake = sub.C()
+	}
+	reason, grant := w.Park(&at.budget, pause, wake)
+	if reason == waitqueue.Paused && sub != nil {
+		if left := sub.Advice(); left > 0 {
+			// A hand-over began a lease. Other waiters are told only when to ask again.
+			over := time.Now().Add(time.Duration(left) * time.Millisecond)
+			q.Do(func(kn *known) {
+				if over.Before(kn.askAt) {
+					kn.askAt = over
+				}
+			})
+			return reason, grant
+		}
+	}
+	if reason == waitqueue.Paused || reason == waitqueue.BecameHead { // its state has changed
+		reason = waitqueue.Retry
+	}
+	return reason, grant
+}
+
+// tooLate reports whether an attempt that became head has too little time left for a reply. Then it
+// waits for a message only, and the next head asks.
+func (at *attempt) tooLate(q *lockQueue) (late bool) {
+	until := at.budget.Until
+	if !at.sent.IsZero() || until.IsZero() || time.Until(until) >= shortestWait {
+		return false
+	}
+	q.Do(func(kn *known) { late = kn.lastError() == nil })
+	return late
+}
+
+// learn shares the last try with the queue: its failure, or whether another owner has the lock.
+func (at *attempt) learn(q *lockQueue, refused bool) {
+	if at.failure == nil {
+		q.Answered(refused)
+	}
+	q.Do(func(kn *known) {
+		kn.asked = time.Time{}
+		kn.failure = at.failure
+		if at.failure == nil {
+			kn.patience = at.patience
+			kn.update(at.holder)
+			kn.lookUpLater(&at.client.directory)
+		}
+	})
+	if refused && at.failure == nil {
+		at.noticeOtherKind()
+	}
+}
+
+// accept uses a grant. It returns neither a hold nor an error if too little of its lease is left.
+func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
+	lease := at.request.grantLease
+	most := lease / 10 // the caller gets about the lease it asked for
+	if at.renew {
+		most = lease / 2
+	}
+	if time.Since(g.Since) > most {
+		at.remains = max(at.remains, waitqueue.Something)
+		at.unknown = true
+		return nil, nil
+	}
+	at.fresh.streak = g.Streak
+	hold, err := at.begin(g.Since, lease, g.Fence)
+	how := Granted
+	if g.Local {
+		how = HandedOver
+	}
+	at.call.given(how, lease)
+	return hold, err
+}
+
+// begin returns the hold of a lock that was acquired for lease.
+func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Hold, error) {
+	a := at.fresh
+	at.holder, at.failure = lua.Holder{Owner: at.request.owner, TTL: lease}, nil
+	a.client, a.lock, a.session = at.client, at.lock, at.session
+	a.owner, a.fence = at.request.owner, fence
+	if at.remains == waitqueue.Late {
+		late := at.request
+		a.late = &late
+	}
+	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
+	a.endUntrusted()
+	if at.budget.Closing() {
+		// Close may have missed this acquisition: nobody would renew it or end its context.
+		a.Drop()
+		at.remains = max(at.remains, waitqueue.Something)
+		return nil, ErrClosed
+	}
+	return hold, nil
+}
+
+// leave removes an attempt that is over from its queue, and finishes it.
+func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
+	q := w.Queue()
+	if hold != nil {
+		at.learn(q, false)
+	} else {
+		q.Do(func(kn *known) {
+			at.holder = kn.lastHolder()
+			switch {
+			case at.sent.IsZero():
+				// Only the head has asked. Its error applies to all, and does not mean that another
+				// owner has the lock.
+				at.failure = kn.lastError()
+			case err != nil:
+				kn.asked = time.Time{} // Redis has rejected the request
+			case at.patience > 0 && !kn.silent():
+				at.failure = kn.failure // an earlier reply has said who holds the lock, or why not
+			}
+		})
+	}
+	// Another asks at once: a wake-up may just have come, and after a reader others can read, too.
+	at.waiter = nil
+	remains, over := w.Leave(hold != nil, hold == nil || at.lock.mode == sharedMode)
+	if over != nil {
+		over.close()
+	}
+	if remains != waitqueue.Nothing {
+		at.request.registers = true
+	}
+	at.remains = max(at.remains, remains)
+	return at.finish(hold, err)
+}
+
+// finish ends the tries. Without a hold it removes in the background what they may have left in
+// Redis, and returns err, or why the attempt ended.
+func (at *attempt) finish(hold *Hold, err error) (*Hold, error) {
+	if hold == nil && at.remains != waitqueue.Nothing {
+		cu := at.cleanup(at.request, at.holder.TTL)
+		cu.retry = at.remains == waitqueue.Late
+		at.client.cleaner.add(cu)
+	}
+	if hold == nil && err == nil {
+		err = at.ended()
+	}
+	return hold, err
+}
+
+// ended returns why an attempt ended without the lock, or why Redis refuses for good.
+func (at *attempt) ended() error {
+	reason, err := at.budget.Err(), at.failure
+	busy := errors.Is(err, errBusy)
+	unknown := err != nil && !busy && (at.unknown || rediserr.ClassOf(err) == rediserr.ClassUnknown)
+	switch {
+	case at.budget.Ctx.Err() == nil && at.budget.Closing() && !unknown:
+		return ErrClosed
+	case err == nil, busy:
+		held := at.heldError()
+		held.busy, held.cause = busy, reason
+		return held
+	case unknown:
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return at.budget.Because(err)
+}
+
+// heldError returns the error that names the holder by the last reply.
+func (at *attempt) heldError() *HeldError {
+	return newHeldError(at.lock, at.holder, at.request.waits || at.client.options.Debug)
+}
+
+// The rest is for what goes wrong: the caller leaves before the reply, or foreign code ends it.
+
+// detach sends the request from a worker, which cleans up after it if the caller leaves.
+func (at *attempt) detach() (reply, transport.State, error) {
+	detached := *at // a copy for the worker, so that at itself does not escape to the heap
+	kind := transport.Acquire
+	if at.client.options.SyncReplicas != 0 {
+		kind = transport.Apart // it may wait for replicas
+	}
+	got, state, err := transport.Detach(at.client.calls, kind, &at.budget, &detached,
+		(*attempt).ask, (*attempt).handleLateReply)
+	if state == transport.Detached && at.lock.waiting.ownQueue {
+		at.client.backlog.add(at.lock.name, 1)
+	}
+	return got, state, err
+}
+
+// handleLateReply handles the reply to a request whose caller has left.
+func (at *attempt) handleLateReply(got reply, err error) {
+	if at.lock.waiting.ownQueue {
+		at.client.backlog.add(at.lock.name, -1)
+	}
+	if got.short != nil {
+		return // it was undone
+	}
+	heldFor := at.holder.TTL
+	clean := err != nil && !got.taken && rediserr.ClassOf(err) != rediserr.ClassUnknown &&
+		at.remains == waitqueue.Nothing
+	if err == nil && got.holder != nil {
+		heldFor, clean = got.holder.TTL, at.refusedRemains() == waitqueue.Nothing
+	}
+	if !clean {
+		cu := at.cleanup(at.request, heldFor)
+		cu.retry = transport.StateOf(err) == transport.Abandoned
+		at.client.cleaner.add(cu)
+	}
+}
+
+// abandon ends the tries when foreign code has ended them, by a panic or by runtime.Goexit. Redis
+// may have executed the last request.
+func (at *attempt) abandon() {
+	at.remains = max(at.remains, waitqueue.Something)
+	at.endAlone()
+	if at.waiter == nil {
+		_, _ = at.finish(nil, nil)
+		return
+	}
+	if state, _ := at.waiter.State(); state == waitqueue.Asking || state == waitqueue.OfferedAsking {
+		at.waiter.Reply(0, at.sent)
+	}
+	_, _ = at.leave(at.waiter, nil, nil)
+}
+
+// refusedRemains returns what a refused request leaves in Redis.
+func (at *attempt) refusedRemains() waitqueue.Remains {
+	if at.request.waits && at.lock.waiting.queued || at.request.registers {
+		return waitqueue.Something
+	}
+	return waitqueue.Nothing
+}
+
+// cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
+// what is in its buffers when it goes on. heldFor is how long another owner has the lock.
+func (at *attempt) cleanup(r request, heldFor time.Duration) cleanup {
+	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, heldFor))}
+	if r.beside {
+		cu.session = at.session
+	}
+	return cu
+}
+
+// lasts returns how long Redis keeps what a request creates; heldFor is that of cleanup.
+func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
+	lasts := r.lease
+	if of.waiting.queued {
+		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
+		// Each may be the longest Duration, so it is bounded: the sum must not overflow.
+		const ever = 100 * 365 * 24 * time.Hour
+		lasts = max(lasts, min(max(heldFor, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
+	}
+	if r.registers {
+		lasts = max(lasts, registrationKept)
+	}
+	return lasts
+}
