@@ -44,7 +44,11 @@ func runShortLease(pass *analysis.Pass) (any, error) {
 			if f.test || a.node == nil || a.lock == nil {
 				continue
 			}
-			lease, ok := duration(pass.TypesInfo, f.origin(pass.TypesInfo, a.lease))
+			given := f.origin(pass.TypesInfo, a.lease)
+			if inner := converted(pass.TypesInfo, given); inner != nil {
+				given = f.origin(pass.TypesInfo, inner)
+			}
+			lease, ok := duration(pass.TypesInfo, given)
 			if !ok || lease <= 0 {
 				continue
 			}

@@ -15,15 +15,13 @@ func reportUnits(pass *analysis.Pass, defs definitions, call *ast.CallExpr) {
 	if !takesTimes(pass.TypesInfo, call) {
 		return
 	}
-	for i, arg := range call.Args {
-		if !isDuration(pass.TypesInfo.TypeOf(arg)) {
-			continue
+	for _, arg := range call.Args {
+		switch t := pass.TypesInfo.TypeOf(arg); {
+		case isLease(t):
+			reportUnit(pass, defs, arg, "lease")
+		case isDuration(t):
+			reportUnit(pass, defs, arg, "wait")
 		}
-		what := "wait"
-		if i == leaseIndex(pass.TypesInfo, call) {
-			what = "lease"
-		}
-		reportUnit(pass, defs, arg, what)
 	}
 }
 
@@ -59,17 +57,12 @@ func takesTimes(info *types.Info, call *ast.CallExpr) bool {
 	return false
 }
 
-// leaseIndex returns which argument of a call with a wait or a lease is the lease.
-func leaseIndex(info *types.Info, call *ast.CallExpr) int {
-	switch rlockFunc(info, call) {
-	case "Do", "With":
-		return 3
-	}
-	return len(call.Args) - 1
-}
-
 // reportUnit reports e if it is a constant of less than a millisecond, and names no unit.
 func reportUnit(pass *analysis.Pass, defs definitions, e ast.Expr, what string) {
+	lease := isLease(pass.TypesInfo.TypeOf(e))
+	if inner := converted(pass.TypesInfo, e); inner != nil {
+		e, lease = inner, false // the unit belongs inside of rlock.Lease(...)
+	}
 	value := e
 	if v := objectOf(pass.TypesInfo, e); v != nil {
 		if once := defs.once(v); once != nil {
@@ -83,6 +76,9 @@ func reportUnit(pass *analysis.Pass, defs definitions, e ast.Expr, what string) 
 	like := fmt.Sprintf("%d*time.Second", int64(d))
 	if d >= 1000 {
 		like = fmt.Sprintf("%d*time.Millisecond", int64(d))
+	}
+	if lease {
+		like = "rlock.Lease(" + like + ")"
 	}
 	report(pass, e, fmt.Sprintf("the %s of %s is %v, because a number without a unit counts "+
 		"nanoseconds; write the unit, as in %s", what, types.ExprString(e), d, like))
@@ -140,4 +136,19 @@ func constantValue(pass *analysis.Pass, c *types.Const) ast.Expr {
 func isDuration(t types.Type) bool {
 	named, ok := types.Unalias(t).(*types.Named)
 	return ok && named.Obj().Name() == "Duration" && isPackage(named.Obj().Pkg(), "time")
+}
+
+// isLease reports whether t is rlock.Lease.
+func isLease(t types.Type) bool {
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && named.Obj().Name() == "Lease" && isRlock(named.Obj().Pkg())
+}
+
+// converted returns x if e is rlock.Lease(x), else nil.
+func converted(info *types.Info, e ast.Expr) ast.Expr {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok || !info.Types[ast.Unparen(call.Fun)].IsType() || !isLease(info.TypeOf(call)) {
+		return nil
+	}
+	return call.Args[0]
 }

@@ -76,13 +76,13 @@ func runUnlockError(pass *analysis.Pass) (any, error) {
 		if d, ok := n.(*ast.DeferStmt); ok && isHold {
 			result = namedError(pass, d, stack)
 			advice = unlockToAdvice(call, result, lastError(pass, enclosingFunction(stack)))
-			if result != "" && len(call.Args) == 1 {
+			if result != "" {
 				sel := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 				fixes = append(fixes, analysis.SuggestedFix{
 					Message: "join the error to " + result,
 					TextEdits: []analysis.TextEdit{
 						{Pos: sel.Sel.Pos(), End: sel.Sel.End(), NewText: []byte("UnlockTo")},
-						{Pos: call.Args[0].End(), End: call.Args[0].End(), NewText: []byte(", &" + result)},
+						{Pos: call.Rparen, End: call.Rparen, NewText: []byte("&" + result)},
 					},
 				})
 			}

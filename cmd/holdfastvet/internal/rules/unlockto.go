@@ -26,10 +26,10 @@ type deferredTo struct {
 func findDeferredTo(
 	pass *analysis.Pass, call *ast.CallExpr, at ast.Stmt, stack []ast.Node,
 ) *deferredTo {
-	if _, name := holdMethod(pass.TypesInfo, call); name != "UnlockTo" || len(call.Args) != 2 {
+	if _, name := holdMethod(pass.TypesInfo, call); name != "UnlockTo" || len(call.Args) != 1 {
 		return nil
 	}
-	address, ok := ast.Unparen(call.Args[1]).(*ast.UnaryExpr)
+	address, ok := ast.Unparen(call.Args[0]).(*ast.UnaryExpr)
 	if !ok || address.Op != token.AND {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (d *deferredTo) report() {
 		instead = "name the result (err error), or use rlock.Do"
 	case lookup(d.pass, d.at, last.Name()) == last:
 		instead = fmt.Sprintf("write &%s, or use rlock.Do", last.Name())
-		fixes = append(fixes, fix("join the error to "+last.Name(), d.call.Args[1], "&"+last.Name()))
+		fixes = append(fixes, fix("join the error to "+last.Name(), d.call.Args[0], "&"+last.Name()))
 	default:
 		instead = fmt.Sprintf("it hides the result %s of line %d; give one of them another name, or use "+
 			"rlock.Do", last.Name(), line(d.pass, last.Pos()))

@@ -1,7 +1,6 @@
 package correct
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"

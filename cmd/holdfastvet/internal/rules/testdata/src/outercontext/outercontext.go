@@ -155,8 +155,6 @@ func after(ctx context.Context, lock rlock.Locker) error {
 	if err := hold.Extend(ctx, rlock.Lease(time.Minute)); err != nil {
 		return err
 	}
-	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
 	if err := hold.Unlock(); err != nil {
 		return err
 	}

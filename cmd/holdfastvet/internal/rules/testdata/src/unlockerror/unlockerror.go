@@ -13,7 +13,7 @@ func namedResult(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock() // want `the error of hold.Unlock is dropped; nobody hears that the lock was lost during the work; write defer hold.UnlockTo\(ctx, &err\)`
+	defer hold.Unlock() // want `the error of hold.Unlock is dropped; nobody hears that the lock was lost during the work; write defer hold.UnlockTo\(&err\)`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -22,7 +22,7 @@ func otherName(ctx context.Context, lock rlock.Locker) (n int, failure error) {
 	if err != nil {
 		return 0, err
 	}
-	defer hold.Unlock() // want `write defer hold.UnlockTo\(ctx, &failure\)`
+	defer hold.Unlock() // want `write defer hold.UnlockTo\(&failure\)`
 	return 1, shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -32,7 +32,7 @@ func shadowed(ctx context.Context, locks []rlock.Locker) (err error) {
 		if err != nil {
 			return err
 		}
-		defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* give the variable that hides the result err another name and write defer hold.UnlockTo\(ctx, &err\), or use rlock.Do`
+		defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* give the variable that hides the result err another name and write defer hold.UnlockTo\(&err\), or use rlock.Do`
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func unnamedResult(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* name the result \(err error\) and write defer hold.UnlockTo\(ctx, &err\), or use rlock.Do`
+	defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* name the result \(err error\) and write defer hold.UnlockTo\(&err\), or use rlock.Do`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 

@@ -341,7 +341,7 @@ func closure(ctx context.Context, lock rlock.Locker) (func() error, error) {
 	return func() error { return hold.Unlock() }, nil
 }
 
-func value(ctx context.Context, lock rlock.Locker) (func(context.Context) error, error) {
+func value(ctx context.Context, lock rlock.Locker) (func() error, error) {
 	hold, err := lock.Lock(ctx, rlock.Lease(lease))
 	if err != nil {
 		return nil, err
