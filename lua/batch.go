@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
 )
@@ -25,7 +27,7 @@ type BatchPart struct {
 // nothing has changed, and index is that of a lock that could not be taken: one that holder has or,
 // if holder is nil, a nested one that its owner does not hold any more. The locks must differ, and
 // on a cluster they must be in one slot.
-func AcquireBatch(ctx context.Context, c Redis, lease time.Duration, parts []BatchPart,
+func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration, parts []BatchPart,
 ) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
 	args := append(make([]string, 0, 1+3*len(parts)), milliseconds(lease))
@@ -37,16 +39,16 @@ func AcquireBatch(ctx context.Context, c Redis, lease time.Duration, parts []Bat
 		keys[i] = p.Lock
 		args = append(args, p.Owner, strconv.Itoa(p.Count), flag[p.Nested])
 	}
-	rp := scripts["batch_acquire.lua"].run(ctx, c, keys, args...)
-	if rp.isNil() {
+	rp := scripts["batch_acquire.lua"].Run(ctx, c, keys, args...)
+	if rp.IsNil() {
 		return -1, nil, nil
 	}
-	rp.list(2)
-	i := rp.integer()
+	rp.List(2)
+	i := rp.Integer()
 	if i < 0 || i >= int64(len(parts)) {
-		rp.keep(rediserr.Unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
+		rp.Keep(rediserr.Unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
 	}
-	if holder, err = acquired(rp.part()); err != nil {
+	if holder, err = acquired(rp.Part()); err != nil {
 		return -1, nil, err
 	}
 	return int(i), holder, nil
@@ -62,7 +64,8 @@ type BatchReleased struct {
 // hand-over; channels says on which waiters listen. If the server refuses one, the others are
 // released all the same. After an error of the whole command, which a user gets whose ACL forbids
 // one of the keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
-func ReleaseBatch(ctx context.Context, c Redis, channels wire.Channels, parts []BatchPart,
+func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, channels wire.Channels,
+	parts []BatchPart,
 ) ([]BatchReleased, error) {
 	keys := make([]string, len(parts))
 	args := make([]string, 0, 5*len(parts))
@@ -70,13 +73,13 @@ func ReleaseBatch(ctx context.Context, c Redis, channels wire.Channels, parts []
 		keys[i] = p.Lock
 		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, wire.Unlocked, publish[channels])
 	}
-	rp := scripts["batch_release.lua"].run(ctx, c, keys, args...)
-	if rp.list(len(parts)); rp.err != nil {
-		return nil, rp.err
+	rp := scripts["batch_release.lua"].Run(ctx, c, keys, args...)
+	if rp.List(len(parts)); rp.Err != nil {
+		return nil, rp.Err
 	}
 	outcomes := make([]BatchReleased, len(parts))
 	for i := range outcomes {
-		outcomes[i].Released, outcomes[i].Err = released(rp.part())
+		outcomes[i].Released, outcomes[i].Err = released(rp.Part())
 	}
 	return outcomes, nil
 }
@@ -91,7 +94,8 @@ type Held struct {
 // Renew gives every lock that its owner still holds a TTL of at least lease, in one command. It
 // returns for each lock whether its owner holds it. All of them are read locks, or none is. On a
 // cluster all locks must be in one slot. An error concerns all, but some may have been renewed.
-func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) ([]bool, error) {
+func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Held,
+) ([]bool, error) {
 	file := "renew.lua"
 	keys := make([]string, 0, 2*len(renewals))
 	args := append(make([]string, 0, 1+len(renewals)), milliseconds(lease))
@@ -102,14 +106,14 @@ func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) (
 		}
 		args = append(args, r.Owner)
 	}
-	rp := scripts[file].run(ctx, c, keys, args...)
-	rp.list(len(renewals))
+	rp := scripts[file].Run(ctx, c, keys, args...)
+	rp.List(len(renewals))
 	held := make([]bool, len(renewals))
 	for i := range held {
-		held[i] = rp.boolean()
+		held[i] = rp.Boolean()
 	}
-	if rp.err != nil {
+	if rp.Err != nil {
 		held = nil
 	}
-	return held, rp.err
+	return held, rp.Err
 }

@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/eval"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
 )
@@ -22,7 +25,7 @@ var release, releaseOnly = scripts["release.lua"], scripts["release_only.lua"]
 type Exclusive struct {
 	name, channel string
 	fenced        bool
-	acquire       *script
+	acquire       *eval.Script
 
 	acquires []string // the keys of acquire; the last one only with a registration
 	releases []string // the keys of release; releaseOnly has only the first
@@ -78,23 +81,23 @@ func (x *Exclusive) text(lease time.Duration) string {
 // nothing else has changed. The ticket distinguishes its successive registrations; 0 is none. An
 // owner keeps an earlier registration, and loses it when it gets the lock.
 func (x *Exclusive) Acquire(
-	ctx context.Context, c Redis, owner string, lease time.Duration, registration string,
+	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {
 	keys, args := x.acquires, []string{owner, x.text(lease), registration}
 	if registration == "" {
 		keys, args = keys[:len(keys)-1], args[:2]
 	}
-	rp := x.acquire.run(ctx, c, keys, args...)
+	rp := x.acquire.Run(ctx, c, keys, args...)
 	switch {
-	case x.fenced && !rp.message.IsArray():
+	case x.fenced && rp.Size() < 0:
 		// After an error the owner has no use for the lock.
-		fence = rp.token(x.name, rediserr.ClassUnknown)
+		fence = token(&rp, x.name, rediserr.ClassUnknown)
 	case registration == "":
-		holder, _ = rp.refusal(3)
+		holder, _ = refusal(&rp, 3)
 	default:
-		holder, ticket = rp.refusal(4)
+		holder, ticket = refusal(&rp, 4)
 	}
-	return fence, ticket, holder, rp.err
+	return fence, ticket, holder, rp.Err
 }
 
 // HandOver says which owners may get a lock that is released as a whole. Without Others, Successor
@@ -124,10 +127,11 @@ const (
 
 // Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever
 // count it had, and the lock is handed over or its release is announced. h is used only then.
-func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count int, h HandOver,
+func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int,
+	h HandOver,
 ) (Released, error) {
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
-		return released(releaseOnly.run(ctx, c, x.releases[:1], owner, strconv.Itoa(count),
+		return released(releaseOnly.Run(ctx, c, x.releases[:1], owner, strconv.Itoa(count),
 			x.channel, publish[h.Channels]))
 	}
 	// Arguments that equal the script's defaults are left out: each costs a fiftieth of a release.
@@ -140,45 +144,46 @@ func (x *Exclusive) Release(ctx context.Context, c Redis, owner string, count in
 		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
 			h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
 	}
-	return released(release.run(ctx, c, x.releases, args...))
+	return released(release.Run(ctx, c, x.releases, args...))
 }
 
 // ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
-func (x *Exclusive) ForceUnlock(ctx context.Context, c Redis, channels wire.Channels,
+func (x *Exclusive) ForceUnlock(ctx context.Context, c rueidis.CoreClient, channels wire.Channels,
 ) (Released, error) {
-	return released(scripts["force_unlock.lua"].run(ctx, c, x.releases[:1], x.channel, wire.Unlocked,
+	return released(scripts["force_unlock.lua"].Run(ctx, c, x.releases[:1], x.channel, wire.Unlocked,
 		publish[channels]))
 }
 
 // Reenter adds a level to a lock that its owner holds: the count becomes count, the TTL at least
 // lease. It returns false, and changes nothing, when the owner does not hold the lock.
-func Reenter(ctx context.Context, c Redis, h Held, count int, lease time.Duration) (bool, error) {
+func Reenter(ctx context.Context, c rueidis.CoreClient, h Held, count int, lease time.Duration,
+) (bool, error) {
 	file, keys := "reenter.lua", []string{h.Lock}
 	if h.Read {
 		file, keys = "read_reenter.lua", append(keys, wire.HoldsKey(h.Lock, h.Owner))
 	}
-	rp := scripts[file].run(ctx, c, keys, h.Owner, strconv.Itoa(count), milliseconds(lease))
-	is := rp.boolean()
-	return is, rp.err
+	rp := scripts[file].Run(ctx, c, keys, h.Owner, strconv.Itoa(count), milliseconds(lease))
+	is := rp.Boolean()
+	return is, rp.Err
 }
 
 // Attach gives a lock that one owner holds to another, with a count of 1 and a TTL of lease. It
 // returns false if neither holds it.
-func Attach(ctx context.Context, c Redis, lock, from, to string, lease time.Duration,
+func Attach(ctx context.Context, c rueidis.CoreClient, lock, from, to string, lease time.Duration,
 ) (bool, error) {
-	rp := scripts["attach.lua"].run(ctx, c, []string{lock}, from, to, milliseconds(lease))
-	is := rp.boolean()
-	return is, rp.err
+	rp := scripts["attach.lua"].Run(ctx, c, []string{lock}, from, to, milliseconds(lease))
+	is := rp.Boolean()
+	return is, rp.Err
 }
 
 // token reads the token of a fenced lock. class is that of the error for a text that is none. It
 // adds advice to a refusal that concerns the counter.
-func (rp *reply) token(lock string, class rediserr.Class) int64 {
-	token := rp.decimal()
+func token(rp *eval.Reply, lock string, class rediserr.Class) int64 {
+	token := rp.Decimal()
 	var e *rediserr.Error
 	var text *strconv.NumError
 	switch {
-	case !errors.As(rp.err, &e):
+	case !errors.As(rp.Err, &e):
 		return token
 	case errors.As(e, &text):
 		e.Class = class

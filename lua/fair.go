@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/eval"
 	"holdfast/internal/wire"
 )
 
@@ -45,7 +48,8 @@ type FairRequest struct {
 }
 
 // run sends a script with the keys and arguments that all scripts of a fair lock begin with.
-func (f Fair) run(ctx context.Context, c Redis, file string, more ...string) reply {
+func (f Fair) run(ctx context.Context, c rueidis.CoreClient, file string, more ...string,
+) eval.Reply {
 	deaf := deafTimeout
 	if !f.Counted {
 		deaf = headTimeout
@@ -54,14 +58,14 @@ func (f Fair) run(ctx context.Context, c Redis, file string, more ...string) rep
 		wire.BudgetsKey(f.Lock)}
 	args := []string{wire.Channel(f.Lock), publish[f.Channels], milliseconds(headTimeout),
 		milliseconds(deaf), milliseconds(MaxNap)}
-	return scripts[file].run(ctx, c, keys, append(args, more...)...)
+	return scripts[file].Run(ctx, c, keys, append(args, more...)...)
 }
 
 // Acquire takes the lock for an owner, if it is free and no other owner is ahead in the queue. If
 // not, an owner that waits is put at the end, where it stays until its budget is over.
 // Without a limit it stays for at least its window and, as long as it asks every [MaxNap], for
 // ever. Acquire returns who holds the lock or comes first; nil means that the owner has it.
-func (f Fair) Acquire(ctx context.Context, c Redis, r FairRequest) (*Holder, error) {
+func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {
 		budget, until = max(1, r.Budget.Milliseconds()), max(0, r.Until.UnixMilli())
@@ -69,22 +73,23 @@ func (f Fair) Acquire(ctx context.Context, c Redis, r FairRequest) (*Holder, err
 	rp := f.run(ctx, c, "fair_acquire.lua", r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease),
 		flag[r.Waits], milliseconds(r.Window), strconv.FormatInt(budget, 10),
 		strconv.FormatInt(until, 10))
-	holder, clock := rp.refusal(4)
+	holder, clock := refusal(&rp, 4)
 	if holder != nil {
 		holder.Clock = time.UnixMilli(clock)
 	}
-	return holder, rp.err
+	return holder, rp.Err
 }
 
 // Release leaves an owner with the given hold count. With count 0 it loses the lock, whatever count
 // it had, and leaves the queue; the next in the queue is told. One command may release up to
 // [MaxFairReleases] owners with count 0. Held then reports whether any of them held the lock.
-func (f Fair) Release(ctx context.Context, c Redis, count int, owners ...string) (Released, error) {
+func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, count int, owners ...string,
+) (Released, error) {
 	args := append([]string{strconv.Itoa(count)}, owners...)
 	return released(f.run(ctx, c, "fair_release.lua", args...))
 }
 
 // ForceUnlock frees the lock regardless of its holder, and tells the head of the queue.
-func (f Fair) ForceUnlock(ctx context.Context, c Redis) (Released, error) {
+func (f Fair) ForceUnlock(ctx context.Context, c rueidis.CoreClient) (Released, error) {
 	return released(f.run(ctx, c, "fair_force_unlock.lua"))
 }

@@ -13,11 +13,19 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/identity"
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
+	"holdfast/internal/survey"
 	"holdfast/internal/wire"
 	"holdfast/lua"
 )
+
+// clientID is the id of a client.
+const clientID = "8743c9c0-0795-4907-87fd-6c719a6b4586"
+
+var nightly = identity.Identity{Program: "billing", Host: "web-1", PID: 4711,
+	Start: time.UnixMilli(1700000000123), Label: "nightly"}
 
 // call is a use of a script. It concerns the lock, or what a client said of itself.
 type call struct {
@@ -42,7 +50,7 @@ func errorOf(values []any) error {
 					return part.Err
 				}
 			}
-		case []lua.Survey:
+		case []survey.Survey:
 			return v[0].Err
 		}
 	}
@@ -174,11 +182,11 @@ var calls = func() []call {
 	add("fenced_inspect.lua", states{"mine"},
 		func(x ctx, c client) []any { return all(lua.InspectFenced(x, c, lock)) })
 	add("survey.lua", states{"waited for"},
-		func(x ctx, c client) []any { return all(lua.NewSurveyor(c, false).Survey(x, lock)) })
+		func(x ctx, c client) []any { return all(survey.NewSurveyor(c, false).Survey(x, lock)) })
 	add("identify.lua", states{"free"},
-		func(x ctx, c client) []any { return all(lua.Identify(x, c, clientID, nightly, lease)) })
+		func(x ctx, c client) []any { return all(identity.Note(x, c, clientID, nightly, lease)) })
 	add("identity.lua", states{"free"},
-		func(x ctx, c client) []any { return all(lua.ReadIdentity(x, c, clientID)) })
+		func(x ctx, c client) []any { return all(identity.Read(x, c, clientID)) })
 	return table
 }()
 
@@ -250,7 +258,7 @@ func outlined(values []any) string {
 	text := ""
 	for _, value := range values {
 		switch v := value.(type) {
-		case nil, error, lua.State, lua.Identity, []lua.Survey:
+		case nil, error, lua.State, identity.Identity, []survey.Survey:
 		case *lua.Holder:
 			if v != nil {
 				text += fmt.Sprint(" holder ", v.Owner, v.Next, v.TTL < 0)

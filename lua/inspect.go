@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/eval"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
 )
@@ -29,44 +32,44 @@ type Hold struct {
 }
 
 // Inspect reads a lock of any kind, changing nothing; [InspectFair] and [InspectFenced] tell more.
-func Inspect(ctx context.Context, c Redis, lock string) (State, error) {
-	rp := scripts["inspect.lua"].run(ctx, c, []string{lock})
-	s := rp.state(2, lock)
-	return s, rp.err
+func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
+	rp := scripts["inspect.lua"].Run(ctx, c, []string{lock})
+	s := state(&rp, 2, lock)
+	return s, rp.Err
 }
 
 // InspectFair is [Inspect] for a fair lock, with its queue.
-func InspectFair(ctx context.Context, c Redis, lock string) (State, error) {
-	rp := scripts["fair_inspect.lua"].run(ctx, c, []string{lock, wire.QueueKey(lock)})
-	s := rp.state(3, lock)
-	s.Queue = rp.texts()
-	return s, rp.err
+func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
+	rp := scripts["fair_inspect.lua"].Run(ctx, c, []string{lock, wire.QueueKey(lock)})
+	s := state(&rp, 3, lock)
+	s.Queue = rp.Texts()
+	return s, rp.Err
 }
 
 // InspectFenced is [Inspect] for a fenced lock, with its last token.
-func InspectFenced(ctx context.Context, c Redis, lock string) (State, error) {
-	rp := scripts["fenced_inspect.lua"].run(ctx, c, []string{lock, wire.TokenKey(lock)})
-	s := rp.state(3, lock)
-	s.Token = rp.token(lock, rediserr.ClassPermanent)
-	return s, rp.err
+func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
+	rp := scripts["fenced_inspect.lua"].Run(ctx, c, []string{lock, wire.TokenKey(lock)})
+	s := state(&rp, 3, lock)
+	s.Token = token(&rp, lock, rediserr.ClassPermanent)
+	return s, rp.Err
 }
 
 // state enters a list of the given size, and reads the TTL and the hash of a lock.
-func (rp *reply) state(size int, lock string) (s State) {
-	rp.list(size)
-	s.TTL = wire.TTL(rp.integer())
-	fields := rp.texts()
+func state(rp *eval.Reply, size int, lock string) (s State) {
+	rp.List(size)
+	s.TTL = wire.TTL(rp.Integer())
+	fields := rp.Texts()
 	if len(fields)%2 != 0 {
-		rp.keep(rediserr.Unexpected(errors.New("a field without a value")))
+		rp.Keep(rediserr.Unexpected(errors.New("a field without a value")))
 	}
-	for i := 0; i < len(fields) && rp.err == nil; i += 2 {
+	for i := 0; i < len(fields) && rp.Err == nil; i += 2 {
 		if fields[i] == "mode" {
 			s.Mode = fields[i+1]
 			continue
 		}
 		count, err := strconv.Atoi(fields[i+1])
 		if err != nil {
-			rp.err = &rediserr.Error{Class: rediserr.ClassPermanent,
+			rp.Err = &rediserr.Error{Class: rediserr.ClassPermanent,
 				Message: fmt.Sprintf("field %q of %q is not a hold count", fields[i], lock),
 				Advice:  "the key is a hash, but not a lock; choose another name"}
 		}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/identity"
 	"holdfast/internal/luashim"
 	"holdfast/internal/redistest"
 	"holdfast/internal/wire"
-	"holdfast/lua"
 )
 
 // What somebody else has put under the keys of a lock: more entries than any lock has, a count that
@@ -102,7 +102,7 @@ func TestWorkOfScriptsIsBoundedWhateverIsUnderTheirKeys(t *testing.T) {
 	plantOdd(t, s, wire.ClientKey(clientID), "HSET", "text", "field:")
 	s.Do(t, "HSET", wire.ClientKey("talker"), "label", long, "host", long)
 	talk := netOutput(t, s)
-	_, err := lua.ReadIdentity(t.Context(), c, "talker")
+	_, err := identity.Read(t.Context(), c, "talker")
 	require.NoError(t, err)
 	require.Less(t, netOutput(t, s)-talk, int64(mostReply))
 	for _, key := range []string{"holdfast_lock_turn", "redisson_lock_token",

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
 )
@@ -36,7 +38,8 @@ type Vote struct {
 // the lock, because it may have restored a hold that was released since. A lock that was not
 // granted has not changed. With [Delay.Epoch] the node must not be part of a cluster, where the
 // epoch would be in another slot than the lock.
-func AcquireVote(ctx context.Context, c Redis, lock, owner string, lease time.Duration, d Delay,
+func AcquireVote(ctx context.Context, c rueidis.CoreClient, lock, owner string,
+	lease time.Duration, d Delay,
 ) (Vote, error) {
 	keys := []string{lock}
 	if d.Epoch {
@@ -46,29 +49,29 @@ func AcquireVote(ctx context.Context, c Redis, lock, owner string, lease time.Du
 	if d.For%time.Millisecond > 0 {
 		delay++ // a delay may be longer than asked for, but not shorter
 	}
-	rp := scripts["quorum_acquire.lua"].run(ctx, c, keys, owner, milliseconds(lease),
+	rp := scripts["quorum_acquire.lua"].Run(ctx, c, keys, owner, milliseconds(lease),
 		strconv.FormatInt(max(0, delay), 10), flag[d.Durable])
 	var v Vote
-	values, _ := rp.message.ToArray()
+	size := rp.Size()
 	switch {
-	case rp.isNil():
+	case rp.IsNil():
 		v.Granted = true
-	case len(values) == 3:
-		v.Holder, _ = rp.refusal(3)
-	case len(values) > 0:
-		rp.list(2)
-		v.Delayed, v.Emptied = wire.TTL(rp.integer()), rp.boolean()
+	case size == 3:
+		v.Holder, _ = refusal(&rp, 3)
+	case size > 0:
+		rp.List(2)
+		v.Delayed, v.Emptied = wire.TTL(rp.Integer()), rp.Boolean()
 		if v.Delayed <= 0 {
-			rp.keep(rediserr.Unexpected(errors.New("a delay that is over")))
+			rp.Keep(rediserr.Unexpected(errors.New("a delay that is over")))
 		}
 	default:
 		v.Granted, v.Already = true, true
-		if n := rp.integer(); n != 1 {
-			rp.keep(rediserr.Unexpected(fmt.Errorf("%d instead of 1", n)))
+		if n := rp.Integer(); n != 1 {
+			rp.Keep(rediserr.Unexpected(fmt.Errorf("%d instead of 1", n)))
 		}
 	}
-	if rp.err != nil {
+	if rp.Err != nil {
 		v = Vote{}
 	}
-	return v, rp.err
+	return v, rp.Err
 }

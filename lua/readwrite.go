@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/wire"
 )
 
@@ -28,7 +30,8 @@ const (
 // nil means that the owner has it. waits reports whether the owner waits. waited reports whether it
 // waited already: it may then pass when a writer has left.
 func (r ReadWrite) AcquireRead(
-	ctx context.Context, c Redis, owner string, number int, lease time.Duration, waits, waited bool,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration, waits,
+	waited bool,
 ) (*Holder, error) {
 	waiting := flag[waits]
 	if waits && waited {
@@ -36,16 +39,16 @@ func (r ReadWrite) AcquireRead(
 	}
 	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner),
 		wire.WriterKey(r.Lock), wire.ReaderKey(r.Lock), wire.ReadersTurnKey(r.Lock)}
-	return acquired(scripts["read_acquire.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),
+	return acquired(scripts["read_acquire.lua"].Run(ctx, c, keys, owner, strconv.Itoa(number),
 		milliseconds(lease), waiting, milliseconds(r.Bound), milliseconds(wire.WaiterTTL)))
 }
 
 // ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
 // those it had.
-func (r ReadWrite) ReleaseRead(ctx context.Context, c Redis, owner string, number int,
+func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
 	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner), wire.ReadersTurnKey(r.Lock)}
-	return released(scripts["read_release.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),
+	return released(scripts["read_release.lua"].Run(ctx, c, keys, owner, strconv.Itoa(number),
 		wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.Unlocked, publish[r.Channels],
 		milliseconds(MaxNap)))
 }
@@ -53,10 +56,11 @@ func (r ReadWrite) ReleaseRead(ctx context.Context, c Redis, owner string, numbe
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
 // the way; nil means that the owner has it. An owner that only reads is in its own way.
 func (r ReadWrite) AcquireWrite(
-	ctx context.Context, c Redis, owner string, number int, lease time.Duration, waits bool,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
+	waits bool,
 ) (*Holder, error) {
 	keys := []string{r.Lock, wire.WriterKey(r.Lock), wire.ReadersTurnKey(r.Lock)}
-	return acquired(scripts["write_acquire.lua"].run(ctx, c, keys, wire.WriteField(owner),
+	return acquired(scripts["write_acquire.lua"].Run(ctx, c, keys, wire.WriteField(owner),
 		strconv.Itoa(number), milliseconds(lease), flag[waits], milliseconds(r.Bound),
 		milliseconds(wire.WaiterTTL)))
 }
@@ -66,7 +70,8 @@ func (r ReadWrite) AcquireWrite(
 // reader. If not, and no reader of this library waits, the write lock passes, for lease, to the
 // owner with the [wire.WriteField] next; "" is none.
 func (r ReadWrite) ReleaseWrite(
-	ctx context.Context, c Redis, owner string, number int, next string, lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
+	lease time.Duration,
 ) (Released, error) {
 	turn := "0"
 	if r.Bound > 0 {
@@ -74,14 +79,15 @@ func (r ReadWrite) ReleaseWrite(
 	}
 	keys := []string{r.Lock, wire.WriterKey(r.Lock), wire.ReaderKey(r.Lock),
 		wire.ReadersTurnKey(r.Lock)}
-	return released(scripts["write_release.lua"].run(ctx, c, keys, wire.WriteField(owner),
+	return released(scripts["write_release.lua"].Run(ctx, c, keys, wire.WriteField(owner),
 		strconv.Itoa(number), wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.UnlockedForAll,
 		publish[r.Channels], turn, next, milliseconds(lease)))
 }
 
 // ForceUnlock frees the lock of those that hold it in a mode, as in [State]: of all its readers, or
 // of its writer and the writer's read holds.
-func (r ReadWrite) ForceUnlock(ctx context.Context, c Redis, mode string) (Released, error) {
-	return released(scripts["readwrite_force_unlock.lua"].run(ctx, c, []string{r.Lock}, mode,
+func (r ReadWrite) ForceUnlock(ctx context.Context, c rueidis.CoreClient, mode string,
+) (Released, error) {
+	return released(scripts["readwrite_force_unlock.lua"].Run(ctx, c, []string{r.Lock}, mode,
 		wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.UnlockedForAll, publish[r.Channels]))
 }

@@ -16,6 +16,7 @@ import (
 	"holdfast/internal/fragments"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/redistest"
+	"holdfast/internal/survey"
 	"holdfast/lua"
 )
 
@@ -179,7 +180,7 @@ func TestKeyOfAnotherTypeIsNoLock(t *testing.T) {
 		case "renew.lua", "read_renew.lua": // the others of the batch are renewed
 			require.Equal(t, " [false]", outlined(u.values))
 		case "survey.lua":
-			require.Empty(t, u.values[0].([]lua.Survey)[0].Holds)
+			require.Empty(t, u.values[0].([]survey.Survey)[0].Holds)
 		default:
 			requireError(t, errorOf(u.values), rediserr.ClassPermanent, "WRONGTYPE")
 		}

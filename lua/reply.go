@@ -2,102 +2,14 @@ package lua
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
-
+	"holdfast/internal/eval"
 	"holdfast/internal/printable"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
 )
-
-// reply reads the reply of a script, one value after the other. It keeps the first error; what is
-// read from then on means nothing.
-type reply struct {
-	message rueidis.RedisMessage   // the whole reply
-	values  []rueidis.RedisMessage // those of the list not read yet
-	err     error
-}
-
-func (rp *reply) isNil() bool { return rp.err == nil && rp.message.IsNil() }
-
-// next returns the next value of the list, or the whole reply if no list was entered.
-func (rp *reply) next() *rueidis.RedisMessage {
-	value := &rp.message
-	if len(rp.values) > 0 {
-		value, rp.values = &rp.values[0], rp.values[1:]
-	}
-	return value
-}
-
-// part returns the next value as a reply of its own.
-func (rp *reply) part() reply { return reply{message: *rp.next(), err: rp.err} }
-
-// list enters the next value, which must be a list of one of the given sizes, and returns its size.
-func (rp *reply) list(sizes ...int) int {
-	values, err := rp.next().ToArray()
-	rp.keep(err)
-	if !slices.Contains(sizes, len(values)) {
-		rp.keep(rediserr.Unexpected(fmt.Errorf("%d values instead of %d", len(values), sizes[0])))
-	}
-	rp.values = values
-	return len(values)
-}
-
-// The readers call methods of the value directly: a function value would allocate every reply.
-
-func (rp *reply) integer() int64 {
-	n, err := rp.next().ToInt64()
-	rp.keep(err)
-	return n
-}
-
-// decimal reads a number that may be a string, because Lua's own numbers are exact only up to 2^53.
-func (rp *reply) decimal() int64 {
-	n, err := rp.next().AsInt64()
-	rp.keep(err)
-	return n
-}
-
-func (rp *reply) text() string {
-	text, err := rp.next().ToString()
-	rp.keep(err)
-	return text
-}
-
-// texts reads a list of texts. A score may be a number: it is one in scripts on Dragonfly.
-func (rp *reply) texts() []string {
-	value := rp.next()
-	texts, err := value.AsStrSlice()
-	rp.keep(err)
-	elements, _ := value.ToArray() // an error would be the same one
-	for i := range elements {
-		if elements[i].IsInt64() {
-			number, _ := elements[i].ToInt64() // it is one
-			texts[i] = strconv.FormatInt(number, 10)
-		}
-	}
-	return texts
-}
-
-// boolean reads a value that must be 0 or 1.
-func (rp *reply) boolean() bool {
-	n := rp.integer()
-	if n != 0 && n != 1 {
-		rp.keep(rediserr.Unexpected(fmt.Errorf("%d instead of 0 or 1", n)))
-	}
-	return n == 1
-}
-
-// keep keeps an error, unless there was one before.
-func (rp *reply) keep(err error) {
-	if rp.err == nil {
-		rp.err = rediserr.Classify(err)
-	}
-}
 
 // Holder describes the owner that is in the way of an acquisition.
 type Holder struct {
@@ -110,16 +22,16 @@ type Holder struct {
 
 // refusal reads who is in the way of an acquisition, and with a size of 4 the number that follows.
 // It returns nil if nobody is, or after an error.
-func (rp *reply) refusal(size int) (holder *Holder, number int64) {
-	if rp.isNil() {
+func refusal(rp *eval.Reply, size int) (holder *Holder, number int64) {
+	if rp.IsNil() {
 		return nil, 0
 	}
-	rp.list(size)
-	left, owner, nap := rp.integer(), rp.text(), rp.integer()
+	rp.List(size)
+	left, owner, nap := rp.Integer(), rp.Text(), rp.Integer()
 	if size > 3 {
-		number = rp.decimal()
+		number = rp.Decimal()
 	}
-	if rp.err != nil {
+	if rp.Err != nil {
 		return nil, 0
 	}
 	return &Holder{Owner: strings.TrimSuffix(owner, wire.WriteSuffix), TTL: wire.TTL(left),
@@ -127,9 +39,9 @@ func (rp *reply) refusal(size int) (holder *Holder, number int64) {
 }
 
 // acquired reads the reply of a script that takes a lock. It returns nil if the lock was taken.
-func acquired(rp reply) (*Holder, error) {
-	holder, _ := rp.refusal(3)
-	return holder, rp.err
+func acquired(rp eval.Reply) (*Holder, error) {
+	holder, _ := refusal(&rp, 3)
+	return holder, rp.Err
 }
 
 // Released is the outcome of a release.
@@ -164,32 +76,32 @@ var outcomes = map[int64]Released{
 
 // released reads the reply for one release: a status, or a list of it, a refusal and, for a lock
 // that is handed over, a number and perhaps the beginning of the streak.
-func released(rp reply) (Released, error) {
+func released(rp eval.Reply) (Released, error) {
 	size := 1
-	if rp.message.IsArray() {
-		size = rp.list(2, 3, 4)
+	if rp.Size() >= 0 {
+		size = rp.List(2, 3, 4)
 	}
-	status := rp.integer()
+	status := rp.Integer()
 	out, known := outcomes[status]
 	if !known || size > 3 && out.To != Successor {
-		rp.keep(rediserr.Unexpected(fmt.Errorf("status %d in %d values", status, size)))
+		rp.Keep(rediserr.Unexpected(fmt.Errorf("status %d in %d values", status, size)))
 	}
 	if size > 1 {
-		out.Refusal = printable.Short(rediserr.WithCode(rp.text()))
+		out.Refusal = printable.Short(rediserr.WithCode(rp.Text()))
 	}
 	switch {
 	case size > 2 && out.To == Successor:
-		out.Fence = rp.decimal()
+		out.Fence = rp.Decimal()
 	case size > 2 && out.To == Other:
-		out.Ticket = rp.decimal()
+		out.Ticket = rp.Decimal()
 	case size > 2:
-		out.Classic = rp.integer() == 1
+		out.Classic = rp.Integer() == 1
 	}
 	if size > 3 {
-		out.Began = rp.integer()
+		out.Began = rp.Integer()
 	}
-	if rp.err != nil {
+	if rp.Err != nil {
 		out = Released{}
 	}
-	return out, rp.err
+	return out, rp.Err
 }

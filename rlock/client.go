@@ -11,12 +11,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/eval"
 	"holdfast/internal/losses"
 	"holdfast/internal/session"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/internal/waitqueue"
-	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
@@ -99,7 +99,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		Classic: options.PubSub == PubSubClassic, Sharded: options.PubSub == PubSubSharded,
 		HandsOver: options.HandOver != HandOverNone, GivesAway: options.HandOver == HandOverAnywhere,
 		OnGrant: c.granted, OnLost: c.connectionLost, Warn: c.warn})
-	c.redis = lua.Remembering(c.transport.Redis())
+	c.redis = eval.Remembering(c.transport.Redis())
 	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
 	c.calls.OnLost(c.connectionLost)
 	c.cleaner = newCleaner(c)

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/identity"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
-	"holdfast/lua"
 )
 
 const (
@@ -62,9 +62,9 @@ func (d *directory) lookUp(owner string) {
 		c := d.client
 		ctx, cancel := context.WithTimeout(d.ctx, c.options.CommandTimeout)
 		defer cancel()
-		identity, err := lua.ReadIdentity(ctx, c.redis, id)
+		who, err := identity.Read(ctx, c.redis, id)
 		if err == nil {
-			d.enter(id, identity)
+			d.enter(id, who)
 		} else if rediserr.HasCode(err, "NOPERM") {
 			d.mu.Lock()
 			defer d.mu.Unlock()

@@ -3,6 +3,8 @@ package rlock
 import (
 	"context"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/waitqueue"
@@ -39,7 +41,8 @@ func newExclusive(c *Client, name, queue string, fenced bool) *exclusive {
 	return &exclusive{client: c, name: name, how: how, scripts: scripts}
 }
 
-func (k *exclusive) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
+func (k *exclusive) acquire(ctx context.Context, redis rueidis.CoreClient, r request,
+) (reply, error) {
 	registration := ""
 	if r.registers {
 		registration = k.scripts.Registration(r.owner, r.grantLease)

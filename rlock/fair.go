@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/transport"
 	"holdfast/internal/wire"
 	"holdfast/lua"
@@ -55,7 +57,7 @@ func (c *Client) newFair(name, family string, reentry error) *Lock {
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.
 type fair struct{ exclusive }
 
-func (k fair) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
+func (k fair) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	// Only warn: the lock is not refused, because the names may be shared with Redisson.
 	if k.client.fairNames.use(k.name) {
 		k.client.warn("holdfast: two fair locks share one queue, since their names differ in "+

@@ -8,15 +8,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/identity"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
-	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
-// Identity is the process of a client, as it told Redis; see Options.Anonymous.
-type Identity = lua.Identity
+// Identity is the process of a client, as it told Redis; see Options.Anonymous. Its fields are
+//
+//	Program string    // the name of the program
+//	Host    string    // the name of the host
+//	PID     int       // the id of the process
+//	Start   time.Time // of the process, by its own clock
+//	Label   string    // Options.Label
+type Identity = identity.Identity
 
 // thisProcess returns the identity of this process, without a label.
 var thisProcess = sync.OnceValue(func() Identity {
@@ -103,7 +109,7 @@ func (in *introduction) send() {
 		err := ErrClosed // unless it is sent
 		c.calls.Aside(func(ctx context.Context) {
 			if !c.isClosing() {
-				err = lua.Identify(ctx, c.redis, c.id, c.identity,
+				err = identity.Note(ctx, c.redis, c.id, c.identity,
 					identityLeases*min(c.options.WatchdogLease, wait.Unlimited/identityLeases))
 			}
 		})
@@ -171,7 +177,7 @@ func (in *introduction) end(forget bool) {
 	go func() {
 		defer close(forgotten)
 		if <-sent; forget {
-			_ = lua.Forget(context.Background(), in.client.redis, in.client.id) // or it expires
+			_ = identity.Forget(context.Background(), in.client.redis, in.client.id) // or it expires
 		}
 	}()
 	select {

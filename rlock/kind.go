@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
 	"holdfast/internal/waitqueue"
@@ -21,7 +23,7 @@ import (
 // Each command may be retried. The end of a context ends only the waiting for a reply.
 type kind interface {
 	// acquire tries once to acquire the lock for an owner that does not hold it.
-	acquire(ctx context.Context, redis lua.Redis, r request) (reply, error)
+	acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error)
 	// release leaves count levels. With 0 it gives the lock to a waiter, or announces the release.
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
@@ -44,7 +46,7 @@ type traits struct {
 	reentry   error  // why an owner cannot acquire the lock once more; nil if it can
 
 	cleanups int // how many of them one command removes; 0 counts as 1
-	inspect  func(ctx context.Context, c lua.Redis, lock string) (lua.State, error)
+	inspect  func(ctx context.Context, c rueidis.CoreClient, lock string) (lua.State, error)
 }
 
 // kindName returns what the kind is called in messages.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/wire"
 	"holdfast/lua"
 )
@@ -61,7 +63,7 @@ func (k readWrite) script() lua.ReadWrite {
 // read is the kind of the lock for readers.
 type read struct{ readWrite }
 
-func (k read) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
+func (k read) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireRead(ctx, redis, r.owner, 1, r.lease, r.waits, r.waited)
 	return reply{holder: holder}, err
 }
@@ -85,7 +87,7 @@ func (k read) waiting(owner string, beside bool) *waiting {
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
 
-func (k write) acquire(ctx context.Context, redis lua.Redis, r request) (reply, error) {
+func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireWrite(ctx, redis, r.owner, 1, r.lease, r.waits)
 	return reply{holder: holder}, err
 }

@@ -9,7 +9,6 @@ import (
 
 	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
-	"holdfast/lua"
 )
 
 // SyncConnected is a value for Options.SyncReplicas. One replica must acknowledge an acquisition,
@@ -84,14 +83,13 @@ func (at *attempt) askServer(ctx context.Context, master server, r request, aski
 ) (got reply, err error) {
 	err = master.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if asking {
-			err = lua.Ask(ctx, connection)
+			err = transport.Ask(ctx, connection)
 			if err != nil {
 				return err
 			}
 		}
 		got, err = at.lock.kind.acquire(ctx, connection, r)
-		if err != nil ||
-			got.holder != nil {
+		if err != nil || got.holder != nil {
 			return err
 		}
 		got.taken = true
@@ -103,7 +101,7 @@ func (at *attempt) askServer(ctx context.Context, master server, r request, aski
 
 // replicated makes sure that enough replicas know of an acquisition. Otherwise it undoes it, and
 // returns how many do. An error means that their number is not known.
-func (at *attempt) replicated(connection lua.Redis, node string, r request,
+func (at *attempt) replicated(connection rueidis.CoreClient, node string, r request,
 ) (*ReplicationError, error) {
 	c := at.client
 	timeout := min(c.options.SyncTimeout, r.lease/2)
@@ -123,7 +121,7 @@ func (at *attempt) replicated(connection lua.Redis, node string, r request,
 			return nil, nil
 		}
 	}
-	replicas, err := lua.Acknowledged(ctx, connection, want, timeout)
+	replicas, err := transport.Acknowledged(ctx, connection, want, timeout)
 	if err != nil || replicas >= want {
 		return nil, err
 	}
@@ -139,8 +137,8 @@ func (at *attempt) replicated(connection lua.Redis, node string, r request,
 
 // isAlone asks the master whether it has no replica, and remembers that. Without a reply, isAlone
 // assumes that the master has one.
-func (c *Client) isAlone(ctx context.Context, connection lua.Redis, node string) bool {
-	alone, err := lua.Alone(ctx, connection)
+func (c *Client) isAlone(ctx context.Context, connection rueidis.CoreClient, node string) bool {
+	alone, err := transport.Alone(ctx, connection)
 	if err != nil || !alone {
 		c.alone.reported.Delete(node)
 		return false

@@ -14,8 +14,8 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
+	"holdfast/internal/survey"
 	"holdfast/internal/wire"
-	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -108,7 +108,7 @@ func (p *place) await(t *testing.T, l *rlock.Lock) <-chan locktest.Outcome {
 	t.Helper()
 	listeners := func() (total int) {
 		queue := p.node(t, l.Name()).DoStrings(t, "LRANGE", wire.QueueKey(l.Name()), "0", "-1")
-		for _, channel := range lua.ReleaseChannels(l.Name(), queue) {
+		for _, channel := range survey.ReleaseChannels(l.Name(), queue) {
 			total += p.listeners(t, channel)
 		}
 		return total

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -249,14 +250,14 @@ func readProfile(file, module string, places map[string][]place, known map[int]b
 // profileBlock matches "file:line.column,line.column statements count".
 var profileBlock = regexp.MustCompile(`(?m)^(.+):(\d+)\.\d+,(\d+)\.\d+ \d+ (\d+)$`)
 
-// ranFile is added to package lua while coverage is recorded. It has a line per script.
-const ranFile = "lua/ran_by_mutants.go"
+// ranFile is added to package eval while coverage is recorded. It has a line per script.
+const ranFile = "internal/eval/ran_by_mutants.go"
 
 // places returns where the mutants are, by file. A mutant of a script is where ranFile says which
 // script runs, for each script that has its line.
 func (r *runner) places(c *checkout) (map[string][]place, error) {
 	scripts := fragments.Read(os.DirFS(filepath.Join(c.root, "lua")))
-	lines, err := noteScripts(c, slices.Sorted(maps.Keys(scripts)))
+	lines, err := noteScripts(c, scripts)
 	if err != nil {
 		return nil, err
 	}
@@ -282,10 +283,10 @@ func (r *runner) places(c *checkout) (map[string][]place, error) {
 	return places, nil
 }
 
-// noteScripts makes package lua of a checkout execute a line of ranFile whenever a script is run,
+// noteScripts makes package eval of a checkout execute a line of ranFile whenever a script is run,
 // and returns which line, by script.
-func noteScripts(c *checkout, scripts []string) (map[string]int, error) {
-	file, send := filepath.Join(c.root, "lua", "script.go"), "func (s *script) send("
+func noteScripts(c *checkout, scripts map[string]string) (map[string]int, error) {
+	file, send := filepath.Join(c.root, "internal", "eval", "script.go"), "func (s *Script) send("
 	source, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -293,16 +294,16 @@ func noteScripts(c *checkout, scripts []string) (map[string]int, error) {
 	before, after, found := strings.Cut(string(source), send)
 	line, rest, _ := strings.Cut(after, "\n")
 	if !found {
-		return nil, fmt.Errorf("lua/script.go has no %q: which function runs a script now?", send)
+		return nil, fmt.Errorf("internal/eval/script.go has no %q: which function runs scripts now?", send)
 	}
 	changed := before + send + line + "\n\ts.ran()\n" + rest
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
 		return nil, err
 	}
-	ran := "package lua\n\nfunc (s *script) ran() {\n\tswitch s {\n"
+	ran := "package eval\n\nfunc (s *Script) ran() {\n\tswitch s.sha1 {\n"
 	lines := map[string]int{}
-	for _, script := range scripts {
-		ran += fmt.Sprintf("\tcase scripts[%q]:\n\t\t_ = s\n", script)
+	for _, script := range slices.Sorted(maps.Keys(scripts)) {
+		ran += fmt.Sprintf("\tcase \"%x\":\n\t\t_ = s\n", sha1.Sum([]byte(scripts[script])))
 		lines[script] = strings.Count(ran, "\n")
 	}
 	return lines, os.WriteFile(filepath.Join(c.root, ranFile), []byte(ran+"\t}\n}\n"), 0o644)

@@ -13,8 +13,9 @@ import (
 // library lists the packages whose code is mutated.
 var library = []string{
 	"rlock", "multilock", "redlock", "pubsub", "watchdog", "lua",
-	"internal/hooks", "internal/losses", "internal/owner", "internal/session",
-	"internal/transition", "internal/transport", "internal/wait", "internal/waitqueue",
+	"internal/eval", "internal/hooks", "internal/identity", "internal/losses", "internal/owner",
+	"internal/rediserr", "internal/session", "internal/survey", "internal/transition",
+	"internal/transport", "internal/wait", "internal/waitqueue", "internal/wire",
 }
 
 // How many mutants the sample has of code in Go and of scripts, and how many of each package in Go

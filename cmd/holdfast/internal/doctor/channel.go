@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/survey"
 	"holdfast/internal/wire"
-	"holdfast/lua"
 )
 
 // delivery bounds how long a message may take, and pause is between two.
@@ -71,11 +71,11 @@ func (n *node) classicListeners(ctx context.Context) []Finding {
 	for _, r := range []rights{plain, readWrite} {
 		channels, _ := n.do(ctx, "PUBSUB", "CHANNELS", pattern(r.channels[0], n.Prefix)).AsStrSlice()
 		channels = channels[:min(len(channels), mostChannels)]
-		if all, _ := lua.Subscribers(ctx, n.redis, false, channels); all == 0 {
+		if all, _ := survey.Subscribers(ctx, n.redis, false, channels); all == 0 {
 			continue // as nearly always
 		}
 		for _, channel := range channels {
-			listeners, _ := lua.Subscribers(ctx, n.redis, false, []string{channel})
+			listeners, _ := survey.Subscribers(ctx, n.redis, false, []string{channel})
 			if listeners > 0 {
 				return one(ok("clients wait on classic channels, such as %s, as Redisson before 3.28 does; "+
 					"leave Options.PubSub in Go at PubSubAuto, which wakes them with a message to all nodes",

@@ -34,7 +34,7 @@ func cluster(ctx context.Context, n *node) []Finding {
 	if err != nil {
 		return one(unknown(err, "CLUSTER NODES"))
 	}
-	switch failing, lonely := survey(lines); {
+	switch failing, lonely := weakNodes(lines); {
 	case len(failing) > 0:
 		return one(warning(advice, "%s cannot be reached by other nodes",
 			strings.Join(failing, ", ")))
@@ -58,10 +58,10 @@ func (n *node) clusterInfo(ctx context.Context) (map[string]string, error) {
 	return fields, nil
 }
 
-// survey reads CLUSTER NODES and returns the addresses of nodes that fail, and those of masters
+// weakNodes reads CLUSTER NODES and returns the addresses of nodes that fail, and those of masters
 // with slots that have no replica. A line is: id, address, flags, id of the master, ping, pong,
 // epoch, link, slots.
-func survey(lines string) (failing, lonely []string) {
+func weakNodes(lines string) (failing, lonely []string) {
 	copied := map[string]bool{} // ids of masters with a replica that does not fail
 	masters := map[string]string{}
 	var ids []string

@@ -16,7 +16,7 @@ func TestNodesOfAClusterAreNamedInOneOrder(t *testing.T) {
 		fourth = "d 127.0.0.1:4@14 slave,fail b 0 0 2 disconnected\n"
 	)
 	for _, lines := range []string{first + second + third + fourth, fourth + third + second + first} {
-		failing, lonely := survey(lines)
+		failing, lonely := weakNodes(lines)
 		require.Equal(t, []string{"127.0.0.1:3", "127.0.0.1:4"}, failing)
 		require.Equal(t, []string{"127.0.0.1:1", "127.0.0.1:2"}, lonely)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"holdfast/lua"
+	"holdfast/internal/identity"
 )
 
 // waitFor returns a wait of an owner for another. Owners are "<process>:<number>".
@@ -110,8 +110,8 @@ func TestClientsOfOneProcessAreTheSameProcess(t *testing.T) {
 	a := waitFor("x:1", "a", "y:1")
 	b := waitFor("z:1", "b", "x:2")
 	require.Empty(t, cyclesOf([]Wait{a, b}))
-	a.Holder.Client = Client{ID: "y", Identity: lua.Identity{Host: "web-1", PID: 7}}
-	b.Waiter.Client = Client{ID: "z", Identity: lua.Identity{Host: "web-1", PID: 7}}
+	a.Holder.Client = Client{ID: "y", Identity: identity.Identity{Host: "web-1", PID: 7}}
+	b.Waiter.Client = Client{ID: "z", Identity: identity.Identity{Host: "web-1", PID: 7}}
 	cycles := cyclesOf([]Wait{a, b})
 	require.Len(t, cycles, 1)
 	require.False(t, cycles[0].Certain)

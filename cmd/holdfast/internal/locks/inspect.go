@@ -8,8 +8,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/rediserr"
+	"holdfast/internal/survey"
 	"holdfast/internal/wire"
-	"holdfast/lua"
 )
 
 // ErrNotLock reports that a key of that name is something else than a lock.
@@ -71,9 +71,9 @@ func (r *reader) subscribers(ctx context.Context, lock Lock) (total int, err err
 	for _, w := range lock.Waiters {
 		queue = append(queue, w.Owner)
 	}
-	channels := lua.ReleaseChannels(lock.Name, queue)
+	channels := survey.ReleaseChannels(lock.Name, queue)
 	count := func(node rueidis.Client, sharded bool) {
-		n, failed := lua.Subscribers(ctx, node, sharded, channels)
+		n, failed := survey.Subscribers(ctx, node, sharded, channels)
 		total += n
 		if err == nil {
 			err = failed

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"holdfast/internal/printable"
+	"holdfast/internal/survey"
 	"holdfast/internal/wire"
-	"holdfast/lua"
 )
 
 // MarshalJSON returns the lock as one object. Fields that are not known are left out.
@@ -40,7 +40,7 @@ func marshal(object any) ([]byte, error) {
 
 type lockJSON struct {
 	Name        string       `json:"name"`
-	Kind        lua.Kind     `json:"kind"`
+	Kind        survey.Kind  `json:"kind"`
 	Holders     []holderJSON `json:"holders"`
 	MoreHolders int          `json:"more_holders,omitempty"`
 	Waiters     []waiterJSON `json:"waiters"`

@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/locks"
+	"holdfast/internal/identity"
 	"holdfast/internal/printable"
-	"holdfast/lua"
 )
 
 // Others than programs look at JSON, too.
 func TestJSONIsSafeToPrint(t *testing.T) {
 	t.Parallel()
 	const owner = "\u202e\u009b2J\x7f:1"
-	client := locks.Client{Identity: lua.Identity{Host: owner, Label: owner}}
+	client := locks.Client{Identity: identity.Identity{Host: owner, Label: owner}}
 	document, err := json.Marshal(locks.Lock{Name: owner,
 		Holders: []locks.Holder{{Owner: owner, Client: client}}})
 	require.NoError(t, err)

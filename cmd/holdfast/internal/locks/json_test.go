@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/lua"
+	"holdfast/internal/identity"
 )
 
 // One lock with nonsense in it must not hide the others.
@@ -16,7 +16,7 @@ func TestEveryTimeHasAFormInJSON(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []time.Time{time.UnixMicro(math.MaxInt64), time.UnixMilli(math.MinInt64),
 		time.UnixMilli(math.MaxInt64), {}} {
-		client := Client{ID: "a", Identity: lua.Identity{PID: 7, Start: odd}}
+		client := Client{ID: "a", Identity: identity.Identity{PID: 7, Start: odd}}
 		text, err := json.Marshal(Lock{Name: "l", Subscribers: -1,
 			Holders: []Holder{{Owner: "a:1", Client: client}},
 			Waiters: []Waiter{{Owner: "b:1", Since: odd, Until: odd}}})

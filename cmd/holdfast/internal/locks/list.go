@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/rediserr"
-	"holdfast/lua"
+	"holdfast/internal/survey"
 )
 
 // Query selects locks.
@@ -90,7 +90,7 @@ func (ls *lister) run(ctx context.Context) error {
 
 // scan lists the locks of one node.
 func (ls *lister) scan(ctx context.Context, address string, node rueidis.Client) error {
-	for _, scan := range lua.Scans(ls.query.Pattern) {
+	for _, scan := range survey.Scans(ls.query.Pattern) {
 		cursor := uint64(0)
 		for looked := 0; ls.query.Most == 0 || looked < ls.query.Most; looked += ls.query.Count {
 			next, err := ls.step(ctx, scan, address, node, cursor)
@@ -110,7 +110,7 @@ func (ls *lister) scan(ctx context.Context, address string, node rueidis.Client)
 }
 
 // step sends one SCAN, and yields the locks that it finds. It returns the next cursor.
-func (ls *lister) step(ctx context.Context, scan lua.Scan, address string, node rueidis.Client,
+func (ls *lister) step(ctx context.Context, scan survey.Scan, address string, node rueidis.Client,
 	cursor uint64,
 ) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -126,7 +126,7 @@ func (ls *lister) step(ctx context.Context, scan lua.Scan, address string, node 
 func (ls *lister) look(ctx context.Context, address string, names []string, hashes bool) error {
 	fresh := names[:0]
 	for _, name := range names {
-		if !ls.seen[name] && (hashes || !ls.seen[lua.SameQueue(name)]) {
+		if !ls.seen[name] && (hashes || !ls.seen[survey.SameQueue(name)]) {
 			fresh = append(fresh, name)
 		}
 	}

@@ -4,14 +4,15 @@ package locks
 import (
 	"time"
 
-	"holdfast/lua"
+	"holdfast/internal/identity"
+	"holdfast/internal/survey"
 )
 
 // Lock is what Redis has of one lock at one moment. A lock that is free and has no waiters has
-// neither holders nor waiters. Redis does not know of all waiters: see [lua.Wait].
+// neither holders nor waiters. Redis does not know of all waiters: see [survey.Wait].
 type Lock struct {
 	Name    string
-	Kind    lua.Kind
+	Kind    survey.Kind
 	Holders []Holder // several if they read
 	Waiters []Waiter // that Redis knows of; those of a fair lock in order, else the longest first
 	// MoreHolders and MoreWaiters are how many are not in Holders and Waiters, because there are
@@ -61,9 +62,9 @@ func (l Lock) Mode() (mode string) {
 
 // Client is the client of an owner.
 type Client struct {
-	ID           string
-	lua.Identity // zero if it did not tell Redis who it is; clients of Redisson do not
+	ID                string
+	identity.Identity // zero if it did not tell Redis who it is; clients of Redisson do not
 }
 
 // Known reports whether it told Redis who it is.
-func (c Client) Known() bool { return c.Identity != lua.Identity{} }
+func (c Client) Known() bool { return c.Identity != identity.Identity{} }

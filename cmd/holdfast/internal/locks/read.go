@@ -8,9 +8,10 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/identity"
 	"holdfast/internal/rediserr"
+	"holdfast/internal/survey"
 	"holdfast/internal/transport"
-	"holdfast/lua"
 )
 
 // answerTime bounds the commands that are sent together, because rueidis would try for ever to
@@ -23,7 +24,7 @@ const retryPause = 10 * time.Millisecond
 type reader struct {
 	redis     rueidis.Client
 	transport *transport.Transport
-	surveyor  *lua.Surveyor
+	surveyor  *survey.Surveyor
 	clients   map[string]Client // by id; of each that was asked for
 }
 
@@ -42,7 +43,7 @@ func newReader(ctx context.Context, redis rueidis.Client) (*reader, error) {
 		return nil, err
 	}
 	return &reader{redis: redis, transport: t, clients: map[string]Client{},
-		surveyor: lua.NewSurveyor(redis, t.Clustered())}, nil
+		surveyor: survey.NewSurveyor(redis, t.Clustered())}, nil
 }
 
 func (r *reader) close() { r.transport.Close() }
@@ -67,7 +68,7 @@ func (r *reader) read(ctx context.Context, names []string) []result {
 }
 
 // convert returns a lock without the identity of its owners. Times are converted to our clock.
-func convert(s lua.Survey) Lock {
+func convert(s survey.Survey) Lock {
 	lock := Lock{Name: s.Name, Kind: s.Kind, TTL: s.TTL, Token: s.Token,
 		MoreHolders: s.MoreHolds, MoreWaiters: s.MoreWaits, Subscribers: -1}
 	for _, h := range s.Holds {
@@ -124,7 +125,7 @@ func (r *reader) identify(ctx context.Context, locks []result) {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			if is, err := lua.ReadIdentity(ctx, r.redis, id); err == nil {
+			if is, err := identity.Read(ctx, r.redis, id); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				r.clients[id] = Client{ID: id, Identity: is}

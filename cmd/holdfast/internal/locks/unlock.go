@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/survey"
 	"holdfast/lua"
 )
 
@@ -95,7 +96,7 @@ func (r *reader) release(ctx context.Context, l Lock, owner, mode string) (lua.R
 		return r.readWrite(l.Name).ReleaseRead(ctx, r.redis, owner, 0)
 	case mode == "write":
 		return r.readWrite(l.Name).ReleaseWrite(ctx, r.redis, owner, 0, "", 0)
-	case l.Kind == lua.KindFair:
+	case l.Kind == survey.KindFair:
 		return r.fair(l.Name).Release(ctx, r.redis, 0, owner)
 	}
 	// It is announced even where registered waiters could be granted it: they hear that as well, and
@@ -111,7 +112,7 @@ func (r *reader) forceUnlock(ctx context.Context, l Lock) (lua.Released, error) 
 		return lua.Released{}, nil
 	case mode != "":
 		return r.readWrite(l.Name).ForceUnlock(ctx, r.redis, mode)
-	case l.Kind == lua.KindFair:
+	case l.Kind == survey.KindFair:
 		return r.fair(l.Name).ForceUnlock(ctx, r.redis)
 	}
 	return lua.NewExclusive(l.Name, false).ForceUnlock(ctx, r.redis, r.transport.Channels())

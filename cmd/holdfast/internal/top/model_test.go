@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/locks"
-	"holdfast/lua"
+	"holdfast/internal/survey"
 )
 
 // fake is a server whose answers tests give by hand. It notes what it was asked.
@@ -95,7 +95,7 @@ func (p *program) table() (rows []string) {
 }
 
 func held(name, owner string, waiters int) locks.Lock {
-	return locks.Lock{Name: name, Kind: lua.KindPlain, TTL: 10 * time.Second,
+	return locks.Lock{Name: name, Kind: survey.KindPlain, TTL: 10 * time.Second,
 		Holders: []locks.Holder{{Owner: owner, Count: 1}}, Waiters: make([]locks.Waiter, waiters)}
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/locks"
-	"holdfast/lua"
+	"holdfast/internal/identity"
+	"holdfast/internal/survey"
 	"holdfast/rlock"
 )
 
 var (
-	nightly = locks.Client{Identity: lua.Identity{Program: "backup", Host: "web-1", PID: 4711,
+	nightly = locks.Client{Identity: identity.Identity{Program: "backup", Host: "web-1", PID: 4711,
 		Label: "nightly"}}
 	java = locks.Holder{Owner: "b983c153-7421-469a-addb-44fb92259a1b:12", Count: 2}
 )
@@ -22,19 +23,19 @@ var (
 func someLocks() []locks.Lock {
 	return []locks.Lock{
 		{
-			Name: "job", Kind: lua.KindPlain, TTL: 12_345 * time.Millisecond,
+			Name: "job", Kind: survey.KindPlain, TTL: 12_345 * time.Millisecond,
 			Holders: []locks.Holder{{Owner: "1:1", Count: 1, Client: nightly}},
 			Waiters: make([]locks.Waiter, 3),
 		},
-		{Name: "stock:é", Kind: lua.KindFair, TTL: rlock.NoExpiry, Holders: []locks.Holder{java}},
+		{Name: "stock:é", Kind: survey.KindFair, TTL: rlock.NoExpiry, Holders: []locks.Holder{java}},
 		{
-			Name: "prices", Kind: lua.KindReadWrite, TTL: 150 * time.Second,
+			Name: "prices", Kind: survey.KindReadWrite, TTL: 150 * time.Second,
 			Holders: []locks.Holder{
 				{Owner: "1:1", Count: 1, Mode: "read", Client: nightly},
 				{Owner: "2:1", Count: 2, Mode: "read"},
 			},
 		},
-		{Name: "queue", Kind: lua.KindFair, Waiters: make([]locks.Waiter, 12)},
+		{Name: "queue", Kind: survey.KindFair, Waiters: make([]locks.Waiter, 12)},
 	}
 }
 
@@ -93,7 +94,8 @@ func TestNothingFromRedisMovesTheCursor(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2J\n\"\\\xff"
 	l := locks.Lock{Name: evil, Holders: []locks.Holder{
-		{Owner: evil + ":" + evil, Client: locks.Client{Identity: lua.Identity{Label: evil, Host: evil}}},
+		{Owner: evil + ":" + evil,
+			Client: locks.Client{Identity: identity.Identity{Label: evil, Host: evil}}},
 	}}
 	text := strings.Join(append(Table([]locks.Lock{l}, 0), Line(l, 0), ShortOwner(evil)), "")
 	require.NotContains(t, text, "\x1b")

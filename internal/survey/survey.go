@@ -1,4 +1,6 @@
-package lua
+// Package survey finds the locks of a Redis and reads all that Redis has of a lock, for program
+// holdfast. It changes nothing.
+package survey
 
 import (
 	"cmp"
@@ -12,8 +14,10 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/eval"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
+	"holdfast/lua"
 )
 
 // Survey is what Redis has of a lock of any kind at one moment. Of very many holders or waiters it
@@ -21,9 +25,9 @@ import (
 type Survey struct {
 	Name      string
 	Kind      Kind
-	Mode      string // "read" or "write" on a read-write lock, else ""
-	Holds     []Hold // by owner
-	MoreHolds int    // how many are not in Holds
+	Mode      string     // "read" or "write" on a read-write lock, else ""
+	Holds     []lua.Hold // by owner
+	MoreHolds int        // how many are not in Holds
 	// TTL is the rest of the lease: 0 when the lock is free, or [wire.NoExpiry].
 	TTL       time.Duration
 	Waits     []Wait // those in the queue of a fair lock, in order, then those that registered
@@ -61,6 +65,8 @@ type Wait struct {
 // times as many take a server several milliseconds.
 const mostSurveyed = 1000
 
+var script = lua.Script("survey.lua")
+
 // besides has the keys beside a lock that a survey reads.
 var besides = []struct {
 	name string
@@ -74,92 +80,85 @@ var besides = []struct {
 // Surveyor surveys locks. If the ACL forbids keys beside them, it does without. It is not safe for
 // concurrent use.
 type Surveyor struct {
-	redis     Redis
+	redis     rueidis.CoreClient
 	clustered bool
 	forbidden map[string]bool // names of besides that the ACL has refused
 }
 
 // NewSurveyor returns a surveyor. clustered says that all keys of a script must share a slot.
-func NewSurveyor(c Redis, clustered bool) *Surveyor {
+func NewSurveyor(c rueidis.CoreClient, clustered bool) *Surveyor {
 	return &Surveyor{redis: c, clustered: clustered, forbidden: map[string]bool{}}
 }
 
 // Survey surveys locks, in pipelined commands. It changes nothing. Keys that are no locks are found
 // free and have no waiters. Those that may be large must have passed [Surveyor.Candidates].
 func (sv *Surveyor) Survey(ctx context.Context, locks ...string) []Survey {
-	surveys := make([]Survey, len(locks))
-	script := scripts["survey.lua"]
-	commands := make(rueidis.Commands, len(locks))
+	calls := make([]eval.Call, len(locks))
 	for i, lock := range locks {
-		keys, args := sv.arguments(lock, sv.forbidden)
-		commands[i] = sv.redis.B().Evalsha().Sha1(script.sha1).Numkeys(int64(len(keys))).
-			Key(keys...).Arg(args...).Build()
+		calls[i] = sv.call(lock, sv.forbidden)
 	}
-	for i, result := range sv.redis.DoMulti(ctx, commands...) {
-		message, err := result.ToMessage()
-		rp := reply{message: message, err: rediserr.Classify(err)}
-		if refusal, ok := rueidis.IsRedisErr(err); ok && refusal.IsNoScript() {
-			rp = sv.run(ctx, locks[i], sv.forbidden)
-		}
-		if rediserr.HasCode(rp.err, "NOPERM") {
+	surveys := make([]Survey, len(locks))
+	for i, rp := range script.RunAll(ctx, sv.redis, calls) {
+		if rediserr.HasCode(rp.Err, "NOPERM") {
 			rp = sv.probe(ctx, locks[i])
 		}
-		surveys[i] = rp.survey(locks[i])
+		surveys[i] = surveyed(&rp, locks[i])
 	}
 	return surveys
 }
 
-// arguments returns the keys and arguments of the script, without keys beside the lock that are
-// forbidden or in another slot.
-func (sv *Surveyor) arguments(lock string, forbidden map[string]bool) (keys, args []string) {
-	keys, args = []string{lock}, []string{strconv.Itoa(mostSurveyed)}
+// call returns the call of the script for a lock, without keys beside the lock that are forbidden
+// or in another slot.
+func (sv *Surveyor) call(lock string, forbidden map[string]bool) eval.Call {
+	call := eval.Call{Keys: []string{lock}, Args: []string{strconv.Itoa(mostSurveyed)}}
 	for _, b := range besides {
 		key := b.key(lock)
 		if !forbidden[b.name] && (!sv.clustered || wire.Slot(key) == wire.Slot(lock)) {
-			keys, args = append(keys, key), append(args, b.name)
+			call.Keys, call.Args = append(call.Keys, key), append(call.Args, b.name)
 		}
 	}
-	return keys, args
+	return call
 }
 
-func (sv *Surveyor) run(ctx context.Context, lock string, forbidden map[string]bool) reply {
-	keys, args := sv.arguments(lock, forbidden)
-	return scripts["survey.lua"].run(ctx, sv.redis, keys, args...)
+func (sv *Surveyor) run(ctx context.Context, lock string, forbidden map[string]bool) eval.Reply {
+	call := sv.call(lock, forbidden)
+	return script.Run(ctx, sv.redis, call.Keys, call.Args...)
 }
 
 // probe surveys a lock for which the ACL forbids a key. It finds out which, and remembers those
 // beside the lock, because names of locks that this user may see mostly have a common beginning.
-func (sv *Surveyor) probe(ctx context.Context, lock string) reply {
+func (sv *Surveyor) probe(ctx context.Context, lock string) eval.Reply {
 	all := map[string]bool{}
 	for _, b := range besides {
 		all[b.name] = true
 	}
 	rp := sv.run(ctx, lock, all)
-	if rp.err != nil {
+	if rp.Err != nil {
 		return rp
 	}
 	for _, b := range besides {
-		if all[b.name] = false; rediserr.HasCode(sv.run(ctx, lock, all).err, "NOPERM") {
+		all[b.name] = false
+		if rediserr.HasCode(sv.run(ctx, lock, all).Err, "NOPERM") {
 			all[b.name], sv.forbidden[b.name] = true, true
 		}
 	}
 	return sv.run(ctx, lock, all)
 }
 
-// survey reads the reply of survey.lua.
-func (rp *reply) survey(lock string) Survey {
+// surveyed reads the reply of survey.lua.
+func surveyed(rp *eval.Reply, lock string) Survey {
 	s := Survey{Name: lock, Kind: KindPlain}
-	rp.list(14)
-	clock, left, mode := rp.integer(), rp.integer(), rp.text()
-	fields, holds := rp.integer(), rp.texts()
-	registrations, registered := rp.integer(), rp.texts()
-	queue, queued, scores := rp.integer(), rp.texts(), rp.texts()
-	token, writer, expiry, reader := rp.text(), rp.text(), rp.integer(), rp.boolean()
-	if rp.err == nil && (len(holds)%2 != 0 || len(registered)%2 != 0 || len(scores) != 2*len(queued)) {
-		rp.keep(rediserr.Unexpected(errors.New("a field without a value")))
+	rp.List(14)
+	clock, left, mode := rp.Integer(), rp.Integer(), rp.Text()
+	fields, holds := rp.Integer(), rp.Texts()
+	registrations, registered := rp.Integer(), rp.Texts()
+	queue, queued, scores := rp.Integer(), rp.Texts(), rp.Texts()
+	token, writer, expiry, reader := rp.Text(), rp.Text(), rp.Integer(), rp.Boolean()
+	if rp.Err == nil && (len(holds)%2 != 0 || len(registered)%2 != 0 || len(scores) != 2*len(queued)) {
+		rp.Keep(rediserr.Unexpected(errors.New("a field without a value")))
 	}
-	if rp.err != nil {
-		s.Err = rp.err
+	if rp.Err != nil {
+		s.Err = rp.Err
 		return s
 	}
 	if clock >= 0 {
@@ -211,7 +210,7 @@ func (rp *reply) survey(lock string) Survey {
 	return s
 }
 
-// registration reads what [Exclusive.Registration] has written.
+// registration reads what [lua.Exclusive.Registration] has written.
 func registration(text string) (w Wait, kind Kind, ok bool) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 3 {
@@ -250,7 +249,7 @@ var ownerField = regexp.MustCompile(
 func isForeign(field string) bool { return field != "mode" && !ownerField.MatchString(field) }
 
 // holdsOf returns the holds in the fields and values of a hash; nil if it is not that of a lock.
-func holdsOf(fields []string) (holds []Hold) {
+func holdsOf(fields []string) (holds []lua.Hold) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == "mode" {
 			continue
@@ -260,8 +259,8 @@ func holdsOf(fields []string) (holds []Hold) {
 			return nil
 		}
 		owner, write := strings.CutSuffix(fields[i], wire.WriteSuffix)
-		holds = append(holds, Hold{Owner: owner, Count: count, Write: write})
+		holds = append(holds, lua.Hold{Owner: owner, Count: count, Write: write})
 	}
-	slices.SortFunc(holds, func(a, b Hold) int { return cmp.Compare(a.Owner, b.Owner) })
+	slices.SortFunc(holds, func(a, b lua.Hold) int { return cmp.Compare(a.Owner, b.Owner) })
 	return holds
 }

@@ -1,4 +1,6 @@
-package lua
+// Package identity has Redis remember which process a client is, so that whoever looks at its locks
+// can name it.
+package identity
 
 import (
 	"context"
@@ -6,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/printable"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
+	"holdfast/lua"
 )
 
 // Identity is the process of a client, as the client told Redis; zero if it did not.
@@ -36,27 +41,29 @@ func (id Identity) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Identify notes for ttl who a client is. It may be repeated.
-func Identify(ctx context.Context, c Redis, client string, id Identity, ttl time.Duration) error {
-	rp := scripts["identify.lua"].run(ctx, c, []string{wire.ClientKey(client)}, milliseconds(ttl),
+// Note has Redis remember for ttl who a client is. It may be repeated.
+func Note(ctx context.Context, c rueidis.CoreClient, client string, id Identity, ttl time.Duration,
+) error {
+	rp := lua.Script("identify.lua").Run(ctx, c, []string{wire.ClientKey(client)},
+		strconv.FormatInt(ttl.Milliseconds(), 10),
 		id.Program, id.Host, strconv.Itoa(id.PID), strconv.FormatInt(id.Start.UnixMilli(), 10),
 		id.Label)
-	rp.boolean()
-	return rp.err
+	rp.Boolean()
+	return rp.Err
 }
 
-// Forget deletes what [Identify] noted.
-func Forget(ctx context.Context, c Redis, client string) error {
+// Forget deletes what [Note] noted.
+func Forget(ctx context.Context, c rueidis.CoreClient, client string) error {
 	return rediserr.Classify(c.Do(ctx, c.B().Del().Key(wire.ClientKey(client)).Build()).Error())
 }
 
-// ReadIdentity returns who a client is, with texts of a few hundred bytes. It ignores fields that
+// Read returns who a client is, with texts of a few hundred bytes. It ignores fields that
 // it cannot read.
-func ReadIdentity(ctx context.Context, c Redis, client string) (Identity, error) {
-	rp := scripts["identity.lua"].run(ctx, c, []string{wire.ClientKey(client)})
-	texts := rp.texts()
-	if rp.err != nil {
-		return Identity{}, rp.err
+func Read(ctx context.Context, c rueidis.CoreClient, client string) (Identity, error) {
+	rp := lua.Script("identity.lua").Run(ctx, c, []string{wire.ClientKey(client)})
+	texts := rp.Texts()
+	if rp.Err != nil {
+		return Identity{}, rp.Err
 	}
 	fields := make(map[string]string)
 	for i := 1; i < len(texts); i += 2 {

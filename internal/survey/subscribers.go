@@ -1,7 +1,9 @@
-package lua
+package survey
 
 import (
 	"context"
+
+	"github.com/redis/rueidis"
 
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
@@ -19,7 +21,8 @@ func ReleaseChannels(lock string, queue []string) []string {
 
 // Subscribers returns how many connections to a node listen on the sharded or the classic channels.
 // A connection that listens on both kinds, as with [wire.Both], counts on the sharded ones only.
-func Subscribers(ctx context.Context, node Redis, sharded bool, channels []string) (int, error) {
+func Subscribers(ctx context.Context, node rueidis.CoreClient, sharded bool, channels []string,
+) (int, error) {
 	command, names := "SHARDNUMSUB", channels
 	if !sharded {
 		command, names = "NUMSUB", make([]string, 0, 2*len(channels))

@@ -1,4 +1,4 @@
-package lua
+package survey
 
 import (
 	"cmp"
@@ -39,7 +39,7 @@ func (s Scan) OfHolders() bool { return s.prefix == "" }
 
 // Next sends one SCAN to a node, which looks at about count keys. It returns the names of locks
 // that were found, some of them perhaps twice, and the next cursor; 0 is the end.
-func (s Scan) Next(ctx context.Context, node Redis, cursor uint64, count int,
+func (s Scan) Next(ctx context.Context, node rueidis.CoreClient, cursor uint64, count int,
 ) (names []string, next uint64, err error) {
 	entry, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(s.pattern).Count(int64(count)).
 		Type(s.of).Build()).AsScanEntry()

@@ -1,0 +1,176 @@
+// Package eval executes Lua scripts on Redis with EVALSHA, and reads their replies. It does not
+// know what the scripts do.
+package eval
+
+import (
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/fragments"
+	"holdfast/internal/rediserr"
+)
+
+// Script is one .lua file with the fragments that it needs, and the SHA-1 by which servers know it.
+type Script struct{ source, sha1 string }
+
+// Load returns the scripts of a directory by file, with the fragments of its subdirectory common.
+// It panics if a script names a fragment that does not exist.
+func Load(dir fs.FS) map[string]*Script {
+	loaded := map[string]*Script{}
+	for file, source := range fragments.Read(dir) {
+		loaded[file] = &Script{source, fmt.Sprintf("%x", sha1.Sum([]byte(source)))}
+	}
+	return loaded
+}
+
+// follower is a client that may be another server from now on, after one has rejected a write
+// because it is a replica.
+type follower interface {
+	// Follow reports whether it is, so that the command should be sent again. ctx ends its wait.
+	Follow(ctx context.Context) bool
+}
+
+// Run executes the script, and once more if a replica has rejected it and the address of the server
+// leads to another one meanwhile. All keys must be in one slot. A client with DisableAutoPipelining
+// sends it on a shared connection as well: the application may have used up the pool of the others
+// with commands that block.
+func (s *Script) Run(ctx context.Context, c rueidis.CoreClient, keys []string, args ...string,
+) Reply {
+	rp := s.send(ctx, c, keys, args)
+	if rp.Err != nil && rediserr.Demoted(rp.Err) {
+		other, follows := c.(follower)
+		if follows && other.Follow(ctx) {
+			rp = s.send(ctx, c, keys, args)
+		}
+	}
+	return rp
+}
+
+// send executes the script with EVALSHA, and once more with EVAL if the server does not know it.
+func (s *Script) send(ctx context.Context, c rueidis.CoreClient, keys, args []string) Reply {
+	if on, remembers := c.(*remembering); remembers {
+		if _, known := on.known.Load(s); !known {
+			return s.runFirst(ctx, on, keys, args)
+		}
+	}
+	n := int64(len(keys))
+	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
+	message, err := c.Do(ctx, bySHA.ToPipe()).ToMessage()
+	if isNoScript(err) {
+		bySource := c.B().Eval().Script(s.source).Numkeys(n).Key(keys...).Arg(args...).Build()
+		message, err = c.Do(ctx, bySource.ToPipe()).ToMessage()
+	}
+	return s.reply(message, err)
+}
+
+// Call has the keys and arguments of one execution of a script.
+type Call struct{ Keys, Args []string }
+
+// RunAll executes the script for each call, in pipelined commands. If the server does not know the
+// script, RunAll executes the calls one after the other. It returns a reply for each call.
+func (s *Script) RunAll(ctx context.Context, c rueidis.CoreClient, calls []Call) []Reply {
+	commands := make(rueidis.Commands, len(calls))
+	for i, call := range calls {
+		commands[i] = c.B().Evalsha().Sha1(s.sha1).Numkeys(int64(len(call.Keys))).
+			Key(call.Keys...).Arg(call.Args...).Build()
+	}
+	replies := make([]Reply, len(calls))
+	for i, result := range c.DoMulti(ctx, commands...) {
+		message, err := result.ToMessage()
+		if isNoScript(err) {
+			replies[i] = s.Run(ctx, c, calls[i].Keys, calls[i].Args...)
+		} else {
+			replies[i] = s.reply(message, err)
+		}
+	}
+	return replies
+}
+
+func isNoScript(err error) bool {
+	refusal, ok := rueidis.IsRedisErr(err)
+	return ok && refusal.IsNoScript()
+}
+
+func (s *Script) reply(message rueidis.RedisMessage, err error) Reply {
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	return Reply{message: message, Err: s.explain(rediserr.Classify(err))}
+}
+
+// remembering is a client that remembers which scripts its server has executed.
+type remembering struct {
+	rueidis.Client
+	known sync.Map // of *Script
+}
+
+// Remembering returns a client that sends the first use of each script on the connection that
+// rueidis opens first. Otherwise rueidis might dial a second connection for the hash of the script,
+// and a third connection for its source. On a cluster the slot decides about the connection, so
+// Remembering returns c.
+func Remembering(c rueidis.Client) rueidis.Client {
+	if c.Mode() == rueidis.ClientModeCluster {
+		return c
+	}
+	return &remembering{Client: c}
+}
+
+// Follow implements follower, if the client does.
+func (c *remembering) Follow(ctx context.Context) bool {
+	other, follows := c.Client.(follower)
+	return follows && other.Follow(ctx)
+}
+
+// runFirst is send for the first use of a script. rueidis sends commands without a key, as it takes
+// those of Arbitrary, on its first connection.
+func (s *Script) runFirst(ctx context.Context, c *remembering, keys, args []string) Reply {
+	do := func(command, what string) (rueidis.RedisMessage, error) {
+		cmd := c.B().Arbitrary(command, what, strconv.Itoa(len(keys))).Args(keys...).Args(args...).Build()
+		return c.Do(ctx, cmd.ToPipe()).ToMessage()
+	}
+	message, err := do("EVALSHA", s.sha1)
+	if isNoScript(err) {
+		message, err = do("EVAL", s.source)
+	}
+	rp := s.reply(message, err)
+	if rp.Err == nil {
+		c.known.Store(s, nil)
+	}
+	return rp
+}
+
+// calledAt matches the line of a script in an error message, and called a command on such a line.
+var (
+	calledAt = regexp.MustCompile(`user_script: ?(\d+)`)
+	called   = regexp.MustCompile(`(?:call|attempt)\('([A-Z]+)'`)
+)
+
+// explain completes the advice of an error for a command that a script may not call: servers do not
+// name the command, but its line.
+func (s *Script) explain(err error) error {
+	if err == nil {
+		return nil // before e, which takes memory
+	}
+	var e *rediserr.Error
+	if !errors.As(err, &e) || e.Code != rediserr.NoCommand {
+		return err
+	}
+	if at := calledAt.FindStringSubmatch(e.Message); at != nil {
+		number, _ := strconv.Atoi(at[1])
+		lines := strings.Split(s.source, "\n")
+		line := lines[min(max(number, 1), len(lines))-1]
+		if command := called.FindStringSubmatch(line); command != nil {
+			rediserr.Advise(e, command[1])
+		}
+	}
+	return err
+}

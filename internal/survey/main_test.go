@@ -1,0 +1,9 @@
+package survey_test
+
+import (
+	"testing"
+
+	"holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.VerifyMain(m) }
