@@ -1,6 +1,5 @@
-// Package lua has the Redis scripts of locks, and a function for each that sends it; users of locks
-// never need it. There is one .lua file per operation. Package internal/wire has the names of the
-// keys and channels.
+// Package lua has the scripts of locks, and functions that send them; users of locks never need it.
+// There is one .lua file per operation. Package internal/wire has the names of keys and channels.
 //
 // Every script is safe to run again after an unknown outcome, because it gets the hold count it
 // must leave behind instead of a difference. Each .lua file says in its header what it takes, what

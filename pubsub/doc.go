@@ -1,5 +1,5 @@
-// Package pubsub wakes goroutines of package rlock that wait for a message on a Redis channel.
-// Users of locks do not need it. It knows channels, nodes and permits, and nothing of locks.
+// Package pubsub wakes goroutines that wait for a message of Redis; users of locks never need it.
+// Package rlock does. Package pubsub knows channels, nodes and permits, and nothing of locks.
 //
 // A [Hub] keeps one connection per node, whatever the number of channels, and one goroutine per
 // connection. A [Subscription] is one waiter on one channel or several. It holds at most one
@@ -47,7 +47,7 @@
 //	---------> routing ----> wanted ---------> asking -----> confirmed
 //	              ^                              |            |     |
 //	              +------ refused, MOVED --------+            |     | no subscriber
-//	              +------ connection lost, slot moved --------+     | for Linger
+//	              +------ connection lost, slot moved --------+     | for a second
 //	                                                                v
 //	           wanted <----- subscriber joined ------ reply --- leaving
 //	          dropped <--- no subscriber -------------/         (UNSUBSCRIBE)

@@ -14,12 +14,24 @@ import (
 	"holdfast/internal/wait"
 )
 
-// DefaultLinger is the default of [Options].Linger.
-const DefaultLinger = time.Second
+// defaultLinger is the default of Options.linger.
+const defaultLinger = time.Second
 
 // Options configures a [Hub]. Route is required.
 type Options struct {
-	Route Route // finds the node of a channel; required
+	// Route returns where a channel is served: the node's key, and the node's client from which a
+	// connection can be dedicated. Channels with the same key share one connection. On a cluster
+	// with sharded channels the client must be that of the node, as rueidis.Client.Nodes returns it:
+	// the client of the whole cluster refuses channels of different slots on one connection.
+	//
+	// refresh is true when an earlier result proved wrong: the server said MOVED, the slot moved
+	// away, or the node could not be dialled. A Route with a cache must then clear all of it: of the
+	// channels that need a refresh at the same time, only the first is asked for with refresh.
+	//
+	// Route is called by one goroutine at a time, may block, and must return when ctx ends: when the
+	// Hub is closed, and after five seconds at the latest. After an error it is called again, with
+	// growing delays of up to a second.
+	Route func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error)
 
 	// Sharded selects SSUBSCRIBE instead of SUBSCRIBE. These kinds of channel do not reach each other.
 	Sharded bool
@@ -31,10 +43,6 @@ type Options struct {
 	// the server refuses to unsubscribe them, the hub subscribes to no more classic channels. Classic
 	// is called like Paired.
 	Classic func(channel string) []string
-
-	// Linger is how long a channel stays subscribed after its last subscriber left, for one that
-	// comes back soon. A negative value unsubscribes at once. Defaults to [DefaultLinger].
-	Linger time.Duration
 
 	// Paired returns the paired channels of a channel, which are subscribed and unsubscribed
 	// together with it. A paired channel belongs to one channel, is not subscribed to by itself,
@@ -67,6 +75,11 @@ type Options struct {
 	// Logger is told about channels that the server refuses and nodes that cannot be reached, once
 	// each until it changes. Defaults to [slog.Default].
 	Logger *slog.Logger
+
+	// linger is how long a channel stays subscribed after its last subscriber left, for one that
+	// comes back soon. A negative value unsubscribes at once. Defaults to defaultLinger. Only tests
+	// set it.
+	linger time.Duration
 }
 
 // Hub shares the subscriptions of a process. All methods are safe for concurrent use. A Hub that is
@@ -103,7 +116,7 @@ func New(o Options) *Hub {
 	if o.Route == nil {
 		panic("pubsub: Options.Route is required")
 	}
-	o.Linger = cmp.Or(o.Linger, DefaultLinger)
+	o.linger = cmp.Or(o.linger, defaultLinger)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Paired == nil {
 		o.Paired = func(string) []string { return nil }

@@ -42,9 +42,9 @@ func gone(t *testing.T, h *Hub) {
 
 func TestChannelLingersBeforeItIsUnsubscribedAndTheConnectionEnds(t *testing.T) {
 	for linger, want := range map[time.Duration]time.Duration{
-		3 * time.Second: 3 * time.Second, 0: DefaultLinger, -1: 0,
+		3 * time.Second: 3 * time.Second, 0: defaultLinger, -1: 0,
 	} {
-		inBubble(t, Options{Linger: linger}, func(t *testing.T, h *Hub, f *fakeServer) {
+		inBubble(t, Options{linger: linger}, func(t *testing.T, h *Hub, f *fakeServer) {
 			s, conn := started(t, h, f)
 			left := time.Now()
 			s.Close()
@@ -73,10 +73,10 @@ func TestReusedChannelDoesNotDelayTheOthers(t *testing.T) {
 
 		r := f.next(t, "unsubscribe")
 		require.Equal(t, []string{"d"}, r.channels)
-		require.Equal(t, DefaultLinger, time.Since(left))
+		require.Equal(t, defaultLinger, time.Since(left))
 		r.accept()
 		f.next(t, "unsubscribe").accept()
-		require.Equal(t, DefaultLinger+600*time.Millisecond, time.Since(left))
+		require.Equal(t, defaultLinger+600*time.Millisecond, time.Since(left))
 	})
 }
 

@@ -88,7 +88,7 @@ func (l *link) next() func() error {
 	for e := l.idle.Front(); e != nil && !b.full(); e = l.idle.Front() {
 		c := e.Value.(*channel)
 		if len(c.subscribers) == 0 {
-			if left := h.options.Linger - time.Since(c.idleSince); left > 0 {
+			if left := h.options.linger - time.Since(c.idleSince); left > 0 {
 				expired = time.After(left)
 				break
 			}

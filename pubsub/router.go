@@ -5,26 +5,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"holdfast/internal/wait"
 )
 
-// Route returns where a channel is served: the node's key, and the node's client from which a
-// connection can be dedicated. Channels with the same key share one connection. On a cluster with
-// sharded channels the client must be that of the node, as rueidis.Client.Nodes returns it: the
-// client of the whole cluster refuses channels of different slots on one connection.
-//
-// refresh is true when an earlier result proved wrong: the server said MOVED, the slot moved away,
-// or the node could not be dialled. A Route with a cache must then clear all of it: of the channels
-// that need a refresh at the same time, only the first is asked for with refresh.
-//
-// A Route is called by one goroutine at a time, may block, and must return when ctx ends: when the
-// Hub is closed, and after five seconds at the latest. After an error it is called again, with
-// growing delays of up to a second.
-type Route func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error)
-
-// routeTimeout bounds one call of Route.
+// routeTimeout bounds one call of Options.Route.
 const routeTimeout = 5 * time.Second
 
 // router assigns channels to links. All delays between attempts are spent here, so a link never has

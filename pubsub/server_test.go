@@ -31,7 +31,7 @@ func newHub(t testing.TB, s *redistest.Server, mutators ...func(*rueidis.ClientO
 	route := func(context.Context, string, bool) (string, rueidis.Client, error) {
 		return "", client, nil
 	}
-	h := New(Options{Route: route, Linger: 50 * time.Millisecond})
+	h := New(Options{Route: route, linger: 50 * time.Millisecond})
 	t.Cleanup(h.Close)
 	return h
 }

@@ -32,8 +32,8 @@ func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
 // Close leaves the channel, or all of them. A permit to ask that was not received goes to another
 // subscriber of its topic on each channel, because it does not say which channel it is from. A
-// channel that has lost its last subscriber is unsubscribed after [Options].Linger. Close does not
-// wait for that. Closing again does nothing.
+// channel that has lost its last subscriber is unsubscribed after a second. Close does not wait for
+// that. Closing again does nothing.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()

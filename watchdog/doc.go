@@ -1,8 +1,8 @@
-// Package watchdog keeps leases alive for package rlock. Users of locks do not need it.
+// Package watchdog renews leases for package rlock; users of locks never need it.
 //
 // A lease is a right that ends by itself unless it is renewed in time. The watchdog renews leases
 // in batches, every third of the lease time, and reports one as lost at the instant from which its
-// holder must no longer trust it. It reaches the store that grants leases by a [RenewFunc] only.
+// holder must no longer trust it. It reaches the store that grants leases by [Options].Renew only.
 //
 // # What a lease may be trusted for
 //

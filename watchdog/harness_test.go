@@ -20,7 +20,7 @@ const lease = 30 * time.Second
 
 var errNode = errors.New("node does not reply")
 
-// call is one call of a RenewFunc.
+// call is one call of Options.Renew.
 type call struct {
 	at     time.Time
 	group  string

@@ -181,7 +181,7 @@ func TestWatchdogAgreesWithItsModel(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := &model{t: t, random: rand.New(rand.NewPCG(seed, 0))}
-				w, _ := watch(t, Options{Renew: m.renew, BatchSize: 3})
+				w, _ := watch(t, Options{Renew: m.renew, batchSize: 3})
 				for range 300 {
 					sleep(m.step(w))
 					m.check(w)

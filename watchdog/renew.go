@@ -176,12 +176,12 @@ func (w *Watchdog) handle(
 	}
 	var gone, unknown, rejected, missed []*Lease
 	for i, l := range c.leases {
-		outcome := Unknown
+		outcome := notKnown
 		if i < len(outcomes) {
 			outcome = outcomes[i]
 		}
-		l.alone = outcome == Rejected || l.alone && outcome == Unknown
-		if outcome == Unknown || outcome == Rejected {
+		l.alone = outcome == Rejected || l.alone && outcome == notKnown
+		if outcome == notKnown || outcome == Rejected {
 			switch {
 			case l.batch != c.batch: // another call is to renew it, or has
 			case outcome == Rejected && len(c.leases) > 1:
@@ -233,7 +233,7 @@ func (w *Watchdog) handle(
 
 // newBatch returns a batch of leases that a tick at since made due. Called with mu held.
 func (w *Watchdog) newBatch(leases []*Lease, since, due time.Duration) *batch {
-	b := &batch{leases: leases, since: since, due: due, patience: w.options.CallTimeout}
+	b := &batch{leases: leases, since: since, due: due, patience: w.options.callTimeout}
 	for _, l := range leases {
 		l.batch = b
 	}

@@ -64,7 +64,7 @@ func TestHungGroupDelaysNoOther(t *testing.T) {
 func TestLeaseThatIsInFlightAtATickIsRenewedOnceMoreWhenTheReplyComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		w, s := watch(t, Options{CallTimeout: lease})
+		w, s := watch(t, Options{callTimeout: lease})
 		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			<-release
 			return all(c.leases), nil

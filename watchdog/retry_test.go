@@ -14,7 +14,7 @@ import (
 )
 
 func TestFailedBatchIsRetriedAtOnceAndDelaysNoOther(t *testing.T) {
-	inBubble(t, Options{BatchSize: 1}, func(t *testing.T, w *Watchdog, s *store) {
+	inBubble(t, Options{batchSize: 1}, func(t *testing.T, w *Watchdog, s *store) {
 		bad, badLost := addNew(w, "node", true)
 		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			if c.leases[0] == bad && len(s.of(bad)) <= 3 {
@@ -281,7 +281,7 @@ func TestCallWithoutReplyIsRepeatedWhileItGoesOnAndTheFirstReplyCounts(t *testin
 func TestHungStoreGetsABoundedNumberOfCallsAndGoesOnWhenItReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		w, s := watch(t, Options{BatchSize: 1})
+		w, s := watch(t, Options{batchSize: 1})
 		s.replyWith(func(ctx context.Context, c call) ([]Outcome, error) {
 			select {
 			case <-release:
@@ -342,7 +342,7 @@ func TestPeriodThatCannotBeKeptIsReportedOnce(t *testing.T) {
 			defer mu.Unlock()
 			return reports
 		}
-		w, s := watch(t, Options{BatchSize: 1, OnLate: func(group string, late Lateness) {
+		w, s := watch(t, Options{batchSize: 1, OnLate: func(group string, late Lateness) {
 			mu.Lock()
 			defer mu.Unlock()
 			reports = append(reports, report{time.Now(), group, late})

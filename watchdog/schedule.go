@@ -151,7 +151,7 @@ func (w *Watchdog) enqueue(t, limit time.Duration) {
 			r = &round{group: of.group}
 			w.rounds[of.group] = r
 		}
-		for leases := range slices.Chunk(leases, w.options.BatchSize) {
+		for leases := range slices.Chunk(leases, w.options.batchSize) {
 			r.add(w.newBatch(leases, t, t))
 		}
 	}

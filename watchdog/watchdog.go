@@ -42,11 +42,9 @@ func New(o Options) *Watchdog {
 		panic("watchdog: Options.Lease must be at least 1ms, it is " + o.Lease.String())
 	case o.Renew == nil:
 		panic("watchdog: Options.Renew is missing")
-	case o.BatchSize < 0 || o.CallTimeout < 0:
-		panic("watchdog: Options.BatchSize or Options.CallTimeout is negative")
 	}
-	o.BatchSize = cmp.Or(o.BatchSize, 100)
-	o.CallTimeout = cmp.Or(o.CallTimeout, o.Lease/6)
+	o.batchSize = cmp.Or(o.batchSize, 100)
+	o.callTimeout = cmp.Or(o.callTimeout, o.Lease/6)
 	w := &Watchdog{options: o, wake: make(chan struct{}, 1), rounds: make(map[string]*round),
 		lastTick: now(), // a renewal that starts after this has missed no tick
 		nextTick: never, nextEarly: never, nextLate: now(), armed: never, period: period(o.Lease)}
