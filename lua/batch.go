@@ -48,7 +48,8 @@ func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration
 	if i < 0 || i >= int64(len(parts)) {
 		rp.Keep(rediserr.Unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
 	}
-	if holder, err = acquired(rp.Part()); err != nil {
+	holder, err = acquired(rp.Part())
+	if err != nil {
 		return -1, nil, err
 	}
 	return int(i), holder, nil

@@ -249,7 +249,8 @@ func (m *exclusiveModel) javaReleases(t *rapid.T) {
 		if m.owner != java {
 			return nil
 		}
-		if m.count--; m.count > 0 {
+		m.count--
+		if m.count > 0 {
 			m.ends = instant(m.now + lease.Milliseconds())
 			return [][]string{{"HINCRBY", lock, java, "-1"}, {"PEXPIRE", lock, ms(lease)}}
 		}

@@ -446,7 +446,8 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 			return given
 		}
 		gone, hung = deaf, client
-		if hurry = silence; mine && m.turn.hurried > 0 {
+		hurry = silence
+		if mine && m.turn.hurried > 0 {
 			hurry = max(m.turn.hurried/4, 100*time.Millisecond)
 		}
 		require.False(t, head.kept, "%s listens and asks in time, but loses its place", head.owner)

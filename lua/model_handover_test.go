@@ -197,7 +197,8 @@ func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) 
 				return lua.Released{Held: true, To: lua.Other, Ticket: ticket}
 			case next != "":
 				r := toNext()
-				if r.Began = p.Streak.Began; r.Began == 0 && p.Streak.Count > 0 {
+				r.Began = p.Streak.Began
+				if r.Began == 0 && p.Streak.Count > 0 {
 					r.Began = max(told.Began, 1)
 				}
 				return r

@@ -164,7 +164,8 @@ func surveyed(rp *eval.Reply, lock string) Survey {
 	if clock >= 0 {
 		s.Clock = time.UnixMilli(clock)
 	}
-	if s.Holds = holdsOf(holds); len(s.Holds) > 0 {
+	s.Holds = holdsOf(holds)
+	if len(s.Holds) > 0 {
 		s.Mode, s.TTL = mode, wire.TTL(left)
 		if mode != "" {
 			fields--

@@ -135,7 +135,8 @@ func (f *function) findCalls(w *wrappers) {
 			return false
 		case *ast.CallExpr:
 			a := &acquisition{call: n}
-			if a.lock, a.verb = lockVerb(info, n); a.lock != nil {
+			a.lock, a.verb = lockVerb(info, n)
+			if a.lock != nil {
 				a.ctx, a.lease = n.Args[0], n.Args[len(n.Args)-1]
 			} else if !w.handsOver(n) {
 				return true

@@ -283,6 +283,10 @@ type Info struct {
 	Token   int64
 }
 
+func Internals(compose.Access) internals {
+	return *new(internals)
+}
+
 type Lease int64
 
 func (Lease) String() string {
