@@ -17,7 +17,6 @@ func All() []*analysis.Analyzer {
 		ShortLease,
 		Undeferred,
 		UnlockError,
-		UnreadToken,
 		Unreleased,
 	}
 }
