@@ -24,13 +24,13 @@ func TestLinterHasAllRulesButThoseThatAreDisabled(t *testing.T) {
 	require.Equal(t, register.LoadModeTypesInfo, all.GetLoadMode())
 	analyzers, err := all.BuildAnalyzers()
 	require.NoError(t, err)
-	require.Len(t, analyzers, 8)
+	require.Len(t, analyzers, 7)
 
 	fewer, err := linter(t, map[string]any{"disable": []string{"undeferred", "earlydefer"}})
 	require.NoError(t, err)
 	analyzers, err = fewer.BuildAnalyzers()
 	require.NoError(t, err)
-	require.Len(t, analyzers, 6)
+	require.Len(t, analyzers, 5)
 }
 
 func TestLinterRefusesSettingsThatItDoesNotKnow(t *testing.T) {

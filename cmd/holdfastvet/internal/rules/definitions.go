@@ -90,14 +90,3 @@ func (d definitions) once(v *types.Var) ast.Expr {
 	}
 	return nil
 }
-
-// before returns the last value of v in the text before pos, or nil.
-func (d definitions) before(v *types.Var, pos token.Pos) ast.Expr {
-	var value ast.Expr
-	for _, def := range d[v] {
-		if def.pos < pos && (def.value == nil || def.value.End() <= pos) {
-			value = def.value
-		}
-	}
-	return value
-}

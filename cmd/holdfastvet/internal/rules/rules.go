@@ -13,7 +13,6 @@ func All() []*analysis.Analyzer {
 		EarlyDefer,
 		ErrorCompare,
 		OuterContext,
-		SharedOwner,
 		ShortLease,
 		Undeferred,
 		UnlockError,
