@@ -49,7 +49,7 @@ func runOuterContext(pass *analysis.Pass) (any, error) {
 			o.inner, o.at = a.hold, a.hold.Name()+".Context()"
 			o.reported, o.derived = reported, make(map[*types.Var]derivation)
 			o.body = f.body
-			f.sectionWith(pass, a, func(n ast.Node, end token.Pos, p *path) bool {
+			f.section(pass, a, func(n ast.Node, end token.Pos, p *path) bool {
 				if o.awaitsEnd(n) {
 					return false
 				}

@@ -13,8 +13,8 @@ func All() []*analysis.Analyzer {
 		EarlyDefer,
 		ErrorCompare,
 		OuterContext,
-		ShortLease,
 		Undeferred,
+		Units,
 		UnlockError,
 		Unreleased,
 	}

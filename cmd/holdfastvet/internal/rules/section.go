@@ -9,19 +9,12 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// section visits each statement that runs between the acquisition and the release, once. A defer
-// is no release: the section then lasts until the function returns. Where the hold leaves the
-// function, the section ends, because nobody knows for how long it lasts. What comes after end in
-// a statement runs after the release. visit returns false to end the section on this path.
+// section visits each statement that runs between the acquisition and the release, once with each
+// mark that visit keeps on the path. A defer is no release: the section then lasts until the
+// function returns. Where the hold leaves the function, the section ends, because nobody knows for
+// how long it lasts. What comes after end in a statement runs after the release. visit returns
+// false to end the section on this path.
 func (f *function) section(
-	pass *analysis.Pass, a *acquisition, visit func(n ast.Node, end token.Pos) bool,
-) {
-	f.sectionWith(pass, a, func(n ast.Node, end token.Pos, _ *path) bool { return visit(n, end) })
-}
-
-// sectionWith is section for a visit that keeps a mark on the path. A statement may be visited
-// once with each mark.
-func (f *function) sectionWith(
 	pass *analysis.Pass, a *acquisition, visit func(n ast.Node, end token.Pos, p *path) bool,
 ) {
 	type visited struct {

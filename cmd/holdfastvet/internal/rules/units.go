@@ -3,11 +3,47 @@ package rules
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/types"
 	"time"
 
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
 )
+
+// Units reports times without a unit.
+var Units = &analysis.Analyzer{
+	Name: "units",
+	Doc: `report times without a unit
+
+A constant wait, lease or option above 0 and below a millisecond that names no unit is
+a slip, as from Java, where the unit is an argument of its own:
+
+	lock.TryLock(ctx, 3, 30) // 3*time.Second, rlock.Lease(30*time.Second)
+
+Both are nanoseconds. A time with a unit, such as 500*time.Microsecond, is left alone,
+and so is one in a test.`,
+	Requires: []*analysis.Analyzer{inspect.Analyzer},
+	Run:      runUnits,
+}
+
+func runUnits(pass *analysis.Pass) (any, error) {
+	defs := findDefinitions(pass)
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	in.Preorder([]ast.Node{(*ast.CompositeLit)(nil), (*ast.CallExpr)(nil)}, func(n ast.Node) {
+		if inTest(pass, n.Pos()) {
+			return
+		}
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			reportUnits(pass, defs, n)
+		case *ast.CompositeLit:
+			reportOptionUnits(pass, defs, n)
+		}
+	})
+	return nil, nil
+}
 
 // reportUnits reports the constant waits and leases of a call of holdfast that are shorter than a
 // millisecond because they have no unit.
@@ -151,4 +187,14 @@ func converted(info *types.Info, e ast.Expr) ast.Expr {
 		return nil
 	}
 	return call.Args[0]
+}
+
+// duration returns the value of e if it is a constant.
+func duration(info *types.Info, e ast.Expr) (time.Duration, bool) {
+	value := info.Types[e].Value
+	if value == nil || value.Kind() != constant.Int {
+		return 0, false
+	}
+	d, exact := constant.Int64Val(value)
+	return time.Duration(d), exact
 }
