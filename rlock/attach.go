@@ -16,8 +16,22 @@ import (
 // detachedPrefix begins what [Hold.Detach] returns. A later format has another number.
 const detachedPrefix = "holdfast:1"
 
-// detachable has the constructors of locks that can be detached, by family.
-var detachable = map[string]func(*Client, string) *Lock{}
+// detachable returns the constructor of the locks of a family; nil if they cannot be detached.
+func detachable(family string) func(*Client, string) *Lock {
+	switch family {
+	case "reentrant":
+		return (*Client).lockOf
+	case "non-reentrant":
+		return (*Client).nonReentrantOf
+	case "fair":
+		return (*Client).fairOf
+	case "non-reentrant fair":
+		return (*Client).nonReentrantFairOf
+	case "fenced":
+		return (*Client).fencedOf
+	}
+	return nil
+}
 
 // Detach ends the hold in this process without releasing its lock, and returns a text with which
 // [Client.Attach] goes on with it: in a later request, or in another process. Nothing is sent. The
@@ -37,7 +51,7 @@ func (h *Hold) Detach() (detached string, err error) {
 		return "", ofEnded(err)
 	}
 	a, _ := l.acquisition.(*acquisition)
-	if a == nil || detachable[a.lock.family] == nil {
+	if a == nil || detachable(a.lock.family) == nil {
 		return "", invalid("only plain, fair, fenced and non-reentrant locks can be detached")
 	}
 	return a.detachFrom(h)
@@ -127,14 +141,14 @@ func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, l
 func (c *Client) parseDetached(text string) (l *Lock, owner string, fence int64, err error) {
 	rest, ok := strings.CutPrefix(text, detachedPrefix+":")
 	parts := strings.SplitN(rest, ":", 5) // the owner has a colon as well
-	if !ok || len(parts) < 5 || detachable[parts[0]] == nil {
+	if !ok || len(parts) < 5 || detachable(parts[0]) == nil {
 		return nil, "", 0, invalid("%q is not what Hold.Detach returned", text)
 	}
 	fence, err = strconv.ParseInt(parts[1], 10, 64)
 	if err != nil {
 		return nil, "", 0, invalid("%q is not what Hold.Detach returned: %w", text, err)
 	}
-	return detachable[parts[0]](c, parts[4]), parts[2] + ":" + parts[3], fence, nil
+	return detachable(parts[0])(c, parts[4]), parts[2] + ":" + parts[3], fence, nil
 }
 
 // attach sends the command until there is a reply or the budget has ended.

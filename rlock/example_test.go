@@ -199,17 +199,6 @@ func ExampleDo() {
 	// <nil>
 }
 
-func ExampleAsSyncLocker() {
-	client, disconnect := connect()
-	defer disconnect()
-
-	locker := rlock.AsSyncLocker(context.Background(), client.NewLock("order:42"), rlock.Watchdog)
-	locker.Lock()
-	defer locker.Unlock()
-	fmt.Println("under the lock")
-	// Output: under the lock
-}
-
 func ExampleClient_Close() {
 	client, disconnect := connect()
 	defer disconnect()

@@ -17,8 +17,6 @@ import (
 // lock, and, on a cluster, a name whose keys would be in different slots.
 func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(name)) }
 
-func init() { register("reentrant", (*Client).lockOf) }
-
 // lockOf returns the reentrant lock with a name in Redis.
 func (c *Client) lockOf(name string) *Lock {
 	return c.newLock(name, traits{family: "reentrant", handsOver: true, batched: true,

@@ -41,8 +41,6 @@ import (
 // for one keeps all others from the other. Use one; a client that acquires both logs a warning.
 func (c *Client) NewFairLock(name string) *Lock { return c.fairOf(c.options.mapped(name)) }
 
-func init() { register("fair", (*Client).fairOf) }
-
 // fairOf returns the fair lock with a name in Redis.
 func (c *Client) fairOf(name string) *Lock { return c.newFair(name, "fair", nil) }
 

@@ -10,8 +10,6 @@ import "holdfast/lua"
 // used once costs about a hundred bytes forever. Fence a bounded number of names.
 func (c *Client) NewFencedLock(name string) *Lock { return c.fencedOf(c.options.mapped(name)) }
 
-func init() { register("fenced", (*Client).fencedOf) }
-
 // fencedOf returns the fenced lock with a name in Redis.
 func (c *Client) fencedOf(name string) *Lock {
 	return c.newLock(name, traits{family: "fenced", handsOver: true, inspect: lua.InspectFenced},

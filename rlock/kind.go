@@ -68,9 +68,6 @@ func (l *Lock) held(owner string) lua.Held {
 	return lua.Held{Lock: l.name, Owner: owner, Read: l.mode == sharedMode}
 }
 
-// register adds a family of locks that can be detached, with their constructor.
-func register(family string, of func(*Client, string) *Lock) { detachable[family] = of }
-
 // mode tells how a lock is held: by one owner, or by any number of them.
 type mode int
 

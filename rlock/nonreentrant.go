@@ -18,8 +18,6 @@ func (c *Client) NewNonReentrantLock(name string) *Lock {
 	return c.nonReentrantOf(c.options.mapped(name))
 }
 
-func init() { register("non-reentrant", (*Client).nonReentrantOf) }
-
 // nonReentrantOf returns the non-reentrant lock with a name in Redis.
 func (c *Client) nonReentrantOf(name string) *Lock {
 	// The script is that of the plain lock: a second attempt of an owner is detected in this

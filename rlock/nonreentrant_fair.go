@@ -9,8 +9,6 @@ func (c *Client) NewNonReentrantFairLock(name string) *Lock {
 	return c.nonReentrantFairOf(c.options.mapped(name))
 }
 
-func init() { register("non-reentrant fair", (*Client).nonReentrantFairOf) }
-
 // nonReentrantFairOf returns the non-reentrant fair lock with a name in Redis. Its scripts are
 // those of the fair lock, for the reasons of nonReentrantOf.
 func (c *Client) nonReentrantFairOf(name string) *Lock {

@@ -60,7 +60,6 @@ var subjects = []subject{
 	{"close", closing},
 	{"names", names},
 	{"connections", connections},
-	{"synclocker", synclocker},
 	{"deadline", deadline},
 	{"watchdog", renewal},
 	{"extend", extend},

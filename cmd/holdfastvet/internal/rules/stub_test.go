@@ -70,7 +70,8 @@ func newStub(pkg *types.Package) *stub {
 func (s *stub) source() ([]byte, error) {
 	var body bytes.Buffer
 	for _, name := range s.pkg.Scope().Names() {
-		if obj := s.pkg.Scope().Lookup(name); obj.Exported() {
+		obj := s.pkg.Scope().Lookup(name)
+		if obj.Exported() && name != "Internals" { // users cannot call that
 			s.object(&body, obj)
 		}
 	}

@@ -87,7 +87,7 @@ func takesTimes(info *types.Info, call *ast.CallExpr) bool {
 		return name == "Extend"
 	}
 	switch rlockFunc(info, call) {
-	case "Do", "With", "AsSyncLocker":
+	case "Do", "With":
 		return true
 	}
 	return false

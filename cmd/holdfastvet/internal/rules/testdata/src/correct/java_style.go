@@ -3,12 +3,12 @@ package correct
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
-	"example.com/shop"
 	"holdfast/multilock"
 	"holdfast/rlock"
+
+	"example.com/shop"
 )
 
 // tryFinally is lock.lock(); try { … } finally { lock.unlock(); }.
@@ -135,13 +135,6 @@ func (a *app) multiLock(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, all.Unlock(ctx)) }()
 	return shop.Bill(ctx, shop.Order{})
-}
-
-func (a *app) syncLocker(ctx context.Context) {
-	var mu sync.Locker = rlock.AsSyncLocker(ctx, a.ledger, rlock.Watchdog)
-	mu.Lock()
-	defer mu.Unlock()
-	shop.Ship(ctx)
 }
 
 func (a *app) isHeld(ctx context.Context) (err error) {

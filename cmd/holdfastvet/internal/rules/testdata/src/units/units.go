@@ -22,7 +22,6 @@ func withoutUnit(ctx context.Context, lock *rlock.Lock, hold *rlock.Hold) {
 	_, _ = lock.Lock(ctx, rlock.Lease(typed*2))                   // want `the lease of typed \* 2 is 10ns, .* as in 10\*time.Second`
 	_, _ = lock.TryLock(ctx, 5000, rlock.Lease(time.Duration(9))) // want `the wait of 5000 is 5µs, .* as in 5000\*time.Millisecond` `the lease of time.Duration\(9\) is 9ns`
 	_ = hold.Extend(ctx, 30)                                      // want `the lease of 30 is 30ns`
-	_ = rlock.AsSyncLocker(ctx, lock, 30)                         // want `the lease of 30 is 30ns`
 	_ = rlock.Do(ctx, lock, 3, 30, nil)                           // want `the wait of 3 is 3ns` `the lease of 30 is 30ns`
 	_ = rlock.Options{WatchdogLease: 30, FairWindow: time.Second} // want `the WatchdogLease of 30 is 30ns`
 	wait, short := time.Duration(3), 4*time.Nanosecond

@@ -218,8 +218,5 @@ func joined(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock) (err error)
 	}
 	_ = lock.Unlock(ctx)
 	hold.Leave()
-	mu := rlock.AsSyncLocker(ctx, lock, rlock.Watchdog)
-	mu.Lock()
-	defer mu.Unlock()
 	return hold.Unlock()
 }

@@ -4,7 +4,6 @@ package rlock
 import "context"
 import "github.com/redis/rueidis"
 import "log/slog"
-import "sync"
 import "time"
 
 type AcquireEnd struct {
@@ -30,10 +29,6 @@ type Acquisition interface {
 	Owner() string
 	Release(h *Hold) error
 	Token() int64
-}
-
-func AsSyncLocker(ctx context.Context, lock Locker, lease Lease) sync.Locker {
-	return *new(sync.Locker)
 }
 
 const Attached How = 5
@@ -281,10 +276,6 @@ type Info struct {
 	TTL     time.Duration
 	Queue   []string
 	Token   int64
-}
-
-func Internals(compose.Access) internals {
-	return *new(internals)
 }
 
 type Lease int64
