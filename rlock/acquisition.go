@@ -10,6 +10,7 @@ import (
 
 	"holdfast/internal/compose"
 	"holdfast/internal/owner"
+	"holdfast/internal/transition"
 	"holdfast/internal/waitqueue"
 	"holdfast/watchdog"
 )
@@ -249,4 +250,245 @@ func (a *acquisition) cleanUpLate() {
 		cu.request, cu.until, cu.retry = *a.late, time.Now().Add(lasts), true
 		a.client.cleaner.add(cu)
 	}
+}
+
+// state is the state of an acquisition. docs/architecture.md draws the transitions.
+type state uint8
+
+const (
+	active      state = iota // with one level or more
+	releasing                // the last level is released; Redis has not confirmed it
+	released                 // Redis has confirmed it
+	unconfirmed              // nobody waits for the confirmation
+	lost                     // it can no longer be trusted, or never could
+	closed                   // the client was closed
+	left                     // its lease runs out, as its holder wants
+	states
+)
+
+// event changes the state of an acquisition.
+type event uint8
+
+const (
+	release event = iota // the last level is released
+	confirm              // Redis confirms the release
+	giveUp               // nobody waits for the confirmation any more
+	lose                 // it is found lost
+	shut                 // the client closes
+	leave                // the last level is left, to let the lease run out
+	events
+)
+
+// transitions lists the next state for each state and event. A missing transition is a bug; none
+// leads to active, the zero value.
+var transitions = [states][events]state{
+	active:      {release: releasing, lose: lost, shut: closed, leave: left},
+	releasing:   {confirm: released, giveUp: unconfirmed, lose: lost},
+	unconfirmed: {confirm: released},
+	released:    {giveUp: released}, // the reply came just as its caller left
+	closed:      {confirm: released, giveUp: unconfirmed, lose: lost},
+}
+
+func (s *state) step(e event) {
+	next := transitions[*s][e]
+	transition.To(s, next, next != active, e)
+}
+
+// level is what a [Hold] stands for. It is apart from the Hold, because this package keeps it until
+// it is released: a Hold that no caller can reach any more is found in misuse.go.
+type level struct {
+	acquisition Acquisition
+	owner       owner.Token // carried by the context of the hold
+	renew       bool        // it asks for the watchdog; guarded by the acquisition's mu
+	place       int32       // in root, which guards it
+	site        callSite    // nil unless an option asks for it
+	root        *owner.Root // has it, while it lasts: see owner.Carrier; nil if none does
+
+	goroutine uint64 // that acquired it; 0 without Options.Debug
+
+	whole atomic.Pointer[level] // of the lock made of others that it is a part of; nil if none
+
+	trace atomic.Pointer[holdTrace] // nil without a tracer
+
+	unlocked atomic.Bool // its release has begun
+	ending   sync.Mutex  // held while the level ends, so that a second end waits for the first
+
+	mu        sync.Mutex
+	hold      *Hold                   // until it is watched; guarded by mu
+	reachable *reachable              // once it is watched, until it is reported; guarded by mu
+	caller    *severable              // in the hold's context; guarded by mu; nil if it is not needed
+	ended     error                   // guarded by mu
+	done      chan struct{}           // made on demand; guarded by mu
+	cancel    context.CancelCauseFunc // of the hold's context; guarded by mu
+	callbacks []func(error)           // guarded by mu
+}
+
+// Place implements [owner.Held].
+func (l *level) Place() *int32 { return &l.place }
+
+// err returns why the level ended; nil if it has not.
+func (l *level) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+// doneChannel returns the channel that is closed when the level has ended.
+func (l *level) doneChannel() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.ended != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
+
+// cancelAtEnd calls cancel with the reason when the level ends; at once if it has. caller is the
+// parent of the context that cancel ends; nil if that may be kept.
+func (l *level) cancelAtEnd(cancel context.CancelCauseFunc, caller *severable) {
+	l.mu.Lock()
+	l.cancel, l.caller = cancel, caller
+	ended := l.ended
+	l.mu.Unlock()
+	if ended != nil {
+		cancel(ended)
+	}
+}
+
+// beginRelease begins the release of the level, and reports whether it was the first to do so.
+func (l *level) beginRelease() bool { return l.unlocked.CompareAndSwap(false, true) }
+
+// end ends the level for a reason, unless it has ended. When it returns, the level and the hold's
+// context have ended, even if another call is ending them: a caller that is told of a loss must
+// find it everywhere. The caller must hold no mutex: end runs callers' code, on contexts that they
+// derived.
+func (l *level) end(reason error) {
+	if reason == nil {
+		reason = ErrReleased
+	}
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	l.mu.Lock()
+	if l.ended != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.ended = reason
+	if l.root != nil {
+		l.root.Remove(l)
+	}
+	if l.done != nil {
+		close(l.done)
+	}
+	callbacks, cancel := l.callbacks, l.cancel
+	l.callbacks, l.cancel, l.hold, l.reachable = nil, nil, nil, nil
+	l.mu.Unlock()
+	l.trace.Load().ended(l, reason)
+	for _, f := range callbacks {
+		f(reason)
+	}
+	if cancel != nil {
+		cancel(reason)
+	}
+}
+
+// onEnd calls f when the level ends, before the hold's context does; at once if it has. f must not
+// block.
+func (l *level) onEnd(f func(reason error)) {
+	l.mu.Lock()
+	ended := l.ended
+	if ended == nil {
+		l.callbacks = append(l.callbacks, f)
+	}
+	l.mu.Unlock()
+	if ended != nil {
+		f(ended)
+	}
+}
+
+// lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other
+// holds end on the same goroutine. These call it:
+//   - the watchdog: the deadline passes (schedule.go) or a renewal finds the lock gone (renew.go);
+//   - Extend and a nested lock: the lock is gone, or the reply is late (extend.go, batch.go);
+//   - a release after the deadline, or one that finds the lock gone (release.go);
+//   - Detach after the deadline (attach.go);
+//   - ForceUnlock of this client (lock.go);
+//   - for a read hold, a release of the same writer that left nothing of it or has had no reply
+//     (readwrite.go).
+//
+// For a RedLock see check and outcome in package redlock, for a MultiLock partEnded.
+func (a *acquisition) lose(reason error) {
+	a.unwatch()
+	err := a.loss(reason)
+	if !a.end(lose, err) {
+		return
+	}
+	a.report(err)
+	a.endUntrusted() // before a cleanup lets others in
+	a.cleanUpLate()
+	a.mu.Lock()
+	kept := a.longestLease > 0 || a.besides
+	a.mu.Unlock()
+	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
+		// A command without a reply, or the other mode, may have kept the lock, unless Redis has said
+		// that it is gone. Otherwise it expires by itself, a moment after the deadline.
+		a.client.cleaner.add(a.cleanup())
+	}
+}
+
+// report logs a loss.
+func (a *acquisition) report(err *LostError) {
+	if a.part == nil {
+		a.client.warn(err.Error(), "lock", a.lock.name, "owner", a.owner)
+	}
+}
+
+// Expiry returns why the deadline passed, with what the holder could do. It matches ErrExpired.
+func (a *acquisition) Expiry() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.unrenewed != nil:
+		return expired{a.unrenewed.Error()}
+	case a.renews():
+		return expired{"no renewal succeeded before its lease ended"}
+	}
+	return expired{"its lease ended before it was released: take a longer one, Extend it, or use " +
+		"rlock.Watchdog; Leave the hold if the lease is meant to run out"}
+}
+
+// expired is an ErrExpired that says more.
+type expired struct{ text string }
+
+func (e expired) Error() string { return e.text }
+func (e expired) Unwrap() error { return watchdog.ErrExpired }
+
+// lostError returns why the lock was lost; nil if it was not.
+func (a *acquisition) lostError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if errors.Is(a.reason, ErrLost) {
+		return a.reason
+	}
+	return nil
+}
+
+// lossKey identifies what an owner lost, by its session with a lock and the mode.
+type lossKey struct {
+	session sessionKey
+	mode    mode
+}
+
+// unlockLost unlocks the innermost level of a lost acquisition and returns the loss; nil if none.
+func (c *Client) unlockLost(key lossKey) error {
+	for _, a := range c.losses.Of(key) {
+		if level := a.beginInnermost(); level != nil {
+			_, err := a.releaseLevel(level)
+			return err // nothing was sent, so the session need not be locked
+		}
+	}
+	return nil
 }

@@ -145,7 +145,7 @@ type (
 type owned struct {
 	held [modes]*acquisition // nil while the owner does not hold that mode
 	// unconfirmed counts, by the owner's name in Redis, releases of the read lock that may still be
-	// under way without a caller; see unconfirmed.go. nil until there is one.
+	// under way without a caller; see readwrite.go. nil until there is one.
 	unconfirmed map[string]int
 }
 

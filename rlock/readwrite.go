@@ -2,12 +2,16 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/rediserr"
+	"holdfast/internal/transport"
 	"holdfast/internal/wire"
 	"holdfast/lua"
+	"holdfast/watchdog"
 )
 
 // ReadWriteLock is a pair of locks under one name: any number of readers, or one writer, hold it at
@@ -108,4 +112,140 @@ func (k write) waiting(string, bool) *waiting {
 	how := queueName{"write", k.name}.waiting(wire.RWChannel(k.name))
 	how.queued = k.bound > 0 // readers step back for a waiting writer, until it is cleaned up
 	return how
+}
+
+// errUnconfirmed is why a read hold is lost if the release of an earlier one of the same writer got
+// no reply: that may be under way, and would release this one, because both have the name of the
+// write hold in Redis. While the owner writes, it lets nobody else in; then the read hold ends.
+var errUnconfirmed = errors.New(
+	"an earlier release by the same owner, which got no reply, has removed it or may still do so")
+
+// count adds more to the unconfirmed releases of an owner's read holds.
+func (ow *owned) count(owner string, more int) {
+	if ow.unconfirmed == nil {
+		ow.unconfirmed = make(map[string]int)
+	}
+	ow.unconfirmed[owner] += more
+	if ow.unconfirmed[owner] <= 0 {
+		delete(ow.unconfirmed, owner)
+	}
+}
+
+// releaseUnconfirmed notes that the last release of a read hold may be under way while nobody waits
+// for its reply.
+func (a *acquisition) releaseUnconfirmed() {
+	if a.lock.mode == sharedMode {
+		a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
+	}
+}
+
+// confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
+// have removed a read hold, also one that is being acquired or released.
+func confirmRelease(s *lockSession, owner string) {
+	if s.TryLock() {
+		defer s.Unlock()
+		s.Do(func(ow *owned) {
+			if ow.held[sharedMode] == nil {
+				ow.count(owner, -1)
+			}
+		})
+	}
+}
+
+// loss returns the error of a loss. An unconfirmed release may be why a read hold is gone.
+func (a *acquisition) loss(reason error) *LostError {
+	if errors.Is(reason, watchdog.ErrExpired) {
+		reason = a.Expiry()
+	}
+	a.session.Do(func(ow *owned) {
+		if a.lock.mode == sharedMode && ow.unconfirmed[a.owner] > 0 &&
+			errors.Is(reason, watchdog.ErrGone) {
+			reason = errUnconfirmed
+		}
+	})
+	return &LostError{Lock: a.lock.name, Reason: reason}
+}
+
+// endReads ends the read hold of an owner that has released its write hold, if Redis has nothing
+// left of it.
+func (a *acquisition) endReads(r lua.Released) {
+	if !a.lock.sharesKey || a.lock.mode == sharedMode || !r.Held || r.Reading {
+		return
+	}
+	if reading := held(a.session, sharedMode); reading != nil {
+		reading.lose(watchdog.ErrGone)
+	}
+}
+
+// endUntrusted ends the owner's read hold if an unconfirmed release may remove it and no write hold
+// keeps others out. It is called when a hold of the owner has begun or ended. A write hold whose
+// lease is over does not, even before the watchdog finds out.
+func (a *acquisition) endUntrusted() {
+	if !a.lock.sharesKey {
+		return
+	}
+	var untrusted *acquisition
+	a.session.Do(func(ow *owned) {
+		reading, writing := ow.held[sharedMode], ow.held[exclusiveMode]
+		writes := writing != nil && time.Until(writing.lease.Deadline()) > 0
+		if reading != nil && !writes && ow.unconfirmed[reading.owner] > 0 {
+			untrusted = reading
+		}
+	})
+	if untrusted != nil {
+		untrusted.lose(errUnconfirmed)
+	}
+}
+
+// kept reports whether Redis may keep it for longer: the write field of an owner that still reads.
+func (cu cleanup) kept() bool {
+	if cu.session == nil || cu.lock.mode == sharedMode {
+		return false
+	}
+	reading := held(cu.session, sharedMode)
+	return reading != nil && reading.owner == cu.request.owner
+}
+
+// cleanUp removes what an owner has in one mode, unless its session holds that under the same name.
+func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
+	cu := batch[0]
+	s, m, owner := cu.session, cu.lock.mode, cu.request.owner
+	untaken := s != nil && countUntaken(s, owner, m)
+	if s != nil && !untaken {
+		if !s.TryLock() {
+			return released, &rediserr.Error{Class: rediserr.ClassTemporary,
+				Message: "the session is locked"}
+		}
+		defer s.Unlock()
+		if held(s, m) != nil { // its own release removes both, under the same name
+			return released, nil
+		}
+	}
+	c := cu.lock.client
+	released, err = transport.Patiently(c.calls, func(ctx context.Context) (lua.Released, error) {
+		return cu.lock.kind.release(ctx, owner, 0, offer{})
+	})
+	if s != nil && m == sharedMode {
+		switch unknown := err != nil && rediserr.ClassOf(err) == rediserr.ClassUnknown; {
+		case untaken && !unknown:
+			confirmRelease(s, owner)
+		case unknown && !untaken:
+			s.Do(func(ow *owned) { ow.count(owner, 1) })
+		}
+	}
+	return released, err
+}
+
+// countUntaken reports whether a session holds nothing under the owner's name. If so, it counts the
+// release of a read lock that its caller is about to send as unconfirmed. The release of a write
+// hold never is: an owner that reads cannot write again under its name.
+func countUntaken(s *lockSession, owner string, m mode) bool {
+	untaken := false
+	s.Do(func(ow *owned) {
+		untaken = ow.holder() != owner
+		if untaken && m == sharedMode {
+			ow.count(owner, 1)
+		}
+	})
+	return untaken
 }

@@ -2,11 +2,16 @@ package rlock
 
 import (
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
+	"holdfast/internal/waitqueue"
+	"holdfast/internal/wire"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
@@ -116,4 +121,81 @@ func (kn *known) lastError() error {
 func unsent(e ServerError) error {
 	e.Class = rediserr.ClassTemporary
 	return &e
+}
+
+// longestGrant is for how long a grant to an unknown waiter, with an unknown lease, is cleaned up.
+const longestGrant = time.Hour
+
+// granted handles a grant message. It ignores those for other clients or on another lock's channel.
+func (c *Client) granted(channel, message string) {
+	g, ok := wire.ParseGrant(message)
+	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||
+		!slices.Contains(wire.PairedChannels(wire.Channel(g.Lock), c.id), channel) {
+		return
+	}
+	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}
+	m := waitqueue.Message{Owner: g.Owner, Ticket: waitqueue.Ticket(g.Ticket), Local: g.Local,
+		Fence: g.Fence, Streak: streak}
+	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) ||
+		c.acquisition(g.Owner) != nil {
+		return // the waiter has the message now, or had acquired the lock by asking
+	}
+	// Checked after the acquisitions, because releasing is noted before an acquisition ends.
+	if _, releases := c.releasing.Load(g.Owner); releases {
+		return
+	}
+	lock := c.lockOf(g.Lock)
+	if g.Fence != 0 {
+		lock = c.fencedOf(g.Lock) // its release can grant the next waiter a token
+	}
+	c.cleaner.add(cleanup{lock: lock, request: request{owner: g.Owner, streak: streak},
+		until: time.Now().Add(longestGrant)})
+}
+
+// backlog counts, for each fair lock, the requests under way whose callers have left. Redis may
+// still execute them, and queue owners that are gone. So that callers with short waits do not pile
+// them up on a slow server, new callers wait until few are left. It is safe for concurrent use.
+type backlog struct {
+	mu     sync.Mutex
+	byLock map[string]debt // guarded by mu; only locks that have any
+}
+
+// debt is the number of replies that a server owes to callers of one lock that have left.
+type debt struct {
+	owed int           // briefly below 0 if a reply is noted before its caller has left
+	few  chan struct{} // nil while at most mostOwed are left; closed when that is so again
+}
+
+// mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
+const mostOwed = 16
+
+// waitForRoom blocks until at most mostOwed replies are owed, or returns false if the budget ends.
+func (b *backlog) waitForRoom(lock string, budget *wait.Budget) bool {
+	for {
+		b.mu.Lock()
+		few := b.byLock[lock].few
+		b.mu.Unlock()
+		if few == nil || !budget.Wait(few) {
+			return few == nil
+		}
+	}
+}
+
+// add notes that callers have left without a reply, or with a negative number that replies came.
+func (b *backlog) add(lock string, owed int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.byLock[lock]
+	d.owed += owed
+	switch many := d.owed > mostOwed; {
+	case many && d.few == nil:
+		d.few = make(chan struct{})
+	case !many && d.few != nil:
+		close(d.few)
+		d.few = nil
+	}
+	b.byLock[lock] = d
+	if d.owed == 0 {
+		delete(b.byLock, lock)
+	}
 }

@@ -2,13 +2,87 @@ package rlock
 
 import (
 	"context"
+	"fmt"
+	"reflect"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"weak"
 
 	"holdfast/internal/owner"
 )
+
+// overlapping returns a level that was acquired after l and is not being released, unless the
+// acquisition has ended. It is called with mu held.
+//
+// Nested sections end in the opposite order of their beginning. If l ends first, two callers were
+// inside at once: goroutines that share an owner, which do not exclude each other.
+func (a *acquisition) overlapping(l *level) *level {
+	n := len(a.levels)
+	if a.state != active || n == 0 || a.levels[n-1] == l || a.lock.mode == sharedMode {
+		return nil
+	}
+	if last := a.levels[n-1]; !last.unlocked.Load() {
+		return last
+	}
+	return nil
+}
+
+// reportOverlap logs, once per client, that two levels of an owner overlapped without being nested.
+func (a *acquisition) reportOverlap(l, other *level) {
+	c := a.client
+	if !c.overlapped.CompareAndSwap(false, true) {
+		return
+	}
+	c.warn("holdfast: two callers with one owner were inside a lock at the same time, one of them "+
+		"beyond the other's end: goroutines that share an owner do not exclude each other; give "+
+		"each its own context, by rlock.Detached or without rlock.WithOwner",
+		"lock", a.lock.name, "owner", a.owner,
+		"first", l.site.acquiredAt(), "second", other.site.acquiredAt())
+}
+
+// age says how much of Options.MaxHold an acquisition has used. It only grows.
+type age uint8
+
+const (
+	young   age = iota
+	halfway     // half of it, which was logged
+	spent       // all of it, or what is left is less than a lease: it is not renewed any more
+)
+
+// MayRenew reports whether the watchdog may renew the acquisition once more: with a lease from now
+// it does not last longer than Options.MaxHold. It warns when half of that is over.
+func (a *acquisition) MayRenew() bool {
+	most := a.client.options.MaxHold
+	if most == 0 {
+		return true
+	}
+	held := time.Since(*a.began)
+	a.mu.Lock()
+	before := a.age
+	switch {
+	case held > most-a.client.options.WatchdogLease:
+		a.age = spent
+		a.unrenewed = fmt.Errorf("it was held for Options.MaxHold, %v, and not renewed beyond that", most)
+	case held >= most/2:
+		a.age = halfway
+	}
+	warn, spent := before == young && a.age != young && len(a.levels) > 0, a.age == spent
+	var site callSite
+	if warn {
+		site = a.levels[0].site
+	}
+	a.mu.Unlock()
+	if warn {
+		a.client.warn("holdfast: a lock has been held for half of Options.MaxHold, at the end of "+
+			"which it is lost", "lock", a.lock.name, "owner", a.owner,
+			"held", held.Round(time.Millisecond), "max", most, "stack", site.stack())
+	}
+	return !spent
+}
 
 // A hold is dropped if no caller can release it: the hold is unreachable, and so is each context
 // that carries its owner, with which Lock.Unlock could. That is reported once, and the lock goes on
@@ -155,3 +229,80 @@ func (s *severable) Deadline() (time.Time, bool) { return s.get().Deadline() }
 func (s *severable) Done() <-chan struct{}       { return s.get().Done() }
 func (s *severable) Err() error                  { return s.get().Err() }
 func (s *severable) Value(key any) any           { return s.get().Value(key) }
+
+// callSite is where a caller acquired a lock: its stack, innermost frame first.
+type callSite []uintptr
+
+// deepest is the number of frames that a call site has at most.
+const deepest = 32
+
+// here returns the call site of the caller; nil unless an option asks for it.
+func (c *Client) here() callSite {
+	if !c.options.Debug && c.options.MaxHold == 0 {
+		return nil
+	}
+	frames := make([]uintptr, deepest)
+	return frames[:runtime.Callers(2, frames)]
+}
+
+// goroutine returns the number of this goroutine, for warnings only; 0 without Options.Debug.
+func (c *Client) goroutine() uint64 {
+	if !c.options.Debug {
+		return 0
+	}
+	var stack [64]byte
+	number, _ := strings.CutPrefix(string(stack[:runtime.Stack(stack[:], false)]), "goroutine ")
+	number, _, _ = strings.Cut(number, " ")
+	id, _ := strconv.ParseUint(number, 10, 64)
+	return id
+}
+
+// module is the prefix of the functions of this module.
+var module = strings.TrimSuffix(reflect.TypeFor[Client]().PkgPath(), "rlock")
+
+// ours reports whether a function is of a package that acquires locks for callers.
+func ours(function string) bool {
+	name, ok := strings.CutPrefix(function, module)
+	return ok && (strings.HasPrefix(name, "rlock.") || strings.HasPrefix(name, "multilock.") ||
+		strings.HasPrefix(name, "redlock."))
+}
+
+// frames calls f with each frame of the caller's code, until it returns false.
+func (cs callSite) frames(f func(runtime.Frame) bool) {
+	if len(cs) == 0 {
+		return
+	}
+	for frames := runtime.CallersFrames(cs); ; {
+		frame, more := frames.Next()
+		if !ours(frame.Function) && frame.File != "" && !f(frame) || !more {
+			return
+		}
+	}
+}
+
+// String returns the file and line of the call; "" if the call site was not recorded.
+func (cs callSite) String() (at string) {
+	cs.frames(func(f runtime.Frame) bool {
+		at = fmt.Sprintf("%s:%d", f.File, f.Line)
+		return false
+	})
+	return at
+}
+
+// stack returns all frames of the caller's code, one on each line.
+func (cs callSite) stack() string {
+	var lines strings.Builder
+	cs.frames(func(f runtime.Frame) bool {
+		fmt.Fprintf(&lines, "%s\n\t%s:%d\n", f.Function, f.File, f.Line)
+		return true
+	})
+	return lines.String()
+}
+
+// acquiredAt returns "acquired at " and the call site, or how to have it recorded.
+func (cs callSite) acquiredAt() string {
+	if at := cs.String(); at != "" {
+		return "acquired at " + at
+	}
+	return "set Options.Debug to see where it was acquired"
+}
