@@ -294,7 +294,7 @@ func noteScripts(c *checkout, scripts map[string]string) (map[string]int, error)
 	before, after, found := strings.Cut(string(source), send)
 	line, rest, _ := strings.Cut(after, "\n")
 	if !found {
-		return nil, fmt.Errorf("internal/eval/script.go has no %q: which function runs scripts now?", send)
+		return nil, fmt.Errorf("internal/eval/script.go has no %q: what runs a script now?", send)
 	}
 	changed := before + send + line + "\n\ts.ran()\n" + rest
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
