@@ -25,7 +25,7 @@ type acquisition struct {
 	owner   string      // the name of this acquisition in Redis
 	fence   int64       // the fencing token, if the lock is fenced
 	streak  waitqueue.Streak
-	lease   watchdog.Lease
+	watched watchdog.Lease
 
 	late *request     // of this owner, may still be executed at any time; nil if there is none
 	part compose.Part // of a RedLock, which a loss here does not end; nil for other locks
@@ -61,7 +61,10 @@ type acquisition struct {
 func (a *acquisition) Name() string        { return a.lock.name }
 func (a *acquisition) Owner() string       { return a.owner }
 func (a *acquisition) Token() int64        { return a.fence }
-func (a *acquisition) Deadline() time.Time { return a.lease.Deadline() }
+func (a *acquisition) Deadline() time.Time { return a.watched.Deadline() }
+
+// Lost implements [watchdog.Subject].
+func (a *acquisition) Lost(_ *watchdog.Lease, reason error) { a.lose(reason) }
 
 // key identifies the acquisition among the losses.
 func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.mode} }
@@ -78,8 +81,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 		began := time.Now()
 		a.began = &began
 	}
-	a.lease.Group, a.lease.Value = c.transport.Node(a.lock.name), a
-	a.lease.OnLost = func(l *watchdog.Lease, reason error) { l.Value.(*acquisition).lose(reason) }
+	a.watched.Group, a.watched.Subject = c.transport.Node(a.lock.name), a
 	if a.session != &a.home { // else the owner is new, and has lost nothing
 		c.losses.Forget(a.key())
 	}
@@ -217,7 +219,7 @@ func (a *acquisition) SetRenew(renew bool) {
 	if renew {
 		a.MayLast(a.client.options.WatchdogLease)
 	}
-	a.client.watchdog.SetRenew(&a.lease, renew)
+	a.client.watchdog.SetRenew(&a.watched, renew)
 }
 
 // MayLast notes, before the command, that Redis will be asked to keep the lock for lease.
@@ -230,7 +232,7 @@ func (a *acquisition) MayLast(lease time.Duration) {
 // cleanup returns the cleanup of an acquisition that has ended.
 func (a *acquisition) cleanup() cleanup {
 	a.mu.Lock()
-	lasts := max(time.Until(a.lease.Deadline()), a.longestLease)
+	lasts := max(time.Until(a.watched.Deadline()), a.longestLease)
 	a.mu.Unlock()
 	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: time.Now().Add(lasts)}
 	if a.lock.sharesKey {

@@ -229,7 +229,7 @@ func (c *Client) warn(message string, details ...any) {
 func (c *Client) acquisitions() []*acquisition {
 	var all []*acquisition
 	for _, l := range c.watchdog.Leases() {
-		all = append(all, l.Value.(*acquisition))
+		all = append(all, l.Subject.(*acquisition))
 	}
 	return all
 }

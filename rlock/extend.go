@@ -48,7 +48,7 @@ func (a *acquisition) Extend(ctx context.Context, asked Lease) error {
 // extended moves the deadline, unless the reply came too late: a lost lock stays lost, even if
 // nobody has noticed yet. It returns why the acquisition has ended; nil if it lasts.
 func (a *acquisition) extended(deadline time.Time) error {
-	a.client.watchdog.Extend(&a.lease, deadline)
+	a.client.watchdog.Extend(&a.watched, deadline)
 	if time.Until(a.Deadline()) <= 0 {
 		a.lose(watchdog.ErrExpired)
 	}

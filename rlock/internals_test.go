@@ -74,7 +74,7 @@ func TestValidReadsTheClockItself(t *testing.T) {
 		w := watchdog.New(watchdog.Options{Lease: time.Minute, Renew: (&Client{}).renew})
 		h := &acquisition{}
 		level := &Hold{level: &level{acquisition: h}}
-		w.Add(&h.lease, time.Now().Add(time.Second), false)
+		w.Add(&h.watched, time.Now().Add(time.Second), false)
 		w.Close()
 		time.Sleep(time.Second - time.Nanosecond)
 		require.True(t, level.Valid())

@@ -123,4 +123,4 @@ func (n node) Hold(name string, as owner.Token, site []uintptr, deadline time.Ti
 }
 
 // Extended notes that Redis has extended the lock of a part.
-func (a *acquisition) Extended(deadline time.Time) { a.client.watchdog.Extend(&a.lease, deadline) }
+func (a *acquisition) Extended(deadline time.Time) { a.client.watchdog.Extend(&a.watched, deadline) }

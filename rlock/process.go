@@ -73,12 +73,12 @@ func (c *Client) acquisition(name string) *acquisition {
 // watch has the watchdog watch the acquisition, by which others find it from now on.
 func (a *acquisition) watch(deadline time.Time, renew bool) {
 	a.client.owners.add(a)
-	a.client.watchdog.Add(&a.lease, deadline, renew)
+	a.client.watchdog.Add(&a.watched, deadline, renew)
 }
 
 // unwatch is the opposite of watch. It may be called more than once.
 func (a *acquisition) unwatch() {
-	a.client.watchdog.Remove(&a.lease)
+	a.client.watchdog.Remove(&a.watched)
 	a.client.owners.remove(a)
 }
 

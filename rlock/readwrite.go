@@ -187,7 +187,7 @@ func (a *acquisition) endUntrusted() {
 	var untrusted *acquisition
 	a.session.Do(func(ow *owned) {
 		reading, writing := ow.held[sharedMode], ow.held[exclusiveMode]
-		writes := writing != nil && time.Until(writing.lease.Deadline()) > 0
+		writes := writing != nil && time.Until(writing.watched.Deadline()) > 0
 		if reading != nil && !writes && ow.unconfirmed[reading.owner] > 0 {
 			untrusted = reading
 		}

@@ -69,7 +69,7 @@ func (a *acquisition) releaseWhole() error {
 func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 	c := a.client
 	err = a.lostError()
-	if err == nil && time.Until(a.lease.Deadline()) <= 0 {
+	if err == nil && time.Until(a.watched.Deadline()) <= 0 {
 		err = a.loss(watchdog.ErrExpired)
 		a.lose(watchdog.ErrExpired)
 	}
@@ -145,7 +145,7 @@ func (a *acquisition) renews() bool {
 
 // renewForLevels makes the watchdog renew if a level asks for it. It is called with mu held: a
 // level that is added afterwards may renew.
-func (a *acquisition) renewForLevels() { a.client.watchdog.SetRenew(&a.lease, a.renews()) }
+func (a *acquisition) renewForLevels() { a.client.watchdog.SetRenew(&a.watched, a.renews()) }
 
 // send sends the count that is left. The script of a plain lock is chosen in lua/exclusive.go, that
 // of others in lua/fair.go and lua/readwrite.go. The caller has the session locked. before is the
@@ -234,7 +234,7 @@ func (a *acquisition) sendDirectly(call *transport.Call, left int, o offer,
 func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error {
 	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
 	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
-	earlier := left == 0 && unknown && time.Until(a.lease.Deadline()) > 0
+	earlier := left == 0 && unknown && time.Until(a.watched.Deadline()) > 0
 	if r.Held || earlier {
 		a.client.reportRefusal(a.lock, r.Refusal)
 		a.client.reportClassic(a.lock, r)
@@ -397,11 +397,11 @@ func (a *acquisition) endLeft() {
 	c, cu := a.client, a.cleanup()
 	// In Redis the lease ends later than here: by the drift of all of it, and by the time that the
 	// command took to get there.
-	whole := time.Until(a.lease.Deadline())
+	whole := time.Until(a.watched.Deadline())
 	if a.late != nil {
 		whole = max(whole, a.late.lease)
 	}
-	over := a.lease.Deadline().Add(watchdog.Drift(whole))
+	over := a.watched.Deadline().Add(watchdog.Drift(whole))
 	if cu.until.After(over) {
 		over = cu.until
 	}

@@ -16,7 +16,7 @@ import (
 // splitRenewals returns a number that differs between leases that one command cannot renew: those
 // of different slots, where the server looks at slots, and those of different modes.
 func (c *Client) splitRenewals(l *watchdog.Lease) uint64 {
-	lock := l.Value.(*acquisition).lock
+	lock := l.Subject.(*acquisition).lock
 	if c.transport.OneByOne() {
 		return 1<<32 + c.renewedAlone.Add(1)
 	}
@@ -31,7 +31,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	outcomes := make([]watchdog.Outcome, len(leases))
 	renewals, names := make([]lua.Held, 0, len(leases)), make([]string, 0, len(leases))
 	for i, l := range leases {
-		a := l.Value.(*acquisition)
+		a := l.Subject.(*acquisition)
 		a.reportDropped()
 		if !a.MayRenew() {
 			outcomes[i] = watchdog.Stopped
@@ -60,7 +60,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 		if outcomes[i] == watchdog.Stopped {
 			continue
 		}
-		a := l.Value.(*acquisition)
+		a := l.Subject.(*acquisition)
 		switch {
 		case err == nil && held[n]:
 			outcomes[i] = watchdog.Held
@@ -166,7 +166,7 @@ func (c *Client) renewalFailed(node string, leases int, err error) {
 // its renewal has failed. A late reply is told as one more renewal.
 func (c *Client) renewalsOverdue(leases []*watchdog.Lease) {
 	for _, l := range leases {
-		c.tracing.renewed(l.Value.(*acquisition), transport.ErrNoReply)
+		c.tracing.renewed(l.Subject.(*acquisition), transport.ErrNoReply)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 		l, lost := addNew(w, "node", true)
 		deadline := l.Deadline()
 		// The callback of another lease keeps the scheduler busy past the deadline of l.
-		w.Add(&Lease{OnLost: func(_ *Lease, _ error) { <-callback }}, time.Now().Add(lease/2), false)
+		w.Add(&Lease{Subject: onLost(func(*Lease, error) { <-callback })}, time.Now().Add(lease/2), false)
 		sleep(lease)
 		require.Len(t, s.seen(), 1)
 		require.Empty(t, lost.seen())
@@ -83,7 +83,7 @@ func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, _ *store) {
 		lost := &losses{}
-		l := &Lease{OnLost: lost.lose}
+		l := &Lease{Subject: onLost(lost.lose)}
 		w.Add(l, Deadline(time.Now(), math.MaxInt64), false)
 		sleep(100 * 365 * 24 * time.Hour)
 		require.Empty(t, lost.seen())
@@ -110,12 +110,12 @@ func TestRemoveThatReturnsTrueComesBeforeAnyReport(t *testing.T) {
 		deadline := time.Now().Add(time.Second)
 		for i := range leases {
 			l := &Lease{}
-			l.OnLost = func(of *Lease, _ error) {
+			l.Subject = onLost(func(of *Lease, _ error) {
 				require.Same(t, l, of)
 				lost = append(lost, l)
 				require.False(t, w.Remove(l), "reported and still watched")
 				require.True(t, w.Remove(leases[1-i]))
-			}
+			})
 			leases[i] = l
 			w.Add(l, deadline, false)
 		}
@@ -183,7 +183,7 @@ func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
 func TestDeadlineThatComesDuringCloseIsNotReported(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, _ *store) {
 		callback := make(chan struct{})
-		w.Add(&Lease{OnLost: func(_ *Lease, _ error) { <-callback }}, time.Now(), false)
+		w.Add(&Lease{Subject: onLost(func(*Lease, error) { <-callback })}, time.Now(), false)
 		_, lost := addNew(w, "node", false)
 		sleep(lease)
 

@@ -34,8 +34,8 @@
 //	unwatched ------->  watched +
 //	                     |  |  |
 //	                     |  |  +--- Remove -----------------------> ended, silently
-//	                     |  +------ the store says: not held -----> ended, OnLost(ErrGone)
-//	                     +--------- the deadline came ------------> ended, OnLost(ErrExpired)
+//	                     |  +------ the store says: not held -----> ended, Lost(ErrGone)
+//	                     +--------- the deadline came ------------> ended, Lost(ErrExpired)
 //
 // Ended is final: neither a late reply nor a late Extend revives a lease, and it cannot be added
 // again. A lease whose deadline has passed counts as ended even before that is reported.

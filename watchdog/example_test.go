@@ -9,6 +9,15 @@ import (
 )
 
 // The store of this example renews a lease once, and has lost it by the next renewal.
+type order struct {
+	id   int
+	lost chan<- error
+}
+
+func (o order) Lost(_ *watchdog.Lease, reason error) { o.lost <- reason }
+
+func (o order) String() string { return fmt.Sprintf("order:%d", o.id) }
+
 func Example() {
 	renewals := 0
 	w := watchdog.New(watchdog.Options{
@@ -19,7 +28,7 @@ func Example() {
 			renewals++
 			outcomes := make([]watchdog.Outcome, len(leases))
 			for i, l := range leases {
-				fmt.Printf("renewing %v on %s\n", l.Value, group)
+				fmt.Printf("renewing %v on %s\n", l.Subject, group)
 				outcomes[i] = watchdog.Gone
 				if renewals == 1 {
 					outcomes[i] = watchdog.Held
@@ -33,9 +42,8 @@ func Example() {
 	start := time.Now() // before the request that takes the lease
 	lost := make(chan error, 1)
 	l := &watchdog.Lease{
-		Group:  "node 1",
-		Value:  "order:42",
-		OnLost: func(_ *watchdog.Lease, reason error) { lost <- reason },
+		Group:   "node 1",
+		Subject: order{id: 42, lost: lost},
 	}
 	w.Add(l, watchdog.Deadline(start, 1500*time.Millisecond), true)
 

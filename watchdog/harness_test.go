@@ -98,7 +98,12 @@ func slow(roundTrip time.Duration) func(context.Context, call) ([]Outcome, error
 	}
 }
 
-// losses records the calls of OnLost of one lease.
+// onLost is the subject of a lease, as the function that is called with its loss.
+type onLost func(l *Lease, reason error)
+
+func (f onLost) Lost(l *Lease, reason error) { f(l, reason) }
+
+// losses records the losses of one lease.
 type losses struct{ notes[loss] }
 
 type loss struct {
@@ -145,7 +150,7 @@ func inBubble(t *testing.T, o Options, test func(t *testing.T, w *Watchdog, s *s
 // addNew adds a new lease of the group that was acquired this instant.
 func addNew(w *Watchdog, group string, renew bool) (*Lease, *losses) {
 	ls := &losses{}
-	l := &Lease{Group: group, OnLost: ls.lose}
+	l := &Lease{Group: group, Subject: onLost(ls.lose)}
 	w.Add(l, Deadline(time.Now(), w.options.Lease), renew)
 	return l, ls
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The reasons given to [Lease.OnLost]. They are the end of a sentence that names the lock.
+// The reasons given to [Subject].Lost. They are the end of a sentence that names the lock.
 var (
 	// ErrExpired means that the deadline came before a renewal succeeded. The store may still hold
 	// the lease for its owner, and a renewal in flight may even extend it there. To free it for
@@ -22,13 +22,8 @@ var (
 // Lease is one lease under watch. Its owner sets the exported fields before [Watchdog.Add]; from
 // then on they are constant. A Lease is added once, to one watchdog, and must not be copied.
 type Lease struct {
-	Group string // equal for leases that may be renewed by one call, such as those on one node
-	Value any    // tells the callbacks what is leased; the watchdog does not use it
-
-	// OnLost, unless nil, is called at most once, when l, this lease, is lost, with [ErrExpired]
-	// or [ErrGone]. It runs without the watchdog's mutex, on a goroutine that other leases depend on.
-	// It must not block and must not call Close; the watchdog's other methods are allowed.
-	OnLost func(l *Lease, reason error)
+	Group   string  // equal for leases that may be renewed by one call, such as those on one node
+	Subject Subject // what is leased; nil if nobody needs to know of a loss
 
 	// Watchdog.mu guards the rest, but deadline is read without it.
 	deadline atomic.Int64 // counted from epoch
@@ -37,6 +32,14 @@ type Lease struct {
 	stage    uint8        // one of those below
 	renew    bool         // counted in Watchdog.renewable while the lease is watched
 	alone    bool         // renewed in a call of its own, because the last one was rejected
+}
+
+// Subject is what a [Lease] is for.
+type Subject interface {
+	// Lost is called at most once, when l is lost, with [ErrExpired] or [ErrGone]. It runs without
+	// the watchdog's mutex, on a goroutine that other leases depend on. It must not block and must
+	// not call Close; the watchdog's other methods are allowed.
+	Lost(l *Lease, reason error)
 }
 
 // The stages of a lease. They only ever grow.

@@ -27,9 +27,10 @@ type modelLease struct {
 	deadline time.Time
 	renew    bool
 	over     bool
-	calls    int   // in flight
-	lost     error // set by OnLost
-	expected error // what OnLost should have been called with
+	calls    int // in flight
+	lose     func(reason error)
+	lost     error // set by lose
+	expected error // what Lost should have been called with
 }
 
 // upTo is a random duration below d.
@@ -46,8 +47,8 @@ func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outco
 		m.t.Errorf("a batch of %d", len(leases))
 	}
 	for _, l := range leases {
-		l.Value.(*modelLease).calls++
-		if ml := l.Value.(*modelLease); ml.over || !ml.renew || l.Group != group ||
+		l.Subject.(*modelLease).calls++
+		if ml := l.Subject.(*modelLease); ml.over || !ml.renew || l.Group != group ||
 			!start.Before(ml.deadline) || ml.calls > 6 {
 			m.t.Errorf("renewed for no reason: %+v", ml)
 		}
@@ -65,14 +66,14 @@ func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outco
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, l := range leases {
-		l.Value.(*modelLease).calls--
+		l.Subject.(*modelLease).calls--
 	}
 	if verdict < 4 {
 		return nil, errNode
 	}
 	held := make([]Outcome, len(leases))
 	for i, l := range leases {
-		ml := l.Value.(*modelLease)
+		ml := l.Subject.(*modelLease)
 		held[i] = Held
 		if m.random.IntN(20) == 0 {
 			held[i] = Gone
@@ -94,10 +95,13 @@ func (ml *modelLease) extend(deadline time.Time) {
 	}
 }
 
+// Lost implements [Subject].
+func (ml *modelLease) Lost(_ *Lease, reason error) { ml.lose(reason) }
+
 func (m *model) add(w *Watchdog) {
 	ml := &modelLease{deadline: time.Now().Add(m.upTo(2 * lease)), renew: m.random.IntN(3) > 0}
-	ml.lease = &Lease{Group: fmt.Sprint(m.random.IntN(3)), Value: ml}
-	ml.lease.OnLost = func(_ *Lease, reason error) {
+	ml.lease = &Lease{Group: fmt.Sprint(m.random.IntN(3)), Subject: ml}
+	ml.lose = func(reason error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if ml.lost != nil {

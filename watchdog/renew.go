@@ -250,7 +250,7 @@ func (w *Watchdog) fail(r *round, leases int, err error) {
 // lose ends the watch of l and reports why, unless it has ended already. It ends the watch
 // immediately before the callback, so that a Remove before the callback is in time.
 func (w *Watchdog) lose(l *Lease, reason error) {
-	if w.ctx.Err() == nil && w.Remove(l) && l.OnLost != nil {
-		l.OnLost(l, reason)
+	if w.ctx.Err() == nil && w.Remove(l) && l.Subject != nil {
+		l.Subject.Lost(l, reason)
 	}
 }

@@ -118,8 +118,8 @@ func (w *Watchdog) RenewNow() {
 	}
 }
 
-// Remove ends the watch of l and reports whether there was one: then OnLost has not been called and
-// will not be. Otherwise l had been removed before, had never been added, or was lost, and OnLost
+// Remove ends the watch of l and reports whether there was one: then Lost has not been called and
+// will not be. Otherwise l had been removed before, had never been added, or was lost, and Lost
 // may be running at this moment; Remove does not wait for it. A call of Renew in flight may still
 // renew l in the store after Remove has returned. Its result is ignored.
 func (w *Watchdog) Remove(l *Lease) bool {
@@ -153,7 +153,7 @@ func (w *Watchdog) Find(match func(*Lease) bool) *Lease {
 }
 
 // Close stops renewing and watching, cancels the context of calls of Renew in flight, and waits for
-// them and for a running OnLost or OnFailure to return. None of these is called afterwards: the
+// them and for a running Lost or OnFailure to return. None of these is called afterwards: the
 // remaining leases are neither released nor reported. Close may be called more than once; each call
 // waits. It must not be called from a callback, which would wait for itself.
 func (w *Watchdog) Close() {

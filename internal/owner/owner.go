@@ -27,8 +27,11 @@ type Carrier struct {
 	// Outer is the carrier in the context that this one was derived from; nil if there is none.
 	Outer *Carrier
 	// Hold is the hold whose context carries it; nil if that is not of a hold.
-	Hold any
+	Hold Hold
 }
+
+// Hold is a hold of package rlock.
+type Hold interface{ Err() error }
 
 // Root has what was acquired with a carrier directly. It is safe for concurrent use.
 type Root struct {
