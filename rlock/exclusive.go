@@ -104,7 +104,7 @@ func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	if r.registers {
 		h.Withdrawn = k.scripts.Registration(r.owner, r.grantLease)
 	}
-	return transport.Patiently(k.client.calls, func(ctx context.Context) (lua.Released, error) {
+	return transport.Undo(k.client.calls, func(ctx context.Context) (lua.Released, error) {
 		released, err := k.scripts.Release(ctx, k.client.redis, r.owner, 0, h)
 		return k.retryAnnounced(ctx, r.owner, 0, released, err)
 	})

@@ -95,7 +95,7 @@ func (k fair) cleanUp(batch []cleanup) (lua.Released, error) {
 	for i, each := range batch {
 		owners[i] = each.request.owner
 	}
-	return transport.Patiently(k.client.calls, func(ctx context.Context) (lua.Released, error) {
+	return transport.Undo(k.client.calls, func(ctx context.Context) (lua.Released, error) {
 		return k.script().Release(ctx, k.client.redis, 0, owners...)
 	})
 }

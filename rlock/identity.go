@@ -108,7 +108,7 @@ func (in *introduction) send() {
 		defer close(done)
 		c := in.client
 		err := ErrClosed // unless it is sent
-		c.calls.Aside(func(ctx context.Context) {
+		c.calls.WhenIdle(func(ctx context.Context) {
 			if !c.isClosing() {
 				err = identity.Note(ctx, c.redis, c.id, c.identity,
 					identityLeases*min(c.options.WatchdogLease, wait.Unlimited/identityLeases))

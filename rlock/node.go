@@ -81,7 +81,7 @@ func (n node) Release(owner string) (lua.Released, error) {
 // timed sends a command and records how long the reply took; not for an error, which may be local.
 func timed[T any](n node, kind transport.Kind, command func(context.Context) (T, error),
 ) (T, error) {
-	return transport.Again(n.client.calls, kind, func(ctx context.Context) (T, error) {
+	return transport.DoWithoutCancel(n.client.calls, kind, func(ctx context.Context) (T, error) {
 		sent := time.Now()
 		reply, err := command(ctx)
 		if err == nil {
@@ -123,4 +123,6 @@ func (n node) Hold(name string, as owner.Token, site []uintptr, deadline time.Ti
 }
 
 // Extended notes that Redis has extended the lock of a part.
-func (a *acquisition) Extended(deadline time.Time) { a.client.watchdog.Extend(&a.watched, deadline) }
+func (a *acquisition) Extended(deadline time.Time) {
+	a.client.watchdog.Extend(&a.watched, deadline)
+}

@@ -222,7 +222,7 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 		}
 	}
 	c := cu.lock.client
-	released, err = transport.Patiently(c.calls, func(ctx context.Context) (lua.Released, error) {
+	released, err = transport.Undo(c.calls, func(ctx context.Context) (lua.Released, error) {
 		return cu.lock.kind.release(ctx, owner, 0, offer{})
 	})
 	if s != nil && m == sharedMode {

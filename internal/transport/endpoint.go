@@ -269,7 +269,7 @@ func examine(client rueidis.DedicatedClient) (use, again bool) {
 	}()
 	replica, err := isReplica(client)
 	if err != nil {
-		return false, lost(rediserr.Classify(err))
+		return false, connectionLost(rediserr.Classify(err))
 	}
 	return !replica, true
 }

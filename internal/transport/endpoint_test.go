@@ -57,7 +57,7 @@ func TestEndpointSkipsConnectionsOfThePoolThatAreOfNoUse(t *testing.T) {
 
 		fillPool(t, e.Client, mostStale-1)
 		next.Disconnect()
-		require.True(t, lost(rediserr.Classify(e.Do(t.Context(), get).Error())))
+		require.True(t, connectionLost(rediserr.Classify(e.Do(t.Context(), get).Error())))
 		require.NoError(t, e.Do(t.Context(), get).Error(), "the pool's connections are closed")
 		require.Zero(t, time.Since(began), "a command has waited")
 	})

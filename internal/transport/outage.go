@@ -128,7 +128,7 @@ func (c *Calls) enter(kind Kind, b *wait.Budget) (first bool, err error) {
 }
 
 // dialed runs a command that enter let pass.
-func dialed[T any](gate *outage, first bool, p *patient, command func() (T, error),
+func dialed[T any](gate *outage, first bool, p *withoutCancel, command func() (T, error),
 ) (value T, err error) {
 	if p.calls.cluster {
 		return command()
@@ -136,6 +136,6 @@ func dialed[T any](gate *outage, first bool, p *patient, command func() (T, erro
 	began, reached := time.Now(), true // unless it is known that it was not: the command may panic
 	defer func() { gate.leave(first, reached, began, err) }()
 	value, err = command()
-	reached = p.stage.Load() != sending || rediserr.ClassOf(err) != rediserr.ClassTemporary
+	reached = p.progress.Load() != phaseSending || rediserr.ClassOf(err) != rediserr.ClassTemporary
 	return value, err
 }

@@ -143,11 +143,11 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 				return state, err
 			},
 			"cleanup": func(_ *testing.T, c *Calls, send command) (State, error) {
-				_, err := Patiently(c, send)
+				_, err := Undo(c, send)
 				return StateOf(err), err
 			},
 			"caller": func(t *testing.T, c *Calls, send command) (State, error) {
-				c.heard(time.Now(), Executed)
+				c.recordReply(time.Now(), Executed)
 				k := c.Begin(unlimited(t), time.Now())
 				_, err := send(k)
 				state, err := k.End(err)
@@ -207,7 +207,7 @@ func TestCallThatFoundItsConnectionLostWasNotSent(t *testing.T) {
 			NotSent:     func(*Call) {},
 			Unconfirmed: func(k *Call) { _, _ = k.Deadline() }, // rueidis is about to send
 		} {
-			c.heard(time.Now(), Executed)
+			c.recordReply(time.Now(), Executed)
 			k := c.Begin(unlimited(t), time.Now())
 			_ = k.Err()
 			asked(k)

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"runtime"
 )
@@ -23,13 +22,4 @@ func (t *thrown) raise() {
 	default:
 		runtime.Goexit()
 	}
-}
-
-// direct runs a command and ends its call, even if foreign code ends the goroutine.
-func direct[T any](call *Call, command func(context.Context) (T, error),
-) (value T, state State, err error) {
-	err = ErrThrown
-	defer func() { state, err = call.End(err) }()
-	value, err = command(call)
-	return value, state, err
 }

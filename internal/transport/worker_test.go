@@ -154,7 +154,7 @@ func TestOneKindOfCommandsDoesNotDelayTheOthers(t *testing.T) {
 				defer close(releases)
 			}
 			if kind == undo {
-				_, err := Patiently(c, func(context.Context) (int, error) { return 0, nil })
+				_, err := Undo(c, func(context.Context) (int, error) { return 0, nil })
 				require.NoError(t, err)
 			} else {
 				_, _, err := Do(c, kind, unlimited(t),
@@ -200,8 +200,8 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 					func(_ int, ctx context.Context) (int, error) { return send(ctx) }, nil)
 				return state, err
 			},
-			"Again": func(_ *testing.T, c *Calls, send command) (State, error) {
-				_, err := Again(c, of.kind, send)
+			"DoWithoutCancel": func(_ *testing.T, c *Calls, send command) (State, error) {
+				_, err := DoWithoutCancel(c, of.kind, send)
 				return StateOf(err), err
 			},
 		} {
@@ -234,54 +234,19 @@ func forever() *wait.Budget {
 	return wait.NewBudget(context.Background(), nil, wait.Unlimited)
 }
 
-func TestAsideWaitsUntilNoCommandIsUnderWay(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		c.overlapped = false
-		for name, end := range map[string]func() func(){
-			"a caller's": func() func() {
-				k := c.Begin(forever(), time.Now())
-				require.NotNil(t, k)
-				return func() { _, _ = k.End(nil) }
-			},
-			"a worker's": func() func() {
-				reply := make(chan struct{})
-				go func() {
-					_, _, _ = detach(c, forever(), func(context.Context) (int, error) {
-						<-reply
-						return 0, nil
-					}, nil)
-				}()
-				return func() { close(reply) }
-			},
-		} {
-			c.heard(time.Now(), Executed) // so that callers may send
-			ends, ran := end(), make(chan bool, 1)
-			synctest.Wait()
-			go func() { ran <- c.Aside(func(context.Context) {}) }()
-			time.Sleep(100 * time.Millisecond)
-			require.Empty(t, ran, name)
-			ends()
-			time.Sleep(time.Millisecond)
-			synctest.Wait()
-			require.True(t, <-ran, name)
-		}
-		require.False(t, c.overlapped)
-	})
-}
-
 // rueidis lets callers wait for the dial of another, whatever their contexts say. It asks for Done
 // first if it dials, and for Err first if it has a connection.
-func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
+func TestCallersDoNotSendWhileACommandWithoutCancelDials(t *testing.T) {
 	for name, run := range map[string]func(*Calls, command){
 		"a worker's": func(c *Calls, send command) { _, _, _ = detach(c, forever(), send, nil) },
-		"that of Aside": func(c *Calls, send command) {
-			c.Aside(func(ctx context.Context) { _, _ = send(ctx) })
+		"that of WhenIdle": func(c *Calls, send command) {
+			c.WhenIdle(func(ctx context.Context) { _, _ = send(ctx) })
 		},
-		"a cleanup's": func(c *Calls, send command) { _, _ = Patiently(c, send) },
+		"a cleanup's": func(c *Calls, send command) { _, _ = Undo(c, send) },
 	} {
 		inBubble(t, func(t *testing.T, c *Calls) {
 			sends := func() bool {
-				c.heard(time.Now(), Executed)
+				c.recordReply(time.Now(), Executed)
 				k := c.Begin(forever(), time.Now())
 				if k != nil {
 					_, _ = k.End(nil)
@@ -306,27 +271,6 @@ func TestCallersDoNotSendWhileAPatientCommandDials(t *testing.T) {
 				_ = (<-kept).Done()
 				require.True(t, sends(), "%s has ended", name)
 			}
-		})
-	}
-}
-
-// Longer than a moment would be the delay of a server that hangs.
-func TestCommandsWaitForTheOneAsideForAMoment(t *testing.T) {
-	for takes, overlaps := range map[time.Duration]bool{grace / 2: false, time.Minute: true} {
-		inBubble(t, func(t *testing.T, c *Calls) {
-			c.overlapped = false
-			go c.Aside(func(context.Context) { time.Sleep(takes) })
-			synctest.Wait()
-			start := time.Now()
-			k := c.Begin(forever(), start)
-			require.Equal(t, min(takes, grace), time.Since(start))
-			require.Equal(t, overlaps, c.overlapped)
-			_, _ = k.End(nil)
-			k = c.Begin(forever(), start)
-			require.Equal(t, min(takes, grace), time.Since(start), "it waits once")
-			_, _ = k.End(nil)
-			time.Sleep(takes)
-			synctest.Wait()
 		})
 	}
 }

@@ -31,7 +31,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 		group := wait.NewGroup()
 		defer group.Wait()
 		c := NewCalls(group, timeout, false)
-		c.heard(time.Now(), Executed)
+		c.recordReply(time.Now(), Executed)
 		c.overlapped = true
 		test(t, c)
 	})
@@ -54,26 +54,26 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 			k := c.Begin(unlimited(t), time.Now())
 			if k != nil {
 				_, _ = k.End(errLost)
-				c.heard(time.Now(), Executed)
+				c.recordReply(time.Now(), Executed)
 			}
 			return k != nil
 		}
 		require.True(t, direct())
-		time.Sleep(proven)
+		time.Sleep(recentReply)
 		require.True(t, direct())
-		time.Sleep(proven + 1)
+		time.Sleep(recentReply + 1)
 		require.False(t, direct(), "the last reply was to a command of long ago")
 		sent := time.Now()
-		c.heard(sent, Executed)
-		time.Sleep(proven + 1)
-		c.heard(sent, Executed)
+		c.recordReply(sent, Executed)
+		time.Sleep(recentReply + 1)
+		c.recordReply(sent, Executed)
 		require.False(t, direct(), "the time of sending counts")
-		c.heard(time.Now(), Refused)
+		c.recordReply(time.Now(), Refused)
 		require.True(t, direct(), "a refusal is a reply")
-		c.heard(time.Now(), Unconfirmed)
+		c.recordReply(time.Now(), Unconfirmed)
 		require.False(t, direct(), "no reply has come")
-		c.heard(time.Now(), Executed)
-		c.detached.Store(math.MaxInt64)
+		c.recordReply(time.Now(), Executed)
+		c.workersUntil.Store(math.MaxInt64)
 		require.False(t, direct())
 	})
 }
@@ -176,13 +176,13 @@ func TestCallerDoesNotDial(t *testing.T) {
 		require.Equal(t, NotSent, state)
 		require.Nil(t, c.Begin(unlimited(t), time.Now()), "a worker must dial")
 
-		c.heard(time.Now(), Executed)
+		c.recordReply(time.Now(), Executed)
 		k = c.Begin(unlimited(t), time.Now())
 		require.NoError(t, k.Err())
 		state, _ = k.End(rediserr.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
-		c.heard(time.Now(), Executed)
+		c.recordReply(time.Now(), Executed)
 		k = c.Begin(unlimited(t), time.Now())
 		require.NoError(t, k.Err())
 		select {
@@ -204,7 +204,7 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 		}))
 		k := c.Begin(b, time.Now())
 		_, _ = k.End(hang(k))
-		c.heard(time.Now(), Executed)
+		c.recordReply(time.Now(), Executed)
 		for range 10 {
 			again := c.Begin(b, time.Now())
 			require.NotSame(t, k, again)
@@ -249,7 +249,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			}
 			_, _ = k.End(nil)
 			direct := func() bool {
-				c.heard(time.Now(), Executed)
+				c.recordReply(time.Now(), Executed)
 				k := c.Begin(unlimited(t), time.Now())
 				if k != nil {
 					_, _ = k.End(nil)
@@ -257,7 +257,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 				return k != nil
 			}
 			require.Equal(t, !late, direct())
-			time.Sleep(workersOnly)
+			time.Sleep(workersOnlyFor)
 			require.True(t, direct())
 		})
 	}
@@ -271,7 +271,7 @@ func TestContextThatAHookKeepsNeverHasTheValuesOfAnotherCaller(t *testing.T) {
 		var hooks sync.WaitGroup
 		for i := range 1000 {
 			ctx := context.WithValue(t.Context(), valueKey{}, i)
-			c.heard(time.Now(), Executed)
+			c.recordReply(time.Now(), Executed)
 			k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
 			require.Equal(t, i, k.Value(valueKey{}))
 			require.NoError(t, k.Err()) // as rueidis does first
