@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fakeredis"
-	"holdfast/lua"
+	"holdfast/internal/rediserr"
 )
 
 // recorder is a context that records which of its methods are called, in order.
@@ -256,7 +256,7 @@ func TestRueidisCallsTheContextInThisOrder(t *testing.T) {
 		"a connection that was closed while idle": {
 			withDeadline, func(t *testing.T, r *rueidisBeside, ctx *recorder) {
 				r.lose()
-				require.True(t, connectionLost(lua.Classify(r.send(ctx))))
+				require.True(t, connectionLost(rediserr.Classify(r.send(ctx))))
 			},
 			[]string{"Err", "Deadline"},
 			"rueidis tries to send on it: nobody knows whether the command was executed",
@@ -267,7 +267,7 @@ func TestRueidisCallsTheContextInThisOrder(t *testing.T) {
 				r.server.Pause()
 				command := r.begin(ctx)
 				r.lose()
-				require.True(t, connectionLost(lua.Classify(command())))
+				require.True(t, connectionLost(rediserr.Classify(command())))
 				r.server.Resume()
 			},
 			[]string{"Err", "Done"},
