@@ -39,7 +39,7 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	case e.hold != nil && e.hold.Valid():
 		return nil
 	}
-	e.resign(ctx)
+	e.resign()
 	// The leadership outlasts the job that asks.
 	hold, err := e.lock.TryLock(context.WithoutCancel(ctx), rlock.NoWait, rlock.Watchdog)
 	if err != nil {
@@ -51,7 +51,7 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 
 // resign gives up the leadership, if there is one. gocron does not look at the error of IsLeader,
 // so a loss is kept for Close. It is called with mu held.
-func (e *Elector) resign(ctx context.Context) {
+func (e *Elector) resign() {
 	if e.hold == nil {
 		return
 	}
@@ -69,7 +69,7 @@ func (e *Elector) Close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	e.resign(ctx)
+	e.resign()
 	err := e.lost
 	e.lost = nil
 	return err

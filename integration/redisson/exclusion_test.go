@@ -19,7 +19,7 @@ func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
 		require.False(t, locked(t, contender, c.hold))
 
 		for level := 1; level <= 3; level++ {
-			acquire(t, holder, c.hold, rlock.Lease(longLease))
+			acquire(t, holder, c.hold, longLease)
 			require.Equal(t, level, count(t, holder, c.hold))
 			s.requireLevels(t, c.hold, level)
 			require.Zero(t, count(t, contender, c.hold))
@@ -43,7 +43,7 @@ func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
 		}
 		s.requireFree(t, c.hold)
 
-		acquire(t, contender, c.want, rlock.Lease(longLease))
+		acquire(t, contender, c.want, longLease)
 		refused(t, holder, c.hold)
 		unlock(t, contender, c.want)
 		s.requireFree(t, c.want)
@@ -92,7 +92,7 @@ func unlockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
 // unlock it.
 func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor, waits side) time.Duration {
 	t.Helper()
-	acquire(t, holder, c.hold, rlock.Lease(longLease))
+	acquire(t, holder, c.hold, longLease)
 	waiting := waitInBackground(waiter, c.want)
 	s.waitForWaiters(t, c.want, 1)
 	s.letSleep(t, c.want)
@@ -109,7 +109,7 @@ func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor, waits s
 // An actor that is not in the test waits in vain meanwhile.
 func (s *site) letSleep(t testing.TB, l target) {
 	t.Helper()
-	err := goSide.newActor(t, s).tryLock(l, 200*time.Millisecond, rlock.Lease(longLease))
+	err := goSide.newActor(t, s).tryLock(l, 200*time.Millisecond, longLease)
 	if !noReply(err) { // the machine is busy
 		require.ErrorIs(t, err, errRefused)
 	}
@@ -123,10 +123,10 @@ func spinLockOfRedissonExcludesReentrantLock(t *testing.T, s *site) {
 		spinning := target{spin, ours.names}
 		java, holdfast := newJavaActor(t, s), newGoActor(t, s)
 		if holds.name == javaSide.name {
-			acquire(t, java, spinning, rlock.Lease(longLease))
+			acquire(t, java, spinning, longLease)
 			refused(t, holdfast, ours)
 			waiting := inBackground(
-				func() error { return holdfast.tryLock(ours, asksAgain, rlock.Lease(longLease)) })
+				func() error { return holdfast.tryLock(ours, asksAgain, longLease) })
 			s.waitForWaiters(t, ours, 1)
 			start := time.Now()
 			unlock(t, java, spinning)
@@ -134,7 +134,7 @@ func spinLockOfRedissonExcludesReentrantLock(t *testing.T, s *site) {
 			require.Less(t, acquired(t, waiting).Sub(start), asksAgain)
 			unlock(t, holdfast, ours)
 		} else {
-			acquire(t, holdfast, ours, rlock.Lease(longLease))
+			acquire(t, holdfast, ours, longLease)
 			refused(t, java, spinning)
 			waiting := waitInBackground(java, spinning)
 			unlock(t, holdfast, ours)

@@ -4,10 +4,11 @@ package redisson_test
 
 import (
 	"fmt"
-	"holdfast/rlock"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
 )
 
 func mixedFairQueueIsServedInOrder(t *testing.T, s *site) { queueIsServedInOrder(t, s, fair) }
@@ -19,7 +20,7 @@ func queueIsServedInOrder(t *testing.T, s *site, kinds ...string) {
 		l := both(kinds[0]).hold
 		for round := range 2 {
 			holder := second.newActor(t, s)
-			acquire(t, holder, l, rlock.Lease(longLease))
+			acquire(t, holder, l, longLease)
 			var want []string
 			var waiting []<-chan outcome
 			served := make(chan string, 5)
@@ -28,7 +29,7 @@ func queueIsServedInOrder(t *testing.T, s *site, kinds ...string) {
 				l := target{kinds[i%len(kinds)], l.names}
 				want = append(want, who)
 				waiting = append(waiting, inBackground(func() error {
-					if err := a.lock(l, rlock.Lease(longLease)); err != nil {
+					if err := a.lock(l, longLease); err != nil {
 						return err
 					}
 					served <- who // one at a time: the lock excludes the others

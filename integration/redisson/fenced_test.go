@@ -26,9 +26,9 @@ func fencingTokensGrowAcrossSides(t *testing.T, s *site) {
 			a := of.newActor(t, s)
 			working = append(working, inBackground(func() error {
 				for i := range acquisitions {
-					acquire := func() error { return a.lock(l, rlock.Lease(longLease)) }
+					acquire := func() error { return a.lock(l, longLease) }
 					if i%2 == 0 {
-						acquire = func() error { return a.tryLock(l, time.Duration(longLease), rlock.Lease(longLease)) }
+						acquire = func() error { return a.tryLock(l, time.Duration(longLease), longLease) }
 					}
 					if err := acquire(); err != nil {
 						return err

@@ -100,7 +100,7 @@ func inBackground(do func() error) <-chan outcome {
 // waitInBackground acquires a lock in a goroutine, for a long lease, waiting as long as a test
 // waits.
 func waitInBackground(a actor, l target) <-chan outcome {
-	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, rlock.Lease(longLease)) })
+	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, longLease) })
 }
 
 // acquired returns when an acquisition in the background succeeded, which it must. The rest says
@@ -137,7 +137,7 @@ func acquire(t testing.TB, a actor, l target, lease rlock.Lease) {
 // refused requires that the lock cannot be acquired.
 func refused(t testing.TB, a actor, l target) {
 	t.Helper()
-	require.ErrorIs(t, a.tryLock(l, 0, rlock.Lease(longLease)), errRefused)
+	require.ErrorIs(t, a.tryLock(l, 0, longLease), errRefused)
 }
 
 // unlock releases a level, which must succeed.

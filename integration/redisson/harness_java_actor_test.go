@@ -5,10 +5,11 @@ package redisson_test
 import (
 	"encoding/json"
 	"fmt"
-	"holdfast/rlock"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"holdfast/rlock"
 )
 
 // javaActor is a thread of the Java peer.

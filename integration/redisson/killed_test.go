@@ -25,7 +25,7 @@ func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 			limit = locktest.Timeout
 			other := s.with(t, startPeer(t), watchdogLease)
 			victim := newThread(other.java, other.clients)
-			acquire(t, holder, l, rlock.Lease(longLease))
+			acquire(t, holder, l, longLease)
 			inBackground(func() error { return victim.tryLock(l, 5*time.Minute, rlock.Watchdog) })
 			s.waitForWaiters(t, l, 1)
 			other.java.kill(t)
@@ -41,7 +41,7 @@ func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 		dead := s.queue(t, l.name())
 		start := time.Now()
 		waiting := inBackground(
-			func() error { return waiter.tryLock(l, time.Duration(longLease), rlock.Lease(longLease)) },
+			func() error { return waiter.tryLock(l, time.Duration(longLease), longLease) },
 		)
 		locktest.Eventually(t, func() bool { return len(s.queue(t, l.name())) == 2 },
 			"the waiter is not queued")

@@ -130,9 +130,9 @@ func TestFaultsOfRedissonAreItsOwn(t *testing.T) {
 func multiLockWithoutWaitFails(t *testing.T, s *site) bool {
 	l := target{multi, []string{newName(), newName()}}
 	holder := newThread(s.java, s.clients)
-	require.NoError(t, holder.tryLock(l, time.Second, rlock.Lease(longLease)))
+	require.NoError(t, holder.tryLock(l, time.Second, longLease))
 	var got bool
-	require.NoError(t, holder.do("tryLock", l, 0, rlock.Lease(longLease), &got))
+	require.NoError(t, holder.do("tryLock", l, 0, longLease, &got))
 	lost := count(t, holder, l) == 0
 	require.Equal(t, !got, lost)
 	return lost
@@ -152,7 +152,7 @@ func aFairWaiterOversleeps(t *testing.T, s *site) bool {
 	l := both(fair).hold
 	holder, waiter := newJavaActor(t, s), newJavaActor(t, s)
 	acquire(t, holder, l, rlock.Lease(first))
-	waiting := inBackground(func() error { return waiter.tryLock(l, wait, rlock.Lease(longLease)) })
+	waiting := inBackground(func() error { return waiter.tryLock(l, wait, longLease) })
 	s.waitForWaiters(t, l, 1)
 	acquire(t, holder, l, rlock.Lease(extended))
 	err := (<-waiting).err
@@ -182,7 +182,7 @@ func aReadLockIsLost(t *testing.T, s *site, locks ...target) bool {
 		return false
 	}
 	another := newJavaActor(t, s)
-	acquire(t, another, locks[ended], rlock.Lease(longLease))
+	acquire(t, another, locks[ended], longLease)
 	unlock(t, another, locks[ended])
 	return count(t, reader, locks[ended]) == 0
 }
@@ -251,9 +251,9 @@ func clientsUseDifferentChannels(t *testing.T, s *site) bool {
 		s.java.open(t, client, s.topology, slices.Concat(addresses[first:], addresses[:first]),
 			watchdogLease)
 		l, thread := both(reentrant).hold, newThread(s.java, []string{client})
-		acquire(t, holder, l, rlock.Lease(longLease))
+		acquire(t, holder, l, longLease)
 		waiting = append(waiting,
-			inBackground(func() error { return thread.tryLock(l, told, rlock.Lease(longLease)) }))
+			inBackground(func() error { return thread.tryLock(l, told, longLease) }))
 		s.waitForWaiters(t, l, 1)
 		channel := l.channels()[0]
 		if s.node(t, channel).DoMap(t, "PUBSUB", "SHARDNUMSUB", channel)[channel] == "0" {
@@ -269,8 +269,8 @@ func clientsUseDifferentChannels(t *testing.T, s *site) bool {
 		return false
 	}
 	l := both(reentrant).hold
-	acquire(t, classic, l, rlock.Lease(longLease))
-	waits := inBackground(func() error { return sharded.tryLock(l, told, rlock.Lease(longLease)) })
+	acquire(t, classic, l, longLease)
+	waits := inBackground(func() error { return sharded.tryLock(l, told, longLease) })
 	s.waitForWaiters(t, l, 1)
 	s.letSleep(t, l)
 	unlock(t, classic, l)

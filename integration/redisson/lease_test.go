@@ -81,7 +81,7 @@ func watchdogsKeepLocksFromTheOtherSide(t *testing.T, s *site) {
 		duels := newDuels(t, s, contests, holds, waits, rlock.Watchdog)
 		for _, d := range duels {
 			d.waiting = inBackground(func() error {
-				return d.waiter.tryLock(d.want, watchdogLease*5/2, rlock.Lease(longLease))
+				return d.waiter.tryLock(d.want, watchdogLease*5/2, longLease)
 			})
 		}
 		for _, d := range duels {

@@ -3,10 +3,11 @@
 package redisson_test
 
 import (
-	"holdfast/rlock"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
 )
 
 // An owner that asks again is refused at once, even if it would wait, and is not queued.
@@ -15,9 +16,9 @@ func nonReentrantLocksRefuseTheirOwnersOnBothSides(t *testing.T, s *site) {
 		onBoth(t, func(t *testing.T, holds, waits side) {
 			l := both(kind).hold
 			holder, waiter := holds.newActor(t, s), waits.newActor(t, s)
-			acquire(t, holder, l, rlock.Lease(longLease))
-			require.ErrorIs(t, holder.tryLock(l, 0, rlock.Lease(longLease)), errReenters)
-			require.ErrorIs(t, holder.lock(l, rlock.Lease(longLease)), errReenters)
+			acquire(t, holder, l, longLease)
+			require.ErrorIs(t, holder.tryLock(l, 0, longLease), errReenters)
+			require.ErrorIs(t, holder.lock(l, longLease), errReenters)
 			s.requireLevels(t, l, 1)
 			refused(t, waiter, l)
 

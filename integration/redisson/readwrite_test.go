@@ -3,11 +3,12 @@
 package redisson_test
 
 import (
-	"holdfast/rlock"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
 )
 
 // readWrite returns both locks of a new read-write lock.
@@ -20,9 +21,9 @@ func readersOfBothSidesShareAndKeepWritersOut(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, first, second side) {
 		reading, writing := readWrite()
 		a, b, writer := first.newActor(t, s), second.newActor(t, s), second.newActor(t, s)
-		acquire(t, a, reading, rlock.Lease(longLease))
-		acquire(t, b, reading, rlock.Lease(longLease))
-		acquire(t, b, reading, rlock.Lease(longLease))
+		acquire(t, a, reading, longLease)
+		acquire(t, b, reading, longLease)
+		acquire(t, b, reading, longLease)
 		require.Equal(t, "read", s.hgetall(t, reading.name())["mode"])
 		require.Len(t, s.hgetall(t, reading.name()), 3)
 		require.Equal(t, 1, count(t, a, reading))
@@ -54,13 +55,13 @@ func downgradeLetsReadersOfTheOtherSideIn(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, writes, reads side) {
 		reading, writing := readWrite()
 		owner, reader := writes.newActor(t, s), reads.newActor(t, s)
-		acquire(t, owner, writing, rlock.Lease(longLease))
-		acquire(t, owner, reading, rlock.Lease(longLease))
+		acquire(t, owner, writing, longLease)
+		acquire(t, owner, reading, longLease)
 		require.Equal(t, "write", s.hgetall(t, reading.name())["mode"])
 		require.Len(t, s.hgetall(t, reading.name()), 3)
 		refused(t, reader, reading)
 		waiting := inBackground(
-			func() error { return reader.tryLock(reading, asksAgain, rlock.Lease(longLease)) })
+			func() error { return reader.tryLock(reading, asksAgain, longLease) })
 		s.waitForWaiters(t, reading, 1)
 		s.letSleep(t, reading)
 		start := time.Now()

@@ -16,7 +16,7 @@ func redLocksExcludeEachOther(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
 		l := both(red).hold
 		holder, contender := holds.newActor(t, s), waits.newActor(t, s)
-		acquire(t, holder, l, rlock.Lease(longLease))
+		acquire(t, holder, l, longLease)
 		for _, node := range s.nodes {
 			locktest.Eventually(t, func() bool {
 				return len(node.DoMap(t, "HGETALL", l.name())) == 1
@@ -25,7 +25,7 @@ func redLocksExcludeEachOther(t *testing.T, s *site) {
 		refused(t, contender, l)
 		unlock(t, holder, l)
 		// The last node may be released in the background.
-		require.NoError(t, contender.tryLock(l, locktest.Timeout, rlock.Lease(longLease)))
+		require.NoError(t, contender.tryLock(l, locktest.Timeout, longLease))
 		refused(t, holder, l)
 		unlock(t, contender, l)
 		for _, node := range s.nodes {

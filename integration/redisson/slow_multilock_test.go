@@ -48,7 +48,7 @@ func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	}
 	s.requireFree(t, all)
 	ours := newGoActor(t, s)
-	acquire(t, ours, first, rlock.Lease(longLease))
+	acquire(t, ours, first, longLease)
 	stillWaits(t, waiting)
 
 	network.Pass()

@@ -304,7 +304,7 @@ func (s *soaking) attempt(chosen soakLock, random *rand.Rand) (err error) {
 		wait = time.Duration(50+random.IntN(450)) * time.Millisecond
 	}
 	if random.IntN(2) == 0 {
-		lease = rlock.Lease(longLease)
+		lease = longLease
 	}
 	owner := &goActor{ctx: rlock.WithOwner(context.Background()),
 		clients: []*rlock.Client{s.client}}

@@ -31,7 +31,7 @@ func readLocksThatJavaStopsRenewingStayHeld(t *testing.T, s *site) {
 			writing := target{write, l.names}
 			acquire(t, another, l, rlock.Watchdog)
 			unlock(t, another, l)
-			err := another.tryLock(writing, 2*watchdogLease, rlock.Lease(longLease))
+			err := another.tryLock(writing, 2*watchdogLease, longLease)
 			require.ErrorIs(t, err, errRefused, "a writer gets in while Java reads")
 			require.Equal(t, reads, count(t, java, l))
 			waiting := waitInBackground(another, writing)

@@ -160,7 +160,8 @@ func (e *endpoint) leave() { e.current.left, e.current = true, nil }
 // asked for first. e.mu must be held; it is unlocked meanwhile.
 func (e *endpoint) await(ctx context.Context) {
 	now := time.Now()
-	if e.asked = now; e.current != nil || e.closed {
+	e.asked = now
+	if e.current != nil || e.closed {
 		return
 	}
 	if e.opening == nil {

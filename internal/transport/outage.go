@@ -77,7 +77,8 @@ func (o *outage) leave(first, reached bool, began time.Time, err error) {
 	if !first && reached != o.on.Load() {
 		return
 	}
-	if o.dialing = o.dialing && !first; reached {
+	o.dialing = o.dialing && !first
+	if reached {
 		o.on.Store(false)
 		o.delay = wait.Backoff{}
 	} else {

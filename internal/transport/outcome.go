@@ -54,8 +54,9 @@ func connectionLost(err error) bool {
 }
 
 // ErrNoReply is the error of a command whose caller left before the reply.
-var ErrNoReply = &rediserr.Error{Class: rediserr.ClassUnknown, Message: "no reply from Redis in time",
-	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
+var ErrNoReply = &rediserr.Error{Class: rediserr.ClassUnknown,
+	Message: "no reply from Redis in time",
+	Advice:  "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
 
 // NoReply returns [ErrNoReply], with the error of the try before, which says more, if there is one.
 func NoReply(before error) error {
@@ -66,7 +67,8 @@ func NoReply(before error) error {
 }
 
 // ErrNotSent is the error of a command whose caller left before there was room to send it.
-var ErrNotSent = &rediserr.Error{Class: rediserr.ClassTemporary, Message: "not sent: too many are under way"}
+var ErrNotSent = &rediserr.Error{Class: rediserr.ClassTemporary,
+	Message: "not sent: too many are under way"}
 
 // Unexplained replaces errors about deadlines: of other commands on the connection, or rueidis's.
 func Unexplained(err error) error {
@@ -80,7 +82,8 @@ func Unexplained(err error) error {
 // unreached returns the error of a command that was not sent, because the server closed the
 // connection before that, or did not greet.
 func unreached(err error) error {
-	e := &rediserr.Error{Class: rediserr.ClassTemporary, Message: "no connection: " + err.Error(), Err: err,
+	e := &rediserr.Error{Class: rediserr.ClassTemporary,
+		Message: "no connection: " + err.Error(), Err: err,
 		Advice: "the server or a proxy closed the connection before the command was sent; " +
 			"raise maxclients if the server is full, or set rueidis.ClientOption.TLSConfig if it wants TLS"}
 	var cause *rediserr.Error

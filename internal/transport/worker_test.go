@@ -33,7 +33,8 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		tries := 0
 		value, state, err := detach(c, unlimited(t), func(context.Context) (int, error) {
-			if tries++; tries == 1 {
+			tries++
+			if tries == 1 {
 				return 0, rediserr.Classify(context.Canceled)
 			}
 			return 7, nil

@@ -165,7 +165,7 @@ func (w *worker) play(ctx context.Context, s section) error {
 	} else if err != nil {
 		return err
 	}
-	err = w.inside(ctx, hold, s, at)
+	err = w.inside(hold, s, at)
 	if err == nil {
 		w.emit(event{Kind: left})
 	}
@@ -173,10 +173,9 @@ func (w *worker) play(ctx context.Context, s section) error {
 }
 
 // inside does what only a lock makes safe, and releases it.
-func (w *worker) inside(ctx context.Context, hold *rlock.Hold, s section, at time.Duration,
-) (err error) {
+func (w *worker) inside(hold *rlock.Hold, s section, at time.Duration) (err error) {
 	defer hold.UnlockTo(&err)
-	ctx = hold.Context()
+	ctx := hold.Context()
 	found, err := w.mark(ctx, true)
 	w.emit(event{Kind: entered, At: at, Owner: hold.Owner(), Found: found})
 	if err == nil {

@@ -80,7 +80,7 @@ func (n *node) try(ctx context.Context, k kind, log *warnings) (err error) {
 		return err
 	}
 	waited := make(chan error, 1)
-	err = n.whileHeld(ctx, hold, lock, func() {
+	err = n.whileHeld(hold, lock, func() {
 		go func() {
 			next, err := k.second(second, name).TryLock(ctx, tryWait, tryLease)
 			if err == nil {
@@ -94,10 +94,9 @@ func (n *node) try(ctx context.Context, k kind, log *warnings) (err error) {
 
 // whileHeld has another client wait for a lock, looks at the lock, extends its lease, and releases
 // it.
-func (n *node) whileHeld(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock, wait func(),
-) (err error) {
+func (n *node) whileHeld(hold *rlock.Hold, lock *rlock.Lock, wait func()) (err error) {
 	defer hold.UnlockTo(&err)
-	ctx = hold.Context()
+	ctx := hold.Context()
 	before := n.beside(ctx, hold.Name())
 	wait()
 	for began := time.Now(); n.beside(ctx, hold.Name()) <= before &&
