@@ -21,7 +21,7 @@ type Call struct {
 	deadline time.Time     // a copy of limit that rueidis may read at any time
 	done     chan struct{} // closed when the call ends before the command
 	ended    atomic.Bool
-	crowded  atomic.Bool // it began as one of more than crowd; a dial may read it later
+	gathers  atomic.Bool // more than manyUnderway were under way; a dial may read it later
 	phase    atomic.Uint32
 
 	prev, next *Call // guarded by calls.mu
@@ -38,9 +38,9 @@ const (
 	// workersOnlyFor is the time after a blocked caller in which workers send all commands. So it is
 	// after mostAbandoned callers of about as long have left without a reply.
 	workersOnlyFor, mostAbandoned = time.Minute, 32
-	// crowd is how many commands may be under way before rueidis is made to write several together.
-	// With fewer, Redis would be idle while they gather.
-	crowd = 16
+	// manyUnderway is how many commands may be under way before rueidis is made to write several
+	// together. With fewer, Redis would be idle while they gather.
+	manyUnderway = 16
 	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
 	grace = 10 * time.Millisecond
 )
@@ -71,7 +71,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	k.sentAt, k.limit, k.deadline, k.endless = now, limit, limit, endless
 	k.phase.Store(phaseBegun)
 	c.count++
-	k.crowded.Store(c.count > crowd)
+	k.gathers.Store(c.count > manyUnderway)
 	k.prev, k.next = c.underway.prev, &c.underway
 	k.prev.next, k.next.prev = k, k
 	if c.sweepAt.IsZero() || k.limit.Before(c.sweepAt) {
@@ -138,9 +138,10 @@ func (k *Call) Done() <-chan struct{} {
 		return k.calls.closed
 	}
 	k.phase.CompareAndSwap(phaseSending, phaseSent)
-	if k.crowded.Load() {
+	if k.gathers.Load() {
 		// rueidis may just have woken its writer. It would run next, and write one command. A new
 		// goroutine takes that turn, so that callers that are ready to send run before the writer.
+		// rueidis's MaxFlushDelay is no substitute: see docs/performance.md.
 		go func() {}()
 	}
 	return k.done
