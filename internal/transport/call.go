@@ -60,9 +60,10 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	c.mu.Lock()
 	c.awaitIdleCommand()
 	c.overlapped = c.overlapped || c.count > 0 || c.workers.Load() > 0 || c.idleCommand != nil
-	// callersMaySend is called with mu held: an abandoned call makes it false before it leaves count.
-	mayBegin := c.callersMaySend(now) && c.count+int(c.workers.Load()) < mostUnderway
-	if !mayBegin || !c.overlapped && !endless {
+	// callersMaySend comes last, with mu held: an abandoned command makes it false before it leaves
+	// the count.
+	hasRoom := c.count+int(c.workers.Load()) < mostUnderway
+	if !hasRoom || !c.callersMaySend(now) || !c.overlapped && !endless {
 		c.mu.Unlock()
 		c.recycled.Put(k)
 		return nil
