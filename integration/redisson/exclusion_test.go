@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
-	"holdfast/rlock"
 )
 
 func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"holdfast/rlock"
 )
 
 func mixedFairQueueIsServedInOrder(t *testing.T, s *site) { queueIsServedInOrder(t, s, fair) }

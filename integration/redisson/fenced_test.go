@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/wire"
-	"holdfast/rlock"
 )
 
 func fencingTokensGrowAcrossSides(t *testing.T, s *site) {

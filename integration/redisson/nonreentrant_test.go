@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"holdfast/rlock"
 )
 
 // An owner that asks again is refused at once, even if it would wait, and is not queued.

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"holdfast/rlock"
 )
 
 // readWrite returns both locks of a new read-write lock.

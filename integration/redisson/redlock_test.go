@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
-	"holdfast/rlock"
 )
 
 func redLocksExcludeEachOther(t *testing.T, s *site) {
