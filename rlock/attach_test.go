@@ -49,12 +49,9 @@ func TestAttachWhoseReplyIsLostIsRepeatedOrUndone(t *testing.T) {
 			text, err := take(t, c.NewLock("order"), longLease).Detach()
 			require.NoError(t, err)
 			attach := loaded(t, s, "attach.lua")
-			cut := p.CutReply(attach, of.lost)
+			p.CutReply(attach, of.lost)
 			if of.refused != "" {
-				go func() {
-					cut.Wait(t, of.lost)
-					p.Reply(attach, 1000, of.refused)
-				}()
+				p.Replace(attach, 1000, of.refused) // of what comes after that
 			}
 			hold, err := c.Attach(t.Context(), text, longLease)
 			if of.lost == 2 {
