@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err // matches rlock.ErrNotAcquired if one is held, and says by whom
 //	}
-//	defer hold.Unlock(ctx)
+//	defer hold.Unlock()
 //	transfer(hold.Context())
 //
 // A [Lock] is a [rlock.Locker] like its parts: the same methods, the same Hold, the same errors. It

@@ -7,7 +7,7 @@
 //	if err != nil {
 //		return err // matches rlock.ErrNotAcquired or redlock.ErrNoQuorum, and lists the nodes
 //	}
-//	defer hold.Unlock(ctx)
+//	defer hold.Unlock()
 //	work(hold.Context())
 //
 // A [Lock] is a [rlock.Locker], and may be part of a MultiLock. It uses the connections, watchdogs
