@@ -14,11 +14,9 @@ import (
 	"holdfast/pubsub"
 )
 
-// kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
-// kind, write its methods and a constructor with its traits in a file of its own; embed *exclusive
-// for what it shares with a plain lock. Its scripts go into package lua, their keys beside the lock
-// into wire.Related (names.go), and what its tests need into kinds (harness_test.go). Renewals
-// and nested locks depend on the mode only.
+// kind has the commands of a kind of lock. A value belongs to one lock, and has no state. Renewals
+// and nested locks depend on the mode only. To add a kind, follow the list in docs/architecture.md
+// under "A new kind of lock".
 //
 // Each command may be retried. The end of a context ends only the waiting for a reply.
 type kind interface {
