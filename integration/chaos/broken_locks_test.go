@@ -125,13 +125,13 @@ var broken = []brokenLock{
 		mistake: "a renewal that stops at the first refusal",
 		edits: []edit{{"lua/batch.go", renewSignature, `var refusedBatch error
 
-func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held,
+func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Held,
 ) (all []bool, err error) {
 	if refusedBatch != nil {
 		return nil, refusedBatch
 	}
 	defer func() {
-		if len(renewals) > 1 && ClassOf(err) == ClassPermanent {
+		if len(renewals) > 1 && rediserr.ClassOf(err) == rediserr.ClassPermanent {
 			refusedBatch = err
 		}
 	}()
@@ -142,12 +142,12 @@ func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held,
 	{
 		mistake: "a renewal that drops late replies",
 		edits: []edit{{"lua/batch.go", renewSignature, `
-func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held,
+func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Held,
 ) (all []bool, err error) {
 	begun := time.Now()
 	defer func() {
 		if time.Since(begun) > lease/6 {
-			all, err = nil, &Error{Class: ClassUnknown, Message: "no reply in time"}
+			all, err = nil, &rediserr.Error{Class: rediserr.ClassUnknown, Message: "no reply in time"}
 		}
 	}()
 `}},
@@ -209,8 +209,8 @@ func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held,
 }
 
 // renewSignature begins what renews locks, whatever decides when and which.
-const renewSignature = "func Renew(ctx context.Context, c Redis, lease time.Duration, " +
-	"renewals []Held) ([]bool, error) {\n"
+const renewSignature = "func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, " +
+	"renewals []Held,\n) ([]bool, error) {\n"
 
 // announcement is how the release of a plain lock is announced.
 const announcement = "local heard = redis.pcall(verb, channel, '0')\n"

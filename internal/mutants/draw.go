@@ -13,7 +13,7 @@ import (
 // library lists the packages whose code is mutated.
 var library = []string{
 	"rlock", "multilock", "redlock", "pubsub", "watchdog", "lua",
-	"internal/eval", "internal/hooks", "internal/identity", "internal/losses", "internal/owner",
+	"internal/compose", "internal/eval", "internal/identity", "internal/losses", "internal/owner",
 	"internal/rediserr", "internal/session", "internal/survey", "internal/transition",
 	"internal/transport", "internal/wait", "internal/waitqueue", "internal/wire",
 }
