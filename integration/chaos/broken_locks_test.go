@@ -209,8 +209,8 @@ func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renew
 }
 
 // renewSignature begins what renews locks, whatever decides when and which.
-const renewSignature = "func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, " +
-	"renewals []Held,\n) ([]bool, error) {\n"
+const renewSignature = "func Renew(ctx context.Context, c rueidis.CoreClient, " +
+	"lease time.Duration, renewals []Held,\n) ([]bool, error) {\n"
 
 // announcement is how the release of a plain lock is announced.
 const announcement = "local heard = redis.pcall(verb, channel, '0')\n"
