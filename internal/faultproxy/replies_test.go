@@ -53,20 +53,3 @@ func TestReplaceChangesTheReplyOfAnExecutedRequest(t *testing.T) {
 		c.hear(t, "-"+Busy+"\r\n", list(push, "subscribe", "c", ":3\r\n"))
 	})
 }
-
-func TestHeldMessagesComeInOrderAfterPassAndCommandsGoOn(t *testing.T) {
-	versions(t, func(t *testing.T, s *redistest.Server, p *Proxy, c *caller, push string) {
-		c.say(t, "SUBSCRIBE news")
-		c.hear(t, list(push, "subscribe", "news", ":1\r\n"))
-		p.HoldMessages()
-		require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", "news", "one"))
-		require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", "news", "two"))
-		c.say(t, "SUBSCRIBE other")
-		c.hear(t, list(push, "subscribe", "other", ":2\r\n")) // a confirmation is no message
-		c.silent(t)
-		p.Pass()
-		s.Do(t, "PUBLISH", "other", "three")
-		c.hear(t, list(push, "message", "news", "one"), list(push, "message", "news", "two"),
-			list(push, "message", "other", "three"))
-	})
-}
