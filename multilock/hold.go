@@ -41,7 +41,7 @@ type acquisition struct {
 	lock    *Lock
 	parts   []*rlock.Hold // in the order of lock.parts
 	session *session.Session[sessionKey, owned]
-	hold    *rlock.Hold
+	hold    *rlock.Hold // of the same level as the caller's, which it does not keep reachable
 	end     func(reason error)
 	detach  func()       // removes the hold from its session; more calls do nothing
 	live    atomic.Int32 // parts that have not ended
@@ -54,7 +54,8 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, 
 	token, _ := owner.From(ctx)
 	key := sessionKey{token, l.identity}
 	a := &acquisition{lock: l, parts: parts, session: sessions.Open(key)}
-	a.hold, a.end = hook.NewHold(ctx, a, parts...)
+	hold, kept, end := hook.NewHold(ctx, a, parts)
+	a.hold, a.end = kept, end
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
 	a.session.Do(func(ow *owned) {
@@ -70,7 +71,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, 
 	for _, p := range parts {
 		hook.OnEnd(p, func(reason error) { a.partEnded(p, reason) })
 	}
-	return a.hold, nested
+	return hold, nested
 }
 
 // partEnded ends the hold because a part has ended. The session keeps it until the last has ended.

@@ -47,7 +47,7 @@ var hook = rlock.Internals(compose.Access{})
 
 // level is one nested Lock.
 type level struct {
-	hold  *rlock.Hold
+	hold  *rlock.Hold // of the same level as the caller's, which it does not keep reachable
 	end   func(reason error)
 	renew bool
 }
@@ -299,8 +299,8 @@ func (a *acquisition) setRenew(renew bool) {
 
 // addLevel adds a level, and returns its hold.
 func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
-	hold, end := hook.NewHold(ctx, a)
-	a.levels = append(a.levels, level{hold: hold, end: end, renew: renew})
+	hold, kept, end := hook.NewHold(ctx, a, nil)
+	a.levels = append(a.levels, level{hold: kept, end: end, renew: renew})
 	if renew {
 		a.setRenew(true)
 	}

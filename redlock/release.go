@@ -37,7 +37,7 @@ func (a *acquisition) Leave(h *rlock.Hold) {
 // ends the acquisition.
 func (a *acquisition) endLevel(h *rlock.Hold, as phase) (l level, after phase) {
 	a.do(func() {
-		i := slices.IndexFunc(a.levels, func(l level) bool { return l.hold == h })
+		i := slices.IndexFunc(a.levels, func(l level) bool { return hook.Same(l.hold, h) })
 		l = a.levels[i]
 		switch {
 		case a.state != held:

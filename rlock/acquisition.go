@@ -386,7 +386,7 @@ func (l *level) end(reason error) {
 		close(l.done)
 	}
 	callbacks, cancel := l.callbacks, l.cancel
-	l.callbacks, l.cancel, l.hold, l.reachable = nil, nil, nil, nil
+	l.callbacks, l.cancel, l.hold, l.reachable, l.caller = nil, nil, nil, nil, nil
 	l.mu.Unlock()
 	l.trace.Load().ended(l, reason)
 	for _, f := range callbacks {
@@ -413,7 +413,7 @@ func (l *level) onEnd(f func(reason error)) {
 
 // lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other
 // holds end on the same goroutine. These call it:
-//   - the watchdog: the deadline passes (schedule.go) or a renewal finds the lock gone (renew.go);
+//   - package watchdog: the deadline passes (schedule.go), a renewal finds the lock gone (renew.go);
 //   - Extend and a nested lock: the lock is gone, or the reply is late (extend.go, batch.go);
 //   - a release after the deadline, or one that finds the lock gone (release.go);
 //   - Detach after the deadline (attach.go);

@@ -8,7 +8,7 @@ import (
 )
 
 // Internals gives packages multilock, redlock and rlocktest of this module what they need of this
-// package beyond its interface. Nobody else can call it.
+// package beyond its interface. It is not for users.
 func Internals(compose.Access) internals { return internals{} } //nolint:revive // has no other use
 
 // internals has methods that are safe for concurrent use.
@@ -20,16 +20,29 @@ type internals struct{}
 // f must not block.
 func (internals) OnEnd(h *Hold, f func(reason error)) { h.level.onEnd(f) }
 
-// NewHold is [NewHold] for a lock that is made of others. parts are the holds of those, if it has
-// such holds.
-func (internals) NewHold(ctx context.Context, of Acquisition, parts ...*Hold,
-) (h *Hold, end func(reason error)) {
+// NewHold is [NewHold] for a lock that is made of others. kept is another hold of the same level,
+// for the lock itself: it keeps nothing of the caller reachable. So do the holds that NewHold puts
+// in the place of parts, which are the holds of the locks that it is made of, if there are any.
+func (internals) NewHold(ctx context.Context, of Acquisition, parts []*Hold,
+) (h, kept *Hold, end func(reason error)) {
 	h, end = NewHold(ctx, of)
-	for _, p := range parts {
+	for i, p := range parts {
+		parts[i] = p.level.without()
 		p.level.whole.Store(h.level)
 	}
-	return h, end
+	return h, h.level.without(), end
 }
+
+// without returns a hold of the level without a caller.
+func (l *level) without() *Hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hold, l.reachable = nil, nil
+	return &Hold{level: l, parent: context.Background()}
+}
+
+// Same reports whether two holds are of one level.
+func (internals) Same(a, b *Hold) bool { return a.level == b.level }
 
 // IsClosing reports whether a hold's client is being closed, which may be why the hold has ended;
 // false for holds of other packages.

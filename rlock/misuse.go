@@ -140,7 +140,7 @@ func (a *acquisition) reportDropped() {
 		renewed = make([]*level, 0, len(a.levels))
 	}
 	for _, l := range a.levels {
-		if l.renew {
+		if l.renew && l.whole.Load() == nil {
 			renewed = append(renewed, l)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,6 +101,32 @@ var dropped = []Promise{
 				renewals(3, func() bool { return false })
 				require.Empty(t, log.With(wasDropped), name)
 				require.NoError(t, release(), name)
+			}
+		},
+	},
+	{
+		Name:  "a lost hold that nobody unlocks does not keep the context of its caller",
+		Kept:  only("plain", "multilock", "redlock"), // a garbage collection costs much
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			type key struct{}
+			for name, use := range map[string]func(*rlock.Hold){
+				"hold":    func(*rlock.Hold) {},
+				"context": func(h *rlock.Hold) { h.Context() },
+			} {
+				p := e.Party(t)
+				var value weak.Pointer[[64]byte]
+				locktest.Dropping(func() {
+					v := new([64]byte)
+					value = weak.Make(v)
+					ctx := rlock.WithOwner(context.WithValue(context.Background(), key{}, v))
+					hold := locktest.AcquireUnkept(ctx, t, k.New(p, name))
+					use(hold)
+					forceUnlock(t, p, k, name)
+					<-hold.Done()
+				})
+				renewals(3, func() bool { return value.Value() == nil })
+				require.Nil(t, value.Value(), name)
 			}
 		},
 	},
