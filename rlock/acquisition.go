@@ -413,7 +413,7 @@ func (l *level) onEnd(f func(reason error)) {
 
 // lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other
 // holds end on the same goroutine. These call it:
-//   - package watchdog: the deadline passes (schedule.go), a renewal finds the lock gone (renew.go);
+//   - package watchdog: the deadline passes (schedule.go), or a renewal finds the lock gone;
 //   - Extend and a nested lock: the lock is gone, or the reply is late (extend.go, batch.go);
 //   - a release after the deadline, or one that finds the lock gone (release.go);
 //   - Detach after the deadline (attach.go);

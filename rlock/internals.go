@@ -27,8 +27,10 @@ func (internals) NewHold(ctx context.Context, of Acquisition, parts []*Hold,
 ) (h, kept *Hold, end func(reason error)) {
 	h, end = NewHold(ctx, of)
 	for i, p := range parts {
-		parts[i] = p.level.without()
 		p.level.whole.Store(h.level)
+		if _, ours := p.level.acquisition.(*acquisition); ours { // another may know it by its address
+			parts[i] = p.level.without()
+		}
 	}
 	return h, h.level.without(), end
 }
