@@ -13,20 +13,6 @@ import (
 	"holdfast/lua"
 )
 
-// startFake returns a server that replies what a test says, also what only servers do that are not
-// at hand.
-func startFake(tb testing.TB) (*fakeredis.Server, rueidis.Client) {
-	tb.Helper()
-	server := fakeredis.New()
-	c, err := rueidis.NewClient(server.ClientOption())
-	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		c.Close()
-		server.Close()
-	})
-	return server, c
-}
-
 // says sets the reply to scripts.
 func says(server *fakeredis.Server, reply any) {
 	for _, command := range []string{"EVALSHA", "EVAL"} {
@@ -59,7 +45,7 @@ var unexpectedReplies = map[string][]any{
 
 // The script did run, so its outcome is unknown.
 func TestUnexpectedReplyIsAnUnknownOutcome(t *testing.T) {
-	server, c := startFake(t)
+	server, c := fakeredis.Start(t)
 	for _, k := range calls {
 		for of, replies := range unexpectedReplies {
 			if of != "" && of != k.script {
@@ -83,7 +69,7 @@ func TestUnexpectedReplyIsAnUnknownOutcome(t *testing.T) {
 		if strings.Contains(k.script, "release") && k.script != "batch_release.lua" {
 			requireError(t, errorOf(k.do(t.Context(), c)), rediserr.ClassPermanent, "OOM")
 		}
-		breaks, broken := startFake(t)
+		breaks, broken := fakeredis.Start(t)
 		breaks.Handle("EVALSHA", func([]string) any { breaks.Disconnect(); return nil })
 		err := errorOf(k.do(t.Context(), broken))
 		require.Error(t, err, k.script)
@@ -92,7 +78,7 @@ func TestUnexpectedReplyIsAnUnknownOutcome(t *testing.T) {
 }
 
 func TestUnexpectedReplyKeepsItsCause(t *testing.T) {
-	server, c := startFake(t)
+	server, c := fakeredis.Start(t)
 	says(server, "OK")
 	_, err := lua.Inspect(t.Context(), c, lock)
 	var e *rediserr.Error
@@ -107,7 +93,7 @@ func TestRefusalBeginsWithItsCodeOnEveryVersion(t *testing.T) {
 		command = "The user executing the script can't run this command or subcommand"
 		acl     = "ACL failure in script: User app has no permissions to access the 'c' channel"
 	)
-	server, c := startFake(t)
+	server, c := fakeredis.Start(t)
 	for text, refusal := range map[string]string{
 		"":                             "",
 		"@user_script: 38: " + channel: "NOPERM @user_script: 38: " + channel,
@@ -126,7 +112,7 @@ func TestRefusalBeginsWithItsCodeOnEveryVersion(t *testing.T) {
 
 // The replies about others count.
 func TestErrorOfOneReleaseIsThatOfItsLockOnly(t *testing.T) {
-	server, c := startFake(t)
+	server, c := fakeredis.Start(t)
 	for message, code := range map[string]string{
 		"@user_script: 18: -READONLY You can't write against a read only replica.": "READONLY",
 		"WRONGTYPE Operation against a key holding the wrong kind of value":        "WRONGTYPE",

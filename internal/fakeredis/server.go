@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/redis/rueidis"
 )
@@ -38,6 +39,19 @@ func New() *Server {
 	}
 	close(s.running)
 	return s
+}
+
+// Start returns a server that runs until the test ends, and a client of it.
+func Start(tb testing.TB) (*Server, rueidis.Client) {
+	tb.Helper()
+	s := New()
+	tb.Cleanup(s.Close)
+	c, err := rueidis.NewClient(s.ClientOption())
+	if err != nil {
+		tb.Fatal("fakeredis: ", err)
+	}
+	tb.Cleanup(c.Close)
+	return s, c
 }
 
 // Handle makes h execute the command of that name from now on.

@@ -25,20 +25,6 @@ func requireError(tb testing.TB, err error, class rediserr.Class, code string) r
 	return *e
 }
 
-// startFake returns a server that replies what a test says, also what only servers do that are not
-// at hand.
-func startFake(tb testing.TB) (*fakeredis.Server, rueidis.Client) {
-	tb.Helper()
-	server := fakeredis.New()
-	c, err := rueidis.NewClient(server.ClientOption())
-	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		c.Close()
-		server.Close()
-	})
-	return server, c
-}
-
 // says sets the reply to scripts.
 func says(server *fakeredis.Server, reply any) {
 	server.Handle("EVALSHA", func([]string) any { return reply })

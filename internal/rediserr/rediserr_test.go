@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/fakeredis"
 	"holdfast/internal/rediserr"
 )
 
@@ -33,7 +34,7 @@ func TestErrorRepliesAreClassified(t *testing.T) {
 		oom       = "OOM command not allowed when used memory > 'maxmemory'."
 		wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	)
-	server, c := startFake(t)
+	server, c := fakeredis.Start(t)
 	for _, test := range []struct {
 		class    rediserr.Class
 		code     string
@@ -213,7 +214,7 @@ func FuzzClassify(f *testing.F) {
 	} {
 		f.Add(message)
 	}
-	server, client := startFake(f)
+	server, client := fakeredis.Start(f)
 	f.Fuzz(func(t *testing.T, message string) {
 		says(server, errors.New(strings.NewReplacer("\r", " ", "\n", " ").Replace(message)))
 		refused := rediserr.Classify(callScript(context.Background(), client))
