@@ -115,17 +115,36 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 	defer at.stop()
 	at.fresh = new(acquisition)
 	token, named := owner.From(ctx)
-	if !named {
-		return at.acquireAsNew(owner.New())
+	if named {
+		at.session = l.client.sessions.Open(l.key(token))
+	} else { // nobody else has this owner, and its session is part of the acquisition
+		token = owner.New()
+		at.session = &at.fresh.home
+		l.client.sessions.OpenNew(at.session, l.key(token))
 	}
 	at.fresh.token = token
-	at.session = l.client.sessions.Open(l.key(token))
 	defer at.session.Close()
-	if !at.session.Lock(&at.budget) {
+	if named && !at.session.Lock(&at.budget) {
 		at.failure = errBusy
 		return nil, at.ended()
 	}
 	defer at.session.Unlock()
+	if named {
+		hold, err := at.joinOwner()
+		if hold != nil || err != nil {
+			return hold, err
+		}
+	} else {
+		at.request.owner = l.newOwner()
+	}
+	return at.run()
+}
+
+// joinOwner adds a level to what the owner holds. Otherwise it sets the name for the request, which
+// is that of the other mode if the owner has the lock in that, and returns neither a hold nor an
+// error.
+func (at *attempt) joinOwner() (*Hold, error) {
+	l := at.lock
 	if a := held(at.session, l.mode); a != nil {
 		hold, err := at.reenter(a)
 		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
@@ -134,10 +153,10 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 		// Another goroutine of the owner has just released it, without locking the session.
 		at.failure, at.unknown, at.delay = nil, false, wait.Backoff{}
 	}
-	at.session.Do(func(ow *owned) { at.request.owner = ow.holder() }) // in the other mode
+	at.session.Do(func(ow *owned) { at.request.owner = ow.holder() })
 	if at.request.owner == "" {
 		at.request.owner = l.newOwner()
-		return at.run()
+		return nil, nil
 	}
 	at.request.beside = true
 	if l.beside != nil {
@@ -148,18 +167,7 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 		writer.besides, at.fresh.besides = true, true
 		writer.mu.Unlock()
 	}
-	return at.run()
-}
-
-// acquireAsNew acquires the lock for an owner that nobody else has yet. Its session is part of the
-// acquisition.
-func (at *attempt) acquireAsNew(token owner.Token) (*Hold, error) {
-	at.fresh.token, at.session = token, &at.fresh.home
-	at.client.sessions.OpenNew(at.session, at.lock.key(token))
-	defer at.session.Close()
-	defer at.session.Unlock()
-	at.request.owner = at.lock.newOwner()
-	return at.run()
+	return nil, nil
 }
 
 // start begins a call, unless its arguments are invalid, its context has ended or the client is
