@@ -4,49 +4,52 @@ import "go.opentelemetry.io/otel/attribute"
 
 // The attributes of metrics and spans.
 const (
-	// AttrKind is the kind of lock: rlock.TracedLock.Kind.
+	// AttrKind is the kind of lock, from rlock.TracedLock.Kind.
 	AttrKind = attribute.Key("holdfast.lock.kind")
-	// AttrServer is the server: rlock.TracedLock.Server. Left out if it has no name, and of the spans
-	// of holds that were released.
+	// AttrServer is the server, from rlock.TracedLock.Server. The attribute is left out if the server
+	// has no name, and on spans of released holds.
 	AttrServer = attribute.Key("holdfast.server")
-	// AttrName is the name of the lock on spans, and what [WithNameFunc] makes of it on metrics.
+	// AttrName is the name of the lock on spans, and the result of [WithNameFunc] on metrics.
 	AttrName = attribute.Key("holdfast.lock.name")
-	// AttrOutcome is how something ended: a call "acquired", "not_acquired", "canceled" or "failed", a
-	// hold "released", "left", "lost", "closed" or "unconfirmed", a round of a RedLock "quorum" or
-	// "no_quorum". Left out of spans that ended "acquired" or "released".
+	// AttrOutcome is the outcome. A call has "acquired", "not_acquired", "canceled" or "failed". A
+	// hold has "released", "left", "lost", "closed" or "unconfirmed". A round of a RedLock has
+	// "quorum" or "no_quorum". Spans with "acquired" or "released" do not have the attribute.
 	AttrOutcome = attribute.Key("holdfast.lock.outcome")
-	// AttrHow is how a lock was acquired: "free", "handed_over", "granted", "reentered", "attached".
+	// AttrHow says how a call got the lock: "free", "handed_over", "granted", "reentered" or
+	// "attached".
 	AttrHow = attribute.Key("holdfast.lock.how")
-	// AttrErrorType is why something failed: see [ErrorType].
+	// AttrErrorType says why an operation failed. See [ErrorType].
 	AttrErrorType = attribute.Key("error.type")
-	// AttrScope is "in_process" for a lock that was handed over to a waiter of the same client,
-	// "between_processes" for one of another client.
+	// AttrScope is "in_process" for a hand-over to a waiter of the same client, and
+	// "between_processes" for a hand-over to a waiter of another client.
 	AttrScope = attribute.Key("holdfast.handover.scope")
-	// AttrOperation is what a node of a RedLock did not do: "acquire", "extend", "release" or "hold".
+	// AttrOperation is the failed operation on a node of a RedLock: "acquire", "extend", "release" or
+	// "hold".
 	AttrOperation = attribute.Key("holdfast.redlock.operation")
 )
 
 // The attributes of spans only. Durations are in seconds.
 const (
-	// AttrWait is the longest wait of a call. Left out if it has no limit.
+	// AttrWait is the longest wait of a call. A call without a limit does not have the attribute.
 	AttrWait = attribute.Key("holdfast.lock.wait")
-	// AttrLease is the lease. Left out of a call with the watchdog.
+	// AttrLease is the lease. A call with the watchdog does not have the attribute.
 	AttrLease = attribute.Key("holdfast.lock.lease")
-	// AttrRequests is how often Redis was asked; for a RedLock the number of rounds.
+	// AttrRequests is the number of requests to Redis, or the number of rounds of a RedLock.
 	AttrRequests = attribute.Key("holdfast.lock.requests")
-	// AttrOwner is the owner as others see it.
+	// AttrOwner is the owner, in the form that other clients see.
 	AttrOwner = attribute.Key("holdfast.lock.owner")
-	// AttrHolder is the owner that had the lock when a call gave up: AttrOwner of its "lock hold".
+	// AttrHolder is the owner that had the lock when a call gave up. The "lock hold" of the holder has
+	// the same value in [AttrOwner].
 	AttrHolder = attribute.Key("holdfast.lock.holder")
-	// AttrToken is the fencing token, if there is one.
+	// AttrToken is the fencing token of a fenced lock.
 	AttrToken = attribute.Key("holdfast.lock.token")
 	// AttrRound is the number of a round of a RedLock, from 1.
 	AttrRound = attribute.Key("holdfast.redlock.round")
-	// AttrGranted is how many nodes granted the lock in a round.
+	// AttrGranted is the number of nodes that granted the lock in a round.
 	AttrGranted = attribute.Key("holdfast.redlock.granted")
-	// AttrWant is how many nodes are needed: the quorum.
+	// AttrWant is the quorum, the number of nodes that a RedLock needs.
 	AttrWant = attribute.Key("holdfast.redlock.want")
-	// AttrRefused has the nodes that did not grant it, each with its error type, such as
+	// AttrRefused lists the nodes that did not grant the lock, each with its error type, such as
 	// "10.0.0.7:6379 not_acquired".
 	AttrRefused = attribute.Key("holdfast.redlock.refused")
 )

@@ -1,11 +1,12 @@
-// Package holdfastotel makes metrics and spans of locks with OpenTelemetry: who waits for a lock,
-// how long it is held, what was lost, and what was nearly lost.
+// Package holdfastotel reports the metrics and spans of locks with OpenTelemetry. They show who
+// waits for a lock, how long a lock is held, which locks were lost, and which locks were nearly
+// lost.
 //
 //	client, err := rlock.New(redis, rlock.Options{Tracer: holdfastotel.New()})
 //
-// That uses the global providers, which may be set later. The package is a module of its own, so
-// that holdfast does not depend on OpenTelemetry: go.mod needs a require and a replace for
-// holdfast/otel, too.
+// By default, the tracer uses the global providers of OpenTelemetry, even if your program sets them
+// later. The package is a separate module, so that holdfast does not depend on OpenTelemetry. Your
+// go.mod needs a require and a replace for holdfast/otel.
 //
 // # Metrics
 //
@@ -21,27 +22,30 @@
 //	holdfast.redlock.round.duration histogram, s         outcome
 //	holdfast.redlock.node.failures  counter              server, operation, error.type
 //
-// Margin and utilization are measured at each renewal, and at the end of a hold that was not left:
-// what was left until the deadline, and which part of the lease was used up. A utilization above
-// 0.9 was nearly a loss. Nested holds count as one lock, which ends with the last of them. Losses
-// are counted from 0 as soon as a lock of the kind is wanted, so that the first is an increase.
+// The tracer measures the margin and the utilization at each renewal and at the end of a hold,
+// unless the program left the hold. The margin is the time that was left until the deadline. The
+// utilization is the used part of the lease, and above 0.9 the lock was nearly lost. Nested holds
+// count as a single lock, from the first hold to the last. The counter of lost locks starts at 0
+// when a program first asks for a lock of the kind, so the first loss is an increase.
 //
-// The attributes are the constants that begin with Attr. Metrics have no names of locks, because
-// there may be millions, unless [WithNameFunc] makes few of them. [AttrErrorType] has a fixed set
-// of values: see [ErrorType].
+// The attributes are the constants with the prefix Attr. Metrics do not have the names of locks,
+// because there may be millions of names, unless [WithNameFunc] maps the names to a few groups.
+// [AttrErrorType] has a fixed set of values. See [ErrorType].
 //
 // # Spans
 //
-// "lock acquire" is a call that wants a lock. Its events are "queued", "head" (the caller became
-// the first in its process to wait), "handed over" and "granted", and for a RedLock "round". A call
-// that gave up, because others held the lock or because its context ended, is not an error. It
-// names the holder ([AttrHolder]), by which the "lock hold" in its way is found ([AttrOwner]).
+// The span "lock acquire" is a call for a lock. Its events are "queued", "head" (the caller became
+// the first waiter of its process), "handed over", "granted", and for a RedLock "round". A call is
+// not an error if the call gave up because others held the lock or because its context ended. Such
+// a span names the holder in [AttrHolder]. To find the "lock hold" of that holder, search for the
+// same value in [AttrOwner].
 //
-// "lock hold" lasts until the lock is released or lost. It has an event "renewal failed". The
-// context of the hold carries it, so that what is done under the lock is inside it. Its parent is
-// the caller's span, as that of "lock acquire", or without one "lock acquire" itself. The two are
-// linked. A nested hold has no span.
+// The span "lock hold" lasts until the lock is released or lost. A failed renewal adds the event
+// "renewal failed". The context of the hold carries the span, so your work under the lock is inside
+// the span. The parent is the span of the caller, or without such a span the "lock acquire". The
+// two spans have links to each other. A nested hold has no span.
 //
-// Spans get their attributes when they end, so samplers do not see them. A hold is sampled if its
-// acquisition was. Inside a caller's span that is not sampled there are none.
+// Spans get their attributes at the end, so samplers cannot use the attributes. A hold is sampled
+// if its acquisition was. If the span of the caller is not sampled, the spans of the lock are not
+// sampled either.
 package holdfastotel

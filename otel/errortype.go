@@ -52,16 +52,18 @@ func typesOf(codes ...string) map[string]string {
 	return m
 }
 
-// ErrorType returns the value of [AttrErrorType] for an error of rlock, multilock or redlock; ""
-// for nil. Whatever the error, it is one of these:
+// ErrorType returns the value of [AttrErrorType] for an error of rlock, multilock or redlock, and
+// "" for nil. The result is one of these:
 //
-//   - "expired", "gone", "forced" or "lost", for a lost lock
-//   - "not_acquired", "no_quorum", "not_replicated", "outcome_unknown", "closed", "released",
-//     "not_held", and the mistakes "upgrade", "deadlock", "reentry" and "invalid"
-//   - "canceled" and "deadline_exceeded", of a context
-//   - "server_" and the code of the server's refusal, such as "server_OOM", or "server" for a code
-//     that holdfast does not know; "no_connection", and "no_reply", also to what opens a connection
-//   - "delayed", for a node of a RedLock that is not counted yet
+//   - "expired", "gone", "forced" or "lost" for a lost lock
+//   - "not_acquired", "no_quorum", "not_replicated", "outcome_unknown", "closed", "released" or
+//     "not_held"
+//   - "upgrade", "deadlock", "reentry" or "invalid" for a mistake of the caller
+//   - "canceled" or "deadline_exceeded" for a context
+//   - "server_" and the error code of the server, such as "server_OOM", or "server" for a code
+//     unknown to holdfast
+//   - "no_connection", or "no_reply" if a command or a new connection got no reply
+//   - "delayed" for a node of a RedLock that does not count yet
 //   - "_OTHER"
 func ErrorType(err error) string {
 	if err == nil {

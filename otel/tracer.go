@@ -13,8 +13,8 @@ import (
 // scope is the name of the instrumentation: the import path.
 const scope = "holdfast/otel"
 
-// Tracer is an [rlock.Tracer] that makes metrics and spans. Make it with [New]. It may serve
-// several clients, and is safe for concurrent use. It starts no goroutine.
+// Tracer is an [rlock.Tracer] that reports metrics and spans. Create a Tracer with [New]. Several
+// clients can use a Tracer at the same time. A Tracer starts no goroutine.
 type Tracer struct {
 	*instruments
 	spans  trace.Tracer        // nil for none
@@ -32,8 +32,9 @@ var (
 	_ rlock.NodeTracer    = (*Tracer)(nil)
 )
 
-// New returns a Tracer for rlock.Options.Tracer. Make one for all clients of a process: its meter
-// provider keeps it for as long as it lives itself. Errors go to OpenTelemetry's error handler.
+// New returns a Tracer for rlock.Options.Tracer. Create a single Tracer for all clients of a
+// process, because the meter provider keeps each Tracer until the provider itself ends. Errors go
+// to the error handler of OpenTelemetry.
 func New(opts ...Option) *Tracer {
 	o := newOptions(opts)
 	t := &Tracer{name: o.name}

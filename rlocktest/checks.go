@@ -14,26 +14,28 @@ import (
 type Check int
 
 const (
-	// Holds fails the test for locks that are still held. What the program releases soon after the
-	// end of the test is not counted.
+	// Holds fails the test if a lock is still held. The program has a moment to release its locks
+	// after the test ends.
 	Holds Check = 1 << iota
-	// Waiters fails the test for calls that still wait for a lock.
+	// Waiters fails the test if a call still waits for a lock.
 	Waiters
-	// Orders fails the test for locks that goroutines took in opposite orders: a goroutine that held
-	// A took B, and a goroutine that held B took A, or a cycle of more than two goroutines. They did
-	// not block each other in this test, but may elsewhere. Calls with rlock.NoWait count as well,
-	// and so do calls that did not get their lock. A call that failed with rlock.ErrDeadlock always
-	// fails the test. Package multilock takes several locks in the same order everywhere.
+	// Orders fails the test if goroutines took locks in opposite orders. For example, a goroutine with
+	// A took B, and a goroutine with B took A. Longer cycles count as well. The goroutines did not
+	// block each other in this test, but can do so in production. Calls with rlock.NoWait count, even
+	// if they did not get the lock. A call that failed with rlock.ErrDeadlock always fails the test.
+	// Package multilock takes several locks in the same order everywhere.
 	Orders
-	// Owners fails the test if two goroutines with one owner were inside one lock at once: an owner
-	// re-enters what it holds, so its goroutines do not exclude each other. A nested section may be
-	// entered by another goroutine if it ends before the outer one does, no other goroutine is
-	// inside beside it, and it has the outer hold's context or its goroutine was started by the
-	// outer one's. Read locks, which are shared, do not count.
+	// Owners fails the test if two goroutines with the same owner were inside a lock at the same time.
+	// An owner can lock again what the owner holds, so goroutines with the same owner do not exclude
+	// each other. Read locks do not count, because readers share them.
+	//
+	// A second goroutine may hold a nested lock under three conditions. The nested hold ends before
+	// the outer hold, no third goroutine is inside, and the second goroutine has the context of the
+	// outer hold or was started by the outer goroutine.
 	Owners
-	// Kinds fails the test if one name was used for locks that do not wake each other's waiters: a
-	// fair lock, a read-write lock, and a lock of any other kind. These locks exclude each other,
-	// but a waiter notices the release of another kind up to five seconds late.
+	// Kinds fails the test if the program used the same name for locks that do not wake the waiters of
+	// each other. A fair lock, a read-write lock, and a lock of any other kind exclude each other, but
+	// a waiter notices the release of another kind up to five seconds late.
 	Kinds
 )
 
@@ -41,7 +43,7 @@ const (
 // when the test's context ends, which it does right before the checks.
 const grace = time.Second
 
-// Allow turns checks off, for a test that is about a program that does such a thing.
+// Allow turns checks off, for a test of a program that does such a thing on purpose.
 func (r *Redis) Allow(checks Check) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,36 +1,41 @@
-// Package rlocktest tests programs that use holdfast, without a Redis, a container or a port. It
-// gives a test a real [rlock.Client] on a Redis server inside the test's own process:
+// Package rlocktest tests programs that use holdfast, without Redis, containers or ports. The
+// package gives a test a real [rlock.Client], connected to a Redis server inside the process of the
+// test:
 //
 //	redis := rlocktest.New(t)
 //	service := shop.New(redis.Client())
 //	require.NoError(t, service.Ship(t.Context(), "order:42"))
 //
-// What runs is the real code: its scripts, its waits, its watchdog. [Redis.Busy], [Redis.Lose],
-// [Redis.Down] and [Redis.Slow] make happen what a program must cope with. When the test ends, it
-// fails for locks that were not released, for calls that still wait, for locks that were taken in
-// opposite orders, and for goroutines that share an owner and were inside one lock at once.
+// The test runs the real scripts, waits and watchdog of holdfast. [Redis.Busy], [Redis.Lose],
+// [Redis.Down] and [Redis.Slow] cause the trouble that your program must handle. At its end, the
+// test fails if your program
+//
+//   - did not release a lock,
+//   - still waits for a lock,
+//   - took locks in opposite orders, or
+//   - let two goroutines with the same owner into a lock at the same time.
 //
 // # Time
 //
-// Leases run in real time. In a bubble of testing/synctest they run in the time of the bubble, so
-// a test of an hour of renewals takes milliseconds: call New inside the bubble, and let time pass
-// with time.Sleep. [Redis.Advance] moves the clock of the server alone.
+// Leases run in real time. In a bubble of testing/synctest, leases run in the time of the bubble,
+// so testing an hour of renewals takes milliseconds. Call [New] inside the bubble, and let time
+// pass with time.Sleep. [Redis.Advance] moves only the clock of the server.
 //
-// # What it cannot do
+// # Limits
 //
-// The server is miniredis. It behaves as a real Redis for all kinds of locks of this module, as
-// internal/suite proves on both. These are the differences:
+// The server is miniredis. All kinds of locks behave there as on a real Redis, because the promises
+// of holdfast are tested on both. These are the differences:
 //
-//   - It is one server that loses nothing: there is no cluster, no replica, no Sentinel and no
-//     restart. A client whose Options.SyncReplicas is a number acquires nothing; with
-//     rlock.SyncConnected it does. Sharded channels are unknown.
-//   - It knows no ACL, no memory limit and no TLS, and speaks RESP2 only.
-//   - A script runs without a time limit, and never at the same time as a fault: commands are
-//     executed at once, and only their replies are slow or lost.
-//   - Clients are not disconnected for a slow reader, and latencies are those of memory.
-//   - Error texts of the server are not those of Redis.
-//   - Its speed says nothing about that of a Redis.
+//   - The server is a single node and never loses data. There is no cluster, replica, Sentinel,
+//     restart, or sharded channel. A client with a number in Options.SyncReplicas acquires no lock;
+//     use rlock.SyncConnected.
+//   - The server has no ACL, memory limit, or TLS, and only speaks RESP2.
+//   - A script has no time limit. The server executes each command at once, and only replies can be
+//     slow or lost.
+//   - The server never disconnects a slow reader, and replies come at the speed of memory.
+//   - The error texts of the server differ from those of Redis.
+//   - The speed of the server says nothing about the speed of Redis.
 //
-// So it proves that a program uses its locks properly. What Redis itself does, in a cluster, with
-// replicas or after a crash, needs a real one.
+// So a test proves that your program uses its locks correctly. To see what Redis does in a cluster,
+// with replicas, or after a crash, test with a real Redis.
 package rlocktest

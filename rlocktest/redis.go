@@ -11,7 +11,7 @@ import (
 )
 
 // Redis is a Redis server in the process of a test, with its clients. All methods are safe for
-// concurrent use. Those that fail the test belong to the test's goroutine.
+// concurrent use, but call a method that can fail the test on the goroutine of the test.
 type Redis struct {
 	t      testing.TB
 	server *inprocess.Server
@@ -28,8 +28,9 @@ type Redis struct {
 	others  bool             // guarded by mu; the program may have made clients
 }
 
-// New starts a server, which ends with the test t. The test then fails for what [Check] lists. That
-// comes after everything that the test has deferred, and after clean-ups registered later than New.
+// New starts a server for the test t. The server stops when the test ends. Then the checks of
+// [Check] run, after all deferred calls of the test and after every cleanup registered later than
+// New.
 //
 // In a bubble of testing/synctest, call New inside the bubble.
 func New(t testing.TB) *Redis {
@@ -45,13 +46,13 @@ func New(t testing.TB) *Redis {
 	return r
 }
 
-// Client returns the client for the program under test. It has the default options,
-// and Options.Debug.
+// Client returns the client for the program under test. The client has the default options, and
+// Options.Debug.
 func (r *Redis) Client() *rlock.Client { return r.client }
 
-// NewClient returns another client, as a second process would have it, or one with other options.
-// It logs to the test unless they have a Logger, and has Options.Debug, so that its errors and
-// warnings name lines of code. It is closed when the test ends.
+// NewClient returns another client, for a second process or for other options. The client has
+// Options.Debug, so that errors and warnings name lines of code, and logs to the test unless
+// options has a Logger. The client is closed when the test ends.
 func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 	r.t.Helper()
 	redis, err := rueidis.NewClient(r.server.ClientOption())
@@ -75,9 +76,9 @@ func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 	return client
 }
 
-// ClientOption returns how to reach the server, for a program that makes its own [rueidis.Client],
-// and its [rlock.Client] of that. Such a program closes both. Of the checks at the end of the test
-// only the one for [Holds] knows what it does.
+// ClientOption returns the options to connect to the server, for a program that creates its own
+// [rueidis.Client] and [rlock.Client]. The program must close both. Only the check [Holds] covers
+// the locks of such a program.
 func (r *Redis) ClientOption() rueidis.ClientOption {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,17 +19,17 @@ type strangers struct {
 // strangersLease is what strangers renew: Options.WatchdogLease by default.
 const strangersLease = 30 * time.Second
 
-// Busy makes a stranger hold a lock, of whatever kind, until free is called or the test ends. The
-// stranger renews its lease, like another process with the watchdog. It fails the test if the lock
-// is held. free tells waiters; further calls of it do nothing. The name is the one in Redis, in
-// case [rlock.Options] has a NameMapper.
+// Busy makes a stranger hold a lock of any kind until free is called or the test ends. The stranger
+// renews the lease, like another process with the watchdog. Busy fails the test if the lock is
+// held. free wakes waiters, and further calls of free do nothing. name is the name in Redis, so
+// apply the NameMapper of your [rlock.Options], if there is a NameMapper.
 func (r *Redis) Busy(name string) (free func()) {
 	r.t.Helper()
 	return r.busy(name, strangersLease, true)
 }
 
-// BusyFor is Busy with a lease that is not renewed, like a process that has died: the lock becomes
-// free when it is over, and nobody is told.
+// BusyFor is like [Redis.Busy], but the stranger does not renew the lease, like a process that has
+// died. The lock becomes free when the lease ends, and Redis sends no message then.
 func (r *Redis) BusyFor(name string, lease time.Duration) (free func()) {
 	r.t.Helper()
 	if lease < time.Millisecond {

@@ -9,10 +9,10 @@ import (
 	"holdfast/rlock"
 )
 
-// Lose removes a lock from the server, as a failover to a replica does that has not received it.
-// Holds of clients made by this Redis end with [rlock.ErrLost] before Lose returns, those of other
-// clients and the parts of a RedLock at their next renewal. Waiters ask for the lock at once. Lose
-// fails the test if nobody holds the lock.
+// Lose removes a lock from the server, like a failover to a replica that has not received the lock.
+// Holds of clients made by this Redis end with [rlock.ErrLost] before Lose returns. Holds of other
+// clients, and the parts of a RedLock, end at the next renewal. Waiters ask for the lock at once.
+// Lose fails the test if nobody holds the lock.
 func (r *Redis) Lose(name string) {
 	r.t.Helper()
 	if !r.remove(name) {
@@ -50,13 +50,13 @@ func (r *Redis) recheck(name string) {
 
 const shortestLease = rlock.Lease(3 * time.Millisecond)
 
-// Down breaks all connections and refuses new ones until [Redis.Up] is called or the test ends. The
-// server keeps its data, and leases run on.
+// Down breaks all connections, and rejects new connections until [Redis.Up] is called or the test
+// ends. The server keeps its data, and leases keep running.
 func (r *Redis) Down() { r.server.SetDown(true) }
 
-// Up ends Down. It returns when the clients of this Redis reach the server again, or after a
-// second. A client that could not reach its server pauses for up to 100 ms before it tries again,
-// and a test whose program waits for a shorter time would fail by chance.
+// Up ends [Redis.Down]. Up returns once the clients of this Redis reach the server again, or after
+// a second. A client that could not reach the server pauses for up to 100 ms before the next
+// attempt, so without this delay a test with a shorter wait would fail by chance.
 func (r *Redis) Up() {
 	r.server.SetDown(false)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -66,18 +66,18 @@ func (r *Redis) Up() {
 	}
 }
 
-// Slow makes each reply and message of the server arrive d after it was sent. Commands are executed
-// at once. Slow(0) ends that, also for what is under way. With d beyond Options.CommandTimeout the
-// server seems to hang: the outcome of commands is unknown.
+// Slow delays each reply and message of the server by d. The server still executes commands at
+// once. Slow(0) ends the delay, even for replies under way. If d is longer than
+// Options.CommandTimeout, the server seems to hang, and the outcome of commands is unknown.
 func (r *Redis) Slow(d time.Duration) { r.server.SetDelay(d) }
 
-// Advance moves the clock of the server by d, as if the processes of all clients had been stopped
-// for as long: leases run out that would have been renewed. The holds of clients made by this Redis
-// that are gone end with [rlock.ErrLost] before Advance returns. Waiters ask at once.
+// Advance moves the clock of the server by d, as if all client processes had paused for d. Leases
+// expire that clients would have renewed. Lost holds of clients made by this Redis end with
+// [rlock.ErrLost] before Advance returns. Waiters ask at once.
 //
-// The clock of this process does not move: waits and contexts do not end, and a hold whose lease
-// has not run out trusts it for d too long. In a bubble of testing/synctest use time.Sleep instead,
-// which moves everything, and the watchdog renews.
+// The clock of the test does not move, so waits and contexts do not end, and a hold whose lease has
+// not expired trusts the lease for d too long. In a bubble of testing/synctest, use time.Sleep
+// instead: both clocks move, and the watchdog renews.
 func (r *Redis) Advance(d time.Duration) {
 	r.t.Helper()
 	if d < 0 {
@@ -88,8 +88,8 @@ func (r *Redis) Advance(d time.Duration) {
 	r.wake("")
 }
 
-// AwaitWaiter blocks until somebody waits for a lock. It fails the test if nobody does within 10 s.
-// In a bubble of testing/synctest, synctest.Wait does as well.
+// AwaitWaiter blocks until a call waits for the lock. AwaitWaiter fails the test if no call waits
+// within 10 s. In a bubble of testing/synctest, you can use synctest.Wait instead.
 func (r *Redis) AwaitWaiter(name string) {
 	r.t.Helper()
 	for late := time.Now().Add(patience); !r.waitedFor(name); {
