@@ -1,4 +1,4 @@
-// Package documents_test compiles the Go code of the README and of docs.
+// Package documents_test checks the code and the links of the README and of docs.
 package documents_test
 
 import (
@@ -20,17 +20,25 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
-// codeBlock is a block of Go in a document: a file, or a fragment of declarations or statements.
+// codeBlock is a block of code in a document. A block of Go is a file, or a fragment of declarations
+// or statements.
 type codeBlock struct {
 	document string
 	line     int // of its first line
 	text     string
 }
 
-// codeBlocks returns the blocks of a document that begin with ```go.
-func codeBlocks(t *testing.T, document string) (blocks []codeBlock) {
+// codeBlocks returns the blocks of Go of a document.
+func codeBlocks(t *testing.T, document string) []codeBlock {
+	t.Helper()
+	return blocks(t, document, "go")
+}
+
+// blocks returns the blocks of a document that begin with ``` and a language.
+func blocks(t *testing.T, document, language string) (blocks []codeBlock) {
 	t.Helper()
 	content, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -39,7 +47,7 @@ func codeBlocks(t *testing.T, document string) (blocks []codeBlock) {
 	for text := range strings.Lines(string(content)) {
 		line++
 		switch fence := strings.TrimRight(text, " \n"); {
-		case b == nil && fence == "```go":
+		case b == nil && fence == "```"+language:
 			b = &codeBlock{document: filepath.Base(document), line: line + 1}
 		case b != nil && fence == "```":
 			blocks, b = append(blocks, *b), nil
@@ -245,26 +253,105 @@ func TestCodeInDocumentsCompiles(t *testing.T) {
 	}
 }
 
-func TestLinksOfPortingLeadSomewhere(t *testing.T) {
+// anchors returns the anchors of the headings of a document, as GitHub names them.
+func anchors(content string) map[string]bool {
+	found := make(map[string]bool)
+	content = regexp.MustCompile("(?s)```.*?```").ReplaceAllString(content, "")
+	notInAnchor := regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(content, -1) {
+		name := notInAnchor.ReplaceAllString(strings.ToLower(heading[1]), "")
+		found[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	for _, anchor := range regexp.MustCompile(`<a id="([^"]+)">`).FindAllStringSubmatch(content, -1) {
+		found[anchor[1]] = true
+	}
+	return found
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	content, err := os.ReadFile("../../docs/porting.md")
-	require.NoError(t, err)
-	require.Less(t, strings.Count(string(content), "\n"), 200, "a page that is read, not a book")
-	anchors := make(map[string]bool)
-	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(content, -1) {
-		name := strings.ToLower(strings.NewReplacer(" ", "-", ",", "").Replace(string(heading[1])))
-		anchors[name] = true
-	}
-	for _, link := range regexp.MustCompile(`\]\(([^)]*)\)`).FindAllSubmatch(content, -1) {
-		to := string(link[1])
-		if anchor, is := strings.CutPrefix(to, "#"); is {
-			require.True(t, anchors[anchor], to)
-			continue
-		}
-		to, _, _ = strings.Cut(to, "#")
-		_, err := os.Stat(filepath.Join("../../docs", to))
+	pages := append(documents(t), "../../CHANGELOG.md", "../../CONTRIBUTING.md",
+		"../../bench/README.md", "../README.md", "../model/README.md")
+	link := regexp.MustCompile(`\]\(([^)\s]*)\)`)
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
 		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(string(content), -1) {
+			if strings.Contains(found[1], "://") {
+				continue
+			}
+			to, anchor, _ := strings.Cut(found[1], "#")
+			target := page
+			if to != "" {
+				target = filepath.Join(filepath.Dir(page), to)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: link %s: %v", page, found[1], err)
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			of, err := os.ReadFile(target)
+			require.NoError(t, err)
+			if !anchors(string(of))[anchor] {
+				t.Errorf("%s: link %s: %s has no such heading", page, found[1], target)
+			}
+		}
 	}
+}
+
+// TestShellInDocuments checks the syntax of shell blocks, and that the commands and flags of
+// holdfast that they use are those that its help shows.
+func TestShellInDocuments(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "holdfast")
+	out, err := exec.Command("go", "build", "-o", program, "holdfast/cmd/holdfast").CombinedOutput()
+	require.NoError(t, err, string(out))
+	help := make(map[string]string)
+	call := regexp.MustCompile(`(?m)(?:^|\$\(|[|;&] *)holdfast ([a-z]+)([^#\n|]*)`)
+	flag := regexp.MustCompile(` (--?[A-Za-z][a-z-]*)`)
+	checked := 0
+	for _, page := range documents(t) {
+		for _, b := range blocks(t, page, "sh") {
+			checked++
+			syntax := exec.Command("bash", "-n")
+			syntax.Stdin = strings.NewReader(b.text)
+			out, err := syntax.CombinedOutput()
+			require.NoError(t, err, "%s, block in line %d: %s", b.document, b.line, out)
+			for _, used := range call.FindAllStringSubmatch(b.text, -1) {
+				command := used[1]
+				if _, known := help[command]; !known {
+					out, err := exec.Command(program, command, "--help").CombinedOutput()
+					require.NoError(t, err, "%s, block in line %d: holdfast %s: %s",
+						b.document, b.line, command, out)
+					help[command] = string(out)
+				}
+				arguments, _, _ := strings.Cut(used[2], " -- ") // what follows is another command
+				for _, f := range flag.FindAllStringSubmatch(arguments, -1) {
+					documented := regexp.MustCompile(regexp.QuoteMeta(f[1]) + `\b`)
+					require.Regexp(t, documented, help[command],
+						"%s, block in line %d: holdfast %s has no flag %s", b.document, b.line, command, f[1])
+				}
+			}
+		}
+	}
+	require.NotZero(t, checked)
+}
+
+// TestYAMLInDocumentsParses reads the YAML blocks.
+func TestYAMLInDocumentsParses(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, page := range documents(t) {
+		for _, b := range blocks(t, page, "yaml") {
+			checked++
+			var into any
+			require.NoError(t, yaml.Unmarshal([]byte(b.text), &into), "%s, block in line %d",
+				b.document, b.line)
+		}
+	}
+	require.NotZero(t, checked)
 }
 
 // TestFirstScreenOfREADMEHasTheProgram holds the README to what it is for: a first look.
