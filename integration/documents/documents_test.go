@@ -184,8 +184,8 @@ func knownPackages(t *testing.T) map[string]string {
 	t.Helper()
 	known := map[string]string{
 		"context": "context", "errors": "errors", "exec": "os/exec", "fmt": "fmt", "http": "net/http",
-		"log": "log", "os": "os", "slog": "log/slog", "strings": "strings", "sync": "sync",
-		"time":    "time",
+		"log": "log", "os": "os", "rand": "math/rand/v2", "slog": "log/slog", "sql": "database/sql",
+		"strings": "strings", "sync": "sync", "time": "time",
 		"rueidis": "github.com/redis/rueidis", "require": "github.com/stretchr/testify/require",
 	}
 	for _, found := range goList(t, "holdfast/...") {
