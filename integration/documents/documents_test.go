@@ -253,6 +253,23 @@ func TestCodeInDocumentsCompiles(t *testing.T) {
 	}
 }
 
+// TestErrorsPageHasEveryError finds each exported error in docs/errors.md.
+func TestErrorsPageHasEveryError(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/errors.md")
+	require.NoError(t, err)
+	files, err := filepath.Glob("../../r*lock/*.go")
+	require.NoError(t, err)
+	declared := regexp.MustCompile(`(?m)^(?:var |type |\t)(Err[A-Z]\w*|[A-Z]\w*Error) `)
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range declared.FindAllSubmatch(code, -1) {
+			require.Contains(t, string(page), string(name[1]), file)
+		}
+	}
+}
+
 // anchors returns the anchors of the headings of a document, as GitHub names them.
 func anchors(content string) map[string]bool {
 	found := make(map[string]bool)
