@@ -3,6 +3,8 @@ package locks
 import (
 	"encoding/json"
 	"math"
+	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -23,5 +25,21 @@ func TestEveryTimeHasAFormInJSON(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, `{"name": "l", "kind": "", "ttl_ms": 0, "waiters": [{"owner": "b:1"}],
 			"holders": [{"owner": "a:1", "count": 0, "client": {"pid": 7}}]}`, string(text))
+	}
+}
+
+// TestDocumentationNamesEveryField finds each field of JSON in docs/program.md.
+func TestDocumentationNamesEveryField(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../../docs/program.md")
+	require.NoError(t, err)
+	for _, file := range []string{"json.go", "../doctor/finding.go"} {
+		code, err := os.ReadFile(file)
+		require.NoError(t, err)
+		fields := regexp.MustCompile(`json:"(\w+)`).FindAllSubmatch(code, -1)
+		require.NotEmpty(t, fields, file)
+		for _, field := range fields {
+			require.Contains(t, string(page), "`"+string(field[1])+"`")
+		}
 	}
 }
