@@ -270,6 +270,30 @@ func TestErrorsPageHasEveryError(t *testing.T) {
 	}
 }
 
+// TestFiguresOfPerformanceAreMeasured finds the figures of docs/performance.md in bench/results.md,
+// in the row of the contestant, below the heading of the scenario.
+func TestFiguresOfPerformanceAreMeasured(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/performance.md")
+	require.NoError(t, err)
+	results, err := os.ReadFile("../../bench/results.md")
+	require.NoError(t, err)
+	contestants := []string{"holdfast", "rueidislock", "redsync, rueidis", "redislock", "redisson"}
+	row := regexp.MustCompile("(?m)^\\|.*\\(`(\\w+)`\\) \\| (.*) \\|$")
+	rows := row.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, rows, 9)
+	for _, row := range rows {
+		_, below, found := strings.Cut(string(results), "(`"+row[1]+"`)\n")
+		require.True(t, found, row[1])
+		below, _, _ = strings.Cut(below, "\n### ")
+		for i, figure := range strings.Split(row[2], " | ") {
+			measured := `(?m)^\| ` + contestants[i] + ` +\|.* ` + regexp.QuoteMeta(figure) + ` \|`
+			require.True(t, figure == "-" || regexp.MustCompile(measured).MatchString(below),
+				"%s: %s", row[1], figure)
+		}
+	}
+}
+
 // anchors returns the anchors of the headings of a document, as GitHub names them.
 func anchors(content string) map[string]bool {
 	found := make(map[string]bool)
