@@ -79,7 +79,7 @@ demo: ## see locks at work; needs nothing but Go
 # The tests of the alert rules need promtool. Without it they are left out, as .ci/run notices.
 # Behind the others run those that mostly wait, beside Redisson, and those in virtual time, which no
 # load can disturb. The race detector would distort the latter. At last come counts of allocations.
-test: compiler ## run all tests on a real Redis under the race detector, with Redisson if there is Maven
+test: compiler ## run the tests on a real Redis under the race detector, with Redisson if there is Maven
 	@$(with-server); $(with-peer-if-any); failed=0; \
 	run() { $(GO) test -race $(quick) -tags $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
 	behind() { \
