@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"reflect"
+	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -358,6 +362,38 @@ func TestModelOfAcquisitionsMissesEachTransitionThatIsLeftOut(t *testing.T) {
 			transitions[s][e] = 0
 			require.True(t, runPrograms(t, 200), "nobody misses event %d in state %d", e, s)
 			transitions[s][e] = all[s][e]
+		}
+	}
+}
+
+// The table in docs/configuration.md has each option, with its default and its least value.
+func TestConfigurationListsEachOption(t *testing.T) {
+	text, err := os.ReadFile("../docs/configuration.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "\n| field | effect | default |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| .* \\| (.*) \\|$")
+	rows := row.FindAllStringSubmatch(table, -1)
+	defaults, err := Options{}.withDefaults()
+	require.NoError(t, err)
+	require.Len(t, rows, reflect.ValueOf(defaults).NumField())
+	for _, row := range rows {
+		is, isDuration := reflect.ValueOf(defaults).FieldByName(row[1]).Interface().(time.Duration)
+		if !isDuration || row[2] == "no limit" {
+			continue
+		}
+		parsed := func(text string) time.Duration {
+			d, err := time.ParseDuration(strings.NewReplacer(" ", "", "min", "m").Replace(text))
+			require.NoError(t, err, row[0])
+			return d
+		}
+		said, least, _ := strings.Cut(row[2], ", at least ")
+		require.Equal(t, is, parsed(said), row[0])
+		for missing, invalid := range []bool{false, true} {
+			o := Options{}
+			reflect.ValueOf(&o).Elem().FieldByName(row[1]).SetInt(int64(parsed(least)) - int64(missing))
+			_, err := o.withDefaults()
+			require.Equal(t, invalid, errors.Is(err, ErrInvalid), row[0])
 		}
 	}
 }
