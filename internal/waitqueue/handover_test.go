@@ -2,6 +2,8 @@ package waitqueue
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,4 +183,11 @@ func TestLastToLeaveEndsTheQueueAndLearnsWhatMayRemain(t *testing.T) {
 	require.Equal(t, Nothing, remains)
 	require.Equal(t, 7, *data)
 	require.NotNil(t, qs.Try("order"))
+}
+
+func TestTheDocumentHasTheLimitsOfAStreak(t *testing.T) {
+	text, err := os.ReadFile("../../docs/handover.md")
+	require.NoError(t, err)
+	require.Contains(t, string(text), fmt.Sprintf("at most %d hand-overs or %d ms", longestStreak,
+		longestStreakTime.Milliseconds()))
 }
