@@ -90,7 +90,7 @@
 //     up for long. With Sentinel or Cluster, use one lock with rlock.Options.SyncReplicas.
 //   - A server whose clock jumps forward: leases end early, and the uptime looks longer than it is,
 //     because Redis counts them by the wall clock. A jump on a minority harms no hold on all nodes.
-//   - A server that forgets without a restart: one that evicts keys (see docs/operations.md), is
+//   - A server that forgets without a restart: one that evicts keys (see docs/configuration.md), is
 //     emptied without Epoch, or is a virtual machine restored from a snapshot.
 //   - Processes with another MaxLease, plain locks of the same name with longer leases, and
 //     Redisson, which does not delay.

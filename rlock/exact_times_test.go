@@ -142,7 +142,7 @@ func TestWaitIsExactWhileACleanupDials(t *testing.T) {
 }
 
 // A caller that found rueidis's queue full would be blocked until the connection is given up: see
-// docs/operations.md. By default the queue has 1024 places.
+// docs/configuration.md. By default the queue has 1024 places.
 func TestWaitsOfMoreCallersThanRueidisCanQueueAreExact(t *testing.T) {
 	t.Parallel()
 	for ring, callersOfEach := range map[int]int{10: 1000, 9: 156} {

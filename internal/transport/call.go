@@ -33,7 +33,7 @@ const (
 	// mostUnderway is how many commands of callers and workers may be under way before callers stop to
 	// send themselves. rueidis's queue has 1024 places, unless ClientOption.RingScaleEachConn says
 	// otherwise. A caller that has begun to send must never find the queue full. To fit smaller ones
-	// would cost twice the processor time beyond that number of commands: see docs/operations.md.
+	// would cost twice the processor time beyond that number of commands: see docs/configuration.md.
 	mostUnderway = 448
 	// workersOnlyFor is the time after a blocked caller in which workers send all commands. So it is
 	// after mostAbandoned callers of about as long have left without a reply.
