@@ -4,8 +4,6 @@ package rlock_test
 
 import (
 	"context"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/doctable"
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
@@ -98,46 +97,46 @@ func TestUserThatMayNotExpireKeysLeavesNoLockBehind(t *testing.T) {
 type permissions struct{ commands, keys, channels []string }
 
 // listedPermissions returns the permissions that docs/permissions.md lists for locks of a kind
-// whose names begin with "order:", with or without hand-overs.
-func listedPermissions(t testing.TB, k kind, handOvers bool) permissions {
+// whose names begin with "order:", with or without optional ones.
+func listedPermissions(t testing.TB, k kind, optional bool) permissions {
 	t.Helper()
-	family := k.name + " locks"
+	heading := strings.ToUpper(k.name[:1]) + k.name[1:] + " locks"
 	switch {
 	case k.mode != "":
-		family = "read-write locks"
+		heading = "Read-write locks"
 	case k.name == "reentrant":
-		family = "plain locks"
+		heading = "Plain locks"
 	}
-	rows := []string{"every lock", family}
-	if k.grants && handOvers {
-		rows = append(rows, "hand-overs of plain and fenced locks")
+	lines := doctable.Rules(t, "..", heading)
+	if k.grants && !optional {
+		lines = lines[:len(lines)-1] // for hand-overs
 	}
-	p := listedUnder(t, rows...)
-	if !handOvers {
+	p := permissionsOf(lines)
+	if !optional {
 		return p
 	}
-	p.keys = append(p.keys, listedUnder(t, "who clients are (optional)").keys...)
-	p.channels = append(p.channels, listedUnder(t, "a cluster").channels...)
+	p.keys = append(p.keys, permissionsOf(doctable.Rules(t, "..", "Create the user")).keys...)
+	p.channels = append(p.channels, clusterPermissions(t).channels...)
 	return p
 }
 
-// listedUnder returns the permissions that docs/permissions.md lists in these rows.
-func listedUnder(t testing.TB, titles ...string) (p permissions) {
+// clusterPermissions returns the permissions that docs/permissions.md adds on a cluster.
+func clusterPermissions(t testing.TB) permissions {
 	t.Helper()
-	document, err := os.ReadFile("../docs/permissions.md")
-	require.NoError(t, err)
-	rows := map[string]string{}
-	for line := range strings.Lines(string(document)) {
-		if cells := strings.SplitN(strings.TrimPrefix(line, "| "), " |", 2); len(cells) == 2 {
-			rows[cells[0]] = cells[1]
+	return permissionsOf(doctable.Rules(t, "..", "Clusters, Sentinel and replicas"))
+}
+
+// permissionsOf sorts rules.
+func permissionsOf(lines [][]string) (p permissions) {
+	for _, rule := range slices.Concat(lines...) {
+		switch rule[0] {
+		case '+':
+			p.commands = append(p.commands, rule)
+		case '~':
+			p.keys = append(p.keys, rule)
+		case '&':
+			p.channels = append(p.channels, rule)
 		}
-	}
-	for _, title := range titles {
-		row, found := rows[title]
-		require.True(t, found, title)
-		p.commands = append(p.commands, regexp.MustCompile(`\+[a-z]+`).FindAllString(row, -1)...)
-		p.keys = append(p.keys, regexp.MustCompile("~[^ `]+").FindAllString(row, -1)...)
-		p.channels = append(p.channels, regexp.MustCompile("&[^ `]+").FindAllString(row, -1)...)
 	}
 	return p
 }
@@ -145,13 +144,18 @@ func listedUnder(t testing.TB, titles ...string) (p permissions) {
 func TestListedPermissionsAreEnough(t *testing.T) {
 	t.Parallel()
 	single, cluster := redistest.Start(t), redistest.StartCluster(t, 3)
+	sentinel := redistest.StartSentinel(t)
+	second := func(t testing.TB, as ...func(*rueidis.ClientOption)) rueidis.Client {
+		return sentinel.Client(t, append(as, func(o *rueidis.ClientOption) { o.SelectDB = 1 })...)
+	}
 	for name, of := range map[string]struct {
 		nodes  []*redistest.Server
 		client func(testing.TB, ...func(*rueidis.ClientOption)) rueidis.Client
 		more   []string
 	}{
 		"single node": {[]*redistest.Server{single}, single.Client, nil},
-		"cluster":     {cluster.Nodes, cluster.Client, listedUnder(t, "a cluster").commands},
+		"Sentinel":    {sentinel.Nodes[:1], second, []string{"+role", "+select"}},
+		"cluster":     {cluster.Nodes, cluster.Client, clusterPermissions(t).commands},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

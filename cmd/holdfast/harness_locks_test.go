@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -171,18 +169,4 @@ func rows(t *testing.T, o outcome) map[string]string {
 func short(owner string) string {
 	client, number, _ := strings.Cut(owner, ":")
 	return fmt.Sprintf("%.8s…:%s", client, number)
-}
-
-// listedFor returns the rules of a row in docs/permissions.md.
-func listedFor(t *testing.T, row string) []string {
-	t.Helper()
-	document, err := os.ReadFile("../../docs/permissions.md")
-	require.NoError(t, err)
-	for line := range strings.Lines(string(document)) {
-		if strings.HasPrefix(line, "| "+row+" |") {
-			return regexp.MustCompile("[+~&][^ `|]+").FindAllString(line, -1)
-		}
-	}
-	require.FailNow(t, "no such row: "+row)
-	return nil
 }

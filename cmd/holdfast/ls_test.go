@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/internal/doctable"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -278,7 +279,7 @@ func TestLsUnderAnACL(t *testing.T) {
 	}
 	t.Run("with the rights that are listed", func(t *testing.T) {
 		t.Parallel()
-		p := asUser(t, listedFor(t, "`ls` and `inspect`")...)
+		p := asUser(t, slices.Concat(doctable.Rules(t, "../..", "The program")...)...)
 		o := ls(t, p)
 		require.Zero(t, o.status, o.stderr)
 		require.Contains(t, rows(t, o)["order:1"], "fair")

@@ -1,8 +1,9 @@
-// Package doctable keeps what a test writes in a document true.
+// Package doctable keeps what a test writes in a document true, and reads what a test checks.
 package doctable
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,4 +27,24 @@ func Require(tb testing.TB, file, begin, end, want, command string) {
 		return
 	}
 	require.Equal(tb, want, written, "HOLDFAST_UPDATE=1 %s updates %s", command, file)
+}
+
+// Rules returns the rules of the first ACL SETUSER under a heading of docs/permissions.md, line by
+// line. root is the path to the root of the repository.
+func Rules(tb testing.TB, root, heading string) (lines [][]string) {
+	tb.Helper()
+	document, err := os.ReadFile(root + "/docs/permissions.md")
+	require.NoError(tb, err)
+	_, section, found := strings.Cut(string(document), "\n## "+heading+"\n")
+	require.True(tb, found, heading)
+	_, block, found := strings.Cut(section, "redis-cli ACL SETUSER ")
+	require.True(tb, found, heading)
+	block, _, _ = strings.Cut(block, "```")
+	for line := range strings.Lines(block) {
+		line = strings.NewReplacer("'", " ", "\\", " ").Replace(line)
+		if rules := regexp.MustCompile(`(^| )[+~&][^ \n]*`).FindAllString(line, -1); rules != nil {
+			lines = append(lines, strings.Fields(strings.Join(rules, " ")))
+		}
+	}
+	return lines
 }

@@ -7,7 +7,7 @@ import (
 	"holdfast/internal/wire"
 )
 
-// rights is a row of docs/permissions.md: what a user needs for something.
+// rights is what a user needs for something. docs/permissions.md adds them up for each kind.
 type rights struct {
 	commands string
 	keys     []string // what precedes the name of the lock

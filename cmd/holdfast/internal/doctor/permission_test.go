@@ -1,14 +1,13 @@
 package doctor
 
 import (
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/doctable"
 	"holdfast/internal/redistest"
 )
 
@@ -33,13 +32,25 @@ var rows = map[string]rights{
 
 func TestRightsAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../../docs/permissions.md")
-	require.NoError(t, err)
-	for name, r := range rows {
-		row := regexp.MustCompile(`(?m)^\| ` + name + ` \|(.*)$`).FindStringSubmatch(string(text))
-		require.NotNil(t, row, name)
-		want := strings.Fields(strings.NewReplacer("|", " ", "`", " ").Replace(row[1]))
-		require.ElementsMatch(t, want, r.rules("order:"), name)
+	rulesOf := func(all ...rights) (rules []string) {
+		for _, r := range all {
+			rules = append(rules, r.rules("order:")...)
+		}
+		slices.Sort(rules)
+		return slices.Compact(rules)
+	}
+	for heading, all := range map[string][]rights{
+		"Plain locks":      {everyLock, plain, handOver},
+		"Fenced locks":     {everyLock, fenced, handOver},
+		"Fair locks":       {everyLock, fair},
+		"Read-write locks": {everyLock, readWrite},
+	} {
+		lines := doctable.Rules(t, "../../../..", heading)
+		if last := all[len(all)-1]; len(all) == 3 {
+			require.ElementsMatch(t, last.rules("order:"), lines[len(lines)-1], heading)
+		}
+		listed := slices.Sorted(slices.Values(slices.Concat(lines...)))
+		require.Equal(t, rulesOf(all...), slices.Compact(listed), heading)
 	}
 }
 
