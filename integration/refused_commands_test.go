@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -53,7 +51,7 @@ const (
 	works           = "works"
 	withoutHandOver = "no hand-overs"
 	withoutWakeUps  = "no wake-ups"
-	refused         = "refused"
+	refused         = "rejected"
 )
 
 // commands has all that docs/permissions.md lists for locks on a single server, and SCRIPT.
@@ -450,7 +448,7 @@ const atOnce = 12
 func refusedTable(t *testing.T, columns []column, scenes []scene) string {
 	t.Helper()
 	elsewhere := scene{cluster: scenes[0].cluster}.start(t, "").tryAll(t, columns)
-	row := func(sc scene, w way) string {
+	row := func(sc scene, w way) (row string) {
 		var cells []string
 		for tries := 0; tries == 0 || tries == 1 && slices.ContainsFunc(cells, late); tries++ {
 			cells = sc.start(t, w).tryAll(t, columns)
@@ -458,7 +456,10 @@ func refusedTable(t *testing.T, columns []column, scenes []scene) string {
 				cells[i] = plainly(cell, elsewhere[i], sc.command, w)
 			}
 		}
-		return " " + strings.Join(cells, " | ") + " |\n"
+		for _, cell := range cells {
+			row += strings.TrimSuffix(" "+cell, " "+works) + " |"
+		}
+		return row + "\n"
 	}
 	rows := make([][]string, len(scenes)) // by way
 	var all sync.WaitGroup
@@ -486,30 +487,47 @@ func refusedTable(t *testing.T, columns []column, scenes []scene) string {
 		}
 		titles[row] = append(titles[row], title)
 	}
-	var b strings.Builder
-	b.WriteString("| command |")
+	var alike, differ strings.Builder
+	differ.WriteString("\n| command |")
 	for _, c := range columns {
-		b.WriteString(" " + c.title + " |")
+		differ.WriteString(" " + c.title + " |")
 	}
-	b.WriteString("\n|" + strings.Repeat("---|", 1+len(columns)) + "\n")
+	differ.WriteString("\n|" + strings.Repeat("---|", 1+len(columns)) + "\n")
 	for _, row := range order {
-		b.WriteString("| " + strings.Join(titles[row], ", ") + " |" + row)
+		cell, _, _ := strings.Cut(row, " |")
+		if row == strings.Repeat(cell+" |", len(columns))+"\n" {
+			cell = cmp.Or(strings.TrimSpace(cell), works)
+			alike.WriteString("- **" + cell + "** without\n  " + wrapped(titles[row]) + "\n")
+			continue
+		}
+		differ.WriteString("| " + strings.Join(titles[row], ", ") + " |" + row)
 	}
-	return b.String()
+	return alike.String() + differ.String()
+}
+
+// wrapped joins words with commas, in lines that are not too long.
+func wrapped(words []string) string {
+	lines := []string{words[0]}
+	for _, word := range words[1:] {
+		last := &lines[len(lines)-1]
+		*last += ","
+		if len(*last)+len(word) > 140 {
+			lines = append(lines, word)
+			continue
+		}
+		*last += " " + word
+	}
+	return strings.Join(lines, "\n  ")
 }
 
 func TestTablesOfRefusedCommandsHaveThoseOfAllPermissions(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile("../docs/permissions.md")
-	require.NoError(t, err)
-	_, table, _ := strings.Cut(string(document), "| for |")
-	table, _, _ = strings.Cut(table, "\n\n")
-	for row := range strings.Lines(table) {
-		if strings.HasPrefix(row, "| `ls`") {
-			continue // the program says itself what it lacks
-		}
-		for _, found := range regexp.MustCompile(`\+([a-z]+)`).FindAllStringSubmatch(row, -1) {
-			require.Contains(t, slices.Concat(commands, onClusters), strings.ToUpper(found[1]))
+	for _, heading := range []string{"Plain locks", "Fenced locks", "Fair locks", "Read-write locks",
+		"RedLocks", "Clusters, Sentinel and replicas"} {
+		for _, rule := range slices.Concat(doctable.Rules(t, "..", heading)...) {
+			if command, is := strings.CutPrefix(rule, "+"); is {
+				require.Contains(t, slices.Concat(commands, onClusters), strings.ToUpper(command))
+			}
 		}
 	}
 }
@@ -550,8 +568,8 @@ func TestTablesOfRefusedCommandsAreTrue(t *testing.T) {
 			mutate: resp2, cluster: true},
 		scene{command: "CLIENT", ways: away, with: " with `DisableCache`", mutate: noCache,
 			cluster: true})
-	want := refusedTable(t, slices.Concat(locks, composed), scenes) +
-		"\nOn a cluster with sharded channels, the rest is the same:\n\n" +
+	want := "All kinds of locks:\n\n" + refusedTable(t, slices.Concat(locks, composed), scenes) +
+		"\nAll kinds of locks on a cluster with sharded channels:\n\n" +
 		refusedTable(t, locks, clustered)
 
 	doctable.Require(t, "../docs/servers.md", refusedBegin, refusedEnd, want, "make tagged")

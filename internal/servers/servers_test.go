@@ -13,71 +13,35 @@ import (
 )
 
 const (
-	document   = "../../docs/servers.md"
-	tableBegin = "<!-- servers: written by TestDocumentsNameTheServersOfTheList -->\n"
-	tableEnd   = "<!-- end of servers -->\n"
+	document = "../../docs/servers.md"
+	begin    = "<!-- servers: written by TestDocumentsNameTheServersOfTheList -->\n"
+	end      = "<!-- end of servers -->\n"
 )
-
-// suites are the suites of Debian by number.
-var suites = map[string]string{"bookworm": "Debian 12", "trixie": "Debian 13"}
-
-// leftOut says what parts of run.sh do without.
-var leftOut = map[string]string{
-	"all":           "",
-	"basics":        "how locks behave, and RESP2",
-	"resp2,managed": "all but RESP2: `make test` runs all other tests here",
-}
 
 func TestDocumentsNameTheServersOfTheList(t *testing.T) {
 	t.Parallel()
-	doctable.Require(t, document, tableBegin, tableEnd, table(t), "go test ./internal/servers")
+	doctable.Require(t, document, begin, end, tested(), "go test ./internal/servers")
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	require.Contains(t, string(readme),
 		fmt.Sprintf("Redis %s, Valkey %s.", Range("Redis"), Range("Valkey")))
 }
 
-// table returns what the document says of the servers.
-func table(t *testing.T) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("| server | from | what `make compat` leaves out |\n|---|---|---|\n")
-	images := map[string][]string{}
-	var managed Server
+// tested returns what the document says of the servers.
+func tested() string {
+	own, images := map[string][]string{}, map[string][]string{}
 	for _, s := range All() {
+		of := own
 		if s.Image() {
-			images[s.Make] = append(images[s.Make], s.Version)
-			continue
+			of = images
 		}
-		less, known := leftOut[s.Parts]
-		require.True(t, known, "%s: parts %q: say in leftOut what they leave out", s.Name, s.Parts)
-		if !s.TLS {
-			less = strings.TrimSuffix("TLS, "+less, ", ")
-		}
-		fmt.Fprintf(&b, "| %s %s | %s | %s |\n", s.Make, s.Version, origin(t, s), less)
-		if strings.Contains(s.Parts, "managed") {
-			managed = s
-		}
+		of[s.Make] = append(of[s.Make], s.Version)
 	}
-	fmt.Fprintf(&b, "| a managed service | %s %s | TLS, Sentinel and replicas, multilocks, "+
-		"and some of how locks behave |\n\n", managed.Make, managed.Version)
-	fmt.Fprintf(&b, "GitHub's jobs also run all of that, TLS included, with the official images of "+
-		"Redis %s and of Valkey %s,\nwhatever their latest patches are.\n",
-		sequence(images["Redis"]), sequence(images["Valkey"]))
-	return b.String()
-}
-
-// origin says where a server comes from.
-func origin(t *testing.T, s Server) string {
-	t.Helper()
-	if s.How[0] == "from_debian" {
-		suite, known := suites[s.How[1]]
-		require.True(t, known, "%s: no number is known of Debian's %s", s.Name, s.How[1])
-		return suite
-	}
-	require.Equal(t, "from_wheel", s.How[0], s.Name)
-	distribution, _, _ := strings.Cut(s.How[1], "==")
-	return "PyPI `" + distribution + "`"
+	return fmt.Sprintf("holdfast is tested with Redis %s, and with Valkey %s.\n"+
+		"GitHub's jobs also test the latest patches of the official images, with TLS:\n"+
+		"Redis %s, and Valkey %s.\n",
+		sequence(own["Redis"]), sequence(own["Valkey"]), sequence(images["Redis"]),
+		sequence(images["Valkey"]))
 }
 
 // sequence joins words as a sentence does.
