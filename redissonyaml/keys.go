@@ -95,7 +95,7 @@ var topKeys = with(sharedKeys,
 	all(ignored(noCleanUp), "referenceEnabled", "redissonReferenceEnabled", "resolverProvider",
 		"reliableTopicWatchdogTimeout", "minCleanUpDelay", "maxCleanUpDelay", "cleanUpKeysAmount"),
 	map[string]rule{
-		"lockWatchdogTimeout": milliseconds(3*time.Millisecond,
+		"lockWatchdogTimeout": milliseconds(10*time.Millisecond, // as rlock.New
 			func(r *reader, v time.Duration) { r.config.Locks.WatchdogLease = v }),
 		"lockWatchdogBatchSize": ignored("batches of renewals do not wait for each other"),
 		"fairLockWaitTimeout": milliseconds(10*time.Second,

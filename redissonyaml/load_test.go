@@ -232,6 +232,9 @@ clusterServersConfig:
 		"a fair window that is too short": `
 singleServerConfig: {address: "redis://a:1"}
 fairLockWaitTimeout: 5000 # fairLockWaitTimeout: is not a number of milliseconds, 10000 at least`,
+		"a watchdog that rlock.New rejects": `
+singleServerConfig: {address: "redis://a:1"}
+lockWatchdogTimeout: 5 # lockWatchdogTimeout: is not a number of milliseconds`,
 		"a time that is too long": `
 singleServerConfig: {address: "redis://a:1"}
 lockWatchdogTimeout: 9223372036854775807 # lockWatchdogTimeout: is not a number of milliseconds`,
