@@ -59,18 +59,26 @@ func blocks(t *testing.T, document, language string) (blocks []codeBlock) {
 	return blocks
 }
 
-// idioms returns what is code in the middle column of the first table of porting.md.
+// idioms returns what is code in the second column of the tables of Java and Go in porting.md.
 func idioms(t *testing.T) (blocks []codeBlock) {
 	t.Helper()
 	content, err := os.ReadFile("../../docs/porting.md")
 	require.NoError(t, err)
-	above, table, ok := strings.Cut(string(content), "\n| Java | Go | note |\n|---|---|---|\n")
-	require.True(t, ok)
-	table, _, _ = strings.Cut(table, "\n\n")
-	line := strings.Count(above, "\n") + 4
-	for row := range strings.Lines(table) {
+	inTable, line := false, 0
+	for row := range strings.Lines(string(content)) {
+		line++
+		switch {
+		case row == "| Java | Go |\n":
+			inTable = true
+			continue
+		case row[0] != '|':
+			inTable = false
+			continue
+		case !inTable || row == "|---|---|\n":
+			continue
+		}
 		columns := strings.Split(row, " | ")
-		require.Len(t, columns, 3, row)
+		require.Len(t, columns, 2, row)
 		code := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(columns[1], -1)
 		require.NotEmpty(t, code, row)
 		for _, span := range code {
@@ -86,8 +94,8 @@ func idioms(t *testing.T) (blocks []codeBlock) {
 			}
 			blocks = append(blocks, codeBlock{document: "porting.md", line: line, text: text})
 		}
-		line++
 	}
+	require.NotEmpty(t, blocks)
 	return blocks
 }
 
@@ -393,6 +401,21 @@ func TestYAMLInDocumentsParses(t *testing.T) {
 		}
 	}
 	require.NotZero(t, checked)
+}
+
+func TestPortingNamesTheReleasesThatTestsRunBeside(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadFile("../redisson/releases.txt")
+	require.NoError(t, err)
+	var releases []string
+	for _, line := range regexp.MustCompile(`(?m)^(\d\S+) `).FindAllStringSubmatch(string(list), -1) {
+		releases = append(releases, line[1])
+	}
+	last := len(releases) - 1
+	page, err := os.ReadFile("../../docs/porting.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "Tests run beside Redisson "+
+		strings.Join(releases[:last], ", ")+" and "+releases[last]+",\n")
 }
 
 // TestFirstScreenOfREADMEHasTheProgram holds the README to what it is for: a first look.

@@ -4,6 +4,8 @@ package redisson_test
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ import (
 // beside Redisson expect it of these releases.
 type fault struct {
 	name        string
-	what        string  // as in docs/redisson.md
+	what        string  // as in docs/porting.md
 	from, fixed release // the first with it, and the first without; zero if there is none
 	topology    func(testing.TB, *peer) *site
 	// shows plays the scene with Java on both sides, and reports whether it went wrong.
@@ -32,42 +34,48 @@ func (f *fault) in(r release) bool {
 	return !r.before(f.from) && (f.fixed == release{} || r.before(f.fixed))
 }
 
+// releases returns which releases have the fault, as docs/porting.md says it.
+func (f *fault) releases() string {
+	switch none := (release{}); {
+	case f.fixed == none:
+		return "all releases"
+	case f.from == none:
+		return fmt.Sprintf("before %v", f.fixed)
+	}
+	return fmt.Sprintf("from %v, before %v", f.from, f.fixed)
+}
+
 // The faults that the matrix has met.
 var (
 	multiLockWithoutWait = &fault{
-		name: "MultiLockWithoutWait",
-		what: "`tryLock` of a MultiLock or RedLock with a wait of 0 fails, even if nobody has the " +
-			"lock; if it has a lease, the holder of the lock loses it",
+		name:     "MultiLockWithoutWait",
+		what:     "`tryLock` of a MultiLock or RedLock without wait fails, and may free held locks",
 		fixed:    release{3, 17, 1},
 		topology: newSingle,
 	}
 	channelsByChance = &fault{
 		name: "ChannelsByChance",
-		what: "on a cluster, two clients of one service may use different channels, and then " +
-			"do not wake each other",
+		what: "on a cluster, Java clients may not wake each other",
 		from: release{3, 22, 0}, fixed: asksForShardedChannels,
 		topology: newCluster,
 	}
 	fairWaitersOversleep = &fault{
-		name: "FairWaitersOversleep",
-		what: "a waiter for a fair lock misses the end of a lease, mostly if it was renewed while " +
-			"it waited, so after the holder's death `lock` waits for ever, and `tryLock` until " +
-			"its wait is over",
+		name:     "FairWaitersOversleep",
+		what:     "a fair waiter may miss the end of a lease, and wait for ever",
 		fixed:    release{3, 32, 0},
 		topology: newSingle,
 		shows:    aFairWaiterOversleeps,
 	}
 	strangersUnlockReadWriteLocks = &fault{
 		name:     "StrangersUnlockReadWriteLocks",
-		what:     "`unlock` of a read-write lock that nobody holds throws no exception",
+		what:     "`unlock` of a free read-write lock throws no exception",
 		fixed:    release{3, 44, 0},
 		topology: newSingle,
 		shows:    func(t *testing.T, s *site) bool { return strangerUnlocks(t, s, write) },
 	}
 	readersAreNotRenewed = &fault{
 		name: "ReadersAreNotRenewed",
-		what: "of the read locks that one client renews, only the first of a batch is renewed: " +
-			"the others are lost when another reader leaves",
+		what: "only the first read lock of a batch is renewed",
 		from: release{3, 44, 0}, fixed: release{4, 0, 0},
 		topology: newSingle,
 		shows: func(t *testing.T, s *site) bool {
@@ -76,8 +84,7 @@ var (
 	}
 	nestedReadersAreNotRenewed = &fault{
 		name: "NestedReadersAreNotRenewed",
-		what: "a read lock that its owner has taken twice is not renewed: it is lost when another " +
-			"reader leaves",
+		what: "a read lock that its owner holds twice is not renewed",
 		from: release{3, 44, 0}, fixed: release{4, 0, 0},
 		topology: newSingle,
 		shows: func(t *testing.T, s *site) bool {
@@ -86,16 +93,15 @@ var (
 		},
 	}
 	readersRenewOthers = &fault{
-		name: "ReadersRenewOthers",
-		what: "a reader renews the leases of all readers, so one that has died blocks writers " +
-			"until all have left",
+		name:     "ReadersRenewOthers",
+		what:     "a reader renews the leases of dead readers, which block writers",
 		fixed:    release{4, 4, 0},
 		topology: newSingle,
 		shows:    aReaderRenewsAnother,
 	}
 	strangersUnlockFairLocks = &fault{
 		name:     "StrangersUnlockFairLocks",
-		what:     "`unlock` of a fair lock that nobody holds throws no exception",
+		what:     "`unlock` of a free fair lock throws no exception",
 		topology: newSingle,
 		shows:    func(t *testing.T, s *site) bool { return strangerUnlocks(t, s, fair) },
 	}
@@ -116,8 +122,11 @@ var faults = []*fault{multiLockWithoutWait, channelsByChance, fairWaitersOversle
 // other.
 func TestFaultsOfRedissonAreItsOwn(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../../docs/porting.md")
+	require.NoError(t, err)
 	java := startPeer(t)
 	for _, f := range faults {
+		assert.Contains(t, string(page), "\n| "+f.releases()+" | "+f.what+" |")
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			shows := f.shows(t, f.topology(t, java))
