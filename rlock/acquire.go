@@ -286,7 +286,7 @@ func (at *attempt) tryAndQueue() (*Hold, error) {
 		return at.leave(w, nil, err)
 	}
 	defer at.unblock()
-	at.client.introduction.used()
+	at.client.introduction.send()
 	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
 }
 
@@ -553,7 +553,9 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 		a.late = &late
 	}
 	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
-	a.endUntrusted()
+	if a.lock.sharesKey {
+		a.endUntrusted()
+	}
 	if at.budget.Closing() {
 		// Close may have missed this acquisition: nobody would renew it or end its context.
 		a.Drop()

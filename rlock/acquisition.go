@@ -75,20 +75,24 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	a.levels = append(a.level1[:0], level)
 	hold := a.newHold(ctx, level, renew)
 	if renew {
-		a.MayLast(c.options.WatchdogLease)
+		a.longestLease = c.options.WatchdogLease
 	}
 	if c.options.MaxHold > 0 {
 		began := time.Now()
 		a.began = &began
 	}
-	a.watched.Group, a.watched.Subject = c.transport.Node(a.lock.name), a
 	if a.session != &a.home { // else the owner is new, and has lost nothing
 		c.losses.Forget(a.key())
 	}
 	c.transport.Wrote()
-	addTo(a.session, a)
-	a.watch(deadline, renew)
-	c.introduction.used()
+	a.session.Use() // until leaveSession
+	a.session.Do(func(ow *owned) { ow.held[a.lock.mode] = a })
+	c.owners.add(a)
+	a.watched.Group, a.watched.Subject = c.transport.Node(a.lock.name), a
+	c.watchdog.Add(&a.watched, deadline, renew)
+	if c.introduction.state.Load() == due {
+		c.introduction.send()
+	}
 	return hold
 }
 
@@ -97,7 +101,8 @@ func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 	carrier := owner.Of(ctx)
 	h := &Hold{level: l, parent: ctx, carrier: carrier}
 	l.acquisition, l.owner, l.renew = a, a.token, renew
-	if a.part == nil { // else a worker has acquired it for another goroutine
+	o := &a.client.options
+	if (o.Debug || o.MaxHold > 0) && a.part == nil { // a worker acquires a part for another goroutine
 		l.site, l.goroutine = a.client.here(), a.client.goroutine()
 	}
 	if renew {
@@ -115,20 +120,17 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 	level := new(level)
 	hold := a.newHold(ctx, level, renew)
 	a.mu.Lock()
-	ended, empty, closing := a.state != active, len(a.levels) == 0, a.client.isClosing()
-	if !ended && !empty && !closing {
+	ended, closing := a.state != active, a.client.isClosing()
+	if !ended && !closing {
 		a.levels = append(a.levels, level)
 	}
 	a.mu.Unlock()
-	if ended || empty || closing {
+	if ended || closing {
 		level.end(ErrReleased)
 	}
 	switch {
 	case ended:
 		return nil, a.conclude()
-	case empty: // its release has begun
-		removeFrom(a.session, a)
-		return nil, ErrReleased
 	case closing: // Close may have begun to release what it found
 		return nil, ErrClosed
 	}
@@ -172,10 +174,10 @@ func (a *acquisition) end(e event, reason error) bool {
 		if e == lose {
 			// This comes before the loss is visible: the owner's next attempt must not find what it
 			// was told is lost, and Unlock without a hold must find it among the losses.
-			if a.part == nil && len(a.levels) > 0 {
+			if a.part == nil {
 				a.client.losses.Add(a.key(), a)
 			}
-			removeFrom(a.session, a)
+			a.leaveSession()
 		}
 	}
 	a.mu.Unlock()
@@ -212,6 +214,26 @@ func (a *acquisition) step(e event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.state.step(e)
+}
+
+// emptied ends an acquisition whose last level is gone, unless it has ended. It is called with mu
+// held. A call that learns of the end must not find the name that is being released.
+func (a *acquisition) emptied(e event) {
+	a.leaveSession()
+	if a.state == active {
+		a.state.step(e)
+		a.reason = ErrReleased
+	}
+}
+
+// leaveSession removes an acquisition from its session. It may be called more than once.
+func (a *acquisition) leaveSession() {
+	a.session.Do(func(ow *owned) {
+		if h := &ow.held[a.lock.mode]; *h == a {
+			*h = nil
+			a.session.Close()
+		}
+	})
 }
 
 // SetRenew sets whether the watchdog renews the lease.
@@ -314,7 +336,9 @@ func (a *acquisition) lose(reason error) {
 		return
 	}
 	a.report(err)
-	a.endUntrusted() // before a cleanup lets others in
+	if a.lock.sharesKey {
+		a.endUntrusted() // before a cleanup lets others in
+	}
 	a.cleanUpLate()
 	a.mu.Lock()
 	kept := a.longestLease > 0 || a.besides

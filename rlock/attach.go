@@ -68,6 +68,7 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 	begun := !nested && h.level.beginRelease()
 	if begun {
 		a.levels = nil // in one step: a level that is added now would be another's
+		a.emptied(leave)
 	}
 	a.mu.Unlock()
 	switch {
@@ -77,7 +78,7 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 		return "", ofEnded(ErrReleased)
 	}
 	a.endLeft()
-	if err := a.lostError(); err != nil { // just now, when the level was not among those of a any more
+	if err := a.lostError(); err != nil {
 		h.level.end(err)
 		return "", err
 	}

@@ -61,7 +61,10 @@ func (k *exclusive) release(ctx context.Context, owner string, count int, o offe
 		h.Successor, h.SuccessorFirst = k.scripts.Registration(next.Owner, next.Lease), o.First
 	}
 	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
-	return k.retryAnnounced(ctx, owner, count, released, err)
+	if err != nil && refusesHandOver(err) {
+		return k.releaseAnnounced(ctx, owner, count, err)
+	}
+	return released, err
 }
 
 // handOver returns which owners a release may give the lock to.
@@ -71,17 +74,13 @@ func (k *exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: wire.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// retryAnnounced returns the outcome of a release. If that was refused because of the hand-over,
-// retryAnnounced sends it again without one, and returns the outcome of that.
-func (k *exclusive) retryAnnounced(
-	ctx context.Context, owner string, count int, released lua.Released, err error,
+// releaseAnnounced sends a release again without a hand-over, which may be why it was refused.
+func (k *exclusive) releaseAnnounced(ctx context.Context, owner string, count int, refusal error,
 ) (lua.Released, error) {
-	if refusesHandOver(err) {
-		refusal, t := err, k.client.transport
-		h := lua.HandOver{Channels: t.Channels()}
-		released, err = k.scripts.Release(ctx, k.client.redis, owner, count, h)
-		t.Forbid(refusal, err)
-	}
+	t := k.client.transport
+	h := lua.HandOver{Channels: t.Channels()}
+	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
+	t.Forbid(refusal, err)
 	return released, err
 }
 
@@ -89,7 +88,7 @@ func (k *exclusive) retryAnnounced(
 // needs: the server's clock, which some refuse to scripts, and keys of its own, which an ACL may
 // forbid, are elsewhere while a slot moves, and are written even if nothing else is.
 func refusesHandOver(err error) bool {
-	return err != nil && rediserr.HasCode(err, "TRYAGAIN", "NOPERM", "MISCONF", "READONLY",
+	return rediserr.HasCode(err, "TRYAGAIN", "NOPERM", "MISCONF", "READONLY",
 		"NOREPLICAS", "WRONGTYPE", "OOM", rediserr.NoCommand)
 }
 
@@ -106,7 +105,10 @@ func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	}
 	return transport.Undo(k.client.calls, func(ctx context.Context) (lua.Released, error) {
 		released, err := k.scripts.Release(ctx, k.client.redis, r.owner, 0, h)
-		return k.retryAnnounced(ctx, r.owner, 0, released, err)
+		if err != nil && refusesHandOver(err) {
+			return k.releaseAnnounced(ctx, r.owner, 0, err)
+		}
+		return released, err
 	})
 }
 

@@ -227,16 +227,24 @@ func ofEnded(reason error) error {
 //   - a *[ServerError] if Redis refuses: the hold has ended in this process, and the lock is free
 //     when its lease ends.
 func (h *Hold) Unlock() (err error) {
-	defer wrap(&err, h.Name())
-	l := h.of()
-	if !l.beginRelease() {
-		if h == nil {
-			return errNilHold
-		}
-		return ofEnded(ErrReleased)
+	if h == nil {
+		h = noHold
 	}
-	err = l.acquisition.Release(h)
-	l.trace.Load().released(err, false)
+	l := h.level
+	switch {
+	case l.beginRelease():
+		err = l.acquisition.Release(h)
+		if trace := l.trace.Load(); trace != nil {
+			trace.released(err, false)
+		}
+	case h == noHold:
+		err = errNilHold
+	default:
+		err = ofEnded(ErrReleased)
+	}
+	if err != nil {
+		wrap(&err, h.Name())
+	}
 	return err
 }
 
@@ -349,7 +357,9 @@ func (l *level) end(reason error) {
 	callbacks, cancel := l.callbacks, l.cancel
 	l.callbacks, l.cancel, l.hold, l.reachable, l.caller = nil, nil, nil, nil, nil
 	l.mu.Unlock()
-	l.trace.Load().ended(l, reason)
+	if trace := l.trace.Load(); trace != nil {
+		trace.ended(l, reason)
+	}
 	for _, f := range callbacks {
 		f(reason)
 	}

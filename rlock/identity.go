@@ -42,7 +42,7 @@ var started = time.Now()
 // introduced again at its next use. Nobody is told of a failure.
 type introduction struct {
 	client *Client
-	state  atomic.Int32 // an introductionState: see is and become
+	state  atomic.Int32 // one of the states below; changed with mu held
 
 	mu      sync.Mutex
 	timer   *time.Timer   // until the next one; guarded by mu; nil before the first
@@ -50,17 +50,15 @@ type introduction struct {
 	present bool          // Redis may have the key; guarded by mu
 }
 
-// introductionState is what has become of an introduction:
+// The states of an introduction:
 //
 //	due ──▶ sending ──▶ told ──▶ due
 //	 └─────────┴─────────┴─────▶ silent, for good
-type introductionState int32
-
 const (
-	silent  introductionState = iota // anonymous, or the client has ended
-	due                              // at the next use
-	sending                          // the command is under way
-	told                             // Redis knows, did not reply or refused, until the timer fires
+	silent  int32 = iota // anonymous, or the client has ended
+	due                  // at the next use
+	sending              // the command is under way
+	told                 // Redis knows, did not reply or refused, until the timer fires
 )
 
 const (
@@ -72,35 +70,22 @@ const (
 	farewell = 250 * time.Millisecond
 )
 
-func (in *introduction) is(s introductionState) bool {
-	return introductionState(in.state.Load()) == s
-}
-
-// become changes the state. mu must be held once the client is in use.
-func (in *introduction) become(s introductionState) { in.state.Store(int32(s)) }
-
 func (in *introduction) begin(c *Client) {
 	in.client = c
 	if !c.options.Anonymous {
-		in.become(due)
+		in.state.Store(due)
 	}
 }
 
-// used is called after the client has acquired a lock, or has begun to wait for one.
-func (in *introduction) used() {
-	if in.is(due) {
-		in.send()
-	}
-}
-
-// send sends the introduction that is due, in the background.
+// send sends the introduction in the background, if it is due. It is called after the client has
+// acquired a lock, or has begun to wait for one.
 func (in *introduction) send() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.is(due) {
+	if in.state.Load() != due {
 		return
 	}
-	in.become(sending)
+	in.state.Store(sending)
 	in.present, in.sent = true, make(chan struct{})
 	// It is not a task of the group, for which Close waits as long as rueidis does. Its context cannot
 	// end: for one that can, rueidis would start to pipeline.
@@ -131,12 +116,12 @@ func (in *introduction) heard(err error) {
 		pause = transport.ForbiddenFor
 	}
 	switch {
-	case in.is(silent): // the client has ended
+	case in.state.Load() == silent: // the client has ended
 	case in.timer == nil:
-		in.become(told)
+		in.state.Store(told)
 		in.timer = time.AfterFunc(pause, in.refresh)
 	default:
-		in.become(told)
+		in.state.Store(told)
 		in.timer.Reset(pause)
 	}
 }
@@ -144,12 +129,12 @@ func (in *introduction) heard(err error) {
 // refresh sends the next introduction now if the client is in use, or else at its next use.
 func (in *introduction) refresh() {
 	in.mu.Lock()
-	if in.is(told) {
-		in.become(due) // before the check, so that no use is missed between them
+	if in.state.Load() == told {
+		in.state.Store(due) // before the check, so that no use is missed between them
 	}
 	in.mu.Unlock()
 	if in.client.isUsed() {
-		in.used()
+		in.send()
 	}
 }
 
@@ -163,7 +148,7 @@ func (c *Client) isUsed() bool {
 // reply to it is not asked. One that hangs is waited for until the farewell is over.
 func (in *introduction) end(forget bool) {
 	in.mu.Lock()
-	in.become(silent)
+	in.state.Store(silent)
 	if in.timer != nil {
 		in.timer.Stop()
 	}

@@ -181,17 +181,17 @@ func (m *modelAcquisition) check(t require.TestingT) {
 	}
 }
 
-// The last level has ended as released when the deadline passes, and nothing was sent yet.
-func TestLockLostWhileItsLastLevelEndsIsLost(t *testing.T) {
+// What was done under the lock is over by then.
+func TestLastLevelThatHasEndedIsNotLostAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModelAcquisition(
 			func() (lua.Released, error) { return lua.Released{Held: true}, nil })
 		defer m.close()
 		m.a.registered = true
 		m.holds[0].level.onEnd(func(error) { m.a.lose(watchdog.ErrExpired) })
-		require.ErrorIs(t, m.holds[0].Unlock(), ErrLost)
-		require.Equal(t, lost, m.state())
-		require.Empty(t, m.client.losses.Of(m.a.key()), "the loss was told")
+		require.NoError(t, m.holds[0].Unlock())
+		require.Equal(t, released, m.state())
+		require.Empty(t, m.client.losses.Of(m.a.key()))
 		_, releases := m.client.releasing.Load(m.a.owner)
 		require.False(t, releases)
 	})
@@ -217,14 +217,16 @@ func TestReleasedAcquisitionIsNotInItsSessionAnyMore(t *testing.T) {
 	})
 }
 
-// The last level is removed before the acquisition ends.
+// The acquisition ends with the last level, before the command.
 func TestNoLevelIsAddedWhileTheLastOneIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModelAcquisition(nil)
 		defer m.close()
 		require.True(t, m.holds[0].level.beginRelease())
-		require.Zero(t, m.a.remove(m.holds[0].level))
-		_, err := m.a.push(t.Context(), m.a.Deadline(), false)
+		left, err := m.a.remove(m.holds[0].level, release)
+		require.NoError(t, err)
+		require.Zero(t, left)
+		_, err = m.a.push(t.Context(), m.a.Deadline(), false)
 		require.ErrorIs(t, err, ErrReleased)
 		require.Nil(t, held(m.a.session, m.a.lock.mode))
 		m.a.Drop()

@@ -163,19 +163,3 @@ func (ow *owned) holder() (name string) {
 	}
 	return name
 }
-
-// addTo adds an acquisition to its session, which it uses until removeFrom.
-func addTo(s *lockSession, a *acquisition) {
-	s.Use()
-	s.Do(func(ow *owned) { ow.held[a.lock.mode] = a })
-}
-
-// removeFrom removes an acquisition from its session. It may be called more than once.
-func removeFrom(s *lockSession, a *acquisition) {
-	s.Do(func(ow *owned) {
-		if h := &ow.held[a.lock.mode]; *h == a {
-			*h = nil
-			s.Close()
-		}
-	})
-}

@@ -53,9 +53,6 @@ func (c *Client) newLock(name string, t traits, k kind) *Lock {
 	return l
 }
 
-// key returns the key of an owner's session with the lock.
-func (l *Lock) key(t owner.Token) sessionKey { return sessionKey{l.family, l.name, t} }
-
 // heldBy returns the acquisition of an owner; nil if it holds nothing.
 func (l *Lock) heldBy(token owner.Token) *acquisition {
 	if s := l.client.sessions.Find(l.key(token)); s != nil {
@@ -86,7 +83,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	}
 	if a := l.heldBy(token); a != nil {
 		if level := a.beginInnermost(); level != nil {
-			err := a.release(context.Background(), level)
+			err := a.Release(level.without())
 			level.trace.Load().released(err, false)
 			return err
 		}

@@ -16,13 +16,13 @@ import (
 )
 
 // overlapping returns a level that was acquired after l and is not being released, unless the
-// acquisition has ended. It is called with mu held.
+// acquisition has ended. It is called with mu held and a level or more.
 //
 // Nested sections end in the opposite order of their beginning. If l ends first, two callers were
 // inside at once: goroutines that share an owner, which do not exclude each other.
 func (a *acquisition) overlapping(l *level) *level {
 	n := len(a.levels)
-	if a.state != active || n == 0 || a.levels[n-1] == l || a.lock.mode == sharedMode {
+	if a.state != active || a.levels[n-1] == l || a.lock.mode == sharedMode {
 		return nil
 	}
 	if last := a.levels[n-1]; !last.unlocked.Load() {

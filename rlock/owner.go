@@ -70,6 +70,9 @@ func (l *Lock) newOwner() string {
 	return name
 }
 
+// key returns the key of an owner's session with the lock.
+func (l *Lock) key(t owner.Token) sessionKey { return sessionKey{l.family, l.name, t} }
+
 // wakes returns whose waiters a release of the lock wakes.
 func (l *Lock) wakes() owner.Kind {
 	switch {

@@ -44,8 +44,21 @@ func (ao *acquisitionsByOwner) add(a *acquisition) {
 	ao.all[a.owner] = found
 }
 
-// remove removes an acquisition, unless a newer one of that name has taken its place.
-func (ao *acquisitionsByOwner) remove(a *acquisition) {
+// acquisition returns the acquisition with a name in Redis, of a writer that reads its write lock;
+// nil if it is not of this client.
+func (c *Client) acquisition(name string) *acquisition {
+	ao := &c.owners
+	ao.mu.Lock()
+	defer ao.mu.Unlock()
+	found := ao.all[name]
+	return cmp.Or(found[exclusiveMode], found[sharedMode])
+}
+
+// unwatch ends what begin has begun: the watchdog no longer watches the acquisition, and others do
+// not find it by its name. It may be called more than once: a newer one of that name stays.
+func (a *acquisition) unwatch() {
+	a.client.watchdog.Remove(&a.watched)
+	ao := &a.client.owners
 	ao.mu.Lock()
 	defer ao.mu.Unlock()
 	found := ao.all[a.owner]
@@ -58,28 +71,6 @@ func (ao *acquisitionsByOwner) remove(a *acquisition) {
 	} else {
 		ao.all[a.owner] = found
 	}
-}
-
-// acquisition returns the acquisition with a name in Redis, of a writer that reads its write lock;
-// nil if it is not of this client.
-func (c *Client) acquisition(name string) *acquisition {
-	ao := &c.owners
-	ao.mu.Lock()
-	defer ao.mu.Unlock()
-	found := ao.all[name]
-	return cmp.Or(found[exclusiveMode], found[sharedMode])
-}
-
-// watch has the watchdog watch the acquisition, by which others find it from now on.
-func (a *acquisition) watch(deadline time.Time, renew bool) {
-	a.client.owners.add(a)
-	a.client.watchdog.Add(&a.watched, deadline, renew)
-}
-
-// unwatch is the opposite of watch. It may be called more than once.
-func (a *acquisition) unwatch() {
-	a.client.watchdog.Remove(&a.watched)
-	a.client.owners.remove(a)
 }
 
 // site returns where the outermost level was acquired.

@@ -169,7 +169,7 @@ func (a *acquisition) loss(reason error) *LostError {
 // endReads ends the read hold of an owner that has released its write hold, if Redis has nothing
 // left of it.
 func (a *acquisition) endReads(r lua.Released) {
-	if !a.lock.sharesKey || a.lock.mode == sharedMode || !r.Held || r.Reading {
+	if a.lock.mode == sharedMode || !r.Held || r.Reading {
 		return
 	}
 	if reading := held(a.session, sharedMode); reading != nil {
@@ -181,9 +181,6 @@ func (a *acquisition) endReads(r lua.Released) {
 // keeps others out. It is called when a hold of the owner has begun or ended. A write hold whose
 // lease is over does not, even before the watchdog finds out.
 func (a *acquisition) endUntrusted() {
-	if !a.lock.sharesKey {
-		return
-	}
 	var untrusted *acquisition
 	a.session.Do(func(ow *owned) {
 		reading, writing := ow.held[sharedMode], ow.held[exclusiveMode]

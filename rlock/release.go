@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,29 +15,26 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release implements [Acquisition].
+// This file has the way of an Unlock, from top to bottom: the session, the end of the level in this
+// process, the command, and the reply. At the end are other ends, such as Leave.
+
+// Release implements [Acquisition]. The level ends even with an error.
 func (a *acquisition) Release(h *Hold) error {
 	ctx := context.Background()
 	if h.level.trace.Load() != nil {
 		ctx = context.WithoutCancel(h.parent) // so that commands are traced as the hold's
 	}
-	return a.release(ctx, h.level)
-}
-
-// release releases a level whose release the caller has begun. The level ends even with an error.
-// ctx cannot end.
-func (a *acquisition) release(ctx context.Context, level *level) error {
 	b := wait.NewBudget(ctx, nil, a.client.options.CommandTimeout)
 	defer b.Stop()
 	locked := a.session.Lock(b)
 	if locked {
 		defer a.session.Unlock()
 	}
-	left, err := a.releaseLevel(level)
+	left, err := a.releaseLevel(h.level)
 	if err != nil {
 		return err
 	}
-	if left == 0 {
+	if left == 0 && (a.registered || a.late != nil) {
 		defer a.cleanUpLate() // even if a hook around rueidis panics
 	}
 	if locked {
@@ -49,48 +47,32 @@ func (a *acquisition) release(ctx context.Context, level *level) error {
 	return errBusy
 }
 
-// releaseWhole releases all levels whose release has not begun.
-func (a *acquisition) releaseWhole() error {
-	level := a.beginInnermost()
-	if level == nil {
-		return nil
-	}
-	for outer := a.beginInnermost(); outer != nil; outer = a.beginInnermost() {
-		a.remove(level)
-		level.trace.Load().releasedByClose(nil)
-		level = outer
-	}
-	err := a.release(context.Background(), level)
-	level.trace.Load().releasedByClose(err)
-	return err
-}
-
 // releaseLevel ends a level in this process, and returns how many are left, or how it was lost.
 func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 	c := a.client
-	err = a.lostError()
-	if err == nil && time.Until(a.watched.Deadline()) <= 0 {
+	if time.Until(a.watched.Deadline()) <= 0 {
 		err = a.loss(watchdog.ErrExpired)
 		a.lose(watchdog.ErrExpired)
 	}
-	if err != nil {
-		level.end(err) // the end of the acquisition may not have reached this level yet
-	}
-	left = a.remove(level)
+	left, lost := a.remove(level, release)
+	err = cmp.Or(lost, err)
 	if left == 0 {
 		if a.registered {
-			c.releasing.Store(a.owner, nil) // until cleanUpLate
+			c.releasing.Store(a.owner, nil) // until cleanUpLate; before unwatch: see granted
 		}
-		a.Drop()
-		if err == nil {
-			err = a.lostError() // lost just now, as a level that ended as released
+		a.unwatch()
+		if a.lock.sharesKey {
+			a.endUntrusted()
+		}
+		if a.part != nil && err == nil { // Options.ReleaseOnClose releases it
+			a.part.Ended(ErrClosed)
 		}
 		if err != nil {
 			c.releasing.Delete(a.owner)
 			c.losses.Remove(a.key(), a)
 		}
 	}
-	if errors.Is(err, watchdog.ErrExpired) {
+	if err != nil && errors.Is(err, watchdog.ErrExpired) {
 		// The lease in Redis is not over yet: a lease of a day lasts for another 14 minutes.
 		cu := a.cleanup()
 		cu.until = time.Now().Add(max(time.Until(cu.until), c.options.CommandTimeout))
@@ -99,53 +81,31 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 	return left, err
 }
 
-// remove ends a level as released, and returns how many are left.
-func (a *acquisition) remove(l *level) (left int) {
+// remove ends a level, and returns how many are left. The end of the last one is an event for the
+// acquisition: release or leave. If the acquisition was lost before, remove also returns how.
+func (a *acquisition) remove(l *level, last event) (left int, lost error) {
+	var other *level
 	a.mu.Lock()
-	other := a.overlapping(l)
-	a.levels = slices.DeleteFunc(a.levels, func(other *level) bool { return other == l })
+	if len(a.levels) > 1 {
+		other = a.overlapping(l)
+	}
+	a.levels = slices.DeleteFunc(a.levels, func(each *level) bool { return each == l })
 	left = len(a.levels)
 	if left > 0 {
 		a.renewForLevels()
+	} else {
+		a.emptied(last)
+	}
+	if a.reason != nil && errors.Is(a.reason, ErrLost) {
+		lost = a.reason
 	}
 	a.mu.Unlock()
-	l.end(ErrReleased)
+	l.end(cmp.Or(lost, ErrReleased)) // the end of the acquisition may not have reached it yet
 	if other != nil {
 		a.reportOverlap(l, other)
 	}
-	return left
+	return left, lost
 }
-
-// abandon releases a hold that its caller does not get, because a tracer panicked or ended the
-// goroutine. h may be nil. It calls no foreign code, and does not block.
-func (h *Hold) abandon() {
-	if h == nil || !h.level.beginRelease() {
-		return
-	}
-	a := h.level.acquisition.(*acquisition)
-	if a.remove(h.level) == 0 {
-		a.Drop()
-		a.client.cleaner.add(a.cleanup())
-	}
-}
-
-// Drop ends an acquisition without levels: the watchdog must not renew what is being released.
-func (a *acquisition) Drop() {
-	a.unwatch()
-	// This comes first: a call that learns of the release must not find the name being released.
-	removeFrom(a.session, a)
-	a.end(release, ErrReleased)
-	a.endUntrusted()
-}
-
-// renews reports whether a level asks for the watchdog. It is called with mu held.
-func (a *acquisition) renews() bool {
-	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
-}
-
-// renewForLevels makes the watchdog renew if a level asks for it. It is called with mu held: a
-// level that is added afterwards may renew.
-func (a *acquisition) renewForLevels() { a.client.watchdog.SetRenew(&a.watched, a.renews()) }
 
 // send sends the count that is left. The script of a plain lock is chosen in lua/exclusive.go, that
 // of others in lua/fair.go and lua/readwrite.go. The caller has the session locked. before is the
@@ -190,6 +150,18 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 	}
 }
 
+// offer picks a successor for a release, if it may have one. With joined set the caller leaves the
+// client's tasks once it has sent the release; until then Close cannot finish.
+func (a *acquisition) offer(may bool) (o offer, joined bool) {
+	c, l := a.client, a.lock
+	// When the client closes, its waiters are about to leave.
+	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.group.Join() {
+		return offer{Streak: a.streak}, false
+	}
+	registers := l.waiting.registers && c.transport.GivesAway()
+	return c.queues.Offer(l.waiting.queue, a.streak, registers), true
+}
+
 // sendOnce sends the release once. It tells the successor what became of it, even if a hook around
 // rueidis panics or ends the goroutine; then what is left is cleaned up in the background.
 func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
@@ -211,7 +183,9 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 	if call := c.calls.Begin(b, sent); call != nil {
 		reply, state, err = a.sendDirectly(call, left, o)
 		if state != transport.NotSent {
-			a.settle(o, sent, reply, state)
+			if o.Successor != nil {
+				a.settle(o, sent, reply, state)
+			}
 			returned = true
 			return reply, state, err
 		}
@@ -230,17 +204,46 @@ func (a *acquisition) sendDirectly(call *transport.Call, left int, o offer,
 	return reply, state, err
 }
 
+// settle tells the successor of a release, if there is one, what became of it.
+func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
+	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Fence: r.Fence,
+		Ticket: waitqueue.Ticket(r.Ticket), Began: r.Began, Late: state == transport.Abandoned}
+	switch {
+	case state == transport.Unconfirmed, state == transport.Abandoned:
+		outcome.Outcome = waitqueue.Uncertain
+	case state == transport.Refused, !r.Held, r.Refusal != "":
+		outcome.Outcome = waitqueue.ToNobody
+	case r.To == lua.Successor:
+		outcome.Outcome = waitqueue.ToSuccessor
+	case r.Ticket != 0:
+		outcome.Outcome = waitqueue.SuccessorRegistered
+	}
+	next := o.Successor
+	if o.Settle(outcome) { // the successor has left
+		a.client.cleaner.add(cleanup{lock: a.lock, retry: outcome.Late,
+			until: time.Now().Add(max(next.Lease, registrationKept)),
+			request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
+				streak: o.After(sent, r.Began)}})
+	}
+}
+
 // handleReply handles the reply to a release.
 func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error {
 	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
 	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Until(a.watched.Deadline()) > 0
 	if r.Held || earlier {
-		a.client.reportRefusal(a.lock, r.Refusal)
-		a.client.reportClassic(a.lock, r)
+		if r.Refusal != "" {
+			a.client.reportRefusal(a.lock, r.Refusal)
+		}
+		if r.Classic {
+			a.client.reportClassic(a.lock)
+		}
 		if left == 0 {
 			a.step(confirm)
-			a.endReads(r)
+			if a.lock.sharesKey {
+				a.endReads(r)
+			}
 		}
 		return nil
 	}
@@ -256,6 +259,28 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 	a.report(err)
 	return err
 }
+
+// reportRefusal logs, once per client, that a release was not announced.
+func (c *Client) reportRefusal(l *Lock, refusal string) {
+	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
+		c.warn("holdfast: a lock was released, but Redis refused to announce it: waiters notice "+
+			"when its lease would have ended, or within 5 s; allow the channel in the ACL",
+			"lock", l.name, "channel", l.waiting.topic.Channel, "refusal", refusal)
+	}
+}
+
+// reportClassic logs, once per client, that the release was also announced on a classic channel.
+func (c *Client) reportClassic(l *Lock) {
+	if c.classic.CompareAndSwap(false, true) {
+		c.log.tell(func() {
+			c.options.Logger.Info("holdfast: another client waits on a classic channel, as Redisson "+
+				"before 3.28 and clients with PubSubClassic do; releases wake it with a message that "+
+				"goes to every node of the cluster", "lock", l.name, "channel", l.waiting.topic.Channel)
+		})
+	}
+}
+
+// The rest is for a caller that leaves before the reply, and for other ends than by Unlock.
 
 // detach sends the release from a worker, so that the caller can leave at any time.
 func (a *acquisition) detach(b *wait.Budget, left int, o offer,
@@ -289,58 +314,51 @@ func (a *acquisition) handleLateReply(left int, err error) {
 	}
 }
 
-// offer picks a successor for a release, if it may have one. With joined set the caller leaves the
-// client's tasks once it has sent the release; until then Close cannot finish.
-func (a *acquisition) offer(may bool) (o offer, joined bool) {
-	c, l := a.client, a.lock
-	// When the client closes, its waiters are about to leave.
-	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.group.Join() {
-		return offer{Streak: a.streak}, false
-	}
-	registers := l.waiting.registers && c.transport.GivesAway()
-	return c.queues.Offer(l.waiting.queue, a.streak, registers), true
+// renews reports whether a level asks for the watchdog. It is called with mu held.
+func (a *acquisition) renews() bool {
+	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
 }
 
-// settle tells the successor of a release, if there is one, what became of it.
-func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
-	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Fence: r.Fence,
-		Ticket: waitqueue.Ticket(r.Ticket), Began: r.Began, Late: state == transport.Abandoned}
-	switch {
-	case state == transport.Unconfirmed, state == transport.Abandoned:
-		outcome.Outcome = waitqueue.Uncertain
-	case state == transport.Refused, !r.Held, r.Refusal != "":
-		outcome.Outcome = waitqueue.ToNobody
-	case r.To == lua.Successor:
-		outcome.Outcome = waitqueue.ToSuccessor
-	case r.Ticket != 0:
-		outcome.Outcome = waitqueue.SuccessorRegistered
+// renewForLevels makes the watchdog renew if a level asks for it. It is called with mu held: a
+// level that is added afterwards may renew.
+func (a *acquisition) renewForLevels() { a.client.watchdog.SetRenew(&a.watched, a.renews()) }
+
+// releaseWhole releases all levels whose release has not begun.
+func (a *acquisition) releaseWhole() error {
+	level := a.beginInnermost()
+	if level == nil {
+		return nil
 	}
-	next := o.Successor
-	if o.Settle(outcome) { // the successor has left
-		a.client.cleaner.add(cleanup{lock: a.lock, retry: outcome.Late,
-			until: time.Now().Add(max(next.Lease, registrationKept)),
-			request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
-				streak: o.After(sent, r.Began)}})
+	for outer := a.beginInnermost(); outer != nil; outer = a.beginInnermost() {
+		_, _ = a.remove(level, release)
+		level.trace.Load().releasedByClose(nil)
+		level = outer
 	}
+	err := a.Release(level.without())
+	level.trace.Load().releasedByClose(err)
+	return err
 }
 
-// reportRefusal logs, once per client, that a release was not announced.
-func (c *Client) reportRefusal(l *Lock, refusal string) {
-	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
-		c.warn("holdfast: a lock was released, but Redis refused to announce it: waiters notice "+
-			"when its lease would have ended, or within 5 s; allow the channel in the ACL",
-			"lock", l.name, "channel", l.waiting.topic.Channel, "refusal", refusal)
+// abandon releases a hold that its caller does not get, because a tracer panicked or ended the
+// goroutine. h may be nil. It calls no foreign code, and does not block.
+func (h *Hold) abandon() {
+	if h == nil || !h.level.beginRelease() {
+		return
+	}
+	a := h.level.acquisition.(*acquisition)
+	if left, _ := a.remove(h.level, release); left == 0 {
+		a.Drop()
+		a.client.cleaner.add(a.cleanup())
 	}
 }
 
-// reportClassic logs, once per client, that the release was also announced on a classic channel.
-func (c *Client) reportClassic(l *Lock, r lua.Released) {
-	if r.Classic && c.classic.CompareAndSwap(false, true) {
-		c.log.tell(func() {
-			c.options.Logger.Info("holdfast: another client waits on a classic channel, as Redisson "+
-				"before 3.28 and clients with PubSubClassic do; releases wake it with a message that "+
-				"goes to every node of the cluster", "lock", l.name, "channel", l.waiting.topic.Channel)
-		})
+// Drop ends an acquisition with its levels, in this process only.
+func (a *acquisition) Drop() {
+	a.unwatch()
+	a.leaveSession() // a call that learns of the end must not find the name that is being released
+	a.end(release, ErrReleased)
+	if a.lock.sharesKey {
+		a.endUntrusted()
 	}
 }
 
@@ -372,7 +390,7 @@ type leaver interface {
 
 // Leave implements [Hold.Leave].
 func (a *acquisition) Leave(h *Hold) {
-	if a.remove(h.level) == 0 {
+	if left, _ := a.remove(h.level, leave); left == 0 {
 		a.endLeft()
 	}
 }
@@ -421,9 +439,8 @@ func (a *acquisition) endLeft() {
 		c.cleaner.add(cu)
 	}
 	a.unwatch()
-	removeFrom(a.session, a)
-	if !a.end(leave, ErrReleased) {
-		c.losses.Remove(a.key(), a) // lost before
+	c.losses.Remove(a.key(), a) // perhaps it was lost before
+	if a.lock.sharesKey {
+		a.endUntrusted()
 	}
-	a.endUntrusted()
 }

@@ -269,9 +269,6 @@ const (
 // ended notes the end of the hold, at its first call. Unless a release is under way, whose caller
 // tells the result, it is told in the background.
 func (ht *holdTrace) ended(l *level, reason error) {
-	if ht == nil {
-		return
-	}
 	now, deadline := time.Now(), l.acquisition.Deadline()
 	releases := reason == ErrReleased && l.unlocked.Load() //nolint:errorlint // wrapped: a loss
 	ht.of.mu.Lock()
