@@ -63,10 +63,10 @@ func (l *Lock) WithOptions(o Options) *Lock {
 // checkLease returns the lease in whole milliseconds, as Redis counts it; an error if it is no use.
 func (l *Lock) checkLease(asked rlock.Lease) (time.Duration, error) {
 	lease := time.Duration(asked)
-	if err := compose.CheckLease(lease); err != nil {
-		return 0, err
-	}
-	if lease < 0 {
+	switch {
+	case lease == 0:
+		return 0, compose.ErrNoLease
+	case lease < 0:
 		lease = l.nodes[0].WatchdogLease()
 	}
 	whole := lease.Truncate(time.Millisecond)

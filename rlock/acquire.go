@@ -62,18 +62,15 @@ func (l *Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
 // [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease,
 ) (hold *Hold, err error) {
-	cl := l.trace(ctx, wait, lease)
-	returned := false
-	defer func() {
-		if !returned { // the tracer has panicked or ended the goroutine
-			hold.abandon()
-		}
-	}()
-	hold, err = l.acquire(cl.Context(ctx), cl, wait, lease)
-	wrap(&err, l.name)
-	cl.End(hold, err)
-	l.client.observe(hold)
-	returned = true
+	if c := l.client; c.tracing != nil || c.observer.Load() != nil {
+		return l.reported(ctx, wait, lease, func(ctx context.Context, cl *call) (*Hold, error) {
+			return l.acquire(ctx, cl, wait, lease)
+		})
+	}
+	hold, err = l.acquire(ctx, nil, wait, lease)
+	if err != nil {
+		wrap(&err, l.name)
+	}
 	return hold, err
 }
 
@@ -107,7 +104,7 @@ type attempt struct {
 
 // acquire acquires the lock, or returns why not. Locking the session makes an owner's calls queue.
 func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease Lease,
-) (*Hold, error) {
+) (hold *Hold, err error) {
 	at := attempt{call: cl}
 	if err := at.start(ctx, l, limit, lease); err != nil {
 		return nil, err
@@ -128,16 +125,35 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 		at.failure = errBusy
 		return nil, at.ended()
 	}
-	defer at.session.Unlock()
+	trying := false
+	defer func() {
+		if at.alone != nil {
+			at.alone.EndTry()
+		}
+		if trying { // foreign code, which is a hook around rueidis or a tracer, has ended it
+			at.abandon()
+		}
+		at.session.Unlock()
+	}()
 	if named {
-		hold, err := at.joinOwner()
+		hold, err = at.joinOwner()
 		if hold != nil || err != nil {
 			return hold, err
 		}
 	} else {
 		at.request.owner = l.newOwner()
 	}
-	return at.run()
+	trying = true
+	if at.request.waits {
+		hold, err = at.tryAndQueue()
+	} else {
+		hold, err = at.try()
+		if hold == nil {
+			err = at.fail(err)
+		}
+	}
+	trying = false
+	return hold, err
 }
 
 // joinOwner adds a level to what the owner holds. Otherwise it sets the name for the request, which
@@ -177,8 +193,8 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, leas
 	if l.invalid != nil {
 		return l.invalid
 	}
-	if err := compose.CheckTimes(limit, time.Duration(lease)); err != nil {
-		return err
+	if limit < 0 {
+		return compose.NegativeWait(limit)
 	}
 	c, r := l.client, &at.request
 	r.lease, err = c.wholeLease(lease)
@@ -188,7 +204,7 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, leas
 	at.client, at.lock, at.renew = c, l, lease < 0
 	r.grantLease, r.waits, r.window = r.lease, limit != NoWait, c.options.FairWindow
 	if at.renew {
-		r.grantLease = c.options.grantLease()
+		r.grantLease = c.grantLease
 	}
 	budget := limit
 	switch {
@@ -214,14 +230,14 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, leas
 // short to be used. For [Watchdog] it returns the watchdog's lease.
 func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
 	lease := time.Duration(asked)
-	if err := compose.CheckLease(lease); err != nil {
-		return 0, err
-	}
-	if lease < 0 {
+	switch {
+	case lease == 0:
+		return 0, compose.ErrNoLease
+	case lease < 0:
 		lease = c.options.WatchdogLease
 	}
 	whole := lease.Truncate(time.Millisecond)
-	if whole <= watchdog.Drift(whole) {
+	if whole < shortestLease {
 		return 0, invalid("a lease of %v is over before it can be used: "+
 			"want at least 3ms, or rlock.Watchdog", lease)
 	}
@@ -234,28 +250,13 @@ func (at *attempt) stop() {
 	at.client.group.Leave()
 }
 
-// run acquires the lock for the owner in the request. Foreign code, which is a hook around rueidis
-// or a tracer, may end it.
-func (at *attempt) run() (hold *Hold, err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			at.abandon()
-		}
-	}()
-	if at.request.waits {
-		hold, err = at.tryAndQueue()
-	} else {
-		hold, err = at.finish(at.try())
-	}
-	returned = true
-	return hold, err
-}
-
 // tryAndQueue tries once, unless others of this process try or wait. If the lock is not free, it
 // joins the queue of this process.
 func (at *attempt) tryAndQueue() (*Hold, error) {
-	c, how := at.client, at.lock.kind.waiting(at.request.owner, at.request.beside)
+	c, how := at.client, at.lock.waiting
+	if how.ownQueue || at.request.beside {
+		how = at.lock.kind.waiting(at.request.owner, at.request.beside)
+	}
 	if how.ownQueue && !c.backlog.waitForRoom(at.lock.name, &at.budget) {
 		at.failure = unsent(*transport.ErrNoReply)
 		return nil, at.ended()
@@ -271,9 +272,11 @@ func (at *attempt) tryAndQueue() (*Hold, error) {
 	}
 	if w == nil {
 		hold, err := at.try()
-		if hold != nil || err != nil || at.left {
-			defer at.endAlone()
-			return at.finish(hold, err)
+		if hold != nil {
+			return hold, nil
+		}
+		if err != nil || at.left {
+			return nil, at.fail(err)
 		}
 		at.call.WaitStart()
 		w, resumed = at.join(how, true)
@@ -281,21 +284,16 @@ func (at *attempt) tryAndQueue() (*Hold, error) {
 			at.learn(w.Queue(), true)
 		}
 	}
-	at.endAlone()
+	if at.alone != nil {
+		at.alone.EndTry()
+		at.alone = nil
+	}
 	if err := at.block(w.Queue()); err != nil {
 		return at.leave(w, nil, err)
 	}
 	defer at.unblock()
 	at.client.introduction.send()
 	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
-}
-
-// endAlone ends a try without a queue, if there is one.
-func (at *attempt) endAlone() {
-	if at.alone != nil {
-		at.alone.EndTry()
-		at.alone = nil
-	}
 }
 
 // join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
@@ -319,7 +317,9 @@ func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
 func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
-	at.call.asks()
+	if at.call != nil {
+		at.call.asks()
+	}
 	got, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
 		if call := c.calls.Begin(&at.budget, at.sent); call != nil {
@@ -327,15 +327,17 @@ func (at *attempt) try() (hold *Hold, err error) {
 		}
 	}
 	var before error
-	if transport.Lost(err) { // the connection may have been idle, and closed long ago
+	if err != nil && transport.Lost(err) { // the connection may have been idle, and closed long ago
 		before, state = err, transport.NotSent
 		at.remains = max(at.remains, waitqueue.Something)
 	}
 	if state == transport.NotSent {
 		got, state, err = at.detach()
-		err = transport.Resent(before, err)
-		if state == transport.Refused {
-			state = transport.StateOf(err)
+		if before != nil {
+			err = transport.Resent(before, err)
+			if state == transport.Refused {
+				state = transport.StateOf(err)
+			}
 		}
 	}
 	if state == transport.Abandoned {
@@ -366,14 +368,16 @@ func (at *attempt) try() (hold *Hold, err error) {
 		if at.remains != waitqueue.Late {
 			at.remains = at.refusedRemains()
 		}
-	case time.Until(watchdog.Deadline(at.sent, at.request.lease)) <= 0:
+	default:
+		deadline := watchdog.Deadline(at.sent, at.request.lease)
+		if time.Until(deadline) > 0 {
+			at.fresh.registered = at.request.registers
+			return at.begin(at.request.lease, deadline, got.fence)
+		}
 		at.failure = fmt.Errorf(
 			"the lock was taken, but the reply took longer than the lease of %v", at.request.lease)
 		at.remains = max(at.remains, waitqueue.Something)
 		at.unknown = true
-	default:
-		at.fresh.registered = at.request.registers
-		return at.begin(at.sent, at.request.lease, got.fence)
 	}
 	return nil, nil
 }
@@ -533,7 +537,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 		return nil, nil
 	}
 	at.fresh.streak = g.Streak
-	hold, err := at.begin(g.Since, lease, g.Fence)
+	hold, err := at.begin(lease, watchdog.Deadline(g.Since, lease), g.Fence)
 	how := Granted
 	if g.Local {
 		how = HandedOver
@@ -543,7 +547,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 }
 
 // begin returns the hold of a lock that was acquired for lease.
-func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Hold, error) {
+func (at *attempt) begin(lease time.Duration, deadline time.Time, fence int64) (*Hold, error) {
 	a := at.fresh
 	at.holder, at.failure = lua.Holder{Owner: at.request.owner, TTL: lease}, nil
 	a.client, a.lock, a.session = at.client, at.lock, at.session
@@ -552,7 +556,7 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 		late := at.request
 		a.late = &late
 	}
-	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
+	hold := a.begin(at.budget.Ctx, deadline, at.renew)
 	if a.lock.sharesKey {
 		a.endUntrusted()
 	}
@@ -594,22 +598,25 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	if remains != waitqueue.Nothing {
 		at.request.registers = true
 	}
+	if hold != nil {
+		return hold, nil
+	}
 	at.remains = max(at.remains, remains)
-	return at.finish(hold, err)
+	return nil, at.fail(err)
 }
 
-// finish ends the tries. Without a hold it removes in the background what they may have left in
+// fail ends the tries without a hold. It removes in the background what they may have left in
 // Redis, and returns err, or why the attempt ended.
-func (at *attempt) finish(hold *Hold, err error) (*Hold, error) {
-	if hold == nil && at.remains != waitqueue.Nothing {
+func (at *attempt) fail(err error) error {
+	if at.remains != waitqueue.Nothing {
 		cu := at.cleanup(at.request, at.holder.TTL)
 		cu.retry = at.remains == waitqueue.Late
 		at.client.cleaner.add(cu)
 	}
-	if hold == nil && err == nil {
+	if err == nil {
 		err = at.ended()
 	}
-	return hold, err
+	return err
 }
 
 // ended returns why an attempt ended without the lock, or why Redis refuses for good.
@@ -640,16 +647,24 @@ func (at *attempt) heldError() *HeldError {
 // detach sends the request from a worker, which cleans up after it if the caller leaves.
 func (at *attempt) detach() (reply, transport.State, error) {
 	detached := *at // a copy for the worker, so that at itself does not escape to the heap
-	kind := transport.Acquire
+	kind, ask := transport.Acquire, (*attempt).ask
 	if at.client.options.SyncReplicas != 0 {
-		kind = transport.Apart // it may wait for replicas
+		kind, ask = transport.Apart, (*attempt).askReplicas
 	}
-	got, state, err := transport.Detach(at.client.calls, kind, &at.budget, &detached,
-		(*attempt).ask, (*attempt).handleLateReply)
+	got, state, err := transport.Detach(at.client.calls, kind, &at.budget, &detached, ask,
+		(*attempt).handleLateReply)
 	if state == transport.Detached && at.lock.waiting.ownQueue {
 		at.client.backlog.add(at.lock.name, 1)
 	}
 	return got, state, err
+}
+
+// ask sends the request once it is known what the server can do.
+func (at *attempt) ask(ctx context.Context) (reply, error) {
+	if err := at.client.transport.Ready(context.Background()); err != nil {
+		return reply{}, err
+	}
+	return at.lock.kind.acquire(ctx, at.client.redis, at.request)
 }
 
 // handleLateReply handles the reply to a request whose caller has left.
@@ -677,9 +692,8 @@ func (at *attempt) handleLateReply(got reply, err error) {
 // may have executed the last request.
 func (at *attempt) abandon() {
 	at.remains = max(at.remains, waitqueue.Something)
-	at.endAlone()
 	if at.waiter == nil {
-		_, _ = at.finish(nil, nil)
+		_ = at.fail(nil)
 		return
 	}
 	if state, _ := at.waiter.State(); state == waitqueue.Asking || state == waitqueue.OfferedAsking {

@@ -103,19 +103,9 @@ func (c *Client) Attach(ctx context.Context, detached string, lease Lease,
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: %w", err)
 	}
-	cl := l.trace(ctx, NoWait, lease)
-	returned := false
-	defer func() {
-		if !returned {
-			hold.abandon()
-		}
-	}()
-	hold, err = l.attach(cl.Context(ctx), cl, from, fence, lease)
-	wrap(&err, l.name)
-	cl.End(hold, err)
-	c.observe(hold)
-	returned = true
-	return hold, err
+	return l.reported(ctx, NoWait, lease, func(ctx context.Context, cl *call) (*Hold, error) {
+		return l.attach(ctx, cl, from, fence, lease)
+	})
 }
 
 // attach implements [Client.Attach].
@@ -185,14 +175,19 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 		sending = true
 		held, state, err := transport.Do(c.calls, transport.Acquire, &at.budget, command, cleanUp)
 		sending = false
-		switch late := time.Until(watchdog.Deadline(sent, r.lease)) <= 0; {
+		deadline := watchdog.Deadline(sent, r.lease)
+		switch {
 		case err == nil && !held:
 			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrGone}
-		case err == nil && late:
+		case err == nil && time.Until(deadline) <= 0:
 			undo(abandoned)
 			return nil, &LostError{Lock: at.lock.name, Reason: watchdog.ErrExpired}
 		case err == nil:
-			return at.finish(at.begin(sent, r.lease, fence))
+			hold, err := at.begin(r.lease, deadline, fence)
+			if hold == nil {
+				err = at.fail(err)
+			}
+			return hold, err
 		}
 		at.failure = err
 		left := state == transport.Detached // the worker cleans up after itself

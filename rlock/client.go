@@ -30,6 +30,8 @@ type Client struct {
 	options  Options
 	identity Identity
 
+	grantLease time.Duration // of a lock granted to a waiter in watchdog mode
+
 	transport *transport.Transport
 	calls     *transport.Calls
 	sessions  *lockSessions
@@ -89,7 +91,8 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		return nil, fmt.Errorf("holdfast: %w", err)
 	}
 	c := &Client{id: uuid.NewString(), options: options, group: wait.NewGroup(),
-		sessions: session.New[sessionKey, owned](), queues: waitqueue.New[queueName, known](),
+		grantLease: options.grantLease(),
+		sessions:   session.New[sessionKey, owned](), queues: waitqueue.New[queueName, known](),
 		closing: make(chan struct{}), freed: make(chan struct{}), closed: make(chan struct{}),
 		backlog: backlog{byLock: make(map[string]debt)}}
 	c.log.client, c.log.inline = c, true

@@ -27,14 +27,11 @@ const lookForReplicas = time.Second
 // aloneNodes has the masters without a replica, and when each of them last reported that.
 type aloneNodes struct{ reported sync.Map } // of time.Time, by node
 
-// ask sends the request. With Options.SyncReplicas, enough replicas must know of an acquisition.
-func (at *attempt) ask(ctx context.Context) (got reply, err error) {
+// askReplicas sends the request, and makes sure that enough replicas know of an acquisition.
+func (at *attempt) askReplicas(ctx context.Context) (got reply, err error) {
 	c, r := at.client, at.request
 	if err := c.transport.Ready(context.Background()); err != nil {
 		return reply{}, err
-	}
-	if c.options.SyncReplicas == 0 {
-		return at.lock.kind.acquire(ctx, c.redis, r)
 	}
 	master := server{c.redis, c.transport.Node(at.lock.name)}
 	got, err = at.askServer(ctx, master, r, false)

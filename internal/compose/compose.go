@@ -26,21 +26,24 @@ func Invalid(format string, args ...any) error {
 
 // CheckTimes returns an [ErrInvalid] if a wait or a lease can never work.
 func CheckTimes(limit, lease time.Duration) error {
-	if limit < 0 {
-		return Invalid("the wait %v is negative: want a time, rlock.Forever, or rlock.NoWait, which "+
-			"a negative one is in Redisson", limit)
-	}
-	return CheckLease(lease)
-}
-
-// CheckLease returns an [ErrInvalid] if a lease can never work, whatever the lock.
-func CheckLease(lease time.Duration) error {
-	if lease == 0 {
-		return Invalid("the lease is 0: want a time, or rlock.Watchdog, which renews the lock until " +
-			"it is released")
+	switch {
+	case limit < 0:
+		return NegativeWait(limit)
+	case lease == 0:
+		return ErrNoLease
 	}
 	return nil
 }
+
+// NegativeWait returns the [ErrInvalid] of a negative wait.
+func NegativeWait(limit time.Duration) error {
+	return Invalid("the wait %v is negative: want a time, rlock.Forever, or rlock.NoWait, which "+
+		"a negative one is in Redisson", limit)
+}
+
+// ErrNoLease is the [ErrInvalid] of a lease of 0.
+var ErrNoLease = Invalid("the lease is 0: want a time, or rlock.Watchdog, which renews the lock " +
+	"until it is released")
 
 // Identity tells locks apart. Locks with equal identities are one lock.
 type Identity struct {
