@@ -25,8 +25,6 @@ const (
 	shortestLease = 3 * time.Millisecond
 	// shortestWait is the least time for a reply. With less, nearly every outcome would be unknown.
 	shortestWait = 10 * time.Millisecond
-	// registrationKept is how long Redis keeps a registration whose owner does not ask again, at most.
-	registrationKept = 3 * lua.MaxNap
 )
 
 // Lock acquires the lock. It blocks until the lock is acquired, ctx ends or the client is closed.
@@ -390,6 +388,29 @@ func (at *attempt) send(call *transport.Call) (got reply, state transport.State,
 	return got, state, err
 }
 
+// detach sends the request from a worker, which cleans up after it if the caller leaves.
+func (at *attempt) detach() (reply, transport.State, error) {
+	detached := *at // a copy for the worker, so that at itself does not escape to the heap
+	kind, ask := transport.Acquire, (*attempt).ask
+	if at.client.options.SyncReplicas != 0 {
+		kind, ask = transport.Apart, (*attempt).askReplicas
+	}
+	got, state, err := transport.Detach(at.client.calls, kind, &at.budget, &detached, ask,
+		(*attempt).handleLateReply)
+	if state == transport.Detached && at.lock.waiting.ownQueue {
+		at.client.backlog.add(at.lock.name, 1)
+	}
+	return got, state, err
+}
+
+// ask sends the request once it is known what the server can do.
+func (at *attempt) ask(ctx context.Context) (reply, error) {
+	if err := at.client.transport.Ready(context.Background()); err != nil {
+		return reply{}, err
+	}
+	return at.lock.kind.acquire(ctx, at.client.redis, at.request)
+}
+
 // queue waits for the lock in its local queue. As the head it asks whenever there is a reason to.
 func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 	head, reason := w.JoinedAsHead, waitqueue.Paused
@@ -644,29 +665,6 @@ func (at *attempt) heldError() *HeldError {
 
 // The rest is for what goes wrong: the caller leaves before the reply, or foreign code ends it.
 
-// detach sends the request from a worker, which cleans up after it if the caller leaves.
-func (at *attempt) detach() (reply, transport.State, error) {
-	detached := *at // a copy for the worker, so that at itself does not escape to the heap
-	kind, ask := transport.Acquire, (*attempt).ask
-	if at.client.options.SyncReplicas != 0 {
-		kind, ask = transport.Apart, (*attempt).askReplicas
-	}
-	got, state, err := transport.Detach(at.client.calls, kind, &at.budget, &detached, ask,
-		(*attempt).handleLateReply)
-	if state == transport.Detached && at.lock.waiting.ownQueue {
-		at.client.backlog.add(at.lock.name, 1)
-	}
-	return got, state, err
-}
-
-// ask sends the request once it is known what the server can do.
-func (at *attempt) ask(ctx context.Context) (reply, error) {
-	if err := at.client.transport.Ready(context.Background()); err != nil {
-		return reply{}, err
-	}
-	return at.lock.kind.acquire(ctx, at.client.redis, at.request)
-}
-
 // handleLateReply handles the reply to a request whose caller has left.
 func (at *attempt) handleLateReply(got reply, err error) {
 	if at.lock.waiting.ownQueue {
@@ -700,37 +698,4 @@ func (at *attempt) abandon() {
 		at.waiter.Reply(0, at.sent)
 	}
 	_, _ = at.leave(at.waiter, nil, nil)
-}
-
-// refusedRemains returns what a refused request leaves in Redis.
-func (at *attempt) refusedRemains() waitqueue.Remains {
-	if at.request.waits && at.lock.waiting.queued || at.request.registers {
-		return waitqueue.Something
-	}
-	return waitqueue.Nothing
-}
-
-// cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
-// what is in its buffers when it goes on. heldFor is how long another owner has the lock.
-func (at *attempt) cleanup(r request, heldFor time.Duration) cleanup {
-	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, heldFor))}
-	if r.beside {
-		cu.session = at.session
-	}
-	return cu
-}
-
-// lasts returns how long Redis keeps what a request creates; heldFor is that of cleanup.
-func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
-	lasts := r.lease
-	if of.waiting.queued {
-		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
-		// Each may be the longest Duration, so it is bounded: the sum must not overflow.
-		const ever = 100 * 365 * 24 * time.Hour
-		lasts = max(lasts, min(max(heldFor, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
-	}
-	if r.registers {
-		lasts = max(lasts, registrationKept)
-	}
-	return lasts
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"holdfast/internal/wait"
+	"holdfast/internal/waitqueue"
+	"holdfast/lua"
 )
 
 // cleaner removes what Redis may keep for owners that hold nothing in this process: after an
@@ -40,6 +42,42 @@ type cleanup struct {
 	since   time.Time    // when it was first removed
 	delay   wait.Backoff // between retries
 	session *lockSession // set if the owner has one name for both modes
+}
+
+// refusedRemains returns what a refused request leaves in Redis.
+func (at *attempt) refusedRemains() waitqueue.Remains {
+	if at.request.waits && at.lock.waiting.queued || at.request.registers {
+		return waitqueue.Something
+	}
+	return waitqueue.Nothing
+}
+
+// cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
+// what is in its buffers when it goes on. heldFor is how long another owner has the lock.
+func (at *attempt) cleanup(r request, heldFor time.Duration) cleanup {
+	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, heldFor))}
+	if r.beside {
+		cu.session = at.session
+	}
+	return cu
+}
+
+// registrationKept is how long Redis keeps a registration whose owner does not ask again, at most.
+const registrationKept = 3 * lua.MaxNap
+
+// lasts returns how long Redis keeps what a request creates; heldFor is that of cleanup.
+func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
+	lasts := r.lease
+	if of.waiting.queued {
+		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
+		// Each may be the longest Duration, so it is bounded: the sum must not overflow.
+		const ever = 100 * 365 * 24 * time.Hour
+		lasts = max(lasts, min(max(heldFor, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
+	}
+	if r.registers {
+		lasts = max(lasts, registrationKept)
+	}
+	return lasts
 }
 
 // lane is a queue of cleanups that are sent one command at a time. Each command removes as many as
