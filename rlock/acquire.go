@@ -72,6 +72,26 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease,
 	return hold, err
 }
 
+// reported acquires the lock with a function, and reports that to the tracer and to the observer of
+// the client, if there are any.
+func (l *Lock) reported(ctx context.Context, wait time.Duration, lease Lease,
+	acquire func(context.Context, *call) (*Hold, error),
+) (hold *Hold, err error) {
+	cl := l.trace(ctx, wait, lease)
+	returned := false
+	defer func() {
+		if !returned { // the tracer has panicked or ended the goroutine
+			hold.abandon()
+		}
+	}()
+	hold, err = acquire(cl.Context(ctx), cl)
+	wrap(&err, l.name)
+	cl.End(hold, err)
+	l.client.observe(hold)
+	returned = true
+	return hold, err
+}
+
 // attempt is one call that wants a lock. One goroutine uses it.
 type attempt struct {
 	client  *Client

@@ -63,26 +63,6 @@ func (l *Lock) trace(ctx context.Context, wait time.Duration, lease Lease) *call
 		AcquireStart{Since: time.Now(), Wait: wait, Lease: lease})
 }
 
-// reported acquires the lock with a function, and reports that to the tracer and to the observer of
-// the client, if there are any.
-func (l *Lock) reported(ctx context.Context, wait time.Duration, lease Lease,
-	acquire func(context.Context, *call) (*Hold, error),
-) (hold *Hold, err error) {
-	cl := l.trace(ctx, wait, lease)
-	returned := false
-	defer func() {
-		if !returned { // the tracer has panicked or ended the goroutine
-			hold.abandon()
-		}
-	}()
-	hold, err = acquire(cl.Context(ctx), cl)
-	wrap(&err, l.name)
-	cl.End(hold, err)
-	l.client.observe(hold)
-	returned = true
-	return hold, err
-}
-
 // begin begins the trace of a call that wants a lock, perhaps one made of locks of this client.
 func (t *tracing) begin(ctx context.Context, c *Client, lock TracedLock, d AcquireStart) *call {
 	d.Lock = lock
