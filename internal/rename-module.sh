@@ -22,13 +22,14 @@ export OLD NEW=$new
 mapfile -d '' files < <(git ls-files -z --cached --others --exclude-standard |
   xargs -0 grep -slIZF -- "$OLD")
 
-# A path of a package begins where no longer path or word does. Lines of a go.mod, which documents
+# A path of a package begins where no longer path or word does, or after https://. Lines of a go.mod, which documents
 # and tests quote as well, and goimports' setting name the module without a package.
 perl -pi -e '
   s{(?<![\w./\@-])\Q$ENV{OLD}\E(?=/)}{$ENV{NEW}}g;
   s{((?:require|replace) )\Q$ENV{OLD}\E(?= (?:v\d|=>))}{$1$ENV{NEW}}g;
   s{^(module )\Q$ENV{OLD}\E$}{$1$ENV{NEW}};
   s{^(\s+)\Q$ENV{OLD}\E(?= v\d)}{$1$ENV{NEW}} if $ARGV =~ /go\.mod$/;
+  s{(https://)\Q$ENV{OLD}\E(?=/)}{$1$ENV{NEW}}g;
   s{(local-prefixes: \[)\Q$ENV{OLD}\E\]}{$1$ENV{NEW}]};
 ' "${files[@]}"
 

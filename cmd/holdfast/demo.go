@@ -10,34 +10,35 @@ import (
 )
 
 // redisHelp is the help of --redis, which is too long for a tag.
-const redisHelp = "Redis to use: host:port, or redis://user@host:port/db (rediss:// for " +
-	"TLS), with the password in REDISCLI_AUTH. Keys get a random prefix and are deleted at the " +
-	"end. Default: an embedded server."
+const redisHelp = "Redis server to use, as host:port or redis://user@host:port/db (rediss:// " +
+	"for TLS). Put the password into REDISCLI_AUTH. The keys of the demo have a random prefix, " +
+	"and the demo deletes them at the end. Default: an embedded server."
 
 // demoCommand is "holdfast demo".
 type demoCommand struct {
 	Redis string `placeholder:"ADDR" help:"${redis}"`
-	Plain bool   `help:"Print the story only, even on a terminal."`
+	Plain bool   `help:"Print only the story, even on a terminal."`
 	Break bool   `hidden:"" help:"Leave out the lock of the counter, to see the checks fail."`
 }
 
 // Help returns the text that "holdfast demo --help" shows.
 func (demoCommand) Help() string {
-	return `23 processes play six scenes at the same time:
+	return `24 processes play six scenes at the same time:
 
-  counter    four processes increment one counter; only the lock parts them
-  queue      processes queue for a fair lock; one gives up, one is killed
-  readwrite  readers hold it together, a writer alone; readers step back
-  transfer   two accounts are locked together, whatever their order
-  redlock    a lock on a quorum of five embedded servers; two of them die
-  watchdog   a holder outlives its lease, until it is killed; one gives up
+  counter    Four processes increment one counter under a lock.
+  queue      Processes queue for a fair lock. One gives up, and one is killed.
+  readwrite  Readers share the lock, and a writer holds it alone.
+  transfer   Two accounts are locked together, whatever their order.
+  redlock    A lock on a quorum of five embedded servers, of which two die.
+  watchdog   A holder outlives its lease until it is killed. Another gives up.
 
 On a terminal, a table below the story shows the locks that are in Redis.
 
-The demo checks mutual exclusion and order itself, without asking the locks. The exit status is 1
-if two sections overlapped that should not, the counter is off, a waiter was overtaken, or a scene
-did not go as promised. If it went wrong while the machine stood still, it is played again; it is 2
-if that happens three times.`
+The demo checks mutual exclusion and order itself, without asking the locks. The
+exit status is 1 if two holders overlapped, the counter is wrong, a waiter was
+overtaken, or a scene did not go as promised. If that happens while the machine
+stood still, the demo plays the scene again. After three such tries the exit
+status is 2.`
 }
 
 // Run plays the demo.

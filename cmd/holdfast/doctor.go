@@ -14,19 +14,20 @@ import (
 type doctorCommand struct {
 	connect.Flags
 
-	JSON   bool   `name:"json" help:"Print a JSON object a line."`
-	Prefix string `placeholder:"TEXT" help:"Try locks with names that begin so, for users that may use no others."`
-	Full   bool   `help:"Look at all keys for locks that never expire, not at the first 100,000."`
+	JSON   bool   `name:"json" help:"Print one JSON object per line."`
+	Prefix string `placeholder:"TEXT" help:"Prefix for the names of test locks, for users whose ACL allows only certain names."`
+	Full   bool   `help:"Search all keys for locks that never expire, instead of the first 100,000."`
 }
 
 // Help returns the text that "holdfast doctor --help" shows.
 func (doctorCommand) Help() string {
-	return `Prints a line for each thing that may break locks: eviction, persistence,
-replicas, version, what this user may do, clocks, slow scripts, and more. A line
-is ok, warning or error, and says what to do. Locks of each kind are tried under
-a name that nobody uses. On a cluster each master is examined.
+	return `Prints one line for each check: eviction, persistence, replicas, version, the
+permissions of this user, clocks, slow scripts, and more. A line is ok, warning,
+or error, and says what to do. The doctor acquires and releases each kind of lock
+under a name that nobody else uses. On a cluster it checks each master.
 
-The exit status is 0 if all is well, 1 with warnings, 2 with errors, 74 without a server.
+The exit status is 0 if all is well, 1 with warnings, 2 with errors, and 74 if
+Redis does not reply.
 
   holdfast doctor --redis rediss://shop@redis.example.com:6380 --prefix order:`
 }

@@ -22,17 +22,17 @@ import (
 type inspectCommand struct {
 	Name string `arg:"" help:"Name of the lock."`
 
-	Watch bool `short:"w" help:"Look each second; without a terminal print changes."`
-	JSON  bool `name:"json" help:"Print an object as ls --json does, with subscribers."`
+	Watch bool `short:"w" help:"Refresh every second. Without a terminal, print only changes."`
+	JSON  bool `name:"json" help:"Print the JSON object of ls --json, and the number of subscribers."`
 
 	connect.Flags
 }
 
 // Help returns the text that "holdfast inspect --help" shows.
 func (inspectCommand) Help() string {
-	return `Who holds it and since when that process runs, the queue in order, who is
-registered to get it next, the last token, and how many connections listen for
-its release: waiters for plain locks of Redisson are only among those.
+	return `Prints the holders and since when their processes run, the waiters in their
+order, the last fencing token, and the number of connections that listen for the
+release. Redisson clients that wait for a plain lock show up only in that number.
 
   holdfast inspect --watch order:42
 
@@ -93,8 +93,8 @@ func (c inspectCommand) watch(ctx context.Context, redis rueidis.Client) error {
 func (c inspectCommand) look(ctx context.Context, redis rueidis.Client) (locks.Lock, error) {
 	lock, err := locks.Inspect(ctx, redis, c.Name)
 	if err == nil && lock.Holding()+lock.Waiting() == 0 {
-		return lock, status.New(status.Failed, fmt.Errorf("nobody holds %q or waits for it, as far as "+
-			"Redis knows (try: holdfast ls)", c.Name))
+		return lock, status.New(status.Failed, fmt.Errorf("lock %q: not found, because "+
+			"nobody holds it or waits for it; holdfast ls lists all locks", c.Name))
 	}
 	return lock, withStatus(err)
 }

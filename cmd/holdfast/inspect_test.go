@@ -27,11 +27,11 @@ func TestInspectShowsTheQueueOfAFairLockInOrder(t *testing.T) {
 		require.Zero(t, o.status, o.stderr)
 		want := `^lock       fair
 kind       fair
-state      held, for another (10m0s|9m\d+s)
+state      held, expires in (10m0s|9m\d+s)
 holder     ` + java + ` holds 2 times
            nightly \(billing\) on web-1, pid 4711, running for \d+h\d+m\d+s
-waiter     1\. ` + queue[0] + ` is queued, keeps its place for another [\dms. ]+
-waiter     2\. ` + queue[1] + ` is queued, keeps its place for another [\dms. ]+
+waiter     1\. ` + queue[0] + ` is queued, keeps its place for [\dms. ]+
+waiter     2\. ` + queue[1] + ` is queued, keeps its place for [\dms. ]+
 listeners  2
 `
 		if p.cluster != nil {
@@ -58,8 +58,8 @@ func TestInspectShowsRegistrationsAndTheToken(t *testing.T) {
 	p.waitForRegistration(t, "fenced")
 	o := p.run(t, "inspect", "fenced")
 	require.Regexp(t, `(?m)^kind       fenced$`, o.stdout)
-	require.Regexp(t, `(?m)^state      held, for another (30\.0|2\d\.\d) s$`, o.stdout)
-	require.Regexp(t, `(?m)^waiter     1\. \S+:\d+ is registered, for a lease of [\dms.]+, `+
+	require.Regexp(t, `(?m)^state      held, expires in (30\.0|2\d\.\d) s$`, o.stdout)
+	require.Regexp(t, `(?m)^waiter     1\. \S+:\d+ is registered for a lease of [\dms.]+, `+
 		`waiting for \d`, o.stdout)
 	require.Regexp(t, `(?m)^token      1$`, o.stdout)
 	require.Regexp(t, `(?m)^listeners  1$`, o.stdout)
@@ -85,7 +85,7 @@ func TestInspectShowsReadersAndTheWriterThatWaits(t *testing.T) {
 		o := p.run(t, "inspect", "rw")
 		require.Contains(t, o.stdout, "holder     "+java+" reads 2 times\n")
 		require.Contains(t, o.stdout, "holder     "+otherJava+" reads\n")
-		require.Regexp(t, `waiter     1\. \S+:\d+ wants to write, and new readers step back, `+
+		require.Regexp(t, `waiter     1\. \S+:\d+ waits to write, and new readers wait behind it, `+
 			`waiting for \d`, o.stdout)
 	})
 }
@@ -97,10 +97,11 @@ func TestInspectOfNothingSaysSo(t *testing.T) {
 	p.do(t, "text", "SET", "text", "x")
 	p.do(t, "stream", "XADD", "stream", "*", "a", "b")
 	for name, want := range map[string]string{
-		"none":   `nobody holds "none" or waits for it, as far as Redis knows (try: holdfast ls)`,
-		"map":    `"map" is a hash: not a lock`,
-		"text":   `"text" is a string: not a lock`,
-		"stream": `"stream" is a stream: not a lock`,
+		"none": `lock "none": not found, because nobody holds it or waits for it; ` +
+			"holdfast ls lists all locks",
+		"map":    `lock "map": the key is not a lock (type hash); check the name`,
+		"text":   `lock "text": the key is not a lock (type string); check the name`,
+		"stream": `lock "stream": the key is not a lock (type stream); check the name`,
 	} {
 		o := p.run(t, "inspect", name)
 		require.Equal(t, outcome{"", "holdfast: " + want + "\n", status.Failed}, o)

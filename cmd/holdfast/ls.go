@@ -23,31 +23,35 @@ import (
 
 // lsCommand is "holdfast ls".
 type lsCommand struct {
-	Pattern string `arg:"" optional:"" help:"Names to list, as for SCAN."`
+	Pattern string `arg:"" optional:"" help:"Names to list, as a pattern for SCAN. Default: all locks."`
 
-	JSON     bool          `name:"json" help:"Print objects, one a line, as they are found."`
-	Cycles   bool          `help:"Print circles of processes that wait for each other."`
-	Count    int           `default:"1000" placeholder:"N" help:"Keys that one SCAN looks at: 1000."`
-	Interval time.Duration `placeholder:"D" help:"Pause between two SCANs, such as 5ms; none: 0."`
+	JSON     bool          `name:"json" help:"Print one JSON object per line, as locks are found."`
+	Cycles   bool          `help:"Print only cycles of processes that wait for each other."`
+	Count    int           `default:"1000" placeholder:"N" help:"Number of keys that each SCAN examines (default 1000)."`
+	Interval time.Duration `placeholder:"DURATION" help:"Pause between two SCANs, for a busy server. Default: no pause."`
 
 	connect.Flags
 }
 
 // Help returns the text that "holdfast ls --help" shows.
 func (lsCommand) Help() string {
-	return `Locks of Redisson, too. Of those that wait for a plain lock, Redis knows few.
+	return `Lists Redisson's locks as well. For plain locks the list of waiters is
+incomplete, because Redis does not record most of them.
 
   holdfast ls --json 'order:*' | jq 'select(.ttl_ms == -1)'
 
-JSON: name, kind, holders, waiters, ttl_ms (0 free, -1 never ends), token, node,
-slot. A circle of Java threads is certain, and the exit status is 1; one of other
-processes is possible, since other goroutines of theirs may hold the locks.`
+A JSON object has name, kind, holders, waiters, ttl_ms (0 if the lock is free, -1
+if the lock never expires), token, node, and slot.
+
+With --cycles, a cycle of Java threads is certain, and the exit status is 1. A
+cycle of other processes is only possible, because different goroutines or
+threads of one process may hold and wait.`
 }
 
 // Validate refuses what cannot work.
 func (c lsCommand) Validate() error {
 	if c.Count < 1 || c.Interval < 0 {
-		return fmt.Errorf("--count: want 1 or more, and no negative --interval")
+		return errors.New("--count must be at least 1, and --interval must not be negative")
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"holdfast/internal/printable"
 )
 
-// listCycles prints circles of processes that wait for each other. If one of them is certain, the
+// listCycles prints cycles of processes that wait for each other. If one of them is certain, the
 // exit status is 1.
 func (c lsCommand) listCycles(ctx context.Context, redis rueidis.Client, q locks.Query) error {
 	all, err := locks.Cycles(ctx, redis, q)
@@ -28,7 +28,7 @@ func (c lsCommand) listCycles(ctx context.Context, redis rueidis.Client, q locks
 		return withStatus(err)
 	}
 	if len(all) == 0 {
-		sayNothingFound("no processes wait for each other, as far as Redis knows")
+		sayNothingFound("Redis knows of no processes that wait for each other")
 	}
 	certain := false
 	out := bufio.NewWriter(os.Stdout)
@@ -49,11 +49,11 @@ func (c lsCommand) listCycles(ctx context.Context, redis rueidis.Client, q locks
 
 // printCycle prints who waits for whom, and what to do.
 func printCycle(out io.Writer, number int, c locks.Cycle) {
-	what := "possible, unless other goroutines or threads of these processes hold the locks"
+	what := "possible deadlock, unless other goroutines or threads of these processes hold the locks"
 	if c.Certain {
-		what = "certain, until one gives up or a lease ends"
+		what = "certain deadlock, until a waiter gives up or a lease ends"
 	}
-	fmt.Fprintf(out, "circle %d: %s\n", number, what)
+	fmt.Fprintf(out, "cycle %d: %s\n", number, what)
 	for _, w := range c.Waits {
 		since := ""
 		if !w.Waiter.Since.IsZero() {
@@ -63,7 +63,7 @@ func printCycle(out io.Writer, number int, c locks.Cycle) {
 			printable.Text(w.Lock), since, who(w.Holder.Owner, w.Holder.Client))
 	}
 	first := c.Waits[0]
-	fmt.Fprintf(out, "  to end it: holdfast unlock %s --owner %s\n", quoted(first.Lock),
+	fmt.Fprintf(out, "  To end the cycle: holdfast unlock %s --owner %s\n", quoted(first.Lock),
 		quoted(first.Holder.Owner))
 }
 

@@ -29,10 +29,10 @@ func TestCyclesOfThreadsAreCertain(t *testing.T) {
 		waits("left", javaClient+":99") // in nobody's way
 		o := p.run(t, "ls", "--cycles")
 		require.Equal(t, status.Failed, o.status, o.stderr)
-		require.Equal(t, "circle 1: certain, until one gives up or a lease ends\n"+
+		require.Equal(t, "cycle 1: certain deadlock, until a waiter gives up or a lease ends\n"+
 			"  "+short(otherJava)+" waits for left, held by "+short(java)+"\n"+
 			"  "+short(java)+" waits for right, held by "+short(otherJava)+"\n"+
-			"  to end it: holdfast unlock left --owner "+java+"\n", o.stdout)
+			"  To end the cycle: holdfast unlock left --owner "+java+"\n", o.stdout)
 
 		o = p.run(t, "ls", "--cycles", "--json")
 		require.Equal(t, status.Failed, o.status)
@@ -75,9 +75,9 @@ func TestCyclesOfProcessesArePossible(t *testing.T) {
 		}
 		o := p.run(t, "ls", "--cycles")
 		require.Zero(t, o.status, o.stderr)
-		require.Contains(t, o.stdout, "circle 1: possible, ")
+		require.Contains(t, o.stdout, "cycle 1: possible deadlock, ")
 		require.Equal(t, 2, strings.Count(o.stdout, " waits for "), o.stdout)
-		require.NotContains(t, o.stdout, "circle 2")
+		require.NotContains(t, o.stdout, "cycle 2")
 
 		// What it says ends the circle.
 		words := strings.Fields(unlockLine(o.stdout))

@@ -22,16 +22,17 @@ import (
 )
 
 type commandLine struct {
-	Demo    demoCommand    `cmd:"" help:"Watch processes contend for locks, in about ten seconds."`
+	Demo    demoCommand    `cmd:"" help:"Watch processes compete for locks, for about ten seconds."`
 	Run     runCommand     `cmd:"" help:"Run a command under a lock."`
-	Ls      lsCommand      `cmd:"" help:"List locks: who holds them, and who waits."`
+	Ls      lsCommand      `cmd:"" help:"List locks with their holders and waiters."`
 	Inspect inspectCommand `cmd:"" help:"Show everything about one lock."`
-	Top     topCommand     `cmd:"" help:"Watch locks live, those with most waiters first."`
-	Unlock  unlockCommand  `cmd:"" help:"Free a lock that nobody gives back."`
-	Doctor  doctorCommand  `cmd:"" help:"Check a server for what may break locks."`
+	Top     topCommand     `cmd:"" help:"Watch locks live. Locks with the most waiters come first."`
+	Unlock  unlockCommand  `cmd:"" help:"Release a stuck lock."`
+	Doctor  doctorCommand  `cmd:"" help:"Check a Redis server for settings and limits that can break locks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+	Help    helpCommand    `cmd:"" help:"Print help about a command, or about the server flags."`
 
-	Completion kongcompletion.Completion `cmd:"" help:"Print what to add to your shell's start-up file, for completion."`
+	Completion kongcompletion.Completion `cmd:"" help:"Print the line for your shell's start-up file that turns on completion."`
 
 	Worker workerCommand `cmd:"" hidden:""`
 	Guard  guardCommand  `cmd:"" hidden:""`
@@ -47,7 +48,7 @@ func exactly(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	text, is := token.Value.(string)
 	if !is {
-		return fmt.Errorf("want a string, not %v", token.Value)
+		return fmt.Errorf("this argument must be a string (got %v)", token.Value)
 	}
 	target.SetString(text)
 	return nil
@@ -69,13 +70,14 @@ func main() {
 		kong.Description("Distributed locks on Redis, wire-compatible with Redisson's."),
 		kong.ShortUsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Help(printHelp),
 		kong.Vars{"redis": redisHelp},
 		kong.KindMapper(reflect.String, kong.MapperFunc(exactly)),
 	)
 	kongcompletion.Register(parser)
 	parsed, err := parser.Parse(os.Args[1:])
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "holdfast: %v\nTry: %s --help\n", err, mistaken(err))
+		fmt.Fprintf(os.Stderr, "holdfast: %v\nRun: %s --help\n", err, mistaken(err))
 		os.Exit(status.Usage)
 	}
 	interrupted := func() bool { return false }

@@ -16,29 +16,46 @@ import (
 
 // runCommand is "holdfast run".
 type runCommand struct {
-	Kind      string         `enum:"lock,fair,read,write,fenced" default:"lock" help:"lock, fair, read, write or fenced."`
-	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"30s" help:"Give up connecting and waiting after that."`
-	Nonblock  bool           `short:"n" xor:"wait" help:"Do not wait."`
-	Lease     time.Duration  `default:"30s" help:"A dead machine keeps the lock that long."`
-	KillAfter *time.Duration `placeholder:"5s" help:"From SIGTERM to SIGKILL; up to lease/3."`
-	OnLost    string         `enum:"term,ignore" default:"term" help:"When the lock is lost: term or ignore."`
-	Conflict  int            `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if another has it."`
-	Shell     bool           `help:"Run the command by sh -c."`
-	Quorum    bool           `help:"One lock over all --redis (RedLock)."`
-	Quiet     bool           `short:"q" help:"Say nothing of waits, or if another has it."`
+	Kind      string         `enum:"lock,fair,read,write,fenced" default:"lock" placeholder:"KIND" help:"Kind of lock: lock (default), fair, read, write, or fenced."`
+	Wait      *time.Duration `short:"w" xor:"wait" placeholder:"DURATION" help:"Give up after this long, connecting included. Default: wait forever."`
+	Nonblock  bool           `short:"n" xor:"wait" help:"Do not wait for the lock."`
+	Lease     time.Duration  `default:"30s" placeholder:"DURATION" help:"Lease of the lock (default 30s). If this machine dies, the lock stays taken for this long."`
+	KillAfter *time.Duration `placeholder:"DURATION" help:"Time between SIGTERM and SIGKILL when the lock is about to be lost. At most a third of --lease. Default: 5s, or a third of --lease if that is less."`
+	OnLost    string         `enum:"term,ignore" default:"term" placeholder:"ACTION" help:"What to do if the lock is lost: term (default) ends the command, ignore lets it run."`
+	Conflict  int            `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if someone else holds the lock (default 75)."`
+	Shell     bool           `help:"Run the command with sh -c."`
+	Quorum    bool           `help:"Lock a majority of independent servers (RedLock). Give --redis once for each server."`
+	Quiet     bool           `short:"q" help:"Do not print messages about waiting or about the current holder."`
 	connect.Flags
 
-	Name    string   `arg:"" help:"The lock."`
-	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command, and its arguments."`
+	Name    string   `arg:"" help:"Name of the lock."`
+	Command []string `arg:"" optional:"" passthrough:"partial" help:"Command to run, with its arguments."`
 }
 
 // Help returns the text that "holdfast run --help" shows.
 func (runCommand) Help() string {
-	return `Example, for cron on two machines:  holdfast run -n -q -E 0 nightly -- ./job
+	return `Waits for the lock, starts the command, renews the lock while the command runs,
+and releases the lock afterwards. If the lock is lost, the command is ended.
 
-Exit status: the command's, 128+n for its signal n; 75 another has the lock, 74 server trouble, 76
-lock lost and not ignored, 64 usage, 126 and 127 as shells. The command gets HOLDFAST_LOCK, _OWNER,
-_TOKEN (if fenced) and _DEADLINE (epoch ms).`
+For a cron job on several machines:
+
+  holdfast run -n -q -E 0 nightly -- ./job
+
+The exit status is that of the command, or 128+n if signal n ended the command.
+Otherwise:
+
+  64        The command line is wrong.
+  74        Redis did not reply, or rejected a command.
+  75        Someone else holds the lock. -E sets another status.
+  76        The lock was lost while the command ran.
+  126, 127  The command cannot be started, or does not exist.
+
+The command has these environment variables:
+
+  HOLDFAST_LOCK      The name of the lock.
+  HOLDFAST_OWNER     The owner, as unlock --owner takes it.
+  HOLDFAST_TOKEN     The fencing token, with --kind fenced.
+  HOLDFAST_DEADLINE  The end of the first lease, in milliseconds since 1970.`
 }
 
 // Run runs the command under the lock. It handles signals itself.
@@ -79,5 +96,5 @@ type startCommand struct {
 // Run returns only with an error.
 func (c startCommand) Run() error {
 	code, err := child.Become(c.Command[1:]) // after --
-	return status.New(code, fmt.Errorf("cannot run the command: %w", err))
+	return status.New(code, fmt.Errorf("cannot start the command: %w", err))
 }

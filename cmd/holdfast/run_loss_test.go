@@ -40,6 +40,6 @@ func TestRunEndsItsCommandBeforeTheLeaseCanEndInAServerThatHangs(t *testing.T) {
 	require.True(t, term.at.Before(end), "TERM came %v after the end", term.at.Sub(end))
 	require.True(t, kill.at.Before(end), "KILL came %v after the end", kill.at.Sub(end))
 	require.Equal(t, 76, j.status(t))
-	require.Contains(t, j.stderr.String(), "was not renewed")
+	require.Contains(t, j.stderr.String(), "not renewed, and may be lost")
 	require.NotContains(t, j.stderr.String(), "rueidis", "advice is for users of the program")
 }

@@ -92,7 +92,7 @@ func TestRunThatLosesTheLockTakesItsGrandchildrenAlong(t *testing.T) {
 	require.True(t, j.dead(t).at.Before(end))
 	require.Equal(t, 76, j.status(t))
 	require.Contains(t, j.stderr.String(), `lock "job" lost: `)
-	require.Contains(t, j.stderr.String(), "ending the command")
+	require.Contains(t, j.stderr.String(), "the command is being ended")
 	requireFree(t, redis)
 }
 
@@ -105,7 +105,7 @@ func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) 
 	j.line(t, "TERM")
 	j.dead(t)
 	require.Equal(t, 3, j.status(t))
-	require.Contains(t, j.stderr.String(), "what it left running is ended as well")
+	require.Contains(t, j.stderr.String(), "its remaining processes are being ended")
 	requireFree(t, redis)
 	// What has left the group when the command ends is left alone.
 	o := ranUnder(t, redis, "job", "--", "sh", "-c",

@@ -38,8 +38,8 @@ func TestRunNamesWhatItMayNotKillAndDoesNotSayThatItWasKilled(t *testing.T) {
 			j.line(t, "in")
 			j.line(t, "changed")
 			redis.Do(t, "DEL", lock)
-			survivor := regexp.MustCompile(`cannot kill .*pid (\d+) \(sleep, user 65534\).*: operation ` +
-				`not permitted; without the lock "` + lock + `"`)
+			survivor := regexp.MustCompile(`lock "` + lock + `": cannot kill .*pid (\d+) ` +
+				`\(sleep, user 65534\).* continues without the lock: operation not permitted`)
 			require.Eventually(t, func() bool {
 				return survivor.MatchString(j.stderr.String())
 			}, longest, time.Millisecond, "%s", j.stderr)
@@ -52,7 +52,7 @@ func TestRunNamesWhatItMayNotKillAndDoesNotSayThatItWasKilled(t *testing.T) {
 			require.NoError(t, unix.Kill(-group, unix.SIGKILL))
 			j.dead(t)
 			require.Equal(t, 76, j.status(t), "%s", j.stderr)
-			require.Contains(t, j.stderr.String(), "holdfast: the command has ended\n")
+			require.Contains(t, j.stderr.String(), "the command has ended\n")
 		})
 	}
 }

@@ -135,7 +135,7 @@ func TestRunOnATerminalRedrawsItsLineWhileItWaits(t *testing.T) {
 	holder.line(t, "in")
 	s := sit(t, redis, binary, "run", "job", "--", "sh", "-c", "echo mine; read x")
 	seconds := make(map[string]bool)
-	line := regexp.MustCompile(`waiting for "job" for (\d+s): held by `)
+	line := regexp.MustCompile(`lock "job": waiting for (\d+s): held by `)
 	require.NoError(t, s.WaitFor(s.ctx, "two different seconds", func(screen string) bool {
 		if match := line.FindStringSubmatch(screen); match != nil {
 			seconds[match[1]] = true
@@ -144,7 +144,7 @@ func TestRunOnATerminalRedrawsItsLineWhileItWaits(t *testing.T) {
 	}))
 	require.Equal(t, 1, strings.Count(s.Screen(), "waiting for"), s.Screen())
 	holder.signal(t, unix.SIGTERM)
-	s.sees(t, `\Aholdfast: acquired "job" after .*s\nmine\n?\z`)
+	s.sees(t, `\Aholdfast: lock "job": acquired after .*s\nmine\n?\z`)
 	s.types(t, "\r")
 	status, err := s.Wait(s.ctx)
 	require.NoError(t, err)

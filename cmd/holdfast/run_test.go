@@ -53,14 +53,14 @@ func TestRunHasAStatusForEachReasonNotToRun(t *testing.T) {
 		{[]string{"--nonsense", "job", "true"}, 64, "unknown flag"},
 		{[]string{"--kind", "spin", "job", "true"}, 64, "--kind must be one of"},
 		{[]string{"--on-lost", "panic", "job", "true"}, 64, "--on-lost must be one of"},
-		{[]string{"--lease", "10ms", "job", "true"}, 64, "too short"},
-		{[]string{"--kill-after", "11s", "job", "true"}, 64, "at most a third of the lease"},
-		{[]string{"--kill-after=-1s", "job", "true"}, 64, "at most a third of the lease"},
+		{[]string{"--lease", "10ms", "job", "true"}, 64, "--lease must be at least 100ms"},
+		{[]string{"--kill-after", "11s", "job", "true"}, 64, "a third of --lease"},
+		{[]string{"--kill-after=-1s", "job", "true"}, 64, "a third of --lease"},
 		{[]string{"--nonblock", "--wait", "3s", "job", "true"}, 64, "can't be used together"},
 		{[]string{"--wait=-3s", "job", "true"}, 64, "negative"},
-		{[]string{"-E", "256", "job", "true"}, 64, "0 to 255"},
+		{[]string{"-E", "256", "job", "true"}, 64, "between 0 and 255"},
 		{[]string{"", "true"}, 64, "the name is empty"},
-		{[]string{"--quorum", "job", "true"}, 64, "3 times or more"},
+		{[]string{"--quorum", "job", "true"}, 64, "at least 3 --redis"},
 		{[]string{"--quorum", "--kind", "fair", "job", "true"}, 64, "--kind lock"},
 		{[]string{"job", "--", "no such program"}, 127, "not found"},
 		{[]string{"job", "--", filepath.Join(dir, "nothing")}, 127, "no such file"},
@@ -87,7 +87,7 @@ func TestRunReleasesTheLockOfACommandThatCannotBeExecuted(t *testing.T) {
 	require.NoError(t, os.WriteFile(program, []byte("#!/no/such/interpreter\n"), 0o700))
 	o := ranUnder(t, redis, "job", program)
 	require.Equal(t, 127, o.status)
-	require.Contains(t, o.stderr, "cannot run the command: "+program)
+	require.Contains(t, o.stderr, "cannot start the command: "+program)
 	requireFree(t, redis)
 }
 
@@ -209,14 +209,14 @@ func TestRunSaysThatItWaits(t *testing.T) {
 	first.line(t, "in")
 	second := startRun(t, redis.Addr(), append([]string{"job"}, shell(`echo in >&3; exit 3`)...)...)
 	require.Eventually(t, func() bool {
-		return strings.Contains(second.stderr.String(), "holdfast: waiting for \"job\"")
+		return strings.Contains(second.stderr.String(), "holdfast: lock \"job\": waiting")
 	}, longest, time.Millisecond)
 	quiet := startRun(t, redis.Addr(), append([]string{"-q", "job"}, shell(`echo in >&3`)...)...)
 	first.signal(t, syscall.SIGTERM)
 	second.line(t, "in")
 	require.Equal(t, 3, second.status(t))
 	require.NotContains(t, second.stderr.String(), "1 waits", "it is the only one")
-	require.Regexp(t, `^holdfast: waiting for "job".*\nholdfast: acquired "job" after .*s\n$`,
+	require.Regexp(t, `^holdfast: lock "job": waiting.*\nholdfast: lock "job": acquired after .*s\n$`,
 		second.stderr.String())
 	quiet.line(t, "in")
 	require.Zero(t, quiet.status(t))
@@ -237,7 +237,7 @@ func TestRunThatIsInterruptedWhileItWaitsLeavesNothingInRedis(t *testing.T) {
 		} {
 			waiter := startRun(t, redis.Addr(), "--kind", kind, "job", "true")
 			require.Eventually(t, func() bool {
-				return strings.Contains(waiter.stderr.String(), "waiting for \"job\"")
+				return strings.Contains(waiter.stderr.String(), "lock \"job\": waiting")
 			}, longest, time.Millisecond, kind)
 			require.Eventually(t, func() bool { return len(keys(t, redis)) > len(before) }, longest,
 				time.Millisecond, kind)
@@ -258,7 +258,7 @@ func TestRunWithOnLostIgnorePassesTheStatusOnAndSaysThatTheLockWasLost(t *testin
 	t.Parallel()
 	redis := redistest.Start(t)
 	for name, test := range map[string]struct{ lease, says string }{
-		"noticed while the command runs": {"1s", "the command goes on (--on-lost ignore)"},
+		"noticed while the command runs": {"1s", "the command continues (--on-lost ignore)"},
 		"noticed by the release":         {"10m", ""},
 	} {
 		j := startRun(t, redis.Addr(), append([]string{"-q", "--on-lost", "ignore", "--lease", test.lease,
@@ -272,8 +272,8 @@ func TestRunWithOnLostIgnorePassesTheStatusOnAndSaysThatTheLockWasLost(t *testin
 		j.signal(t, syscall.SIGUSR1)
 		j.dead(t)
 		require.Equal(t, 5, j.status(t), name)
-		require.Regexp(t, `lock "job" lost: .*; because of --on-lost ignore, the exit status is that of `+
-			`the command, 5\n$`, j.stderr.String(), name)
+		require.Regexp(t, `lock "job".* lost: .*; the command ended with status 5 `+
+			`\(--on-lost ignore\)\n$`, j.stderr.String(), name)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestRunWithinARunOfTheSameLockIsRefused(t *testing.T) {
 		o := ranUnder(t, redis, "--kind", kinds[0], "job", "--",
 			binary, "run", "--redis", redis.Addr(), "-w", "5s", "--kind", kinds[1], "job", "true")
 		require.Equal(t, want, o.status, "%v: %s", kinds, o.stderr)
-		require.Equal(t, want != 0, strings.Contains(o.stderr, "would wait for itself"), o.stderr)
+		require.Equal(t, want != 0, strings.Contains(o.stderr, "run around this one"), o.stderr)
 	}
 	o := ranUnder(t, redis, "job", "--", binary, "run", "--redis", redis.Addr(), "another", "true")
 	require.Zero(t, o.status, o.stderr)

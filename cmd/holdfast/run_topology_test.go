@@ -80,7 +80,7 @@ func TestRunWorksOnACluster(t *testing.T) {
 			waiter := startRun(t, "127.0.0.1:1", append(append([]string{"--kind", wants, name}, flags...),
 				shell(`echo in >&3`)...)...)
 			require.Eventually(t, func() bool {
-				return strings.Contains(waiter.stderr.String(), "waiting for")
+				return strings.Contains(waiter.stderr.String(), "waiting")
 			}, longest, time.Millisecond)
 			j.signal(t, unix.SIGTERM)
 			waiter.line(t, "in")

@@ -83,5 +83,5 @@ func TestRunDoesNotWaitForWhatNeverPasses(t *testing.T) {
 	j.cmd.Env = append(j.cmd.Env, "REDISCLI_AUTH=wrong")
 	j.start(t)
 	require.Equal(t, 74, j.status(t), "%s", j.stderr)
-	require.Contains(t, j.stderr.String(), "see --user")
+	require.Contains(t, j.stderr.String(), "check --user")
 }

@@ -15,31 +15,31 @@ import (
 
 // topCommand is "holdfast top".
 type topCommand struct {
-	Pattern string `arg:"" optional:"" help:"Names to watch, as for SCAN."`
+	Pattern string `arg:"" optional:"" help:"Names to watch, as a pattern for SCAN. Default: all locks."`
 
-	Interval time.Duration `short:"i" default:"1s" placeholder:"D" help:"Pause between two looks: 1s."`
+	Interval time.Duration `short:"i" default:"1s" placeholder:"DURATION" help:"Time between two refreshes (default 1s)."`
 
 	connect.Flags
 }
 
 // Help returns the text that "holdfast top --help" shows.
 func (topCommand) Help() string {
-	return `Locks with most waiters come first. What changed since the last look is marked:
-+ new, - gone, * another holder.
+	return `Shows the locks with the most waiters first. A mark shows what changed since the
+last refresh: + is a new lock, - a lock that is gone, * a new holder.
 
   holdfast top 'order:*'
 
   up, down, j, k   select a lock
-  enter            show everything about it
-  /                show only locks with a text in their names or holders
-  u                unlock it, after a question
+  enter            show everything about the lock
+  /                show only locks whose name or holder contains a text
+  u                unlock the lock, after a question
   q, ctrl-c        quit`
 }
 
 // Validate refuses what cannot work.
 func (c topCommand) Validate() error {
 	if c.Interval < 100*time.Millisecond {
-		return errors.New("--interval: want 100ms or more")
+		return errors.New("--interval must be at least 100ms")
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func (c topCommand) Validate() error {
 // Run watches locks.
 func (c topCommand) Run(ctx context.Context) error {
 	if !tty.Are(os.Stdin, os.Stdout) {
-		return status.New(status.Usage, errors.New("top needs a terminal: use holdfast ls"))
+		return status.New(status.Usage, errors.New("top needs a terminal; use holdfast ls"))
 	}
 	options, err := c.Options()
 	if err != nil {

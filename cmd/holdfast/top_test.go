@@ -96,10 +96,10 @@ func TestTopNeedsATerminalAndAServer(t *testing.T) {
 	t.Parallel()
 	o := run(t, "top")
 	require.Equal(t, status.Usage, o.status)
-	require.Equal(t, "holdfast: top needs a terminal: use holdfast ls\n", o.stderr)
+	require.Equal(t, "holdfast: top needs a terminal; use holdfast ls\n", o.stderr)
 	o = run(t, "top", "--interval", "1ms")
 	require.Equal(t, status.Usage, o.status)
-	require.Contains(t, o.stderr, "--interval: want 100ms or more")
+	require.Contains(t, o.stderr, "--interval must be at least 100ms")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -20,29 +20,29 @@ import (
 type unlockCommand struct {
 	Name string `arg:"" help:"Name of the lock."`
 
-	Owner string `xor:"whose" placeholder:"ID" help:"Release it if this owner, CLIENT:NUMBER, holds it."`
-	Force bool   `xor:"whose" help:"Release it whoever holds it, and of all readers."`
-	Yes   bool   `short:"y" help:"Do not ask. Needed without a terminal."`
+	Owner string `xor:"whose" placeholder:"ID" help:"Release the lock only if this owner holds it. ID is CLIENT:NUMBER, as holdfast inspect prints it."`
+	Force bool   `xor:"whose" help:"Release the lock whoever holds it, including all readers."`
+	Yes   bool   `short:"y" help:"Do not ask for confirmation. Required without a terminal."`
 
 	connect.Flags
 }
 
 // Help returns the text that "holdfast unlock --help" shows.
 func (unlockCommand) Help() string {
-	return `Takes all levels from an owner, and wakes those that wait. An owner that lives
-goes on until its next renewal, 10 s at most by default, so see first that it is
-dead: holdfast inspect NAME
+	return `Releases the lock completely and wakes the next waiter. A holder that is still
+running does not notice until its next renewal, which takes up to 10 s by
+default. Check first that the holder is gone: holdfast inspect NAME
 
   holdfast unlock order:42 --owner 8743c9c0-0795-4907-87fd-6c719a6b4586:54
 
-The exit status is 1 if the lock is not held so.`
+The exit status is 1 if that owner does not hold the lock.`
 }
 
 // Validate refuses what cannot work.
 func (c unlockCommand) Validate() error {
 	if c.Owner == "" && !c.Force {
-		return errors.New("want --owner ID, or --force for whoever holds it; holdfast inspect NAME " +
-			"shows the owners")
+		return errors.New("pass --owner ID, or --force to release the lock whoever holds it; " +
+			"holdfast inspect NAME lists the owners")
 	}
 	return nil
 }
@@ -51,7 +51,8 @@ func (c unlockCommand) Validate() error {
 func (c unlockCommand) Run(ctx context.Context) error {
 	asks := !c.Yes
 	if asks && !tty.Are(os.Stdin, os.Stderr) {
-		return status.New(status.Usage, errors.New("no terminal to ask on: confirm with --yes"))
+		return status.New(status.Usage, errors.New("there is no terminal for the question; "+
+			"confirm with --yes"))
 	}
 	redis, err := c.Client(ctx)
 	if err != nil {
@@ -65,9 +66,10 @@ func (c unlockCommand) Run(ctx context.Context) error {
 	if len(c.holders(lock)) == 0 {
 		return c.notHeld(lock)
 	}
-	question := fmt.Sprintf("%s: %s\nRelease it? [y/N] ", printable.Text(c.Name), c.line(lock))
+	question := fmt.Sprintf("%s: %s\nRelease the lock? [y/N] ", printable.Text(c.Name), c.line(lock))
 	if asks && !confirm(ctx, question) {
-		return status.New(status.Failed, errors.New("not released"))
+		return status.New(status.Failed,
+			fmt.Errorf("lock %q: not released, because you did not confirm", c.Name))
 	}
 	before, refusal, err := locks.Unlock(ctx, redis, lock, c.Owner)
 	var changed *locks.ChangedError
@@ -78,8 +80,8 @@ func (c unlockCommand) Run(ctx context.Context) error {
 		return withStatus(err)
 	}
 	if refusal != "" {
-		status.Print(os.Stderr, "waiters could not be woken, and look by themselves within 5 s: "+
-			refusal)
+		status.Print(os.Stderr, fmt.Sprintf("lock %q: released, but Redis rejected the "+
+			"message to the waiters, so they notice within 5 s: %s", c.Name, refusal))
 	}
 	_, err = fmt.Fprintf(os.Stdout, "released %s, which was %s\n", printable.Text(c.Name),
 		c.line(before))
@@ -99,21 +101,21 @@ func (c unlockCommand) holders(lock locks.Lock) (all []locks.Holder) {
 // notHeld returns the error that says who holds the lock instead.
 func (c unlockCommand) notHeld(lock locks.Lock) error {
 	const most = 10
-	text := fmt.Sprintf("%q is not held by %s", c.Name, c.Owner)
+	text := fmt.Sprintf("lock %q: not released, because %s does not hold it", c.Name, c.Owner)
 	if c.Force {
-		text = fmt.Sprintf("%q was not released, because it has changed hands", c.Name)
+		text = fmt.Sprintf("lock %q: not released, because the holder has changed", c.Name)
 	}
 	switch {
 	case lock.Holding() == 0:
-		text = fmt.Sprintf("%q is free", c.Name)
+		text = fmt.Sprintf("lock %q: not released, because nobody holds it", c.Name)
 	case !strings.Contains(c.Owner, ":") && !c.Force:
-		text += ": an owner is CLIENT:NUMBER"
+		text += "; an owner has the form CLIENT:NUMBER"
 	}
 	var b strings.Builder
 	b.WriteString(text)
 	for i, h := range lock.Holders {
 		if i == most {
-			b.WriteString("\n  and more: see holdfast inspect")
+			b.WriteString("\n  There are more holders; run holdfast inspect")
 			break
 		}
 		b.WriteString("\n  held by " + printable.Short(h.Owner))

@@ -87,11 +87,12 @@ func TestUnlockSaysWhoHoldsTheLockInstead(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"a", "--owner", otherJava}, `"a" is not held by ` + otherJava + "\n  held by " + java},
-		{[]string{"a", "--owner", javaClient}, "an owner is CLIENT:NUMBER\n  held by " + java},
-		{[]string{"free", "--owner", java}, `"free" is free`},
-		{[]string{"free", "--force"}, `"free" is free`},
-		{[]string{"map", "--force"}, `"map" is a hash: not a lock`},
+		{[]string{"a", "--owner", otherJava}, `lock "a": not released, because ` + otherJava +
+			" does not hold it\n  held by " + java},
+		{[]string{"a", "--owner", javaClient}, "an owner has the form CLIENT:NUMBER\n  held by " + java},
+		{[]string{"free", "--owner", java}, `lock "free": not released, because nobody holds it`},
+		{[]string{"free", "--force"}, `lock "free": not released, because nobody holds it`},
+		{[]string{"map", "--force"}, `lock "map": the key is not a lock (type hash)`},
 	} {
 		o := p.run(t, append([]string{"unlock", "--yes"}, c.args...)...)
 		require.Equal(t, status.Failed, o.status)
@@ -133,8 +134,8 @@ func TestUnlockAsksOnATerminal(t *testing.T) {
 				"--redis", p.nodes[0].Addr()), 80, 24)
 			require.NoError(t, err)
 			t.Cleanup(on.Stop)
-			require.NoError(t, on.WaitForText(ctx, "Release it? [y/N]"))
-			require.Contains(t, on.Screen(), "a: held by "+short(java)+", 3 levels, ")
+			require.NoError(t, on.WaitForText(ctx, "Release the lock? [y/N]"))
+			require.Contains(t, on.Screen(), "a: held by "+short(java)+", 3 holds, ")
 			require.NoError(t, on.Send(answer))
 			got, err := on.Wait(ctx)
 			require.NoError(t, err)

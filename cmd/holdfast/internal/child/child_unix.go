@@ -152,7 +152,8 @@ func (ch *Child) start() error {
 // shells have for that.
 func Become(args []string) (code int, err error) {
 	if len(args) < 2 {
-		return status.NotExecutable, errors.New("only holdfast run may call this command")
+		return status.NotExecutable,
+			errors.New("only holdfast run may start this command; use holdfast run")
 	}
 	fd, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -161,7 +162,7 @@ func Become(args []string) (code int, err error) {
 	args = args[1:]
 	ready := os.NewFile(uintptr(fd), "ready")
 	if n, _ := ready.Read(make([]byte, 1)); n == 0 {
-		return status.NotExecutable, errors.New("holdfast run has ended")
+		return status.NotExecutable, errors.New("holdfast run ended before the command started")
 	}
 	ready.Close()
 	file, code, err := Look(args[0])

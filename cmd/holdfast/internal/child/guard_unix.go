@@ -65,7 +65,7 @@ func Guard(orders io.Reader, reports io.Writer) error {
 			switch {
 			case !more:
 				g.signal(Killed, unix.SIGKILL)
-				return errors.New("run has ended, or is out of its mind")
+				return errors.New("holdfast run has ended, or has sent an unknown order")
 			case o.done:
 				return nil
 			}

@@ -22,16 +22,19 @@ import (
 // Flags are the flags with which each command finds its server. Passwords are not among them: the
 // command line of a process can be read by all users of its machine.
 type Flags struct {
-	Redis        []string `group:"Server" short:"r" placeholder:"ADDR" sep:"none" help:"host:port, URL (rediss: TLS) or socket; several for a cluster. Default: $$REDIS_URL, or localhost."`
-	Sentinel     string   `group:"Server" placeholder:"MASTER" help:"ADDR is that of Sentinels that know MASTER."`
-	User         string   `group:"Server" placeholder:"NAME" help:"User; the password is in REDISCLI_AUTH or a file."`
-	PasswordFile string   `group:"Server" placeholder:"FILE" help:"File with the password."`
-	TLS          bool     `group:"Server" name:"tls" help:"Use TLS, as rediss:// does."`
-	CACert       string   `group:"Server" name:"cacert" placeholder:"FILE" help:"Authorities to trust instead of the system's."`
-	Cert         string   `group:"Server" placeholder:"FILE" help:"Certificate of this client."`
-	Key          string   `group:"Server" placeholder:"FILE" help:"Key of that certificate."`
-	Insecure     bool     `group:"Server" help:"Do not verify the server's certificate."`
+	Redis        []string `group:"Server" short:"r" placeholder:"ADDR" sep:"none" help:"Redis server, as host:port, a URL (rediss:// for TLS), or the path of a socket. Repeat the flag for the nodes of a cluster. Default: $$REDIS_URL, or 127.0.0.1:6379."`
+	Sentinel     string   `group:"Server" placeholder:"MASTER" help:"Ask Sentinels for the server of this name. --redis has the addresses of the Sentinels."`
+	User         string   `group:"Server" placeholder:"NAME" help:"User of the ACL. The password comes from $$REDISCLI_AUTH, $$REDIS_URL, or --password-file."`
+	PasswordFile string   `group:"Server" placeholder:"FILE" help:"File that contains the password."`
+	TLS          bool     `group:"Server" name:"tls" help:"Use TLS, as a rediss:// URL does."`
+	CACert       string   `group:"Server" name:"cacert" placeholder:"FILE" help:"File with the certificates of the authorities to trust, instead of the system's."`
+	Cert         string   `group:"Server" placeholder:"FILE" help:"File with the certificate of this client."`
+	Key          string   `group:"Server" placeholder:"FILE" help:"File with the key of that certificate."`
+	Insecure     bool     `group:"Server" help:"Do not verify the certificate of the server."`
 }
+
+// Group is the name of the group of all Flags.
+const Group = "Server"
 
 const (
 	// DefaultAddress is used without --redis and REDIS_URL.
@@ -171,12 +174,13 @@ func parse(address string) (option rueidis.ClientOption, err error) {
 	case strings.Contains(address, "://"):
 		option, err = rueidis.ParseURL(address)
 		if err != nil {
-			return option, errors.New("the URL cannot be read: want redis://user@host:port/db")
+			return option, errors.New("cannot read the URL; use the form redis://user@host:port/db")
 		}
 	default:
 		_, _, err = net.SplitHostPort(address)
 		if err != nil || strings.Contains(address, "@") {
-			return option, errors.New("want host:port, redis://user@host:port/db or /path/of/socket")
+			return option, errors.New("cannot read the address; use host:port, " +
+				"redis://user@host:port/db, or /path/of/socket")
 		}
 		option.InitAddress = []string{address}
 	}
@@ -191,9 +195,9 @@ func refusePasswords(addresses []string) error {
 			continue
 		}
 		if _, has := u.User.Password(); has {
-			return errors.New("--redis: a password on the command line can be read by all users of " +
-				"this machine: put the URL into REDIS_URL, or the password into REDISCLI_AUTH or " +
-				"--password-file")
+			return errors.New("--redis must not contain a password, because all users of this machine " +
+				"can read the command line; put the URL into REDIS_URL, or the password into " +
+				"REDISCLI_AUTH or --password-file")
 		}
 	}
 	return nil
@@ -213,7 +217,8 @@ func (f Flags) authenticate(option *rueidis.ClientOption) error {
 	}
 	option.Password = strings.TrimRight(string(text), "\r\n")
 	if option.Password == "" {
-		return fmt.Errorf("--password-file: %s is empty", f.PasswordFile)
+		return fmt.Errorf("--password-file: %s is empty; put the password into the first line",
+			f.PasswordFile)
 	}
 	return nil
 }
@@ -222,7 +227,8 @@ func (f Flags) authenticate(option *rueidis.ClientOption) error {
 func (f Flags) secure(option *rueidis.ClientOption) error {
 	if !f.TLS && option.TLSConfig == nil {
 		if f.CACert != "" || f.Cert != "" || f.Key != "" || f.Insecure {
-			return errors.New("--cacert, --cert, --key and --insecure need --tls or rediss://")
+			return errors.New("--cacert, --cert, --key, and --insecure work only with TLS; " +
+				"add --tls, or use a rediss:// URL")
 		}
 		return nil
 	}
@@ -237,11 +243,11 @@ func (f Flags) secure(option *rueidis.ClientOption) error {
 		}
 		option.TLSConfig.RootCAs = x509.NewCertPool()
 		if !option.TLSConfig.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("--cacert: no certificate in %s", f.CACert)
+			return fmt.Errorf("--cacert: %s contains no certificate; use a file in PEM format", f.CACert)
 		}
 	}
 	if (f.Cert == "") != (f.Key == "") {
-		return errors.New("--cert and --key go together")
+		return errors.New("--cert and --key belong together; pass both")
 	}
 	if f.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)

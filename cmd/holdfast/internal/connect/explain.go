@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/internal/docs"
 	"holdfast/internal/rediserr"
 )
 
@@ -54,7 +55,9 @@ func explain(err error, option rueidis.ClientOption) error {
 		strings.Join(option.InitAddress, ","), text, advise(err, option)), err}
 }
 
-// advise returns what to do about an error of a first contact, behind a colon, or "".
+const checkServer = "; check that the server is running and that the address is correct"
+
+// advise returns what to do about an error of a first contact, behind a semicolon, or "".
 func advise(err error, option rueidis.ClientOption) string {
 	var (
 		refused     *rueidis.RedisError
@@ -70,26 +73,29 @@ func advise(err error, option rueidis.ClientOption) string {
 	switch {
 	case option.Sentinel.MasterSet != "" && (rueidis.IsRedisNil(err) ||
 		strings.Contains(err.Error(), "No such master")):
-		return fmt.Sprintf(": these Sentinels do not know %q, see --sentinel",
+		return fmt.Sprintf("; these Sentinels do not know %q, so check --sentinel",
 			option.Sentinel.MasterSet)
 	case errors.As(err, &refused):
 		return adviseRefused(refused, option)
 	case errors.As(err, &notTLS):
-		return ": the server does not speak TLS here, leave out --tls or rediss://, or use its TLS port"
+		return "; this port does not use TLS, so leave out --tls or rediss://, or use the TLS port"
 	case errors.As(err, &certificate):
-		return ": see --cacert, and whether the certificate is for this address"
+		return "; pass the authority with --cacert, and check that the certificate is for this address"
 	case errors.As(err, &network) && network.Op == "dial" && !silent:
-		return ": is the server up, and the address right?"
+		return checkServer
 	case option.TLSConfig != nil && silent:
-		return ": is the server up, and does it speak TLS here?"
+		return "; check that the server is running, that the address is correct, and that this port " +
+			"uses TLS"
 	case silent:
-		return ": is the server up, and the address right?"
+		return checkServer
 	case option.TLSConfig != nil && (closed || strings.Contains(err.Error(), "remote error: tls")):
-		return ": the server may want a certificate, see --cert and --key, or not speak TLS here"
+		return "; if the server requires a certificate, pass --cert and --key; if this port does not " +
+			"use TLS, leave out --tls or rediss://"
 	case option.TLSConfig == nil && closed:
-		return ": if the server wants TLS, use --tls or rediss://; if it is full, raise its maxclients"
+		return "; if this port uses TLS, add --tls or use rediss://; if the server has no connection " +
+			"left, raise its maxclients"
 	case option.TLSConfig == nil && strings.Contains(err.Error(), "unknown message type"):
-		return ": if the server wants TLS, use --tls or rediss://"
+		return "; if this port uses TLS, add --tls or use rediss://"
 	}
 	return ""
 }
@@ -100,18 +106,18 @@ func adviseRefused(refused *rueidis.RedisError, option rueidis.ClientOption) str
 	errors.As(rediserr.Classify(refused), &known)
 	switch known.Code {
 	case "WRONGPASS":
-		return ": see --user, REDISCLI_AUTH and --password-file"
+		return "; check --user, REDISCLI_AUTH, and --password-file"
 	case "NOAUTH":
-		return ": put the password into REDISCLI_AUTH or REDIS_URL, or use --password-file"
+		return "; put the password into REDISCLI_AUTH or REDIS_URL, or use --password-file"
 	case "NOPERM":
-		return ": docs/permissions.md says which rights this user needs"
+		return "; grant this user the permissions in " + docs.Base + "permissions.md"
 	}
 	if option.Sentinel.MasterSet != "" && known.Code == "UNSUPPORTED" {
-		return ": with --sentinel the addresses are those of Sentinels, and this is none"
+		return "; with --sentinel, --redis must have the addresses of Sentinels, but this server is none"
 	}
 	if len(option.InitAddress) > 1 && strings.Contains(strings.ToUpper(refused.Error()), "CLUSTER") {
-		return ": several addresses are nodes of one cluster, and this is none; for a RedLock use " +
-			"run --quorum, and look at one server at a time"
+		return "; several --redis are nodes of one cluster, but this server is not; use one --redis, " +
+			"or holdfast run --quorum for a RedLock"
 	}
 	return ""
 }

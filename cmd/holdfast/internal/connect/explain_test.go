@@ -22,12 +22,12 @@ func TestClosedConnectionsHaveAdvice(t *testing.T) {
 		&net.OpError{Op: "write", Err: syscall.ECONNRESET},
 		&net.OpError{Op: "write", Err: syscall.EPIPE},
 	} {
-		require.Contains(t, advise(err, plain), "use --tls")
+		require.Contains(t, advise(err, plain), "add --tls")
 		require.Contains(t, advise(err, plain), "maxclients")
-		require.Contains(t, advise(err, secure), "see --cert")
+		require.Contains(t, advise(err, secure), "pass --cert")
 	}
 	alert := &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}
-	require.Contains(t, advise(alert, secure), "see --cert")
+	require.Contains(t, advise(alert, secure), "pass --cert")
 	notRedis := errors.New("received unknown message type: 21")
-	require.Contains(t, advise(notRedis, plain), "use --tls")
+	require.Contains(t, advise(notRedis, plain), "add --tls")
 }

@@ -28,7 +28,8 @@ var ErrFailed = errors.New("the demo did not go as promised")
 
 // ErrNotJudged is returned if the machine stood still for too long each time that the demo was
 // played: what went wrong may be due to that, and no two holds were valid at the same time.
-var ErrNotJudged = errors.New("the demo was not judged: this machine is too busy")
+var ErrNotJudged = errors.New("the demo has no result, because this machine is too busy; " +
+	"run the demo again")
 
 // Options are the options of [Run].
 type Options struct {
@@ -60,8 +61,8 @@ func Run(ctx context.Context, o Options) error {
 		case !v.stoodStill():
 			return ErrFailed
 		}
-		fmt.Fprintf(o.Output, "demo: not judged: this machine stood still for %s, and leases of %s "+
-			"may end\n", brief(v.stall), brief(watchdogLease))
+		fmt.Fprintf(o.Output, "demo: no result, because this machine stood still for %s, so leases of "+
+			"%s may have ended\n", brief(v.stall), brief(watchdogLease))
 	}
 	return ErrNotJudged
 }
@@ -79,7 +80,7 @@ func play(ctx context.Context, o Options) (v verdict, err error) {
 	}
 	redis, err := where.connect(ctx)
 	if err != nil {
-		return v, fmt.Errorf("%w (without --redis the demo brings a server of its own)", err)
+		return v, fmt.Errorf("%w; leave out --redis to use the embedded server of the demo", err)
 	}
 	defer redis.Close()
 	prefix := "holdfast-demo:" + rand.Text()[:8] + ":"

@@ -59,7 +59,7 @@ type process struct {
 
 // Reasons why the scenes did not come to an end. What happened until then is judged all the same.
 var (
-	errTooLong = errors.New("the scenes did not come to an end in time")
+	errTooLong = errors.New("the scenes did not end in time")
 	errStopped = errors.New("the scenes were stopped, because a process failed")
 )
 

@@ -43,7 +43,7 @@ func Work(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
 	in := json.NewDecoder(stdin)
 	w := &worker{out: json.NewEncoder(stdout), cues: make(chan struct{}, 8)}
 	if err := in.Decode(&w.part); err != nil {
-		return fmt.Errorf("worker: no part to play (`holdfast demo` starts workers): %w", err)
+		return fmt.Errorf("read the part of this worker: %w; only holdfast demo may start a worker", err)
 	}
 	defer func() {
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/docs"
 	"holdfast/internal/survey"
 	"holdfast/internal/wire"
 )
@@ -19,12 +20,14 @@ const (
 	pause    = 20 * time.Millisecond
 )
 
+const lateWaiters = "waiters notice an unlock up to 5 s late"
+
 // channels looks at whether messages of unlocks arrive.
 func channels(ctx context.Context, n *node) []Finding {
 	sharded, err := n.sharded(ctx)
 	if err != nil {
-		return one(failure("allow this user +pubsub", "on a cluster no lock works before it says "+
-			"whether it has sharded channels, and it refuses to (%s)", reason(err)))
+		return one(failure("grant +pubsub to this user", "the cluster rejected the question whether it "+
+			"has sharded channels, and no lock works without the reply (%s)", reason(err)))
 	}
 	publish, subscribe := "PUBLISH", "SUBSCRIBE"
 	if sharded {
@@ -38,23 +41,24 @@ func channels(ctx context.Context, n *node) []Finding {
 	var refused *rueidis.RedisError
 	switch {
 	case errors.As(err, &refused):
-		return one(warning("allow this user +"+strings.ToLower(publish)+" +"+
-			strings.ToLower(subscribe)+" and the channels (docs/permissions.md)",
-			"waiters notice an unlock up to 5 s late (%s)", reason(err)))
+		return one(warning("grant +"+strings.ToLower(publish)+" +"+
+			strings.ToLower(subscribe)+" and the channels to this user (see "+docs.Base+
+			"permissions.md)", lateWaiters+" (%s)", reason(err)))
 	case err != nil:
-		return one(warning("see whether the service supports pub/sub",
-			"a message has not arrived within %v; waiters notice an unlock up to 5 s late", delivery))
+		return one(warning("check that the service supports pub/sub",
+			"a message did not arrive within %v, so "+lateWaiters, delivery))
 	case n.address != "" && !sharded:
-		return one(warning("use Redis 7 or newer", "no sharded channels; each unlock costs a message "+
-			"to all nodes, and hand-overs stay in a process"))
+		return one(warning("use Redis 7 or newer", "the cluster has no sharded channels. Each unlock "+
+			"costs a message to all nodes, and hand-overs work only within a process"))
 	}
 	found := one(ok("%s reaches %s", publish, subscribe))
 	if sharded {
 		mark := wire.ClassicChannels(wire.Channel(name))[1]
 		if n.refuses(ctx, "access", "PUBLISH", mark, wire.Unlocked) {
-			found = append(found, warning("allow this user &"+pattern("holdfast_classic:*:", n.Prefix)+
-				", or set Options.PubSub to PubSubSharded if no such Redisson is in use", "a Redisson "+
-				"before 3.28 does not wake waiters in Go, because this user may not use channels such as %s",
+			found = append(found, warning("grant &"+pattern("holdfast_classic:*:", n.Prefix)+
+				" to this user, or use only sharded channels (option PubSub) if no such Redisson is in use",
+				"Redisson before 3.28 does not wake waiters in Go, because this user may not use channels "+
+					"such as %s",
 				mark))
 		}
 		found = append(found, n.classicListeners(ctx)...)
@@ -77,8 +81,8 @@ func (n *node) classicListeners(ctx context.Context) []Finding {
 		for _, channel := range channels {
 			listeners, _ := survey.Subscribers(ctx, n.redis, false, []string{channel})
 			if listeners > 0 {
-				return one(ok("clients wait on classic channels, such as %s, as Redisson before 3.28 does; "+
-					"leave Options.PubSub in Go at PubSubAuto, which wakes them with a message to all nodes",
+				return one(ok("clients wait on classic channels, such as %s, as Redisson before 3.28 does. "+
+					"Do not set the option PubSub in Go, because its default wakes these clients",
 					channel))
 			}
 		}

@@ -30,20 +30,20 @@ func clock(ctx context.Context, n *node) []Finding {
 		}
 	}
 	distance := max(offset.Abs()-within, 0)
-	const advice = "let NTP slew both clocks, and never step the server's. Redis alone counts " +
-		"leases, but a step ends them early or late, and Redisson's queues use clients' clocks"
+	const advice = "let NTP slew both clocks, and never let it step the clock of the server. " +
+		"A step ends leases early or late, and Redisson's queues use the clocks of clients"
 	if distance > largestOffset {
-		return one(warning(advice, "the server's clock is %v from ours",
-			offset.Round(100*time.Millisecond)))
+		return one(warning(advice, "the clocks of the server and of this machine differ by %v",
+			offset.Abs().Round(100*time.Millisecond)))
 	}
-	return one(ok("the server's clock is less than %v from ours",
+	return one(ok("the clocks of the server and of this machine differ by less than %v",
 		(offset.Abs()+within).Truncate(time.Millisecond)+time.Millisecond))
 }
 
 // parseTime reads the reply of TIME: seconds and microseconds.
 func parseTime(words []string) (time.Time, error) {
 	if len(words) != 2 {
-		return time.Time{}, errors.New("TIME replied something else")
+		return time.Time{}, errors.New("unexpected reply to TIME")
 	}
 	seconds, err1 := strconv.ParseInt(words[0], 10, 64)
 	micros, err2 := strconv.ParseInt(words[1], 10, 64)

@@ -15,34 +15,35 @@ func cluster(ctx context.Context, n *node) []Finding {
 		if said, _ := n.info(ctx); said["cluster_enabled"] != "1" {
 			return nil
 		}
-		return one(failure("allow this user +cluster",
-			"a node of a cluster that does not tell this user about the others"))
+		return one(failure("grant +cluster to this user",
+			"this user may not ask this node of a cluster about the other nodes"))
 	}
 	state, err := n.clusterInfo(ctx)
 	if err != nil {
-		return one(unknown(err, "CLUSTER INFO and CLUSTER NODES"))
+		return one(unknown(err, "that CLUSTER INFO and CLUSTER NODES show no failed node"))
 	}
-	const advice = "redis-cli --cluster check, and bring its nodes back"
+	const advice = "run redis-cli --cluster check, and bring the nodes back"
 	switch {
 	case state["cluster_slots_assigned"] != "16384":
-		return one(failure(advice, "%s of 16384 slots have a node; locks in the others are refused",
+		return one(failure(advice, "only %s of 16384 slots have a node, so locks in the other slots fail",
 			state["cluster_slots_assigned"]))
 	case state["cluster_state"] != "ok":
-		return one(failure(advice, "cluster_state %s; locks are refused", state["cluster_state"]))
+		return one(failure(advice, "cluster_state is %s, so the cluster rejects locks",
+			state["cluster_state"]))
 	}
 	lines, err := n.text(ctx, "CLUSTER", "NODES")
 	if err != nil {
-		return one(unknown(err, "CLUSTER NODES"))
+		return one(unknown(err, "that CLUSTER NODES shows no failed node"))
 	}
 	switch failing, lonely := weakNodes(lines); {
 	case len(failing) > 0:
-		return one(warning(advice, "%s cannot be reached by other nodes",
+		return one(warning(advice, "the other nodes cannot reach %s",
 			strings.Join(failing, ", ")))
 	case len(lonely) > 0:
-		return one(warning("give each master a replica", "no replica of %s; if a master fails, "+
-			"locks in its slots are refused", strings.Join(lonely, ", ")))
+		return one(warning("give each master a replica", "no replica of %s, so locks in its "+
+			"slots fail if the master fails", strings.Join(lonely, ", ")))
 	}
-	return one(ok("all slots are served, and each master has a replica"))
+	return one(ok("each slot has a node, and each master has a replica"))
 }
 
 // clusterInfo returns the fields of CLUSTER INFO.
@@ -53,7 +54,7 @@ func (n *node) clusterInfo(ctx context.Context) (map[string]string, error) {
 	}
 	fields := parseFields(text)
 	if fields["cluster_state"] == "" {
-		return nil, errors.New("CLUSTER INFO has no cluster_state")
+		return nil, errors.New("CLUSTER INFO has no field cluster_state")
 	}
 	return fields, nil
 }

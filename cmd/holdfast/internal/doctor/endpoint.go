@@ -15,9 +15,9 @@ func endpoint(_ context.Context, n *node) []Finding {
 	if n.Endpoint == "" || n.whole.Mode() == rueidis.ClientModeCluster {
 		return nil
 	}
-	return one(ok("%s is a host name; if a failover moves it to another server, set "+
-		"rueidis.ClientOption.ConnLifetime in your programs, because open connections stay with the "+
-		"old server", n.Endpoint))
+	return one(ok("%s is a host name. If a failover moves this name to another server, limit "+
+		"the lifetime of your programs' connections (ConnLifetime), because open connections stay "+
+		"with the old server", n.Endpoint))
 }
 
 // sharding looks for a cluster that looks like a single node, as behind a proxy: it refuses calls
@@ -39,11 +39,11 @@ func sharding(ctx context.Context, n *node) []Finding {
 	err := n.do(ctx, words...).Error()
 	switch {
 	case err == nil:
-		return one(ok("accepts keys of several slots in one call"))
+		return one(ok("the server accepts keys of several slots in one call"))
 	case codeOf(err) == "CROSSSLOT":
-		return one(warning("turn on the cluster API of the service, and use a cluster client; until "+
-			"then holdfast renews each lock with a call of its own",
-			"looks like a single node, but rejects keys of several slots in one call (%s)",
+		return one(warning("turn on the cluster API of the service and use a cluster client. Until "+
+			"then holdfast renews each lock with a separate call",
+			"the server looks like a single node, but rejects keys of several slots in one call (%s)",
 			reason(err)))
 	}
 	return nil // which the line of scripts explains

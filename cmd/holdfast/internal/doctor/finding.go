@@ -59,9 +59,10 @@ func ok(format string, args ...any) Finding {
 func unknown(err error, byHand string) Finding {
 	advice := "check by hand " + byHand
 	if refused := refusedCommand.FindStringSubmatch(reason(err)); refused != nil {
-		advice += ", or allow this user +" + refused[1]
+		advice += ", or grant +" + refused[1] + " to this user"
 	}
-	return Finding{State: Unknown, Text: fmt.Sprintf("cannot tell (%v)", reason(err)), Advice: advice}
+	return Finding{State: Unknown, Text: fmt.Sprintf("this check failed (%v)", reason(err)),
+		Advice: advice}
 }
 
 // refusedCommand finds the command that a user may not call, as Redis 7 says it. Redis 6 does not

@@ -21,7 +21,7 @@ func leases(ctx context.Context, n *node) []Finding {
 	var example string
 	for lock, err := range found.List(ctx, n.whole, query) {
 		if err != nil {
-			return one(unknown(err, "holdfast ls"))
+			return one(unknown(err, "that holdfast ls lists no lock that never ends"))
 		}
 		if lock.TTL == rlock.NoExpiry {
 			count++
@@ -29,8 +29,9 @@ func leases(ctx context.Context, n *node) []Finding {
 		}
 	}
 	if count > 0 {
-		return one(warning("see holdfast inspect, and holdfast unlock if the holder is gone; have its "+
-			"program give it a lease", `%d %s never expire, such as "%s"`, count, where, example))
+		return one(warning("run holdfast inspect, and holdfast unlock if the holder is gone. Then give "+
+			"the lock a lease in its program", `%d locks %s never expire, such as "%s"`,
+			count, where, example))
 	}
-	return one(ok("no lock %s never expires", where))
+	return one(ok("no lock %s is without a lease", where))
 }

@@ -162,7 +162,7 @@ func waitFor(t *testing.T, server *redistest.Server, text string, command ...str
 
 // unasked has what INFO tells, for a user who may not ask.
 var unasked = map[string]string{
-	"version": "Redis 6.2 to 8", "service": "second master", "role": "no replica",
+	"version": "Redis 6.2 to 8", "service": "only one master", "role": "not a replica",
 	"eviction": "noeviction", "memory": "used_memory", "persistence": "appendonly",
 	"disk": "disk", "replicas": "lag", "failover": "min-replicas-to-write",
 	"connections": "maxclients",
@@ -200,24 +200,25 @@ var sights = []sight{
 		server: claiming("module:name=ReJSON,ver=1", "module:name=crdt,ver=1")},
 
 	{check: "role", state: OK, text: "master", on: "plain"},
-	{check: "role", state: Error, text: "has lost", on: "orphaned"},
-	{check: "role", state: Error, text: "grants no locks", advice: "rueidis.ClientOption.ConnLifetime",
+	{check: "role", state: Error, text: "has lost its master", on: "orphaned"},
+	{check: "role", state: Error, text: "grants no locks", advice: "ConnLifetime",
 		server: func(t *testing.T) rueidis.Client {
 			master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
 			return redistest.StartReplica(t, master).Client(t)
 		}},
 
 	{check: "node", state: OK, text: "replies", on: "cluster"},
-	{check: "node", state: Error, text: "does not reply", advice: "bring it back",
+	{check: "node", state: Error, text: "does not reply", advice: "bring this node back",
 		server: clustered(2, func(t *testing.T, c *redistest.Cluster) { c.Nodes[1].Kill(t) })},
 	// From some servers the client of a cluster does not hear of nodes that have failed.
-	{check: "node", state: Error, text: "has failed", advice: "bring it back", server: unknownNode},
+	{check: "node", state: Error, text: "has failed", advice: "bring this node back",
+		server: unknownNode},
 
-	{check: "cluster", state: OK, text: "all slots are served",
+	{check: "cluster", state: OK, text: "each slot has a node",
 		server: clustered(2, nothing, redistest.WithReplicas(1))},
 	{check: "cluster", state: Warning, text: "no replica of 127.0.0.1:",
 		server: clustered(1, nothing)},
-	{check: "cluster", state: Warning, text: "cannot be reached by other nodes",
+	{check: "cluster", state: Warning, text: "the other nodes cannot reach",
 		server: clustered(1, func(t *testing.T, c *redistest.Cluster) {
 			impatient(t, c)
 			c.Replicas[0].Kill(t)
@@ -227,13 +228,13 @@ var sights = []sight{
 		server: clustered(1, func(t *testing.T, c *redistest.Cluster) {
 			c.Nodes[0].Do(t, "CLUSTER", "DELSLOTS", "7")
 		})},
-	{check: "cluster", state: Error, text: "cluster_state fail",
+	{check: "cluster", state: Error, text: "cluster_state is fail",
 		server: clustered(3, func(t *testing.T, c *redistest.Cluster) {
 			impatient(t, c)
 			c.Nodes[2].Kill(t)
 			waitFor(t, c.Nodes[0], "cluster_state:fail", "CLUSTER", "INFO")
 		})},
-	{check: "cluster", state: Error, text: "does not tell this user", advice: "+cluster",
+	{check: "cluster", state: Error, text: "may not ask this node", advice: "+cluster",
 		server: func(t *testing.T) rueidis.Client {
 			nodes := redistest.StartCluster(t, 1, redistest.WithUser("app", "secret", "~*", "&*",
 				"+@all", "-cluster"))
@@ -251,17 +252,17 @@ var sights = []sight{
 	{check: "slots", state: OK, text: "keys of several slots", on: "plain"},
 	{check: "slots", state: Warning, text: "CROSSSLOT", advice: "cluster API", server: sharded},
 
-	{check: "endpoint", state: OK, text: "rueidis.ClientOption.ConnLifetime", on: "plain"},
+	{check: "endpoint", state: OK, text: "ConnLifetime", on: "plain"},
 
 	{check: "eviction", state: OK, text: "noeviction", on: "plain"},
-	{check: "eviction", state: Warning, text: "volatile-lru may evict", advice: "noeviction",
+	{check: "eviction", state: Warning, text: "volatile-lru can evict", advice: "noeviction",
 		server: with("--maxmemory-policy", "volatile-lru")},
-	{check: "eviction", state: Error, text: "allkeys-lru may evict", advice: "noeviction",
+	{check: "eviction", state: Error, text: "allkeys-lru can evict", advice: "noeviction",
 		server: with("--maxmemory-policy", "allkeys-lru", "--maxmemory", "100mb")},
 
-	{check: "memory", state: OK, text: "no limit", on: "plain"},
+	{check: "memory", state: OK, text: "maxmemory is not limited", on: "plain"},
 	{check: "memory", state: OK, text: "% of maxmemory is used", server: with("--maxmemory", "1gb")},
-	{check: "memory", state: Warning, text: "% of maxmemory is used; new locks",
+	{check: "memory", state: Warning, text: "% of maxmemory is used. At",
 		server: func(t *testing.T) rueidis.Client {
 			server := redistest.Start(t)
 			server.Do(t, "SETRANGE", "large", "50000000", "x")
@@ -276,15 +277,15 @@ var sights = []sight{
 
 	{check: "persistence", state: OK, text: "always",
 		server: with("--appendonly", "yes", "--appendfsync", "always")},
-	{check: "persistence", state: Warning, text: "everysec", advice: "fenced locks do not help",
+	{check: "persistence", state: Warning, text: "everysec", advice: "Fenced locks do not help",
 		server: with("--appendonly", "yes", "--appendfsync", "everysec")},
-	{check: "persistence", state: Warning, text: "appendfsync no;", advice: "fenced locks do not help",
+	{check: "persistence", state: Warning, text: "appendfsync is no.", advice: "Fenced locks do not help",
 		server: with("--appendonly", "yes", "--appendfsync", "no")},
-	{check: "persistence", state: Warning, text: "snapshots only", advice: "fenced locks do not help",
+	{check: "persistence", state: Warning, text: "only snapshots", advice: "Fenced locks do not help",
 		server: set("save", "3600 1")},
-	{check: "persistence", state: Error, text: "none;",
-		advice: "fenced locks do not help", on: "plain"},
-	{check: "persistence", state: Unknown, text: "NOPERM", advice: "it is no",
+	{check: "persistence", state: Error, text: "persistence is off",
+		advice: "Fenced locks do not help", on: "plain"},
+	{check: "persistence", state: Unknown, text: "NOPERM", advice: "appendonly is no",
 		on: "-config"},
 	{check: "persistence", state: Unknown, text: "NOPERM", advice: "that appendfsync is always",
 		server: func(t *testing.T) rueidis.Client {
@@ -315,17 +316,17 @@ var sights = []sight{
 	{check: "replicas", state: Warning, text: "10.0.0.7:6379 is not in sync (wait_bgsave)",
 		server: claiming("connected_slaves:1",
 			"slave0:ip=10.0.0.7,port=6379,state=wait_bgsave,offset=0,lag=0")},
-	{check: "replicas", state: Unknown, text: "INFO says of a replica",
+	{check: "replicas", state: Unknown, text: "unknown replica",
 		server: claiming("connected_slaves:1", "slave0:banana")},
 
 	{check: "failover", state: OK, text: "no replicas", on: "plain"},
-	{check: "failover", state: OK, text: "SyncReplicas: 1",
+	{check: "failover", state: OK, text: "SyncReplicas 1",
 		server: replicated(func(t *testing.T, master, _ *redistest.Server) {
 			master.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 		})},
-	{check: "failover", state: Warning, text: "min-replicas-to-write is 0", advice: "SyncReplicas: 1",
+	{check: "failover", state: Warning, text: "min-replicas-to-write is 0", advice: "SyncReplicas 1",
 		server: replicated(func(*testing.T, *redistest.Server, *redistest.Server) {})},
-	{check: "failover", state: Error, text: "too few replicas",
+	{check: "failover", state: Error, text: "fewer replicas",
 		server: with("--min-replicas-to-write", "1")},
 
 	{check: "connections", state: OK, text: " of ", on: "plain"},
@@ -341,8 +342,8 @@ var sights = []sight{
 		}},
 
 	{check: "timeout", state: OK, text: "stay open", on: "plain"},
-	{check: "timeout", state: OK, text: "after 300 s", server: with("--timeout", "300")},
-	{check: "timeout", state: Warning, text: "after 20 s", server: with("--timeout", "20")},
+	{check: "timeout", state: OK, text: "after 300 idle", server: with("--timeout", "300")},
+	{check: "timeout", state: Warning, text: "after 20 idle", server: with("--timeout", "20")},
 	{check: "timeout", state: Unknown, text: "NOPERM", on: "-config"},
 
 	{check: "scripts", state: OK, text: "EVAL", on: "plain"},
@@ -372,7 +373,7 @@ var sights = []sight{
 		server: lacking("-publish")},
 	{check: "channels", state: Warning, text: "subscribe", advice: "+subscribe",
 		server: lacking("-subscribe")},
-	{check: "channels", state: Warning, text: "has not arrived",
+	{check: "channels", state: Warning, text: "did not arrive",
 		server: faulty((*faultproxy.Proxy).DropMessages)},
 	{check: "channels", state: Warning, text: "no sharded channels", advice: "Redis 7",
 		server: faultyCluster(func(p *faultproxy.Proxy) {
@@ -383,11 +384,11 @@ var sights = []sight{
 			p.Reply("PUBSUB SHARDNUMSUB", always, faultproxy.NoPerm("app", "pubsub"))
 		})},
 
-	{check: "clock", state: OK, text: "less than", on: "plain"},
-	{check: "clock", state: Warning, text: "from ours", advice: "NTP",
+	{check: "clock", state: OK, text: "differ by less than", on: "plain"},
+	{check: "clock", state: Warning, text: "differ by", advice: "NTP",
 		server: faulty(func(p *faultproxy.Proxy) { p.Answer("TIME", always, "1700000000", "5") })},
 	{check: "clock", state: Unknown, text: "NOPERM", on: "-time"},
-	{check: "clock", state: Unknown, text: "TIME replied something else",
+	{check: "clock", state: Unknown, text: "unexpected reply to TIME",
 		server: faulty(func(p *faultproxy.Proxy) { p.Answer("TIME", always, "1", "2", "3") })},
 
 	{check: "round-trip", state: OK, text: "s", on: "plain"},
@@ -426,7 +427,7 @@ var sights = []sight{
 			return client
 		}},
 	{check: "slowlog", state: Unknown, text: "NOPERM", server: lacking("-slowlog")},
-	{check: "slowlog", state: Unknown, text: "SLOWLOG replied something else",
+	{check: "slowlog", state: Unknown, text: "unexpected reply to SLOWLOG",
 		server: faulty(func(p *faultproxy.Proxy) { p.Answer("SLOWLOG", always, "a", "b") })},
 
 	{check: "leases", state: OK, text: "no lock among the first 100000 keys", on: "plain"},
@@ -446,25 +447,25 @@ func lockSights() (all []sight) {
 			sight{check: "locks", line: line, state: OK, text: "acquired, renewed", on: "plain"},
 			sight{check: "locks", line: line, state: OK, text: "acquired, renewed",
 				on: "cluster"},
-			sight{check: "locks", line: line, state: Error, text: "refused", advice: "allow this user +hset",
+			sight{check: "locks", line: line, state: Error, text: "rejected", advice: "grant +hset",
 				on: "-hset"},
 			sight{check: "locks", line: line, state: Error, text: "READONLY", advice: "master",
 				on: "orphaned"},
-			sight{check: "locks", line: line, state: Warning, text: "late", advice: "allow this user &redis",
+			sight{check: "locks", line: line, state: Warning, text: "late", advice: "grant &redis",
 				on: "resetchannels"})
 	}
 	return append(all,
 		sight{check: "locks", line: "hand-over", state: OK, text: "to a waiter", on: "plain"},
-		sight{check: "locks", line: "hand-over", state: Warning, text: "all waiters",
-			advice: "allow this user +zpopmin, or set", server: lacking("-zpopmin")},
-		sight{check: "locks", line: "hand-over", state: Warning, text: "all waiters",
-			advice: "allow this user +time, or set", on: "-time"},
+		sight{check: "locks", line: "hand-over", state: Warning, text: "to all waiters",
+			advice: "grant +zpopmin to this user, or turn", server: lacking("-zpopmin")},
+		sight{check: "locks", line: "hand-over", state: Warning, text: "to all waiters",
+			advice: "grant +time to this user, or turn", on: "-time"},
 		// A service that has TIME, but not in scripts.
 		sight{check: "locks", line: "hand-over", state: Warning, text: "may not call TIME",
-			advice: "HandOverNone", server: timeless},
+			advice: "option HandOver", server: timeless},
 		sight{check: "locks", line: "hand-over", state: Warning, text: "may not call PUBSUB",
-			advice: "HandOverNone", server: with("--rename-command", "PUBSUB", "")},
-		sight{check: "locks", line: "hand-over", state: Unknown, text: "plain locks do not work",
+			advice: "option HandOver", server: with("--rename-command", "PUBSUB", "")},
+		sight{check: "locks", line: "hand-over", state: Unknown, text: "plain locks have a problem",
 			on: "-hset"},
 		sight{check: "locks", line: "lock", state: Error, text: "failed", server: flushed})
 }

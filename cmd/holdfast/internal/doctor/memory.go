@@ -12,14 +12,14 @@ func eviction(ctx context.Context, n *node) []Finding {
 	if err := errors.Join(err1, err2); err != nil {
 		return one(unknown(err, "that maxmemory-policy is noeviction"))
 	}
-	const advice = "CONFIG SET maxmemory-policy noeviction, or keep locks in a Redis of their own"
+	const advice = "run CONFIG SET maxmemory-policy noeviction, or use a separate Redis for locks"
 	switch {
 	case policy == "noeviction":
-		return one(ok("noeviction"))
+		return one(ok("maxmemory-policy is noeviction"))
 	case limit == 0:
-		return one(warning(advice, "%s may evict locks as soon as maxmemory is set", policy))
+		return one(warning(advice, "%s can evict locks as soon as maxmemory is set", policy))
 	}
-	return one(failure(advice, "%s may evict locks, and an evicted lock is free", policy))
+	return one(failure(advice, "%s can evict locks, and an evicted lock is free", policy))
 }
 
 // memory looks at how much is left until the server refuses new locks.
@@ -29,14 +29,14 @@ func memory(ctx context.Context, n *node) []Finding {
 	if err := errors.Join(err1, err2); err != nil {
 		return one(unknown(err, "used_memory and maxmemory"))
 	}
-	const advice = "raise maxmemory, or move other data elsewhere"
+	const advice = "raise maxmemory, or move other data away"
 	switch {
 	case limit == 0:
-		return one(ok("no limit"))
+		return one(ok("maxmemory is not limited"))
 	case used >= limit:
-		return one(failure(advice, "all of maxmemory is used; new locks are refused"))
+		return one(failure(advice, "all of maxmemory is used, so the server rejects new locks"))
 	case used > limit/10*9:
-		return one(warning(advice, "%d%% of maxmemory is used; new locks are refused at 100%%",
+		return one(warning(advice, "%d%% of maxmemory is used. At 100%% the server rejects new locks",
 			used*100/limit))
 	}
 	return one(ok("%d%% of maxmemory is used", used*100/limit))

@@ -59,7 +59,7 @@ func masters(ctx context.Context, redis rueidis.Client, o Options) ([]*node, err
 	}
 	slices.SortFunc(nodes, func(a, b *node) int { return cmp.Compare(a.address, b.address) })
 	if len(nodes) == 0 {
-		return nil, errors.New("no node of the cluster serves any slot")
+		return nil, errors.New("no node of the cluster serves a slot; run redis-cli --cluster check")
 	}
 	return nodes, nil
 }
@@ -81,13 +81,13 @@ func topology(ctx context.Context, redis rueidis.Client) ([]rueidis.RedisMessage
 func slots(entry rueidis.RedisMessage) (first, last int64, address string, err error) {
 	fields, err := entry.ToArray()
 	if err != nil || len(fields) < 3 {
-		return 0, 0, "", cmp.Or(err, errors.New("too short"))
+		return 0, 0, "", cmp.Or(err, errors.New("the reply is too short"))
 	}
 	first, err1 := fields[0].ToInt64()
 	last, err2 := fields[1].ToInt64()
 	master, err3 := fields[2].ToArray()
 	if err := errors.Join(err1, err2, err3); err != nil || len(master) < 2 {
-		return 0, 0, "", cmp.Or(err, errors.New("too short"))
+		return 0, 0, "", cmp.Or(err, errors.New("the reply is too short"))
 	}
 	host, err1 := master[0].ToString()
 	port, err2 := master[1].ToInt64()
@@ -101,16 +101,17 @@ func reachable(ctx context.Context, n *node) []Finding {
 	if n.address == "" {
 		return nil
 	}
-	const advice = "bring it back, or fail over to a replica of it"
+	const advice = "bring this node back, or fail over to one of its replicas"
 	if n.redis == nil {
 		n.gone = true
-		return one(failure(advice, "has failed; locks in its slots are refused"))
+		return one(failure(advice, "this node has failed, so the cluster rejects locks in its slots"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, replyTime)
 	defer cancel()
 	if err := n.do(ctx, "PING").Error(); err != nil {
 		n.gone = true
-		return one(failure(advice, "does not reply (%s); locks in its slots are refused", reason(err)))
+		return one(failure(advice, "this node does not reply (%s), so locks in its slots fail",
+			reason(err)))
 	}
 	return one(ok("replies"))
 }
@@ -163,7 +164,7 @@ func (n *node) field(ctx context.Context, name string) (string, error) {
 	}
 	value, known := said[name]
 	if !known {
-		return "", fmt.Errorf("INFO has no %s", name)
+		return "", fmt.Errorf("INFO has no field %s", name)
 	}
 	return value, nil
 }
@@ -185,7 +186,7 @@ func (n *node) config(ctx context.Context, name string) (string, error) {
 	}
 	value, known := settings[name]
 	if !known {
-		return "", fmt.Errorf("CONFIG GET knows no %s", name)
+		return "", fmt.Errorf("CONFIG GET has no setting %s", name)
 	}
 	return value, nil
 }

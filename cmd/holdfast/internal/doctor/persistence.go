@@ -11,30 +11,31 @@ func persistence(ctx context.Context, n *node) []Finding {
 	if err != nil {
 		return one(unknown(err, "that appendonly is yes and appendfsync always"))
 	}
-	const advice = "CONFIG SET appendonly yes and appendfsync always, or use a RedLock on several " +
-		"servers; fenced locks do not help, because Redis forgets their tokens as well"
+	const advice = "run CONFIG SET appendonly yes and CONFIG SET appendfsync always, or use a " +
+		"RedLock on several servers. Fenced locks do not help, because Redis loses their tokens as well"
 	if appending == "1" {
 		switch fsync, err := n.config(ctx, "appendfsync"); {
 		case err != nil:
 			return one(unknown(err, "that appendfsync is always"))
 		case fsync == "always":
-			return one(ok("appendfsync always; a restart forgets nothing"))
+			return one(ok("appendfsync is always, so a restart loses no locks"))
 		case fsync == "everysec":
-			return one(warning(advice, "appendfsync everysec; a crash may forget the locks of the last "+
-				"second, and then two hold them"))
+			return one(warning(advice, "appendfsync is everysec. A crash can lose the locks of the last "+
+				"second, so two clients can hold the same lock"))
 		default:
-			return one(warning(advice, "appendfsync %s; a crash of the machine may forget the locks "+
-				"of the last half minute, and then two hold them", fsync))
+			return one(warning(advice, "appendfsync is %s. A crash of the machine can lose the locks "+
+				"of the last 30 s, so two clients can hold the same lock", fsync))
 		}
 	}
 	switch save, err := n.config(ctx, "save"); {
 	case err != nil:
-		return one(unknown(err, "that appendonly is yes: it is no"))
+		return one(unknown(err, "that snapshots are on, because appendonly is no"))
 	case save == "":
-		return one(failure(advice, "none; each restart forgets all locks, and then two hold them"))
+		return one(failure(advice, "persistence is off. A restart loses all locks, so two clients can hold "+
+			"the same lock"))
 	}
-	return one(warning(advice, "snapshots only; a crash forgets the locks since the last one, and "+
-		"then two hold them"))
+	return one(warning(advice, "only snapshots are on. A crash loses the locks since the last snapshot, "+
+		"so two clients can hold the same lock"))
 }
 
 // disk looks at whether the server can write what it wants to persist.
@@ -43,17 +44,17 @@ func disk(ctx context.Context, n *node) []Finding {
 	saved, err2 := n.field(ctx, "rdb_last_bgsave_status")
 	rewritten, err3 := n.field(ctx, "aof_last_bgrewrite_status")
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return one(unknown(err, "that the server's log has no errors of its disk"))
+		return one(unknown(err, "that the log of the server has no disk errors"))
 	}
-	const advice = "look at the server's log, and at the space on its disk"
+	const advice = "check the log of the server and the space on its disk"
 	switch {
 	case appended != "ok":
-		return one(failure(advice, "the append-only file cannot be written; locks are refused"))
+		return one(failure(advice, "the server cannot write the append-only file, so it rejects locks"))
 	case saved != "ok":
-		return one(failure(advice, "the last snapshot failed; unless stop-writes-on-bgsave-error "+
-			"is no, locks are refused"))
+		return one(failure(advice, "the last snapshot failed. The server rejects locks unless "+
+			"stop-writes-on-bgsave-error is no"))
 	case rewritten != "ok":
-		return one(warning(advice, "the last rewrite of the append-only file failed; it grows"))
+		return one(warning(advice, "the last rewrite of the append-only file failed, so the file grows"))
 	}
 	return one(ok("the last writes succeeded"))
 }

@@ -6,17 +6,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"holdfast/internal/docs"
 )
 
 // moves says what programs need whose server has become a replica.
-const moves = "if this server was the master and its address moves to another server, set " +
-	"rueidis.ClientOption.ConnLifetime in your programs, so that their connections follow the address"
+const moves = ". If this server was the master and its address now belongs to another server, limit " +
+	"the lifetime of your programs' connections (ConnLifetime), so that they follow the address"
 
 // role looks at whether the server takes writes.
 func role(ctx context.Context, n *node) []Finding {
 	role, err := n.field(ctx, "role")
 	if err != nil {
-		return one(unknown(err, "that the server is no replica"))
+		return one(unknown(err, "that the server is not a replica"))
 	}
 	if role != "slave" {
 		return one(ok("%s", role))
@@ -24,11 +26,11 @@ func role(ctx context.Context, n *node) []Finding {
 	said, _ := n.info(ctx)
 	of := said["master_host"] + ":" + said["master_port"]
 	if said["master_link_status"] != "up" {
-		return one(failure("bring its master back, and connect to the master; "+moves,
-			"a replica of %s, which it has lost; it grants no locks", of))
+		return one(failure("bring its master back, and connect to the master"+moves,
+			"a replica that has lost its master %s and grants no locks", of))
 	}
-	return one(failure("connect to the master, or use --sentinel; "+moves,
-		"a replica of %s; it grants no locks", of))
+	return one(failure("connect to the master, or use --sentinel"+moves,
+		"a replica of %s, which grants no locks", of))
 }
 
 // replica is what a master knows of a replica.
@@ -52,7 +54,7 @@ func (n *node) replicasOf(ctx context.Context) (all []replica, err error) {
 		}
 		lag, err := strconv.Atoi(fields["lag"])
 		if err != nil {
-			return nil, fmt.Errorf("INFO says of a replica %q", text)
+			return nil, fmt.Errorf("INFO has the unknown replica %q", text)
 		}
 		all = append(all, replica{fields["ip"] + ":" + fields["port"], fields["state"],
 			time.Duration(lag) * time.Second})
@@ -69,19 +71,19 @@ func replicas(ctx context.Context, n *node) (found []Finding) {
 	if err != nil {
 		return one(unknown(err, "that the replicas are online and do not lag"))
 	}
-	const advice = "look at the replica and its network; until then do not fail over to it"
+	const advice = "check this replica and its network, and do not fail over to it before that"
 	for _, r := range all {
 		switch {
 		case r.state != "online":
-			found = append(found, warning(advice, "%s is not in sync (%s); it lacks locks",
+			found = append(found, warning(advice, "%s is not in sync (%s), so it lacks locks",
 				r.address, r.state))
 		case r.lag >= longestLag:
-			found = append(found, warning(advice, "%s has not reported for %v; it may lack locks",
+			found = append(found, warning(advice, "%s has not reported for %v, so it may lack locks",
 				r.address, r.lag))
 		}
 	}
 	if len(found) == 0 {
-		return one(ok("%d, none lags", len(all)))
+		return one(ok("replicas: %d, none lags", len(all)))
 	}
 	return found
 }
@@ -90,22 +92,22 @@ func replicas(ctx context.Context, n *node) (found []Finding) {
 func failover(ctx context.Context, n *node) []Finding {
 	all, err := n.replicasOf(ctx)
 	if err != nil {
-		return one(unknown(err, "that min-replicas-to-write is at least 1, if there are replicas"))
+		return one(unknown(err, "that min-replicas-to-write is at least 1 if there are replicas"))
 	}
 	said, _ := n.info(ctx)
-	const sync = "rlock.Options.SyncReplicas: 1"
+	const sync = "acquire locks with the option SyncReplicas 1 (" + docs.Base + "configuration.md)"
 	good, limited := said["min_slaves_good_slaves"] // only if min-replicas-to-write is set
 	switch {
 	case limited && good == "0":
-		return one(failure("bring replicas back, or CONFIG SET min-replicas-to-write 0",
-			"too few replicas for min-replicas-to-write; locks are refused"))
+		return one(failure("bring replicas back, or run CONFIG SET min-replicas-to-write 0",
+			"fewer replicas than min-replicas-to-write, so the server rejects locks"))
 	case limited:
-		return one(ok("a master without replicas stops granting locks; to lose none in a failover, " +
-			"use " + sync))
+		return one(ok("min-replicas-to-write is set, so a master without replicas grants no locks. To " +
+			"lose no lock in a failover, " + sync))
 	case len(all) == 0:
-		return one(ok("no replicas that could replace this server"))
+		return one(ok("no replicas, so there is no failover"))
 	}
-	return one(warning("CONFIG SET min-replicas-to-write 1, and use "+sync,
-		"min-replicas-to-write is 0; a master that is cut off grants locks that the failover "+
-			"forgets"))
+	return one(warning("run CONFIG SET min-replicas-to-write 1, and "+sync,
+		"min-replicas-to-write is 0, so a failover loses the locks that a disconnected master "+
+			"still grants"))
 }

@@ -20,7 +20,7 @@ func Lines(w io.Writer, colours bool) func(Finding) {
 			text = f.Node + " " + text
 		}
 		if f.Advice != "" {
-			text += ": " + f.Advice
+			text += "; " + f.Advice
 		}
 		fmt.Fprintf(w, "%s%-13s%s\n", state, f.Check, text)
 	}

@@ -29,13 +29,14 @@ func roundTrip(ctx context.Context, n *node) []Finding {
 	}
 	slices.Sort(took)
 	median := took[len(took)/2]
-	const advice = "move closer to the server, or see what it is busy with: an acquisition takes " +
-		"one round trip, and a wait several"
+	const advice = "move closer to the server, or find out why it is busy. An acquisition takes " +
+		"one round trip, and a wait takes several"
 	switch {
 	case median >= longestRoundTrip:
-		return one(failure(advice, "%v; renewals may come too late", median.Round(time.Millisecond)))
+		return one(failure(advice, "a round trip takes %v, so renewals may come too late",
+			median.Round(time.Millisecond)))
 	case median >= slowRoundTrip:
-		return one(warning(advice, "%v", median.Round(time.Millisecond)))
+		return one(warning(advice, "a round trip takes %v", median.Round(time.Millisecond)))
 	}
-	return one(ok("%v", median.Round(10*time.Microsecond)))
+	return one(ok("a round trip takes %v", median.Round(10*time.Microsecond)))
 }

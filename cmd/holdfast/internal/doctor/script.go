@@ -15,10 +15,10 @@ func scripts(ctx context.Context, n *node) []Finding {
 		err = n.run(ctx, "EVAL", "return 1")
 	}
 	if err != nil {
-		return one(failure("allow this user +evalsha and +eval, or use a service that has scripts",
-			"no lock works without scripts, and they are refused (%s)", reason(err)))
+		return one(failure("grant +evalsha and +eval to this user, or use a service that has scripts",
+			"the server rejects scripts, and no lock works without scripts (%s)", reason(err)))
 	}
-	return one(ok("EVALSHA and EVAL"))
+	return one(ok("the server runs EVALSHA and EVAL"))
 }
 
 // run runs a script that uses no key, and returns its error. Some services refuse scripts that are
@@ -47,8 +47,9 @@ func (n *node) keptFromScripts(ctx context.Context, commands string) string {
 func scriptTime(ctx context.Context, n *node) []Finding {
 	err := n.run(ctx, "EVAL", "return redis.call('TIME')")
 	if err != nil {
-		return one(warning("allow this user +time, or use no fair locks and no RedLock with Epoch",
-			"scripts may not call TIME, which fair locks, Epoch and hand-overs to other processes need (%s)",
+		return one(warning("grant +time to this user, or use no fair locks and no Epoch of a RedLock",
+			"scripts may not call TIME, which fair locks, the Epoch of a RedLock, and hand-overs to "+
+				"other processes need (%s)",
 			reason(err)))
 	}
 	return one(ok("scripts may call TIME"))

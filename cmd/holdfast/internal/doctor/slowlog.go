@@ -26,7 +26,7 @@ const recent = time.Hour
 func slowlog(ctx context.Context, n *node) []Finding {
 	entries, err := n.do(ctx, "SLOWLOG", "GET", "128").ToArray()
 	if err != nil {
-		return one(unknown(err, "SLOWLOG GET for scripts"))
+		return one(unknown(err, "that SLOWLOG GET lists no scripts"))
 	}
 	now := time.Now()
 	words, err := n.do(ctx, "TIME").AsStrSlice()
@@ -40,7 +40,7 @@ func slowlog(ctx context.Context, n *node) []Finding {
 	for _, entry := range entries {
 		s, err := parseSlow(entry)
 		if err != nil {
-			return one(unknown(err, "SLOWLOG GET for scripts"))
+			return one(unknown(err, "that SLOWLOG GET lists no scripts"))
 		}
 		if now.Sub(s.began) > recent {
 			continue
@@ -52,7 +52,8 @@ func slowlog(ctx context.Context, n *node) []Finding {
 			other = s
 		}
 	}
-	const advice = "nothing else runs meanwhile, renewals neither; see SLOWLOG GET"
+	const advice = "while such a command runs, Redis serves nothing else, not even the renewal of a " +
+		"lock. Find it with SLOWLOG GET"
 	switch {
 	case other.took >= longestCommand:
 		return one(warning(advice, "%s took %v in the last hour", other.name,
@@ -68,13 +69,13 @@ func slowlog(ctx context.Context, n *node) []Finding {
 func parseSlow(entry rueidis.RedisMessage) (s slow, err error) {
 	fields, err := entry.ToArray()
 	if err != nil || len(fields) < 4 {
-		return s, errors.Join(err, errors.New("SLOWLOG replied something else"))
+		return s, errors.Join(err, errors.New("unexpected reply to SLOWLOG"))
 	}
 	began, err0 := fields[1].ToInt64()
 	micros, err1 := fields[2].ToInt64()
 	words, err2 := fields[3].AsStrSlice()
 	if err := errors.Join(err0, err1, err2); err != nil || len(words) == 0 {
-		return s, errors.Join(err, errors.New("SLOWLOG replied something else"))
+		return s, errors.Join(err, errors.New("unexpected reply to SLOWLOG"))
 	}
 	took := time.Duration(micros) * time.Microsecond
 	return slow{time.Unix(began, 0), took, strings.ToUpper(words[0])}, nil

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/internal/docs"
 	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
@@ -144,46 +146,49 @@ func (n *node) judge(ctx context.Context, k kind, err error, log *warnings) Find
 	var refused *rlock.ServerError
 	switch {
 	case errors.As(err, &refused) && refused.Code == "NOPERM":
-		return failure(n.allow(ctx, everyLock, k.rights), "refused (%s)",
+		return failure(n.allow(ctx, everyLock, k.rights), "the server rejected this lock (%s)",
 			reason(err))
 	case errors.As(err, &refused):
-		return failure(cmp.Or(refused.Advice, "see the error"), "refused (%s)", reason(err))
+		return failure(cmp.Or(status.Text(refused.Advice), "read the error"),
+			"the server rejected this lock (%s)", reason(err))
 	case err != nil:
-		return failure("see the other lines, and try again", "failed (%v)", err)
+		return failure("fix the other lines, and try again", "this lock failed (%v)", err)
 	}
 	if refusal := log.with("refused to announce", "refuses the channel"); refusal != "" {
 		return warning(n.allow(ctx, everyLock, k.rights),
-			"waiters notice an unlock up to 5 s late (%s)", refusal)
+			lateWaiters+" (%s)", refusal)
 	}
-	return ok("acquired, renewed, waited for and released")
+	return ok("acquired, renewed, waited for, and released")
 }
+
+const noHandOvers = "turn hand-overs off in your programs (option HandOver, see " + docs.Base +
+	"configuration.md)"
 
 // judgeHandOver returns whether this user may do what hand-overs need. Without it locks work, and
 // most of what is refused is not logged.
 func (n *node) judgeHandOver(ctx context.Context, lock Finding) Finding {
 	if lock.State != OK {
-		return unknown(errors.New("plain locks do not work as they should"), "the line of lock first")
+		return unknown(errors.New("plain locks have a problem"), "the line of lock first")
 	}
 	if rules := n.missing(ctx, handOver); len(rules) > 0 {
-		return warning("allow this user "+strings.Join(rules, " ")+
-			", or set rlock.Options.HandOver to HandOverNone",
-			"each unlock is announced to all waiters, for lack of rights")
+		return warning("grant "+strings.Join(rules, " ")+" to this user, or "+noHandOvers,
+			"holdfast announces each unlock to all waiters, because this user lacks permissions")
 	}
 	if scriptTime(ctx, n)[0].State != OK {
-		return warning("set rlock.Options.HandOver to HandOverNone",
-			"each unlock is announced to all waiters, because scripts may not call TIME")
+		return warning(noHandOvers,
+			"holdfast announces each unlock to all waiters, because scripts may not call TIME")
 	}
 	if command := n.keptFromScripts(ctx, handOver.commands); command != "" {
-		return warning("set rlock.Options.HandOver to HandOverNone",
-			"each unlock is announced to all waiters, because scripts may not call %s", command)
+		return warning(noHandOvers,
+			"holdfast announces each unlock to all waiters, because scripts may not call %s", command)
 	}
-	return ok("an unlock may give the lock to a waiter")
+	return ok("an unlock hands the lock over to a waiter")
 }
 
 // allow returns the advice to give the user those of the rights that it lacks.
 func (n *node) allow(ctx context.Context, all ...rights) string {
 	if rules := n.missing(ctx, all...); len(rules) > 0 {
-		return "allow this user " + strings.Join(rules, " ")
+		return "grant " + strings.Join(rules, " ") + " to this user"
 	}
-	return "allow this user what docs/permissions.md says"
+	return "grant this user the permissions in " + docs.Base + "permissions.md"
 }

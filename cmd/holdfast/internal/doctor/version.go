@@ -64,10 +64,10 @@ func judgeVersion(said map[string]string) Finding {
 	var v servers.Version
 	_, err := fmt.Sscanf(strings.TrimLeft(version, "dfv-"), "%d.%d", &v.Major, &v.Minor)
 	if err != nil {
-		return unknown(fmt.Errorf("INFO says %q", version), testedVersions)
+		return unknown(fmt.Errorf("INFO has the version %q", version), testedVersions)
 	}
 	name := p.name + " " + version
-	const advice = "read what follows, and try your locks before you rely on it"
+	const advice = "read the other lines, and test your locks on this server before you rely on them"
 	switch {
 	case v.Compare(p.oldest) < 0:
 		oldest, _ := servers.Tested("Redis")

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotLock reports that a key of that name is something else than a lock.
-var ErrNotLock = errors.New("not a lock")
+var ErrNotLock = errors.New("the key is not a lock")
 
 // Inspect returns everything about one lock. A lock that is free and that nobody waits for has
 // neither holders nor waiters. If the key is something else, the error wraps [ErrNotLock].
@@ -40,7 +40,7 @@ func (r *reader) inspect(ctx context.Context, name string) (Lock, error) {
 			return Lock{}, rediserr.Classify(err)
 		}
 		if of != "none" {
-			return Lock{}, fmt.Errorf("%q is a %s: %w", name, of, ErrNotLock)
+			return Lock{}, fmt.Errorf("lock %q: %w (type %s); check the name", name, ErrNotLock, of)
 		}
 	}
 	read := r.read(ctx, []string{name})[0]

@@ -74,7 +74,7 @@ func (ls *lister) run(ctx context.Context) error {
 	nodes := ls.redis.Nodes()
 	for _, address := range ls.transport.Masters() {
 		node, known := nodes[address]
-		err := errors.New("not known to the client yet")
+		err := errors.New("the client has not found this node yet; try again")
 		if known {
 			err = ls.scan(ctx, address, node)
 		}

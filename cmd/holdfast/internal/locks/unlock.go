@@ -16,7 +16,7 @@ type ChangedError struct{ Now Lock }
 
 // Error returns the text of the error.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%q is not held by that owner", e.Now.Name)
+	return fmt.Sprintf("lock %q: this owner does not hold the lock", e.Now.Name)
 }
 
 // Unlock takes a lock away from an owner, all its levels at once, and wakes waiters as a release by

@@ -79,7 +79,7 @@ func (o Options) connect(ctx context.Context, until time.Time) ([]rueidis.Client
 			return nil, failed
 		}
 		if backoff.Failures == 1 {
-			o.note("%v; trying again for %v", err, time.Until(until).Round(time.Second))
+			o.note("%v; holdfast tries again for %v", err, time.Until(until).Round(time.Second))
 		}
 		select {
 		case <-ctx.Done():
@@ -129,7 +129,7 @@ func dialAll(ctx context.Context, f connect.Flags) (all []rueidis.Client, passes
 		select {
 		case d = <-result:
 		case <-ctx.Done(): // NewClient has no context
-			d.err = errors.New("no reply in time")
+			d.err = errors.New("the server did not reply in time")
 			go func() { closeAll((<-result).redis) }()
 		}
 		if d.redis != nil {
@@ -145,7 +145,7 @@ func dialAll(ctx context.Context, f connect.Flags) (all []rueidis.Client, passes
 	if len(all) < len(options) || len(failed) > minority {
 		closeAll(all...)
 		return nil, refused <= minority, status.New(status.Server,
-			fmt.Errorf("too few servers for a quorum: %w", failed))
+			fmt.Errorf("no quorum, because too many servers failed: %w", failed))
 	}
 	return all, false, nil
 }
@@ -215,8 +215,8 @@ func (o Options) acquireError(err error, l *lock) error {
 	// Another had the lock when Redis last replied, which may be long ago if this run waited.
 	if o.Wait != rlock.NoWait {
 		if err := l.ask(o.Name); err != nil {
-			return status.New(status.Server, fmt.Errorf("lock %q: not acquired within %v, and "+
-				"asking Redis for the holder failed: %w", o.Name, o.Wait, err))
+			return status.New(status.Server, fmt.Errorf("lock %q: not acquired within %v, "+
+				"and the holder is unknown: %w", o.Name, o.Wait, err))
 		}
 	}
 	if o.Quiet {
@@ -251,7 +251,8 @@ func (l *lock) ask(name string) error {
 		switch {
 		case err == nil || !connect.Passes(err): // a refusal is a reply
 		case errors.Is(err, context.DeadlineExceeded):
-			failed = append(failed, fmt.Errorf("no reply within %v; run holdfast doctor", askTime))
+			failed = append(failed, fmt.Errorf("the server did not reply within %v; run holdfast doctor",
+				askTime))
 		default:
 			failed = append(failed, err)
 		}

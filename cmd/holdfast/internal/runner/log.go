@@ -26,7 +26,7 @@ func (warnings) Handle(_ context.Context, r slog.Record) error {
 	}
 	r.Attrs(func(a slog.Attr) bool {
 		if err, ok := a.Value.Any().(error); ok && errors.Is(err, context.DeadlineExceeded) {
-			a.Value = slog.StringValue("no reply in time")
+			a.Value = slog.StringValue("the server did not reply in time")
 		}
 		text += fmt.Sprintf(" %s=%v", a.Key, a.Value)
 		return true

@@ -23,8 +23,8 @@ func (o Options) refuseOwn(ctx context.Context, l *lock) error {
 	}
 	for _, h := range found.Holders {
 		if h.Owner == outer && (o.Kind != Read || h.Mode != "read") {
-			return status.New(o.Conflict, fmt.Errorf("lock %q is held by the holdfast run that this "+
-				"one is part of, so it would wait for itself: leave one of them out", o.Name))
+			return status.New(o.Conflict, fmt.Errorf("lock %q: not acquired, because "+
+				"the holdfast run around this one holds the lock; remove one of the two", o.Name))
 		}
 	}
 	return nil

@@ -65,21 +65,21 @@ func (o Options) check() error {
 	var err error
 	switch {
 	case len(o.Args) == 0:
-		err = errors.New("no command: holdfast run NAME -- COMMAND")
+		err = errors.New("there is no command; use the form holdfast run NAME -- COMMAND")
 	case o.Lease < shortestLease:
-		err = fmt.Errorf("--lease %v is too short: at least %v", o.Lease, shortestLease)
+		err = fmt.Errorf("--lease must be at least %v (got %v)", shortestLease, o.Lease)
 	case o.killAfter() < 0 || o.killAfter() > o.Lease/3:
-		err = fmt.Errorf("--kill-after %v: want at most a third of the lease of %v, because it is "+
-			"renewed that often", o.killAfter(), o.Lease)
+		err = fmt.Errorf("--kill-after must be between 0 and %v, a third of --lease (got %v)",
+			o.Lease/3, o.killAfter())
 	case o.Conflict < 0 || o.Conflict > 255:
-		err = fmt.Errorf("--conflict-exit-code %d: want 0 to 255", o.Conflict)
+		err = fmt.Errorf("--conflict-exit-code must be between 0 and 255 (got %d)", o.Conflict)
 	case !o.Quorum:
 	case o.Kind != Plain:
-		err = fmt.Errorf("--quorum works with --kind lock, not with --kind %s", o.Kind)
+		err = fmt.Errorf("--quorum works only with --kind lock (got %s)", o.Kind)
 	case o.Sentinel != "":
-		err = errors.New("--quorum wants independent servers, not those of --sentinel")
+		err = errors.New("--quorum needs independent servers; leave out --sentinel")
 	case len(o.Redis) < fewestServers:
-		err = fmt.Errorf("--quorum wants --redis %d times or more: with fewer servers none may fail",
+		err = fmt.Errorf("--quorum needs at least %d --redis servers; with fewer, no server may fail",
 			fewestServers)
 	}
 	if err != nil {

@@ -79,7 +79,8 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			} else if interrupt != nil {
 				return nil, nil, interrupt // the second one: the lease ends by itself
 			}
-			interrupt = status.New(status.Signal+int(number), fmt.Errorf("interrupted (%v)", s))
+			interrupt = status.New(status.Signal+int(number),
+				fmt.Errorf("lock %q: not acquired, because of a signal (%v)", o.Name, s))
 			cancel()
 		case a := <-result:
 			if interrupt != nil && a.hold != nil {
@@ -114,7 +115,7 @@ func (o Options) await(ctx context.Context, l *lock, until time.Time) (*rlock.Ho
 	stop()
 	<-told
 	if took := time.Since(began); err == nil && took > unremarkable {
-		o.note("acquired %q after %v", o.Name, took.Round(100*time.Millisecond))
+		o.note("lock %q: acquired after %v", o.Name, took.Round(100*time.Millisecond))
 	}
 	return hold, err
 }
@@ -142,13 +143,14 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	ch, err := child.Start(command)
 	if err != nil {
 		_ = o.release(hold) // nothing ran under it
-		return status.New(status.NotExecutable, fmt.Errorf("cannot start %s: %w", o.Args[0], err))
+		return status.New(status.NotExecutable, fmt.Errorf("cannot start the command %s: %w",
+			o.Args[0], err))
 	}
 	stopped := o.supervise(hold, ch)
 	lost := o.release(hold)
 	switch {
 	case lost != nil && o.Ignore: // it may have been lost after the last renewal
-		o.warn("%v; because of --on-lost ignore, the exit status is that of the command, %d", lost,
+		o.warn("%v; the command ended with status %d (--on-lost ignore)", lost,
 			ch.Status())
 	case o.Ignore:
 	case stopped: // which was said
@@ -187,7 +189,7 @@ func (o Options) supervise(hold *rlock.Hold, ch *child.Child) (stopped bool) {
 				s.hear(<-ch.Reports())
 			}
 			if s.survived {
-				s.warn("the command has ended")
+				s.warn("lock %q: the command has ended", s.Name)
 			}
 			return s.stopped
 		}
@@ -212,12 +214,12 @@ func (s *supervision) lose(err error) {
 	s.stopped = s.stopped || !s.Ignore
 	switch {
 	case s.Ignore:
-		s.warn("%v; the command goes on (--on-lost ignore)", err)
+		s.warn("%v; the command continues (--on-lost ignore)", err)
 	case errors.Is(err, rlock.ErrExpired):
 		s.warn("%v", err)
 		s.child.Kill() // the guard has done so, unless it hangs
 	default:
-		s.warn("%v: ending the command", err)
+		s.warn("%v; the command is being ended", err)
 		s.child.End()
 	}
 }
@@ -228,16 +230,16 @@ func (s *supervision) hear(r child.Report) {
 	case r.Event == child.LeftBehind:
 		s.ended = true
 		if !s.stopped {
-			s.note("the command has ended, and what it left running is ended as well")
+			s.note("lock %q: the command has ended, and its remaining processes are being ended", s.Name)
 		}
 	case r.Event == child.Terminated && !s.ended && !s.stopped:
 		s.stopped = true
-		s.warn("the lock %q was not renewed, and may be lost in %v: ending the command", s.Name,
+		s.warn("lock %q: not renewed, and may be lost in %v; the command is being ended", s.Name,
 			time.Until(s.hold.Deadline()).Round(100*time.Millisecond))
 	case r.Event == child.Killed:
 		s.stopped = s.stopped || !s.ended
 		if len(r.Survivors) == 0 {
-			s.warn("the command was killed")
+			s.warn("lock %q: the command was killed", s.Name)
 		}
 		s.report(r.Survivors)
 	case r.Event == child.Abandoned:
@@ -260,11 +262,11 @@ func (s *supervision) report(survivors []child.Survivor) {
 		case len(names) == 0:
 			continue
 		case refused:
-			s.warn("cannot kill %s: %v; without the lock %q that process runs on, so end it as its user "+
-				"or as root", who, reason, s.Name)
+			s.warn("lock %q: cannot kill %s, which continues without the lock: %v; end the process "+
+				"as its user or as root", s.Name, who, reason)
 		default:
-			s.warn("%s has not ended after SIGKILL, because it hangs in the kernel; it may go on "+
-				"without the lock %q", who, s.Name)
+			s.warn("lock %q: %s did not end after SIGKILL, because the process is stuck in the "+
+				"kernel; it may continue without the lock, so check the machine", s.Name, who)
 		}
 		s.survived = true
 	}
@@ -278,7 +280,7 @@ func (o Options) release(hold *rlock.Hold) error {
 	case errors.Is(err, rlock.ErrLost):
 		return err
 	default:
-		o.warn("%v; the lock is free when its lease ends, %v from now at most", err, o.Lease)
+		o.warn("%v; the lock becomes free when its lease ends, in at most %v", err, o.Lease)
 	}
 	return nil
 }

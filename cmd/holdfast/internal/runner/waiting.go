@@ -43,7 +43,7 @@ func (o Options) showWait(ctx context.Context, l *lock) {
 func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, redraw bool) {
 	ctx, cancel := context.WithTimeout(ctx, redrawn)
 	defer cancel()
-	text, width := fmt.Sprintf("holdfast: waiting for %q", o.Name), 0
+	text, width := fmt.Sprintf("holdfast: lock %q: waiting", o.Name), 0
 	if redraw {
 		text += fmt.Sprintf(" for %v", since.Round(time.Second))
 		width = tty.Width(os.Stderr)
@@ -55,7 +55,7 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 	found.Waiters = slices.DeleteFunc(found.Waiters, l.isOwn)
 	switch {
 	case err != nil && connect.Passes(err) && redraw: // elsewhere the line stays
-		text += ": no reply from Redis"
+		text += ": Redis does not reply"
 	case err == nil && len(found.Holders) > 0:
 		if line := view.Line(found, width); line != "" {
 			text += ": " + line

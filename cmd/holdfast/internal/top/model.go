@@ -96,11 +96,12 @@ func outcome(a unlocked) string {
 	var changed *locks.ChangedError
 	switch {
 	case errors.As(a.err, &changed):
-		return "not unlocked, because it has changed: " + view.Line(changed.Now, 0)
+		return "not unlocked, because the holder has changed: " + view.Line(changed.Now, 0)
 	case a.err != nil:
 		return "not unlocked: " + a.err.Error()
 	case a.refusal != "":
-		return "unlocked, but waiters look only within 5 s: " + a.refusal
+		return "unlocked, but Redis rejected the message to the waiters, so they notice within 5 s: " +
+			a.refusal
 	}
 	return fmt.Sprintf("unlocked %s, which was %s", printable.Text(a.before.Name),
 		view.Line(a.before, 0))
@@ -160,7 +161,7 @@ func (m model) key(press tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		if r, ok := m.current(); ok && r.change != gone && r.Holding() > 0 {
 			m.mode, m.question = asking, r.Lock
 		} else {
-			m.message = "nothing to unlock: nobody holds it"
+			m.message = "nothing to unlock, because nobody holds the lock"
 		}
 	}
 	return m, nil

@@ -106,14 +106,14 @@ func found(all ...locks.Lock) scanned {
 func TestLocksWithMostWaitersComeFirst(t *testing.T) {
 	t.Parallel()
 	p := newProgram()
-	require.Contains(t, p.text(), "looking for locks")
+	require.Contains(t, p.text(), "searching for locks")
 	p.send(found(held("b", "x:1", 1), held("c", "x:1", 3), held("a", "x:1", 1)))
 	require.Equal(t, []string{"> c", "  a", "  b"}, p.table())
 	require.Contains(t, p.text(), "holdfast top  redis:6379  3 locks, 5 waiters  03:04:05, in 7 ms")
 	require.True(t, p.View().AltScreen)
 	p.send(found())
 	p.send(found())
-	require.Contains(t, p.text(), "nobody holds a lock")
+	require.Contains(t, p.text(), "no lock is held")
 }
 
 func TestWhatChangedIsMarkedForOneRefresh(t *testing.T) {
@@ -165,13 +165,13 @@ func TestUnlockAsksFirst(t *testing.T) {
 	p.run()
 	require.Equal(t, []string{"unlock b of y:1"}, p.asked, "as it was when asked")
 	p.send(unlocked{err: &locks.ChangedError{Now: held("b", "z:9", 0)}})
-	require.Contains(t, p.text(), "not unlocked, because it has changed: held by z:9")
+	require.Contains(t, p.text(), "not unlocked, because the holder has changed: held by z:9")
 	p.send(unlocked{before: held("b", "y:1", 0)})
 	require.Contains(t, p.text(), "unlocked b, which was held by y:1, 10.0 s left")
 	p.send(unlocked{err: errors.New("READONLY")})
 	require.Contains(t, p.text(), "not unlocked: READONLY")
 	p.send(unlocked{refusal: "NOPERM"})
-	require.Contains(t, p.text(), "look only within 5 s: NOPERM")
+	require.Contains(t, p.text(), "notice within 5 s: NOPERM")
 }
 
 func TestDetailsAreRefreshed(t *testing.T) {
@@ -183,7 +183,7 @@ func TestDetailsAreRefreshed(t *testing.T) {
 	p.press("enter")
 	p.run()
 	require.Equal(t, []string{"inspect a"}, p.asked)
-	require.Contains(t, p.text(), "looking…")
+	require.Contains(t, p.text(), "reading the lock…")
 	p.send(inspected{lock: held("a", "x:1", 0), at: time.Now()})
 	require.Contains(t, p.text(), "x:1")
 	p.send(found(held("a", "x:1", 0)))
@@ -203,13 +203,13 @@ func TestTheLastTableStaysWhileTheServerIsSilent(t *testing.T) {
 	p := newProgram()
 	silent := scanned{err: errors.New("i/o timeout")}
 	p.send(silent)
-	require.Contains(t, p.text(), "no reply yet: i/o timeout")
+	require.Contains(t, p.text(), "Redis has not replied yet: i/o timeout")
 	require.NotNil(t, p.cmd, "it goes on")
 	p.send(found(held("a", "x:1", 0)))
 	require.NotContains(t, p.text(), "i/o timeout")
 	p.send(silent)
 	require.Equal(t, []string{"> a"}, p.table())
-	require.Contains(t, p.text(), "as it was at 03:04:05, no reply since: i/o timeout")
+	require.Contains(t, p.text(), "last update 03:04:05, no reply since then: i/o timeout")
 	require.NotNil(t, p.cmd)
 	p.send(found(held("a", "x:1", 0)))
 	require.Equal(t, []string{"> a"}, p.table(), "nothing has changed")

@@ -76,10 +76,10 @@ func (m model) heading() string {
 func (m model) second() string {
 	switch {
 	case m.err != nil && m.rows == nil:
-		return failure.Render(m.cut("no reply yet: " + printable.Short(m.err.Error())))
+		return failure.Render(m.cut("Redis has not replied yet: " + printable.Short(m.err.Error())))
 	case m.err != nil:
-		return failure.Render(m.cut("as it was at " + m.found.Format(time.TimeOnly) +
-			", no reply since: " + printable.Short(m.err.Error())))
+		return failure.Render(m.cut("last update " + m.found.Format(time.TimeOnly) +
+			", no reply since then: " + printable.Short(m.err.Error())))
 	case m.mode == typing:
 		return m.cut("/" + printable.Text(m.search) + "▏")
 	case m.search != "":
@@ -94,11 +94,11 @@ func (m model) body() []string {
 	if len(shown) == 0 {
 		switch {
 		case m.rows == nil:
-			return []string{dim.Render("looking for locks…")}
+			return []string{dim.Render("searching for locks…")}
 		case m.search != "":
 			return []string{dim.Render("no lock matches")}
 		}
-		return []string{dim.Render("nobody holds a lock")}
+		return []string{dim.Render("no lock is held")}
 	}
 	all := make([]locks.Lock, len(shown))
 	for i, r := range shown {
@@ -128,7 +128,7 @@ func (m model) inspection() (lines []string) {
 	case m.detail.err != nil:
 		return []string{failure.Render(m.cut(printable.Short(m.detail.err.Error())))}
 	case m.detail.at.IsZero():
-		return []string{dim.Render("looking…")}
+		return []string{dim.Render("reading the lock…")}
 	}
 	for line := range strings.Lines(view.Details(m.detail.lock, m.detail.at)) {
 		lines = append(lines, m.cut(strings.TrimSuffix(line, "\n")))

@@ -21,9 +21,9 @@ func Details(l locks.Lock, now time.Time) string {
 	case l.Holding() == 0:
 		d.line("state", "free")
 	case l.TTL < 0:
-		d.line("state", "held, never expires by itself")
+		d.line("state", "held, never expires")
 	default:
-		d.line("state", "held, for another "+TTL(l.TTL))
+		d.line("state", "held, expires in "+TTL(l.TTL))
 	}
 	for _, h := range l.Holders {
 		text := h.Mode
@@ -88,11 +88,11 @@ func waiter(w locks.Waiter, now time.Time) string {
 	text := printable.Short(w.Owner)
 	switch {
 	case w.Owner == "":
-		text = "readers wait for a writer"
+		text = "readers that wait for a writer"
 	case w.Mode == "write":
-		text += " wants to write, and new readers step back"
+		text += " waits to write, and new readers wait behind it"
 	case w.Lease > 0:
-		text += " is registered, for a lease of " + w.Lease.String()
+		text += " is registered for a lease of " + w.Lease.String()
 	default:
 		text += " is queued"
 	}
@@ -100,7 +100,7 @@ func waiter(w locks.Waiter, now time.Time) string {
 		text += ", waiting for " + Since(w.Since, now)
 	}
 	if !w.Until.IsZero() {
-		text += ", keeps its place for another " + TTL(max(0, w.Until.Sub(now)))
+		text += ", keeps its place for " + TTL(max(0, w.Until.Sub(now)))
 	}
 	return text
 }

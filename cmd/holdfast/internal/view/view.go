@@ -15,13 +15,13 @@ import (
 
 // Line returns one lock in one line, no longer than width columns; 0 is unlimited.
 //
-//	held by nightly on web-1 (pid 4711), 12.3 s left, 3 wait
+//	held by nightly on web-1 (pid 4711), 12.3 s left, 3 waiters
 func Line(lock locks.Lock, width int) string {
 	parts := []string{"free"}
 	if len(lock.Holders) > 0 {
 		parts = []string{"held by " + Holders(lock)}
 		if n := levels(lock); n > 1 && owners(lock) == 1 {
-			parts = append(parts, fmt.Sprintf("%d levels", n))
+			parts = append(parts, fmt.Sprintf("%d holds", n))
 		}
 		if left := TTL(lock.TTL); lock.TTL == rlock.NoExpiry {
 			parts = append(parts, left)
@@ -32,9 +32,9 @@ func Line(lock locks.Lock, width int) string {
 	switch n := lock.Waiting(); n {
 	case 0:
 	case 1:
-		parts = append(parts, "1 waits")
+		parts = append(parts, "1 waiter")
 	default:
-		parts = append(parts, fmt.Sprintf("%d wait", n))
+		parts = append(parts, fmt.Sprintf("%d waiters", n))
 	}
 	return cut(strings.Join(parts, ", "), width)
 }

@@ -80,11 +80,11 @@ func TestLineSaysWhoHoldsForHowLong(t *testing.T) {
 		},
 	}
 	require.Equal(t, []string{
-		"held by nightly on web-1 (pid 4711), 12.3 s left, 3 wait",
-		"held by b983c153…:12, 2 levels, never ends",
+		"held by nightly on web-1 (pid 4711), 12.3 s left, 3 waiters",
+		"held by b983c153…:12, 2 holds, never ends",
 		"held by 2 readers, 2m30s left",
-		"free, 12 wait",
-		"held by writer nightly on web-1 (pid 4711), 2 levels, 1.0 s left, 1 waits",
+		"free, 12 waiters",
+		"held by writer nightly on web-1 (pid 4711), 2 holds, 1.0 s left, 1 waiter",
 		"free",
 	}, append(lines, Line(one, 0), Line(locks.Lock{}, 0)))
 	require.Equal(t, "held by nightly on…", Line(someLocks()[0], 19))
