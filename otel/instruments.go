@@ -40,26 +40,26 @@ func newInstruments(m metric.Meter) *instruments {
 		return g
 	}
 	return &instruments{
-		heldNow:    gauge("holdfast.lock.held", "{lock}", "Locks that are held."),
-		waitingNow: gauge("holdfast.lock.waiting", "{call}", "Calls that wait for a lock."),
+		heldNow:    gauge("holdfast.lock.held", "{lock}", "Held locks."),
+		waitingNow: gauge("holdfast.lock.waiting", "{call}", "Calls waiting for a lock."),
 		acquire: histogram("holdfast.lock.acquire.duration", "s",
-			"How long calls that want a lock take.", seconds),
+			"Duration of calls that acquire a lock.", seconds),
 		hold: histogram("holdfast.lock.hold.duration", "s",
-			"How long locks are held.", seconds),
+			"Time between the acquisition and the release of a lock.", seconds),
 		margin: histogram("holdfast.lock.deadline.margin", "s",
-			"What is left until the deadline at a renewal or at the end of a hold.", seconds),
+			"Time left until the deadline, at a renewal or at the end of a hold.", seconds),
 		utilization: histogram("holdfast.lock.lease.utilization", "1",
-			"Which part of the lease is used up at a renewal or at the end of a hold.", parts),
+			"Used part of the lease, at a renewal or at the end of a hold.", parts),
 		round: histogram("holdfast.redlock.round.duration", "s",
-			"How long rounds of requests to the nodes of a RedLock take.", seconds),
+			"Duration of a round of requests to the nodes of a RedLock.", seconds),
 		lost: counter("holdfast.lock.lost", "{lock}",
-			"Locks that were lost while they were held."),
+			"Locks lost while they were held."),
 		renewalFailures: counter("holdfast.lock.renewal.failures", "{renewal}",
-			"Renewals of a lease that failed, and are tried again."),
+			"Failed renewals of a lease. Each is tried again."),
 		handovers: counter("holdfast.lock.handovers", "{handover}",
-			"Locks that a release gave to the next that waited."),
+			"Releases that handed the lock over to a waiter."),
 		nodeFailures: counter("holdfast.redlock.node.failures", "{failure}",
-			"What nodes of RedLocks did not do."),
+			"Requests that a node of a RedLock failed to serve."),
 	}
 }
 

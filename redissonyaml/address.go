@@ -21,28 +21,31 @@ func parseAddress(text string) (a address, err error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	switch {
 	case !found:
-		return a, errors.New("has no scheme: write redis:// before it, or rediss:// for TLS")
+		return a, errors.New("has no scheme; write redis:// before the address, or rediss:// for TLS")
 	case scheme == "redis" || scheme == "valkey":
 	case scheme == "rediss" || scheme == "valkeys":
 		a.tls = true
 	case strings.HasSuffix(scheme, "+uds"):
-		return a, errors.New("a Unix socket is not followed: give a host and a port, or set " +
-			"Redis.DialCtxFn yourself")
+		return a, errors.New("redissonyaml does not support Unix sockets; use a host and a port, or " +
+			"set Redis.DialCtxFn after Load and add this key to Options.Handled")
 	default:
-		return a, errors.New("has an unknown scheme: write redis, or rediss for TLS")
+		return a, errors.New("has an unknown scheme; write redis, or rediss for TLS")
 	}
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		user, password, found := strings.Cut(rest[:i], ":")
 		if !found {
-			return a, errors.New("write user:password@host, or :password@host")
+			return a, errors.New("has no colon before the password; write user:password@host " +
+				"or :password@host")
 		}
 		a.username, err = url.QueryUnescape(user)
 		if err != nil {
-			return a, errors.New("the user name is not URL-encoded")
+			return a, errors.New("the user name is not URL-encoded; encode special characters, " +
+				"as in %40 for @")
 		}
 		a.password, err = url.QueryUnescape(password)
 		if err != nil {
-			return a, errors.New("the password is not URL-encoded")
+			return a, errors.New("the password is not URL-encoded; encode special characters, " +
+				"as in %40 for @")
 		}
 		rest = rest[i+1:]
 	}
@@ -51,7 +54,7 @@ func parseAddress(text string) (a address, err error) {
 		return a, errors.New("must end in host:port")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return a, errors.New("needs a port from 1 to 65535")
+		return a, errors.New("must have a port between 1 and 65535")
 	}
 	a.hostPort = net.JoinHostPort(host, port)
 	return a, nil

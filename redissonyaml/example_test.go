@@ -51,5 +51,5 @@ singleServerConfig:
 	// Output:
 	// 4 singleServerConfig.nameMapper
 	// 5 singleServerConfig.host
-	// no such key is known here: remove it, or if it does not matter, name it in Options.Handled
+	// unknown key; remove it, or add it to Options.Handled if the program does not need it
 }

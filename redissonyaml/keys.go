@@ -33,36 +33,37 @@ const (
 
 // Why keys are ignored, or refused.
 const (
-	noPool    = "rueidis sends all commands over a few connections: there is no pool to size"
+	noPool    = "rueidis sends all commands over a few connections, so there is no pool"
 	noThreads = "goroutines need no pools of threads"
 	noCodec   = "locks do not use the codec"
 	noRetry   = "a command is retried for as long as its wait lasts"
-	noReads   = "locks are read on the master, by both sides"
-	noTuning  = "rueidis tunes connections by itself"
+	noReads   = "both Redisson and holdfast read locks on the master"
+	noTuning  = "rueidis tunes its connections itself"
 	noCleanUp = "is about objects other than locks"
-	noStore   = "Go cannot read Java key stores: export it as PEM (keytool -list -rfc -keystore " +
-		"FILE, or openssl pkcs12 -in FILE), set it in Redis.TLSConfig after Load, and name this " +
-		"key in Options.Handled"
-	noHook = "do the same with fields of Redis after Load, and name this key in Options.Handled"
-	noSite = "find out which server is the master and use singleServerConfig with its address, or " +
-		"let Sentinel tell it with sentinelServersConfig"
+	noStore   = "Go cannot read Java key stores; export the certificates as PEM (keytool -list -rfc " +
+		"-keystore FILE, or openssl pkcs12 -in FILE), set Redis.TLSConfig after Load, and add this " +
+		"key to Options.Handled"
+	noHook = "redissonyaml cannot run Java code; set Redis.TLSConfig after Load, and add this key " +
+		"to Options.Handled"
+	noSite = "redissonyaml does not support this section; use singleServerConfig with the address " +
+		"of the master, or sentinelServersConfig"
 )
 
 // sharedKeys may stand at the top level and, as they used to, beside the servers.
 var sharedKeys = with(
 	all(ignored(noTuning), "tcpKeepAlive", "keepAlive", "tcpKeepAliveCount", "tcpKeepAliveIdle",
 		"tcpKeepAliveInterval", "tcpUserTimeout", "tcpNoDelay"),
-	all(ignored("is of use with a key store only"), "sslKeystoreType", "sslTruststorePassword",
+	all(ignored("is only for a key store"), "sslKeystoreType", "sslTruststorePassword",
 		"sslKeystorePassword"),
 	all(refused(noStore), "sslTruststore", "sslKeystore"),
 	all(refused(noHook), "sslTrustManagerFactory", "sslKeyManagerFactory"),
 	map[string]rule{
 		"username": text(func(r *reader, _ place, v string) { r.config.Redis.Username = v }),
 		"password": text(func(r *reader, _ place, v string) { r.config.Redis.Password = v }),
-		"credentialsResolver": bean("set Redis.AuthCredentialsFn after Load, and name this key in "+
+		"credentialsResolver": bean("set Redis.AuthCredentialsFn after Load, and add this key to "+
 			"Options.Handled", "org.redisson.client.DefaultCredentialsResolver"),
 		"nameMapper": mapNames,
-		"commandMapper": bean("renamed commands are not followed",
+		"commandMapper": bean("holdfast does not support renamed commands",
 			"org.redisson.config.DefaultCommandMapper"),
 		"sslVerificationMode": oneOf(
 			map[string]verification{"STRICT": strict, "CA_ONLY": caOnly, "NONE": none},
@@ -73,17 +74,17 @@ var sharedKeys = with(
 				r.verification = none // as Redisson has it
 			}
 		}),
-		"sslProvider": ignored("TLS is Go's own"),
+		"sslProvider": ignored("Go has its own TLS"),
 		"sslProtocols": texts(func(r *reader, at place, v string) {
 			version, ok := tlsVersions[v]
 			if !ok {
-				r.fail(at, "is not a version of TLS that is known here")
+				r.fail(at, "is an unknown version of TLS; use TLSv1.2 or TLSv1.3")
 				return
 			}
 			r.versions = append(r.versions, version)
 		}),
-		"sslCiphers": refused("Java's names are not followed: set Redis.TLSConfig.CipherSuites " +
-			"after Load, and name this key in Options.Handled"),
+		"sslCiphers": refused("redissonyaml does not know Java's names of ciphers; set " +
+			"Redis.TLSConfig.CipherSuites after Load, and add this key to Options.Handled"),
 	})
 
 // topKeys are those of Redisson's Config.
@@ -112,12 +113,12 @@ var topKeys = with(sharedKeys,
 			}),
 		"keepPubSubOrder":    ignored("messages about locks need no order"),
 		"useScriptCache":     ignored("scripts are always sent by their hash"),
-		"lazyInitialization": ignored("rueidis.NewClient connects, and fails if it cannot"),
-		"valkeyCapabilities": ignored("rueidis follows the servers' answers"),
-		"connectionListener": ignored("nobody is told about connections"),
+		"lazyInitialization": ignored("rueidis.NewClient connects at once, and fails if it cannot"),
+		"valkeyCapabilities": ignored("rueidis follows the replies of the servers"),
+		"connectionListener": ignored("holdfast has no listener for connections"),
 		"nettyHook":          bean(noHook, "org.redisson.client.DefaultNettyHook"),
-		"addressResolverGroupFactory": bean("set Redis.DialCtxFn after Load if names are resolved "+
-			"in a special way, and name this key in Options.Handled",
+		"addressResolverGroupFactory": bean("if names need a special resolver, set Redis.DialCtxFn "+
+			"after Load, and add this key to Options.Handled",
 			"org.redisson.connection.DnsAddressResolverGroupFactory",
 			"org.redisson.connection.RoundRobinDnsAddressResolverGroupFactory",
 			"org.redisson.connection.SequentialDnsAddressResolverFactory"),
@@ -130,7 +131,7 @@ var serverKeys = with(sharedKeys,
 	all(ignored(noPool), "idleConnectionTimeout", "subscriptionsPerConnection",
 		"subscriptionConnectionMinimumIdleSize", "subscriptionConnectionPoolSize"),
 	all(ignored(noTuning), "pingConnectionInterval", "pingTimeout"),
-	all(ignored("names are resolved for each new connection"), "dnsMonitoring",
+	all(ignored("holdfast resolves the names for each new connection"), "dnsMonitoring",
 		"dnsMonitoringInterval", "dnsMonitoringTimes"),
 	map[string]rule{
 		"clientName": text(func(r *reader, _ place, v string) { r.config.Redis.ClientName = v }),
@@ -138,7 +139,7 @@ var serverKeys = with(sharedKeys,
 			func(r *reader, v time.Duration) { r.config.Redis.Dialer.Timeout = v }),
 		"timeout": milliseconds(time.Millisecond,
 			func(r *reader, v time.Duration) { r.config.Locks.CommandTimeout = v }),
-		"subscriptionTimeout": ignored("a waiter looks by itself until it is subscribed"),
+		"subscriptionTimeout": ignored("a waiter checks the lock itself until it is subscribed"),
 	})
 
 // singleKeys are those of a single server only.
@@ -163,15 +164,15 @@ var replicaKeys = with(
 			case "SLAVE":
 				// A hand-over looks at the master for waiters in Java, and would pass these over.
 				r.config.Locks.HandOver = rlock.HandOverNone
-				r.note(at, "locks are announced instead of handed over, because the Java side "+
-					"listens at replicas. MASTER is quicker for both. On a cluster, beside Redisson "+
-					"before 3.28, also set Locks.PubSub = rlock.PubSubClassic, or Go does not wake Java")
+				r.note(at, "hand-overs are off, because the Java side listens at replicas. "+
+					"MASTER is faster for both sides. On a cluster with Redisson before 3.28, also set "+
+					"Locks.PubSub = rlock.PubSubClassic; otherwise Go does not wake Java")
 			default:
 				r.fail(at, "must be MASTER or SLAVE")
 			}
 		}),
 		"natMapper": bean("set Redis.DialCtxFn after Load to a function that dials the other "+
-			"address, and name this key in Options.Handled",
+			"address, and add this key to Options.Handled",
 			"org.redisson.config.DefaultNatMapper", "org.redisson.api.DefaultNatMapper"),
 	})
 
@@ -191,22 +192,22 @@ var sentinelKeys = with(replicaKeys, map[string]rule{
 	"scanInterval": milliseconds(time.Millisecond, func(r *reader, v time.Duration) {
 		r.config.Redis.Sentinel.TopologyRefreshInterval = v
 	}),
-	"checkSentinelsList":          ignored("one Sentinel that answers is enough"),
-	"sentinelsDiscovery":          ignored("Sentinels are always discovered"),
+	"checkSentinelsList":          ignored("one Sentinel that replies is enough"),
+	"sentinelsDiscovery":          ignored("rueidis always discovers the Sentinels"),
 	"checkSlaveStatusWithSyncing": ignored(noReads),
 })
 
 // clusterKeys are those of a cluster only.
 var clusterKeys = with(replicaKeys, map[string]rule{
 	"nodeAddresses": texts(addAddress),
-	"database":      only("only the database 0 of a cluster is followed", "0"),
+	"database":      only("a cluster has only the database 0; remove this key", "0"),
 	"scanInterval": milliseconds(time.Millisecond, func(r *reader, v time.Duration) {
 		r.config.Redis.ClusterOption.ShardsRefreshInterval = v
 	}),
 	"shardedSubscriptionMode": oneOf(map[string]rlock.PubSubMode{
 		"AUTO": rlock.PubSubAuto, "ON": rlock.PubSubSharded, "OFF": rlock.PubSubClassic,
 	}, func(r *reader, v rlock.PubSubMode) { r.config.Locks.PubSub = v }),
-	"checkSlotsCoverage":    ignored("a slot without a server is an error when a lock needs it"),
+	"checkSlotsCoverage":    ignored("a slot without a server is an error once a lock needs it"),
 	"checkMasterLinkStatus": ignored(noReads),
 })
 
@@ -217,12 +218,12 @@ func addAddress(r *reader, at place, value string) {
 	case err != nil:
 		r.fail(at, err.Error())
 	case r.mode == single && len(r.addresses) > 0:
-		r.fail(at, "a single server has one address: use clusterServersConfig or "+
+		r.fail(at, "a single server has only one address; use clusterServersConfig or "+
 			"sentinelServersConfig for several")
 	case len(r.addresses) > 0 && a.tls != r.addresses[0].tls:
-		r.fail(at, "either all addresses use TLS or none")
+		r.fail(at, "uses TLS unlike the other addresses, or the reverse; use one scheme for all")
 	case a.password != "" && r.mode != single:
-		r.fail(at, "write the password beside the addresses, because it is the same for all")
+		r.fail(at, "must not contain a password; set password, because it is the same for all addresses")
 	default:
 		r.addresses = append(r.addresses, a)
 	}
@@ -230,8 +231,8 @@ func addAddress(r *reader, at place, value string) {
 
 // defaultMapper is the rule of a NameMapper that may only be Redisson's default.
 var defaultMapper = bean("set Locks.NameMapper after Load to a function that does the same, and "+
-	"name this key in Options.Handled; or if it only puts a property prefix before each name, name "+
-	"its class in Options.PrefixMappers",
+	"add this key to Options.Handled. If the class only puts its property prefix before each name, "+
+	"add the class to Options.PrefixMappers instead",
 	"org.redisson.config.DefaultNameMapper", "org.redisson.api.DefaultNameMapper")
 
 // mapNames follows a NameMapper that the program knows.
@@ -242,7 +243,8 @@ func mapNames(r *reader, at place, value *yaml.Node) {
 	}
 	inner := value.Content // of {prefix: …}
 	if len(inner) != 2 || inner[0].Value != "prefix" || inner[1].Kind != yaml.ScalarNode {
-		r.fail(at, "has not just a prefix, although the program says so: write {prefix: …}")
+		r.fail(at, "must have only the property prefix, as in {prefix: …}, because "+
+			"Options.PrefixMappers has this class")
 		return
 	}
 	if !r.unset(at, inner[1]) {

@@ -27,12 +27,12 @@ func Load(file io.Reader, options Options) (*Config, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text.text)))
 	var document yaml.Node
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		return nil, errors.New("redissonyaml: the file is empty")
+		return nil, errors.New("redissonyaml: the file is empty; pass Redisson's configuration file")
 	} else if err != nil {
 		return nil, fmt.Errorf("redissonyaml: %w", withoutText(err))
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("redissonyaml: the file has more than one document: keep one")
+		return nil, errors.New("redissonyaml: the file has more than one document; keep one")
 	}
 	r := &reader{options: options, text: text, config: new(Config), verification: strict}
 	r.read(document.Content[0])
@@ -54,7 +54,7 @@ func withoutText(err error) error {
 		return err
 	}
 	return errors.New(quoted.ReplaceAllString(err.Error(), "(not shown)") +
-		": put a value that begins with * in quotes")
+		"; put a value that begins with * in quotes")
 }
 
 // byNumber orders lines as in the file, and what the file lacks behind them.
@@ -96,7 +96,7 @@ var modes = map[string]map[string]rule{
 // top level outranks it.
 func (r *reader) read(root *yaml.Node) {
 	if root.Kind != yaml.MappingNode {
-		r.fail(place{line: r.line(root)}, "the file is not a mapping of keys to values")
+		r.fail(place{line: r.line(root)}, "the file must be a mapping of keys to values")
 		return
 	}
 	var rest []*yaml.Node
@@ -107,9 +107,9 @@ func (r *reader) read(root *yaml.Node) {
 			rest = append(rest, key, value)
 		case isNull(value):
 		case r.mode != "":
-			r.fail(at, "the file has "+r.mode+", too: keep one of them")
+			r.fail(at, "the file also has "+r.mode+"; keep one of the two")
 		case value.Kind != yaml.MappingNode:
-			r.fail(at, "is not a mapping of keys to values")
+			r.fail(at, "must be a mapping of keys to values")
 		default:
 			r.mode, r.section = key.Value, key.Value
 			for key, value := range r.pairs(value) {
@@ -136,11 +136,11 @@ func (r *reader) pairs(mapping *yaml.Node) func(yield func(key, value *yaml.Node
 			at := r.at(key)
 			switch first, twice := seen[key.Value]; {
 			case key.Kind != yaml.ScalarNode:
-				r.fail(place{line: at.line}, "the key is not a name")
+				r.fail(place{line: at.line}, "a key must be a name")
 			case key.Tag == "!!merge":
-				r.fail(at, "merged mappings are not followed: write the keys here")
+				r.fail(at, "redissonyaml does not support merged mappings; write the keys here")
 			case twice:
-				r.fail(at, fmt.Sprintf("is on line %d, too: keep one of them", first))
+				r.fail(at, fmt.Sprintf("line %d has the same key; keep one of the two", first))
 			default:
 				seen[key.Value] = at.line
 				if !yield(key, value) {
@@ -155,7 +155,7 @@ func (r *reader) pairs(mapping *yaml.Node) func(yield func(key, value *yaml.Node
 func (r *reader) follow(key, value *yaml.Node, tables ...map[string]rule) {
 	at := r.at(key)
 	if slices.Contains(r.options.Handled, key.Value) {
-		r.note(at, "is left to the program, which says that it handles it")
+		r.note(at, "ignored, because the program handles this key")
 		return
 	}
 	for _, table := range tables {
@@ -170,11 +170,11 @@ func (r *reader) follow(key, value *yaml.Node, tables ...map[string]rule) {
 		}
 	}
 	if key.Value == "spring" {
-		r.fail(at, "a Spring file is not followed: give the Redisson part of it alone")
+		r.fail(at, "redissonyaml does not read Spring files; pass only the Redisson part")
 		return
 	}
-	r.fail(at, "no such key is known here: remove it, or if it does not matter, name it in "+
-		"Options.Handled")
+	r.fail(at, "unknown key; remove it, or add it to Options.Handled if the program does not "+
+		"need it")
 }
 
 // finish derives what depends on several keys. What is missing may be a consequence of what is
@@ -185,12 +185,12 @@ func (r *reader) finish() {
 	}
 	c := r.config
 	if r.mode == "" {
-		r.fail(place{}, "no servers: the file needs singleServerConfig, sentinelServersConfig or "+
+		r.fail(place{}, "the file names no servers; add singleServerConfig, sentinelServersConfig, or "+
 			"clusterServersConfig")
 		return
 	}
 	if len(r.addresses) == 0 && !slices.Contains(r.options.Handled, addressKeys[r.mode]) {
-		r.fail(place{key: r.mode}, "has no address: give "+addressKeys[r.mode])
+		r.fail(place{key: r.mode}, "has no address; add "+addressKeys[r.mode])
 	}
 	r.servers()
 	switch r.mode {
@@ -202,11 +202,11 @@ func (r *reader) finish() {
 		c.Redis.Sentinel.TopologyRefreshInterval = cmp.Or(
 			c.Redis.Sentinel.TopologyRefreshInterval, sentinelScan)
 		if c.Redis.Sentinel.MasterSet == "" {
-			r.fail(place{key: r.mode}, "has no masterName, which Sentinel knows the master by")
+			r.fail(place{key: r.mode}, "has no masterName; add the name of the master")
 		}
 		if c.Redis.Password != "" && c.Redis.Sentinel.Password == "" {
-			r.note(place{key: r.mode}, "Sentinels are asked without a password. Redisson tries "+
-				"that of the servers if they want one: give sentinelPassword then")
+			r.note(place{key: r.mode}, "holdfast connects to Sentinels without a password. Redisson "+
+				"tries the password of the servers; if the Sentinels require it, set sentinelPassword")
 		}
 	case cluster:
 		c.Redis.ClusterOption.ShardsRefreshInterval = cmp.Or(
@@ -223,16 +223,16 @@ func (r *reader) replicas() {
 	}
 	switch {
 	case r.unsynced:
-		r.note(at, "acquisitions do not wait for replicas. Redisson still waits, and only "+
+		r.note(at, "acquisitions do not wait for replicas. Redisson still waits, but "+
 			"ignores the outcome")
 	case r.mode == single:
-		r.note(at, "acquisitions do not wait for replicas. If the server has some, Redisson waits "+
-			"for one: set Locks.SyncReplicas = rlock.SyncConnected then")
+		r.note(at, "acquisitions do not wait for replicas. Redisson waits for a replica if there "+
+			"is one. To do the same, set Locks.SyncReplicas = rlock.SyncConnected")
 	default:
 		r.config.Locks.SyncReplicas = rlock.SyncConnected
-		r.note(at, "one replica must acknowledge each acquisition, unless none is connected, as in "+
-			"Redisson. An acquisition takes about three times as long, and there are no hand-overs. Set "+
-			"Locks.SyncReplicas = 1 to acquire no lock that no replica has")
+		r.note(at, "as in Redisson, one replica must acknowledge each acquisition unless no replica is "+
+			"connected. An acquisition takes about three times as long, and there are no hand-overs. To "+
+			"fail without a replica, set Locks.SyncReplicas = 1")
 	}
 }
 
@@ -248,8 +248,8 @@ func (r *reader) servers() {
 			continue
 		}
 		if c.Password != "" {
-			r.fail(place{key: r.mode}, "the password is given twice: keep that of the address or "+
-				"the other one")
+			r.fail(place{key: r.mode}, "the file has two passwords; remove the one in the address "+
+				"or the other one")
 		}
 		c.Username, c.Password = a.username, a.password
 	}
@@ -270,7 +270,7 @@ func (r *reader) unset(at place, value *yaml.Node) bool {
 	if found != value.Value && secret(at.key, value.Value) {
 		found = "a variable in this value"
 	}
-	r.fail(at, found+" is not set in the environment: set it, or give it a default, as in "+
+	r.fail(at, found+" is not set in the environment; set it, or add a default, as in "+
 		"${NAME:-default}")
 	return true
 }

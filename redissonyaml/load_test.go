@@ -164,9 +164,9 @@ nameMapper: !<com.acme.Prefixer> `
 	require.Equal(t, "shop:order", config.Locks.NameMapper("order"))
 
 	for value, says := range map[string]string{
-		`{prefix: "shop:", suffix: x}`:   "has not just a prefix",
-		`{}`:                             "has not just a prefix",
-		`{prefix: ["shop:"]}`:            "has not just a prefix",
+		`{prefix: "shop:", suffix: x}`:   "must have only the property prefix",
+		`{}`:                             "must have only the property prefix",
+		`{prefix: ["shop:"]}`:            "must have only the property prefix",
 		`{prefix: "${HOLDFAST_UNSET}:"}`: "is not set in the environment",
 	} {
 		_, err = redissonyaml.Load(strings.NewReader(file+value), options)
@@ -182,7 +182,7 @@ func TestLinesThatCannotBeFollowedAreErrors(t *testing.T) {
 	for name, file := range map[string]string{
 		"unknown key": `
 singleServerConfig:
-  host: "redis://a:1" # singleServerConfig.host: no such key
+  host: "redis://a:1" # singleServerConfig.host: unknown key
   address: "redis://a:1"`,
 		"trust store": `
 singleServerConfig:
@@ -193,76 +193,76 @@ singleServerConfig:
   address: "redis://a:1"
   nameMapper: !<com.acme.Mapper> {} # singleServerConfig.nameMapper: com.acme.Mapper is Java code`,
 		"name mapper that is none": `
-nameMapper: app # nameMapper: is not an object of a Java class
+nameMapper: app # nameMapper: must be an object of a Java class
 singleServerConfig: {address: "redis://a:1"}`,
 		"credentials": `
 credentialsResolver: !<com.acme.Vault> {} # credentialsResolver: com.acme.Vault is Java code
 singleServerConfig: {address: "redis://a:1"}`,
 		"other servers": `
-replicatedServersConfig: # replicatedServersConfig: find out which server is the master
+replicatedServersConfig: # replicatedServersConfig: redissonyaml does not support this section
   nodeAddresses: ["redis://a:1"]
 singleServerConfig: {address: "redis://a:1"}`,
 		"two modes": `
 singleServerConfig: {address: "redis://a:1"}
-clusterServersConfig: {nodeAddresses: ["redis://a:1"]} # clusterServersConfig: the file has single`,
+clusterServersConfig: {nodeAddresses: ["redis://a:1"]} # clusterServersConfig: the file also`,
 		"a key twice": `
 singleServerConfig:
   address: "redis://a:1"
-  address: "redis://b:1" # singleServerConfig.address: is on line 3, too`,
+  address: "redis://b:1" # singleServerConfig.address: line 3 has the same key`,
 		"no scheme": `
 singleServerConfig:
   address: "a:6379" # singleServerConfig.address: has no scheme`,
 		"a socket": `
 singleServerConfig:
-  address: "redis+uds:///run/redis" # singleServerConfig.address: a Unix socket`,
+  address: "redis+uds:///run/redis" # singleServerConfig.address: redissonyaml does not support`,
 		"no port": `
 singleServerConfig:
   address: "redis://a" # singleServerConfig.address: must end in host:port`,
 		"a port that is none": `
 singleServerConfig:
-  address: "redis://a:70000" # singleServerConfig.address: needs a port from`,
+  address: "redis://a:70000" # singleServerConfig.address: must have a port between`,
 		"mixed schemes": `
 clusterServersConfig:
   nodeAddresses:
   - redis://a:1
-  - rediss://b:1 # clusterServersConfig.nodeAddresses: either all`,
+  - rediss://b:1 # clusterServersConfig.nodeAddresses: uses TLS unlike`,
 		"a password in the address of one node": `
 clusterServersConfig:
-  nodeAddresses: ["redis://u:p@a:1"] # clusterServersConfig.nodeAddresses: write the password`,
+  nodeAddresses: ["redis://u:p@a:1"] # clusterServersConfig.nodeAddresses: must not contain`,
 		"a fair window that is too short": `
 singleServerConfig: {address: "redis://a:1"}
-fairLockWaitTimeout: 5000 # fairLockWaitTimeout: is not a number of milliseconds, 10000 at least`,
+fairLockWaitTimeout: 5000 # fairLockWaitTimeout: must be a number of milliseconds, at least 10000`,
 		"a watchdog that rlock.New rejects": `
 singleServerConfig: {address: "redis://a:1"}
-lockWatchdogTimeout: 5 # lockWatchdogTimeout: is not a number of milliseconds`,
+lockWatchdogTimeout: 5 # lockWatchdogTimeout: must be a number of milliseconds`,
 		"a time that is too long": `
 singleServerConfig: {address: "redis://a:1"}
-lockWatchdogTimeout: 9223372036854775807 # lockWatchdogTimeout: is not a number of milliseconds`,
+lockWatchdogTimeout: 9223372036854775807 # lockWatchdogTimeout: must be a number of milliseconds`,
 		"a flag that is none": `
 singleServerConfig: {address: "redis://a:1"}
-checkLockSyncedSlaves: 1 # checkLockSyncedSlaves: is not true or false`,
+checkLockSyncedSlaves: 1 # checkLockSyncedSlaves: must be true or false`,
 		"a database of a cluster": `
 clusterServersConfig: 
-  database: 1 # clusterServersConfig.database: only the database 0
+  database: 1 # clusterServersConfig.database: a cluster has only the database 0
   nodeAddresses: ["redis://a:1"]`,
 		"an unknown name": `
 singleServerConfig: {address: "redis://a:1"}
 sslVerificationMode: LAX # sslVerificationMode: must be one of CA_ONLY, NONE, STRICT`,
 		"a section that is none": `
-singleServerConfig: redis://a:1 # singleServerConfig: is not a mapping
+singleServerConfig: redis://a:1 # singleServerConfig: must be a mapping
 clusterServersConfig: {nodeAddresses: ["redis://a:1"]}`,
 		"a merged mapping": `
 singleServerConfig: &shared
   address: "redis://a:1"
-  <<: *shared # singleServerConfig.<<: merged mappings`,
+  <<: *shared # singleServerConfig.<<: redissonyaml does not support merged`,
 		"a key that is no name": `
 singleServerConfig: {address: "redis://a:1"}
-[a, b]: c # the key is not a name`,
+[a, b]: c # a key must be a name`,
 		"a variable without a value": `
 singleServerConfig:
   address: "redis://${HOLDFAST_UNSET}:1" # singleServerConfig.address: ${HOLDFAST_UNSET} is not`,
 		"a file of Spring": `
-spring: {redis: {}} # spring: a Spring file
+spring: {redis: {}} # spring: redissonyaml does not read Spring files
 singleServerConfig: {address: "redis://a:1"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,13 +285,13 @@ func TestWhatIsMissingIsAnError(t *testing.T) {
 	for file, says := range map[string]string{
 		"":                         "the file is empty",
 		"threads: 1":               "no servers",
-		"singleServerConfig: {}":   "singleServerConfig: has no address: give address",
+		"singleServerConfig: {}":   "singleServerConfig: has no address; add address",
 		"singleServerConfig: ~":    "no servers",
 		"a: 1\n b: 2":              "line 2",
 		"threads: 1\n---\nb: 1":    "more than one document",
-		"clusterServersConfig: {}": "give nodeAddresses",
+		"clusterServersConfig: {}": "add nodeAddresses",
 		"sentinelServersConfig: {sentinelAddresses: ['redis://a:1']}":  "has no masterName",
-		"password: x\nsingleServerConfig: {address: 'redis://:y@a:1'}": "given twice",
+		"password: x\nsingleServerConfig: {address: 'redis://:y@a:1'}": "has two passwords",
 	} {
 		_, err := redissonyaml.Load(strings.NewReader(file), redissonyaml.Options{})
 		require.ErrorContains(t, err, says, "%q", file)

@@ -45,11 +45,12 @@ var yamlsOwn = map[string]bool{
 func bean(advice string, harmless ...string) rule {
 	return func(r *reader, at place, value *yaml.Node) {
 		if yamlsOwn[value.Tag] {
-			r.fail(at, "is not an object of a Java class")
+			r.fail(at, "must be an object of a Java class, such as !<org.example.Class> {}")
 			return
 		}
 		if class := strings.TrimLeft(value.Tag, "!"); !slices.Contains(harmless, class) {
-			r.fail(at, strings.ToValidUTF8(class, "?")+" is Java code: "+advice)
+			r.fail(at, strings.ToValidUTF8(class, "?")+" is Java code, which redissonyaml cannot run; "+
+				advice)
 		}
 	}
 }
@@ -58,7 +59,7 @@ func bean(advice string, harmless ...string) rule {
 func text(set func(r *reader, at place, value string)) rule {
 	return func(r *reader, at place, value *yaml.Node) {
 		if value.Kind != yaml.ScalarNode {
-			r.fail(at, "is not a text")
+			r.fail(at, "must be a text")
 			return
 		}
 		set(r, at, value.Value)
@@ -90,7 +91,7 @@ func flag(set func(r *reader, at place, value bool)) rule {
 	return func(r *reader, at place, value *yaml.Node) {
 		var is bool
 		if value.Kind != yaml.ScalarNode || value.Decode(&is) != nil {
-			r.fail(at, "is not true or false")
+			r.fail(at, "must be true or false")
 			return
 		}
 		set(r, at, is)
@@ -103,7 +104,7 @@ func number(least int, set func(r *reader, value int)) rule {
 		var n int
 		if value.Kind != yaml.ScalarNode || value.Decode(&n) != nil || n < least ||
 			n > math.MaxInt32 {
-			r.fail(at, fmt.Sprintf("is not a whole number from %d on", least))
+			r.fail(at, fmt.Sprintf("must be a whole number, at least %d", least))
 			return
 		}
 		set(r, n)
@@ -116,7 +117,7 @@ func milliseconds(least time.Duration, set func(r *reader, value time.Duration))
 		var n int64
 		if value.Kind != yaml.ScalarNode || value.Decode(&n) != nil ||
 			n < least.Milliseconds() || n > math.MaxInt64/int64(time.Millisecond) {
-			r.fail(at, fmt.Sprintf("is not a number of milliseconds, %d at least",
+			r.fail(at, fmt.Sprintf("must be a number of milliseconds, at least %d",
 				least.Milliseconds()))
 			return
 		}

@@ -120,7 +120,8 @@ func (r *Redis) heldLocks(unended []*acquired) []string {
 	for _, a := range unended {
 		owners[a.hold.Owner()] = true
 		if a.hold.Err() == nil || r.holds.isLost(a) {
-			held = append(held, fmt.Sprintf("lock %q was not released: acquired%s",
+			held = append(held, fmt.Sprintf("lock %q: not released: acquired%s; release each hold, "+
+				"for example with defer hold.UnlockTo(&err)",
 				a.hold.Name(), at(a.site)))
 		}
 	}
@@ -129,14 +130,14 @@ func (r *Redis) heldLocks(unended []*acquired) []string {
 		ours[c.ID()] = true
 		for _, l := range watch.Held(c) {
 			if !owners[l.Owner] {
-				held = append(held, fmt.Sprintf("lock %q was not released: %s has it%s",
+				held = append(held, fmt.Sprintf("lock %q: not released: held by %s%s",
 					l.Name, l.Owner, at(l.AcquiredAt)))
 			}
 		}
 	}
 	for _, l := range r.heldOnServer() {
 		if !ours[l.client] {
-			held = append(held, fmt.Sprintf("lock %q was not released: %s has it", l.name, l.owner))
+			held = append(held, fmt.Sprintf("lock %q: not released: held by %s", l.name, l.owner))
 		}
 	}
 	return held
@@ -151,7 +152,8 @@ func (r *Redis) allClients() []*rlock.Client {
 // waitingCalls describes the calls that wait for locks.
 func (r *Redis) waitingCalls() []string {
 	if n := r.waiters(); n > 0 {
-		return []string{fmt.Sprintf("calls that still wait for a lock: %d", n)}
+		return []string{fmt.Sprintf("%d calls still wait for a lock; cancel their contexts before the "+
+			"test ends", n)}
 	}
 	return nil
 }

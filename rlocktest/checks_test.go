@@ -93,8 +93,8 @@ func TestLockThatIsNotReleasedFailsTheTest(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock())
 	})
-	requireProblems(t, errors, []string{`"order:42" was not released`, "checks_test.go:"},
-		[]string{`"page" was not released`, "checks_test.go:"})
+	requireProblems(t, errors, []string{`"order:42": not released`, "checks_test.go:"},
+		[]string{`"page": not released`, "checks_test.go:"})
 }
 
 func TestLockOfAClientThatTheProgramMadeIsMissedAsWell(t *testing.T) {
@@ -109,7 +109,7 @@ func TestLockOfAClientThatTheProgramMadeIsMissedAsWell(t *testing.T) {
 		_, err = client.NewReadWriteLock("page").Write().Lock(t.Context(), rlock.Lease(time.Minute))
 		require.NoError(t, err)
 	})
-	requireProblems(t, errors, []string{`"page" was not released`})
+	requireProblems(t, errors, []string{`"page": not released`})
 }
 
 func TestCallThatStillWaitsFailsTheTest(t *testing.T) {
@@ -124,7 +124,7 @@ func TestCallThatStillWaitsFailsTheTest(t *testing.T) {
 		}()
 		redis.AwaitWaiter("order:42")
 	})
-	requireProblems(t, errors, []string{"calls that still wait for a lock: 1"})
+	requireProblems(t, errors, []string{"1 calls still wait for a lock"})
 	cancel()
 	<-ended
 }
@@ -160,7 +160,7 @@ func TestOneNameForTwoKindsOfLockFailsTheTest(t *testing.T) {
 		use(t, c.NewReadWriteLock("b").Read(), other.NewReadWriteLock("b").Write())      // fine
 		use(t, c.NewLock("c"), other.NewFairLock("c"), c.NewReadWriteLock("c").Read())
 	})
-	requireProblems(t, errors, []string{`lock "c" is used as two kinds of lock, as a plain lock (`,
+	requireProblems(t, errors, []string{`lock "c": used as two kinds of lock: as a plain lock (`,
 		"as a fair lock (", "checks_test.go:", "use one kind of lock for one name"})
 	require.Empty(t, rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
 		redis.Allow(rlocktest.Kinds)
@@ -235,12 +235,12 @@ func TestMistakesInATestEndIt(t *testing.T) {
 	t.Parallel()
 	for wants, mistake := range map[string]func(t testing.TB, redis *rlocktest.Redis){
 		"nobody holds it": func(_ testing.TB, redis *rlocktest.Redis) { redis.Lose("order:42") },
-		"no stranger can take it": func(t testing.TB, redis *rlocktest.Redis) {
+		"cannot be made busy, because": func(t testing.TB, redis *rlocktest.Redis) {
 			redis.Busy("order:42")
 			redis.Busy("order:42")
 		},
-		"less than 1ms":    func(_ testing.TB, redis *rlocktest.Redis) { redis.BusyFor("order:42", 0) },
-		"does not go back": func(_ testing.TB, redis *rlocktest.Redis) { redis.Advance(-time.Second) },
+		"of at least 1ms":   func(_ testing.TB, redis *rlocktest.Redis) { redis.BusyFor("order:42", 0) },
+		"positive duration": func(_ testing.TB, redis *rlocktest.Redis) { redis.Advance(-time.Second) },
 		"CommandTimeout -1": func(_ testing.TB, redis *rlocktest.Redis) {
 			redis.NewClient(rlock.Options{CommandTimeout: -1})
 		},

@@ -24,7 +24,7 @@ func (hs *holds) use(a *acquired) {
 	case u == nil:
 		hs.kinds[name] = &used{kind: kind, site: a.site}
 	case u.kind != kind && u.mixed == "":
-		u.mixed = fmt.Sprintf("lock %q is used as two kinds of lock, as a %s lock%s and as a %s lock%s",
+		u.mixed = fmt.Sprintf("lock %q: used as two kinds of lock: as a %s lock%s and as a %s lock%s",
 			name, u.kind, at(u.site), kind, at(a.site))
 	}
 }

@@ -82,7 +82,7 @@ func (o orders) circles() (found []string) {
 		found = append(found, describe(circle))
 	}
 	if len(knots) > 0 {
-		found = append(found, fmt.Sprintf("more circles than these %d", mostCircles))
+		found = append(found, fmt.Sprintf("there are more cycles than these %d", mostCircles))
 	}
 	return found
 }

@@ -55,7 +55,8 @@ func (hs *holds) contradictions() []string {
 	defer hs.mu.Unlock()
 	var found []string
 	for _, circle := range hs.orders.circles() {
-		found = append(found, "locks were taken in opposite orders: "+circle)
+		found = append(found, "locks were acquired in opposite orders: "+circle+
+			"; acquire them in one order everywhere, or together with multilock")
 	}
 	if len(found) > 0 {
 		return found
@@ -65,7 +66,7 @@ func (hs *holds) contradictions() []string {
 		if len(found) == mostCircles {
 			break
 		}
-		found = append(found, "a call failed: "+text)
+		found = append(found, "a call returned an error: "+text)
 	}
 	return found
 }

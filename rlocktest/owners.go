@@ -77,9 +77,9 @@ func (hs *holds) sharedOwners() (found []string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for _, b := range hs.besides {
-		found = append(found, fmt.Sprintf("lock %q was held by two goroutines with one owner, "+
-			"which do not exclude each other: acquired%s and%s; start goroutines with "+
-			"rlock.Detached(ctx), or wait for them and pass the outer hold's Context() down",
+		found = append(found, fmt.Sprintf("lock %q: held by two goroutines with the same owner, "+
+			"so it did not exclude them: acquired%s and%s; start goroutines with "+
+			"rlock.Detached(ctx), or wait for them and pass down Context() of the outer hold",
 			b.lock, at(b.first), at(b.second)))
 	}
 	return found

@@ -94,7 +94,7 @@ func TestGoroutinesThatShareAnOwnerInsideOneLockFailTheTest(t *testing.T) {
 			t.Parallel()
 			requireProblems(t, rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
 				program(t, redis.Client().NewLock("order:42"))
-			}), []string{`"order:42" was held by two goroutines with one owner`,
+			}), []string{`"order:42": held by two goroutines with the same owner`,
 				"owners_test.go:", "called at", "rlock.Detached"})
 			require.Empty(t, rehearse(t, func(t testing.TB, redis *rlocktest.Redis) {
 				redis.Allow(rlocktest.Owners)

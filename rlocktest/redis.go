@@ -37,7 +37,7 @@ func New(t testing.TB) *Redis {
 	t.Helper()
 	s, err := inprocess.New()
 	if err != nil {
-		t.Fatalf("rlocktest: %v", err)
+		t.Fatalf("rlocktest: cannot start the server: %v", err)
 	}
 	r := &Redis{t: t, server: s, holds: newHolds(), log: &testLog{t: t},
 		strangers: strangers{holds: make(map[string]string)}}
@@ -57,7 +57,7 @@ func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 	r.t.Helper()
 	redis, err := rueidis.NewClient(r.server.ClientOption())
 	if redis == nil { // with an error it works as soon as the server is up
-		r.t.Fatalf("rlocktest: connect: %v", err)
+		r.t.Fatalf("rlocktest: cannot connect to the server: %v", err)
 	}
 	if options.Logger == nil {
 		options.Logger = r.log.logger()
@@ -67,7 +67,7 @@ func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 	client, err := rlock.New(redis, options)
 	if err != nil {
 		redis.Close()
-		r.t.Fatalf("rlocktest: %v", err)
+		r.t.Fatalf("rlocktest: cannot make the client: %v", err)
 	}
 	watch.Observe(client, r.holds.began)
 	r.mu.Lock()

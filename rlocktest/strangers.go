@@ -33,7 +33,7 @@ func (r *Redis) Busy(name string) (free func()) {
 func (r *Redis) BusyFor(name string, lease time.Duration) (free func()) {
 	r.t.Helper()
 	if lease < time.Millisecond {
-		r.t.Fatalf("rlocktest: BusyFor %q: a lease of %v is less than 1ms", name, lease)
+		r.t.Fatalf("rlocktest: lock %q: BusyFor needs a lease of at least 1ms (got %v)", name, lease)
 	}
 	return r.busy(name, lease, false)
 }
@@ -48,9 +48,10 @@ func (r *Redis) busy(name string, lease time.Duration, renewed bool) (free func(
 	holder, err := r.eval(occupy, name, owner, strconv.FormatInt(lease.Milliseconds(), 10))
 	switch {
 	case err != nil:
-		r.t.Fatalf("rlocktest: lock %q: %v", name, err)
+		r.t.Fatalf("rlocktest: lock %q: cannot be made busy: %v", name, err)
 	case holder != "":
-		r.t.Fatalf("rlocktest: lock %q is held by %s: no stranger can take it", name, holder)
+		r.t.Fatalf("rlocktest: lock %q: cannot be made busy, because %s holds it; release the lock "+
+			"first", name, holder)
 	case renewed:
 		r.server.Keep(name, lease)
 	}

@@ -16,7 +16,8 @@ import (
 func (r *Redis) Lose(name string) {
 	r.t.Helper()
 	if !r.remove(name) {
-		r.t.Fatalf("rlocktest: lock %q is lost already: nobody holds it", name)
+		r.t.Fatalf("rlocktest: lock %q: cannot be lost, because nobody holds it; acquire the "+
+			"lock first", name)
 	}
 	r.recheck(name)
 	r.wake(name)
@@ -81,7 +82,7 @@ func (r *Redis) Slow(d time.Duration) { r.server.SetDelay(d) }
 func (r *Redis) Advance(d time.Duration) {
 	r.t.Helper()
 	if d < 0 {
-		r.t.Fatalf("rlocktest: Advance(%v): time does not go back", d)
+		r.t.Fatalf("rlocktest: Advance needs a positive duration (got %v)", d)
 	}
 	r.server.Advance(d)
 	r.recheck("")
@@ -94,7 +95,8 @@ func (r *Redis) AwaitWaiter(name string) {
 	r.t.Helper()
 	for late := time.Now().Add(patience); !r.waitedFor(name); {
 		if time.Now().After(late) {
-			r.t.Fatalf("rlocktest: nobody waits for lock %q after %v", name, patience)
+			r.t.Fatalf("rlocktest: lock %q: nobody has waited for it within %v; start the waiter first",
+				name, patience)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -173,5 +173,5 @@ func TestRedLockThatIsNotReleasedFailsTheTest(t *testing.T) {
 			TryLock(t.Context(), rlock.NoWait, rlock.Lease(20*time.Second))
 		require.NoError(t, err)
 	})
-	requireProblems(t, errors, []string{`"order:42" was not released`, "trouble_test.go:"})
+	requireProblems(t, errors, []string{`"order:42": not released`, "trouble_test.go:"})
 }

@@ -84,7 +84,7 @@ func TestFirstContactIsOneLine(t *testing.T) {
 		{"user", []string{"REDISCLI_AUTH=" + secret}, []string{"-r", guarded.Addr(), "--user", "default"},
 			0, ""},
 
-		{"refused", nil, []string{"-r", closed.Addr()}, 74, "connection refused; check that the server is running"},
+		{"refused", nil, []string{"-r", closed.Addr()}, 74, "refused; check that the server is running"},
 		{"no host", nil, []string{"-r", "no-such-host.invalid:6379"}, 74, "no-such-host.invalid"},
 		{"hangs", nil, []string{"-r", mute}, 74, "no reply within 2s; check that the server is running"},
 		{"TLS to a plain port", nil, []string{"-r", plain.Addr(), "--tls"}, 74, "uses TLS"},
@@ -101,13 +101,13 @@ func TestFirstContactIsOneLine(t *testing.T) {
 			"'default' '…'?"},
 		{"unknown master", nil, []string{"-r", group.Watcher.Addr(), "--sentinel", "nobody"}, 74,
 			`do not know "nobody"`},
-		{"no Sentinel", nil, []string{"-r", plain.Addr(), "--sentinel", "m"}, 74, "but this server is none"},
+		{"no Sentinel", nil, []string{"-r", plain.Addr(), "--sentinel", "m"}, 74, "this server is none"},
 		{"no cluster", nil, []string{"-r", plain.Addr(), "-r", other.Addr()}, 74,
 			"nodes of one cluster, but this server is not; use one --redis"},
 		{"no socket", nil, []string{"-r", socket + "x"}, 74, "no such file"},
 
 		{"password in argv", nil, []string{"-r", url(guarded.Addr())}, 64, "can read the command line"},
-		{"no port", nil, []string{"-r", "localhost"}, 64, "--redis: cannot read the address; use host:port"},
+		{"no port", nil, []string{"-r", "localhost"}, 64, "--redis: cannot read the address"},
 		{"user without a URL", nil, []string{"-r", secret + "@" + plain.Addr()}, 64,
 			"--redis: cannot read the address; use host:port"},
 		{"bad REDIS_URL", []string{"REDIS_URL=redis://:" + secret + "@host:bad"}, nil, 64,
@@ -116,7 +116,7 @@ func TestFirstContactIsOneLine(t *testing.T) {
 		{"empty file", nil, []string{"--password-file", file("empty", "\n")}, 64, "is empty"},
 		{"CA without TLS", nil, []string{"--cacert", authority}, 64, "work only with TLS"},
 		{"no CA", nil, []string{"--tls", "--cacert", key}, 64, "contains no certificate"},
-		{"certificate without a key", nil, []string{"--tls", "--cert", certificate}, 64, "belong together"},
+		{"certificate without a key", nil, []string{"--tls", "--cert", certificate}, 64, "pass both"},
 		{"key of another", nil, []string{"--tls", "--cert", certificate, "--key", authority}, 64,
 			"--cert and --key: "},
 	} {

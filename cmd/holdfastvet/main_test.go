@@ -66,7 +66,7 @@ func TestGoVetFindsAMistakeInAModuleThatUsesHoldfast(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	found, err := vet(t, user(t, mistaken), "-vettool="+tool)
 	require.Error(t, err)
-	require.Contains(t, found, "main.go:16:8: the error of hold.Unlock is dropped")
+	require.Contains(t, found, "main.go:16:8: the error of hold.Unlock is ignored")
 }
 
 // No rule looks for a wait and a lease that are swapped, because the compiler refuses them.

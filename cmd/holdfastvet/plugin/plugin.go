@@ -29,7 +29,7 @@ func New(settings any) (register.LinterPlugin, error) {
 	}
 	for _, name := range s.Disable {
 		if !slices.ContainsFunc(rules.All(), func(a *analysis.Analyzer) bool { return a.Name == name }) {
-			return nil, fmt.Errorf("holdfast: there is no rule %q to disable", name)
+			return nil, fmt.Errorf("holdfast: unknown rule %q in the setting disable; check the name", name)
 		}
 	}
 	return &linter{disabled: s.Disable}, nil

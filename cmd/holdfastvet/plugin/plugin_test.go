@@ -36,7 +36,7 @@ func TestLinterHasAllRulesButThoseThatAreDisabled(t *testing.T) {
 func TestLinterRefusesSettingsThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	_, err := linter(t, map[string]any{"disable": []string{"undefered"}})
-	require.ErrorContains(t, err, `no rule "undefered"`)
+	require.ErrorContains(t, err, `unknown rule "undefered"`)
 	_, err = linter(t, map[string]any{"enable": []string{"undeferred"}})
 	require.Error(t, err)
 }

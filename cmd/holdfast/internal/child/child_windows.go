@@ -82,11 +82,11 @@ func (ch *Child) Done() <-chan struct{} { return ch.done }
 func (ch *Child) Status() int { return ch.cmd.ProcessState.ExitCode() }
 
 // Guard is for other systems.
-func Guard(io.Reader, io.Writer) error { return errors.New("this command does not work on Windows") }
+func Guard(io.Reader, io.Writer) error { return errors.New("does not work on Windows") }
 
 // Become is for other systems.
 func Become([]string) (code int, err error) {
-	return status.NotExecutable, errors.New("this command does not work on Windows")
+	return status.NotExecutable, errors.New("does not work on Windows")
 }
 
 // ReapOrphans is for other systems.

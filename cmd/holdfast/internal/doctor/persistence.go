@@ -31,10 +31,10 @@ func persistence(ctx context.Context, n *node) []Finding {
 	case err != nil:
 		return one(unknown(err, "that snapshots are on, because appendonly is no"))
 	case save == "":
-		return one(failure(advice, "persistence is off. A restart loses all locks, so two clients can hold "+
-			"the same lock"))
+		return one(failure(advice, "persistence is off. A restart loses all locks, so two clients can "+
+			"hold the same lock"))
 	}
-	return one(warning(advice, "only snapshots are on. A crash loses the locks since the last snapshot, "+
+	return one(warning(advice, "only snapshots are on. A crash loses the locks since the last one, "+
 		"so two clients can hold the same lock"))
 }
 

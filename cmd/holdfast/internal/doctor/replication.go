@@ -11,8 +11,8 @@ import (
 )
 
 // moves says what programs need whose server has become a replica.
-const moves = ". If this server was the master and its address now belongs to another server, limit " +
-	"the lifetime of your programs' connections (ConnLifetime), so that they follow the address"
+const moves = ". If this server was the master and its address now belongs to another server, " +
+	"limit the lifetime of your programs' connections (ConnLifetime), so that they follow the address"
 
 // role looks at whether the server takes writes.
 func role(ctx context.Context, n *node) []Finding {

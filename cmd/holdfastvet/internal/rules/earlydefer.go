@@ -11,10 +11,10 @@ import (
 // EarlyDefer reports a deferred release that comes before the error is looked at.
 var EarlyDefer = &analysis.Analyzer{
 	Name: "earlydefer",
-	Doc: `report a deferred release that comes before the error is looked at
+	Doc: `report a deferred release that comes before the error is checked
 
-If the lock was not acquired the hold is nil: its Unlock returns ErrNotHeld, and UnlockTo
-adds that to the error that matters:
+If the lock was not acquired, the hold is nil. Its Unlock then returns ErrNotHeld, and
+UnlockTo adds ErrNotHeld to the error of the acquisition:
 
 	hold, err := lock.Lock(ctx, lease)
 	defer hold.UnlockTo(&err)
@@ -22,9 +22,9 @@ adds that to the error that matters:
 		return err
 	}
 
-Also reported is a deferred release of a hold whose error is dropped: then the code
-after it runs whether the lock was acquired or not. The fix puts the defer after the
-check of the error, where that is the next statement.`,
+The rule also reports a deferred release of a hold whose error is ignored, because the
+code after it runs even if the lock was not acquired. The fix puts the defer after the
+error check if that is the next statement.`,
 	Requires: []*analysis.Analyzer{acquired},
 	Run:      runEarlyDefer,
 }
@@ -36,9 +36,9 @@ func runEarlyDefer(pass *analysis.Pass) (any, error) {
 				continue
 			}
 			if d := f.earlyDefer(pass, a); d != nil {
-				report(pass, d, fmt.Sprintf("%s is released by defer before the error of %v is looked "+
-					"at; without the lock it is nil, and its release fails with ErrNotHeld; "+
-					"write defer after the check of the error", a.hold.Name(), a), f.swap(pass, d, a)...)
+				report(pass, d, fmt.Sprintf("%s is released by defer before the error of %v is "+
+					"checked, so a failed acquisition also returns ErrNotHeld; write defer after the "+
+					"error check", a.hold.Name(), a), f.swap(pass, d, a)...)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func (f *function) swap(
 				end = d.End()
 			}
 			fixes = append(fixes, analysis.SuggestedFix{
-				Message: "release after the check of the error",
+				Message: "release after the error check",
 				TextEdits: []analysis.TextEdit{
 					{Pos: d.Pos(), End: end},
 					{Pos: check.End(), End: check.End(), NewText: []byte("\n" + release)},

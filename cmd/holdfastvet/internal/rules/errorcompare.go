@@ -15,10 +15,10 @@ import (
 // ErrorCompare reports comparisons of errors with those of holdfast.
 var ErrorCompare = &analysis.Analyzer{
 	Name: "errorcompare",
-	Doc: `report errors that are compared with holdfast's by == or switch
+	Doc: `report comparisons with errors of holdfast by == or switch
 
-The errors of holdfast wrap rlock.ErrNotAcquired and others, and say more. Such a
-comparison is never true, so that the case is not handled:
+The errors of holdfast wrap rlock.ErrNotAcquired and others, with details. So such a
+comparison is never true, and the program does not handle the case:
 
 	if err == rlock.ErrNotAcquired { // never
 		return nil
@@ -31,10 +31,10 @@ The fix of a comparison is
 
 	errors.Is(err, rlock.ErrNotAcquired)
 
-It concerns errors that a call returned and, but in tests, variables and fields that are
-called err.
-A method Is(error) bool, which errors.Is calls, compares what is already unwrapped.
-rlock.ErrReleased may be compared: it is the cause of a released hold's context.`,
+The rule checks errors that a call returned and, outside of tests, variables and fields
+with the name err. It accepts a comparison in a method Is(error) bool, which errors.Is
+calls with an unwrapped error, and a comparison with rlock.ErrReleased, which is the cause
+of the context of a released hold.`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runErrorCompare,
 }
@@ -67,7 +67,7 @@ func runErrorCompare(pass *analysis.Pass) (any, error) {
 			var fixes []analysis.SuggestedFix
 			if pkg, ok := lookup(pass, n, "errors").(*types.PkgName); ok &&
 				isPackage(pkg.Imported(), "errors") {
-				fixes = append(fixes, fix("compare by errors.Is", n, is))
+				fixes = append(fixes, fix("compare with errors.Is", n, is))
 			}
 			report(pass, n, fmt.Sprintf("%s never equals %s, because errors of holdfast wrap %[2]s; "+
 				"write %s", types.ExprString(err), name, is), fixes...)

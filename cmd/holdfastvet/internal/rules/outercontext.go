@@ -16,24 +16,25 @@ import (
 // OuterContext reports calls under a lock that get a context from outside of it.
 var OuterContext = &analysis.Analyzer{
 	Name: "outercontext",
-	Doc: `report calls under a lock that get a context from outside of it
+	Doc: `report calls under a lock that get a context from before the lock
 
-Work that has the context from before the lock, context.Background() or context.TODO()
-does not end when the lock is lost. A lock that is acquired with it does not know the
-owner, so the same lock is not re-entered: the owner waits for itself.
+Work with the context from before the lock, context.Background(), or context.TODO() does
+not end when the lock is lost. Such a context also does not carry the owner, so a call
+that acquires the same lock does not re-enter it, but waits for itself.
 
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	...
 	defer hold.UnlockTo(&err)
 	return ship(ctx) // ship(hold.Context())
 
-It concerns calls between the acquisition and the release, with the very variable that
-the lock was acquired with, or with one that package context makes from it there, and the
-literal that rlock.Do or rlock.With calls. Not reported are methods of holds, Unlock and
-questions to locks, packages for logs, traces and metrics, functions that only read a
-value from a context, what is in other literals, go and defer statements, what follows
-an error, the end of a context or of the hold, contexts with an owner that the function
-made by rlock.WithOwner or rlock.EnsureOwner, and tests. The fix is hold.Context().`,
+The rule checks calls between the acquisition and the release, and the function that
+rlock.Do or rlock.With calls. It reports the variable with which the lock was acquired,
+and contexts that package context derives from it there. It does not report methods of
+holds, Unlock and the other methods of locks that acquire nothing, packages for logs,
+traces, and metrics, functions that only read a value from a context, other function
+literals, go and defer statements, code after an error or after the end of a context or
+of the hold, contexts with an owner from rlock.WithOwner or rlock.EnsureOwner, and tests.
+The fix is hold.Context().`,
 	Requires: []*analysis.Analyzer{acquired, inspect.Analyzer},
 	Run:      runOuterContext,
 }
@@ -219,13 +220,13 @@ func (o *outer) report(call *ast.CallExpr, arg ast.Expr) {
 	o.reported[arg.Pos()] = true
 	what := "does not end when the lock is lost"
 	if lock, _ := lockVerb(o.pass.TypesInfo, call); lock != nil {
-		what = "does not know the owner, and waits for it if it is the same lock"
+		what = "does not carry the owner, so the same lock would wait for itself"
 	}
 	var fixes []analysis.SuggestedFix
 	if o.inner != nil && lookup(o.pass, arg, o.inner.Name()) == o.inner {
 		fixes = append(fixes, fix("use "+o.at, arg, o.at))
 	}
-	report(o.pass, arg, fmt.Sprintf("%s gets %s under the lock; it %s; write %s",
+	report(o.pass, arg, fmt.Sprintf("%s gets %s under the lock, but that context %s; write %s",
 		types.ExprString(call.Fun), types.ExprString(arg), what, o.at), fixes...)
 }
 

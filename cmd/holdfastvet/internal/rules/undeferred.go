@@ -14,7 +14,7 @@ var Undeferred = &analysis.Analyzer{
 	Doc: `report holds that are released without defer although a panic can come before
 
 If the code between panics, and something recovers, as net/http does for its handlers,
-the hold is not given back, and the lock stays locked until its lease ends, or with
+the hold is not released, and the lock stays locked until its lease ends, or with
 rlock.Watchdog for longer:
 
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
@@ -24,14 +24,14 @@ rlock.Watchdog for longer:
 	err = ship(hold.Context())
 	return errors.Join(err, hold.Unlock()) // not reached if ship panics
 
-What can panic is panic itself, and a call of anything that is not of the standard
-library or of holdfast: of a function value, of a method of an interface, of a function
-of a package of yours or others. A function that itself calls nothing of the kind counts
-as harmless, if it has no index, division, dereference or type assertion.
+The rule assumes that panic itself can panic, and each call outside the standard library
+and holdfast: a call of a function value, of a method of an interface, or of a function
+of another package. A function without such calls counts as harmless if it has no index,
+division, dereference, or type assertion.
 
-A hold that may also leave the function is not reported, because a defer would release
-it; neither is one of which Leave or Detach is called, nor anything in a test, where a
-panic ends the process.`,
+The rule does not report a hold that may also leave the function, because a defer would
+release it, or a hold on which Leave or Detach is called. It reports nothing in a test,
+because a panic ends the process of a test.`,
 	Requires: []*analysis.Analyzer{acquired, panics},
 	Run:      runUndeferred,
 }
@@ -50,9 +50,9 @@ func runUndeferred(pass *analysis.Pass) (any, error) {
 			if release == nil {
 				continue
 			}
-			report(pass, release, fmt.Sprintf("the lock of line %d is released without defer; "+
-				"if the call of %s in line %d panics it stays locked; write defer after the check of "+
-				"the error, in a function of its own if that is too late, or use rlock.Do",
+			report(pass, release, fmt.Sprintf("the lock of line %d is released without defer, "+
+				"so a panic in %s in line %d leaves the lock held; write defer after the error check, "+
+				"in a separate function if that is too late, or use rlock.Do",
 				line(pass, a.call.Pos()), types.ExprString(risk.Fun), line(pass, risk.Pos())))
 		}
 	}

@@ -17,13 +17,13 @@ var Units = &analysis.Analyzer{
 	Name: "units",
 	Doc: `report times without a unit
 
-A constant wait, lease or option above 0 and below a millisecond that names no unit is
-a slip, as from Java, where the unit is an argument of its own:
+A constant wait, lease, or option between 0 and a millisecond without a unit is usually a
+mistake, because in Java the unit is a separate argument:
 
 	lock.TryLock(ctx, 3, 30) // 3*time.Second, rlock.Lease(30*time.Second)
 
-Both are nanoseconds. A time with a unit, such as 500*time.Microsecond, is left alone,
-and so is one in a test.`,
+Both are nanoseconds. The rule accepts a time with a unit, such as 500*time.Microsecond,
+and each time in a test.`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runUnits,
 }

@@ -13,7 +13,7 @@ import (
 // UnlockError reports releases whose error is dropped.
 var UnlockError = &analysis.Analyzer{
 	Name: "unlockerror",
-	Doc: `report releases whose error is dropped
+	Doc: `report releases whose error is ignored
 
 The error of Unlock says whether the lock was held until then. If it was lost
 (rlock.ErrLost), somebody else may have had it while the work was done:
@@ -25,20 +25,21 @@ Where the function has a named result for its error, the fix is
 
 	defer hold.UnlockTo(&err)
 
-UnlockTo is looked at, too: a deferred call runs after the function's result is set, so
-that only a named result takes the error of the release out of the function.
+The rule checks UnlockTo as well. A deferred call runs after the function's result is set,
+so the error of the release leaves the function only in a named result.
 
 	func ship(ctx context.Context) error {
 		hold, err := lock.Lock(ctx, lease)
 		...
 		defer hold.UnlockTo(&err) // err is lost: write (err error) above
 
-So is the error if := hides the named result in an inner block. In a literal its own
-results count; a variable of the function around it is accepted, unless the literal is
-in a return statement or assignment that gives it another value. A variable that another
-literal looks at, or whose address is elsewhere, is left alone.
+The error is also lost if := hides the named result in an inner block. In a function
+literal the results of the literal count. The rule accepts a variable of the surrounding
+function, unless the literal is in a return statement or in an assignment that gives the
+variable another value. It also accepts a variable that another literal reads, or whose
+address is stored elsewhere.
 
-A blank identifier says that the error is not wanted: _ = hold.Unlock().`,
+To ignore the error on purpose, write _ = hold.Unlock().`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runUnlockError,
 }
@@ -72,9 +73,9 @@ func runUnlockError(pass *analysis.Pass) (any, error) {
 			return true
 		}
 		var fixes []analysis.SuggestedFix
-		result, advice := "", "return the error, or write _ = if it is not wanted"
+		advice := "return the error, or assign it to _"
 		if d, ok := n.(*ast.DeferStmt); ok && isHold {
-			result = namedError(pass, d, stack)
+			result := namedError(pass, d, stack)
 			advice = unlockToAdvice(call, result, lastError(pass, enclosingFunction(stack)))
 			if result != "" {
 				sel := ast.Unparen(call.Fun).(*ast.SelectorExpr)
@@ -87,8 +88,8 @@ func runUnlockError(pass *analysis.Pass) (any, error) {
 				})
 			}
 		}
-		report(pass, call, fmt.Sprintf("the error of %s is dropped; nobody hears that the lock was "+
-			"lost during the work; %s", types.ExprString(call.Fun), advice), fixes...)
+		report(pass, call, fmt.Sprintf("the error of %s is ignored, so a lost lock goes "+
+			"unnoticed; %s", types.ExprString(call.Fun), advice), fixes...)
 		return true
 	})
 	return nil, nil
@@ -102,12 +103,12 @@ func unlockToAdvice(call *ast.CallExpr, result string, last *types.Var) string {
 	case result != "":
 		return fmt.Sprintf("write defer %s.UnlockTo(&%s)", hold, result)
 	case last == nil:
-		return "look at the error in a deferred function, or write _ = there if it is not wanted"
+		return "check the error in a deferred function, or assign it to _ there"
 	case last.Name() == "" || last.Name() == "_":
 		return fmt.Sprintf("name the result (err error) and write defer %s.UnlockTo(&err), or "+
 			"use rlock.Do", hold)
 	}
-	return fmt.Sprintf("give the variable that hides the result %s another name and write "+
+	return fmt.Sprintf("rename the variable that hides the result %s and write "+
 		"defer %s.UnlockTo(&%[1]s), or use rlock.Do", last.Name(), hold)
 }
 

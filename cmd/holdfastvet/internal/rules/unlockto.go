@@ -184,7 +184,7 @@ func (d *deferredTo) report() {
 	var fixes []analysis.SuggestedFix
 	switch {
 	case last == nil:
-		instead = fmt.Sprintf("look at the error of %s.Unlock in a deferred function, or use rlock.Do",
+		instead = fmt.Sprintf("check the error of %s.Unlock in a deferred function, or use rlock.Do",
 			hold)
 	case last.Name() == "" || last.Name() == "_":
 		instead = "name the result (err error), or use rlock.Do"
@@ -192,11 +192,11 @@ func (d *deferredTo) report() {
 		instead = fmt.Sprintf("write &%s, or use rlock.Do", last.Name())
 		fixes = append(fixes, fix("join the error to "+last.Name(), d.call.Args[0], "&"+last.Name()))
 	default:
-		instead = fmt.Sprintf("it hides the result %s of line %d; give one of them another name, or use "+
+		instead = fmt.Sprintf("it hides the result %s of line %d; rename one of the two, or use "+
 			"rlock.Do", last.Name(), line(d.pass, last.Pos()))
 	}
-	report(d.pass, d.call, fmt.Sprintf("&%s is not a named result of this function: the error of the "+
-		"release goes nowhere; %s", v, instead), fixes...)
+	report(d.pass, d.call, fmt.Sprintf("&%s is not a named result of this function, so the error of "+
+		"the release is lost; %s", v, instead), fixes...)
 }
 
 // lastError returns the last result of fn if it is an error, or nil.

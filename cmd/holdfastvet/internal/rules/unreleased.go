@@ -11,9 +11,9 @@ import (
 // Unreleased reports holds that are dropped, or not given back on a path.
 var Unreleased = &analysis.Analyzer{
 	Name: "unreleased",
-	Doc: `report holds that are dropped, or not given back on a path
+	Doc: `report holds that are dropped, or not released on a path
 
-A lock whose hold is not given back stays locked until its lease ends. With rlock.Watchdog
+A lock whose hold is not released stays held until its lease ends. With rlock.Watchdog
 the lease is renewed until the client is closed or Options.MaxHold is over:
 
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
@@ -21,26 +21,25 @@ the lease is renewed until the client is closed or Options.MaxHold is over:
 		return err
 	}
 	if done {
-		return nil // the lock stays locked
+		return nil // the lock stays held
 	}
 	return hold.Unlock()
 
-A hold is given back by Unlock, UnlockTo, Leave and Detach, and by lock.Unlock(ctx)
-of the same lock, or in a function of this package that is called. A hold that is passed
-to a function, returned, stored, or used by a literal that gives it back, is somebody
-else's to give back. So is one whose Done() or Context() is returned or stored. A hold may
-be dropped if the lock is of a type whose method Close calls lock.Unlock(ctx).
+Unlock, UnlockTo, Leave, Detach, and lock.Unlock(ctx) of the same lock release a hold,
+also in a function of this package. If a hold is passed to a function, returned, stored,
+or released by a function literal, other code is responsible for it, and the same is true
+if its Done() or Context() is returned or stored. A hold may be dropped if the lock is of
+a type whose method Close calls lock.Unlock(ctx).
 
-A call that returns a hold and an error acquires a lock, too, if it is of a function of
-this package that does nothing else with the hold, or if it takes a context and its name
-says so (lock, acquire, obtain, claim, reserve). Such a lock also counts as given back where
-a function is called whose name says unlock or release, and its hold may be dropped if
-there is such a function beside the one that acquires it.
+A call that returns a hold and an error also acquires a lock if the function is of this
+package and does nothing else with the hold, or if the function takes a context and its
+name says so (lock, acquire, obtain, claim, reserve). A call of a function whose name says
+unlock or release then counts as the release, and the hold may be dropped if there is such
+a function beside the one that acquires the lock.
 
-Paths on which the acquisition failed, or which end in a panic or in the end of the
-program, don't count, nor do those on which the hold was found to have ended. In a test,
-where attempts may be made to fail, a hold may be dropped, and a function that asserts
-anything about the error but that it is nil is not looked at.`,
+The rule ignores paths on which the acquisition failed or the hold had ended, and paths
+that end in a panic or in the end of the program. In a test a hold may be dropped, and
+the rule ignores a function that asserts anything about the error except that it is nil.`,
 	Requires: []*analysis.Analyzer{acquired},
 	Run:      runUnreleased,
 }
@@ -60,12 +59,11 @@ func runUnreleased(pass *analysis.Pass) (any, error) {
 			switch {
 			case !lost:
 			case a.dropped:
-				report(pass, a.call, fmt.Sprintf("the hold of %v is dropped; %s; keep the hold and "+
-					"release it by defer hold.UnlockTo(&err), or let the lease run out by "+
-					"hold.Leave()", a, a.remains(pass.TypesInfo)))
+				report(pass, a.call, fmt.Sprintf("the hold of %v is dropped, so %s; keep the hold "+
+					"and write defer hold.UnlockTo(&err), or call hold.Leave()", a, a.remains(pass.TypesInfo)))
 			default:
-				report(pass, a.call, fmt.Sprintf("%s is not given back on the path to line %d; %s; "+
-					"write defer %[1]s.Unlock() after the check of the error",
+				report(pass, a.call, fmt.Sprintf("%s is not released on the path to line %d, so %s; "+
+					"write defer %[1]s.Unlock() after the error check",
 					a.hold.Name(), line(pass, where.Pos()), a.remains(pass.TypesInfo)))
 			}
 		}
@@ -76,12 +74,12 @@ func runUnreleased(pass *analysis.Pass) (any, error) {
 // remains says what becomes of a lock that is not given back.
 func (a *acquisition) remains(info *types.Info) string {
 	if a.lock == nil {
-		return "it stays locked until its lease ends"
+		return "the lock stays held until its lease ends"
 	}
 	if lease, ok := duration(info, a.lease); ok && lease < 0 {
-		return "it stays locked until the client is closed"
+		return "the lock stays held until the client is closed"
 	}
-	return "it stays locked until its lease ends"
+	return "the lock stays held until its lease ends"
 }
 
 // owns reports whether the hold is in a variable of the function that nothing gives back behind

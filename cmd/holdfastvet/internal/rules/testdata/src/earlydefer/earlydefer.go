@@ -10,7 +10,7 @@ import (
 
 func before(ctx context.Context, lock rlock.Locker) (err error) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
-	defer hold.UnlockTo(&err) // want `hold is released by defer before the error of lock.Lock is looked at`
+	defer hold.UnlockTo(&err) // want `hold is released by defer before the error of lock.Lock is checked`
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func work(ctx context.Context, lock rlock.Locker) (err error) {
 		return err
 	}
 	defer hold.UnlockTo(&err)
-	return shop.Bill(ctx, shop.Order{}) // want `shop.Bill gets ctx under the lock; it does not end when the lock is lost; write hold.Context\(\)`
+	return shop.Bill(ctx, shop.Order{}) // want `shop.Bill gets ctx under the lock, but that context does not end when the lock is lost; write hold.Context\(\)`
 }
 
 func nested(ctx context.Context, a, b rlock.Locker) (err error) {
@@ -26,7 +26,7 @@ func nested(ctx context.Context, a, b rlock.Locker) (err error) {
 		return err
 	}
 	defer hold.UnlockTo(&err)
-	inner, err := b.TryLock(ctx, rlock.NoWait, rlock.Watchdog) // want `b.TryLock gets ctx under the lock; it does not know the owner, and waits for it if it is the same lock; write hold.Context\(\)`
+	inner, err := b.TryLock(ctx, rlock.NoWait, rlock.Watchdog) // want `b.TryLock gets ctx under the lock, but that context does not carry the owner, so the same lock would wait for itself; write hold.Context\(\)`
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func inDo(ctx context.Context, lock rlock.Locker) error {
 		if err != nil {
 			return err
 		}
-		return shop.Save(ctx, order) // want `shop.Save gets ctx under the lock; .* write held`
+		return shop.Save(ctx, order) // want `shop.Save gets ctx under the lock, .* write held`
 	})
 }
 

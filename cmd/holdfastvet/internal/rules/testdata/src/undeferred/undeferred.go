@@ -20,7 +20,7 @@ func works(ctx context.Context, lock rlock.Locker) error {
 		return err
 	}
 	err = shop.Bill(hold.Context(), shop.Order{})
-	return errors.Join(err, hold.Unlock()) // want `the lock of line 18 is released without defer; if the call of shop.Bill in line 22 panics it stays locked; write defer`
+	return errors.Join(err, hold.Unlock()) // want `the lock of line 18 is released without defer, so a panic in shop.Bill in line 22 leaves the lock held; write defer`
 }
 
 func inOneStatement(ctx context.Context, lock rlock.Locker) error {
@@ -37,7 +37,7 @@ func byInterface(ctx context.Context, lock rlock.Locker, c carrier) (err error) 
 		return err
 	}
 	err = c.Ship(hold.Context())
-	hold.UnlockTo(&err) // want `if the call of c.Ship in line 39 panics`
+	hold.UnlockTo(&err) // want `so a panic in c.Ship in line 39`
 	return err
 }
 
@@ -47,7 +47,7 @@ func byValue(ctx context.Context, lock rlock.Locker, work func()) error {
 		return err
 	}
 	work()
-	return hold.Unlock() // want `if the call of work in line 49 panics`
+	return hold.Unlock() // want `so a panic in work in line 49`
 }
 
 func explicit(ctx context.Context, lock rlock.Locker, n int) error {
@@ -56,7 +56,7 @@ func explicit(ctx context.Context, lock rlock.Locker, n int) error {
 		return err
 	}
 	check(n)
-	return hold.Unlock() // want `if the call of check in line 58 panics`
+	return hold.Unlock() // want `so a panic in check in line 58`
 }
 
 func check(n int) {

@@ -13,7 +13,7 @@ func namedResult(ctx context.Context, lock rlock.Locker) (err error) {
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock() // want `the error of hold.Unlock is dropped; nobody hears that the lock was lost during the work; write defer hold.UnlockTo\(&err\)`
+	defer hold.Unlock() // want `the error of hold.Unlock is ignored, so a lost lock goes unnoticed; write defer hold.UnlockTo\(&err\)`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
@@ -32,7 +32,7 @@ func shadowed(ctx context.Context, locks []rlock.Locker) (err error) {
 		if err != nil {
 			return err
 		}
-		defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* give the variable that hides the result err another name and write defer hold.UnlockTo\(&err\), or use rlock.Do`
+		defer hold.Unlock() // want `the error of hold.Unlock is ignored, .* rename the variable that hides the result err and write defer hold.UnlockTo\(&err\), or use rlock.Do`
 	}
 	return nil
 }
@@ -42,22 +42,22 @@ func unnamedResult(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* name the result \(err error\) and write defer hold.UnlockTo\(&err\), or use rlock.Do`
+	defer hold.Unlock() // want `the error of hold.Unlock is ignored, .* name the result \(err error\) and write defer hold.UnlockTo\(&err\), or use rlock.Do`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
 func statement(ctx context.Context, hold *rlock.Hold, lock *rlock.Lock) {
-	hold.Unlock()    // want `the error of hold.Unlock is dropped`
-	lock.Unlock(ctx) // want `the error of lock.Unlock is dropped; .* return the error, or write _ =`
-	go hold.Unlock() // want `the error of hold.Unlock is dropped`
+	hold.Unlock()    // want `the error of hold.Unlock is ignored`
+	lock.Unlock(ctx) // want `the error of lock.Unlock is ignored, .* return the error, or assign it to _`
+	go hold.Unlock() // want `the error of hold.Unlock is ignored`
 	defer func() {
-		hold.Unlock() // want `the error of hold.Unlock is dropped`
+		hold.Unlock() // want `the error of hold.Unlock is ignored`
 	}()
 }
 
 func literal(ctx context.Context, hold *rlock.Hold) (err error) {
 	f := func() {
-		defer hold.Unlock() // want `the error of hold.Unlock is dropped; .* look at the error in a deferred function`
+		defer hold.Unlock() // want `the error of hold.Unlock is ignored, .* check the error in a deferred function`
 	}
 	f()
 	return nil
@@ -68,7 +68,7 @@ func toUnnamed(ctx context.Context, lock rlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(&err) // want `&err is not a named result of this function: the error of the release goes nowhere; name the result \(err error\), or use rlock.Do`
+	defer hold.UnlockTo(&err) // want `&err is not a named result of this function, so the error of the release is lost; name the result \(err error\), or use rlock.Do`
 	err = shop.Bill(hold.Context(), shop.Order{})
 	return err
 }
@@ -79,7 +79,7 @@ func toShadowed(ctx context.Context, locks []rlock.Locker) (err error) {
 		if err != nil {
 			return err
 		}
-		defer hold.UnlockTo(&err) // want `it hides the result err of line 76; give one of them another name, or use rlock.Do`
+		defer hold.UnlockTo(&err) // want `it hides the result err of line 76; rename one of the two, or use rlock.Do`
 	}
 	if hold, err := locks[0].Lock(ctx, rlock.Watchdog); err == nil {
 		defer hold.UnlockTo((&err)) // want `&err is not a named result`
@@ -93,12 +93,12 @@ func toOther(ctx context.Context, lock rlock.Locker) (failure error) {
 	if err != nil {
 		return err
 	}
-	defer hold.UnlockTo(&err) // want `&err is not a named result of this function: .*; write &failure, or use rlock.Do`
+	defer hold.UnlockTo(&err) // want `&err is not a named result of this function, .*; write &failure, or use rlock.Do`
 	return shop.Bill(hold.Context(), shop.Order{})
 }
 
 func toParameter(ctx context.Context, hold *rlock.Hold, err error) {
-	defer hold.UnlockTo(&err) // want `look at the error of hold.Unlock in a deferred function, or use rlock.Do`
+	defer hold.UnlockTo(&err) // want `check the error of hold.Unlock in a deferred function, or use rlock.Do`
 }
 
 func inDeferred(ctx context.Context, lock rlock.Locker) error {

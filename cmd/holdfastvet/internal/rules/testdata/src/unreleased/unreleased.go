@@ -29,7 +29,7 @@ func ignored(ctx context.Context, client *rlock.Client) {
 }
 
 func earlyReturn(ctx context.Context, lock rlock.Locker, done bool) error {
-	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not given back on the path to line 37;`
+	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not released on the path to line 37,`
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func earlyReturn(ctx context.Context, lock rlock.Locker, done bool) error {
 }
 
 func workFails(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not given back on the path to line 49;`
+	hold, err := lock.Lock(ctx, rlock.Watchdog) // want `hold is not released on the path to line 49,`
 	if err != nil {
 		return err
 	}
@@ -52,20 +52,20 @@ func workFails(ctx context.Context, lock rlock.Locker) error {
 }
 
 func fallsOff(ctx context.Context, lock rlock.Locker) {
-	if hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease)); err == nil { // want `hold is not given back on the path to line 58;`
+	if hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease)); err == nil { // want `hold is not released on the path to line 58,`
 		shop.Ship(hold.Context())
 	}
 }
 
 func blank(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not given back`
+	hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not released`
 	_ = hold
 	return err
 }
 
 func everyRound(ctx context.Context, locks []rlock.Locker) error {
 	for _, lock := range locks {
-		hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not given back on the path to line 68;`
+		hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not released on the path to line 68,`
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func everyRound(ctx context.Context, locks []rlock.Locker) error {
 }
 
 func overwritten(ctx context.Context, a, b rlock.Locker) error {
-	hold, err := a.Lock(ctx, rlock.Lease(lease)) // want `hold is not given back on the path to line 82;`
+	hold, err := a.Lock(ctx, rlock.Lease(lease)) // want `hold is not released on the path to line 82,`
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func overwritten(ctx context.Context, a, b rlock.Locker) error {
 }
 
 func wrongSwitch(ctx context.Context, lock rlock.Locker) error {
-	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease)) // want `hold is not given back on the path to line 97;`
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(lease)) // want `hold is not released on the path to line 97,`
 	switch {
 	case errors.Is(err, rlock.ErrNotAcquired):
 		return nil
@@ -98,7 +98,7 @@ func wrongSwitch(ctx context.Context, lock rlock.Locker) error {
 }
 
 func attached(ctx context.Context, client *rlock.Client, token string) error {
-	hold, err := client.Attach(ctx, token, rlock.Lease(lease)) // want `hold is not given back on the path to line 105;`
+	hold, err := client.Attach(ctx, token, rlock.Lease(lease)) // want `hold is not released on the path to line 105,`
 	if err != nil {
 		return err
 	}
@@ -106,14 +106,14 @@ func attached(ctx context.Context, client *rlock.Client, token string) error {
 }
 
 func byWrapper(ctx context.Context, s *store) error {
-	if _, err := s.enter(ctx, "a"); err != nil { // want `the hold of s.enter is dropped; it stays locked until its lease ends`
+	if _, err := s.enter(ctx, "a"); err != nil { // want `the hold of s.enter is dropped, so the lock stays held until its lease ends`
 		return err
 	}
 	_, err := s.again(ctx) // want `the hold of s.again is dropped`
 	if err != nil {
 		return err
 	}
-	hold, err := locking.Acquire(ctx, "a") // want `hold is not given back on the path to line 120`
+	hold, err := locking.Acquire(ctx, "a") // want `hold is not released on the path to line 120`
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *store2) begin(ctx context.Context) error {
 }
 
 func waitsForTheEnd(ctx context.Context, lock rlock.Locker, stop <-chan struct{}) error {
-	hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not given back`
+	hold, err := lock.Lock(ctx, rlock.Lease(lease)) // want `hold is not released`
 	if err != nil {
 		return err
 	}
@@ -570,7 +570,7 @@ func silenced(ctx context.Context, lock rlock.Locker) error {
 }
 
 func generic(ctx context.Context, lock rlock.Locker) {
-	hold := must(lock.Lock(ctx, rlock.Lease(lease))) // want `hold is not given back`
+	hold := must(lock.Lock(ctx, rlock.Lease(lease))) // want `hold is not released`
 	shop.Ship(hold.Context())
 	other := must(lock.Lock(ctx, rlock.Lease(lease)))
 	_ = other.Unlock()

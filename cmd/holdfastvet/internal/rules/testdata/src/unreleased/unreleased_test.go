@@ -9,7 +9,7 @@ import (
 )
 
 func lost2(t *testing.T, lock rlock.Locker) {
-	hold, err := lock.Lock(t.Context(), rlock.Lease(lease)) // want `hold is not given back`
+	hold, err := lock.Lock(t.Context(), rlock.Lease(lease)) // want `hold is not released`
 	require.NoError(t, err)
 	require.True(t, hold.Valid())
 }
