@@ -60,31 +60,34 @@ func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) 
 // live reports whether l is watched and may be trusted at t. Called with Watchdog.mu held.
 func (l *Lease) live(t time.Duration) bool { return l.stage == watched && t < l.until() }
 
-// deadlines is the heap of the watched leases, the earliest deadline first. Each lease knows its
-// index and is removed at once: a process may lock a hundred thousand times a second, and entries
-// that stayed until their deadline would fill the heap.
+// deadlines is the binary heap of the watched leases, the earliest deadline first. Each lease knows
+// its index and is removed at once: a process may lock a hundred thousand times a second, and
+// entries that stayed until their deadline would fill the heap.
 type deadlines []*Lease
 
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].until() < d[j].until() }
-
-func (d deadlines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = int32(i), int32(j)
-}
-
-func (d *deadlines) Push(x any) {
-	l := x.(*Lease)
-	l.index = int32(len(*d))
-	*d = append(*d, l)
-}
-
-func (d *deadlines) Pop() any {
-	last := len(*d) - 1
-	l := (*d)[last]
-	(*d)[last] = nil // else the array would keep it alive
-	*d = (*d)[:last]
-	return l
+// place puts l at index i, which is free. If the heap's order demands it, l goes further up or down,
+// and the leases that it passes make room.
+func (d deadlines) place(l *Lease, i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if d[parent].until() <= l.until() {
+			break
+		}
+		d[i], d[parent].index = d[parent], int32(i)
+		i = parent
+	}
+	for {
+		child := 2*i + 1
+		if child+1 < len(d) && d[child+1].until() < d[child].until() {
+			child++
+		}
+		if child >= len(d) || l.until() <= d[child].until() {
+			break
+		}
+		d[i], d[child].index = d[child], int32(i)
+		i = child
+	}
+	d[i], l.index = l, int32(i)
 }
 
 // epoch is the instant that deadlines are counted from: a Duration can be read atomically, and
@@ -92,9 +95,6 @@ func (d *deadlines) Pop() any {
 var epoch = time.Now()
 
 const never time.Duration = math.MaxInt64 // an instant that does not come
-
-// now returns the current instant, counted from epoch.
-func now() time.Duration { return time.Since(epoch) }
 
 // Drift returns the part of a lease that its holder gives up for safety, as in the description of
 // Redlock: one per cent for clocks that run at different speeds, plus 2 ms for a store that counts

@@ -169,7 +169,7 @@ func (w *Watchdog) handle(
 	r *round, c *renewal, deadline time.Time, outcomes []Outcome, err error,
 ) {
 	w.mu.Lock()
-	t := now()
+	t := time.Since(epoch)
 	r.calls = slices.DeleteFunc(r.calls, func(other *renewal) bool { return other == c })
 	if c.overdue {
 		r.overdue--

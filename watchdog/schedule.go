@@ -42,18 +42,10 @@ func shortestPeriod(lease time.Duration) time.Duration { return lease/3 - lease/
 func (w *Watchdog) expired() *Lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ctx.Err() != nil || len(w.deadlines) == 0 || w.deadlines[0].live(now()) {
+	if w.ctx.Err() != nil || len(w.deadlines) == 0 || w.deadlines[0].live(time.Since(epoch)) {
 		return nil
 	}
 	return w.deadlines[0]
-}
-
-// wakeBy wakes the scheduler at t at the latest. Called with mu held.
-func (w *Watchdog) wakeBy(t time.Duration) {
-	if t < w.armed {
-		w.armed = t
-		wait.Fire(w.wake)
-	}
 }
 
 // plan ticks if it is time, begins the calls that are due, and returns when to call it again and
@@ -61,7 +53,7 @@ func (w *Watchdog) wakeBy(t time.Duration) {
 func (w *Watchdog) plan() (next time.Duration, reports []func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := now()
+	t := time.Since(epoch)
 	switch {
 	case w.nextTick <= t:
 		w.period = period(w.options.Lease)

@@ -2,11 +2,12 @@ package watchdog
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"slices"
 	"sync"
 	"time"
+
+	"holdfast/internal/wait"
 )
 
 // Watchdog renews leases and reports those that are lost. It serves any number of leases with one
@@ -46,8 +47,8 @@ func New(o Options) *Watchdog {
 	o.batchSize = cmp.Or(o.batchSize, 100)
 	o.callTimeout = cmp.Or(o.callTimeout, o.Lease/6)
 	w := &Watchdog{options: o, wake: make(chan struct{}, 1), rounds: make(map[string]*round),
-		lastTick: now(), // a renewal that starts after this has missed no tick
-		nextTick: never, nextEarly: never, nextLate: now(), armed: never, period: period(o.Lease)}
+		lastTick: time.Since(epoch), // a renewal that starts after this has missed no tick
+		nextTick: never, nextEarly: never, nextLate: time.Since(epoch), armed: never, period: period(o.Lease)}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.goroutines.Go(w.schedule)
 	return w
@@ -64,18 +65,20 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 		panic("watchdog: a lease was added twice")
 	}
 	l.stage = watched
-	l.deadline.Store(int64(deadline.Sub(epoch)))
-	heap.Push(&w.deadlines, l)
+	until := deadline.Sub(epoch)
+	l.deadline.Store(int64(until))
+	w.deadlines = append(w.deadlines, l)
+	w.deadlines.place(l, len(w.deadlines)-1)
 	// With Lease/2 left at the next tick it is not short: no need to read the clock.
-	if w.setRenew(l, renew) && l.until()-w.nextTick < w.options.Lease/2 {
-		t := now()
-		if left := l.until() - t; left < w.options.Lease/2 {
+	if w.setRenew(l, renew) && until-w.nextTick < w.options.Lease/2 {
+		t := time.Since(epoch)
+		if left := until - t; left < w.options.Lease/2 {
 			// All leases that are short by then are renewed with it, so that they share a call.
 			w.nextEarly = min(w.nextEarly, t+left/3)
 			w.wakeBy(w.nextEarly)
 		}
 	}
-	w.wakeBy(l.until())
+	w.wakeBy(until)
 }
 
 // Extend moves the deadline of l on to deadline, after a request other than a renewal has extended
@@ -84,7 +87,7 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l.live(now()) {
+	if l.live(time.Since(epoch)) {
 		w.extend(l, deadline)
 	}
 }
@@ -101,7 +104,7 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 		// The tick that setRenew may have started counts from now. A lease that is switched off and
 		// on again and again would never see a tick, so its age counts instead.
 		start := l.until() - (w.options.Lease - Drift(w.options.Lease))
-		w.nextTick = min(w.nextTick, max(now(), start+w.period))
+		w.nextTick = min(w.nextTick, max(time.Since(epoch), start+w.period))
 		w.wakeBy(w.nextTick)
 	}
 }
@@ -113,7 +116,7 @@ func (w *Watchdog) RenewNow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.renewable > 0 {
-		w.nextTick = min(w.nextTick, max(now(), w.lastTick+w.options.Lease/30))
+		w.nextTick = min(w.nextTick, max(time.Since(epoch), w.lastTick+w.options.Lease/30))
 		w.wakeBy(w.nextTick)
 	}
 }
@@ -129,7 +132,13 @@ func (w *Watchdog) Remove(l *Lease) bool {
 		return false
 	}
 	w.setRenew(l, false)
-	heap.Remove(&w.deadlines, int(l.index))
+	last := len(w.deadlines) - 1
+	moved := w.deadlines[last]
+	w.deadlines[last] = nil // else the array would keep it alive
+	w.deadlines = w.deadlines[:last]
+	if moved != l {
+		w.deadlines.place(moved, int(l.index))
+	}
 	l.stage = ended
 	return true
 }
@@ -167,7 +176,7 @@ func (w *Watchdog) Close() {
 func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	if until := deadline.Sub(epoch); until > l.until() {
 		l.deadline.Store(int64(until))
-		heap.Fix(&w.deadlines, int(l.index))
+		w.deadlines.place(l, int(l.index))
 	}
 }
 
@@ -186,8 +195,16 @@ func (w *Watchdog) setRenew(l *Lease, renew bool) (on bool) {
 	} else if w.renewable++; w.renewable == 1 {
 		// The period is drawn at each tick and not here. In a loop that locks and unlocks, each
 		// start then moves the tick later, and the scheduler need not be woken.
-		w.nextTick = now() + w.period
+		w.nextTick = time.Since(epoch) + w.period
 		w.wakeBy(w.nextTick)
 	}
 	return renew
+}
+
+// wakeBy wakes the scheduler at t at the latest. Called with mu held.
+func (w *Watchdog) wakeBy(t time.Duration) {
+	if t < w.armed {
+		w.armed = t
+		wait.Fire(w.wake)
+	}
 }
