@@ -78,7 +78,6 @@ func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rl
 		limit = max(limit, shortestWait)
 	}
 	at.budget = wait.NewBudget(ctx, nil, limit)
-	defer at.budget.Stop()
 	at.session = sessions.Open(sessionKey{l.identity, token})
 	defer at.session.Close()
 	if at.budget.Err() != nil || !at.session.Lock(at.budget) {

@@ -21,7 +21,6 @@ func (a *acquisition) Extend(ctx context.Context, asked rlock.Lease) error {
 		return err
 	}
 	b := wait.NewBudget(ctx, nil, a.lock.nodes[0].CommandTimeout())
-	defer b.Stop()
 	if err := b.Err(); err != nil {
 		return err
 	}

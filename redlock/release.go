@@ -79,7 +79,6 @@ func (p *part) free() {
 // lock until now, for at most the CommandTimeout of the first node's client.
 func (a *acquisition) waitForRelease() error {
 	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
-	defer b.Stop()
 	conclusive := func() bool { // more replies make no difference
 		yes, open := a.count(freed), a.count(releaseSent, unwanted, releaseDue)
 		return yes >= a.lock.quorum || yes+open < a.lock.quorum

@@ -232,9 +232,9 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, leas
 		budget = max(limit, shortestWait)
 		r.window = budget
 	}
-	at.budget.Begin(ctx, c.closing, budget) // before Enter, because a nil context panics here
+	at.budget.Begin(ctx, c.closing, budget) // before Join, because a nil context panics here
 	r.until = at.budget.Until
-	if !c.group.Enter() {
+	if at.budget.Closing() || !c.group.Join() {
 		return ErrClosed
 	}
 	if at.budget.Err() != nil {
@@ -264,7 +264,6 @@ func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
 
 // stop ends a call.
 func (at *attempt) stop() {
-	at.budget.Stop()
 	at.client.group.Leave()
 }
 

@@ -252,7 +252,6 @@ func releaseBatch(holds []*Hold) []error {
 	errs := make([]error, len(holds))
 	c := holds[0].level.acquisition.(*acquisition).client
 	b := wait.NewBudget(context.Background(), nil, c.options.CommandTimeout)
-	defer b.Stop()
 	releases := make([]partRelease, 0, len(holds))
 	// busy has the holds whose session another call of the owner has locked, perhaps for long. They
 	// come last: no session stays locked while this call is blocked on another.

@@ -206,7 +206,6 @@ func TestCallersOfAFairLockWaitWhileManyRepliesAreDue(t *testing.T) {
 		b := backlog{byLock: make(map[string]debt)}
 		requirePasses := func(lock string, want bool, after time.Duration) {
 			began, budget := time.Now(), wait.NewBudget(t.Context(), nil, time.Second)
-			defer budget.Stop()
 			require.Equal(t, want, b.waitForRoom(lock, budget))
 			require.Equal(t, after, time.Since(began))
 		}

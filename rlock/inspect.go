@@ -104,7 +104,6 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 // inspect returns the state of the lock, without holds of the other mode.
 func (l *Lock) inspect(ctx context.Context) (state lua.State, err error) {
 	b := l.exchangeBudget(ctx)
-	defer b.Stop()
 	return l.inspectWithin(b)
 }
 

@@ -130,7 +130,6 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 // all owners have changed.
 func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
 	b := l.exchangeBudget(ctx)
-	defer b.Stop()
 	var before lua.State
 	idle := l.client.calls.Quiet()
 	if idle {

@@ -25,7 +25,6 @@ func (a *acquisition) Release(h *Hold) error {
 		ctx = context.WithoutCancel(h.parent) // so that commands are traced as the hold's
 	}
 	b := wait.NewBudget(ctx, nil, a.client.options.CommandTimeout)
-	defer b.Stop()
 	locked := a.session.Lock(b)
 	if locked {
 		defer a.session.Unlock()

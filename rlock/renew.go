@@ -43,7 +43,6 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 		return outcomes, nil
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
-	defer b.Stop()
 	held, _, err := transport.Detach(c.calls, transport.Renew, b, renewals,
 		func(renewals []lua.Held, ctx context.Context) ([]bool, error) {
 			return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)

@@ -17,9 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func budget(t *testing.T, limit time.Duration) *wait.Budget {
-	b := wait.NewBudget(t.Context(), nil, limit)
-	t.Cleanup(b.Stop)
-	return b
+	return wait.NewBudget(t.Context(), nil, limit)
 }
 
 func TestSessionIsSharedByItsUsersAndForgottenAfterTheLast(t *testing.T) {

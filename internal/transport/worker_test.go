@@ -99,7 +99,6 @@ func hanging(t *testing.T, c *Calls, kind Kind, n int, budget time.Duration) (
 	for range n {
 		go func() {
 			b := wait.NewBudget(t.Context(), nil, budget)
-			defer b.Stop()
 			_, state, err := Detach(c, kind, b, 0, func(int, context.Context) (int, error) {
 				sent.Add(1)
 				<-replies

@@ -39,7 +39,8 @@ func Fired(signal <-chan struct{}) bool {
 var ErrClosed = errors.New("lock client closed")
 
 // Budget limits how long a caller waits: until its context ends, its time is over, or its client
-// closes. Its first wait makes a timer, which Stop releases. One goroutine at a time may use it.
+// closes. Nobody has to stop it: its timer costs nothing once nobody waits for that. One goroutine
+// at a time may use it.
 type Budget struct {
 	Ctx   context.Context
 	Until time.Time // the earlier of its own end and the context's deadline; zero without either
@@ -68,17 +69,14 @@ func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.
 	return b
 }
 
-// Stop releases the timer. The budget can still be used.
-func (b *Budget) Stop() {
-	if b.timer != nil {
-		b.timer.Stop()
-	}
-}
-
 // Err returns why the budget ended, unless its own time did: the context's error with its cause, or
 // [ErrClosed]; nil if it has not ended.
 func (b *Budget) Err() error {
-	if err := b.ctxErr(); err != nil {
+	err := b.Ctx.Err()
+	if at, ok := b.Ctx.Deadline(); err == nil && ok && time.Until(at) <= 0 {
+		err = context.DeadlineExceeded // the context's timer is late
+	}
+	if err != nil {
 		cause := cmp.Or(context.Cause(b.Ctx), err)
 		if errors.Is(cause, err) {
 			return cause
@@ -91,14 +89,6 @@ func (b *Budget) Err() error {
 	return nil
 }
 
-// ctxErr returns the context's error, also if its deadline has passed and its timer is late.
-func (b *Budget) ctxErr() error {
-	if at, ok := b.Ctx.Deadline(); ok && time.Until(at) <= 0 {
-		return cmp.Or(b.Ctx.Err(), context.DeadlineExceeded)
-	}
-	return b.Ctx.Err()
-}
-
 // Because returns err, wrapped together with the reason why the budget ended if there is one.
 func (b *Budget) Because(err error) error {
 	if reason := b.Err(); reason != nil {
@@ -109,7 +99,7 @@ func (b *Budget) Because(err error) error {
 
 // Over reports whether the budget has ended, for whatever reason.
 func (b *Budget) Over() bool {
-	return b.ctxErr() != nil || b.Closing() || !b.end.IsZero() && time.Until(b.end) <= 0
+	return b.Err() != nil || !b.end.IsZero() && time.Until(b.end) <= 0
 }
 
 // Closing reports whether the client has begun to close.

@@ -19,7 +19,6 @@ func TestBudgetEndsWithItsContextItsTimeOrTheClient(t *testing.T) {
 		awake := make(chan struct{}, 1)
 
 		timed := wait.NewBudget(t.Context(), closing, time.Second)
-		defer timed.Stop()
 		require.True(t, timed.Sleep(300*time.Millisecond, awake, nil))
 		awake <- struct{}{}
 		require.True(t, timed.Sleep(time.Hour, awake, nil))
@@ -114,28 +113,7 @@ func TestTasksMayStartOthersUntilTheLastHasEnded(t *testing.T) {
 	require.True(t, <-started, "a task may start what it needs to end properly")
 	<-waited
 	require.False(t, group.Go(func() { t.Error("started after the end") }))
-	require.False(t, group.Enter())
 	require.False(t, group.Join())
-}
-
-func TestGroupTakesNoNewCallersOnceItsEndIsAwaited(t *testing.T) {
-	group := wait.NewGroup()
-	require.True(t, group.Enter())
-	waited := make(chan struct{})
-	go func() {
-		defer close(waited)
-		group.Wait()
-	}()
-	require.Eventually(t, func() bool {
-		if !group.Enter() {
-			return true
-		}
-		group.Leave()
-		return false
-	}, 10*time.Second, time.Millisecond)
-	require.True(t, group.Go(func() {}), "a task may start others")
-	group.Leave()
-	<-waited
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

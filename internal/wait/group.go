@@ -1,7 +1,6 @@
 package wait
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -10,12 +9,12 @@ import (
 // wait for them. All methods are safe for concurrent use.
 type Group struct {
 	running atomic.Int64  // tasks under way, and one more until Wait has begun
-	closing atomic.Bool   // Wait has begun
 	ended   chan struct{} // closed when running is 0, which it stays
 	workers sync.WaitGroup
 
-	mu   sync.Mutex
-	idle []chan func() // goroutines without a task, the most recent last; guarded by mu
+	mu      sync.Mutex
+	closing bool          // Wait has begun; guarded by mu
+	idle    []chan func() // goroutines without a task, the most recent last; guarded by mu
 }
 
 // mostIdle limits the goroutines that stay for the next task. They keep the stack that a command
@@ -55,7 +54,7 @@ func (g *Group) work(f func()) {
 			f()
 		}()
 		g.mu.Lock()
-		if g.closing.Load() || len(g.idle) == mostIdle {
+		if g.closing || len(g.idle) == mostIdle {
 			g.mu.Unlock()
 			return
 		}
@@ -67,18 +66,10 @@ func (g *Group) work(f func()) {
 	}
 }
 
-// Enter adds a user's call as a task until Leave. As soon as Wait has begun, it returns false and
-// yields the processor: callers that try again at once would keep Wait from returning.
-func (g *Group) Enter() bool {
-	if !g.closing.Load() {
-		return g.Join()
-	}
-	runtime.Gosched()
-	return false
-}
-
-// Join adds a task that another task needs to end well, until Leave. It returns false when Wait has
-// begun and no task is under way.
+// Join adds a task until Leave. It returns false when Wait has begun and no task is under way. While
+// others are, it still succeeds after Wait has begun, because they may need the task to end well. A
+// caller that nobody needs asks first whether the client closes, or callers that try again and again
+// would keep Wait from returning.
 func (g *Group) Join() bool {
 	for n := g.running.Load(); n > 0; n = g.running.Load() {
 		if g.running.CompareAndSwap(n, n+1) {
@@ -88,7 +79,7 @@ func (g *Group) Join() bool {
 	return false
 }
 
-// Leave ends a task that Enter or Join added.
+// Leave ends a task that Join added.
 func (g *Group) Leave() {
 	if g.running.Add(-1) == 0 {
 		close(g.ended)
@@ -97,14 +88,14 @@ func (g *Group) Leave() {
 
 // Wait closes the group. It returns when no task is under way and none can begin. Call it once.
 func (g *Group) Wait() {
-	g.closing.Store(true)
-	g.Leave()
 	g.mu.Lock()
+	g.closing = true
 	for _, next := range g.idle {
 		close(next)
 	}
 	g.idle = nil
 	g.mu.Unlock()
+	g.Leave()
 	<-g.ended
 	g.workers.Wait()
 }
