@@ -57,9 +57,17 @@ var states = map[state][]state{
 }
 
 func (ph *phase) enter(next phase) {
-	transition.To(ph, next, slices.Contains(phases[*ph], next), next)
+	if !slices.Contains(phases[*ph], next) {
+		transition.Missing(*ph, next)
+		return
+	}
+	*ph = next
 }
 
 func (s *state) enter(next state) {
-	transition.To(s, next, slices.Contains(states[*s], next), next)
+	if !slices.Contains(states[*s], next) {
+		transition.Missing(*s, next)
+		return
+	}
+	*s = next
 }

@@ -315,7 +315,11 @@ var transitions = [states][events]state{
 
 func (s *state) step(e event) {
 	next := transitions[*s][e]
-	transition.To(s, next, next != active, e)
+	if next == active {
+		transition.Missing(*s, e)
+		return
+	}
+	*s = next
 }
 
 // lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other

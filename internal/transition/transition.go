@@ -1,4 +1,4 @@
-// Package transition changes states by tables. A transition that a table does not have is a bug.
+// Package transition reports transitions that a table of states does not have. They are bugs.
 package transition
 
 import (
@@ -11,14 +11,10 @@ import (
 // package redistest panics.
 var Bug = logOnce
 
-// To changes a state to the next one. If the transition does not exist, it changes nothing and
-// reports a bug. what is the event, or the next state.
-func To[State, What any](s *State, next State, exists bool, what What) {
-	if exists {
-		*s = next
-	} else {
-		Bug(fmt.Sprintf("%T: no %v in state %v", *s, what, *s))
-	}
+// Missing reports that a state has no such transition. The caller then stays in the state. what is
+// the event, or the next state.
+func Missing[State, What any](s State, what What) {
+	Bug(fmt.Sprintf("%T: no %v in state %v", s, what, s))
 }
 
 var logged sync.Map // of bug to nil

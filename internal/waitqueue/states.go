@@ -45,7 +45,11 @@ var transitions = [states][events]State{
 
 func (s *State) step(e event) {
 	next := transitions[*s][e]
-	transition.To(s, next, next != 0, e)
+	if next == 0 {
+		transition.Missing(*s, e)
+		return
+	}
+	*s = next
 }
 
 // asking reports whether a request is under way.
