@@ -154,7 +154,8 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, l := a.client, a.lock
 	// When the client closes, its waiters are about to leave.
-	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.group.Join() {
+	if !may || !l.handsOver || !c.queues.Has(l.waiting.queue) || !c.transport.HandsOver() ||
+		c.isClosing() || !c.group.Join() {
 		return offer{Streak: a.streak}, false
 	}
 	registers := l.waiting.registers && c.transport.GivesAway()
@@ -182,9 +183,7 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 	if call := c.calls.Begin(b, sent); call != nil {
 		reply, state, err = a.sendDirectly(call, left, o)
 		if state != transport.NotSent {
-			if o.Successor != nil {
-				a.settle(o, sent, reply, state)
-			}
+			a.settle(o, sent, reply, state)
 			returned = true
 			return reply, state, err
 		}
@@ -205,6 +204,9 @@ func (a *acquisition) sendDirectly(call *transport.Call, left int, o offer,
 
 // settle tells the successor of a release, if there is one, what became of it.
 func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
+	if o.Successor == nil {
+		return
+	}
 	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Fence: r.Fence,
 		Ticket: waitqueue.Ticket(r.Ticket), Began: r.Began, Late: state == transport.Abandoned}
 	switch {

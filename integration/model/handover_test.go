@@ -516,11 +516,11 @@ func (r *handOverReplay) execute(who string, o *released, forOnce bool) {
 // settle ends a release.
 func (r *handOverReplay) settle(who string, with waitqueue.Release, before, after State) error {
 	o := r.offers[who].offer
-	abandoned := o.Settle(with)
 	to := before.Text("wire", "releases", who, "to")
 	if to == "none" {
-		return differ("abandoned", false, abandoned)
+		return differ("successor", false, o.Successor != nil)
 	}
+	abandoned := o.Settle(with)
 	left := before.Text("waiter", to, "state") == "LeftOffered"
 	cleans := after.Number("owner", to, "cleanup") != 0
 	return differ("abandoned", left && cleans && with.Outcome >= waitqueue.Uncertain, abandoned)

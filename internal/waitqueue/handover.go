@@ -45,12 +45,10 @@ type Offer[Name comparable, Data any] struct {
 }
 
 // Offer picks the head of a queue as the successor of a release that is about to be sent, or that
-// may register it instead if registers is set. If it finds one, the caller calls Settle.
+// may register it instead if registers is set. If it finds one, the caller calls Settle. A caller
+// that knows from [Queues.Has] that there is no queue need not call Offer.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
 	o := Offer[Name, Data]{Streak: s}
-	if qs.slot(name).queues.Load() == 0 {
-		return o
-	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	w := qs.byName[name].head()
@@ -105,13 +103,10 @@ const (
 	SuccessorRegistered                // another owner has it, and the successor is registered
 )
 
-// Settle records the result of a release. It returns true if the successor has left without the
-// lock but may now have it, or a registration: the caller cleans up.
+// Settle records the result of a release with a successor. It returns true if the successor has left
+// without the lock but may now have it, or a registration: the caller cleans up.
 func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	w := o.Successor
-	if w == nil {
-		return false
-	}
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	before, remains := w.state, r.Outcome >= Uncertain

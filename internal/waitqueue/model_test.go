@@ -250,7 +250,7 @@ func (m *modelQueue) settles(t *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "reply") == 0 {
 		r.reply = Release{Outcome: Uncertain, Sent: modelTime(r.sent)}
 	}
-	if r.offer.Settle(r.reply) {
+	if r.offer.Successor != nil && r.offer.Settle(r.reply) {
 		for _, w := range m.waiters {
 			if w.waiter == r.offer.Successor {
 				require.False(t, w.holds, "a held lock is about to be released")

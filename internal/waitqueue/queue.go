@@ -53,25 +53,24 @@ func New[Name comparable, Data any]() *Queues[Name, Data] {
 	return qs
 }
 
+// slot returns the slot of a name.
 func (qs *Queues[Name, Data]) slot(name Name) *Slot {
-	return slotOf(*qs.slots.Load(), qs.seed, name)
+	slots := *qs.slots.Load()
+	return &slots[maphash.Comparable(qs.seed, name)%uint64(len(slots))]
 }
 
-func slotOf[Name comparable](slots []Slot, seed maphash.Seed, name Name) *Slot {
-	return &slots[maphash.Comparable(seed, name)%uint64(len(slots))]
-}
-
-// grow replaces few slots by many after some collisions. It is called with mu held. A try in the
-// old slots is not seen in the new ones, which only costs a request that Redis refuses.
+// grow replaces few slots by many after some collisions. It is called with mu held. Try and Has may
+// miss a try in the old slots, and a queue that is not counted in the new ones yet. That costs a
+// request that Redis refuses, or a release that is announced, as if the queue had begun just now.
 func (qs *Queues[Name, Data]) grow() {
 	if len(*qs.slots.Load()) == manySlots || qs.collisions.Load() < mostCollisions {
 		return
 	}
 	slots := make([]Slot, manySlots)
-	for name := range qs.byName {
-		slotOf(slots, qs.seed, name).queues.Add(1)
-	}
 	qs.slots.Store(&slots)
+	for name := range qs.byName {
+		qs.slot(name).queues.Add(1)
+	}
 }
 
 // Try returns nil if others might be waiting or trying. Otherwise the caller asks and calls EndTry.
@@ -87,6 +86,10 @@ func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 	}
 	return s
 }
+
+// Has reports whether there is a queue for a name. It may also say so because of another name. It
+// takes no mutex, because every release asks.
+func (qs *Queues[Name, Data]) Has(name Name) bool { return qs.slot(name).queues.Load() > 0 }
 
 // EndTry ends a successful Try.
 func (s *Slot) EndTry() { s.trying.Add(-1) }
