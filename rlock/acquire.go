@@ -132,13 +132,13 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 	token, named := owner.From(ctx)
 	if named {
 		at.session = l.client.sessions.Open(l.key(token))
+		defer at.session.Close()
 	} else { // nobody else has this owner, and its session is part of the acquisition
 		token = owner.New()
 		at.session = &at.fresh.home
 		l.client.sessions.OpenNew(at.session, l.key(token))
 	}
 	at.fresh.token = token
-	defer at.session.Close()
 	if named && !at.session.Lock(&at.budget) {
 		at.failure = errBusy
 		return nil, at.ended()

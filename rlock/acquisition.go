@@ -81,11 +81,11 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 		began := time.Now()
 		a.began = &began
 	}
-	if a.session != &a.home { // else the owner is new, and has lost nothing
+	if a.session != &a.home { // else the owner is new: it has lost nothing, and OpenNew began the use
 		c.losses.Forget(a.key())
+		a.session.Use() // until leaveSession
 	}
 	c.transport.Wrote()
-	a.session.Use() // until leaveSession
 	a.session.Do(func(ow *owned) { ow.held[a.lock.mode] = a })
 	c.owners.add(a)
 	a.watched.Group, a.watched.Subject = c.transport.Node(a.lock.name), a

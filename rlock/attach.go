@@ -122,7 +122,6 @@ func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, l
 	at.fresh.token = owner.New()
 	at.session = &at.fresh.home
 	c.sessions.OpenNew(at.session, l.key(at.fresh.token))
-	defer at.session.Close()
 	defer at.session.Unlock()
 	at.request.owner = l.newOwner()
 	return at.attach(from, fence)
