@@ -61,7 +61,7 @@ func (l *Lock) acquireAll(ctx context.Context, trace trace,
 	if err := cmp.Or(l.invalid, compose.CheckTimes(limit, time.Duration(lease))); err != nil {
 		return nil, l.wrap(err)
 	}
-	if _, ok := owner.From(ctx); !ok {
+	if token, _ := owner.From(ctx); token == 0 {
 		ctx = rlock.WithOwner(ctx)
 	}
 	ctx = owner.Within(ctx) // the caller holds the parts while it waits for others

@@ -122,8 +122,8 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Leas
 // this MultiLock. It returns [rlock.ErrLost] once for each level that was lost, until the owner
 // acquires the MultiLock again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
-	token, ok := owner.From(ctx)
-	if !ok {
+	token, _ := owner.From(ctx)
+	if token == 0 {
 		return l.wrap(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
 			"rlock.WithOwner, or call Unlock on the hold", rlock.ErrNotHeld))
 	}

@@ -66,8 +66,8 @@ func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rl
 	if err != nil {
 		return nil, err
 	}
-	token, named := owner.From(ctx)
-	if !named {
+	token, _ := owner.From(ctx)
+	if token == 0 {
 		token = owner.New()
 		ctx = owner.With(ctx, token)
 	}

@@ -162,8 +162,8 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Leas
 // this lock. It returns [rlock.ErrLost] once for each level that the owner had when it lost the
 // lock, until the owner acquires it again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
-	token, named := owner.From(ctx)
-	if !named {
+	token, _ := owner.From(ctx)
+	if token == 0 {
 		return l.wrap(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
 			"rlock.WithOwner, or call Unlock on the hold", rlock.ErrNotHeld))
 	}

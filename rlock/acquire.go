@@ -127,9 +127,10 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 	if err := at.start(ctx, l, limit, lease); err != nil {
 		return nil, err
 	}
-	defer at.stop()
+	defer l.client.group.Leave()
 	at.fresh = new(acquisition)
-	token, named := owner.From(ctx)
+	token, _ := owner.From(ctx)
+	named := token != 0
 	if named {
 		at.session = l.client.sessions.Open(l.key(token))
 		defer at.session.Close()
@@ -205,7 +206,7 @@ func (at *attempt) joinOwner() (*Hold, error) {
 }
 
 // start begins a call, unless its arguments are invalid, its context has ended or the client is
-// closed. If it returns nil, the caller calls stop.
+// closed. If it returns nil, the caller leaves the client's group.
 func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, lease Lease,
 ) (err error) {
 	if l.invalid != nil {
@@ -238,7 +239,7 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, leas
 		return ErrClosed
 	}
 	if at.budget.Err() != nil {
-		defer at.stop()
+		defer c.group.Leave()
 		return at.ended()
 	}
 	return nil
@@ -260,11 +261,6 @@ func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
 			"want at least 3ms, or rlock.Watchdog", lease)
 	}
 	return whole, nil
-}
-
-// stop ends a call.
-func (at *attempt) stop() {
-	at.client.group.Leave()
 }
 
 // tryAndQueue tries once, unless others of this process try or wait. If the lock is not free, it

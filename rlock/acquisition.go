@@ -98,7 +98,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 
 // newHold returns the hold of a new level.
 func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
-	carrier := owner.Of(ctx)
+	_, carrier := owner.From(ctx)
 	h := &Hold{level: l, parent: ctx, carrier: carrier}
 	l.acquisition, l.owner, l.renew = a, a.token, renew
 	o := &a.client.options

@@ -115,8 +115,8 @@ func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, l
 	if err := at.start(ctx, l, NoWait, lease); err != nil {
 		return nil, err
 	}
-	defer at.stop()
 	c := l.client
+	defer c.group.Leave()
 	at.call.acquires(Attached)
 	at.fresh = new(acquisition)
 	at.fresh.token = owner.New()

@@ -60,10 +60,10 @@ func tryBatch(ctx context.Context, lease Lease, locks []*Lock) (holds []*Hold, e
 	if err := bt.start(ctx, locks[0], NoWait, lease); err != nil {
 		return nil, err
 	}
-	defer bt.stop()
 	c := bt.client
-	token, named := owner.From(ctx)
-	if !named {
+	defer c.group.Leave()
+	token, _ := owner.From(ctx)
+	if token == 0 {
 		token = owner.New()
 	}
 	sessions := make([]*lockSession, len(locks))

@@ -70,7 +70,8 @@ var blockedCalls struct {
 func (at *attempt) block(q *lockQueue) error {
 	q.Do(func(kn *known) { at.holder = kn.lastHolder() })
 	at.noticeOwnHolder()
-	c, carrier, until := at.client, owner.Of(at.budget.Ctx), at.budget.Until
+	c, until := at.client, at.budget.Until
+	_, carrier := owner.From(at.budget.Ctx)
 	held := heldWith(carrier)
 	if len(held) == 0 {
 		return nil

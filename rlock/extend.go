@@ -24,7 +24,7 @@ func (a *acquisition) Extend(ctx context.Context, asked Lease) error {
 	if at.budget.Closing() || !c.group.Join() {
 		return ErrClosed
 	}
-	defer at.stop()
+	defer c.group.Leave()
 	if reason := at.budget.Err(); reason != nil { // nothing was sent
 		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
 			return fmt.Errorf("%w: %s", ctx.Err(), withoutPrefix(context.Cause(ctx)))

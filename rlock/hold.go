@@ -61,14 +61,11 @@ func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason erro
 
 // newHold returns the caller's hold of a level that is not of this package.
 func (l *level) newHold(ctx context.Context, of Acquisition) *Hold {
-	carrier := owner.Of(ctx)
-	l.acquisition = of
-	if carrier != nil {
-		l.owner = carrier.Token
+	token, carrier := owner.From(ctx)
+	if token == 0 {
+		token = owner.New()
 	}
-	if l.owner == 0 {
-		l.owner = owner.New()
-	}
+	l.acquisition, l.owner = of, token
 	return &Hold{level: l, parent: ctx, carrier: carrier}
 }
 

@@ -76,8 +76,8 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 // again; a client remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
-	token, named := owner.From(ctx)
-	if !named {
+	token, _ := owner.From(ctx)
+	if token == 0 {
 		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
 			"WithOwner, or call Unlock on the hold", ErrNotHeld)
 	}

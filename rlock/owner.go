@@ -32,8 +32,8 @@ func EnsureOwner(ctx context.Context) context.Context {
 
 // HasOwner reports whether ctx carries an owner: that of a hold's context or of [WithOwner].
 func HasOwner(ctx context.Context) bool {
-	_, named := owner.From(ctx)
-	return named
+	token, _ := owner.From(ctx)
+	return token != 0
 }
 
 // Detached returns ctx without its owner, with its values, deadline and cancellation. Pass it to a

@@ -24,8 +24,9 @@ func (a *acquisition) Release(h *Hold) error {
 	if h.level.trace.Load() != nil {
 		ctx = context.WithoutCancel(h.parent) // so that commands are traced as the hold's
 	}
-	b := wait.NewBudget(ctx, nil, a.client.options.CommandTimeout)
-	locked := a.session.Lock(b)
+	var b wait.Budget
+	b.Begin(ctx, nil, a.client.options.CommandTimeout)
+	locked := a.session.Lock(&b)
 	if locked {
 		defer a.session.Unlock()
 	}
@@ -37,7 +38,7 @@ func (a *acquisition) Release(h *Hold) error {
 		defer a.cleanUpLate() // even if a hook around rueidis panics
 	}
 	if locked {
-		return a.send(b, left, nil)
+		return a.send(&b, left, nil)
 	}
 	if left == 0 {
 		a.step(giveUp)

@@ -1,9 +1,14 @@
-// Package owner carries the owner of locks in a context, for the packages whose locks nest.
+// Package owner carries the owner of locks in a context, for the packages whose locks nest, and
+// numbers the acquisitions of owners in Redis.
 package owner
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -79,40 +84,85 @@ func Carry(ctx context.Context, c *Carrier) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// Of returns the carrier in ctx; nil if there is none.
-func Of(ctx context.Context) *Carrier {
-	c, _ := ctx.Value(key{}).(*Carrier)
-	return c
+// From returns the owner in ctx, 0 if it has none, and the carrier, nil if there is none.
+func From(ctx context.Context) (t Token, c *Carrier) {
+	c, _ = ctx.Value(key{}).(*Carrier)
+	if c != nil {
+		t = c.Token
+	}
+	return t, c
 }
 
 // With returns a context in which t replaces the owner. With 0 it has no owner.
 func With(ctx context.Context, t Token) context.Context {
 	c := &Carrier{Token: t}
 	if t != 0 {
-		c.Outer = Of(ctx)
+		_, c.Outer = From(ctx)
 	}
 	return Carry(ctx, c)
 }
 
 // WithRoot is like [With], for a context that one goroutine at a time uses.
 func WithRoot(ctx context.Context, t Token) context.Context {
-	return Carry(ctx, &Carrier{Token: t, Root: new(Root), Outer: Of(ctx)})
+	_, outer := From(ctx)
+	return Carry(ctx, &Carrier{Token: t, Root: new(Root), Outer: outer})
 }
 
 // Within returns a context whose owner is that of ctx, and whose carrier counts what is acquired
 // with it directly. If that of ctx does so already, it returns ctx. ctx must have an owner.
 func Within(ctx context.Context) context.Context {
-	c := Of(ctx)
+	t, c := From(ctx)
 	if c.Root != nil {
 		return ctx
 	}
-	return Carry(ctx, &Carrier{Token: c.Token, Root: new(Root), Outer: c})
+	return Carry(ctx, &Carrier{Token: t, Root: new(Root), Outer: c})
 }
 
-// From returns the owner in ctx; named is false if it has none.
-func From(ctx context.Context) (t Token, named bool) {
-	if c := Of(ctx); c != nil {
-		t = c.Token
+// Kind says how the waiters of a lock are woken. Locks of one name, but of different kinds, exclude
+// each other, but do not wake each other's waiters.
+type Kind uint8
+
+// The kinds that a number can say.
+const (
+	Unknown   Kind = iota
+	Plain          // reentrant, non-reentrant and fenced locks
+	Fair           // in the order of a queue in Redis
+	ReadWrite      // both sides of a read-write lock
+)
+
+// String returns the kind as an adjective.
+func (k Kind) String() string {
+	return [...]string{"unknown", "plain", "fair", "read-write"}[k]
+}
+
+// The bits of a number, from the highest: 0, so that it is a positive int64; 1, which tells it from
+// the thread ids of Redisson; the kind; a random part; and a part that counts.
+const (
+	marked     = 1 << 62
+	kindShift  = 60
+	countBits  = 28
+	kindMask   = 3
+	countsMask = 1<<countBits - 1
+)
+
+// Number returns the number of an acquisition in Redis. It differs from those with another count,
+// until that has grown by 2^28, and by its random part from one with the same count that another
+// copy of this process has drawn: a virtual machine may be cloned with its memory.
+func Number(k Kind, count uint64) uint64 {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return marked | uint64(k)<<kindShift | uint64(binary.BigEndian.Uint32(random[:]))<<countBits |
+		count&countsMask
+}
+
+// KindOf returns the kind in a name "<client id>:<number>"; Unknown if the number is not one of
+// [Number].
+func KindOf(name string) Kind {
+	_, number, _ := strings.Cut(name, ":")
+	number, _, _ = strings.Cut(number, ":") // a writer has a suffix
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < marked {
+		return Unknown
 	}
-	return t, t != 0
+	return Kind(n >> kindShift & kindMask)
 }
