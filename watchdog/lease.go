@@ -65,8 +65,8 @@ func (l *Lease) live(t time.Duration) bool { return l.stage == watched && t < l.
 // entries that stayed until their deadline would fill the heap.
 type deadlines []*Lease
 
-// place puts l at index i, which is free. If the heap's order demands it, l goes further up or down,
-// and the leases that it passes make room.
+// place puts l at index i, which is free. If the order of the heap demands it, l goes further up or
+// down, and the leases that it passes make room.
 func (d deadlines) place(l *Lease, i int) {
 	for i > 0 {
 		parent := (i - 1) / 2

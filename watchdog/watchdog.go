@@ -46,9 +46,10 @@ func New(o Options) *Watchdog {
 	}
 	o.batchSize = cmp.Or(o.batchSize, 100)
 	o.callTimeout = cmp.Or(o.callTimeout, o.Lease/6)
+	t := time.Since(epoch)
 	w := &Watchdog{options: o, wake: make(chan struct{}, 1), rounds: make(map[string]*round),
-		lastTick: time.Since(epoch), // a renewal that starts after this has missed no tick
-		nextTick: never, nextEarly: never, nextLate: time.Since(epoch), armed: never, period: period(o.Lease)}
+		lastTick: t, // a renewal that starts after this has missed no tick
+		nextTick: never, nextEarly: never, nextLate: t, armed: never, period: period(o.Lease)}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.goroutines.Go(w.schedule)
 	return w
