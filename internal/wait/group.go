@@ -66,10 +66,10 @@ func (g *Group) work(f func()) {
 	}
 }
 
-// Join adds a task until Leave. It returns false once Wait has begun and no task is under way. Until
-// then it succeeds, because a task under way may need another task to end well. A user's call asks
-// first whether the client closes. Otherwise callers that try again at once would keep Wait from
-// returning.
+// Join adds a task until Leave. It returns false once Wait has begun and no task is under way. It
+// succeeds until then, because a task under way may need another task to end well. A user's call
+// asks first whether the client closes. Otherwise callers that try again at once would keep Wait
+// from returning.
 func (g *Group) Join() bool {
 	for n := g.running.Load(); n > 0; n = g.running.Load() {
 		if g.running.CompareAndSwap(n, n+1) {
