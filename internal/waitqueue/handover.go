@@ -103,8 +103,8 @@ const (
 	SuccessorRegistered                // another owner has it, and the successor is registered
 )
 
-// Settle records the result of a release with a successor. It returns true if the successor has left
-// without the lock but may now have it, or a registration: the caller cleans up.
+// Settle records the result of a release with a successor. It returns true if the successor has
+// left without the lock but may now have it, or a registration: the caller cleans up.
 func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	w := o.Successor
 	w.queue.all.mu.Lock()
