@@ -68,9 +68,10 @@ type deadlines []*Lease
 // place puts l at index i, which is free. If the order of the heap demands it, l goes further up or
 // down, and the leases that it passes make room.
 func (d deadlines) place(l *Lease, i int) {
+	until := l.until()
 	for i > 0 {
 		parent := (i - 1) / 2
-		if d[parent].until() <= l.until() {
+		if d[parent].until() <= until {
 			break
 		}
 		d[i], d[parent].index = d[parent], int32(i)
@@ -81,7 +82,7 @@ func (d deadlines) place(l *Lease, i int) {
 		if child+1 < len(d) && d[child+1].until() < d[child].until() {
 			child++
 		}
-		if child >= len(d) || l.until() <= d[child].until() {
+		if child >= len(d) || until <= d[child].until() {
 			break
 		}
 		d[i], d[child].index = d[child], int32(i)
