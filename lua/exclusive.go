@@ -89,6 +89,7 @@ func (x *Exclusive) Acquire(
 	}
 	rp := x.acquire.Run(ctx, c, keys, args...)
 	switch {
+	case !x.fenced && rp.IsNil(): // acquired
 	case x.fenced && rp.Size() < 0:
 		// After an error the owner has no use for the lock.
 		fence = token(&rp, x.name, rediserr.ClassUnknown)
