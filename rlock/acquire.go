@@ -487,7 +487,8 @@ func (at *attempt) tryAsHead(how *waiting, w *waiter) (*Hold, error) {
 		kn.asks()
 	})
 	at.request.waited = w.Waited()
-	at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
+	_, away := at.client.transport.HandsOver()
+	at.request.registers = w.Ask(how.registers && away, hears)
 	at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // if it is acquired by asking
 	return at.try()
 }

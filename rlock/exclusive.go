@@ -70,7 +70,8 @@ func (k *exclusive) release(ctx context.Context, owner string, count int, o offe
 // handOver returns which owners a release may give the lock to.
 func (k *exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 	t := k.client.transport
-	return lua.HandOver{Channels: t.Channels(), Others: t.GivesAway(),
+	_, away := t.HandsOver()
+	return lua.HandOver{Channels: t.Channels(), Others: away,
 		Streak: wire.Streak{Count: s.Count, Began: s.Began}}
 }
 

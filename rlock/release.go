@@ -154,13 +154,15 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 // client's tasks once it has sent the release; until then Close cannot finish.
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, l := a.client, a.lock
-	// When the client closes, its waiters are about to leave.
-	if !may || !l.handsOver || !c.queues.Has(l.waiting.queue) || !c.transport.HandsOver() ||
-		c.isClosing() || !c.group.Join() {
+	if !may || !l.handsOver || !c.queues.Has(l.waiting.queue) {
 		return offer{Streak: a.streak}, false
 	}
-	registers := l.waiting.registers && c.transport.GivesAway()
-	return c.queues.Offer(l.waiting.queue, a.streak, registers), true
+	here, away := c.transport.HandsOver()
+	// When the client closes, its waiters are about to leave.
+	if !here || c.isClosing() || !c.group.Join() {
+		return offer{Streak: a.streak}, false
+	}
+	return c.queues.Offer(l.waiting.queue, a.streak, l.waiting.registers && away), true
 }
 
 // sendOnce sends the release once. It tells the successor what became of it, even if a hook around

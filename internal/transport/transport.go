@@ -99,7 +99,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 // open starts the hub for these kinds of channels.
 func (t *Transport) open(channels wire.Channels) {
 	paired := func(channel string) []string {
-		if !t.GivesAway() {
+		if _, away := t.HandsOver(); !away {
 			return nil
 		}
 		return wire.PairedChannels(channel, t.options.Client)
@@ -309,19 +309,18 @@ func (t *Transport) Channels() wire.Channels { return wire.Channels(t.channels.L
 // cluster with classic channels counts only those that are connected to itself.
 func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != wire.Classic }
 
-// HandsOver reports whether a release may give a lock to the next waiter of this process.
-func (t *Transport) HandsOver() bool {
+// HandsOver reports whether a release may give a lock to the next waiter of this process, and
+// whether it may give the lock to waiters of other clients. It may not do that on a cluster with
+// classic channels, which does not say who received a message.
+func (t *Transport) HandsOver() (here, away bool) {
 	if !t.options.HandsOver {
-		return false
+		return false, false
 	}
 	until := t.forbidden.Load()
-	return until == nil || !time.Now().Before(*until)
-}
-
-// GivesAway reports whether a release may give a lock to waiters of other clients. It may not on a
-// cluster with classic channels, which does not say who received a message.
-func (t *Transport) GivesAway() bool {
-	return t.HandsOver() && t.options.GivesAway && t.Counted()
+	if until != nil && time.Now().Before(*until) {
+		return false, false
+	}
+	return true, t.options.GivesAway && t.Counted()
 }
 
 // ForbiddenFor is how long something is not tried after the ACL has refused it: hand-overs, and
