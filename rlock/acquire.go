@@ -339,18 +339,18 @@ func (at *attempt) try() (hold *Hold, err error) {
 			got, state, err = at.send(call)
 		}
 	}
-	var before error
+	var lost error
 	if err != nil && transport.Lost(err) { // the connection may have been idle, and closed long ago
-		before, state = err, transport.NotSent
+		lost, state = err, transport.NotSent
 		at.remains = max(at.remains, waitqueue.Something)
 	}
 	if state == transport.NotSent {
 		got, state, err = at.detach()
-		if before != nil {
-			err = transport.Resent(before, err)
-			if state == transport.Refused {
-				state = transport.StateOf(err)
-			}
+	}
+	if lost != nil { // the request may have been executed the first time
+		err = transport.Resent(lost, err)
+		if state == transport.Refused {
+			state = transport.StateOf(err)
 		}
 	}
 	if state == transport.Abandoned {
@@ -418,11 +418,8 @@ func (at *attempt) detach() (reply, transport.State, error) {
 	return got, state, err
 }
 
-// ask sends the request once it is known what the server can do.
+// ask sends the request.
 func (at *attempt) ask(ctx context.Context) (reply, error) {
-	if err := at.client.transport.Ready(context.Background()); err != nil {
-		return reply{}, err
-	}
 	return at.lock.kind.acquire(ctx, at.client.redis, at.request)
 }
 

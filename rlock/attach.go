@@ -145,9 +145,6 @@ func (c *Client) parseDetached(text string) (l *Lock, owner string, fence int64,
 func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 	c, r := at.client, at.request
 	command := func(ctx context.Context) (bool, error) {
-		if err := c.transport.Ready(ctx); err != nil {
-			return false, err
-		}
 		return lua.Attach(ctx, c.redis, at.lock.name, from, r.owner, r.lease)
 	}
 	cu := at.cleanup(r, 0)

@@ -146,9 +146,6 @@ func (bt *batch) ask() error {
 		}
 	}()
 	command := func(ctx context.Context) (result, error) {
-		if err := c.transport.Ready(ctx); err != nil {
-			return result{}, err
-		}
 		index, holder, err := lua.AcquireBatch(ctx, c.redis, bt.request.lease, requests)
 		return result{index, holder}, err
 	}

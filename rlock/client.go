@@ -103,7 +103,11 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		HandsOver: options.HandOver != HandOverNone, GivesAway: options.HandOver == HandOverAnywhere,
 		OnGrant: c.granted, OnLost: c.connectionLost, Warn: c.warn})
 	c.redis = eval.Remembering(c.transport.Redis())
-	c.calls = transport.NewCalls(c.group, options.CommandTimeout, c.transport.Clustered())
+	var ready func(context.Context) error
+	if c.transport.Clustered() {
+		ready = c.transport.Ready
+	}
+	c.calls = transport.NewCalls(c.group, options.CommandTimeout, ready)
 	c.calls.OnLost(c.connectionLost)
 	c.cleaner = newCleaner(c)
 	c.tracing = newTracing(c)

@@ -19,7 +19,7 @@ func Waiting(l *Lock) int {
 
 // Detach has all commands of a client sent by workers.
 func Detach(c *Client) {
-	c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, true)
+	c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, c.transport.Ready)
 	c.calls.OnLost(c.connectionLost)
 }
 

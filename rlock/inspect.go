@@ -135,12 +135,7 @@ func exchange[T any](b *wait.Budget, l *Lock, kind transport.Kind,
 	if err != nil {
 		return value, err
 	}
-	value, _, err = transport.Do(c.calls, kind, b, func(ctx context.Context) (none T, _ error) {
-		if err := c.transport.Ready(ctx); err != nil {
-			return none, err
-		}
-		return command(ctx)
-	}, func(T, error) {})
+	value, _, err = transport.Do(c.calls, kind, b, command, func(T, error) {})
 	if err != nil && rediserr.ClassOf(err) == rediserr.ClassUnknown {
 		err = b.Because(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 	}

@@ -132,7 +132,7 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 	c.options, _ = Options{CommandTimeout: time.Second,
 		Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	c.transport = transport.New(idleRedis{}, transport.Options{})
-	c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, true)
+	c.calls = transport.NewCalls(c.group, c.options.CommandTimeout, c.transport.Ready)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
 	lock := c.newLock("order", traits{family: "lock"},

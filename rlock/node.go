@@ -38,9 +38,6 @@ func (n node) Warn(text string, more ...any) { n.client.warn(text, more...) }
 func (n node) Held(by lua.Holder) error { return newHeldError(n.Lock, by, n.client.options.Debug) }
 
 func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error) {
-	if err := n.client.transport.Ready(context.Background()); err != nil {
-		return lua.Vote{}, err
-	}
 	var lost error
 	vote, err := timed(n, transport.Acquire, func(ctx context.Context) (lua.Vote, error) {
 		vote, err := lua.AcquireVote(ctx, n.client.redis, n.name, owner, lease, d)

@@ -30,9 +30,6 @@ type aloneNodes struct{ reported sync.Map } // of time.Time, by node
 // askReplicas sends the request, and makes sure that enough replicas know of an acquisition.
 func (at *attempt) askReplicas(ctx context.Context) (got reply, err error) {
 	c, r := at.client, at.request
-	if err := c.transport.Ready(context.Background()); err != nil {
-		return reply{}, err
-	}
 	master := server{c.redis, c.transport.Node(at.lock.name)}
 	got, err = at.askServer(ctx, master, r, false)
 	for sends := 1; sends < transport.MostSends && !got.taken; sends++ {

@@ -519,7 +519,7 @@ RenewalReply(o, n) ==
     /\ UNCHANGED <<holder, granted, slack, kept, process, call, stray, taken>>
 
 \* SendAgain: a renewal has lost its connection. The server has executed it, or never will. It is
-\* sent once more, and its lease still counts from the first time: resend in transport/resend.go.
+\* sent once more, and its lease still counts from the first time: delivery.again in transport/worker.go.
 SendAgain(o, n) ==
     /\ Can("lose")
     /\ Running(o)

@@ -30,7 +30,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 	synctest.Test(t, func(t *testing.T) {
 		group := wait.NewGroup()
 		defer group.Wait()
-		c := NewCalls(group, timeout, false)
+		c := NewCalls(group, timeout, nil)
 		c.recordReply(time.Now(), Executed)
 		c.overlapped = true
 		test(t, c)
@@ -291,7 +291,7 @@ func TestContextThatAHookKeepsNeverHasTheValuesOfAnotherCaller(t *testing.T) {
 func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		group := wait.NewGroup()
-		c := NewCalls(group, timeout, true)
+		c := NewCalls(group, timeout, func(context.Context) error { return nil })
 		if closed {
 			group.Wait() // the caller sends the command itself
 		}

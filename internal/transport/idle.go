@@ -11,7 +11,7 @@ import (
 // false, without running the command, if there is no such moment within about a second.
 func (c *Calls) WhenIdle(command func(context.Context)) bool {
 	c.mu.Lock()
-	for tries := 0; !c.overlapped && (c.count > 0 || c.workers.Load() > 0); tries++ {
+	for tries := 0; !c.overlapped && (c.count > 0 || c.workers > 0); tries++ {
 		c.mu.Unlock()
 		if tries == mostTries {
 			return false
@@ -22,7 +22,7 @@ func (c *Calls) WhenIdle(command func(context.Context)) bool {
 	done := make(chan struct{})
 	c.idleCommand = done
 	c.mu.Unlock()
-	ctx := withoutCancel{calls: c}
+	ctx := commandContext{calls: c}
 	defer func() { // even if a hook around rueidis panics
 		ctx.end()
 		c.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
 )
 
@@ -33,10 +32,16 @@ const longestOutage = 100 * time.Millisecond
 // enter waits until a command may be sent. If first is true, the command is the one that dials. If
 // first is false, the server can be reached as far as is known, or a dial hangs. Commands may share
 // that dial, and those for other connections do not need it. If another command began to dial
-// meanwhile and failed, enter returns its failure.
-func (o *outage) enter(b *wait.Budget) (first bool, err error) {
-	if !o.on.Load() {
+// meanwhile and failed, enter returns its failure. A nil budget has no end.
+//
+// What keeps or ends a hold does not wait: the command that dials may be for another connection, or
+// hang. The watchdog and releases have backoffs of their own.
+func (o *outage) enter(kind Kind, b *wait.Budget) (first bool, err error) {
+	if kind == Renew || kind == Keep || kind == Release || !o.on.Load() {
 		return false, nil
+	}
+	if b == nil {
+		b = wait.NewBudget(context.Background(), nil, wait.Unlimited)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,48 +100,11 @@ func (o *outage) leave(first, reached bool, began time.Time, err error) {
 	o.ended = make(chan struct{})
 }
 
-// yield is called instead of leave if the command was not sent after all.
-func (o *outage) yield(first bool) {
-	if first {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.dialing = false
-		close(o.ended)
-		o.ended = make(chan struct{})
-	}
-}
-
-// gate returns what the commands of a kind share their dials by.
-func (c *Calls) gate(kind Kind) *outage {
-	if kind == Apart {
-		return &c.pool
-	}
-	return &c.outage
-}
-
-// enter waits as [outage.enter] does. What keeps or ends a hold does not: the command that dials
-// may be for another connection, or hang. The watchdog and releases have backoffs of their own. A
-// nil budget has no end.
-func (c *Calls) enter(kind Kind, b *wait.Budget) (first bool, err error) {
-	gate := c.gate(kind)
-	if c.cluster || kind == Renew || kind == Keep || kind == Release || !gate.on.Load() {
-		return false, nil
-	}
-	if b == nil {
-		b = wait.NewBudget(context.Background(), nil, wait.Unlimited)
-	}
-	return gate.enter(b)
-}
-
-// dialed runs a command that enter let pass.
-func dialed[T any](gate *outage, first bool, p *withoutCancel, command func() (T, error),
-) (value T, err error) {
-	if p.calls.cluster {
-		return command()
-	}
-	began, reached := time.Now(), true // unless it is known that it was not: the command may panic
-	defer func() { gate.leave(first, reached, began, err) }()
-	value, err = command()
-	reached = p.progress.Load() != phaseSending || rediserr.ClassOf(err) != rediserr.ClassTemporary
-	return value, err
+// yield is called instead of leave by the command that dials, if its outcome is not known.
+func (o *outage) yield() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dialing = false
+	close(o.ended)
+	o.ended = make(chan struct{})
 }

@@ -28,7 +28,7 @@ func inOutage(t *testing.T, test func(t *testing.T, c *Calls, begin func(Kind, c
 	synctest.Test(t, func(t *testing.T) {
 		group := wait.NewGroup()
 		defer group.Wait()
-		c := NewCalls(group, time.Second, false)
+		c := NewCalls(group, time.Second, nil)
 		c.outage.leave(false, false, time.Now(), errRefused)
 		time.Sleep(time.Second)
 		test(t, c, func(kind Kind, send command) {
@@ -80,7 +80,7 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			group := wait.NewGroup()
 			defer group.Wait()
-			c := NewCalls(group, time.Second, false)
+			c := NewCalls(group, time.Second, nil)
 			_, _, replies := hanging(t, c, Acquire, mostAcquiring, time.Second)
 			defer close(replies)
 			c.outage.leave(false, false, time.Now(), errRefused)
@@ -106,6 +106,18 @@ func TestDialThatHangsDoesNotHoldUpCommandsOnOtherConnections(t *testing.T) {
 			return 0, errRefused
 		})
 		executed(t, c, Acquire, longestOutage)
+	})
+}
+
+func TestCommandThatAHookEndsLetsAnotherOneDial(t *testing.T) {
+	inOutage(t, func(t *testing.T, c *Calls, _ func(Kind, command)) {
+		c.pool.leave(false, false, time.Now(), errRefused)
+		time.Sleep(time.Second)
+		require.PanicsWithValue(t, "hook", func() {
+			_, _, _ = Detach(c, Apart, forever(), 0,
+				func(int, context.Context) (int, error) { panic("hook") }, ignore)
+		})
+		executed(t, c, Apart, 0)
 	})
 }
 

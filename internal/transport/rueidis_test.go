@@ -107,7 +107,7 @@ func (r *rueidisBeside) lose() {
 }
 
 // The contexts of this package conclude the fate of a command from the methods that rueidis calls:
-// see the phases in phase.go. Nothing but this test binds rueidis to that order. If it fails after
+// see the phases in call.go. Nothing but this test binds rueidis to that order. If it fails after
 // an upgrade of rueidis, correct what it says before you correct the order here.
 func TestRueidisCallsTheContextInThisOrder(t *testing.T) {
 	for name, of := range map[string]struct {
@@ -136,7 +136,7 @@ func TestRueidisCallsTheContextInThisOrder(t *testing.T) {
 				require.NoError(t, r.send(ctx))
 			},
 			[]string{"Err", "Deadline", "Done"},
-			"withoutCancel counts no dial, and a nil channel does not make rueidis pipeline",
+			"Done counts no dial of a worker, and a nil channel does not make rueidis pipeline",
 		},
 		"the first other command is in flight": {
 			withDeadline, func(t *testing.T, r *rueidisBeside, ctx *recorder) {
@@ -195,7 +195,7 @@ func TestRueidisCallsTheContextInThisOrder(t *testing.T) {
 				ctx.calls = firstCalls(ctx.calls)
 			},
 			[]string{"Deadline", "Done", "Value", "Err"},
-			"Done before Err says that rueidis dials: Call ends that dial, and withoutCancel counts it",
+			"Done before Err says that rueidis dials: Done ends the dial of a caller, and counts a worker's",
 		},
 		"dial that fails": {
 			cancellable, func(t *testing.T, r *rueidisBeside, ctx *recorder) {

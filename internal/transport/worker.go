@@ -2,9 +2,13 @@ package transport
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"fmt"
+	"runtime"
 	"sync/atomic"
+	"time"
 
+	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
 )
 
@@ -17,104 +21,250 @@ import (
 func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
-	first, err := c.enter(kind, b)
-	if err != nil {
-		return *new(T), Refused, err
+	gate, first := c.gates[kind], false
+	if gate.on.Load() {
+		var err error
+		first, err = gate.enter(kind, b)
+		if err != nil {
+			return *new(T), Refused, err
+		}
 	}
 	if places := c.places[kind]; places != nil && !wait.Fired(places) {
 		// Others dial meanwhile: this command may wait for long.
-		c.gate(kind).yield(first)
-		first = false
+		if first {
+			gate.yield()
+			first = false
+		}
 		if !b.Wait(places) {
 			return *new(T), Refused, ErrNotSent
 		}
 	}
-	outcome := workerCommand[T]{withoutCancel: withoutCancel{calls: c}, values: b.Ctx}
-	decided := make(chan struct{})
-	started := c.group.Go(func() {
-		returned := false
-		value, err := *new(T), ErrThrown
-		defer func() {
-			if !returned {
-				outcome.thrown = &thrown{recover()}
-			}
-			err = Unexplained(err)
-			if outcome.decided.CompareAndSwap(false, true) {
-				outcome.value, outcome.err = value, err
-				close(decided)
-				return
-			}
-			late(s, value, err)
-			outcome.thrown.raise()
-		}()
-		value, err = work(c, kind, first, &outcome, s, command)
-		returned = true
-	})
-	switch {
-	case !started: // the client is closed: nothing may run in the background
-		defer c.freePlace(kind)
-		defer outcome.end()
-		outcome.value, outcome.err = dialed(c.gate(kind), first, &outcome.withoutCancel,
-			func() (T, error) { return command(s, &outcome) })
-	case b.Wait(decided):
-	case outcome.decided.CompareAndSwap(false, true):
+	w := &worker[S, T]{s: s, command: command, late: late, decision: make(chan struct{})}
+	w.calls, w.values, w.kind, w.first = c, b.Ctx, kind, first
+	if !c.group.Go(w.run) { // the client is closed: nothing may run in the background
+		w.run()
+	}
+	if !b.Wait(w.decision) && w.decided.CompareAndSwap(false, true) {
 		return *new(T), Detached, ErrNoReply
-	default:
-		<-decided
 	}
-	outcome.thrown.raise()
-	return outcome.value, StateOf(outcome.err), outcome.err
+	<-w.decision
+	if w.thrown != nil {
+		w.thrown.raise()
+	}
+	return w.value, StateOf(w.err), w.err
 }
 
-// work sends a command from a worker, and gives up its place.
-func work[S, T any](c *Calls, kind Kind, first bool, ctx *workerCommand[T], s S,
-	command func(S, context.Context) (T, error),
+// worker is a command that a worker sends, and its outcome.
+type worker[S, T any] struct {
+	delivery
+	s       S
+	command func(S, context.Context) (T, error)
+	late    func(S, T, error)
+
+	decision chan struct{} // closed once the outcome is in value and err
+	value    T
+	err      error
+	thrown   *thrown // how foreign code ended the command; nil if it did not
+}
+
+// run sends the command, and gives up its place.
+func (w *worker[S, T]) run() {
+	c, shared := w.calls, w.kind != Apart // Apart says nothing about the connections of callers
+	returned := false
+	value, err := *new(T), ErrThrown
+	defer func() {
+		if !returned {
+			w.thrown = &thrown{recover()}
+		}
+		w.end()
+		c.mu.Lock()
+		w.values = nil
+		if shared {
+			c.workers--
+		}
+		c.mu.Unlock()
+		if places := c.places[w.kind]; places != nil {
+			places <- struct{}{}
+		}
+		if w.decided.CompareAndSwap(false, true) {
+			w.value, w.err = value, err
+			close(w.decision)
+			return
+		}
+		w.late(w.s, value, err)
+		if w.thrown != nil {
+			w.thrown.raise()
+		}
+	}()
+	if shared {
+		c.mu.Lock()
+		c.workers++
+		if c.idleCommand != nil {
+			c.awaitIdleCommand()
+		}
+		c.mu.Unlock()
+	}
+	value, err = send(&w.delivery,
+		func(ctx context.Context) (T, error) { return w.command(w.s, ctx) })
+	returned = true
+}
+
+// Undo runs a command that removes what an earlier one has left, with a context that never ends.
+// While it dials, callers do not send.
+func Undo[T any](c *Calls, command func(context.Context) (T, error)) (T, error) {
+	if places := c.places[undo]; places != nil {
+		<-places
+		defer func() { places <- struct{}{} }()
+	}
+	first, err := c.gates[undo].enter(undo,
+		wait.NewBudget(context.Background(), nil, 2*longestOutage))
+	if err != nil {
+		return *new(T), err
+	}
+	d := delivery{kind: undo, first: first}
+	d.calls = c
+	defer d.end()
+	return send(&d, command)
+}
+
+// DoWithoutCancel is like [Undo], without a limit, for a command that may be sent again if its
+// connection was lost, if its kind allows it.
+func DoWithoutCancel[T any](
+	c *Calls, kind Kind, command func(context.Context) (T, error),
 ) (value T, err error) {
-	defer c.freePlace(kind)
-	defer ctx.end()
-	send := func() (T, error) { return command(s, ctx) }
-	if kind == Apart { // it says nothing about the connections that callers share
-		return dialed(c.gate(kind), first, &ctx.withoutCancel,
-			func() (T, error) { return retryDial(&ctx.withoutCancel, send) })
+	first, err := c.gates[kind].enter(kind, nil)
+	if err != nil {
+		return value, err
 	}
-	c.workers.Add(1)
-	defer c.workers.Add(-1)
-	c.mu.Lock()
-	c.awaitIdleCommand()
-	c.mu.Unlock()
-	return resend(&ctx.withoutCancel, kind, first, &ctx.decided, send)
+	d := c.deliveries.Get().(*delivery)
+	d.kind, d.first = kind, first
+	err = ErrThrown
+	defer func() {
+		// Nobody has the context any more if there was a reply, and no dial that may have derived
+		// other contexts from it.
+		unused := err == nil && d.start.Load() == phaseSending
+		d.end()
+		if unused {
+			d.start.Store(phaseBegun)
+			d.progress.Store(phaseBegun)
+			d.sends, d.canceled, d.before = 0, 0, nil
+			c.deliveries.Put(d)
+		}
+	}()
+	value, err = send(d, command)
+	return value, err
 }
 
-// workerCommand is the outcome of a command that a worker sends, and the context that it is sent
-// with.
-type workerCommand[T any] struct {
-	withoutCancel
+// delivery is a command whose context never ends, and what became of it so far.
+type delivery struct {
+	commandContext
+	kind    Kind
+	first   bool        // it is the one that dials during an outage
 	decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
-	value   T
-	err     error
 
-	thrown *thrown // how foreign code ended the command; nil if it did not
-
-	mu     sync.Mutex
-	values context.Context // the caller's; nil once the command has ended; guarded by mu
+	began    time.Time // when the latest try began
+	sends    int       // how often its connection was lost
+	before   error     // of the latest of these
+	canceled int       // how often since then a caller has ended the dial
 }
 
-// Value returns what the caller's context has, for hooks around rueidis; nil once the command has
-// ended. A hook may keep w, and must not keep the caller's context by that.
-func (w *workerCommand[T]) Value(key any) any {
-	w.mu.Lock()
-	values := w.values
-	w.mu.Unlock()
-	if values == nil {
-		return nil
+// MostSends limits how often a command is sent because its connection is lost each time. A server
+// or a proxy closes connections that were idle, and rueidis, which has up to four by default,
+// notices that with the next command on each.
+const MostSends = 5
+
+// send sends a command until [delivery.again] says that its outcome is known.
+func send[T any](d *delivery, command func(context.Context) (T, error)) (value T, err error) {
+	c := d.calls
+	gate := c.gates[d.kind]
+	defer func() {
+		if d.first { // a hook around rueidis panics or ends the goroutine
+			gate.yield()
+		}
+	}()
+	for again := true; again; {
+		d.began = time.Now()
+		err = nil
+		if c.ready != nil {
+			err = c.ready(context.Background()) // what it sends says nothing about the command
+		}
+		if err == nil {
+			value, err = command(&d.commandContext)
+		}
+		if err == nil && !d.first && !gate.on.Load() { // as nearly always
+			if d.kind != Apart {
+				c.recordReply(d.began, Executed)
+			}
+			return value, nil
+		}
+		again, err = d.again(err)
 	}
-	return values.Value(key)
+	return value, err
 }
 
-// end is called once, when the command has ended. It forgets the caller's context.
-func (w *workerCommand[T]) end() {
-	w.withoutCancel.end()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.values = nil
+// again notes the outcome of a try. It reports whether to send the command again; otherwise it
+// returns the error that says what became of the command.
+func (d *delivery) again(err error) (bool, error) {
+	c := d.calls
+	if errors.Is(err, context.Canceled) && d.canceled < 9 { // a caller began its dial, and left
+		d.canceled++
+		time.Sleep(time.Millisecond << d.canceled)
+		d.reset()
+		return true, nil
+	}
+	unsent := err != nil && d.progress.Load() == phaseSending // there was no connection
+	if unsent && connectionLost(err) {
+		// It is temporary: a full server, for example, closes each new connection before it greets.
+		err = unreached(err)
+	}
+	if c.ready == nil {
+		reached := !unsent || rediserr.ClassOf(err) != rediserr.ClassTemporary
+		c.gates[d.kind].leave(d.first, reached, d.began, err)
+	}
+	d.first = false
+	state := StateOf(err)
+	if unsent {
+		state = NotSent
+	}
+	if d.kind != Apart {
+		c.recordReply(d.began, state)
+	}
+	if Lost(err) && d.kind.resendable() && d.sends < MostSends-1 && !d.decided.Load() {
+		d.sends, d.canceled, d.before = d.sends+1, 0, err
+		d.reset()
+		return true, nil
+	}
+	return false, Unexplained(Resent(d.before, err))
+}
+
+// reset is called when the command has ended, and is about to be tried again.
+func (d *delivery) reset() {
+	d.end()
+	d.start.Store(phaseBegun)
+	d.progress.Store(phaseBegun)
+}
+
+// Resent returns the error of a command that was sent again: the first time, when before is the
+// error, it may have been executed.
+func Resent(before, err error) error {
+	if before == nil || err == nil {
+		return err
+	}
+	return fmt.Errorf("%w; sent again: %w", before, err)
+}
+
+// ErrThrown is the error of a command that a hook around rueidis ended by a panic or by
+// runtime.Goexit. Redis may have executed it.
+var ErrThrown = errors.New("a hook of the Redis client panicked or ended the goroutine")
+
+// thrown is how foreign code ended a command that a worker sent. It goes on in the caller, who
+// waits for the outcome: in a goroutine of ours a panic would end the process, and Goexit nothing.
+type thrown struct{ panicked any } // nil for Goexit
+
+// raise does the same in the calling goroutine.
+func (t *thrown) raise() {
+	if t.panicked != nil {
+		panic(t.panicked)
+	}
+	runtime.Goexit()
 }

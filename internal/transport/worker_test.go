@@ -122,7 +122,7 @@ func TestCommandsOfEachKindAreBounded(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			group := wait.NewGroup()
-			c := NewCalls(group, time.Second, false)
+			c := NewCalls(group, time.Second, nil)
 			sent, states, replies := hanging(t, c, kind, 2*most, time.Second)
 			require.EqualValues(t, most, sent.Load())
 			count := map[State]int{}
@@ -144,7 +144,7 @@ func TestOneKindOfCommandsDoesNotDelayTheOthers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			group := wait.NewGroup()
 			defer group.Wait()
-			c := NewCalls(group, time.Second, false)
+			c := NewCalls(group, time.Second, nil)
 			_, _, replies := hanging(t, c, Acquire, 2*mostAcquiring, wait.Unlimited)
 			defer close(replies)
 			_, _, apart := hanging(t, c, Apart, 2*mostApart, wait.Unlimited)
@@ -273,4 +273,20 @@ func TestCallersDoNotSendWhileACommandWithoutCancelDials(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestCommandIsNotSentUnlessTheClusterIsReady(t *testing.T) {
+	group := wait.NewGroup()
+	defer group.Wait()
+	notReady := &rediserr.Error{Class: rediserr.ClassTemporary, Message: "not ready"}
+	c := NewCalls(group, timeout, func(context.Context) error { return notReady })
+	send := func(context.Context) (int, error) {
+		t.Error("sent")
+		return 0, nil
+	}
+	_, state, err := Do(c, Acquire, forever(), send, nil)
+	require.Equal(t, Refused, state)
+	require.ErrorIs(t, err, notReady)
+	_, err = DoWithoutCancel(c, Acquire, send)
+	require.ErrorIs(t, err, notReady)
 }
