@@ -150,8 +150,8 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 func (at *attempt) acquirePart(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
 	hold, err := at.ask(ctx, part)
 	if hold == nil && err == nil {
-		err = fmt.Errorf("lock %q: its Locker (%T) returned neither a hold nor an error; make it "+
-			"return one of them", part.Name(), part)
+		err = fmt.Errorf("lock %q: its Locker (%T) returned neither a hold nor an error; fix the "+
+			"Locker so that it returns one of them", part.Name(), part)
 	}
 	return hold, err
 }
@@ -265,7 +265,7 @@ func partReleased(part string) error {
 }
 
 // errReleased is not [rlock.ErrReleased], which would mean that the whole lock was released.
-var errReleased = errors.New("it was released meanwhile")
+var errReleased = errors.New("released separately")
 
 // fail releases what was acquired, and returns the error of the attempt.
 func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
@@ -273,12 +273,12 @@ func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
 	cause := context.Cause(acquireCtx)
 	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
 	if ctx.Err() == nil && cause != nil && !byClose {
-		err = fmt.Errorf("while another part was waited for: %w", cause)
+		err = fmt.Errorf("lost while waiting for another lock: %w", cause)
 	}
 	for _, failure := range release(at.lock.parts, at.acquired) {
 		if failure != nil && !errors.Is(failure, rlock.ErrLost) &&
 			!errors.Is(failure, rlock.ErrNotHeld) {
-			err = errors.Join(err, fmt.Errorf("and a part was not released: %w", failure))
+			err = errors.Join(err, fmt.Errorf("not released after this error: %w", failure))
 		}
 	}
 	return at.lock.wrap(err)

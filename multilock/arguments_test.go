@@ -44,17 +44,17 @@ func TestPartsThatCanNeverBeHeldTogetherAreRefused(t *testing.T) {
 			locks []rlock.Locker
 			texts []string
 		}{
-			{nil, []string{"no locks"}},
-			{[]rlock.Locker{multilock.New()}, []string{"no locks"}},
-			{[]rlock.Locker{c.NewLock("a"), nil}, []string{"nil", `multilock "a"`}},
+			{nil, []string{"there are no locks"}},
+			{[]rlock.Locker{multilock.New()}, []string{"there are no locks"}},
+			{[]rlock.Locker{c.NewLock("a"), nil}, []string{"nil", `holdfast: lock "a"`}},
 			{[]rlock.Locker{c.NewLock("a"), (*rlock.Lock)(nil)}, []string{"nil"}},
 			{[]rlock.Locker{c.NewLock("b"), c.NewLock("a"), multilock.New(again.NewLock("b"))},
 				[]string{`"b" on first`, "two clients"}},
 			{[]rlock.Locker{c.NewFairLock("a"), c.NewFairLock("b"), c.NewFairLock("{a}")},
 				[]string{`"a" and "{a}" share a queue`}},
-			{[]rlock.Locker{c.NewLock("a"), c.NewFairLock("a")}, []string{`"a" as two kinds`}},
+			{[]rlock.Locker{c.NewLock("a"), c.NewFairLock("a")}, []string{`lock "a" appears as two kinds`}},
 			{[]rlock.Locker{pages.Write(), c.NewFencedLock("a"), pages.Read()},
-				[]string{`"a" as two kinds`}},
+				[]string{`lock "a" appears as two kinds`}},
 		} {
 			requireInvalid(t, owner, multilock.New(x.locks...), x.texts...)
 		}

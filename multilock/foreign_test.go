@@ -144,7 +144,7 @@ func TestErrorsOfLockersOfAnotherTypeAreReturned(t *testing.T) {
 		_, err = lock.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.ErrorIs(t, err, paper)
-		require.ErrorContains(t, err, "and a part was not released")
+		require.ErrorContains(t, err, "not released after this error")
 		unlock(t, theirs)
 
 		f.does = func(string) error { return errNothing }

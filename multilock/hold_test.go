@@ -95,7 +95,7 @@ func TestUnlockByOwnerOfALevelThatLostAPartReleasesNoOtherLevel(t *testing.T) {
 		for _, err := range []error{
 			inner.Err(), context.Cause(inner.Context()), of(locks).Unlock(outer.Context()),
 		} {
-			requireLost(t, err, "b", "it was released meanwhile")
+			requireLost(t, err, "b", "released separately")
 			require.NotErrorIs(t, err, rlock.ErrNotHeld)
 		}
 		require.ErrorIs(t, inner.Unlock(), rlock.ErrNotHeld)

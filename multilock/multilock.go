@@ -47,7 +47,8 @@ func New(locks ...rlock.Locker) *Lock {
 	var names []string
 	for _, lock := range locks {
 		if v := reflect.ValueOf(lock); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			l.invalid = cmp.Or(l.invalid, compose.Invalid("one of the locks is nil"))
+			l.invalid = cmp.Or(l.invalid, compose.Invalid("one of the locks is nil; pass only locks "+
+				"that a client made"))
 			continue
 		}
 		names = append(names, lock.Name())
@@ -124,8 +125,8 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Leas
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, _ := owner.From(ctx)
 	if token == 0 {
-		return l.wrap(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
-			"rlock.WithOwner, or call Unlock on the hold", rlock.ErrNotHeld))
+		return l.wrap(fmt.Errorf("%w: ctx carries no owner; call Unlock on the hold, or pass "+
+			"hold.Context() or a context from rlock.WithOwner", rlock.ErrNotHeld))
 	}
 	key := sessionKey{token, l.identity}
 	var holds []*rlock.Hold
@@ -139,7 +140,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.wrap(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
+	return l.wrap(fmt.Errorf("%w: the owner in ctx does not hold this MultiLock", rlock.ErrNotHeld))
 }
 
 func (l *Lock) wrap(err error) error { return lockError{l.name, err} }
@@ -152,7 +153,7 @@ type lockError struct {
 
 func (e lockError) Error() string {
 	err := strings.ReplaceAll(e.err.Error(), "holdfast: ", "")
-	return fmt.Sprintf("holdfast: multilock %q: %s", e.name, err)
+	return fmt.Sprintf("holdfast: lock %q: %s", e.name, err)
 }
 
 func (e lockError) Unwrap() error { return e.err }

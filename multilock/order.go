@@ -57,7 +57,7 @@ func compareParts(a, b part) int {
 // check returns why the parts, in their order, can never be held together; nil if they can.
 func check(parts []part) error {
 	if len(parts) == 0 {
-		return compose.Invalid("no locks")
+		return compose.Invalid("there are no locks; pass at least one")
 	}
 	return cmp.Or(checkServers(parts), checkNames(parts), checkQueues(parts))
 }
@@ -76,9 +76,8 @@ func checkServers(parts []part) error {
 		}
 	}
 	if len(clients) > 1 && unnamed != "" {
-		return compose.Invalid("locks on several Redises are taken in the order of their servers' "+
-			"names, and the server of %q has none: set rlock.Options.Server, in all processes "+
-			"alike", unnamed)
+		return compose.Invalid("the server of %q has no name, but a MultiLock across servers needs one; "+
+			"set rlock.Options.Server to the same value in every process", unnamed)
 	}
 	return nil
 }
@@ -91,12 +90,13 @@ func checkNames(parts []part) error {
 		switch {
 		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
 		case a.Client != b.Client:
-			return compose.Invalid("lock %q on %s appears with two clients, and if it is one lock, they "+
-				"exclude each other; use one client, or if the clients use different databases of the "+
-				"server, give each database its own rlock.Options.Server, the same in all processes",
+			return compose.Invalid("lock %q on %s appears with two clients, so the MultiLock would wait "+
+				"for itself; use one client, or if the clients use different databases, give each database "+
+				"its own rlock.Options.Server, the same in every process",
 				a.Name, a.Server)
 		case a.Kind != b.Kind:
-			return compose.Invalid("lock %q as two kinds, which keep each other out", a.Name)
+			return compose.Invalid("lock %q appears as two kinds of lock, which exclude each other; use "+
+				"one kind", a.Name)
 		}
 	}
 	return nil
@@ -113,8 +113,8 @@ func checkQueues(parts []part) error {
 		}
 		q := queue{p.Client, p.Queue}
 		if other, taken := names[q]; taken {
-			return compose.Invalid("fair locks %q and %q share a queue by their names: use another "+
-				"name for one of them", other, p.Name)
+			return compose.Invalid("fair locks %q and %q share a queue, because their names differ only "+
+				"in braces; use another name for one of them", other, p.Name)
 		}
 		names[q] = p.Name
 	}

@@ -47,7 +47,7 @@ func TestPartsOfEveryKindOnTwoServersAreAllHeldOrNone(t *testing.T) {
 				require.ErrorAs(t, err, &held)
 				require.Equal(t, name, held.Lock)
 				require.Equal(t, theirs.Owner(), held.Owner)
-				require.ErrorContains(t, err, `holdfast: multilock "`+all.Name()+`"`)
+				require.ErrorContains(t, err, `holdfast: lock "`+all.Name()+`"`)
 				require.ErrorContains(t, err, `: lock "`+name+`"`)
 				require.Equal(t, []string{name}, left(t, p.first, p.second))
 				unlock(t, theirs)

@@ -130,8 +130,8 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisition(t *testing.T) 
 				_, err := locks[0].ForceUnlock(t.Context())
 				require.NoError(t, err)
 			},
-			"it was released meanwhile": func() { require.NoError(t, locks[0].Unlock(owner)) },
-			"it is gone":                func() { p.first.Do(t, "DEL", "a") }, // a renewal finds out
+			"released separately": func() { require.NoError(t, locks[0].Unlock(owner)) },
+			"it is gone":          func() { p.first.Do(t, "DEL", "a") }, // a renewal finds out
 		} {
 			for _, lease := range []rlock.Lease{rlock.Watchdog, rlock.Lease(30 * time.Second)} {
 				theirs, waiter := waitForPart(owner, t, locks, 1, lease)
@@ -141,7 +141,7 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisition(t *testing.T) 
 					how = ""
 				}
 				requireLost(t, err, "a", how)
-				require.ErrorContains(t, err, "while another part was waited for")
+				require.ErrorContains(t, err, "lost while waiting for another lock")
 				require.NotContains(t, err.Error(), "was not released")
 				unlock(t, theirs)
 				time.Sleep(time.Second)
@@ -179,7 +179,7 @@ func TestCloseOfTheClientOfAPartThatIsHeldEndsTheWaitForAnother(t *testing.T) {
 		err := result(t, waiter).Err
 		require.ErrorIs(t, err, rlock.ErrClosed)
 		require.NotErrorIs(t, err, rlock.ErrLost)
-		require.ErrorContains(t, err, "while another part was waited for")
+		require.ErrorContains(t, err, "lost while waiting for another lock")
 		require.ErrorContains(t, err, `lock "a"`)
 		unlock(t, theirs)
 		p.requireFree(t)

@@ -219,7 +219,7 @@ func (a *acquisition) check(reason error, before time.Time) {
 		}
 	}
 	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.lock.spare {
-		a.end(closed, fmt.Errorf("too many nodes: %w", rlock.ErrClosed), before)
+		a.end(closed, fmt.Errorf("too few nodes are left: %w", rlock.ErrClosed), before)
 		return
 	}
 	a.end(lost, a.lostError(reason, func(p *part) bool {

@@ -46,8 +46,8 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 		lease rlock.Lease
 		says  string
 	}{
-		"no locks":      {redlock.New(), rlock.Lease(time.Second), "no nodes"},
-		"no clients":    {redlock.NewOn(name, atOnce), rlock.Lease(time.Second), "no nodes"},
+		"no locks":      {redlock.New(), rlock.Lease(time.Second), "there are no nodes"},
+		"no clients":    {redlock.NewOn(name, atOnce), rlock.Lease(time.Second), "there are no nodes"},
 		"a nil lock":    {with(nil), rlock.Lease(time.Second), "node 3 of 3 is nil"},
 		"a nil client":  {redlock.NewOn(name, atOnce, nil, other), longLease, "node 1 of 2 is nil"},
 		"a fair lock":   {with(clients[0].NewFairLock(name)), longLease, "not a plain one"},
@@ -69,7 +69,7 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 		_, err := c.lock.TryLock(t.Context(), rlock.NoWait, c.lease)
 		require.ErrorIs(t, err, rlock.ErrInvalid, what)
 		require.ErrorContains(t, err, c.says, what)
-		require.ErrorContains(t, err, "holdfast: redlock ", what)
+		require.ErrorContains(t, err, "holdfast: lock ", what)
 		require.Error(t, c.lock.Unlock(t.Context()), what)
 		_ = c.lock.WithOptions(redlock.Options{}).Name() + c.lock.Server() // does not panic
 	}

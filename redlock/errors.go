@@ -16,7 +16,8 @@ var ErrNoQuorum = errors.New("no quorum")
 
 // ErrNoReply reports that a node did not reply within [Options].NodeTimeout, or still owes the
 // reply to an earlier request. It is the Err of a [NodeError].
-var ErrNoReply = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
+var ErrNoReply = errors.New("no reply in time; check the node, or raise " +
+	"redlock.Options.NodeTimeout")
 
 // QuorumError reports what each node replied when there was no quorum.
 type QuorumError struct {
@@ -52,14 +53,14 @@ func (e *QuorumError) Error() string {
 	}
 	switch {
 	case len(e.Nodes) > 0:
-		return text + e.list("%d of %d nodes "+cmp.Or(e.did, "granted")+" it, %d are needed")
+		return text + e.list("%d of %d nodes "+cmp.Or(e.did, "granted")+" the lock, %d are needed")
 	case errors.Is(e.cause, rlock.ErrReleased):
-		return text + "this context belongs to a hold that was released"
+		return text + "ctx belongs to a released hold; pass another context"
 	case e.cause != nil:
-		return text + "the wait ended before a node was asked"
+		return text + "the wait ended before the first request; use a longer wait"
 	}
-	return text + "another caller in this process holds it or waits for it; " +
-		"wait longer or shorten its lease"
+	return text + "another caller in this process holds the lock or waits for it; " +
+		"retry later, or use a longer wait"
 }
 
 // Unwrap returns [rlock.ErrNotAcquired] or [ErrNoQuorum], what ended the wait, and the errors of
@@ -119,21 +120,21 @@ type DelayedError struct {
 
 // Error says how to avoid the delay.
 func (d *DelayedError) Error() string {
-	why := "was started"
+	why := "restarted"
 	if d.Emptied {
-		why = "is new, or was emptied,"
+		why = "is new or was emptied"
 	}
-	return fmt.Sprintf("not counted for another %v, because it %s less than MaxLease ago and may "+
-		"have forgotten who holds the lock: wait, or set a smaller redlock.Options.MaxLease in "+
-		"all processes, or FsyncAlways if it runs with appendfsync always",
-		d.For.Round(time.Millisecond), why)
+	return fmt.Sprintf("the node %s less than MaxLease ago and may have lost locks, so it does not "+
+		"count for another %v; wait, set a smaller redlock.Options.MaxLease in all processes, or set "+
+		"FsyncAlways if the node runs with appendfsync always",
+		why, d.For.Round(time.Millisecond))
 }
 
 var (
-	errSameServer = errors.New("it is the same server as another node, under another name: " +
+	errSameServer = errors.New("the same server as another node, under another name; " +
 		"a RedLock needs independent servers")
 	// errNotAwaited means that the reply of a node would not have changed the result.
-	errNotAwaited = errors.New("its reply was not waited for")
+	errNotAwaited = errors.New("the result was decided before the reply")
 	errNoPart     = errors.New("not acquired there")
 )
 
@@ -141,7 +142,7 @@ var (
 type stalledError struct{ since time.Duration }
 
 func (e stalledError) Error() string {
-	return fmt.Sprintf("it has not replied for %v", e.since.Round(time.Millisecond))
+	return fmt.Sprintf("no reply for %v; check the node", e.since.Round(time.Millisecond))
 }
 
 func (stalledError) Unwrap() error { return ErrNoReply }

@@ -59,7 +59,7 @@ func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 		_, err := b.lock.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired,
 			"but for somebody on one node there would be a quorum")
-		require.Regexp(t, `order": not acquired: 2 of 5 nodes granted it, 3 are needed; `+
+		require.Regexp(t, `order": not acquired: 2 of 5 nodes granted the lock, 3 are needed; `+
 			`a: held by somebody:0 for another 10m0s; b, c: [^;]*READONLY `, err.Error())
 		require.Equal(t, 1, strings.Count(err.Error(), "READONLY"))
 		require.Len(t, quorumError(t, err).Nodes, 3)

@@ -25,13 +25,13 @@ func (a *acquisition) Extend(ctx context.Context, asked rlock.Lease) error {
 		return err
 	}
 	if !a.session.Lock(b) {
-		return fmt.Errorf("%w: another call of the same owner is still waiting for the nodes",
+		return fmt.Errorf("%w: another call of the same owner still waits for the nodes; retry later",
 			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
 	err = a.extend(b, extension{lease: lease}, true, nil)
 	if errors.Is(err, rlock.ErrReleased) {
-		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
+		return fmt.Errorf("%w: this hold is already released", rlock.ErrNotHeld)
 	}
 	return err
 }

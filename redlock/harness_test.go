@@ -131,7 +131,7 @@ func quorumError(t testing.TB, err error) *redlock.QuorumError {
 	var e *redlock.QuorumError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, name, e.Lock)
-	require.ErrorContains(t, err, "holdfast: redlock \"order\": ")
+	require.ErrorContains(t, err, "holdfast: lock \"order\": ")
 	for _, n := range e.Nodes {
 		require.Error(t, n.Err)
 		require.ErrorContains(t, err, n.Server)

@@ -50,12 +50,14 @@ func (l *Lock) WithOptions(o Options) *Lock {
 	}
 	switch {
 	case o.NodeTimeout < 0:
-		with.invalid = compose.Invalid("NodeTimeout %v is negative", o.NodeTimeout)
+		with.invalid = compose.Invalid("redlock.Options.NodeTimeout must not be negative (got %v)",
+			o.NodeTimeout)
 	case o.Epoch && slices.ContainsFunc(l.nodes, compose.Node.Clustered):
-		with.invalid = compose.Invalid("Epoch keeps one key for all locks of a node, which is " +
-			"impossible on a cluster: leave it out, or use single servers")
+		with.invalid = compose.Invalid("redlock.Options.Epoch does not work on a cluster, because " +
+			"Epoch keeps one key for all locks of a node; leave out Epoch, or use single servers")
 	case o.MaxLease < 0:
-		with.invalid = compose.Invalid("MaxLease %v is negative", o.MaxLease)
+		with.invalid = compose.Invalid("redlock.Options.MaxLease must not be negative (got %v)",
+			o.MaxLease)
 	}
 	return &with
 }
@@ -72,12 +74,12 @@ func (l *Lock) checkLease(asked rlock.Lease) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	switch {
 	case whole <= watchdog.Drift(whole):
-		return 0, compose.Invalid("a lease of %v is over before it can be used: want at least "+
-			"3ms, or rlock.Watchdog", lease)
+		return 0, compose.Invalid("lease must be at least 3ms (got %v); use a longer lease, or "+
+			"rlock.Watchdog", lease)
 	case whole > l.options.MaxLease && l.delay.For > 0:
-		return 0, compose.Invalid("a lease of %v is longer than MaxLease, %v, after which a node "+
-			"that may have forgotten it is counted again: raise redlock.Options.MaxLease in all "+
-			"processes", lease, l.options.MaxLease)
+		return 0, compose.Invalid("lease must be at most MaxLease, %v (got %v), because a node "+
+			"that may have lost the lock counts again after MaxLease; use a shorter lease, or raise "+
+			"redlock.Options.MaxLease in all processes", l.options.MaxLease, lease)
 	}
 	return whole, nil
 }

@@ -61,7 +61,7 @@ func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 	case !vote.Granted:
 		err = &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
 	case time.Until(deadline) <= 0:
-		err = fmt.Errorf("granted, but the reply took longer than the lease of %v", p.lease)
+		err = fmt.Errorf("granted, but the reply came after the lease of %v; use a longer lease", p.lease)
 	case p.current() == asked:
 		hold = p.node.Hold(p.owner, a.session.Key().token, a.site, deadline, p)
 		if hold == nil {

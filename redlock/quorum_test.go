@@ -26,7 +26,7 @@ func TestQuorumIsMoreThanHalfOfTheNodes(t *testing.T) {
 			_, err := w.lock.TryLock(t.Context(), rlock.NoWait, longLease)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			require.ErrorContains(t, err,
-				fmt.Sprintf(" of %d nodes granted it, %d are needed", n, n/2+1))
+				fmt.Sprintf(" of %d nodes granted the lock, %d are needed", n, n/2+1))
 			require.Equal(t, spare+1, w.held(t))
 		})
 	}

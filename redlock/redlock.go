@@ -77,13 +77,14 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 // setNodes makes the locks the nodes of l, or returns why they cannot be.
 func (l *Lock) setNodes(locks []*rlock.Lock) error {
 	if len(locks) == 0 {
-		return compose.Invalid("no nodes")
+		return compose.Invalid("there are no nodes; pass one lock for each node")
 	}
 	var nodes []compose.Node
 	var servers, ids []string
 	for i, lock := range locks {
 		if lock == nil {
-			return compose.Invalid("node %d of %d is nil", i+1, len(locks))
+			return compose.Invalid("node %d of %d is nil; pass only locks that NewLock returns",
+				i+1, len(locks))
 		}
 		node, err := hook.Node(lock)
 		if err != nil {
@@ -94,14 +95,14 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 			return n.Client() == node.Client() || server != "" && n.Server() == server
 		})
 		if twin >= 0 {
-			return compose.Invalid("nodes %d and %d are on one server (%s), so they are not "+
-				"independent", twin+1, i+1, cmp.Or(server, "the same client"))
+			return compose.Invalid("nodes %d and %d are on one server (%s); a RedLock needs "+
+				"independent servers", twin+1, i+1, cmp.Or(server, "the same client"))
 		}
 		nodes, servers = append(nodes, node), append(servers, server)
 		ids = append(ids, nodeID(node))
 		if lease, first := node.WatchdogLease(), nodes[0].WatchdogLease(); lease != first {
 			return compose.Invalid("the clients of the nodes have different "+
-				"rlock.Options.WatchdogLease: %v and %v", first, lease)
+				"rlock.Options.WatchdogLease (%v and %v); set the same value", first, lease)
 		}
 	}
 	slices.Sort(ids) // the order of the arguments does not matter
@@ -164,8 +165,8 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Leas
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, _ := owner.From(ctx)
 	if token == 0 {
-		return l.wrap(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
-			"rlock.WithOwner, or call Unlock on the hold", rlock.ErrNotHeld))
+		return l.wrap(fmt.Errorf("%w: ctx carries no owner; call Unlock on the hold, or pass "+
+			"hold.Context() or a context from rlock.WithOwner", rlock.ErrNotHeld))
 	}
 	key := sessionKey{l.identity, token}
 	acquisitions := lostAcquisitions.Of(key)
@@ -185,7 +186,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 			}
 		}
 	}
-	return l.wrap(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
+	return l.wrap(fmt.Errorf("%w: the owner in ctx does not hold this RedLock", rlock.ErrNotHeld))
 }
 
 // wrap adds the name of the lock to an error that does not name it already.
@@ -193,5 +194,5 @@ func (l *Lock) wrap(err error) error {
 	if _, names := err.(*rlock.LostError); names || err == nil { //nolint:errorlint // not inside
 		return err
 	}
-	return fmt.Errorf("holdfast: redlock %q: %w", l.name, err)
+	return fmt.Errorf("holdfast: lock %q: %w", l.name, err)
 }

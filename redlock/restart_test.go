@@ -100,7 +100,7 @@ func TestRestartOfANodeThatForgetsGivesTheLockToTwoOnlyIfFsyncAlwaysIsStatedFals
 			require.Positive(t, delayed.For)
 			require.LessOrEqual(t, delayed.For, lease+time.Second)
 			require.False(t, delayed.Emptied)
-			require.ErrorContains(t, quorum, "c: not counted for another ")
+			require.ErrorContains(t, quorum, "c: the node restarted less than MaxLease ago")
 			second := acquired(t, lockInBackground(t.Context(), c.second, rlock.Lease(lease)))
 			require.False(t, time.Now().Before(c.hold.Deadline()))
 			require.False(t, c.hold.Valid())
@@ -153,7 +153,7 @@ func TestNewNodesAreNotCountedAndNoWaitThatIsShorterIsWaited(t *testing.T) {
 	require.Greater(t, delayed.For, lease*3/4)
 	require.LessOrEqual(t, delayed.For, lease+time.Second)
 	require.False(t, delayed.Emptied)
-	require.ErrorContains(t, err, "not counted for another")
+	require.ErrorContains(t, err, "does not count for another")
 	require.ErrorContains(t, err, "was started less than MaxLease ago")
 	waitUntilFree(t, servers...)
 

@@ -257,8 +257,8 @@ func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
 	}
 	whole := lease.Truncate(time.Millisecond)
 	if whole < shortestLease {
-		return 0, invalid("a lease of %v is over before it can be used: "+
-			"want at least 3ms, or rlock.Watchdog", lease)
+		return 0, invalid("lease must be at least 3ms (got %v); use a longer lease, "+
+			"or rlock.Watchdog", lease)
 	}
 	return whole, nil
 }

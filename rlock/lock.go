@@ -78,8 +78,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, _ := owner.From(ctx)
 	if token == 0 {
-		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
-			"WithOwner, or call Unlock on the hold", ErrNotHeld)
+		return fmt.Errorf("%w: ctx carries no owner; call Unlock on the hold, or pass "+
+			"hold.Context() or a context from rlock.WithOwner", ErrNotHeld)
 	}
 	if a := l.heldBy(token); a != nil {
 		if level := a.beginInnermost(); level != nil {
@@ -91,7 +91,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	if err := l.client.unlockLost(lossKey{l.key(token), l.mode}); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)
+	return fmt.Errorf("%w: the owner in ctx does not hold this lock through this client", ErrNotHeld)
 }
 
 // ForceUnlock frees the lock, whichever owner holds it, wakes a waiter, and returns whether the

@@ -25,10 +25,10 @@ var arguments = []Promise{
 				lease  rlock.Lease
 				advice string
 			}{
-				{0, rlock.Lease(time.Millisecond - 1), "want at least 3ms, or rlock.Watchdog"},
-				{0, rlock.Lease(2 * time.Millisecond), "want at least 3ms, or rlock.Watchdog"},
-				{0, 0, "rlock.Watchdog, which renews the lock until it is re"},
-				{-time.Second, rlock.Lease(time.Second), "rlock.NoWait, which a negative one is in Redis"},
+				{0, rlock.Lease(time.Millisecond - 1), "at least 3ms"},
+				{0, rlock.Lease(2 * time.Millisecond), "at least 3ms"},
+				{0, 0, "rlock.Watchdog to renew the lock until its release"},
+				{-time.Second, rlock.Lease(time.Second), "use rlock.NoWait, a duration, or rlock.Forever"},
 			} {
 				_, err := lock.TryLock(t.Context(), c.wait, c.lease)
 				assert.ErrorIs(t, err, rlock.ErrInvalid, c)

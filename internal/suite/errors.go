@@ -196,8 +196,8 @@ var errorsOf = []Promise{
 			lock := k.New(e.Party(t), "lock")
 			err := lock.Unlock(t.Context())
 			require.ErrorIs(t, err, rlock.ErrNotHeld)
-			require.ErrorContains(t, err, "lock not held: the context has no owner: "+
-				"pass the hold's context or one of ")
+			require.ErrorContains(t, err, "lock not held: ctx carries no owner; "+
+				"call Unlock on the hold, or pass ")
 			requireOnePrefix(t, err)
 			err = lock.Unlock(rlock.WithOwner(t.Context()))
 			require.ErrorIs(t, err, rlock.ErrNotHeld)
