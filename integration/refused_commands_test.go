@@ -297,7 +297,7 @@ func (p *place) probe(name string) string {
 func (p *party) waits(lock string, asks int) bool {
 	asked := len(p.asked(lock))
 	return asked >= asks || asked >= asks-1 &&
-		slices.ContainsFunc(p.log.With("refuses the channel"), func(line string) bool {
+		slices.ContainsFunc(p.log.With("rejects the channel"), func(line string) bool {
 			return strings.Contains(line, "{"+lock+"}")
 		})
 }
@@ -437,7 +437,7 @@ func plainly(cell, elsewhere, command string, w way) string {
 // late reports whether a cell may say only that a busy machine was too slow: for a time-out, or so
 // that the waiter looked by itself after the release. Such a scene is tried once more.
 func late(cell string) bool {
-	return strings.Contains(cell, "fails: ") || strings.Contains(cell, "is the server up") ||
+	return strings.Contains(cell, "fails: ") || strings.Contains(cell, "check that the server is running") ||
 		strings.Contains(cell, rlock.Free.String())
 }
 

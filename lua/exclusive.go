@@ -193,7 +193,7 @@ func token(rp *eval.Reply, lock string, class rediserr.Class) int64 {
 		!strings.Contains(e.Message, "would overflow"):
 		return 0
 	}
-	e.Advice = "something else writes to " + wire.TokenKey(lock) + " or to the lock: choose another " +
-		"name, or set the former to a number that is larger than any token in use"
+	e.Advice = "something else writes to " + wire.TokenKey(lock) + "; use another name, or set " +
+		"that key to a number that is larger than any token in use"
 	return 0
 }

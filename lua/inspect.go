@@ -71,7 +71,7 @@ func state(rp *eval.Reply, size int, lock string) (s State) {
 		if err != nil {
 			rp.Err = &rediserr.Error{Class: rediserr.ClassPermanent,
 				Message: fmt.Sprintf("field %q of %q is not a hold count", fields[i], lock),
-				Advice:  "the key is a hash, but not a lock; choose another name"}
+				Advice:  "the key is a hash, but not a lock; use another name"}
 		}
 		owner, write := strings.CutSuffix(fields[i], wire.WriteSuffix)
 		s.Holds = append(s.Holds, Hold{Owner: owner, Count: count, Write: write})

@@ -155,7 +155,7 @@ func requireLost(t testing.TB, err error, part, reason string) {
 	t.Helper()
 	require.ErrorIs(t, err, rlock.ErrLost)
 	require.NotErrorIs(t, err, rlock.ErrReleased)
-	require.ErrorContains(t, err, `lock "`+part+`" lost: `+reason)
+	require.ErrorContains(t, err, `lock "`+part+`": lost: `+reason)
 	require.Equal(t, 1, strings.Count(err.Error(), "holdfast:"), err)
 }
 

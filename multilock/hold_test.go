@@ -30,7 +30,7 @@ func TestHoldEndsWhenAPartIsLostAndSaysWhich(t *testing.T) {
 			}
 			<-hold.Done()
 			requireLost(t, hold.Err(), part.Name(), reason)
-			require.ErrorContains(t, hold.Err(), `"a+b+c" lost`)
+			require.ErrorContains(t, hold.Err(), `"a+b+c": lost`)
 			var lost *rlock.LostError
 			require.ErrorAs(t, hold.Err(), &lost)
 			require.Equal(t, "a+b+c", lost.Lock)

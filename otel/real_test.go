@@ -233,7 +233,7 @@ func TestDroppedHoldIsNoticed(t *testing.T) {
 	})
 	locktest.Eventually(t, func() bool {
 		runtime.GC()
-		return len(log.With("a hold was dropped without Unlock")) == 1
+		return len(log.With("garbage-collected without Unlock")) == 1
 	}, "not noticed")
 	freed, err := c.NewLock("order").ForceUnlock(t.Context())
 	require.NoError(t, err)

@@ -134,8 +134,8 @@ func (l *link) reportUnconfirmed(channels int) {
 	if !out.logged {
 		out.logged, out.until = true, time.Now() // without a time it would be forgotten as an old one
 		h.outages[l.node] = out
-		h.log(slog.LevelWarn, "holdfast: the server did not confirm subscriptions in time; "+
-			"subscribing again on another connection; until it confirms, waiters ask every few seconds",
+		h.log(slog.LevelWarn, "holdfast: the server did not confirm subscriptions in time, "+
+			"so holdfast subscribes again on another connection, and waiters ask every few seconds",
 			"node", l.node, "channels", channels, "timeout", replyTimeout)
 	}
 }
@@ -158,8 +158,8 @@ func (l *link) denied(c *channel, reply error) {
 		l.add(c)
 	default:
 		if h.warned.first(c.name) {
-			h.log(slog.LevelWarn, "holdfast: the server refuses the channel; "+
-				"its waiters ask every few seconds instead", "channel", c.name, "error", reply,
+			h.log(slog.LevelWarn, "holdfast: the server rejects the channel, so "+
+				"its waiters ask every few seconds", "channel", c.name, "error", reply,
 				"remedy", advice(reply, []string{c.name}, h.options.Sharded))
 		}
 		// A matter of configuration, so asking often gains nothing.
@@ -174,8 +174,8 @@ func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
 	case h.options.OnUnpaired != nil:
 		h.reports = append(h.reports, func() { h.options.OnUnpaired(channel, reply) })
 	default:
-		h.log(slog.LevelWarn, "holdfast: the server refuses the paired channels of the channel; "+
-			"it is subscribed without them", "channel", channel, "paired", paired, "error", reply,
+		h.log(slog.LevelWarn, "holdfast: the server rejects the paired channels of the channel, "+
+			"so holdfast subscribes without them", "channel", channel, "paired", paired, "error", reply,
 			"remedy", advice(reply, paired, h.options.Sharded))
 	}
 }
@@ -227,9 +227,9 @@ func (h *Hub) forgoClassic(refusal error) {
 		return
 	}
 	h.noClassic = true
-	h.log(slog.LevelWarn, "holdfast: the server refuses to unsubscribe from classic channels, so no "+
-		"more are subscribed; a Redisson before 3.28 does not wake waiters, which ask every few "+
-		"seconds instead", "error", refusal, "remedy", "add the ACL rule +unsubscribe")
+	h.log(slog.LevelWarn, "holdfast: the server rejects UNSUBSCRIBE, so holdfast subscribes to no "+
+		"more classic channels; Redisson before 3.28 then does not wake waiters, which ask every few "+
+		"seconds", "error", refusal, "remedy", "grant +unsubscribe in the ACL")
 }
 
 // reportNoClassic logs, once per hub, that the ACL forbids the classic channels. It ignores other
@@ -239,8 +239,8 @@ func (h *Hub) reportNoClassic(c *channel, reply error) {
 		return
 	}
 	h.classicForbidden = true
-	h.log(slog.LevelWarn, "holdfast: the server refuses classic channels beside the sharded ones; "+
-		"a Redisson before 3.28 does not wake waiters, which ask every few seconds instead; if no such "+
-		"Redisson is in use, set Options.PubSub to PubSubSharded", "channel", c.name, "error", reply,
+	h.log(slog.LevelWarn, "holdfast: the server rejects classic channels, so Redisson before "+
+		"3.28 does not wake waiters, which ask every few seconds; if no such Redisson is in use, set "+
+		"Options.PubSub to PubSubSharded", "channel", c.name, "error", reply,
 		"remedy", advice(reply, c.classic[1:], false))
 }

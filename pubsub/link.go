@@ -165,8 +165,9 @@ func (l *link) giveBack(dialErr error) {
 	out.until = time.Now().Add(out.tries.Next())
 	if dialErr != nil && !out.logged {
 		out.logged = true
-		h.log(slog.LevelWarn, "holdfast: no connection to the node; "+
-			"waiters ask every few seconds until there is one", "node", l.node, "error", dialErr)
+		h.log(slog.LevelWarn, "holdfast: cannot connect to the node; "+
+			"waiters ask every few seconds until holdfast is connected again",
+			"node", l.node, "error", dialErr)
 	}
 	h.outages[l.node] = out
 	for c := range l.members {

@@ -125,7 +125,7 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 			require.Positive(t, refreshes)
 			f.down = false
 		})
-		require.Len(t, f.lines.With("no connection to the node"), 1)
+		require.Len(t, f.lines.With("cannot connect to the node"), 1)
 		up := time.Now()
 		f.next(t, "subscribe").accept()
 		require.LessOrEqual(t, time.Since(up), time.Second)

@@ -84,7 +84,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		r.refuse(noPermission)
 		f.confirm(t, s)
 		told := f.lines.With(
-			"refuses the paired channels of the channel; it is subscribed without them")
+			"rejects the paired channels of the channel, so holdfast subscribes without them")
 		require.Len(t, told, 1)
 		require.Contains(t, told[0], "&c:present &c:direct")
 		require.Contains(t, told[0], "level=WARN")
@@ -105,8 +105,8 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		f.next(t, "subscribe").refuse(noPermission)
 		f.confirm(t, s)
 		synctest.Wait()
-		require.Len(t, f.lines.With("refuses the paired"), 2)
-		require.Empty(t, f.lines.With("refuses the channel"))
+		require.Len(t, f.lines.With("rejects the paired"), 2)
+		require.Empty(t, f.lines.With("rejects the channel"))
 	})
 }
 

@@ -19,14 +19,14 @@ func advice(reply error, channels []string, sharded bool) string {
 	text := reply.Error()
 	switch {
 	case !strings.HasPrefix(text, "NOPERM"):
-		return "see the error"
+		return "read the error"
 	case strings.Contains(text, "channel"):
-		return "add the ACL rule &channel-pattern with a pattern that matches, such as &" +
+		return "grant &pattern in the ACL, with a pattern that matches, such as &" +
 			strings.Join(channels, " &")
 	case sharded:
-		return "add the ACL rule +ssubscribe"
+		return "grant +ssubscribe in the ACL"
 	}
-	return "add the ACL rule +subscribe"
+	return "grant +subscribe in the ACL"
 }
 
 // warnings is the set of channels whose refusal was logged. Hub.mu guards it.

@@ -72,9 +72,9 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 			r.refuse(denied)
 		}
 		require.False(t, has(s))
-		require.Len(t, f.lines.With("refuses the channel"), 1)
+		require.Len(t, f.lines.With("rejects the channel"), 1)
 		require.Contains(t, f.lines.With("channel=c ")[0], "NOPERM")
-		require.Len(t, f.lines.With("&channel-pattern"), 1)
+		require.Len(t, f.lines.With("grant &pattern"), 1)
 
 		f.confirm(t, s)
 
@@ -84,7 +84,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 		s = h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").refuse(denied)
 		synctest.Wait()
-		require.Len(t, f.lines.With("refuses the channel"), 2)
+		require.Len(t, f.lines.With("rejects the channel"), 2)
 		s.Close()
 		gone(t, h)
 	})
@@ -94,7 +94,7 @@ func TestAdviceNamesTheMissingRule(t *testing.T) {
 	for reply, remedy := range map[string]string{
 		"NOPERM User ann has no permissions to access the 'c' channel":      "&c",
 		"NOPERM User ann has no permissions to run the 'subscribe' command": "+subscribe",
-		"ERR unknown command 'SUBSCRIBE'":                                   "see the error",
+		"ERR unknown command 'SUBSCRIBE'":                                   "read the error",
 	} {
 		require.Contains(t, advice(errors.New(reply), []string{"c"}, false), remedy)
 	}

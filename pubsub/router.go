@@ -102,8 +102,8 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 	case c.phase != routing: // dropped meanwhile
 	case err != nil:
 		if !h.router.failing {
-			h.log(slog.LevelWarn, "holdfast: no node found for a channel; "+
-				"waiters ask every few seconds until there is one", "channel", c.name, "error", err)
+			h.log(slog.LevelWarn, "holdfast: no node serves the channel; "+
+				"waiters ask every few seconds until a node does", "channel", c.name, "error", err)
 		}
 		h.router.failing = true
 		h.enqueue(c, c.tries.Next())

@@ -50,7 +50,7 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 		"no clients":    {redlock.NewOn(name, atOnce), rlock.Lease(time.Second), "there are no nodes"},
 		"a nil lock":    {with(nil), rlock.Lease(time.Second), "node 3 of 3 is nil"},
 		"a nil client":  {redlock.NewOn(name, atOnce, nil, other), longLease, "node 1 of 2 is nil"},
-		"a fair lock":   {with(clients[0].NewFairLock(name)), longLease, "not a plain one"},
+		"a fair lock":   {with(clients[0].NewFairLock(name)), longLease, "not a plain lock"},
 		"an empty name": {redlock.NewOn("", atOnce, clients...), rlock.Lease(time.Second), "name"},
 		"one client twice": {with(clients[1].NewLock("another")), rlock.Lease(time.Second),
 			"nodes 1 and 3 are on one server (b)"},

@@ -28,7 +28,7 @@ func TestRedLockIsAPartOfAMultiLock(t *testing.T) {
 		give(t, w.Servers[0], w.Servers[2])
 		time.Sleep(20 * time.Second)
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-		require.ErrorContains(t, hold.Err(), `lock "`+name+`" lost: held on 1 of 3 nodes`)
+		require.ErrorContains(t, hold.Err(), `lock "`+name+`": lost: held on 1 of 3 nodes`)
 		require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 		require.Equal(t, 2, w.held(t), "only by the others")
 	})

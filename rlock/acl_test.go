@@ -46,7 +46,7 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 
 		closeClient(t, c) // waits for the log
-		logged := log.With("refused to announce")
+		logged := log.With("rejected the message")
 		require.Len(t, logged, 1)
 		require.Contains(t, logged[0], "NOPERM")
 		require.Contains(t, logged[0], k.channel+":{a"+k.name+"}")
@@ -72,7 +72,7 @@ func TestWaiterThatMayNotSubscribeAsksByItself(t *testing.T) {
 		logs = append(logs, log)
 	}
 	for _, log := range logs {
-		eventually(t, func() bool { return len(log.With("refuses the channel")) > 0 },
+		eventually(t, func() bool { return len(log.With("rejects the channel")) > 0 },
 			"the refusal was not logged")
 	}
 	s.ResetStats(t)
@@ -218,7 +218,7 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *tes
 			closeClient(t, c) // waits for the log
 			warnings := log.With("level=WARN")
 			require.Len(t, warnings, 1)
-			require.Contains(t, warnings[0], "the ACL of this user forbids what hand-overs need")
+			require.Contains(t, warnings[0], "the ACL of this user does not allow hand-overs")
 			require.Contains(t, warnings[0], "NOPERM")
 		})
 	}

@@ -388,7 +388,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 			return at.begin(at.request.lease, deadline, got.fence)
 		}
 		at.failure = fmt.Errorf(
-			"the lock was taken, but the reply took longer than the lease of %v", at.request.lease)
+			"acquired, but the reply came after the lease of %v; use a longer lease", at.request.lease)
 		at.remains = max(at.remains, waitqueue.Something)
 		at.unknown = true
 	}

@@ -369,10 +369,10 @@ func (a *acquisition) Expiry() error {
 	case a.unrenewed != nil:
 		return expired{a.unrenewed.Error()}
 	case a.renews():
-		return expired{"no renewal succeeded before its lease ended"}
+		return expired{"no renewal succeeded before the lease ended"}
 	}
-	return expired{"its lease ended before it was released: take a longer one, Extend it, or use " +
-		"rlock.Watchdog; Leave the hold if the lease is meant to run out"}
+	return expired{"the lease ended before the release; use a longer lease, Extend the hold, or use " +
+		"rlock.Watchdog, or Leave the hold if the lease is meant to run out"}
 }
 
 // expired is an ErrExpired that says more.

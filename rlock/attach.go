@@ -52,7 +52,7 @@ func (h *Hold) Detach() (detached string, err error) {
 	}
 	a, _ := l.acquisition.(*acquisition)
 	if a == nil || detachable(a.lock.family) == nil {
-		return "", invalid("only plain, fair, fenced and non-reentrant locks can be detached")
+		return "", invalid("only plain, fair, fenced, and non-reentrant locks can be detached")
 	}
 	return a.detachFrom(h)
 }
@@ -73,7 +73,7 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 	a.mu.Unlock()
 	switch {
 	case nested:
-		return "", invalid("the owner holds the lock more than once: release the other levels first")
+		return "", invalid("the owner holds the lock more than once; release the other holds first")
 	case !begun:
 		return "", ofEnded(ErrReleased)
 	}
@@ -132,11 +132,12 @@ func (c *Client) parseDetached(text string) (l *Lock, owner string, fence int64,
 	rest, ok := strings.CutPrefix(text, detachedPrefix+":")
 	parts := strings.SplitN(rest, ":", 5) // the owner has a colon as well
 	if !ok || len(parts) < 5 || detachable(parts[0]) == nil {
-		return nil, "", 0, invalid("%q is not what Hold.Detach returned", text)
+		return nil, "", 0, invalid("%q is not a text from Hold.Detach; pass that text unchanged", text)
 	}
 	fence, err = strconv.ParseInt(parts[1], 10, 64)
 	if err != nil {
-		return nil, "", 0, invalid("%q is not what Hold.Detach returned: %w", text, err)
+		return nil, "", 0, invalid("%q is not a text from Hold.Detach: %w; pass that text unchanged",
+			text, err)
 	}
 	return detachable(parts[0])(c, parts[4]), parts[2] + ":" + parts[3], fence, nil
 }

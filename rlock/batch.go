@@ -195,7 +195,7 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 	if time.Until(deadline) <= 0 {
 		bt.undo(false)
 		return nil, fmt.Errorf(
-			"%w: the locks were taken, but the reply took longer than the lease of %v",
+			"%w: acquired, but the reply came after the lease of %v; use a longer lease",
 			ErrOutcomeUnknown, bt.request.lease)
 	}
 	holds = make([]*Hold, 0, len(bt.parts))

@@ -85,7 +85,7 @@ type Client struct {
 func New(redis rueidis.Client, options Options) (*Client, error) {
 	options, err := options.withDefaults()
 	if redis == nil {
-		err = invalid("the rueidis client is nil")
+		err = invalid("the rueidis client is nil; pass what rueidis.NewClient returned")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: %w", err)
@@ -152,7 +152,7 @@ func (c *Client) Close(ctx context.Context) error {
 	select {
 	case <-c.freed:
 	case <-ctx.Done():
-		return fmt.Errorf("holdfast: close: not all locks have been released yet: %w", ctx.Err())
+		return fmt.Errorf("holdfast: Close ended before all locks were released: %w", ctx.Err())
 	}
 	limit := time.NewTimer(closeTimeout)
 	defer limit.Stop()
@@ -160,10 +160,11 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-c.closed:
 		return nil
 	case <-limit.C:
-		return fmt.Errorf("holdfast: close: not everything has ended within %v, because rueidis has "+
-			"not returned from commands; close the rueidis client to end them", closeTimeout)
+		return fmt.Errorf("holdfast: Close ended with background work still running after %v, "+
+			"because rueidis has not returned from commands; close the rueidis client to end them",
+			closeTimeout)
 	case <-ctx.Done():
-		return fmt.Errorf("holdfast: close: not everything has ended yet: %w", ctx.Err())
+		return fmt.Errorf("holdfast: Close ended with background work still running: %w", ctx.Err())
 	}
 }
 
@@ -207,7 +208,7 @@ func (c *Client) releaseAll() {
 		}
 		err := a.releaseWhole()
 		if err != nil && !errors.Is(err, ErrLost) {
-			c.warn("holdfast: lock not released on close; it is free when its lease ends",
+			c.warn("holdfast: lock not released on Close; the lock becomes free when its lease ends",
 				"lock", a.lock.name, "owner", a.owner, "error", err)
 		}
 		hung[node] = errors.Is(err, ErrOutcomeUnknown)
@@ -226,7 +227,8 @@ func (c *Client) warn(message string, details ...any) {
 	} else if c.unlogged.Add(1) == 1 {
 		c.log.tell(func() {
 			c.options.Logger.Warn(fmt.Sprintf(
-				"holdfast: %d warnings were left out here, because Options.Logger blocked",
+				"holdfast: %d warnings were dropped, because Options.Logger blocked; do not block "+
+					"in a log handler",
 				c.unlogged.Swap(0)))
 		})
 	}

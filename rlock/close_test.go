@@ -38,8 +38,8 @@ func TestReleaseOnCloseLogsWhatItCannotRelease(t *testing.T) {
 	hold := take(t, client.NewLock("order"), rlock.Watchdog)
 	s.Do(t, "SET", "order", "not a lock")
 	closeClient(t, client)
-	require.Len(t, logged.With("not released on close"), 1)
-	require.Contains(t, logged.With("not released on close")[0], hold.Owner())
+	require.Len(t, logged.With("not released on Close"), 1)
+	require.Contains(t, logged.With("not released on Close")[0], hold.Owner())
 }
 
 // rueidis has no way to end the wait for its pool.

@@ -119,7 +119,7 @@ func TestLongWaitForAHolderOfThisProcessIsLoggedOnce(t *testing.T) {
 		_, err = b.lock.TryLock(t.Context(), 10*time.Minute, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Len(t, log.With(""), 1)
-		require.Contains(t, log.With("waited for longer than Options.WatchdogLease")[0],
+		require.Contains(t, log.With("for longer than Options.WatchdogLease")[0],
 			"pass its hold.Context() down")
 		unlock(t, outer)
 	})
@@ -145,7 +145,7 @@ func TestGoroutineThatWaitsForItselfIsLoggedAtOnceWithDebug(t *testing.T) {
 		require.Equal(t, debug, len(lines) == 1, lines)
 		if debug {
 			require.Contains(t, lines[0], "pass its hold.Context() down")
-			require.Regexp(t, `"waits at"="?\S+diagnoses_test\.go:\d+`, lines[0])
+			require.Regexp(t, `waiter="?\S+diagnoses_test\.go:\d+`, lines[0])
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestHoldThatWasFoundDroppedCanBeLost(t *testing.T) {
 			defer close(ended)
 			<-locktest.AcquireUnkept(rlock.WithOwner(t.Context()), t, b.lock).Context().Done()
 		}()
-		for n := 300; n > 0 && len(log.With("a hold was dropped without Unlock")) == 0; n-- {
+		for n := 300; n > 0 && len(log.With("garbage-collected without Unlock")) == 0; n-- {
 			runtime.GC()
 			time.Sleep(10 * time.Second) // until a renewal
 		}

@@ -44,8 +44,8 @@ var (
 	// of the same name: it would wait for itself. Release the read lock first, or begin with the
 	// write lock: a writer may read. The error also matches [ErrNotAcquired]; test for ErrUpgrade
 	// first, because waiting does not help.
-	ErrUpgrade = errors.New(
-		"a read lock cannot become a write lock: release it first, or begin with the write lock")
+	ErrUpgrade = errors.New("a read lock cannot become a write lock; release the read lock first, " +
+		"or begin with the write lock")
 
 	// ErrNotReplicated reports that fewer replicas than Options.SyncReplicas acknowledged the
 	// acquisition in time, and that it was undone. The error is a *[ReplicationError].
@@ -122,10 +122,10 @@ type HeldError struct {
 
 // Error names the holder and says what to do.
 func (e *HeldError) Error() string {
-	held := "the wait ended before Redis said who holds it"
+	held := "timed out before Redis reported the holder"
 	switch {
 	case e.busy:
-		held = "another call of the same owner is still waiting for it"
+		held = "another call of the same owner still waits for it"
 	case e.Next && e.Owner == "":
 		held = "readers that waited for a writer come first"
 	case e.Next:
@@ -133,27 +133,27 @@ func (e *HeldError) Error() string {
 	case e.Owner != "":
 		held = e.holder()
 	case errors.Is(e.cause, ErrReleased):
-		held = "this context belongs to a hold that was released"
+		held = "ctx belongs to a released hold"
 	case errors.Is(e.cause, ErrLost):
-		held = "this context belongs to a hold that was lost"
+		held = "ctx belongs to a lost hold"
 	case errors.Is(e.cause, ErrClosed):
-		held = "this context belongs to a hold whose client was closed"
+		held = "ctx belongs to a hold of a closed client"
 	}
 	switch {
 	case e.TTL > 0:
 		held += fmt.Sprintf(" for another %v", e.TTL.Round(time.Millisecond))
 	case e.stuck():
-		held += ", and never expires by itself"
+		held += ", and never expires"
 	}
 	switch {
 	case e.cause != nil:
 		return fmt.Sprintf("not acquired, %s: %s%s", withoutPrefix(e.cause), held, e.advice())
 	case e.Next, e.Owner == "":
-		return "not acquired: " + held + "; wait longer"
+		return "not acquired: " + held + "; retry later, or use a longer wait"
 	case e.SameProcess, e.stuck():
 		return "not acquired: " + held + e.advice()
 	}
-	return "not acquired: " + held + "; wait longer or shorten its lease"
+	return "not acquired: " + held + "; retry later, or use a longer wait"
 }
 
 // holder describes the holder.
@@ -171,7 +171,7 @@ func (e *HeldError) holder() string {
 	if e.AcquiredAt != "" {
 		more = append(more, "acquired at "+e.AcquiredAt)
 	}
-	return fmt.Sprintf("held by this very process (%s)", strings.Join(more, ", "))
+	return fmt.Sprintf("held by this process (%s)", strings.Join(more, ", "))
 }
 
 // who names the owner, and its process if that is another one and known.
@@ -190,17 +190,18 @@ func (e *HeldError) stuck() bool { return e.TTL == NoExpiry && e.Owner != "" && 
 func (e *HeldError) advice() string {
 	switch {
 	case e.stuck() && !e.SameProcess:
-		return `; find out who wrote it, and if it is a lock, free it with "holdfast unlock"`
+		return `; find out who wrote the key, and if it is a lock, release it with "holdfast unlock"`
 	case !e.SameProcess || e.Next:
 		return ""
 	case !e.SameClient:
-		return "; if by your caller, use its client, and pass its hold.Context() down"
+		return "; if one of your callers holds it, use that client, and pass its hold.Context() down"
 	case e.kind != "":
 		return "; use one kind of lock for one name"
 	case e.AcquiredAt == "":
-		return "; if by your caller, pass its hold.Context() down (set Options.Debug to see where)"
+		return "; if one of your callers holds it, pass its hold.Context() down to this call, or set " +
+			"Options.Debug to find the caller"
 	}
-	return "; if by your caller, pass its hold.Context() down"
+	return "; if one of your callers holds it, pass its hold.Context() down to this call"
 }
 
 // newHeldError returns the error of a call that asked for l, which another owner holds. With find
@@ -241,8 +242,8 @@ type ReplicationError struct {
 
 // Error gives the numbers and says what to check.
 func (re *ReplicationError) Error() string {
-	return fmt.Sprintf("%v: %d of %d replicas acknowledged it within %v, and it was undone; "+
-		"check that they run and are connected, or raise Options.SyncTimeout if they are slow",
+	return fmt.Sprintf("%v: only %d of %d replicas acknowledged within %v, so the lock was "+
+		"released; check that the replicas are connected, or raise Options.SyncTimeout",
 		ErrNotReplicated, re.Got, re.Want, re.Waited.Round(time.Millisecond))
 }
 
@@ -258,7 +259,7 @@ type LostError struct {
 
 // Error returns the lock and the reason.
 func (le *LostError) Error() string {
-	return fmt.Sprintf("holdfast: lock %q lost: %s", le.Lock, withoutPrefix(le.Reason))
+	return fmt.Sprintf("holdfast: lock %q: lost: %s", le.Lock, withoutPrefix(le.Reason))
 }
 
 // withoutPrefix returns the text of an error within another one, which has the prefix already.
@@ -271,7 +272,7 @@ func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 
 // errBusy reports that another call has locked the owner's session for too long, so that the
 // command was not sent by its caller. A release is sent in the background instead.
-var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
+var errBusy = fmt.Errorf("%w: another call of the same owner still waits for Redis; retry later",
 	ErrOutcomeUnknown)
 
 // wrap adds the lock to an error, once per exported function, unless the error names it already.

@@ -116,7 +116,7 @@ func ExampleHold_Unlock() {
 	fmt.Println(hold.Unlock())
 	// Output:
 	// <nil>
-	// holdfast: lock "order:42": lock not held: this hold was released before
+	// holdfast: lock "order:42": lock not held: this hold is already released
 }
 
 func ExampleHold_Context() {
@@ -181,7 +181,7 @@ func ExampleLock_ForceUnlock() {
 	fmt.Println(hold.Err())
 	// Output:
 	// true <nil>
-	// holdfast: lock "order:42" lost: force-unlocked
+	// holdfast: lock "order:42": lost: force-unlocked
 }
 
 func ExampleDo() {
@@ -269,7 +269,7 @@ func ExampleNewHold() {
 	// What does the code under test do if it loses the lock?
 	end(&rlock.LostError{Lock: "printer", Reason: errors.New("the test says so")})
 	fmt.Println(context.Cause(hold.Context()))
-	// Output: holdfast: lock "printer" lost: the test says so
+	// Output: holdfast: lock "printer": lost: the test says so
 }
 
 func ExampleHold_Token() {

@@ -58,9 +58,9 @@ type fair struct{ exclusive }
 func (k fair) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	// Only warn: the lock is not refused, because the names may be shared with Redisson.
 	if k.client.fairNames.use(k.name) {
-		k.client.warn("holdfast: two fair locks share one queue, since their names differ in "+
-			"braces only: a waiter for one keeps all others from the other; use one of the "+
-			"two names", "lock", k.name, "queue", wire.QueueKey(k.name))
+		k.client.warn("holdfast: two fair locks share one queue, because their names differ only "+
+			"in braces, so a waiter for one lock blocks the other; use only one of the two names",
+			"lock", k.name, "queue", wire.QueueKey(k.name))
 	}
 	q := lua.FairRequest{Owner: r.owner, Count: 1, Lease: r.lease, Waits: r.waits, Window: r.window}
 	clock, sent := k.client.transport.Clock(k.name), time.Now()

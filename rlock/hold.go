@@ -77,7 +77,8 @@ var noHold = func() *Hold {
 	return h
 }()
 
-var errNilHold = fmt.Errorf("%w: the hold is nil, because the lock was not acquired", ErrNotHeld)
+var errNilHold = fmt.Errorf("%w: hold is nil, because the lock was not acquired; check the error "+
+	"of Lock or TryLock before you defer the release", ErrNotHeld)
 
 // nothing is the acquisition of a nil hold.
 type nothing struct{}
@@ -202,7 +203,7 @@ func (h *Hold) Extend(ctx context.Context, lease Lease) (err error) {
 // ofEnded returns the error of a call on a hold that has ended.
 func ofEnded(reason error) error {
 	if reason == ErrReleased { //nolint:errorlint // a wrapped one is another reason
-		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
+		return fmt.Errorf("%w: this hold is already released", ErrNotHeld)
 	}
 	return reason
 }

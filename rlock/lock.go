@@ -42,7 +42,7 @@ var _ Locker = (*Lock)(nil)
 func (c *Client) newLock(name string, t traits, k kind) *Lock {
 	l := &Lock{client: c, name: name, traits: t, kind: k, waiting: k.waiting("", false)}
 	if name == "" {
-		l.invalid = invalid("the name is empty")
+		l.invalid = invalid("the name is empty; pass a name")
 	} else if err := wire.CheckDerived(name); err != nil {
 		l.invalid = invalid("name %w", err)
 	} else if c.transport.Clustered() {

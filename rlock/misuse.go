@@ -37,9 +37,8 @@ func (a *acquisition) reportOverlap(l, other *level) {
 	if !c.overlapped.CompareAndSwap(false, true) {
 		return
 	}
-	c.warn("holdfast: two callers with one owner were inside a lock at the same time, one of them "+
-		"beyond the other's end: goroutines that share an owner do not exclude each other; give "+
-		"each its own context, by rlock.Detached or without rlock.WithOwner",
+	c.warn("holdfast: two goroutines with the same owner held a lock at the same time, so it did not "+
+		"exclude them; start each goroutine with rlock.Detached(ctx), or without rlock.WithOwner",
 		"lock", a.lock.name, "owner", a.owner,
 		"first", l.site.acquiredAt(), "second", other.site.acquiredAt())
 }
@@ -66,7 +65,8 @@ func (a *acquisition) MayRenew() bool {
 	switch {
 	case held > most-a.client.options.WatchdogLease:
 		a.age = spent
-		a.unrenewed = fmt.Errorf("it was held for Options.MaxHold, %v, and not renewed beyond that", most)
+		a.unrenewed = fmt.Errorf("held for Options.MaxHold, %v, so the watchdog no longer renews; "+
+			"shorten the work, or raise MaxHold", most)
 	case held >= most/2:
 		a.age = halfway
 	}
@@ -77,8 +77,8 @@ func (a *acquisition) MayRenew() bool {
 	}
 	a.mu.Unlock()
 	if warn {
-		a.client.warn("holdfast: a lock has been held for half of Options.MaxHold, at the end of "+
-			"which it is lost", "lock", a.lock.name, "owner", a.owner,
+		a.client.warn("holdfast: lock has been held for half of Options.MaxHold, and will be lost "+
+			"when MaxHold ends; shorten the work, or raise MaxHold", "lock", a.lock.name, "owner", a.owner,
 			"held", held.Round(time.Millisecond), "max", most, "stack", site.stack())
 	}
 	return !spent
@@ -154,9 +154,9 @@ func (a *acquisition) reportDropped() {
 func reportDropped(c *Client, levels []*level) {
 	for i, l := range levels {
 		if l.isUnreachable() && i == 0 && l.foundDropped() {
-			c.warn("holdfast: a hold was dropped without Unlock, and the watchdog renews its lock until "+
-				"the client is closed; release each hold, wait for Hold.Done to keep a lock for ever, or "+
-				"set Options.MaxHold; "+l.site.acquiredAt(),
+			c.warn("holdfast: hold was garbage-collected without Unlock, and the watchdog renews its lock "+
+				"until the client is closed; release each hold, wait for Hold.Done to keep a lock "+
+				"forever, or set Options.MaxHold; "+l.site.acquiredAt(),
 				"lock", l.acquisition.Name(), "owner", l.acquisition.Owner())
 		}
 	}
@@ -304,5 +304,5 @@ func (cs callSite) acquiredAt() string {
 	if at := cs.String(); at != "" {
 		return "acquired at " + at
 	}
-	return "set Options.Debug to see where it was acquired"
+	return "set Options.Debug to record where"
 }

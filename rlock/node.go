@@ -19,7 +19,7 @@ type node struct{ *Lock }
 
 func (l *Lock) node() (compose.Node, error) {
 	if !l.batched {
-		return nil, invalid("lock %q is not a plain one, and no other kind works on a quorum: "+
+		return nil, invalid("lock %q is not a plain lock, and a RedLock needs plain locks; "+
 			"use Client.NewLock", l.name)
 	}
 	return node{l}, l.invalid

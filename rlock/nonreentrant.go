@@ -8,7 +8,7 @@ import (
 )
 
 // ErrReentry reports that the context's owner already holds the lock, which is not reentrant.
-var ErrReentry = errors.New("the owner holds this lock, which is not reentrant")
+var ErrReentry = errors.New("the owner already holds this lock, which is not reentrant")
 
 // NewNonReentrantLock returns the lock called name that an owner can hold only once: if the owner
 // holds it already, an attempt returns [ErrReentry] at once, instead of adding a level. It is

@@ -193,27 +193,27 @@ func (o Options) withDefaults() (Options, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	switch {
 	case o.WatchdogLease < 10*time.Millisecond: // a third of it must do for a renewal
-		return o, invalid("WatchdogLease %v: want at least 10ms", o.WatchdogLease)
+		return o, invalid("Options.WatchdogLease must be at least 10ms (got %v)", o.WatchdogLease)
 	case o.CommandTimeout < time.Millisecond:
-		return o, invalid("CommandTimeout %v: want at least 1ms", o.CommandTimeout)
+		return o, invalid("Options.CommandTimeout must be at least 1ms (got %v)", o.CommandTimeout)
 	case o.MaxHold != 0 && o.MaxHold/2 < o.WatchdogLease:
-		return o, invalid("MaxHold %v: want at least twice WatchdogLease, which is %v",
-			o.MaxHold, o.WatchdogLease)
+		return o, invalid("Options.MaxHold must be at least %v, twice WatchdogLease (got %v)",
+			2*o.WatchdogLease, o.MaxHold)
 	case o.FairWindow < 2*longestPause:
-		return o, invalid("FairWindow %v: want at least %v, because a waiter asks every %v",
-			o.FairWindow, 2*longestPause, longestPause)
+		return o, invalid("Options.FairWindow must be at least %v (got %v), because waiters ask every %v",
+			2*longestPause, o.FairWindow, longestPause)
 	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
-		return o, invalid("WriterPreference %d is neither PreferWriters nor PreferNobody",
+		return o, invalid("Options.WriterPreference must be PreferWriters or PreferNobody (got %d)",
 			o.WriterPreference)
 	case o.SyncReplicas < SyncConnected:
-		return o, invalid("SyncReplicas %d is negative; use a number of replicas, or SyncConnected",
+		return o, invalid("Options.SyncReplicas must be a number of replicas or SyncConnected (got %d)",
 			o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:
-		return o, invalid("SyncTimeout %v: want at least 1ms", o.SyncTimeout)
+		return o, invalid("Options.SyncTimeout must be at least 1ms (got %v)", o.SyncTimeout)
 	case o.HandOver < HandOverAnywhere || o.HandOver > HandOverNone:
-		return o, invalid("HandOver %d is none of the modes", o.HandOver)
+		return o, invalid("Options.HandOver must be a constant of type HandOver (got %d)", o.HandOver)
 	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
-		return o, invalid("PubSub %d is none of the modes", o.PubSub)
+		return o, invalid("Options.PubSub must be a constant of type PubSubMode (got %d)", o.PubSub)
 	}
 	if o.SyncReplicas != 0 {
 		o.HandOver = HandOverNone // a hand-over would not wait for replicas

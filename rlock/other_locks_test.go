@@ -128,7 +128,7 @@ func TestPartForceUnlockedBeforeTheReplyFailsTheBatch(t *testing.T) {
 	g.open()
 	o := result(t, attempt)
 	require.ErrorIs(t, o.Err, rlock.ErrLost)
-	require.ErrorContains(t, o.Err, `lock "b" lost`)
+	require.ErrorContains(t, o.Err, `lock "b": lost`)
 	require.ErrorIs(t, b.Err(), rlock.ErrLost)
 	require.True(t, a.Valid())
 	waitUntilFree(t, s, "b")
@@ -157,7 +157,7 @@ func TestBatchReleaseHasAnErrorForEach(t *testing.T) {
 	require.NoError(t, errs[0])
 	require.NoError(t, errs[1])
 	require.ErrorIs(t, errs[2], watchdog.ErrGone)
-	require.ErrorContains(t, errs[2], `lock "c" lost`)
+	require.ErrorContains(t, errs[2], `lock "c": lost`)
 	for _, err := range hook.ReleaseBatch(outer) {
 		require.ErrorIs(t, err, rlock.ErrNotHeld)
 	}

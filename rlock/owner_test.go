@@ -29,7 +29,7 @@ func TestOverlappingLevelsOfOneOwnerAreLoggedOnce(t *testing.T) {
 		unlock(t, second)
 	}
 	closeClient(t, c)
-	lines := log.With("do not exclude each other")
+	lines := log.With("did not exclude them")
 	require.Len(t, lines, 1)
 	require.Regexp(t, `first="acquired at .*locktest.go:\d+`, lines[0])
 	require.Regexp(t, `second="acquired at .*locktest.go:\d+`, lines[0])

@@ -127,7 +127,7 @@ func (at *attempt) noticeOwnHolder() {
 	at.blocked = time.Time{} // once
 	e := at.heldError()
 	if e.SameProcess && c.ownWaits.allows(lease) {
-		c.warn("holdfast: a lock has been waited for longer than Options.WatchdogLease: "+
+		c.warn("holdfast: a call has waited for a lock for longer than Options.WatchdogLease: "+
 			e.holder()+e.advice(), "lock", at.lock.name, "owner", printable.Short(e.Owner))
 	}
 }
@@ -144,7 +144,7 @@ func (at *attempt) noticeItself() {
 		e := at.heldError()
 		c.warn("holdfast: a goroutine waits for a lock that it holds itself: "+
 			e.holder()+e.advice(), "lock", at.lock.name, "owner", printable.Short(e.Owner),
-			"waits at", c.here().String())
+			"waiter", c.here().String())
 	}
 }
 
@@ -157,8 +157,8 @@ func (at *attempt) noticeOtherKind() {
 		return
 	}
 	c.warn(fmt.Sprintf("holdfast: a caller waits for a %s lock, but the name is held as a %s lock, "+
-		"whose release does not wake the caller; the caller notices it up to %v later; use one kind of "+
-		"lock for one name", wanted, held, longestPause), "lock", l.name,
+		"so the caller notices the release up to %v late; use one kind of lock for one name",
+		wanted, held, longestPause), "lock", l.name,
 		"owner", printable.Short(at.holder.Owner))
 }
 

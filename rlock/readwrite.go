@@ -118,7 +118,7 @@ func (k write) waiting(string, bool) *waiting {
 // no reply: that may be under way, and would release this one, because both have the name of the
 // write hold in Redis. While the owner writes, it lets nobody else in; then the read hold ends.
 var errUnconfirmed = errors.New(
-	"an earlier release by the same owner, which got no reply, has removed it or may still do so")
+	"an earlier release of the same owner had no reply, and may have removed the lock")
 
 // count adds more to the unconfirmed releases of an owner's read holds.
 func (ow *owned) count(owner string, more int) {

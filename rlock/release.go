@@ -267,8 +267,8 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 // reportRefusal logs, once per client, that a release was not announced.
 func (c *Client) reportRefusal(l *Lock, refusal string) {
 	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
-		c.warn("holdfast: a lock was released, but Redis refused to announce it: waiters notice "+
-			"when its lease would have ended, or within 5 s; allow the channel in the ACL",
+		c.warn("holdfast: lock released, but Redis rejected the message to the waiters, so they "+
+			"notice up to 5 s late; grant this channel in the ACL",
 			"lock", l.name, "channel", l.waiting.topic.Channel, "refusal", refusal)
 	}
 }
@@ -278,8 +278,8 @@ func (c *Client) reportClassic(l *Lock) {
 	if c.classic.CompareAndSwap(false, true) {
 		c.log.tell(func() {
 			c.options.Logger.Info("holdfast: another client waits on a classic channel, as Redisson "+
-				"before 3.28 and clients with PubSubClassic do; releases wake it with a message that "+
-				"goes to every node of the cluster", "lock", l.name, "channel", l.waiting.topic.Channel)
+				"before 3.28 and clients with PubSubClassic do, so releases send a message to every "+
+				"node of the cluster", "lock", l.name, "channel", l.waiting.topic.Channel)
 		})
 	}
 }

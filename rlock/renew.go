@@ -144,7 +144,8 @@ func (c *Client) renewalRejected(a *acquisition, err error) {
 	}
 	a.mu.Unlock()
 	if first && c.rejections.allow(mostRejected, c.options.WatchdogLease/3) {
-		c.warn("holdfast: lock not renewed, because Redis rejects it; trying again until the lease ends",
+		c.warn("holdfast: lock not renewed, because Redis rejects the renewal; holdfast tries again "+
+			"until the lease ends",
 			"lock", a.lock.name, "owner", a.owner, "error", rejection.err)
 	}
 }
@@ -156,7 +157,7 @@ func (c *Client) renewalFailed(node string, leases int, err error) {
 		return // it was logged with the name of the lock
 	}
 	if c.renewalFails.allows(c.options.WatchdogLease / 3) {
-		c.warn("holdfast: leases not renewed; trying again until they end",
+		c.warn("holdfast: leases not renewed; holdfast tries again until they end",
 			"node", node, "leases", leases, "error", err)
 	}
 }
@@ -171,8 +172,8 @@ func (c *Client) renewalsOverdue(leases []*watchdog.Lease) {
 
 // renewalLate logs that renewals do not keep up.
 func (c *Client) renewalLate(node string, late watchdog.Lateness) {
-	c.warn("holdfast: renewal takes longer than a third of Options.WatchdogLease, and a lock is lost "+
-		"once its lease is over; find out why Redis or the network is slow, or set a longer lease",
+	c.warn("holdfast: renewals take longer than a third of Options.WatchdogLease, and a lock is lost "+
+		"when its lease ends; find out why Redis or the network is slow, or set a longer lease",
 		"node", node, "late", late.Late, "leases", late.Leases,
 		"left", late.Left.Round(time.Millisecond), "lease", c.options.WatchdogLease)
 }

@@ -138,8 +138,8 @@ func (c *Client) isAlone(ctx context.Context, connection rueidis.CoreClient, nod
 		return false
 	}
 	if _, known := c.alone.reported.Swap(node, time.Now()); !known {
-		c.warn("holdfast: no replica is connected to the master, so a failover may forget locks; "+
-			"bring replicas back, or set Options.SyncReplicas to 1 to acquire no locks meanwhile",
+		c.warn("holdfast: no replica is connected to the master, so a failover can lose locks; "+
+			"bring replicas back, or set Options.SyncReplicas to 1 to acquire no locks until then",
 			"node", node)
 	}
 	return true

@@ -42,7 +42,7 @@ func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
 		"TLS not trusted": {redistest.WithTLS(),
 			func(o *rueidis.ClientOption) { o.TLSConfig = &tls.Config{} }, "certificate is not trusted"},
 		"refused": {plain, func(o *rueidis.ClientOption) { o.InitAddress = []string{"127.0.0.1:1"} },
-			"is the server up, and is the address right?"},
+			"check that the server is running and that the address is correct"},
 		"silent": {plain,
 			func(o *rueidis.ClientOption) { o.InitAddress = []string{silent.Addr().String()} },
 			"reply"}, // "no reply …", or "… did not reply …" when rueidis finds out first
@@ -160,7 +160,7 @@ func TestRefusedCommandIsReportedWithWhatToDoWithoutIt(t *testing.T) {
 			rlock.Options{SyncReplicas: 1}, "NOPERM",
 			"SyncReplicas needs WAIT; allow WAIT, or set SyncReplicas to 0"},
 		"HSET renamed": {redistest.WithoutCommands("HSET"), rlock.Options{}, "NOCOMMAND",
-			"see docs/servers.md"},
+			"docs/servers.md"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +235,7 @@ func TestServerThatRefusesTimeToScriptsHasNoHandOversAndTheLogSaysSoOnce(t *test
 	eventually(t, func() bool { return len(log.With("level=WARN")) > 0 }, "no warning")
 	require.Len(t, log.With("level=WARN"), 1)
 	require.Contains(t, log.With("level=WARN")[0],
-		"this server refuses scripts a command that hand-overs need")
+		"scripts on this server may not call a command that hand-overs need")
 	require.Contains(t, log.With("level=WARN")[0], "command called from")
 }
 

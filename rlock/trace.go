@@ -406,8 +406,8 @@ func (b *background) tellIfRoom(f func()) {
 	b.mu.Unlock()
 	switch {
 	case first:
-		b.client.warn("holdfast: Options.Tracer blocks: until it returns it is not told of renewals " +
-			"and failed nodes; never block in a tracer")
+		b.client.warn("holdfast: Options.Tracer is blocking, so renewal and node events are dropped " +
+			"until it returns; do not block in a tracer")
 	case !full:
 		b.tell(f)
 	}

@@ -254,7 +254,7 @@ func TestWarningsBeyondALimitAreCountedWhileTheLogHandlerBlocks(t *testing.T) {
 		kept := 1 + rlock.MostUnlogged
 		require.Len(t, handler.messages, kept+1)
 		require.Equal(t, warned[:kept], handler.messages[:kept], "in another order")
-		require.Contains(t, handler.messages[kept], "5 warnings were left out")
+		require.Contains(t, handler.messages[kept], "5 warnings were dropped")
 		rlock.Warn(b.client, "last")
 		closeClient(t, b.client)
 		require.Equal(t, "last", handler.messages[kept+1], "Close did not wait for it")

@@ -241,7 +241,7 @@ func TestMistakesInATestEndIt(t *testing.T) {
 		},
 		"of at least 1ms":   func(_ testing.TB, redis *rlocktest.Redis) { redis.BusyFor("order:42", 0) },
 		"positive duration": func(_ testing.TB, redis *rlocktest.Redis) { redis.Advance(-time.Second) },
-		"CommandTimeout -1": func(_ testing.TB, redis *rlocktest.Redis) {
+		"CommandTimeout must": func(_ testing.TB, redis *rlocktest.Redis) {
 			redis.NewClient(rlock.Options{CommandTimeout: -1})
 		},
 	} {

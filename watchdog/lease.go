@@ -12,11 +12,11 @@ var (
 	// ErrExpired means that the deadline came before a renewal succeeded. The store may still hold
 	// the lease for its owner, and a renewal in flight may even extend it there. To free it for
 	// others before it expires, release it.
-	ErrExpired = errors.New("its lease ended before it was extended or released")
+	ErrExpired = errors.New("the lease ended before an extension or the release")
 
 	// ErrGone means that the store replied that the owner no longer holds the lease.
-	ErrGone = errors.New("it is no longer this owner's in Redis: " +
-		"it was force-unlocked, deleted, evicted, or lost in a failover or restart")
+	ErrGone = errors.New("Redis no longer has the lock for this owner (force-unlocked, " +
+		"deleted, evicted, or lost in a failover or restart)")
 )
 
 // Lease is one lease under watch. Its owner sets the exported fields before [Watchdog.Add]; from

@@ -91,7 +91,7 @@ func TestRunThatLosesTheLockTakesItsGrandchildrenAlong(t *testing.T) {
 	require.True(t, j.line(t, "TERM").at.Before(end))
 	require.True(t, j.dead(t).at.Before(end))
 	require.Equal(t, 76, j.status(t))
-	require.Contains(t, j.stderr.String(), `lock "job" lost: `)
+	require.Contains(t, j.stderr.String(), `lock "job": lost: `)
 	require.Contains(t, j.stderr.String(), "the command is being ended")
 	requireFree(t, redis)
 }

@@ -357,6 +357,8 @@ func TestShellInDocuments(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "holdfast")
 	out, err := exec.Command("go", "build", "-o", program, "holdfast/cmd/holdfast").CombinedOutput()
 	require.NoError(t, err, string(out))
+	server, err := exec.Command(program, "help", "server").Output()
+	require.NoError(t, err)
 	help := make(map[string]string)
 	call := regexp.MustCompile(`(?m)(?:^|\$\(|[|;&] *)holdfast ([a-z]+)([^#\n|]*)`)
 	flag := regexp.MustCompile(` (--?[A-Za-z][a-z-]*)`)
@@ -374,7 +376,7 @@ func TestShellInDocuments(t *testing.T) {
 					out, err := exec.Command(program, command, "--help").CombinedOutput()
 					require.NoError(t, err, "%s, block in line %d: holdfast %s: %s",
 						b.document, b.line, command, out)
-					help[command] = string(out)
+					help[command] = string(out) + string(server)
 				}
 				arguments, _, _ := strings.Cut(used[2], " -- ") // what follows is another command
 				for _, f := range flag.FindAllStringSubmatch(arguments, -1) {

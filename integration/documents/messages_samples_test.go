@@ -1,5 +1,13 @@
 package documents_test
 
+import (
+	"time"
+
+	"holdfast/redissonyaml"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
 // data are literals that are no texts: commands, scripts and formats of files.
 var data = map[string]bool{
 	"KEY f": true, "KEY 1": true, "KEY f 1": true, "KEY 1000": true, "KEY 1 PX 1000": true,
@@ -13,7 +21,10 @@ var data = map[string]bool{
 }
 
 // excused are messages that break a rule for a reason.
-var excused = map[string]bool{}
+var excused = map[string]bool{
+	"Unlock %s, %s? (y/n)":             true, // a question that the user answers
+	"%s: %s\nRelease the lock? [y/N] ": true,
+}
 
 // samples has a value for each expression in a message, by the last name in it, if need be behind
 // the name of the package.
@@ -152,9 +163,19 @@ var samples = map[string]string{
 	"Lock":                "order:42",
 	"lock":                "order:42",
 	"locks.name":          "order:42",
+	"log.acquiredAt":      "acquired at order.go:42",
+	"log.advice":          "; if one of your callers holds it, pass its hold.Context() down to this call",
+	"log.channels":        "3",
+	"log.fails":           "true",
+	"log.held":            "5m0s",
+	"log.here":            "order.go:42",
+	"log.holder":          "held by this process (8743c9c0-0795-4907-87fd-6c719a6b4586:54)",
+	"log.kind":            "fair",
+	"log.owner":           "8743c9c0-0795-4907-87fd-6c719a6b4586:54",
 	"lonely":              "10.0.0.7:6379",
 	"longestPause":        "5s",
 	"lost":                "lock \"order:42\": lost",
+	"main.line":           "held by nightly on web-1 (pid 4711), 12.3 s left",
 	"main.n":              "2",
 	"mark":                "holdfast_classic:redisson_lock__channel:{order:42}",
 	"MasterSet":           "mymaster",
@@ -169,6 +190,8 @@ var samples = map[string]string{
 	"most":                "10",
 	"mostCircles":         "10",
 	"mostKeys":            "100000",
+	"multilock.Name":      "order:42",
+	"multilock.other":     "x",
 	"n":                   "2",
 	"Name":                "order:42",
 	"name":                "order:42",
@@ -208,7 +231,7 @@ var samples = map[string]string{
 	"process":             "nightly",
 	"publish":             "+publish",
 	"PubSub":              "7",
-	"pubsub.advice":       "add the ACL rule +subscribe",
+	"pubsub.advice":       "grant +subscribe in the ACL",
 	"pubsub.channel":      "redisson_lock__channel:{order:42}",
 	"pubsub.name":         "redisson_lock__channel:{order:42}",
 	"pubsub.reason":       "NOPERM",
@@ -222,7 +245,9 @@ var samples = map[string]string{
 	"Reason":              "force-unlocked",
 	"reason":              "i/o timeout",
 	"redissonyaml.advice": "set Locks.NameMapper after Load",
-	"redlock.lease":       "1ms",
+	"redlock.first":       "30s",
+	"redlock.lease":       "10s",
+	"redlock.text":        "context deadline exceeded: ",
 	"reentrant":           "NewLock",
 	"refusal":             "NOPERM",
 	"refused":             "config|get",
@@ -233,8 +258,11 @@ var samples = map[string]string{
 	"replyTimeout":        "5s",
 	"rest":                "the holder has changed",
 	"result":              "err",
-	"rlock.at":            " (order.go:42)",
-	"rlock.held":          "5m0s",
+	"rlock.*ast.BasicLit": "20ms",
+	"rlock.acquiredAt":    "acquired at order.go:42",
+	"rlock.advice":        "; use one client for one lock",
+	"rlock.at":            "order.go:42",
+	"rlock.held":          "held by 8743c9c0-0795-4907-87fd-6c719a6b4586:54",
 	"rlock.kind":          "fair",
 	"rlock.lease":         "1ms",
 	"rlock.max":           "10m0s",
@@ -255,6 +283,7 @@ var samples = map[string]string{
 	"rules.v":             "failure",
 	"rules.what":          "wait",
 	"runes":               "Ein",
+	"runner.before":       "held by nightly on web-1 (pid 4711), 12.3 s left",
 	"runner.kind":         "fair",
 	"s":                   "interrupt",
 	"said":                "grant +time to this user",
@@ -334,4 +363,36 @@ var samples = map[string]string{
 	"word":                "lock",
 	"words":               "1764406800 123456",
 	"WriterPreference":    "7",
+}
+
+const someOwner = "8743c9c0-0795-4907-87fd-6c719a6b4586:54"
+
+// printed has values of the types of errors whose text is made of several.
+var printed = map[string][]error{
+	"Errors of rlock": {
+		&rlock.HeldError{Lock: "order:42", Owner: someOwner, TTL: 12 * time.Second},
+		&rlock.HeldError{Lock: "order:42", Owner: someOwner, TTL: 12 * time.Second,
+			Holder: rlock.Identity{Program: "billing", Host: "web-1", PID: 4711}},
+		&rlock.HeldError{Lock: "order:42", Owner: someOwner, TTL: rlock.NoExpiry},
+		&rlock.HeldError{Lock: "order:42", Owner: someOwner, TTL: 12 * time.Second,
+			SameProcess: true, SameClient: true},
+		&rlock.HeldError{Lock: "order:42", Owner: someOwner, Next: true},
+		&rlock.HeldError{Lock: "order:42"},
+		&rlock.LostError{Lock: "order:42", Reason: rlock.ErrGone},
+		&rlock.LostError{Lock: "order:42", Reason: rlock.ErrExpired},
+		&rlock.ReplicationError{Lock: "order:42", Want: 2, Got: 1, Waited: time.Second},
+	},
+	"Errors of redlock": {
+		&redlock.QuorumError{Lock: "order:42", Want: 2, Granted: 1, Nodes: []redlock.NodeError{
+			{Server: "redis-b", Err: redlock.ErrNoReply},
+			{Server: "redis-c", Err: &redlock.DelayedError{For: 20 * time.Second}}}},
+		&redlock.QuorumError{Lock: "order:42", Want: 2, Nodes: []redlock.NodeError{
+			{Server: "redis-a", Err: &rlock.HeldError{Owner: someOwner, TTL: 12 * time.Second}},
+			{Server: "redis-b", Err: &rlock.HeldError{Owner: someOwner, TTL: 12 * time.Second}},
+			{Server: "redis-c", Err: redlock.ErrNoReply}}},
+	},
+	"Redisson's configuration file": {
+		&redissonyaml.Error{Lines: []redissonyaml.Line{{Number: 3, Key: "singleServerConfig.host",
+			Text: "unknown key; remove it"}}},
+	},
 }

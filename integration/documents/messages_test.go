@@ -77,7 +77,7 @@ func groupOf(dir string) string {
 // repository use, and the story of the demo.
 var silent = regexp.MustCompile(`^(bench|examples|integration|otel/dashboard|cmd/holdfast/internal/` +
 	`(demo|terminal)|internal/(doctable|fakeredis|faultproxy|faults|fragments|inprocess|locktest|` +
-	`logtest|luashim|mutants|portlock|redistest|servers|suite))(/|$)|(^|/)(testdata|\.[^/]*)(/|$)`)
+	`logtest|luashim|mutants|portlock|prose|redistest|servers|suite))(/|$)|(^|/)(testdata|\.[^/]*)(/|$)`)
 
 // message is one text.
 type message struct {
@@ -94,6 +94,7 @@ type reader struct {
 	group     string
 	constants map[string]ast.Expr // of the package, and of the function that is being read
 	used      map[string]bool     // constants that are part of another message
+	logs      bool                // a log line is being read
 	found     map[string][]message
 	missing   map[string]bool // arguments without a sample
 	keys      map[string]bool // of log lines
@@ -273,6 +274,8 @@ func (r *reader) logLine(args []ast.Expr) bool {
 		if !ok || !strings.HasPrefix(text, "holdfast: ") {
 			continue
 		}
+		r.logs = true
+		defer func() { r.logs = false }()
 		text = r.format(text, rest)
 		for j := i + 1; j+1 < len(args); j += 2 {
 			name, _, ok := r.text(args[j])
@@ -418,7 +421,10 @@ func (r *reader) sample(e ast.Expr) string {
 			return r.format(text, call.Args[1:])
 		}
 	}
-	s, ok := samples[r.directory+"."+name]
+	s, ok := samples["log."+name]
+	if !ok || !r.logs {
+		s, ok = samples[r.directory+"."+name]
+	}
 	if !ok {
 		s, ok = samples[name]
 	}
@@ -485,7 +491,7 @@ func (r *reader) page() string {
 	anchors := map[string]int{}
 	for _, g := range groups {
 		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n", g.title, g.intro)
-		for _, m := range r.found[g.title] {
+		for _, m := range append(whole(g.title), r.found[g.title]...) {
 			anchor := slug(m.key)
 			anchors[anchor]++
 			if n := anchors[anchor]; n > 1 {
@@ -500,6 +506,18 @@ func (r *reader) page() string {
 		}
 	}
 	return page.String()
+}
+
+// whole returns the errors of a group that are made of several texts, as callers get them.
+func whole(group string) (all []message) {
+	for _, err := range printed[group] {
+		text := err.Error()
+		if strings.HasPrefix(group, "Errors of ") && !strings.HasPrefix(text, "holdfast: ") {
+			text = `holdfast: lock "order:42": ` + text
+		}
+		all = append(all, message{text: text, key: fmt.Sprintf("whole %T", err)})
+	}
+	return all
 }
 
 // slug returns an anchor: the first words of a text.

@@ -30,7 +30,7 @@ func TestClientThatCannotConnectIsAdvised(t *testing.T) {
 		{right.ClientOption(), func(o *rueidis.ClientOption) { o.Password = "" },
 			rediserr.ClassPermanent, "NOAUTH", "Password"},
 		{stopped.ClientOption(), func(*rueidis.ClientOption) {},
-			rediserr.ClassTemporary, "", "is the server up"},
+			rediserr.ClassTemporary, "", "check that the server is running"},
 		// A plain server waits for the end of the line, so only the time-out shows what is wrong.
 		{bare.ClientOption(), func(o *rueidis.ClientOption) { o.TLSConfig = another },
 			rediserr.ClassUnknown, "", "rueidis.ClientOption.TLSConfig"},
@@ -60,7 +60,7 @@ func TestPlainClientOfATLSServerIsAdvised(t *testing.T) {
 	_, err := rueidis.NewClient(option)
 	var e *rediserr.Error
 	require.ErrorAs(t, rediserr.Classify(err), &e)
-	require.Contains(t, e.Advice, "wants TLS")
+	require.Contains(t, e.Advice, "uses TLS")
 	require.Contains(t, e.Advice, "rueidis.ClientOption.TLSConfig")
 	require.NotEqual(t, rediserr.ClassTemporary, e.Class)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/docs"
 	"holdfast/internal/printable"
 	"holdfast/internal/wire"
 )
@@ -47,7 +48,7 @@ func (e *Error) Error() string {
 	if e.Advice == "" {
 		return e.Message
 	}
-	return e.Message + " (" + e.Advice + ")"
+	return e.Message + "; " + e.Advice
 }
 
 // Unwrap returns the cause, for [errors.Is] and [errors.As].
@@ -89,28 +90,29 @@ func Classify(err error) error {
 
 	// From here on the error is not a reply of the server.
 	case errors.As(err, &notTLS):
-		class, advice = ClassPermanent, "the server does not speak TLS here: remove "+
-			"rueidis.ClientOption.TLSConfig, or use its TLS port"
+		class, advice = ClassPermanent, "this port does not use TLS; remove "+
+			"rueidis.ClientOption.TLSConfig, or use the TLS port"
 	case errors.As(err, &certificate):
-		class, advice = ClassPermanent, "the server's certificate is not trusted: see RootCAs and "+
-			"ServerName in rueidis.ClientOption.TLSConfig"
+		class, advice = ClassPermanent, "the certificate of the server is not trusted; set RootCAs "+
+			"and ServerName in rueidis.ClientOption.TLSConfig"
 	case strings.Contains(err.Error(), "received unknown message type"):
-		class, advice = ClassPermanent, "that was not the Redis protocol: if the server wants "+
-			"TLS, set rueidis.ClientOption.TLSConfig"
+		class, advice = ClassPermanent, "this was not the Redis protocol; if the port uses TLS, "+
+			"set rueidis.ClientOption.TLSConfig"
 	case errors.As(err, &dial) && dial.Op == "dial":
-		class, advice = ClassTemporary, "no connection: is the server up, and is the address right?"
+		class, advice = ClassTemporary, "cannot connect to Redis; check that the server is running "+
+			"and that the address is correct"
 	case errors.Is(err, rueidis.ErrClosing):
 		advice = "the rueidis client was closed, or lost its server"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		advice = "the connection was closed; if that happens every time, see whether the server " +
-			"wants TLS: rueidis.ClientOption.TLSConfig"
+		advice = "the connection was closed; if this happens every time, check whether the port " +
+			"uses TLS (rueidis.ClientOption.TLSConfig)"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		// A client with TLS gets this too from a server without it, which waits for an end of line.
-		advice = "the server did not reply in time; if it never does, see whether " +
-			"rueidis.ClientOption.TLSConfig is right for it"
+		advice = "the server did not reply in time; if this happens every time, check whether the " +
+			"port uses TLS (rueidis.ClientOption.TLSConfig)"
 	}
-	message := printable.Short(cmp.Or(err.Error(), "error without a text"))
+	message := printable.Short(cmp.Or(err.Error(), "an error without a text"))
 	return &Error{Class: class, Message: message, Advice: advice, Err: err}
 }
 
@@ -151,7 +153,7 @@ func Redirected(err error) (node string, asking, ok bool) {
 // command, and there is no reason to expect that it will.
 func refused(message string, cause error) *Error {
 	code, class := codeOf(message), ClassPermanent
-	message = printable.Short(cmp.Or(message, "error reply without a text"))
+	message = printable.Short(cmp.Or(message, "an error reply without a text"))
 	switch code {
 	case "LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "MOVED", "ASK",
 		"MAXCLIENTS", "UNBLOCKED":
@@ -181,60 +183,63 @@ func Advise(e *Error, command string) {
 	}
 }
 
-const noScripts = "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"
+const noScripts = "holdfast needs Lua scripts; use Redis 6.2 or newer, or Valkey"
 
 // withoutCommand has, by command, what to do where it is refused, for those that some servers keep
 // from clients or scripts.
 var withoutCommand = map[string]string{
 	"EVAL":    noScripts,
 	"EVALSHA": noScripts,
-	"TIME":    "fair locks and redlock.Options.Epoch need TIME, other locks do without",
-	"WAIT":    "rlock.Options.SyncReplicas needs WAIT; allow WAIT, or set SyncReplicas to 0",
+	"TIME":    "only fair locks and redlock.Options.Epoch need TIME",
+	"WAIT":    "rlock.Options.SyncReplicas needs WAIT; grant +wait, or set SyncReplicas to 0",
 	"CLUSTER": "a client of a cluster needs CLUSTER SLOTS",
 }
 
-const notFollowed = "the client did not follow a redirection: leave " +
-	"rueidis.ClientOption.DisableRetry at false, and allow CLUSTER, without which rueidis takes a " +
-	"cluster for a single server"
+const notFollowed = "the client did not follow a redirection; leave " +
+	"rueidis.ClientOption.DisableRetry at false, and grant +cluster, because otherwise rueidis " +
+	"takes a cluster for a single server"
 
 // advice says what an error code means and what to do about it.
 var advice = map[string]string{
 	"LOADING":     "the server is loading its data",
 	"BUSY":        "a script is blocking the server",
 	"TRYAGAIN":    "the cluster is moving the slot of this key",
-	"CLUSTERDOWN": "the cluster does not serve the slot of this key at present",
+	"CLUSTERDOWN": "the cluster does not serve the slot of this key at the moment",
 	"MASTERDOWN":  "the replica has lost its master",
-	"NOREPLICAS":  "the server wants more replicas than are connected: see min-replicas-to-write",
+	"NOREPLICAS":  "fewer replicas than min-replicas-to-write are connected; bring replicas back",
 	"MOVED":       notFollowed,
 	"ASK":         notFollowed,
 	HalfMoved: "the cluster is moving the slot of this key, and has moved part of what belongs " +
 		"to it",
-	"MAXCLIENTS": "the server has no connection left: see its maxclients",
-	"UNBLOCKED":  "the master became a replica while it waited for others",
-	"READONLY": "this server is a replica: connect to the master, or let rueidis find it through " +
-		"Sentinel; if the address has moved to another server, set " +
-		"rueidis.ClientOption.ConnLifetime, so that connections follow it",
-	"OOM": "the server is out of memory: raise maxmemory, or keep other data elsewhere; a policy " +
-		"that evicts may evict locks",
-	"MISCONF": "the server cannot save to disk and refuses writes: see its log and " +
+	"MAXCLIENTS": "the server has no connection left; raise its maxclients",
+	"UNBLOCKED":  "the master became a replica while it waited for replicas",
+	"READONLY": "this server is a replica; connect to the master, or let rueidis find it through " +
+		"Sentinel. If the address has moved to another server, set " +
+		"rueidis.ClientOption.ConnLifetime, so that connections follow the address",
+	"OOM": "Redis is out of memory; raise maxmemory, or move other data away. Do not set an " +
+		"evicting maxmemory-policy, because it can evict locks",
+	"MISCONF": "Redis cannot save to disk and rejects writes; check its log and " +
 		"stop-writes-on-bgsave-error",
-	"NOAUTH":    "the server wants a password: set rueidis.ClientOption.Password",
-	"WRONGPASS": "user name or password is wrong: see rueidis.ClientOption.Username and Password",
-	"NOPERM":    "the ACL of this user forbids it: see docs/permissions.md",
-	"WRONGTYPE": "a key of this name, or one that goes with it, is not a lock's: choose another " +
-		"name",
+	"NOAUTH": "Redis requires a password; set rueidis.ClientOption.Password",
+	"WRONGPASS": "the user name or the password is wrong; check rueidis.ClientOption.Username and " +
+		"rueidis.ClientOption.Password",
+	"NOPERM": "the ACL of this user does not allow this command, key, or channel; see " +
+		docs.Base + "permissions.md",
+	"WRONGTYPE": "a key with the name of this lock, or one of its helper keys, is not part of a " +
+		"lock; use another name",
 	"CROSSSLOT": "the keys of one call are in different cluster slots",
-	"NOPROTO": "the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and " +
-		"DisableCache",
-	"DENIED": "the server is in protected mode: give it a password or an address of its own",
-	"NOINFO": "allow +info for this user, because RedLock must know since when the server runs, " +
-		"or set redlock.Options.FsyncAlways",
-	"NOEPOCH": "something else writes to the key " + wire.EpochKey + ": delete it, and the server " +
+	"NOPROTO": "the server does not support RESP3; set rueidis.ClientOption.AlwaysRESP2 and " +
+		"rueidis.ClientOption.DisableCache",
+	"DENIED": "the server is in protected mode; set a password on the server, or bind an address",
+	"NOINFO": "a RedLock reads the uptime of the server; grant +info to this user, or set " +
+		"redlock.Options.FsyncAlways",
+	"NOEPOCH": "something else writes to the key " + wire.EpochKey + "; delete it, and the server " +
 		"counts again after the delay",
-	"NOTLOCK": "something else writes to the key of this name or to one that belongs to it, or more " +
-		"than 10,000 readers hold the lock: choose another name, or delete that key if it is not a lock",
-	NoCommand:   "the server refuses scripts a command that this needs: see docs/servers.md",
-	Unsupported: "the server refuses a command that this needs: see docs/servers.md",
+	"NOTLOCK": "something else writes to the key of this lock or to one of its helper keys, or more " +
+		"than 10,000 readers hold the lock; use another name, or delete the key if it is not a lock",
+	NoCommand: "scripts on this server may not call a command that this needs; see " + docs.Base +
+		"servers.md",
+	Unsupported: "the server lacks a command that this needs; see " + docs.Base + "servers.md",
 }
 
 // Codes of our own for errors that the server gives the general code ERR.
@@ -297,8 +302,8 @@ func WithCode(message string) string {
 func Unexpected(cause error) *Error {
 	return &Error{Class: ClassUnknown, Err: cause,
 		Message: printable.Short("unexpected reply: " + cause.Error()),
-		Advice: "something between this client and Redis, or a server that is not Redis, " +
-			"changes replies"}
+		Advice: "a proxy between this client and Redis may change replies, or the server is not " +
+			"Redis"}
 }
 
 // untracked classifies the error of a new connection whose CLIENT TRACKING failed. rueidis opens

@@ -133,11 +133,11 @@ func TestErrorsOfTheConnectionAreClassified(t *testing.T) {
 		advice string
 	}{
 		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED},
-			rediserr.ClassTemporary, "is the server up"},
+			rediserr.ClassTemporary, "check that the server is running"},
 		{&net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded},
-			rediserr.ClassTemporary, "is the server up"},
+			rediserr.ClassTemporary, "check that the server is running"},
 		{fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}),
-			rediserr.ClassTemporary, "is the server up"},
+			rediserr.ClassTemporary, "check that the server is running"},
 		{&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET},
 			rediserr.ClassUnknown, "connection was closed"},
 		{&net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE},
@@ -148,7 +148,7 @@ func TestErrorsOfTheConnectionAreClassified(t *testing.T) {
 			rediserr.ClassPermanent, "remove rueidis.ClientOption.TLSConfig"},
 		{&tls.CertificateVerificationError{Err: errors.New("unknown authority")},
 			rediserr.ClassPermanent, "RootCAs"},
-		{errors.New("received unknown message type: 21"), rediserr.ClassPermanent, "wants TLS"},
+		{errors.New("received unknown message type: 21"), rediserr.ClassPermanent, "uses TLS"},
 		{rueidis.ErrNoCache, rediserr.ClassPermanent, "DisableCache"},
 		{rueidis.ErrClosing, rediserr.ClassUnknown, "client was closed"},
 		{context.DeadlineExceeded, rediserr.ClassUnknown, "did not reply in time"},

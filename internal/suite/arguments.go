@@ -107,7 +107,8 @@ var arguments = []Promise{
 			}
 			before := e.scripts(t)
 			for text, hold := range map[string]*rlock.Hold{
-				"that was released": released, "that was lost": forced, "whose client was closed": closed,
+				"ctx belongs to a released hold": released, "ctx belongs to a lost hold": forced,
+				"ctx belongs to a hold of a closed client": closed,
 			} {
 				for _, name := range []string{"order", "released"} {
 					_, err := k.New(p, name).Lock(hold.Context(), rlock.Watchdog)
@@ -116,7 +117,7 @@ var arguments = []Promise{
 					require.ErrorIs(t, err, hold.Err())
 					requireOnePrefix(t, err)
 					if ofOneClient(k) {
-						require.ErrorContains(t, err, "this context belongs to a hold "+text)
+						require.ErrorContains(t, err, text)
 						require.ErrorContains(t, err, `holdfast: lock "`+name+`": `)
 					}
 				}

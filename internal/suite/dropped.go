@@ -14,7 +14,7 @@ import (
 	"holdfast/rlock"
 )
 
-const wasDropped = "a hold was dropped without Unlock"
+const wasDropped = "garbage-collected without Unlock"
 
 // Dropped holds: a hold that nobody can release any more is reported once, and is renewed. Those of
 // MultiLocks and RedLocks are renewed as well, and not reported.

@@ -42,7 +42,7 @@ var errorsOf = []Promise{
 				}
 				if k.Name != "redlock" {
 					require.Equal(t, hold.Owner(), held.Owner)
-					require.ErrorContains(t, err, "; if by your caller, ")
+					require.ErrorContains(t, err, "; if one of your callers holds it, ")
 				}
 				require.ErrorContains(t, err, held.Owner)
 			}
@@ -60,8 +60,8 @@ var errorsOf = []Promise{
 			require.False(t, held.SameProcess)
 			if k.Name != "redlock" {
 				require.ErrorContains(t, err, `lock "`+k.key("lock")+`": not acquired: held by `+
-					`another:7, and never expires by itself; find out who wrote it, and if it is a lock, `+
-					`free it with "holdfast unlock"`)
+					`another:7, and never expires; find out who wrote the key, and if it is a lock, `+
+					`release it with "holdfast unlock"`)
 			}
 			for _, server := range e.Servers {
 				for _, key := range server.Keys(t) {
@@ -72,7 +72,7 @@ var errorsOf = []Promise{
 			require.InDelta(t, 30*time.Second, heldError(t, err).TTL, float64(5*time.Second))
 			require.Regexp(t, `held by another:7 for another (2\d(\.\d+)?|30)s`, err.Error())
 			if k.Name != "redlock" {
-				require.ErrorContains(t, err, "; wait longer or shorten its lease")
+				require.ErrorContains(t, err, "; retry later, or use a longer wait")
 			}
 		},
 	},
@@ -184,7 +184,7 @@ var errorsOf = []Promise{
 				require.ErrorIs(t, lost.Reason, c.reason)
 				if ofOneClient(k) {
 					require.Equal(t, "lock", lost.Lock)
-					require.True(t, strings.HasPrefix(err.Error(), `holdfast: lock "lock" lost: `), err)
+					require.True(t, strings.HasPrefix(err.Error(), `holdfast: lock "lock": lost: `), err)
 				}
 				require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			}

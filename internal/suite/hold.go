@@ -112,7 +112,7 @@ var hold = []Promise{
 			require.Greater(t, time.Since(start), 9*time.Minute)
 			require.LessOrEqual(t, time.Since(start), 10*time.Minute+11*time.Second)
 			requireLost(t, hold)
-			require.ErrorContains(t, hold.Err(), "it was held for Options.MaxHold, 10m0s")
+			require.ErrorContains(t, hold.Err(), "held for Options.MaxHold, 10m0s")
 			warned := log.With("half of Options.MaxHold")
 			require.NotEmpty(t, warned)
 			require.Regexp(t, "stack=.*locktest.Acquire", warned[0])

@@ -154,7 +154,7 @@ var unlock = []Promise{
 				}
 			}
 			p.close(t)
-			require.Len(t, log.With("do not exclude each other"), 1)
+			require.Len(t, log.With("did not exclude them"), 1)
 			require.Len(t, log.With(""), 1)
 		},
 	},

@@ -191,7 +191,7 @@ var renewal = []Promise{
 			require.GreaterOrEqual(t, time.Since(start), 2*time.Minute+30*time.Second)
 			require.LessOrEqual(t, time.Since(start), 3*time.Minute+7*time.Second)
 			requireLostBy(t, hold, rlock.ErrExpired)
-			require.ErrorContains(t, hold.Err(), "it was held for Options.MaxHold, 3m0s")
+			require.ErrorContains(t, hold.Err(), "held for Options.MaxHold, 3m0s")
 			locktest.Unlock(t, locktest.Acquire(t, lock, rlock.Watchdog))
 			time.Sleep(20 * time.Minute)
 			require.True(t, explicit.Valid())

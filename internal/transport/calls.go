@@ -247,7 +247,8 @@ func connectionLost(err error) bool {
 // ErrNoReply is the error of a command whose caller left before the reply.
 var ErrNoReply = &rediserr.Error{Class: rediserr.ClassUnknown,
 	Message: "no reply from Redis in time",
-	Advice:  "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
+	Advice: "check that the server is running and not busy, and whether the port uses TLS " +
+		"(rueidis.ClientOption.TLSConfig)"}
 
 // NoReply returns [ErrNoReply], with the error of the try before, which says more, if there is one.
 func NoReply(before error) error {
@@ -259,7 +260,7 @@ func NoReply(before error) error {
 
 // ErrNotSent is the error of a command whose caller left before there was room to send it.
 var ErrNotSent = &rediserr.Error{Class: rediserr.ClassTemporary,
-	Message: "not sent: too many are under way"}
+	Message: "the command was not sent, because too many commands are under way; retry later"}
 
 // Unexplained replaces errors about deadlines: of other commands on the connection, or rueidis's.
 func Unexplained(err error) error {
@@ -274,18 +275,18 @@ func Unexplained(err error) error {
 // connection before that, or did not greet.
 func unreached(err error) error {
 	e := &rediserr.Error{Class: rediserr.ClassTemporary,
-		Message: "no connection: " + err.Error(), Err: err,
-		Advice: "the server or a proxy closed the connection before the command was sent; " +
-			"raise maxclients if the server is full, or set rueidis.ClientOption.TLSConfig if it wants TLS"}
+		Message: "cannot connect to Redis: " + err.Error(), Err: err,
+		Advice: "the server or a proxy closed the connection first; raise maxclients if the server has " +
+			"no connection left, or set rueidis.ClientOption.TLSConfig if the server uses TLS"}
 	var cause *rediserr.Error
 	if errors.As(err, &cause) {
-		e.Message = "no connection: " + cause.Message
+		e.Message = "cannot connect to Redis: " + cause.Message
 	}
 	switch {
 	case cause != nil && errors.Is(err, rueidis.ErrClosing):
 		e.Message, e.Advice = cause.Message, cause.Advice
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		e.Advice = "the server accepts connections but does not reply; check if it is stopped or busy"
+		e.Advice = "the server accepts connections but does not reply; check whether it is busy"
 	}
 	return e
 }

@@ -94,7 +94,7 @@ func (e *endpoint) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 // to a replica that has lost its master: it would reply to a renewal or a release that the lock is
 // gone, from old data, and without a write that it could reject.
 var errLeft = &rediserr.Error{Class: rediserr.ClassTemporary,
-	Message: "no connection to the server that has taken the place of a replica"}
+	Message: "cannot connect to the server that replaced a replica"}
 
 // Follow is called after a server has rejected a write because it is a replica. It reports whether
 // there is a connection to another one by now, so that the command should be sent again. It blocks

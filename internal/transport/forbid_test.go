@@ -27,8 +27,8 @@ func TestRefusedHandOversAreTriedAgainAfterAMinuteAndReportedOnce(t *testing.T) 
 			time.Sleep(time.Nanosecond)
 		}
 		require.Len(t, warnings, 1)
-		require.Contains(t, warnings[0], "the ACL of this user forbids")
-		require.Contains(t, warnings[0], "tried again every minute")
+		require.Contains(t, warnings[0], "the ACL of this user does not allow")
+		require.Contains(t, warnings[0], "tries hand-overs again every minute")
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/docs"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wire"
 	"holdfast/pubsub"
@@ -139,7 +140,7 @@ func (t *Transport) Ready(ctx context.Context) error {
 			err = rediserr.Classify(err)
 			var e *rediserr.Error
 			if rediserr.HasCode(err, "NOPERM") && errors.As(err, &e) {
-				e.Advice += "; or set rlock.Options.PubSub, in all processes alike"
+				e.Advice += "; or set rlock.Options.PubSub to the same value in every process"
 			}
 			return err
 		}
@@ -297,7 +298,8 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 	}
 	node, ok := t.redis.Nodes()[address]
 	if !ok {
-		return "", nil, fmt.Errorf("node %s is not known to the rueidis client yet", address)
+		return "", nil, fmt.Errorf("the rueidis client has not found the node %s yet; retry later",
+			address)
 	}
 	return address, node, nil
 }
@@ -336,8 +338,8 @@ func (t *Transport) Forbid(refusal, outcome error) {
 		return
 	}
 	why := map[string]string{
-		"NOPERM":           "the ACL of this user forbids what hand-overs need",
-		rediserr.NoCommand: "this server refuses scripts a command that hand-overs need, such as TIME",
+		"NOPERM":           "the ACL of this user does not allow hand-overs",
+		rediserr.NoCommand: "scripts on this server may not call a command that hand-overs need",
 	}[of.Code]
 	if why == "" {
 		return
@@ -345,9 +347,9 @@ func (t *Transport) Forbid(refusal, outcome error) {
 	until := time.Now().Add(ForbiddenFor)
 	t.forbidden.Store(&until)
 	if t.warned.CompareAndSwap(false, true) {
-		t.options.Warn("holdfast: "+why+", so releases are announced to all waiters; hand-overs "+
-			"are tried again every minute; see docs/permissions.md, or set Options.HandOver to "+
-			"HandOverNone",
+		t.options.Warn("holdfast: "+why+", so each release is announced to all waiters, and "+
+			"holdfast tries hand-overs again every minute; see "+docs.Base+"permissions.md, or set "+
+			"Options.HandOver to HandOverNone",
 			"refusal", of.Message)
 	}
 }

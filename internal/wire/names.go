@@ -107,16 +107,16 @@ var readHold = regexp.MustCompile(
 // or a client. It accepts names without a "{", because every derived name has a "{".
 func CheckDerived(n string) error {
 	if n == EpochKey {
-		return fmt.Errorf("%q is the key in which RedLocks record since when a server has had "+
-			"its data; use another name", n)
+		return fmt.Errorf("%q is the key with which RedLocks detect a restart; use another "+
+			"name", n)
 	}
 	if !strings.Contains(n, "{") {
 		return nil
 	}
 	for _, prefix := range derived {
 		if strings.HasPrefix(n, prefix) {
-			return fmt.Errorf("%q begins with %s, like keys and channels that holdfast or Redisson "+
-				"makes for locks and clients; use another name", n, prefix)
+			return fmt.Errorf("%q begins with %s, which holdfast and Redisson use for their own "+
+				"keys and channels; use another name", n, prefix)
 		}
 	}
 	if strings.Contains(n, ":rwlock_timeout:") && readHold.MatchString(n) {

@@ -36,7 +36,7 @@ func TestNamesThatShareASlotAreAccepted(t *testing.T) {
 func TestNamesThatWouldSplitOverSlotsAreRefused(t *testing.T) {
 	for _, name := range []string{"a{b", "foo}bar", "x{}y"} {
 		err := wire.CheckSlots(name, wire.Channel(name))
-		require.ErrorContains(t, err, "would not share a slot", name)
+		require.ErrorContains(t, err, "which a cluster does not allow", name)
 		require.ErrorContains(t, err, `"`+name+`"`)
 		require.ErrorContains(t, err, wire.Channel(name))
 	}
@@ -44,7 +44,7 @@ func TestNamesThatWouldSplitOverSlotsAreRefused(t *testing.T) {
 	require.ErrorContains(
 		t,
 		wire.CheckSlots("a", wire.Channel("a"), "b"),
-		"would not share a slot",
+		"which a cluster does not allow",
 		"only the last name has another slot",
 	)
 }

@@ -11,8 +11,8 @@ func CheckSlots(n string, related ...string) error {
 	slot := Slot(n)
 	for _, r := range related {
 		if other := Slot(r); other != slot {
-			return fmt.Errorf("name %q is in slot %d but %q in slot %d: keys would not share a "+
-				"slot; use a name without braces, or one with a complete hash tag such as {%s}",
+			return fmt.Errorf("name %q is in slot %d, but its key %q is in slot %d, which a cluster does "+
+				"not allow; use a name without braces, or one with a complete hash tag such as {%s}",
 				n, slot, r, other, strings.NewReplacer("{", "", "}", "").Replace(n))
 		}
 	}

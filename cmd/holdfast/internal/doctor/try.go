@@ -154,7 +154,7 @@ func (n *node) judge(ctx context.Context, k kind, err error, log *warnings) Find
 	case err != nil:
 		return failure("fix the other lines, and try again", "this lock failed (%v)", err)
 	}
-	if refusal := log.with("refused to announce", "refuses the channel"); refusal != "" {
+	if refusal := log.with("rejected the message", "rejects the channel"); refusal != "" {
 		return warning(n.allow(ctx, everyLock, k.rights),
 			lateWaiters+" (%s)", refusal)
 	}

@@ -21,7 +21,7 @@ func (warnings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog
 
 func (warnings) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
-	if strings.HasPrefix(text, "holdfast: lock ") && strings.Contains(text, " lost: ") {
+	if strings.HasPrefix(text, "holdfast: lock ") && strings.Contains(text, ": lost: ") {
 		return nil // the loss of the lock, which is reported with what follows from it
 	}
 	r.Attrs(func(a slog.Attr) bool {

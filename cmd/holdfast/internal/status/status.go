@@ -89,6 +89,23 @@ func Text(s string) string {
 	return flags.Replace(s)
 }
 
-// flags are the flags of what the library calls otherwise.
-var flags = strings.NewReplacer("rueidis.ClientOption.TLSConfig", "--tls",
+// flags are what a user of the program sets where the library names a field.
+var flags = strings.NewReplacer(
+	"RootCAs and ServerName in rueidis.ClientOption.TLSConfig", "--cacert",
+	"rueidis.ClientOption.TLSConfig", "--tls",
+	"rueidis.ClientOption.Username and rueidis.ClientOption.Password", "--user and REDISCLI_AUTH",
+	"rueidis.ClientOption.Password", "REDISCLI_AUTH or --password-file",
+	"set rueidis.ClientOption.AlwaysRESP2 and rueidis.ClientOption.DisableCache",
+	"use a server with RESP3",
+	"leave rueidis.ClientOption.DisableRetry at false, and grant", "grant",
+	"because otherwise rueidis", "because otherwise holdfast",
+	"or let rueidis find it through Sentinel", "or pass --sentinel",
+	"set rueidis.ClientOption.ConnLifetime, so that connections follow the address",
+	"start the command again",
+	"rueidis.ClientOption.DisableCache", "no cache",
+	"set redlock.Options.FsyncAlways", "leave out --quorum",
+	", set a smaller redlock.Options.MaxLease in all processes, or set FsyncAlways if the node runs "+
+		"with appendfsync always", "",
+	"; check the node, or raise redlock.Options.NodeTimeout", "; check the node",
+	", or set Options.HandOver to HandOverNone", "",
 	"Options.WatchdogLease", "--lease")
