@@ -437,7 +437,7 @@ func plainly(cell, elsewhere, command string, w way) string {
 // late reports whether a cell may say only that a busy machine was too slow: for a time-out, or so
 // that the waiter looked by itself after the release. Such a scene is tried once more.
 func late(cell string) bool {
-	return strings.Contains(cell, "fails: ") || strings.Contains(cell, "check that the server is running") ||
+	return strings.Contains(cell, "fails: ") || strings.Contains(cell, "the server is running") ||
 		strings.Contains(cell, rlock.Free.String())
 }
 

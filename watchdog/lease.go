@@ -15,7 +15,7 @@ var (
 	ErrExpired = errors.New("the lease ended before an extension or the release")
 
 	// ErrGone means that the store replied that the owner no longer holds the lease.
-	ErrGone = errors.New("Redis no longer has the lock for this owner (force-unlocked, " +
+	ErrGone = errors.New("gone from Redis for this owner (force-unlocked, " +
 		"deleted, evicted, or lost in a failover or restart)")
 )
 

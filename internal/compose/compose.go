@@ -37,13 +37,13 @@ func CheckTimes(limit, lease time.Duration) error {
 
 // NegativeWait returns the [ErrInvalid] of a negative wait.
 func NegativeWait(limit time.Duration) error {
-	return Invalid("wait must not be negative (got %v); use rlock.NoWait, a duration, or rlock.Forever",
-		limit)
+	return Invalid("wait must not be negative (got %v); use rlock.NoWait, a duration, or "+
+		"rlock.Forever", limit)
 }
 
 // ErrNoLease is the [ErrInvalid] of a lease of 0.
-var ErrNoLease = Invalid("lease must not be 0; use a duration, or rlock.Watchdog to renew the lock " +
-	"until its release")
+var ErrNoLease = Invalid("lease must not be 0; use a duration, or rlock.Watchdog to renew the " +
+	"lock until its release")
 
 // Identity tells locks apart. Locks with equal identities are one lock.
 type Identity struct {

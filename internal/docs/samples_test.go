@@ -1,9 +1,8 @@
-package documents_test
+package docs_test
 
 import (
 	"time"
 
-	"holdfast/redissonyaml"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -164,7 +163,7 @@ var samples = map[string]string{
 	"lock":                "order:42",
 	"locks.name":          "order:42",
 	"log.acquiredAt":      "acquired at order.go:42",
-	"log.advice":          "; if one of your callers holds it, pass its hold.Context() down to this call",
+	"log.advice":          "; pass its hold.Context() down to this call",
 	"log.channels":        "3",
 	"log.fails":           "true",
 	"log.held":            "5m0s",
@@ -390,9 +389,5 @@ var printed = map[string][]error{
 			{Server: "redis-a", Err: &rlock.HeldError{Owner: someOwner, TTL: 12 * time.Second}},
 			{Server: "redis-b", Err: &rlock.HeldError{Owner: someOwner, TTL: 12 * time.Second}},
 			{Server: "redis-c", Err: redlock.ErrNoReply}}},
-	},
-	"Redisson's configuration file": {
-		&redissonyaml.Error{Lines: []redissonyaml.Line{{Number: 3, Key: "singleServerConfig.host",
-			Text: "unknown key; remove it"}}},
 	},
 }

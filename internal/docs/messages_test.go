@@ -1,4 +1,4 @@
-package documents_test
+package docs_test
 
 import (
 	"cmp"
@@ -29,22 +29,24 @@ const (
 	// messagesHead is what a reader sees first.
 	messagesHead = `# Messages
 
-This page lists every text of holdfast, so that you can search for a message that you have seen, and link to it.
-Each text has an anchor, and sample values stand where the text has values of your program.
+This page lists every text of holdfast, so that you can search for a message that you have seen,
+and link to it. Each text has an anchor, and sample values stand for the values of your program.
 
 [Errors](errors.md) says what each error means. A test writes this page from the source:
-` + "`cd integration && go test ./documents -run Messages -update`." + `
+` + "`go test ./internal/docs -update`." + `
 `
 )
 
 // groups are the sections of the page, by reader.
 var groups = []struct{ title, intro string }{
-	{"Errors of rlock", "Errors that a lock of one Redis returns. MultiLock and RedLock return them as well."},
+	{"Errors of rlock", "Errors that a lock of one Redis returns. MultiLock and RedLock return them " +
+		"as well."},
 	{"Errors of multilock", "Errors of a MultiLock, beside those of its locks."},
 	{"Errors of redlock", "Errors of a RedLock, and what a QuorumError says of a node."},
 	{"Log lines", "Warnings that a client writes to `Options.Logger`, with their keys."},
-	{"The program", "Messages and help of `holdfast`. The help of a flag follows the name of the flag."},
-	{"The doctor", "Lines of `holdfast doctor`: the state, what the check saw, and what to do."},
+	{"The program", "Messages and help of `holdfast`. The help of a flag follows the name of the " +
+		"flag."},
+	{"The doctor", "Lines of `holdfast doctor`: the state, what the check saw, what to do."},
 	{"Vet", "Diagnostics and help of `holdfastvet`."},
 	{"Tests", "Problems that `rlocktest` reports to a test."},
 	{"Redisson's configuration file", "Errors and notes of `redissonyaml`."},
@@ -75,9 +77,10 @@ func groupOf(dir string) string {
 
 // silent are directories whose texts no user sees: code that only tests and tools of this
 // repository use, and the story of the demo.
-var silent = regexp.MustCompile(`^(bench|examples|integration|otel/dashboard|cmd/holdfast/internal/` +
-	`(demo|terminal)|internal/(doctable|fakeredis|faultproxy|faults|fragments|inprocess|locktest|` +
-	`logtest|luashim|mutants|portlock|prose|redistest|servers|suite))(/|$)|(^|/)(testdata|\.[^/]*)(/|$)`)
+var silent = regexp.MustCompile(`^(bench|examples|integration|otel/dashboard|` +
+	`cmd/holdfast/internal/(demo|terminal)|internal/(doctable|fakeredis|faultproxy|faults|` +
+	`fragments|inprocess|locktest|logtest|luashim|mutants|portlock|prose|redistest|servers|suite))(/|$)|` +
+	`(^|/)(testdata|\.[^/]*)(/|$)`)
 
 // message is one text.
 type message struct {
@@ -179,9 +182,12 @@ func (r *reader) unused(n ast.Node) bool {
 }
 
 // deaf are functions whose arguments are patterns and commands.
-var deaf = regexp.MustCompile(`^(MustCompile|Contains|HasPrefix|HasSuffix|TrimPrefix|TrimSuffix|Cut|` +
-	`CutPrefix|CutSuffix|Split|Index|LastIndex|LastIndexByte|Replace|ReplaceAll|NewReplacer|Sscanf|` +
-	`Sscan|panic|do|run|refuses|tested|with|Arbitrary|WriteString|HasCode)$`)
+var deaf = regexp.MustCompile(`^(MustCompile|Contains|HasPrefix|HasSuffix|TrimPrefix|TrimSuffix|` +
+	`Cut|CutPrefix|CutSuffix|Split|Index|LastIndex|LastIndexByte|Replace|ReplaceAll|NewReplacer|` +
+	`Sscanf|Sscan|panic|do|run|refuses|tested|with|Arbitrary|WriteString|HasCode)$`)
+
+// findings are functions that return a line of the doctor.
+var findings = regexp.MustCompile(`^(ok|warning|failure|unknown)$`)
 
 // loggers are functions that write a log line: their further arguments are keys and values.
 var loggers = regexp.MustCompile(`^([wW]arn|log|Error|Info)$`)
@@ -248,7 +254,7 @@ func (r *reader) call(call *ast.CallExpr) bool {
 		return false
 	case loggers.MatchString(name) && r.logLine(call.Args):
 		return false
-	case r.group == theDoctor && slices.Contains([]string{"ok", "warning", "failure", "unknown"}, name):
+	case r.group == theDoctor && findings.MatchString(name):
 		r.finding(name, call.Args)
 		return false
 	}
@@ -291,8 +297,8 @@ func (r *reader) logLine(args []ast.Expr) bool {
 	return false
 }
 
-// finding finds a line of the doctor: the arguments are the advice, unless all is well, and the text
-// with its values.
+// finding finds a line of the doctor: the arguments are the advice, unless all is well, and the
+// text with its values.
 func (r *reader) finding(state string, args []ast.Expr) {
 	advice := func(arg ast.Expr) string {
 		text, _, ok := r.text(arg)
@@ -482,7 +488,8 @@ var passing = map[string]bool{"Round": true, "Truncate": true, "Short": true, "T
 	"Milliseconds": true, "Or": true, "ToUpper": true, "ToLower": true, "Join": true, "max": true,
 	"min": true, "string": true, "int64": true, "Sprint": true, "withoutPrefix": true,
 	"ExprString": true, "ToValidUTF8": true, "Replace": true, "ReplaceAll": true,
-	"TrimPrefix": true, "TrimSuffix": true, "rune": true, "Sorted": true, "Duration": true, "brief": true}
+	"TrimPrefix": true, "TrimSuffix": true, "rune": true, "Sorted": true, "Duration": true,
+	"brief": true}
 
 // page returns docs/messages.md.
 func (r *reader) page() string {
@@ -498,7 +505,8 @@ func (r *reader) page() string {
 				anchor += "-" + strconv.Itoa(n)
 			}
 			if strings.Contains(strings.TrimSpace(m.text), "\n") {
-				fmt.Fprintf(&page, "\n<a id=%q></a>\n\n```text\n%s\n```\n\n", anchor, strings.Trim(m.text, "\n"))
+				fmt.Fprintf(&page, "\n<a id=%q></a>\n\n```text\n%s\n```\n\n",
+					anchor, strings.Trim(m.text, "\n"))
 				continue
 			}
 			text := strings.ReplaceAll(strings.TrimSpace(m.text), "`", "'")
@@ -557,7 +565,7 @@ func TestMessagesArePrinted(t *testing.T) {
 	}
 	written, err := os.ReadFile(messagesFile)
 	require.NoError(t, err)
-	require.Equal(t, page, string(written), "cd integration && go test ./documents -run Messages -update")
+	require.Equal(t, page, string(written), "go test ./internal/docs -update writes it anew")
 }
 
 // unwanted matches what a message must not have, with the reason.
