@@ -79,8 +79,8 @@ func groupOf(dir string) string {
 // repository use, and the story of the demo.
 var silent = regexp.MustCompile(`^(bench|examples|integration|otel/dashboard|` +
 	`cmd/holdfast/internal/(demo|terminal)|internal/(doctable|fakeredis|faultproxy|faults|` +
-	`fragments|inprocess|locktest|logtest|luashim|mutants|portlock|prose|redistest|servers|suite))(/|$)|` +
-	`(^|/)(testdata|\.[^/]*)(/|$)`)
+	`fragments|inprocess|locktest|logtest|luashim|mutants|portlock|prose|redistest|servers|` +
+	`suite))(/|$)|(^|/)(testdata|\.[^/]*)(/|$)`)
 
 // message is one text.
 type message struct {
@@ -498,7 +498,13 @@ func (r *reader) page() string {
 	anchors := map[string]int{}
 	for _, g := range groups {
 		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n", g.title, g.intro)
-		for _, m := range append(whole(g.title), r.found[g.title]...) {
+		// In alphabetical order, so that code may move; texts of several lines come last.
+		found := slices.Clone(r.found[g.title])
+		slices.SortStableFunc(found, func(a, b message) int {
+			return cmp.Or(strings.Count(a.text, "\n")-strings.Count(b.text, "\n"),
+				cmp.Compare(strings.ToLower(a.text), strings.ToLower(b.text)))
+		})
+		for _, m := range append(whole(g.title), found...) {
 			anchor := slug(m.key)
 			anchors[anchor]++
 			if n := anchors[anchor]; n > 1 {
