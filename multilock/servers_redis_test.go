@@ -192,7 +192,7 @@ func TestSeveralServersNeedNamesThatAllProcessesKnow(t *testing.T) {
 	require.ErrorIs(t, err, rlock.ErrInvalid)
 	require.ErrorContains(t, err, `"b"`)
 	require.ErrorContains(t, err, "rlock.Options.Server")
-	require.ErrorContains(t, err, "in all processes")
+	require.ErrorContains(t, err, "in every process")
 	// A single Redis needs no name, and an address is one.
 	unlock(t, take(t, multilock.New(unnamed.NewLock("b"), unnamed.NewFairLock("a")), longLease))
 	unlock(t, take(t, multilock.New(named.NewLock("b"), single.NewLock("a")), longLease))

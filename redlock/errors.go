@@ -120,7 +120,7 @@ type DelayedError struct {
 
 // Error says how to avoid the delay.
 func (d *DelayedError) Error() string {
-	why := "restarted"
+	why := "started"
 	if d.Emptied {
 		why = "is new or was emptied"
 	}

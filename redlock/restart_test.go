@@ -100,7 +100,7 @@ func TestRestartOfANodeThatForgetsGivesTheLockToTwoOnlyIfFsyncAlwaysIsStatedFals
 			require.Positive(t, delayed.For)
 			require.LessOrEqual(t, delayed.For, lease+time.Second)
 			require.False(t, delayed.Emptied)
-			require.ErrorContains(t, quorum, "c: the node restarted less than MaxLease ago")
+			require.ErrorContains(t, quorum, "c: the node started less than MaxLease ago")
 			second := acquired(t, lockInBackground(t.Context(), c.second, rlock.Lease(lease)))
 			require.False(t, time.Now().Before(c.hold.Deadline()))
 			require.False(t, c.hold.Valid())
@@ -154,7 +154,7 @@ func TestNewNodesAreNotCountedAndNoWaitThatIsShorterIsWaited(t *testing.T) {
 	require.LessOrEqual(t, delayed.For, lease+time.Second)
 	require.False(t, delayed.Emptied)
 	require.ErrorContains(t, err, "does not count for another")
-	require.ErrorContains(t, err, "was started less than MaxLease ago")
+	require.ErrorContains(t, err, "the node started less than MaxLease ago")
 	waitUntilFree(t, servers...)
 
 	hold := take(t, lock.WithOptions(atOnce), rlock.Watchdog)
@@ -205,7 +205,7 @@ func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T)
 			continue
 		}
 		require.Error(t, err)
-		require.ErrorContains(t, err, "it is new, or was emptied")
+		require.ErrorContains(t, err, "the node is new or was emptied")
 		another = acquired(t, lockInBackground(t.Context(), second, rlock.Lease(lease)))
 		require.False(t, hold.Valid())
 		unlock(t, another)

@@ -36,11 +36,11 @@ func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
 		advice string
 	}{
 		"wrong password": {password, func(o *rueidis.ClientOption) { o.Password = "wrong" },
-			"user name or password is wrong"},
+			"the user name or the password is wrong"},
 		"TLS not given": {redistest.WithTLS(), func(o *rueidis.ClientOption) { o.TLSConfig = nil },
 			"rueidis.ClientOption.TLSConfig"},
 		"TLS not trusted": {redistest.WithTLS(),
-			func(o *rueidis.ClientOption) { o.TLSConfig = &tls.Config{} }, "certificate is not trusted"},
+			func(o *rueidis.ClientOption) { o.TLSConfig = &tls.Config{} }, "certificate of the server is not trusted"},
 		"refused": {plain, func(o *rueidis.ClientOption) { o.InitAddress = []string{"127.0.0.1:1"} },
 			"check that the server is running and that the address is correct"},
 		"silent": {plain,
@@ -158,7 +158,7 @@ func TestRefusedCommandIsReportedWithWhatToDoWithoutIt(t *testing.T) {
 			"holdfast needs Lua scripts"},
 		"WAIT forbidden": {redistest.WithUser("app", "secret", "~*", "&*", "+@all", "-wait"),
 			rlock.Options{SyncReplicas: 1}, "NOPERM",
-			"SyncReplicas needs WAIT; allow WAIT, or set SyncReplicas to 0"},
+			"SyncReplicas needs WAIT; grant +wait, or set SyncReplicas to 0"},
 		"HSET renamed": {redistest.WithoutCommands("HSET"), rlock.Options{}, "NOCOMMAND",
 			"docs/servers.md"},
 	} {
@@ -198,13 +198,13 @@ func TestClientThatMayNotAskForTheNodesOfAClusterIsToldSo(t *testing.T) {
 	_, err := single.NewLock(name).TryLock(t.Context(), longWait, longLease)
 	require.Less(t, time.Since(start), longWait, "it waited for another topology")
 	requireRefusal(t, err, "MOVED")
-	require.ErrorContains(t, err, "allow CLUSTER")
+	require.ErrorContains(t, err, "grant +cluster")
 
 	// It cannot know which channels the others listen to.
 	blind := newClientOn(t, cluster.Client(t, as("no-pubsub")), rlock.Options{})
 	_, err = blind.NewLock(name).TryLock(t.Context(), longWait, longLease)
 	requireRefusal(t, err, "NOPERM")
-	require.ErrorContains(t, err, "set rlock.Options.PubSub, in all processes alike")
+	require.ErrorContains(t, err, "set rlock.Options.PubSub to the same value in every process")
 	told := newClientOn(t, cluster.Client(t, as("no-pubsub")),
 		rlock.Options{PubSub: rlock.PubSubSharded})
 	unlock(t, take(t, told.NewLock(name), longLease))

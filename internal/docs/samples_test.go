@@ -353,7 +353,7 @@ var samples = map[string]string{
 	"Who":                 "nightly on web-1 (pid 4711)",
 	"who":                 "nightly on web-1 (pid 4711)",
 	"whose":               "8743c9c0…:54",
-	"why":                 "restarted",
+	"why":                 "started",
 	"wire.n":              "{order:42",
 	"wire.name":           "{order:42",
 	"wire.Swap":           "5",

@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	if e.Advice == "" {
 		return e.Message
 	}
-	return e.Message + "; " + e.Advice
+	return strings.TrimSuffix(e.Message, ".") + "; " + e.Advice
 }
 
 // Unwrap returns the cause, for [errors.Is] and [errors.As].
