@@ -22,8 +22,9 @@ export OLD NEW=$new
 mapfile -d '' files < <(git ls-files -z --cached --others --exclude-standard |
   xargs -0 grep -slIZF -- "$OLD")
 
-# A path of a package begins where no longer path or word does, or after https://. Lines of a go.mod, which documents
-# and tests quote as well, and goimports' setting name the module without a package.
+# A path of a package begins where no longer path or word does, and the address of the documentation
+# (internal/docs) after https://. Lines of a go.mod, which documents and tests quote as well, and
+# goimports' setting name the module without a package.
 perl -pi -e '
   s{(?<![\w./\@-])\Q$ENV{OLD}\E(?=/)}{$ENV{NEW}}g;
   s{((?:require|replace) )\Q$ENV{OLD}\E(?= (?:v\d|=>))}{$1$ENV{NEW}}g;
@@ -48,3 +49,6 @@ git ls-files -z --cached --others --exclude-standard -- "*/testdata/src/$OLD/*" 
     mkdir -p "$(dirname "$moved")"
     mv "$file" "$moved"
   done
+
+# The page of all messages has the address of the documentation in lines of another length.
+"${GO:-go}" test ./internal/docs -update >/dev/null

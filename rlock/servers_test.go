@@ -40,7 +40,7 @@ func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
 		"TLS not given": {redistest.WithTLS(), func(o *rueidis.ClientOption) { o.TLSConfig = nil },
 			"rueidis.ClientOption.TLSConfig"},
 		"TLS not trusted": {redistest.WithTLS(),
-			func(o *rueidis.ClientOption) { o.TLSConfig = &tls.Config{} }, "certificate of the server is not trusted"},
+			func(o *rueidis.ClientOption) { o.TLSConfig = &tls.Config{} }, "server is not trusted"},
 		"refused": {plain, func(o *rueidis.ClientOption) { o.InitAddress = []string{"127.0.0.1:1"} },
 			"check that the server is running and that the address is correct"},
 		"silent": {plain,
