@@ -152,7 +152,7 @@ compat: ## run the tests that depend on the server on other versions and makes, 
 	@integration/compat/all.sh $(SERVERS)
 
 # golangci-lint has all checks of staticcheck's command.
-lint: $(GOLANGCI) ## check formatting, go vet, golangci-lint with staticcheck, go.mod, the module graph
+lint: $(GOLANGCI) ## check formatting, go vet, golangci-lint with staticcheck, prose, go.mod, the module graph
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
 	! grep -rnE '^(<{7}|>{7}) ' --include='*.md' --exclude-dir=.tools --exclude-dir=vendor . # conflict markers
 	$(GO) vet ./... # without tags, as go test ./... compiles it
@@ -161,6 +161,7 @@ lint: $(GOLANGCI) ## check formatting, go vet, golangci-lint with staticcheck, g
 	tool=$$(mktemp); trap 'rm "$$tool"' EXIT; $(GO) build -o "$$tool" ./cmd/holdfastvet; \
 	GOGC=400 $(GO) vet -vettool="$$tool" $(addsuffix /...,$(EXEMPLARY))
 	$(GOLANGCI) run $(ALL)
+	$(GO) run ./internal/prose
 	for module in . bench $(MODULES); do (cd $$module && GOWORK=off $(GO) mod tidy -diff); done
 	internal/consumer-graph.sh 20
 

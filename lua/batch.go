@@ -13,7 +13,7 @@ import (
 	"holdfast/internal/wire"
 )
 
-// BatchPart is the part of a batch that concerns one of its locks.
+// BatchPart is a lock in a batch.
 type BatchPart struct {
 	Lock    string
 	Channel string // the [wire.Channel] of the lock, for a release
@@ -22,11 +22,11 @@ type BatchPart struct {
 	Nested  bool // the owner has the lock and adds a level, as by [Reenter]
 }
 
-// AcquireBatch takes several reentrant locks with the given lease, or adds levels to those that are
-// nested: all or none, in one command. It returns -1 and no holder if it succeeds. Otherwise
-// nothing has changed, and index is that of a lock that could not be taken: one that holder has or,
-// if holder is nil, a nested one that its owner does not hold any more. The locks must differ, and
-// on a cluster they must be in one slot.
+// AcquireBatch acquires several reentrant locks with the given lease, or adds nested holds, all or
+// none, with a single command. After a success, the index is -1. Otherwise nothing has changed, and
+// index is the lock that failed. Either holder has that lock, or a nil holder means that the owner
+// no longer holds the lock of a nested hold. The locks must differ, and on a cluster must be in the
+// same slot.
 func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration, parts []BatchPart,
 ) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
@@ -55,16 +55,16 @@ func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration
 	return int(i), holder, nil
 }
 
-// BatchReleased is the outcome of the release of one of several locks.
+// BatchReleased is the outcome of a release in a batch.
 type BatchReleased struct {
 	Released
 	Err error // the server's refusal to release this one: an [*rediserr.Error]
 }
 
-// ReleaseBatch releases several locks in one command, each as [Exclusive.Release] does without a
-// hand-over; channels says on which waiters listen. If the server refuses one, the others are
-// released all the same. After an error of the whole command, which a user gets whose ACL forbids
-// one of the keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
+// ReleaseBatch releases several locks with a single command, each as [Exclusive.Release] does
+// without a hand-over. If the server rejects a release, the others succeed all the same. After an
+// error of the whole command, for example because an ACL forbids a key, all outcomes are unknown.
+// On a cluster, all locks must be in the same slot. channels selects the channels of the waiters.
 func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, channels wire.Channels,
 	parts []BatchPart,
 ) ([]BatchReleased, error) {
@@ -85,16 +85,17 @@ func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, channels wire.Chann
 	return outcomes, nil
 }
 
-// Held names a lock and the owner that is believed to hold it.
+// Held is a lock and its expected owner.
 type Held struct {
 	Lock  string
 	Owner string // for a write lock the [wire.WriteField] of the owner
 	Read  bool   // a read lock
 }
 
-// Renew gives every lock that its owner still holds a TTL of at least lease, in one command. It
-// returns for each lock whether its owner holds it. All of them are read locks, or none is. On a
-// cluster all locks must be in one slot. An error concerns all, but some may have been renewed.
+// Renew renews several locks with a single command. Each lock that its owner still holds gets a TTL
+// of at least lease. The results say which locks their owners still hold. Do not mix read locks and
+// others. On a cluster, all locks must be in the same slot. After an error, some locks may have
+// been renewed.
 func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Held,
 ) ([]bool, error) {
 	file := "renew.lua"

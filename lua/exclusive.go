@@ -19,9 +19,9 @@ import (
 // The scripts of a release are looked up once.
 var release, releaseOnly = scripts["release.lua"], scripts["release_only.lua"]
 
-// Exclusive sends the commands of a plain or fenced lock. One owner holds the lock at a time. A
-// waiter may be registered; the owner that releases the lock then grants it to the waiter. The keys
-// of the commands are built once. It is safe for concurrent use.
+// Exclusive sends the commands of a plain or fenced lock. A single owner holds the lock at a time.
+// A waiter may be registered, and a release then grants the lock to the waiter. Exclusive builds
+// the keys of the commands once, and is safe for concurrent use.
 type Exclusive struct {
 	name, channel string
 	fenced        bool
@@ -39,7 +39,7 @@ type leaseText struct {
 	text  string
 }
 
-// NewExclusive returns the commands of the lock called name.
+// NewExclusive returns the commands of the lock with the given name.
 func NewExclusive(name string, fenced bool) *Exclusive {
 	waiters, token := wire.WaitersKey(name), wire.TokenKey(name)
 	x := &Exclusive{name: name, channel: wire.Channel(name),
@@ -52,10 +52,10 @@ func NewExclusive(name string, fenced bool) *Exclusive {
 	return x
 }
 
-// Channel returns the channel on which releases of the lock are announced.
+// Channel returns the channel for announcements of releases.
 func (x *Exclusive) Channel() string { return x.channel }
 
-// Registration returns the text that registers an owner as a waiter. A grant lasts for lease.
+// Registration returns the text to register an owner as a waiter. A grant lasts for lease.
 func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	kind := " p"
 	if x.fenced {
@@ -74,12 +74,14 @@ func (x *Exclusive) text(lease time.Duration) string {
 	return last.text
 }
 
-// Acquire takes the lock for owner with a count of 1, or returns who holds it; nil means that the
-// owner has it. Its TTL is then at least lease. The fence of a fenced lock is the fencing token of
-// the acquisition: larger than that of any earlier one under the same name, and the same when a
-// command that took the lock is retried. A refused owner is registered if registration is not "";
-// nothing else has changed. The ticket distinguishes its successive registrations; 0 is none. An
-// owner keeps an earlier registration, and loses it when it gets the lock.
+// Acquire acquires the lock for owner with a count of 1 and a TTL of at least lease, or returns the
+// holder. A nil holder means success. fence is the fencing token of a fenced lock, larger than the
+// tokens of all earlier acquisitions of the same name. A repeated command that had acquired the
+// lock returns the same token.
+//
+// If another owner holds the lock and registration is not "", Acquire registers owner and changes
+// nothing else. ticket identifies the registration, and 0 means none. An owner keeps an earlier
+// registration, and loses its registration when it gets the lock.
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {
@@ -101,22 +103,22 @@ func (x *Exclusive) Acquire(
 	return fence, ticket, holder, rp.Err
 }
 
-// HandOver says which owners may get a lock that is released as a whole. Without Others, Successor
-// and Withdrawn the release is announced.
+// HandOver says who may get a lock after the release of its last hold. Without Others, Successor
+// and Withdrawn, the release is announced.
 type HandOver struct {
 	Channels wire.Channels // on which waiters listen
-	// Others allows granting the lock to waiters of other clients. It takes a server that counts
-	// all listeners of a channel: not one of several that forward messages to each other.
+	// Others allows a grant to waiters of other clients. Others needs a server that counts all
+	// listeners of a channel, not one of several servers that forward messages.
 	Others bool
-	// Successor is the registration of the owner that is next in this process, "" if there is none.
-	// If another waiter gets the lock, the successor is registered from then on.
+	// Successor is the registration of the next owner in this process, or "". If another waiter gets
+	// the lock, the successor stays registered.
 	Successor      string
 	SuccessorFirst bool        // Successor comes before all others
 	Streak         wire.Streak // of the lock until now: of the [wire.Grant], or of the owner before
 	Withdrawn      string      // a registration that its owner no longer wants; "" if none
 }
 
-// To says which owner has a lock after its release.
+// To is the owner of a lock after its release.
 type To int
 
 // The owners after a release.
@@ -126,8 +128,8 @@ const (
 	Other               // a registered waiter: of another client, or the successor as registered
 )
 
-// Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever
-// count it had, and the lock is handed over or its release is announced. h is used only then.
+// Release leaves owner with the given count. With count 0, owner loses the lock regardless of its
+// count, and Release hands the lock over or announces the release. Release uses h only then.
 func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int,
 	h HandOver,
 ) (Released, error) {
@@ -148,15 +150,15 @@ func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner str
 	return released(release.Run(ctx, c, x.releases, args...))
 }
 
-// ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
+// ForceUnlock releases the lock of any holder, and announces the release if the lock was held.
 func (x *Exclusive) ForceUnlock(ctx context.Context, c rueidis.CoreClient, channels wire.Channels,
 ) (Released, error) {
 	return released(scripts["force_unlock.lua"].Run(ctx, c, x.releases[:1], x.channel, wire.Unlocked,
 		publish[channels]))
 }
 
-// Reenter adds a level to a lock that its owner holds: the count becomes count, the TTL at least
-// lease. It returns false, and changes nothing, when the owner does not hold the lock.
+// Reenter adds a nested hold. The count becomes count, and the TTL at least lease. If the owner
+// does not hold the lock, Reenter returns false and changes nothing.
 func Reenter(ctx context.Context, c rueidis.CoreClient, h Held, count int, lease time.Duration,
 ) (bool, error) {
 	file, keys := "reenter.lua", []string{h.Lock}
@@ -168,8 +170,8 @@ func Reenter(ctx context.Context, c rueidis.CoreClient, h Held, count int, lease
 	return is, rp.Err
 }
 
-// Attach gives a lock that one owner holds to another, with a count of 1 and a TTL of lease. It
-// returns false if neither holds it.
+// Attach gives the lock of one owner to another, with a count of 1 and a TTL of lease. Attach
+// returns false if neither owner holds the lock.
 func Attach(ctx context.Context, c rueidis.CoreClient, lock, from, to string, lease time.Duration,
 ) (bool, error) {
 	rp := scripts["attach.lua"].Run(ctx, c, []string{lock}, from, to, milliseconds(lease))

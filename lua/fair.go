@@ -11,12 +11,12 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Fair sends the commands of a fair lock. Clients that share the lock use the same settings.
+// Fair sends the commands of a fair lock. All clients of a lock must use the same settings.
 type Fair struct {
 	Lock     string        // its name
 	Channels wire.Channels // on which waiters listen
-	// Counted reports whether PUBLISH returns the number of all listeners, as on a single node or
-	// with sharded channels. On a cluster it counts only those of one node.
+	// Counted reports whether PUBLISH returns the number of all listeners, as on a single node or with
+	// sharded channels. A cluster node only counts its own listeners.
 	Counted bool
 }
 
@@ -26,15 +26,16 @@ const (
 	// listener has just queued, is reconnecting, or is dead.
 	headTimeout = 10 * time.Second       // with a listener
 	deafTimeout = 500 * time.Millisecond // without
-	// MaxNap is the longest time that a waiter may sleep before it must ask again to stay in the
-	// queue. It is half of the time for which [Fair.Acquire] keeps an owner queued after a request.
+	// MaxNap is the longest sleep of a waiter. After MaxNap the waiter must ask again to stay in the
+	// queue. MaxNap is half of the time for which [Fair.Acquire] keeps an owner in the queue after a
+	// request.
 	MaxNap = 5 * time.Second
-	// MaxFairReleases is the largest number of owners for [Fair.Release]: Lua limits the number of
-	// values that are passed at once.
+	// MaxFairReleases is the largest number of owners for [Fair.Release], because Lua limits the
+	// number of arguments.
 	MaxFairReleases = 1000
 )
 
-// FairRequest is the request for a fair lock.
+// FairRequest is a request for a fair lock.
 type FairRequest struct {
 	Owner  string
 	Count  int // the hold count to leave behind
@@ -42,8 +43,9 @@ type FairRequest struct {
 	Waits  bool          // the owner is queued if it does not get the lock
 	Window time.Duration // for how long at least it stays queued after a request without a Budget
 	Budget time.Duration // how much longer it waits; it leaves the queue then. 0 means no limit
-	// Until is when the budget ends by the server's clock, as in [Holder].Clock; zero if unknown. A
-	// request that is executed later is refused and leaves nothing behind. Ignored without Budget.
+	// Until is the end of the budget by the clock of the server, as in [Holder].Clock, or zero if
+	// unknown. The server rejects a later request, which leaves nothing behind. Ignored without
+	// Budget.
 	Until time.Time
 }
 
@@ -61,10 +63,10 @@ func (f Fair) run(ctx context.Context, c rueidis.CoreClient, file string, more .
 	return scripts[file].Run(ctx, c, keys, append(args, more...)...)
 }
 
-// Acquire takes the lock for an owner, if it is free and no other owner is ahead in the queue. If
-// not, an owner that waits is put at the end, where it stays until its budget is over.
-// Without a limit it stays for at least its window and, as long as it asks every [MaxNap], for
-// ever. Acquire returns who holds the lock or comes first; nil means that the owner has it.
+// Acquire acquires the lock for an owner, if the lock is free and no other owner is ahead in the
+// queue. Otherwise a waiting owner goes to the end of the queue, and stays there until its budget
+// ends. Without a limit, the owner stays for its window and, if it asks every MaxNap, forever.
+// Acquire returns the holder or the first owner in the queue, and nil on success.
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {
@@ -80,16 +82,16 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 	return holder, rp.Err
 }
 
-// Release leaves an owner with the given hold count. With count 0 it loses the lock, whatever count
-// it had, and leaves the queue; the next in the queue is told. One command may release up to
-// [MaxFairReleases] owners with count 0. Held then reports whether any of them held the lock.
+// Release leaves an owner with the given count. With count 0, the owner loses the lock regardless
+// of its count, leaves the queue, and Release notifies the next in the queue. With count 0, Release
+// accepts up to MaxFairReleases owners. Held then reports whether any of them held the lock.
 func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, count int, owners ...string,
 ) (Released, error) {
 	args := append([]string{strconv.Itoa(count)}, owners...)
 	return released(f.run(ctx, c, "fair_release.lua", args...))
 }
 
-// ForceUnlock frees the lock regardless of its holder, and tells the head of the queue.
+// ForceUnlock releases the lock of any holder, and notifies the head of the queue.
 func (f Fair) ForceUnlock(ctx context.Context, c rueidis.CoreClient) (Released, error) {
 	return released(f.run(ctx, c, "fair_force_unlock.lua"))
 }

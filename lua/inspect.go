@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/wire"
 )
 
-// State is the state of a lock in Redis at one moment.
+// State is the state of a lock in Redis at a single moment.
 type State struct {
 	Mode  string        // "read" or "write" on a read-write lock, else ""
 	Holds []Hold        // in no particular order; empty when the lock is free
@@ -24,21 +24,21 @@ type State struct {
 	Token int64         // the last token that a fenced lock has given; 0 if none
 }
 
-// Hold is the entry of one owner in a lock, with its hold count. A writer that reads has two.
+// Hold is the entry of an owner in a lock, with its count. A writer that reads has two entries.
 type Hold struct {
 	Owner string
 	Count int
 	Write bool // of a read-write lock
 }
 
-// Inspect reads a lock of any kind, changing nothing; [InspectFair] and [InspectFenced] tell more.
+// Inspect reads a lock of any kind, and changes nothing. InspectFair and InspectFenced return more.
 func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := scripts["inspect.lua"].Run(ctx, c, []string{lock})
 	s := state(&rp, 2, lock)
 	return s, rp.Err
 }
 
-// InspectFair is [Inspect] for a fair lock, with its queue.
+// InspectFair is like Inspect, and adds the queue of a fair lock.
 func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := scripts["fair_inspect.lua"].Run(ctx, c, []string{lock, wire.QueueKey(lock)})
 	s := state(&rp, 3, lock)
@@ -46,7 +46,7 @@ func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State,
 	return s, rp.Err
 }
 
-// InspectFenced is [Inspect] for a fenced lock, with its last token.
+// InspectFenced is like Inspect, and adds the last token of a fenced lock.
 func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := scripts["fenced_inspect.lua"].Run(ctx, c, []string{lock, wire.TokenKey(lock)})
 	s := state(&rp, 3, lock)

@@ -13,18 +13,19 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Delay says how long a node that may have forgotten locks is not counted; zero counts all nodes.
+// Delay says how long a node does not count that may have forgotten locks. The zero Delay counts
+// all nodes.
 type Delay struct {
-	// For is the longest lease that the node may have known. It counts from the node's start, by
-	// the clock of the node.
+	// For is the longest lease that the node may have known. For counts from the start of the node, by
+	// its clock.
 	For time.Duration
-	// Epoch makes For count also from the moment when a node without [wire.EpochKey] is first asked: a
-	// node whose data was dropped, as by FLUSHALL, or a new one.
+	// Epoch makes For also count from the first question to a node without [wire.EpochKey]. Such a
+	// node is new, or lost its data, for example by FLUSHALL.
 	Epoch   bool
 	Durable bool // a restart forgets nothing, so that only the epoch counts
 }
 
-// Vote is the reply of one node of a RedLock. Exactly one of Granted, Holder and Delayed is set.
+// Vote is the reply of a node of a RedLock. Exactly one of Granted, Holder and Delayed is set.
 type Vote struct {
 	Granted bool
 	Already bool          // granted, and the owner had the lock before
@@ -33,11 +34,11 @@ type Vote struct {
 	Emptied bool          // Delayed is for the epoch: what the node had before is unknown
 }
 
-// AcquireVote takes a reentrant lock with count 1 on one node of a RedLock, unless another owner
-// has it or the node is not counted yet. A node that is not counted refuses even an owner that has
-// the lock, because it may have restored a hold that was released since. A lock that was not
-// granted has not changed. With [Delay.Epoch] the node must not be part of a cluster, where the
-// epoch would be in another slot than the lock.
+// AcquireVote acquires a reentrant lock with count 1 on a node of a RedLock, unless another owner
+// has the lock or the node does not count yet. Such a node rejects even the owner of the lock,
+// because the node may have restored a released lock. AcquireVote changes the lock only if it
+// returns Granted. With Delay.Epoch, the node must not be part of a cluster, where the epoch would
+// be in another slot than the lock.
 func AcquireVote(ctx context.Context, c rueidis.CoreClient, lock, owner string,
 	lease time.Duration, d Delay,
 ) (Vote, error) {

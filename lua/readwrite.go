@@ -10,12 +10,13 @@ import (
 	"holdfast/internal/wire"
 )
 
-// ReadWrite sends the commands of a read-write lock. Clients that share it use the same settings.
+// ReadWrite sends the commands of a read-write lock. All clients of a lock must use the same
+// settings.
 type ReadWrite struct {
 	Lock     string        // its name
 	Channels wire.Channels // on which waiters listen
-	// Bound is how long at a time new readers step back for a writer that waits. With 0 nobody
-	// steps back, and no key of this library's own is used.
+	// Bound is how long new readers wait at a time for a writer that waits. With 0, readers never wait
+	// for a writer, and no key of holdfast is used.
 	Bound time.Duration
 }
 
@@ -26,9 +27,9 @@ const (
 	readersTurn = 100 * time.Millisecond
 )
 
-// AcquireRead takes the read hold with the given number for owner, or returns who is in the way;
-// nil means that the owner has it. waits reports whether the owner waits. waited reports whether it
-// waited already: it may then pass when a writer has left.
+// AcquireRead acquires the read hold with the given number for owner, or returns the owner in the
+// way. A nil holder means success. waits reports whether the owner waits. waited reports whether
+// the owner has waited already, because such a reader may pass after a writer.
 func (r ReadWrite) AcquireRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration, waits,
 	waited bool,
@@ -43,8 +44,8 @@ func (r ReadWrite) AcquireRead(
 		milliseconds(lease), waiting, milliseconds(r.Bound), milliseconds(wire.WaiterTTL)))
 }
 
-// ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
-// those it had.
+// ReleaseRead leaves owner with the given number of read holds, for the longest lease of its read
+// holds.
 func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
 	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner), wire.ReadersTurnKey(r.Lock)}
@@ -53,8 +54,8 @@ func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner 
 		milliseconds(MaxNap)))
 }
 
-// AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
-// the way; nil means that the owner has it. An owner that only reads is in its own way.
+// AcquireWrite acquires the write lock for owner with the given number of holds, or returns the
+// owner in the way. A nil holder means success. An owner that only reads is in its own way.
 func (r ReadWrite) AcquireWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 	waits bool,
@@ -65,10 +66,10 @@ func (r ReadWrite) AcquireWrite(
 		milliseconds(wire.WaiterTTL)))
 }
 
-// ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock,
-// whatever number it had, and readers no longer step back for it. If it has read holds it is then a
-// reader. If not, and no reader of this library waits, the write lock passes, for lease, to the
-// owner with the [wire.WriteField] next; "" is none.
+// ReleaseWrite leaves owner with the given number of write holds. With 0, owner loses the write
+// lock regardless of the number, and readers no longer wait for owner. If owner has read holds, it
+// is then a reader. Otherwise, and if no reader of holdfast waits, the write lock passes, for
+// lease, to the owner with the wire.WriteField next. An empty next means nobody.
 func (r ReadWrite) ReleaseWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
 	lease time.Duration,
@@ -84,8 +85,8 @@ func (r ReadWrite) ReleaseWrite(
 		publish[r.Channels], turn, next, milliseconds(lease)))
 }
 
-// ForceUnlock frees the lock of those that hold it in a mode, as in [State]: of all its readers, or
-// of its writer and the writer's read holds.
+// ForceUnlock releases the lock of all holders in a mode, as in State. The mode "read" means all
+// readers, and "write" means the writer and its read holds.
 func (r ReadWrite) ForceUnlock(ctx context.Context, c rueidis.CoreClient, mode string,
 ) (Released, error) {
 	return released(scripts["readwrite_force_unlock.lua"].Run(ctx, c, []string{r.Lock}, mode,

@@ -11,7 +11,7 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Holder describes the owner that is in the way of an acquisition.
+// Holder is the owner in the way of an acquisition.
 type Holder struct {
 	Owner string        // "<client id>:<number>"; "" when readers that waited have their turn
 	TTL   time.Duration // the rest of its lease, or [wire.NoExpiry]
@@ -46,21 +46,21 @@ func acquired(rp eval.Reply) (*Holder, error) {
 
 // Released is the outcome of a release.
 type Released struct {
-	// Held reports whether there was something to release: the owner held the lock or, if the
-	// release was for any owner, some owner did.
+	// Held reports whether the owner held the lock, or for a release of any owner, whether the lock
+	// was held.
 	Held bool
-	// Refusal is the server's reason for not announcing that the lock was released; "" if it was
-	// announced. It begins with the error code, such as NOPERM, on every version of the server.
+	// Refusal is the reason of the server for not announcing the release, or "". The text begins with
+	// the error code, such as NOPERM, on every version of the server.
 	Refusal string
 	Reading bool  // the owner gave back a write lock and has read holds left
 	To      To    // the owner that has the lock now
 	Fence   int64 // the fencing token of the successor, if it has the lock and the lock is fenced
-	// Began is that of the [wire.Streak], if the successor has the lock because it could not be
-	// granted to a waiter of another process.
+	// Began belongs to the [wire.Streak], if the successor has the lock because no waiter of another
+	// process could get the lock.
 	Began  int64
 	Ticket int64 // of the successor, if it was registered
-	// Classic reports that, with [wire.Both], other clients listened on the classic channel. Only
-	// plain and fenced locks report it, once they are free.
+	// Classic reports, with [wire.Both], that other clients listened on the classic channel. Only the
+	// last release of a plain or fenced lock reports Classic.
 	Classic bool
 }
 

@@ -1,48 +1,50 @@
-// Package multilock acquires several locks together: all of them or none.
+// Package multilock acquires several locks together, all or none.
 //
 //	both := multilock.New(client.NewLock("account:17"), client.NewLock("account:42"))
-//	hold, err := both.TryLock(ctx, 3*time.Second, 30*time.Second)
+//	hold, err := both.TryLock(ctx, 3*time.Second, rlock.Watchdog)
 //	if err != nil {
-//		return err // matches rlock.ErrNotAcquired if one is held, and says by whom
+//		return err // matches rlock.ErrNotAcquired if a lock is held, and names the holder
 //	}
-//	defer hold.Unlock()
-//	transfer(hold.Context())
+//	defer hold.UnlockTo(&err)
+//	return transfer(hold.Context())
 //
-// A [Lock] is a [rlock.Locker] like its parts: the same methods, the same Hold, the same errors. It
-// may be a part itself. The parts may be of any kind, on one Redis or on several.
+// A [Lock] is an [rlock.Locker] like its parts, with the same methods, the same Hold and the same
+// errors. The parts may be locks of any kind, on one Redis or on several, and other MultiLocks.
 //
-// # Why it cannot deadlock
+// # Why a MultiLock cannot deadlock
 //
-// Every user of this package acquires its locks in one order, by server, slot (on a cluster) and
-// name, whatever the order of the arguments. A waiter holds only locks that come before the one it
-// waits for. In a circle of waiters, one would hold the last of the locks they wait for, and wait
-// for an earlier one.
+// Every MultiLock acquires its locks in the same order, by server, slot (on a cluster) and name,
+// whatever the order of the arguments. So a waiter only holds locks that come before the lock it
+// waits for. In a cycle of waiters, some waiter would hold the last of these locks and wait for an
+// earlier lock, which is impossible.
 //
-// Locks acquired one by one follow no such order, nor does Redisson's RedissonMultiLock, which
-// acquires them in the order given: use a limited wait beside those. Processes order servers alike
-// only if they call them by the same names: see rlock.Options.Server.
+// Two kinds of callers do not follow the order: code that acquires locks one by one, and
+// RedissonMultiLock, which uses the order of its arguments. Beside such callers, limit your waits.
+// Processes only agree on the order if all processes use the same names for servers. See
+// [rlock.Options].Server.
 //
 // # Batches
 //
-// Plain locks of one client (on a cluster: of one slot) that follow each other in the order form a
-// batch: one script tries them all, and one releases them. If one is held, the MultiLock waits for
-// the first part alone, and then tries the rest: callers of single locks cannot starve it.
+// Plain locks of a client, on a cluster also of the same slot, form a batch if they are neighbors
+// in the order. One script acquires a batch, and one script releases a batch. If a lock is held,
+// the MultiLock waits for its first part alone, and then tries the other parts, so callers of
+// single locks cannot starve a MultiLock.
 //
 // # Leases
 //
-// Each part is acquired for the requested lease. While the MultiLock waits for a part, it extends
-// the leases of those it holds. When all are held, it extends each part whose deadline is earlier
-// than the last one's by more than the drift (lease/100 + 2 ms), with a command that checks the
-// owner: if the part was lost meanwhile, the acquisition fails. With a watchdog the same command
-// checks the parts that have been held for 100 ms. (Redisson does not check the owner.)
+// Each part has the requested lease. While the MultiLock waits for a part, the MultiLock extends
+// the leases of its other parts. At the end, the MultiLock extends each part whose deadline is
+// earlier than the last deadline by more than the drift (lease/100 + 2 ms). The command checks the
+// owner, so the acquisition fails if a part was lost meanwhile. With a watchdog, the same command
+// checks all parts that were acquired at least 100 ms ago. Redisson does not check the owner.
 //
 // # The hold
 //
-// Deadline is the earliest deadline of the parts, and Owner is the owner of the first part in the
-// order. Token is the token of the fenced part if there is exactly one, else 0. Extend extends each
-// part; if some fail, the others keep their new lease.
+// The Deadline of a hold is the earliest deadline of the parts, and its Owner is the owner of the
+// first part in the order. Token is the token of the fenced part if exactly one part is fenced, and
+// otherwise 0. Extend extends each part. If some parts fail, the other parts keep the new lease.
 //
-// The hold lasts as long as all of its parts. When one is lost, the hold ends with an error that
-// names the part. The others stay held until Unlock, so always call it. A part that is released
-// alone, by [rlock.Lock.Unlock] for the same owner, counts as lost.
+// The hold lasts as long as all of its parts. When a part is lost, the hold ends with an error that
+// names the part. The other parts stay held until Unlock, so always call Unlock. A part counts as
+// lost if the same owner releases the part alone with [rlock.Lock.Unlock].
 package multilock

@@ -19,8 +19,8 @@ import (
 // hook gives access to the unexported parts of package rlock.
 var hook = rlock.Internals(compose.Access{})
 
-// Lock acquires all of several locks, or none. It has no state: any number may be made of the same
-// parts. It is safe for concurrent use.
+// Lock acquires several locks, all or none. A Lock has no state, so you can create any number with
+// the same parts. A Lock is safe for concurrent use.
 type Lock struct {
 	name     string
 	servers  string      // that have names, sorted and joined by commas
@@ -32,16 +32,20 @@ type Lock struct {
 
 var _ rlock.Locker = (*Lock)(nil)
 
-// New returns a lock over the given ones: locks of any kind, of one client or of several, including
-// other MultiLocks, RedLocks and your own [rlock.Locker] types. A lock given twice counts once.
+// New returns a lock of the given locks. The parts can be locks of any kind, of one client or
+// several, other MultiLocks, RedLocks, and your own [rlock.Locker] types. A repeated lock counts
+// once.
 //
-// New sends nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no
-// locks at all; two locks of package rlock that exclude each other; locks on several Redis servers
-// of which one has no name that all processes agree on (see rlock.Options.Server).
+// New sends nothing. The first use returns [rlock.ErrInvalid] for parts that can never be locked
+// together:
+//   - no locks at all,
+//   - two locks of package rlock that exclude each other, or
+//   - locks on several servers, if a server has no name for all processes (see
+//     [rlock.Options].Server).
 //
-// Your own types are ordered by Name, and by Server() string if they have that method; no two
-// should return the same. New does not detect that a RedLock and a plain lock that is one of its
-// nodes, or two RedLocks that share nodes, exclude each other.
+// Your own types are ordered by Name, and by Server() string if a type has that method, so no two
+// parts should return the same values. New does not detect that a RedLock excludes a plain lock on
+// one of its nodes, or that two RedLocks with common nodes exclude each other.
 func New(locks ...rlock.Locker) *Lock {
 	l := new(Lock)
 	var names []string
@@ -82,7 +86,7 @@ func New(locks ...rlock.Locker) *Lock {
 	return l
 }
 
-// NewOn is like [New], with plain locks of one client: [rlock.Client.NewLock] for each name.
+// NewOn is like [New], with a plain lock of client ([rlock.Client.NewLock]) for each name.
 func NewOn(client *rlock.Client, names ...string) *Lock {
 	locks := make([]rlock.Locker, len(names))
 	for i, name := range names {
@@ -91,37 +95,40 @@ func NewOn(client *rlock.Client, names ...string) *Lock {
 	return New(locks...)
 }
 
-// Name returns the names of the locks in the order given, joined by "+".
+// Name returns the names of the locks in the order of the arguments, joined by "+".
 func (l *Lock) Name() string { return l.name }
 
-// Lock acquires all of the locks. It blocks until it has acquired them or ctx ends. It waits for
-// one after the other, and meanwhile keeps those that it has acquired.
+// Lock acquires all locks, and holds the locks for lease, or with [rlock.Watchdog] until you
+// release the hold. If ctx carries an owner that holds some of the locks, Lock adds a nested hold
+// there.
 //
-// The locks are held for lease at most, or with [rlock.Watchdog] until they are released. If ctx
-// carries an owner that holds some of them, Lock adds a level to those.
+// Lock blocks until all locks are acquired or ctx ends. Lock waits for one part after another, and
+// keeps the earlier parts meanwhile.
 //
-// Lock returns what [rlock.Lock.Lock] returns for the part that could not be acquired, which the
-// error names. It returns [rlock.ErrLost] if a part was lost while Lock waited for another. After
-// an error this call holds nothing; if a part could not be released, the error says so as well.
+// Lock returns the errors of [rlock.Lock.Lock] for the part that could not be acquired, and the
+// error names the part. Lock returns [rlock.ErrLost] if a part was lost during the wait for another
+// part. After an error, this call holds nothing. If a part could not be released, the error also
+// says so.
 func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
-// TryLock is like [Lock.Lock] but waits at most wait for all of the locks in total. With
-// [rlock.NoWait] it tries each once. A negative wait is [rlock.ErrInvalid].
+// TryLock is like [Lock.Lock], but waits for at most wait in total. With [rlock.NoWait], TryLock
+// tries each part once. A negative wait is [rlock.ErrInvalid].
 //
-// TryLock releases the locks that it has acquired before it returns an error. So it may exceed wait
-// by a round trip, or if their server hangs, by Options.CommandTimeout for the last step and again
-// for the release.
+// Before TryLock returns an error, TryLock releases the acquired parts. So TryLock may exceed wait
+// by a round trip. If the server of a part hangs, TryLock may exceed wait by Options.CommandTimeout
+// for the last step and again for the release.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }
 
-// Unlock releases the innermost level of this MultiLock that ctx's owner holds. See
-// [rlock.Hold.Unlock]. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
-// this MultiLock. It returns [rlock.ErrLost] once for each level that was lost, until the owner
-// acquires the MultiLock again; this process remembers its latest 1024 losses.
+// Unlock releases the latest hold of the owner in ctx, for code without the hold. Unlock blocks
+// like [rlock.Hold.Unlock]. Unlock returns [rlock.ErrNotHeld] if ctx has no owner, or if the owner
+// does not hold this MultiLock. If the owner lost the lock, Unlock returns [rlock.ErrLost] once for
+// each hold, until the owner acquires the MultiLock again. A process remembers its latest 1024
+// losses.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, _ := owner.From(ctx)
 	if token == 0 {

@@ -19,61 +19,60 @@ const defaultLinger = time.Second
 
 // Options configures a [Hub]. Route is required.
 type Options struct {
-	// Route returns where a channel is served: the node's key, and the node's client from which a
-	// connection can be dedicated. Channels with the same key share one connection. On a cluster
-	// with sharded channels the client must be that of the node, as rueidis.Client.Nodes returns it:
-	// the client of the whole cluster refuses channels of different slots on one connection.
+	// Route returns the node of a channel: a key, and the client of the node. Channels with the same
+	// key share a connection, and the Hub dedicates that connection from the client. On a cluster with
+	// sharded channels, return the client of the node from [rueidis.Client].Nodes, because the client
+	// of a cluster rejects channels of different slots on a connection.
 	//
-	// refresh is true when an earlier result proved wrong: the server said MOVED, the slot moved
-	// away, or the node could not be dialled. A Route with a cache must then clear all of it: of the
-	// channels that need a refresh at the same time, only the first is asked for with refresh.
+	// refresh is true if an earlier result was wrong: the server replied MOVED, the slot moved, or the
+	// dial failed. A Route with a cache must then clear its whole cache. If several channels need a
+	// refresh at the same time, refresh is true only for the first.
 	//
-	// Route is called by one goroutine at a time, may block, and must return when ctx ends: when the
-	// Hub is closed, and after five seconds at the latest. After an error it is called again, with
-	// growing delays of up to a second.
+	// The Hub calls Route on one goroutine at a time. Route may block, but must return when ctx ends,
+	// which is after five seconds or when the Hub closes. After an error, the Hub calls Route again,
+	// with growing delays of up to a second.
 	Route func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error)
 
-	// Sharded selects SSUBSCRIBE instead of SUBSCRIBE. These kinds of channel do not reach each other.
+	// Sharded selects SSUBSCRIBE instead of SUBSCRIBE. Messages do not pass between the two.
 	Sharded bool
 
-	// Classic, unless nil, returns the classic channels to which a connection subscribes beside each
-	// sharded channel. The classic channel of the same name is for publishers that use only classic
-	// channels, and its messages count as messages of the sharded channel. There may be others. If
-	// the server refuses the classic channels, the hub subscribes to the sharded channel alone. If
-	// the server refuses to unsubscribe them, the hub subscribes to no more classic channels. Classic
-	// is called like Paired.
+	// Classic, unless nil, returns the classic channels for a sharded channel, on the same connection.
+	// A message on the classic channel with the same name comes from a publisher without sharded
+	// channels, and counts as a message of the sharded channel. There may be other classic channels.
+	// If the server rejects the classic channels, the Hub subscribes to the sharded channel alone. If
+	// the server rejects the end of a classic subscription, the Hub subscribes to no further classic
+	// channels. The Hub calls Classic like Paired.
 	Classic func(channel string) []string
 
-	// Paired returns the paired channels of a channel, which are subscribed and unsubscribed
-	// together with it. A paired channel belongs to one channel, is not subscribed to by itself,
-	// and must be in the slot of its channel if channels are sharded.
+	// Paired returns the paired channels of a channel. The Hub subscribes to them together with the
+	// channel, and unsubscribes together. A paired channel belongs to a single channel, has no
+	// subscribers of its own, and with sharded channels must be in the slot of its channel.
 	//
-	// If the server refuses the command, for instance because no ACL rule matches the paired
-	// channels, the channel is asked for again at once without them. It stays without them until
-	// its connection is lost or it is unsubscribed.
+	// If the server rejects the command, for example because no ACL rule matches the paired channels,
+	// the Hub tries the channel at once without its paired channels. The channel stays without them
+	// until its connection is lost or the Hub unsubscribes.
 	//
-	// Paired is called by one goroutine at a time, each time before a channel is given to a
-	// connection, and must not block. Its result is not modified. Defaults to no paired channels.
+	// The Hub calls Paired on one goroutine at a time, each time before a connection gets a channel.
+	// Paired must not block. The Hub does not modify the result. Defaults to no paired channels.
 	Paired func(channel string) []string
 
-	// OnDirect, unless nil, is called with every message on a paired channel, and with the name of
-	// that channel. It runs on the reader of a connection, concurrently with those of others, and
-	// must not block. It may use the Hub, except for Close, and Subscriptions. It may take a mutex
-	// under which they are used; Hub.Close must not be called with such a mutex held. It is still
-	// called while Hub.Close waits, but not after that has returned.
+	// OnDirect, unless nil, receives every message on a paired channel. The reader of a connection
+	// calls OnDirect, at the same time as other readers, so OnDirect must not block. OnDirect may use
+	// Subscriptions and the Hub except for Close. OnDirect may take a mutex that also guards the use
+	// of the Hub, but never call Close with that mutex. OnDirect may run while Close waits, but not
+	// after Close has returned.
 	OnDirect func(channel, message string)
 
-	// OnUnpaired is called, instead of a warning in the log, when a channel is subscribed without
-	// its paired channels because the server refuses them. It may be called concurrently, and
-	// without a mutex of the Hub.
+	// OnUnpaired, instead of a warning in the log, learns that the server rejected the paired
+	// channels. The Hub may call OnUnpaired concurrently, and holds no mutex.
 	OnUnpaired func(channel string, refusal error)
 
-	// OnLost, unless nil, is called when a connection is lost, and must not block. It may be called
-	// concurrently, and without a mutex of the Hub.
+	// OnLost, unless nil, is called when a connection is lost, and must not block. The Hub may call
+	// OnLost concurrently, and holds no mutex.
 	OnLost func()
 
-	// Logger is told about channels that the server refuses and nodes that cannot be reached, once
-	// each until it changes. Defaults to [slog.Default].
+	// Logger receives rejected channels and unreachable nodes, once each until the state changes.
+	// Defaults to [slog.Default].
 	Logger *slog.Logger
 
 	// linger is how long a channel stays subscribed after its last subscriber left, for one that
@@ -82,8 +81,8 @@ type Options struct {
 	linger time.Duration
 }
 
-// Hub shares the subscriptions of a process. All methods are safe for concurrent use. A Hub that is
-// no longer needed must be closed.
+// Hub shares the subscriptions of a process. All methods are safe for concurrent use. Close a Hub
+// after its last use.
 type Hub struct {
 	options Options // with defaults
 	dial    func(context.Context, rueidis.Client, bool, rueidis.PubSubHooks) (connection, error)
@@ -111,7 +110,7 @@ type Hub struct {
 	reports []func() // for unlock to call, because a log handler or one of the Options may block
 }
 
-// New returns a Hub without any connection. It panics if Options.Route is nil.
+// New returns a Hub without connections. New panics if Options.Route is nil.
 func New(o Options) *Hub {
 	if o.Route == nil {
 		panic("pubsub: Options.Route is required")
@@ -135,18 +134,18 @@ func New(o Options) *Hub {
 // Topic identifies what a [Subscription] listens to.
 type Topic struct {
 	Channel string
-	// Name tells apart subscribers of one channel that wait for different things. A message does
-	// not say what it is about, so one for a single waiter wakes one subscriber of each name.
+	// Name separates subscribers of a channel that wait for different things. A message does not say
+	// what it is about, so a message for a single waiter wakes one subscriber of each name.
 	Name string
-	// Also has further channels. The Subscription gets permits from all: one for the confirmation
-	// of each, and those of the messages. They do not add up here either.
+	// Also has further channels. The Subscription gets permits from all channels, for the confirmation
+	// of each channel and for each message. These permits do not add up either.
 	Also []string
 }
 
-// Subscribe adds a subscriber. It never blocks: a channel that is not subscribed yet is subscribed
-// in the background, which is tried until it succeeds or the last subscriber has left. The
-// confirmation arrives as a permit on [Subscription.C]. On a closed Hub, Subscribe returns a
-// Subscription that never fires.
+// Subscribe adds a subscriber, and never blocks. The Hub subscribes to a new channel in the
+// background, and keeps trying until the server confirms or the last subscriber leaves. The
+// confirmation arrives as a permit on [Subscription.C]. On a closed Hub, the Subscription never
+// gets a permit.
 func (h *Hub) Subscribe(to Topic) *Subscription {
 	s := &Subscription{hub: h, topic: to.Name, permits: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -176,9 +175,9 @@ func (h *Hub) join(s *Subscription, name string) {
 }
 
 // Resume adds a subscriber that has not asked yet, without Topic.Also, to a channel that is
-// confirmed at present with its paired channels, because it has subscribers or lingers. There is no
-// permit then: the caller can ask at once, and hears of what happens from now on. For any other
-// channel, and on a closed Hub, it returns nil, and starts and allocates nothing. It never blocks.
+// confirmed with its paired channels. The subscriber gets no permit for that, so the caller can ask
+// at once and receives all later messages. For any other channel, and on a closed Hub, Resume
+// returns nil, and starts and allocates nothing. Resume never blocks.
 func (h *Hub) Resume(to Topic) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,12 +190,12 @@ func (h *Hub) Resume(to Topic) *Subscription {
 	return s
 }
 
-// Listens reports whether there is any channel, with subscribers or lingering. It takes no mutex,
-// because every uncontended lock calls it.
+// Listens reports whether the Hub has any channel, with subscribers or shortly after them. Listens
+// takes no mutex, because each uncontended lock calls Listens.
 func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
-// Redial replaces every connection by a new connection, perhaps to another server. A subscription
-// gets a permit once the new connection has confirmed it. Redial does not block.
+// Redial replaces every connection, perhaps by a connection to another server. A subscription gets
+// a permit once the new connection has confirmed the channel. Redial does not block.
 func (h *Hub) Redial() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,11 +205,11 @@ func (h *Hub) Redial() {
 	}
 }
 
-// Close unsubscribes everything, closes the connections and waits until every goroutine of the Hub
-// has ended. Each connection gets about two seconds for that when its server does not reply.
-// Close does not wait for a dial, because rueidis may block the goroutine until its pool has a
-// connection. The goroutine then gives that connection back. Subscriptions stay usable, but never
-// fire again. Close may be called more than once, and each call waits.
+// Close ends all subscriptions, closes the connections, and waits for all goroutines of the Hub. If
+// a server does not reply, its connection takes about two seconds. Close does not wait for a dial,
+// because rueidis may block the goroutine until its pool has a connection. The goroutine then gives
+// that connection back. Subscriptions stay usable but get no more permits. You may call Close
+// several times, and each call waits.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	for _, c := range h.channels {

@@ -7,8 +7,8 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Subscription is one waiter on one channel, or on several. All methods are safe for concurrent
-// use, and none of them blocks on the network.
+// Subscription is a waiter on one or several channels. All methods are safe for concurrent use, and
+// never block on the network.
 type Subscription struct {
 	hub     *Hub
 	topic   string
@@ -20,20 +20,20 @@ type Subscription struct {
 	channels []*channel
 }
 
-// C returns the channel that delivers permits. A receive consumes one: something may have changed,
-// ask again. Permits do not add up: however much happened since the last receive, there is one. The
-// channel is never closed; after Close it stays silent.
+// C returns the channel that delivers permits. After a receive, ask again, because something may
+// have changed. Permits do not add up, so there is a single permit for everything since the last
+// receive. The channel never closes, and after Close no permit arrives.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// Advice returns the number that the last permit carried, or 0 if that permit is a reason to ask.
-// Call it after receiving from C; each number is returned once. A number that arrives while a
-// permit to ask is pending is dropped. It does not block.
+// Advice returns the number of the last permit, or 0 if the permit is a reason to ask. Call Advice
+// after a receive from C. Each number is returned once. A number is dropped if a permit to ask is
+// pending.
 func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
-// Close leaves the channel, or all of them. A permit to ask that was not received goes to another
-// subscriber of its topic on each channel, because it does not say which channel it is from. A
-// channel that has lost its last subscriber is unsubscribed after a second. Close does not wait for
-// that. Closing again does nothing.
+// Close leaves all channels of the Subscription. On each channel, an unused permit to ask goes to
+// another subscriber of the topic, because the permit does not name its channel. A second after the
+// last subscriber has left, the Hub unsubscribes from the channel. Close does not wait for that. A
+// second Close does nothing.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
@@ -54,9 +54,9 @@ func (s *Subscription) Close() {
 	s.channels = nil
 }
 
-// Paired reports whether the channel is confirmed at present with its paired channels. It is false
-// for a channel that has none or whose paired channels the server refuses, and once the
-// Subscription or the Hub is closed. Of several channels only Topic.Channel counts.
+// Paired reports whether the channel is confirmed with its paired channels. Paired returns false
+// for a channel without paired channels, after a rejection of the paired channels, and after Close.
+// Of several channels, only Topic.Channel counts.
 func (s *Subscription) Paired() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

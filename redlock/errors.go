@@ -11,15 +11,15 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrNoQuorum reports that too few nodes replied, or could be counted. A *[QuorumError] wraps it.
+// ErrNoQuorum reports that too few nodes replied or counted. A *[QuorumError] wraps ErrNoQuorum.
 var ErrNoQuorum = errors.New("no quorum")
 
-// ErrNoReply reports that a node did not reply within [Options].NodeTimeout, or still owes the
-// reply to an earlier request. It is the Err of a [NodeError].
+// ErrNoReply is the Err of a [NodeError] if the node did not reply within [Options].NodeTimeout, or
+// has not replied to an earlier request yet.
 var ErrNoReply = errors.New("no reply in time; check the node, or raise " +
 	"redlock.Options.NodeTimeout")
 
-// QuorumError reports what each node replied when there was no quorum.
+// QuorumError reports the reply of each node when there was no quorum.
 type QuorumError struct {
 	Lock    string
 	Want    int         // the quorum
@@ -32,8 +32,8 @@ type QuorumError struct {
 // NodeError reports why a node does not count.
 type NodeError struct {
 	Server string // the name of the node's server
-	// Err is a *[rlock.HeldError] if another owner holds the lock there, a *[DelayedError] if the
-	// node has restarted, else the reason why there was no reply.
+	// Err is a *[rlock.HeldError] if another owner holds the lock there, a *[DelayedError] if the node
+	// has restarted, and otherwise the reason why there was no reply.
 	Err error
 }
 
@@ -63,8 +63,8 @@ func (e *QuorumError) Error() string {
 		"retry later, or use a longer wait"
 }
 
-// Unwrap returns [rlock.ErrNotAcquired] or [ErrNoQuorum], what ended the wait, and the errors of
-// the nodes that failed.
+// Unwrap returns [rlock.ErrNotAcquired] or [ErrNoQuorum], the error that ended the wait, and the
+// errors of the nodes that failed.
 func (e *QuorumError) Unwrap() []error {
 	var errs []error
 	if e.cause != nil {
@@ -112,7 +112,8 @@ func heldError(err error) (h *rlock.HeldError) {
 	return h
 }
 
-// DelayedError reports that a node may have forgotten who holds the lock, and is not counted.
+// DelayedError reports that a node does not count yet, because the node may have forgotten who
+// holds the lock.
 type DelayedError struct {
 	For     time.Duration // for how much longer the node is not counted
 	Emptied bool          // the node was emptied, or is new; else it has restarted

@@ -11,33 +11,34 @@ import (
 	"holdfast/watchdog"
 )
 
-// Options configures a [Lock]. The zero value is ready for use. All processes that share a lock
-// must agree on MaxLease, FsyncAlways and Epoch.
+// Options configures a [Lock]. The zero value has all defaults. All processes that share a lock
+// must use the same MaxLease, FsyncAlways and Epoch.
 type Options struct {
-	// NodeTimeout limits the wait for the reply of a node. It should be long compared to a round
-	// trip and short compared to the lease. Defaults, for each node, to three times its recent
-	// round trips (see the package documentation), at least lease/200 (but 5 to 50 ms), and at most
-	// a tenth of the lease and the CommandTimeout of the node's client, whichever is less.
+	// NodeTimeout limits the wait for the reply of a node. Choose a time much longer than a round trip
+	// and much shorter than the lease. Defaults to three times the recent round trips of each node
+	// (see the package documentation), but at least to lease/200 (within 5 to 50 ms), and at most to a
+	// tenth of the lease or the CommandTimeout of the client, whichever is less.
 	NodeTimeout time.Duration
 
-	// MaxLease is the longest lease that any process uses. A longer one is refused with
-	// [rlock.ErrInvalid]. A node that has restarted is not counted for acquisitions until it has
-	// been up for MaxLease (plus a second). Defaults to the WatchdogLease of the clients.
+	// MaxLease is the longest lease of all processes. A longer lease is [rlock.ErrInvalid]. A
+	// restarted node does not count for acquisitions until the node has been up for MaxLease, plus a
+	// second. Defaults to the WatchdogLease of the clients.
 	MaxLease time.Duration
 
-	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, which
-	// means that a restart forgets nothing. A node is then counted at once after a restart, and
-	// leases may be longer than MaxLease, unless Epoch is set. Do not set it with appendfsync
-	// everysec, which forgets the last second. Defaults to false.
+	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, so that a
+	// restart forgets nothing. A restarted node then counts at once, and leases may be longer than
+	// MaxLease, unless Epoch is set. Do not set FsyncAlways with appendfsync everysec, because a crash
+	// then forgets the last second. Defaults to false.
 	FsyncAlways bool
 
-	// Epoch keeps a key, holdfast_redlock_epoch, on each node. The acquisition that first misses
-	// the key shows that the node was emptied (FLUSHALL, or a restart that lost everything) or is
-	// new. From then on the node is not counted for MaxLease. Defaults to false.
+	// Epoch keeps the key holdfast_redlock_epoch on each node. The first acquisition without the key
+	// shows that the node is new or was emptied, by FLUSHALL or by a restart that lost all data. The
+	// node then does not count for MaxLease. Defaults to false.
 	Epoch bool
 }
 
-// WithOptions returns the lock with other options. Impossible ones fail as [rlock.ErrInvalid].
+// WithOptions returns the lock with other options. Impossible options make each call fail with
+// [rlock.ErrInvalid].
 func (l *Lock) WithOptions(o Options) *Lock {
 	with := *l
 	if len(l.nodes) == 0 {

@@ -20,8 +20,9 @@ import (
 // identity is the same for locks of the same nodes and names. A handle spares hashing many bytes.
 type identity = unique.Handle[string]
 
-// Lock is a lock over N independent masters, held while its owner holds it on a quorum, N/2+1, of
-// them. It has no state: any number may be made of the same nodes. It is safe for concurrent use.
+// Lock is a lock on N independent masters. An owner holds the lock while the owner holds the lock
+// on a quorum of N/2+1 masters. A Lock has no state, so you can create any number for the same
+// nodes. A Lock is safe for concurrent use.
 type Lock struct {
 	name, server  string
 	first         *rlock.Lock // whose client's tracer is told; nil without nodes
@@ -35,14 +36,14 @@ type Lock struct {
 
 var _ rlock.Locker = (*Lock)(nil)
 
-// New returns a lock over the given nodes: a plain lock ([rlock.Client.NewLock]) on each of N
-// independent masters, usually all of one name. It has the default [Options]; see
+// New returns a lock on the given nodes, with the default [Options]. Pass a plain lock
+// ([rlock.Client.NewLock]) of each of N independent masters, usually all with the same name. See
 // [Lock.WithOptions].
 //
-// New sends nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no
-// locks at all, a lock that is not a plain one, two locks with the same [rlock.Lock.Server], and
-// clients whose WatchdogLease differ. A server given under two names counts once. The clients'
-// SyncReplicas is not used.
+// New sends nothing. The first use returns [rlock.ErrInvalid] for nodes that can never work: no
+// locks at all, a lock of another kind, two locks with the same [rlock.Lock.Server], or clients
+// with different WatchdogLease. A server with two names counts as one node. New ignores
+// SyncReplicas of the clients.
 func New(locks ...*rlock.Lock) *Lock {
 	var names []string
 	for _, lock := range locks {
@@ -59,7 +60,7 @@ func New(locks ...*rlock.Lock) *Lock {
 	return l.WithOptions(Options{})
 }
 
-// NewOn is like [New], with options and a plain lock called name on each of the clients.
+// NewOn is like [New], with options and a plain lock with the given name on each client.
 func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 	locks := make([]*rlock.Lock, len(clients))
 	for i, c := range clients {
@@ -116,52 +117,53 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 // nodeID identifies a node by its client and its name.
 func nodeID(node compose.Node) string { return node.Client() + " " + node.Name() }
 
-// Name returns the name of the lock. If the names of its locks differ, it returns all of them,
+// Name returns the name of the lock. If its locks have different names, Name returns all names,
 // sorted and joined by commas.
 func (l *Lock) Name() string { return l.name }
 
-// Server returns the names of the servers, sorted and joined by commas; "" if one has no name.
+// Server returns the names of the servers, sorted and joined by commas, or "" if a server has no
+// name.
 func (l *Lock) Server() string { return l.server }
 
-// Lock acquires the lock. It blocks until the lock is free on a quorum of nodes or ctx ends. While
-// too few nodes can be asked it keeps trying: give ctx a deadline to bound that.
+// Lock acquires the lock, and holds the lock for lease, or with [rlock.Watchdog] until you release
+// the hold. If ctx carries an owner that holds the lock already, Lock returns a nested hold, which
+// needs a quorum as well.
 //
-// The lock is held for lease at most, or with [rlock.Watchdog] until it is released. If ctx carries
-// an owner that holds the lock already, Lock adds a level to it, which needs a quorum as well.
+// Lock blocks until a quorum of nodes grants the lock, or ctx ends. While too few nodes respond,
+// Lock keeps trying, so give ctx a deadline to limit the wait.
 //
 // Lock returns
-//   - a *[QuorumError], which says what each node replied. It matches [rlock.ErrNotAcquired] if
-//     others held the lock, and [ErrNoQuorum] if too few nodes could be counted; also ctx's error
-//     if ctx ended the wait. Lock returns it at once if waiting would not help, because too many
-//     nodes refuse for good, or stay uncounted for longer than the wait;
-//   - [rlock.ErrLost] if ctx's owner held the lock, and a quorum does not hold it any more;
-//   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if ctx's owner holds the lock, and
-//     too few nodes confirmed the new level in time;
+//   - a *[QuorumError] with the reply of each node. The error matches [rlock.ErrNotAcquired] if
+//     others held the lock, [ErrNoQuorum] if too few nodes counted, and the error of ctx if ctx
+//     ended the wait. Lock returns the error at once if waiting does not help, because too many
+//     nodes reject the lock for good, or do not count for longer than the wait;
+//   - [rlock.ErrLost] if the owner held the lock, and no longer holds a quorum;
+//   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if the owner holds the lock, and too
+//     few nodes confirmed the nested hold in time;
 //   - [rlock.ErrClosed] if the clients of too many nodes are closed;
-//   - [rlock.ErrInvalid] for a lease of less than 3 ms, and one longer than [Options].MaxLease.
+//   - [rlock.ErrInvalid] for a lease below 3 ms, or above Options.MaxLease.
 //
-// After an error this call holds nothing: what a node may have granted is released in the
-// background.
+// After an error, this call holds nothing, and releases all granted parts in the background.
 func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
-// TryLock is like [Lock.Lock] but waits at most wait. A wait shorter than 10 ms counts as 10 ms,
-// and a negative one is [rlock.ErrInvalid].
+// TryLock is like [Lock.Lock], but waits for at most wait. A wait below 10 ms counts as 10 ms, and
+// a negative wait is [rlock.ErrInvalid].
 //
-// With [rlock.NoWait] it asks all nodes once, which takes Options.NodeTimeout at most, counted from
-// when the requests are sent. While very many others of this process are under way, the requests
-// are queued before that, for the CommandTimeout of the first client at most. Right after an
-// attempt that failed, or an Unlock, TryLock may fail because nodes have not released the lock yet.
+// With [rlock.NoWait], TryLock asks all nodes once, for at most Options.NodeTimeout from the time
+// of the requests. While very many requests of this process are under way, new requests first
+// queue, for at most the CommandTimeout of the first client. Right after a failed call or an
+// Unlock, TryLock may fail, because some nodes have not released the lock yet.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }
 
-// Unlock releases the innermost level that ctx's owner holds, for code without the hold. See
-// [rlock.Hold.Unlock]. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
-// this lock. It returns [rlock.ErrLost] once for each level that the owner had when it lost the
-// lock, until the owner acquires it again; this process remembers its latest 1024 losses.
+// Unlock releases the latest hold of the owner in ctx, for code without the hold. Unlock blocks
+// like [rlock.Hold.Unlock]. Unlock returns [rlock.ErrNotHeld] if ctx has no owner, or if the owner
+// does not hold this lock. If the owner lost the lock, Unlock returns [rlock.ErrLost] once for each
+// hold, until the owner acquires the lock again. A process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, _ := owner.From(ctx)
 	if token == 0 {

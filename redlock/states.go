@@ -6,7 +6,16 @@ import (
 	"holdfast/internal/transition"
 )
 
-// phase is the state of an acquisition. The package documentation shows the transitions.
+// An acquisition and its part on each node have states. When an acquisition ends, the release of a
+// granted part is due, and a requested part is unwanted:
+//
+//	asking ─▶ held ─▶ releasing ─▶ released    missing ◀─▶ asked ─▶ granted ─▶ missing
+//	   │       ├─▶ lost                                      │         └─▶ release due, kept
+//	   ▼       └─▶ closed, left                              └─▶ unwanted ─▶ gone
+//	failed                                     release due ─▶ kept
+//	           release due, unwanted ─▶ release sent ─▶ freed, gone, release due, kept
+
+// phase is the state of an acquisition.
 type phase string
 
 const (

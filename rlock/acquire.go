@@ -27,37 +27,39 @@ const (
 	shortestWait = 10 * time.Millisecond
 )
 
-// Lock acquires the lock. It blocks until the lock is acquired, ctx ends or the client is closed.
-// While the server cannot be reached, is loading or fails over, it keeps trying: give ctx a
-// deadline to bound that.
+// Lock acquires the lock, and holds the lock for lease, or with [Watchdog] until you release the
+// lock.
 //
-// The lock is held for lease at most, or with [Watchdog] until it is released. If ctx carries an
-// owner (see [WithOwner]) that holds the lock already, this adds a level: the lock then lasts for
-// lease or for what is left of its own, whichever is longer.
+// Lock blocks until the lock is acquired, ctx ends, or the client is closed. While Redis is
+// unreachable, loads its data, or fails over, Lock keeps trying, so give ctx a deadline to limit
+// the wait.
 //
-// It returns
-//   - [ErrNotAcquired] and ctx's error, in one, if ctx ended the wait;
+// If the owner in ctx (see [WithOwner]) holds the lock already, Lock returns a nested hold. The
+// lock then lasts for lease or for the rest of its earlier lease, whichever is longer.
+//
+// Lock returns
+//   - [ErrNotAcquired], joined with the error of ctx, if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
-//   - [ErrLost] if ctx's owner held the lock and Redis says that it no longer does;
-//   - [ErrUpgrade] if ctx's owner only reads and asks to write; [ErrReentry] if it cannot nest;
-//   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
-//   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
-//     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
-//     then undone in the background;
-//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of 0 or
-//     under 3 ms.
+//   - [ErrLost] if the owner held the lock and Redis reports that the lock is gone;
+//   - [ErrUpgrade] if the owner holds the read lock and asks for the write lock, and [ErrReentry]
+//     if the owner holds a non-reentrant lock;
+//   - [ErrNotReplicated] if too few replicas acknowledged the lock (see Options.SyncReplicas);
+//   - a *[ServerError] at once if Redis rejects the command for good, and at the end of the wait if
+//     Redis did not respond. If the lock may have been acquired, the error matches
+//     [ErrOutcomeUnknown], and holdfast undoes the acquisition in the background;
+//   - [ErrInvalid] for an impossible name (see [Client.NewLock]), and for a lease below 3 ms.
 //
-// After an error this call holds nothing.
+// After an error, this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
 	return l.TryLock(ctx, wait.Unlimited, lease)
 }
 
-// TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
-// one attempt, which takes at most Options.CommandTimeout; with [Forever] it is Lock. A wait
-// shorter than 10 ms counts as 10 ms, and a negative one is [ErrInvalid].
+// TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait], TryLock
+// makes a single attempt of at most Options.CommandTimeout. With [Forever], TryLock is the same as
+// Lock. A wait below 10 ms counts as 10 ms, and a negative wait is [ErrInvalid].
 //
-// If another owner still holds the lock then, the error is a *[HeldError], which matches
-// [ErrNotAcquired] and names the holder and what is left of its lease.
+// If another owner still has the lock at the end of the wait, the error is a *[HeldError]. The
+// error matches [ErrNotAcquired], and names the holder and the rest of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease,
 ) (hold *Hold, err error) {
 	if c := l.client; c.tracing != nil || c.observer.Load() != nil {

@@ -33,17 +33,17 @@ func detachable(family string) func(*Client, string) *Lock {
 	return nil
 }
 
-// Detach ends the hold in this process without releasing its lock, and returns a text with which
-// [Client.Attach] goes on with it: in a later request, or in another process. Nothing is sent. The
-// lease is not renewed meanwhile: after it the lock is free. Extend it first, because what is left
-// may be short, also with [Watchdog].
+// Detach ends the hold without releasing the lock, and returns a text for [Client.Attach]. A later
+// request or another process can continue the hold with the text. Detach does not block and sends
+// nothing. The client does not renew the lease meanwhile, and the lock is free when the lease ends.
+// The rest of the lease may be short, even with [Watchdog], so call [Hold.Extend] first.
 //
-// The text is no secret, but everybody who has it can release the lock. It has spaces only if the
-// name of the lock has.
+// The text is no secret, but everybody with the text can release the lock. The text has a space
+// only if the name of the lock has a space.
 //
-// It returns [ErrNotHeld] if the hold was released before, [ErrLost] if the lock was lost, and
-// [ErrInvalid] for a lock that other levels hold as well, and for read-write locks, MultiLocks and
-// RedLocks; the hold lasts then.
+// Detach returns [ErrNotHeld] if the hold was released before, and [ErrLost] if the lock was lost.
+// For a lock with other nested holds, and for read-write locks, MultiLocks and RedLocks, Detach
+// returns [ErrInvalid], and the hold lasts.
 func (h *Hold) Detach() (detached string, err error) {
 	defer wrap(&err, h.Name())
 	l := h.of()
@@ -88,15 +88,15 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 		a.owner, a.lock.name}, ":"), nil
 }
 
-// Attach goes on with a lock that [Hold.Detach] has ended the hold of, and returns a new hold. The
-// lock then has a new owner and lasts for lease, as if it had been acquired with ctx just now; an
-// owner in ctx is not used. A fenced lock keeps its token. Attach returns when Redis has replied,
-// when ctx ends, or after Options.CommandTimeout, whichever is first.
+// Attach continues a hold that [Hold.Detach] ended, and returns a new hold. The lock then has a new
+// owner and lasts for lease, as if the lock had just been acquired with ctx. Attach ignores an
+// owner in ctx. A fenced lock keeps its token.
 //
-// A text works once. Attach returns [ErrLost] if the lease has run out meanwhile, or if the text
-// was used before; [ErrInvalid] for a text that is none, or a lease that [Lock.Lock] refuses; and
-// else the errors of [Lock.TryLock] without a wait. If the outcome is unknown, the lock is released
-// in the background.
+// Attach blocks until Redis responds, ctx ends, or Options.CommandTimeout passes. A text works
+// once. Attach returns [ErrLost] if the lease has ended meanwhile or if the text was used before,
+// [ErrInvalid] for an invalid text or a lease that [Lock.Lock] rejects, and otherwise the errors of
+// [Lock.TryLock] without a wait. If the outcome is unknown, the client releases the lock in the
+// background.
 func (c *Client) Attach(ctx context.Context, detached string, lease Lease,
 ) (hold *Hold, err error) {
 	l, from, fence, err := c.parseDetached(detached)

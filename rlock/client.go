@@ -20,10 +20,10 @@ import (
 	"holdfast/watchdog"
 )
 
-// Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It uses the
-// rueidis client it is given and never closes it. One Client per process and Redis is enough; it is
-// safe for concurrent use. Holds of different clients never mix, even within a process: in Redis a
-// client is identified by a random UUID.
+// Client creates locks on a Redis, which may be a single node, a Sentinel group or a cluster. A
+// Client uses your rueidis client and never closes it. Create one Client per process and Redis. A
+// Client is safe for concurrent use. Clients do not share holds, even within a process, because a
+// random UUID identifies each client in Redis.
 type Client struct {
 	id       string
 	redis    rueidis.Client
@@ -78,10 +78,9 @@ type Client struct {
 	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
 }
 
-// New returns a client that makes locks through redis. It sends nothing yet, and returns
-// [ErrInvalid] if redis is nil or an option cannot work.
-//
-// It starts a goroutine, which Close ends. Close the returned client before closing redis.
+// New returns a client that creates locks through redis. New sends nothing, and returns
+// [ErrInvalid] if redis is nil or an option cannot work. New starts a goroutine, which
+// [Client.Close] ends. Close the client before you close redis.
 func New(redis rueidis.Client, options Options) (*Client, error) {
 	options, err := options.withDefaults()
 	if redis == nil {
@@ -122,28 +121,31 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	return c, nil
 }
 
-// ID returns the id of the client, a random UUID: the part of an owner before the colon.
+// ID returns the id of the client, a random UUID. The id is the part of an owner before the colon.
 func (c *Client) ID() string { return c.id }
 
-// Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end
-// with the cause ErrClosed. Waits end at once; one whose request is under way ends with the reply
-// or within a quarter of a second, or if its context cannot end, at the latest after
-// Options.CommandTimeout. Close blocks until all background work has ended. If ctx ends first, it
-// returns ctx's error, and the closing continues. The same happens after 5 seconds, not counting
-// Options.ReleaseOnClose, because rueidis may block a command for longer, for example while the
-// application uses its whole pool. Close the rueidis client to end such a command. A further call
-// of Close blocks in the same way.
+// Close ends the client. Waits end with [ErrClosed], renewals stop, and the contexts of holds end
+// with the cause ErrClosed.
 //
-// Close also deletes the key that says who this client is. If the client leaves locks behind, the
-// key stays for three times Options.WatchdogLease. Close waits for the reply for at most a quarter
-// of a second.
+// Close blocks until all background work has ended. If ctx ends first, Close returns the error of
+// ctx, and the client continues to close. Close also returns after 5 seconds, because rueidis may
+// block a command for longer, for example while your program uses the whole pool. The time for
+// Options.ReleaseOnClose does not count. To end a blocked command, close the rueidis client. A
+// second call of Close blocks in the same way.
 //
-// An acquisition whose caller left without a reply is undone once more. If a server that hung
-// executes it only after that, the lock stays held until its lease runs out.
+// Waits end at once, but a wait with a request under way ends with the reply or within a quarter of
+// a second. If the context of the caller cannot end, the wait ends within Options.CommandTimeout.
 //
-// Locks that are held stay held until their leases run out, or until their holds are released.
-// Unlock still works, but nothing may continue in the background: on a server that does not reply
-// it takes until rueidis gives up. Options.ReleaseOnClose releases them first, as Unlock would.
+// Redis keeps held locks until their leases end, or until you release their holds. [Hold.Unlock]
+// still works, but blocks until rueidis gives up if Redis does not respond, because no work can
+// continue in the background. With Options.ReleaseOnClose, Close releases all locks first.
+//
+// If a caller left without a reply, Close undoes the acquisition once more. If a hung server
+// executes the acquisition later, the lock stays held until its lease ends.
+//
+// Close deletes the key with the identity of the client, and waits for the reply for at most a
+// quarter of a second. If the client leaves locks behind, the key stays for three times
+// Options.WatchdogLease.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {
 		close(c.closing)

@@ -13,20 +13,20 @@ import (
 
 // ErrDeadlock reports that waiting does not help, because callers of this process wait for each
 // other in a cycle, or because the caller waits for itself. The error names the locks and, with
-// Options.Debug, the lines that acquired them. It also matches [ErrNotAcquired], so test for
-// ErrDeadlock first. Do not try again. Acquire the locks in one order everywhere, or together with
-// package multilock.
+// Options.Debug, the lines that acquired them. The error also matches [ErrNotAcquired], so check
+// for ErrDeadlock first, and do not try again. Acquire the locks in the same order everywhere, or
+// together with package multilock.
 //
-// The caller that closes a cycle gets the error at once, whether or not its wait has a limit. If
-// another wait of the cycle ends within a second and before the caller's own wait, the caller waits
+// The caller that closes a cycle gets the error at once, even if its wait has a limit. If another
+// wait of the cycle ends within a second and before the wait of the caller, the caller waits
 // instead, because the other caller gives up first. The client logs a cycle at most once per
-// Options.WatchdogLease. It does not log a cycle with a wait of a second or less, because that
-// caller probably gives up and tries again.
+// Options.WatchdogLease. The client does not log a cycle with a wait of a second or less, because
+// such a caller probably gives up and tries again.
 //
-// A caller counts as the holder of each lock whose hold's context it passed down, and of each lock
-// that was acquired with the same context of [WithOwner] before the caller began to wait. The
-// client does not know whether another goroutine is about to release such a lock, so use [Detached]
-// for goroutines that nobody waits for. The client does not find cycles with RedLocks, with other
+// A caller counts as the holder of each lock whose context the caller passed down, and of each lock
+// acquired with the same context of [WithOwner] before the caller began to wait. The client does
+// not know whether another goroutine is about to release such a lock, so use [Detached] for
+// goroutines that nobody waits for. The client does not find cycles with RedLocks, with other
 // processes, or of more than a thousand callers.
 var ErrDeadlock = errors.New("deadlock")
 

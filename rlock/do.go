@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// ErrNotRun reports that [Do] or [With] did not call its function, because the lock was not
-// acquired. The error also matches the reason, such as [ErrNotAcquired], which alone may also come
-// from the function.
+// ErrNotRun reports that [Do] or [With] did not call the function, because the lock was not
+// acquired. The error also matches the reason, such as [ErrNotAcquired]. Check for ErrNotRun,
+// because the function itself may return ErrNotAcquired.
 var ErrNotRun = errors.New("the function was not called")
 
-// Do runs fn under the lock: it acquires lock with TryLock(ctx, wait, lease), calls fn with the
-// hold's context if it has the lock, and releases the hold when fn returns or panics. With
-// [Forever] it waits until ctx ends.
+// Do runs fn under the lock. Do acquires the lock with TryLock(ctx, wait, lease), calls fn with the
+// context of the hold, and releases the hold when fn returns or panics. With [Forever], Do waits
+// until ctx ends.
 //
-// If the lock was not acquired, the error matches [ErrNotRun]. Otherwise Do returns fn's error as
-// it is if the release was clean, and else joined with the release's: a loss of the lock while fn
-// ran is reported ([ErrLost]) even if fn did not notice. Then fn's work may have overlapped with
-// another holder's. fn's error does not match ErrNotRun, even if a call inside fn returned that.
+// If the lock was not acquired, the error matches [ErrNotRun]. Otherwise Do returns the error of
+// fn. If the release fails, Do joins the error of the release, so you learn of a lost lock
+// ([ErrLost]) even if fn did not notice. The work of fn may then have overlapped with the work of
+// another holder. The error of fn never matches ErrNotRun, even if a call inside fn returned
+// ErrNotRun.
 func Do(
 	ctx context.Context,
 	lock Locker,
@@ -33,8 +34,8 @@ func Do(
 	return err
 }
 
-// With is [Do] for a function with a result. It returns that of fn, whatever the error, and the
-// zero value if fn was not called.
+// With is [Do] for a function with a result. With always returns the result of fn, even beside an
+// error, and the zero value if fn was not called.
 func With[T any](ctx context.Context, lock Locker, wait time.Duration, lease Lease,
 	fn func(context.Context) (T, error),
 ) (result T, err error) {

@@ -1,120 +1,132 @@
-// Package rlock provides distributed locks on Redis, wire-compatible with Redisson's: reentrant,
-// non-reentrant, fair, read-write and fenced locks.
+// Package rlock provides distributed locks on Redis, compatible with those of Java's Redisson.
+// There are reentrant, non-reentrant, fair, read-write and fenced locks.
 //
 //	client, err := rlock.New(redis, rlock.Options{})
 //	...
 //	lock := client.NewLock("order:42")
+//	err = rlock.Do(ctx, lock, 3*time.Second, rlock.Watchdog, func(ctx context.Context) error {
+//		return work(ctx) // ctx ends if the lock is lost
+//	})
+//
+// [Do] waits for the lock for up to 3 seconds, runs the function, and releases the lock. To release
+// the lock elsewhere, call TryLock:
+//
 //	hold, err := lock.TryLock(ctx, 3*time.Second, rlock.Watchdog)
 //	if err != nil {
-//		return err // errors.Is(err, rlock.ErrNotAcquired): somebody else has it
+//		return err // errors.Is(err, rlock.ErrNotAcquired) if another owner has the lock
 //	}
 //	defer hold.UnlockTo(&err) // err is a named result
 //	return work(hold.Context())
 //
-// # Who holds a lock
+// # Owners
 //
-// A lock is held by an owner: an identity, unique in this process, that travels in the context. The
-// context of a hold carries its owner, so acquiring the lock with it again re-enters. A context
-// without an owner gets a new one for each acquisition. Goroutines that share an owner do not
-// exclude each other; give each its own with [Detached].
+// An owner holds a lock. Redisson uses the thread as the owner. Go has no thread identity, so in Go
+// the owner is a value in the context. The context of a hold carries the owner, so a call with that
+// context can acquire the same lock again. A context without an owner gets a new owner for each
+// acquisition. Goroutines with the same owner do not exclude each other, so give each goroutine its
+// own owner with [Detached].
 //
-// A nested attempt with a context that does not come from the hold waits for its own caller. That
-// is [ErrDeadlock] if the contexts show it, and so is a cycle of callers of this process; else a
-// *[HeldError] says that the holder is of this process, and a wait that is longer than a watchdog's
-// lease is logged.
+// A nested call with a context that does not come from the hold waits for its own caller. If the
+// contexts show the deadlock, the call returns [ErrDeadlock]. [ErrDeadlock] also reports a cycle of
+// callers in a process. Otherwise a *[HeldError] says that this process has the lock, and holdfast
+// logs a wait longer than the lease of a watchdog.
 //
-// In Redis an owner is "<client id>:<number>", with a new number whenever it acquires a free lock.
-// (Redisson reuses the id of the thread.) A release that was given up, and is delivered late by a
-// connection thought dead, must not find a later acquisition of the same owner.
+// In Redis, the name of an owner is "<client id>:<number>", with a new number for each acquisition
+// of a free lock. Redisson uses the id of the thread as the number. With a new number, a late
+// release from a broken connection cannot release a later acquisition by the same owner.
 //
-// Half of the number is drawn at random for each acquisition. If a virtual machine or a process is
-// cloned with its memory, neither copy mistakes a new lock of the other copy for its own lock. But
-// both copies hold the locks that were held at that moment. Both also have the same client id,
-// which Redis uses to notify a waiter of a hand-over, so each copy gives back the locks that were
-// handed over to the other copy. Close the client before a snapshot, or make new clients in each
-// copy before it acquires a lock.
+// Half of the number is random. If you clone a virtual machine or a process with its memory,
+// neither copy mistakes a new lock of the other copy for its own. But both copies hold the locks
+// that were held at the time, and both have the same client id. Redis uses the id to notify a
+// waiter of a hand-over, so each copy releases the locks that were handed over to the other copy.
+// Close the client before you take a snapshot, or create new clients in each copy before the copy
+// acquires a lock.
 //
 // # Kinds of locks
 //
-// All kinds are used in the same way, through [Lock], and their holds are a [Hold].
+// All kinds have the methods of [Lock], and all return a [Hold].
 //
-//   - A plain lock ([Client.NewLock]) goes to the waiters of a process in the order of arrival, and
-//     between processes as [HandOver] says. If clients of other libraries wait as well, whichever
-//     is quickest after a release gets it. It costs least.
-//   - A fair lock ([Client.NewFairLock]) goes to waiters of all processes in the order of arrival.
+//   - A plain lock ([Client.NewLock]) costs the least. Waiters of a process get the lock in the
+//     order of arrival. [HandOver] says how processes share the lock. If clients of other libraries
+//     wait as well, the first client to ask after a release gets the lock.
+//   - A fair lock ([Client.NewFairLock]) serves the waiters of all processes in the order of
+//     arrival.
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
-//   - A fenced lock ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses
-//     writes of earlier ones.
-//   - A non-reentrant lock ([Client.NewNonReentrantLock]), and a fair one
-//     ([Client.NewNonReentrantFairLock]), refuse an owner that holds it already.
+//   - A fenced lock ([Client.NewFencedLock]) numbers its acquisitions, so that a resource can
+//     reject late writes.
+//   - A non-reentrant lock ([Client.NewNonReentrantLock], [Client.NewNonReentrantFairLock]) returns
+//     an error if the owner has the lock already.
 //
-// Package multilock acquires all of several locks, and package redlock makes one lock of plain ones
-// on several servers. Both implement [Locker], and their holds are a Hold, too.
+// Package multilock acquires several locks, all or none. Package redlock makes a lock out of plain
+// locks on several servers. Both implement [Locker] and return a Hold.
 //
-// Use a name for one kind only. Locks of different kinds with the same name exclude each other,
-// even for one owner, which does not re-enter across kinds. They do not always wake each other;
-// waiters then ask again after 5 s at the latest.
+// Use each name for a single kind. Locks of different kinds with the same name exclude each other,
+// even for the same owner. But such locks do not always wake the waiters of each other, and a
+// waiter may then notice a release 5 s late.
 //
-// # What a hold promises, and for how long
+// # How long you can trust a hold
 //
-// A hold is valid until its deadline: the start of the last successful acquire or renewal, plus the
-// lease, minus a margin for drifting clocks (computed by package watchdog). At that instant its
-// context ends with the cause [ErrLost], whatever is in flight. As long as clocks run at the same
-// speed within that margin and the server keeps what it was told, no other client acquires the lock
-// before that instant.
+// A hold is valid until its deadline. The deadline is the start of the last successful acquisition
+// or renewal, plus the lease, minus a margin for clock drift. At the deadline the context of the
+// hold ends with the cause [ErrLost], even if a command is under way. No other client acquires the
+// lock earlier, provided that all clocks run at the same speed within the margin and that Redis
+// keeps its data.
 //
-//	         Lock, TryLock                Unlock of the last level        Redis says so
+//	         Lock, TryLock              Unlock of the last hold        Redis confirms
 //	free ───────────────────▶ held ───────────────────────────▶ releasing ──────────▶ released
 //	                         │    │ │                               │
-//	      Lock with its owner│    │ │ deadline passed, key gone,    │ no reply in time
-//	     (a level is added)  │    │ │ ForceUnlock                   ▼
+//	    Lock by its owner    │    │ │ deadline passed, key gone,    │ no reply in time
+//	    (a nested hold)      │    │ │ ForceUnlock                   ▼
 //	                         │    │ └────────────▶ lost        unconfirmed: cleaned up
 //	                         ▼    │ Leave, Detach
-//	 held, deeper ── Unlock ──▶   └──▶ left: the lease runs out, or another goes on with it
+//	 held twice ──── Unlock ──▶   └──▶ left: the lease runs out, or Attach continues
 //
-// The watchdog renews a lock until it is released or its client is closed. Options.MaxHold bounds
-// how long. If nobody can reach the hold, its context or the context of [WithOwner] that it was
-// acquired with, nobody can release the lock. The client logs that once, and the watchdog goes on
-// renewing the lock.
+// The watchdog renews a lock until you release the lock or close the client. Options.MaxHold limits
+// the time. If your program can no longer reach the hold, its context, or the context of
+// [WithOwner] used to acquire the lock, nobody can release the lock. holdfast then logs a warning,
+// and keeps renewing the lock.
 //
-// A lock is also lost if Redis says that it was gone before its release. A hold ends with
-// [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its client is closed
-// it ends with [ErrClosed]: the lock stays until its lease runs out, and is not renewed.
+// A hold ends with [ErrReleased] when you release the lock. A hold ends with [ErrLost] when the
+// lock is lost, for example because Redis reports that the lock was gone before the release. A hold
+// ends with [ErrClosed] when you close the client. Redis then keeps the lock until the lease ends.
 //
-// A hold cannot make a process notice in time. A process that is stopped past its deadline
-// notices only when it runs again, and a write it sent before may arrive afterwards. [Hold.Valid]
-// narrows that gap; only a resource that checks fencing tokens closes it. A lock on one Redis is as
-// durable as that Redis: a failover to a replica that had not received the lock loses it.
+// A hold cannot make a process notice in time. A process that is paused past its deadline notices
+// only when the process runs again, and an earlier write may still arrive after that. [Hold.Valid]
+// narrows the gap, but only a resource that checks fencing tokens closes the gap. A lock on a
+// single Redis is as durable as that Redis. A failover to a replica that has not received the lock
+// loses the lock.
 //
 // # Waiting
 //
-// Waiters do not poll. Of the waiters for a lock in one process only the first asks Redis. It
-// listens on the lock's channel and sleeps until an unlock message wakes it or the holder's lease
-// should be over, and never longer than 5 s. After an interruption of the subscription it asks
-// again.
+// Waiters do not poll. Of all waiters for a lock in a process, only the first asks Redis. The first
+// waiter subscribes to the channel of the lock and sleeps until an unlock message arrives or until
+// the lease of the holder should have ended, but never for more than 5 s. After an interruption of
+// the subscription, the waiter asks again.
 //
-// A release of any lock but a read or fair one gives it to that waiter by the same command if it
-// can or, except for a write lock, to the first waiter in another process; see [HandOver]. Other
-// waiters are not told, unless the lease of the hand-over is shorter than 5 s: then a number on the
-// channel tells them when to ask again, in case the new owner dies.
+// A release hands the lock over to a waiter in the same command, except for read locks and fair
+// locks. A waiter of the same process comes first, and otherwise the first waiter of another
+// process gets the lock. A write lock is only handed over within a process. See [HandOver]. Redis
+// does not wake the other waiters, unless the lease of the hand-over is shorter than 5 s. Then a
+// number on the channel says when to ask again, in case the new owner dies.
 //
-// Waiters for a fair lock queue in Redis instead. Each listens on a channel of its own and asks at
-// least every 5 s to stay in the queue; Redis removes it when its wait is over.
+// Waiters for a fair lock queue in Redis. Each waiter subscribes to its own channel, and asks at
+// least every 5 s to stay in the queue. Redis removes a waiter from the queue when the wait ends.
 //
 // # Metrics and traces
 //
-// [Options].Tracer is told of each step: who waits and for how long, how a lock was acquired, how
-// long it was held, and what was lost or nearly lost. Package holdfast/otel makes metrics and
-// traces of it.
+// Options.Tracer receives each step of a lock: who waits and for how long, how a lock was acquired,
+// how long the lock was held, and which locks were lost or nearly lost. Package holdfast/otel has a
+// tracer for OpenTelemetry.
 //
 // # Failures
 //
-// Each command may be retried without harm, because it carries the hold count that it is to leave
-// behind. A command whose outcome is unknown is retried while its caller waits, and undone in the
-// background once the caller has left.
+// holdfast can repeat each command without harm, because the command states the hold count to leave
+// behind. If the outcome of a command is unknown, holdfast repeats the command while the caller
+// waits, and undoes the command in the background after the caller has left.
 //
-// One case remains open. A writer that reads has one name for both locks, because it could not read
-// otherwise. A release of its read lock that was given up, and arrives after the same writer has
-// acquired the read lock again, releases that one. Nobody else gets in while the owner writes, and
-// the hold ends with [ErrLost] when it stops writing.
+// One case remains open. A writer has the same name in the read lock and in the write lock, because
+// otherwise the writer could not read. Suppose that holdfast gives up a release of the read lock,
+// and that the command arrives after the same writer has acquired the read lock again. Then the
+// command releases the new read lock. Nobody else gets in while the owner writes, and the hold ends
+// with [ErrLost] when the owner stops writing.
 package rlock

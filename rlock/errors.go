@@ -16,42 +16,45 @@ import (
 
 // Errors that callers decide by. Test for them with [errors.Is]: returned errors say more.
 var (
-	// ErrNotAcquired reports that another owner held the lock, or came first, until the wait was
-	// over; or, as [ErrUpgrade] and [ErrDeadlock], that waiting is no use. The error is one of
-	// these, a *[HeldError] or a *redlock.QuorumError, and also matches the error of a context that
-	// ended the wait.
+	// ErrNotAcquired reports that another owner held the lock, or came first, until the wait ended.
+	// [ErrUpgrade] and [ErrDeadlock] match ErrNotAcquired as well, and report that waiting does not
+	// help. The error is a *[HeldError] or a *redlock.QuorumError, or matches ErrUpgrade or
+	// ErrDeadlock. If a context ended the wait, the error also matches the error of the context.
 	ErrNotAcquired = errors.New("lock not acquired")
 
-	// ErrNotHeld reports that this Hold was released before, or that the owner holds nothing.
+	// ErrNotHeld reports that this hold was released before, or that the owner holds nothing.
 	ErrNotHeld = errors.New("lock not held")
 
-	// ErrLost reports that a lock that was held can no longer be trusted: its lease ran out, it was
-	// force-unlocked, or its key is gone. The error, and the context's cause, is a *[LostError].
+	// ErrLost reports that a held lock can no longer be trusted, because its lease ended, its key is
+	// gone, or somebody force-unlocked the lock. The error, and the cause of the context, is a
+	// *[LostError].
 	ErrLost = errors.New("lock lost")
 
-	// ErrReleased reports that the hold was released. It is the cause of the hold's context, and
-	// the result of [Hold.Err]. An attempt with that context fails with it and ErrNotAcquired.
+	// ErrReleased reports that the hold was released. ErrReleased is the cause of the context of the
+	// hold, and the result of [Hold.Err]. A call with that context fails with ErrReleased and
+	// ErrNotAcquired.
 	ErrReleased = errors.New("lock released")
 
 	// ErrClosed reports that the client was closed.
 	ErrClosed = wait.ErrClosed
 
-	// ErrOutcomeUnknown reports that the server did not confirm a command in time. It is undone or
-	// retried in the background; if even that fails, the lock is free when its lease ends.
+	// ErrOutcomeUnknown reports that Redis did not confirm a command in time. The client undoes or
+	// repeats the command in the background. If that fails as well, the lock is free when its lease
+	// ends.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
-	// ErrUpgrade reports that the context's owner holds the read lock and asked for the write lock
-	// of the same name: it would wait for itself. Release the read lock first, or begin with the
-	// write lock: a writer may read. The error also matches [ErrNotAcquired]; test for ErrUpgrade
-	// first, because waiting does not help.
+	// ErrUpgrade reports that the owner holds the read lock and asked for the write lock of the same
+	// name. The owner would wait for itself. Release the read lock first, or begin with the write
+	// lock, because a writer may read. The error also matches [ErrNotAcquired], so check for
+	// ErrUpgrade first, and do not try again.
 	ErrUpgrade = errors.New("a read lock cannot become a write lock; release the read lock first, " +
 		"or begin with the write lock")
 
 	// ErrNotReplicated reports that fewer replicas than Options.SyncReplicas acknowledged the
-	// acquisition in time, and that it was undone. The error is a *[ReplicationError].
+	// acquisition in time. The client has undone the acquisition. The error is a *[ReplicationError].
 	ErrNotReplicated = errors.New("not replicated")
 
-	// ErrInvalid reports an argument that can never work. Nothing was sent.
+	// ErrInvalid reports an argument that can never work. The client has sent nothing.
 	ErrInvalid = compose.ErrInvalid
 )
 
@@ -64,55 +67,60 @@ var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
 var (
 	// ErrExpired reports that the deadline passed before a renewal succeeded.
 	ErrExpired = watchdog.ErrExpired
-	// ErrGone reports that Redis no longer has the lock, or has it for another owner.
+	// ErrGone reports that Redis no longer has the lock, or that another owner has the lock.
 	ErrGone = watchdog.ErrGone
-	// ErrForced reports a ForceUnlock of the same client. Other clients find the lock gone.
+	// ErrForced reports a [Lock.ForceUnlock] of the same client. Other clients get [ErrGone].
 	ErrForced = errors.New("force-unlocked")
 )
 
-// ServerError describes a command that Redis refused or did not reply to. Find it in an error with
-// [errors.As]. Its fields are
+// ServerError describes a command that Redis rejected or did not reply to. Find a ServerError in an
+// error with [errors.As]. The fields are
 //
-//	Class   Class  // whether the cause passes by itself
-//	Code    string // Redis's error code, such as READONLY; "" if there is none
-//	Message string // what Redis replied, safe to print
-//	Advice  string // what to do about the cause; "" if nothing is known
-//	Err     error  // the cause; nil if there is none
+//	Class   Class  // whether the cause passes without help
+//	Code    string // the error code of Redis, such as READONLY, or ""
+//	Message string // the reply of Redis, safe to print
+//	Advice  string // what to do about the cause, or ""
+//	Err     error  // the cause, or nil
 type ServerError = rediserr.Error
 
-// Class classifies a [ServerError] for a caller that wants a lock.
+// Class says how a caller should treat a [ServerError].
 type Class = rediserr.Class
 
 // The classes of errors.
 const (
-	// ClassUnknown means that the command may have been sent. Whether it was executed is not known.
+	// ClassUnknown means that Redis may have executed the command.
 	ClassUnknown = rediserr.ClassUnknown
-	// ClassTemporary means that it was not executed, for a reason that should pass.
+	// ClassTemporary means that Redis did not execute the command, and that a later attempt may
+	// succeed.
 	ClassTemporary = rediserr.ClassTemporary
-	// ClassPermanent means that it was not, and will not be until the cause is fixed: see Advice.
+	// ClassPermanent means that Redis did not execute the command, and that no attempt succeeds until
+	// you fix the cause. See Advice.
 	ClassPermanent = rediserr.ClassPermanent
 )
 
-// HeldError reports who holds the lock, and for how much longer. It matches [ErrNotAcquired].
+// HeldError reports who holds the lock, and for how much longer. The error matches
+// [ErrNotAcquired].
 type HeldError struct {
 	Lock  string
 	Owner string // "<client id>:<number>"; "" if nothing was heard while waiting
-	// TTL is what is left of Owner's lease, which a watchdog may renew; [NoExpiry] if it never ends.
+	// TTL is the rest of the lease of Owner, which a watchdog may renew, or [NoExpiry].
 	TTL time.Duration
-	// Next reports that Owner waits for the lock and comes first: as the head of a fair lock's
-	// queue, or a writer that readers step back for; with Owner "", readers that waited for one.
+	// Next reports that Owner waits for the lock and comes first. Owner is then the first in the queue
+	// of a fair lock, or a writer that readers wait for. If Owner is "", readers that waited for a
+	// writer come first.
 	Next bool
-	// SameProcess reports that Owner is of this process, and SameClient that it is of the client
-	// that was asked. Then the holder may be the caller itself, in an outer section.
+	// SameProcess reports that Owner belongs to this process, and SameClient that Owner belongs to the
+	// same client. Then the holder may be your own caller.
 	SameProcess, SameClient bool
-	// HolderKind is the kind of lock that Owner holds, such as "fair"; "" for another process, and
-	// after an attempt without wait unless Options.Debug is set: to find it takes time.
+	// HolderKind is the kind of lock that Owner holds, such as "fair". HolderKind is "" for another
+	// process, and after an attempt without a wait unless Options.Debug is set, because the search
+	// takes time.
 	HolderKind string
-	// Holder is the process of Owner; zero if not known. A waiter asks Redis for it in the background
-	// once it has waited for a second. An attempt without wait knows only what waiters of its client
-	// were told. Clients of Redisson and those with Options.Anonymous are not known.
+	// Holder is the process of Owner, or zero if unknown. A waiter asks Redis for the process in the
+	// background after a second of waiting. An attempt without a wait only knows what earlier waiters
+	// of its client have learned. Clients of Redisson and clients with Options.Anonymous are unknown.
 	Holder Identity
-	// AcquiredAt is the file and line where Owner acquired it; "" without Options.Debug.
+	// AcquiredAt is the file and line where Owner acquired the lock, or "" without Options.Debug.
 	AcquiredAt string
 
 	kind  string // of the lock that was asked for, if HolderKind is another; else ""
@@ -225,7 +233,7 @@ func newHeldError(l *Lock, h lua.Holder, find bool) *HeldError {
 	return e
 }
 
-// Unwrap returns [ErrNotAcquired], and the context's error if a context ended the wait.
+// Unwrap returns [ErrNotAcquired], and the error of the context if a context ended the wait.
 func (e *HeldError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrNotAcquired}
@@ -233,7 +241,8 @@ func (e *HeldError) Unwrap() []error {
 	return []error{ErrNotAcquired, e.cause}
 }
 
-// ReplicationError reports how many replicas acknowledged in time. It matches [ErrNotReplicated].
+// ReplicationError reports how many replicas acknowledged an acquisition in time. The error matches
+// [ErrNotReplicated].
 type ReplicationError struct {
 	Lock      string
 	Want, Got int
@@ -250,7 +259,7 @@ func (re *ReplicationError) Error() string {
 // Unwrap returns [ErrNotReplicated].
 func (re *ReplicationError) Unwrap() error { return ErrNotReplicated }
 
-// LostError reports why a lock was lost. It matches [ErrLost].
+// LostError reports why a lock was lost. The error matches [ErrLost].
 type LostError struct {
 	Lock string
 	// Reason matches ErrExpired, ErrGone or ErrForced, or is an unconfirmed release.

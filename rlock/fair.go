@@ -13,32 +13,35 @@ import (
 	"holdfast/lua"
 )
 
-// NewFairLock returns the fair lock called name: a reentrant lock that goes to waiters in the order
-// of their arrival, whichever client they use. It is Redisson's fair lock, and excludes the other
-// locks under its name, which know no queue. For impossible names see [Client.NewLock].
+// NewFairLock returns the fair lock with the given name, a reentrant lock that serves waiters in
+// the order of arrival, across all clients. The lock is compatible with the fair lock of Redisson,
+// and excludes other locks with its name, which ignore the queue. For impossible names, see
+// [Client.NewLock].
 //
-// An attempt without wait acquires the lock only if nobody is queued. A waiter that gives up leaves
-// the queue at once. A queue entry never outlives the caller's wait or the deadline of its context,
-// even if the process died.
+// An attempt without a wait acquires the lock only if the queue is empty. A waiter that gives up
+// leaves the queue at once. A queue entry never outlives the wait of the caller or the deadline of
+// its context, even if the process died.
 //
-// A waiter without a limit whose process died is skipped half a second after it became head, with
-// those of its process right behind it. If the process hangs, or died on a cluster with classic
-// channels, that takes ten seconds, and less for each waiter of its client right behind. Others
-// notice by a message, or when they ask again, at most five seconds later. A waiter that becomes
-// head without a connection, and has none half a second later, moves to the end of the queue.
+// If the process of a waiter without a limit died, Redis skips the waiter half a second after the
+// waiter becomes the first, together with the next waiters of the same process. If the process
+// hangs, or died on a cluster with classic channels, skipping takes ten seconds, and less for each
+// further waiter of the same client. Other waiters learn of the skip from a message, or at most
+// five seconds later when they ask again. A waiter that becomes the first without a connection
+// moves to the end of the queue after half a second.
 //
-// If waits are shorter than the server's replies, this process limits the number of requests for a
-// lock whose callers may have left; further callers wait for those first.
+// If waits are shorter than the response time of the server, the client limits the number of
+// requests for a lock whose callers may have left. Further callers wait until such requests end.
 //
-// Prefer a wait or a deadline to cancelling the context: Redis knows when those end, and does not
-// offer the lock afterwards. If most callers are cancelled before a message can reach them and be
-// answered, few get the lock.
+// Prefer a wait or a deadline to cancelling the context. Redis knows the end of a wait or deadline,
+// and does not offer the lock later. If most callers cancel before a message can reach them, few
+// callers get the lock.
 //
-// Each waiter listens on a channel of its own. A hand-over takes time in proportion to the length
-// of the queue, because every entry has a timestamp that Redisson expects to be moved forward.
+// Each waiter subscribes to its own channel. A hand-over takes time in proportion to the length of
+// the queue, because Redisson expects every entry to get a new timestamp.
 //
-// By Redisson's rule for names, "x" and "{x}" share a queue although they are two locks: a waiter
-// for one keeps all others from the other. Use one; a client that acquires both logs a warning.
+// By the naming rules of Redisson, the locks "x" and "{x}" share a queue, so a waiter for one lock
+// blocks all other callers of the other lock. Use only one of the two names. A client that acquires
+// both logs a warning.
 func (c *Client) NewFairLock(name string) *Lock { return c.fairOf(c.options.mapped(name)) }
 
 // fairOf returns the fair lock with a name in Redis.

@@ -2,12 +2,14 @@ package rlock
 
 import "holdfast/lua"
 
-// NewFencedLock returns the fenced lock called name: a reentrant lock that numbers its
-// acquisitions, see [Hold.Token]. It is Redisson's RFencedLock, and excludes the other locks under
-// its name, which do not number theirs. For impossible names see [Client.NewLock].
+// NewFencedLock returns the fenced lock with the given name, a reentrant lock that numbers its
+// acquisitions. See [Hold.Token]. The lock is compatible with RFencedLock of Redisson, and excludes
+// other locks with its name, whose acquisitions have no numbers. For impossible names, see
+// [Client.NewLock].
 //
-// The counter is a separate key that never expires, because it must never restart: a name that was
-// used once costs about a hundred bytes forever. Fence a bounded number of names.
+// The counter is a separate key that never expires, because the counter must never restart. Each
+// name costs about a hundred bytes of Redis memory forever, so only fence a limited number of
+// names.
 func (c *Client) NewFencedLock(name string) *Lock { return c.fencedOf(c.options.mapped(name)) }
 
 // fencedOf returns the fenced lock with a name in Redis.

@@ -11,16 +11,18 @@ import (
 	"holdfast/internal/owner"
 )
 
-// Hold is one level of one acquisition. Lock and TryLock return it, and it is to be released once.
-// All methods are safe for concurrent use. A Hold must not be copied. A nil *Hold, as beside an
-// error, is no hold: its methods return [ErrNotHeld] and zero values, and its context has ended.
+// A Hold represents one successful call to Lock or TryLock. Release each Hold exactly once. All
+// methods are safe for concurrent use. Do not copy a Hold. The methods of a nil *Hold return
+// [ErrNotHeld] and zero values, and its context has ended.
 //
-// Never drop a Hold. If nobody can reach it, its context or the context of [WithOwner] that it was
-// acquired with, nobody can release its lock. The client logs that once, after the garbage
-// collector has found it, unless the lock is a MultiLock or a RedLock. The watchdog goes on
-// renewing the lock. Options.MaxHold bounds how long. To hold a lock until the process ends, wait
-// for Done, because the client does not report a hold after a call to Done. A goroutine that is
-// blocked on Context().Done(), and does not use the hold afterwards, has dropped the hold.
+// Never drop a Hold. If your program can no longer reach the hold, its context, or the context of
+// [WithOwner] used to acquire the lock, nobody can release the lock. The watchdog keeps renewing
+// the lock, for at most Options.MaxHold. The client logs a warning once the garbage collector finds
+// the hold, but not for a MultiLock or a RedLock.
+//
+// To hold a lock until the process ends, wait for [Hold.Done], because the client does not report a
+// hold after a call to Done. A goroutine has dropped its hold if the goroutine only waits for
+// Context().Done() and does not use the hold afterwards.
 type Hold struct {
 	level   *level
 	parent  context.Context // the caller's
@@ -30,30 +32,30 @@ type Hold struct {
 	ctx context.Context // made on demand; guarded by mu
 }
 
-// Acquisition is one owner's lock from the first level to the last, behind its [Hold] values.
-// Implement it for a [Locker] of your own, such as one made of other locks, or a fake for tests,
-// and make its holds with [NewHold]. Its methods must be safe for concurrent use.
+// Acquisition is the lock of an owner from the first hold to the last. Implement Acquisition for
+// your own [Locker], for example for a lock made of others or for a fake in tests, and create the
+// holds with [NewHold]. The methods must be safe for concurrent use.
 type Acquisition interface {
 	// Name returns the name of the lock.
 	Name() string
-	// Owner returns the owner, as others see it.
+	// Owner returns the name of the owner in the form that other clients see.
 	Owner() string
-	// Token returns the fencing token; 0 if the lock is not fenced.
+	// Token returns the fencing token, or 0 if the lock is not fenced.
 	Token() int64
-	// Deadline returns until when the lock can be trusted, on the monotonic clock of this process.
+	// Deadline returns the time until which the lock can be trusted, on the monotonic clock of this
+	// process.
 	Deadline() time.Time
-	// Extend makes the lock last for lease from now, as described at [Hold.Extend].
+	// Extend makes the lock last for lease from now, as [Hold.Extend] describes.
 	Extend(ctx context.Context, lease Lease) error
-	// Release releases the level that h stands for, and ends h. It is called once for each hold,
-	// even if h has ended before: if the lock was lost it returns that loss, h.Err(), so that the
-	// caller of Unlock hears of it.
+	// Release releases the hold h. Release is called once for each hold, even if h has ended before.
+	// If the lock was lost, Release returns h.Err(), so that the caller of Unlock learns of the loss.
 	Release(h *Hold) error
 }
 
-// NewHold returns a hold of a lock that is not of this package, and a function that ends it for a
-// reason: [ErrReleased], or an error that matches [ErrLost] or [ErrClosed]; nil counts as
-// ErrReleased. Only the first call has an effect. ctx is the caller's; the hold takes its owner
-// from it if there is one.
+// NewHold returns a hold of a lock outside this package, and a function that ends the hold. The
+// reason is [ErrReleased], or an error that matches [ErrLost] or [ErrClosed], and nil means
+// ErrReleased. Only the first call has an effect. ctx is the context of the caller. The hold takes
+// its owner from ctx if ctx has an owner.
 func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason error)) {
 	l := new(level)
 	return l.newHold(ctx, of), l.end
@@ -101,24 +103,25 @@ func (h *Hold) of() *level {
 // Name returns the name of the lock.
 func (h *Hold) Name() string { return h.of().acquisition.Name() }
 
-// Owner returns the owner's name in Redis, as other clients see it: "<client id>:<number>". All
-// levels of an acquisition have the same one; the owner's next acquisition has another.
+// Owner returns the name of the owner in Redis, "<client id>:<number>". All holds of an acquisition
+// have the same name. The next acquisition of the owner has another name.
 func (h *Hold) Owner() string { return h.of().acquisition.Owner() }
 
-// Token returns the fencing token: the number of this acquisition of a fenced lock
-// ([Client.NewFencedLock]). It is larger than that of any earlier acquisition, by whatever client,
-// as long as Redis keeps its data. All levels of an acquisition have the same token. A MultiLock
-// has the token of its fenced part, if it has just one. RedLocks and locks of other kinds have 0.
+// Token returns the fencing token, the number of this acquisition of a fenced lock
+// ([Client.NewFencedLock]). The token is larger than the tokens of all earlier acquisitions by any
+// client, as long as Redis keeps its data. All holds of an acquisition have the same token. A
+// MultiLock has the token of its fenced part, if exactly one part is fenced. Other locks return 0.
 //
-// Pass it to the resource that the lock guards with each write, and have the resource refuse a
-// token that is smaller than the largest it has seen. Then a holder that was stopped and does not
-// know yet that its lease is over does no harm.
+// Send the token with each write to the resource under the lock, and make the resource reject a
+// token smaller than the largest so far. Then a paused holder with an expired lease does no harm.
 func (h *Hold) Token() int64 { return h.of().acquisition.Token() }
 
-// Context returns the context for the work under the lock. It derives from the context given to
-// Lock or TryLock, and carries the owner, so that a lock acquired with it re-enters. It ends when
-// the hold ends: with the cause [ErrLost] (a *[LostError]) at the instant from which the lock
-// cannot be trusted, [ErrReleased] after Unlock, or [ErrClosed].
+// Context returns the context for the work under the lock. The context derives from the context
+// given to Lock or TryLock, and carries the owner, so a call with the context can acquire the same
+// lock again.
+//
+// The context ends when the hold ends. The cause is [ErrLost] (a *[LostError]) as soon as the lock
+// can no longer be trusted, [ErrReleased] after Unlock, or [ErrClosed].
 func (h *Hold) Context() context.Context {
 	if h == nil {
 		h = noHold
@@ -151,40 +154,40 @@ func (h *Hold) newContext() context.Context {
 		&owner.Carrier{Token: l.owner, Outer: h.carrier, Hold: h})
 }
 
-// Done returns a channel that is closed when the hold has ended; Err then returns the reason.
-// Unlike Context it does not end with the caller's context: a lock is held until it is released.
+// Done returns a channel that closes when the hold ends. [Hold.Err] then returns the reason. Unlike
+// [Hold.Context], Done ignores the context of the caller, because a lock is held until its release.
 func (h *Hold) Done() <-chan struct{} { return h.of().doneChannel() }
 
-// Err returns why the hold ended: [ErrLost], [ErrReleased] or [ErrClosed]; nil if it has not.
+// Err returns nil while the hold lasts, and then the reason for its end: [ErrLost], [ErrReleased]
+// or [ErrClosed].
 func (h *Hold) Err() error { return h.of().err() }
 
-// Deadline returns the instant until which the lock can be trusted, on the monotonic clock of this
-// process. Each renewal by the watchdog moves it. Package watchdog documents how it is computed.
+// Deadline returns the time until which the lock can be trusted, on the monotonic clock of this
+// process. Each renewal moves the deadline. Package watchdog documents the calculation.
 func (h *Hold) Deadline() time.Time { return h.of().acquisition.Deadline() }
 
-// Valid reports whether the lock can be trusted at this instant. It reads the clock itself. Code
-// that may have been stopped for long (a paused process, a long garbage collection) should ask
-// right before it writes, because its context hears of the deadline only when timers run again.
-// Even so, only a fencing token protects a write that is already on its way.
+// Valid reports whether the lock can be trusted now. Valid reads the clock. Call Valid right before
+// a write if the process may have paused, for example in a long garbage collection, because
+// contexts end only when timers run again. Even then, only a fencing token protects against a write
+// under way.
 func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) > 0 }
 
-// Extend makes the lock last for lease from now, unless it lasts longer already. It is for work
-// under an explicit lease that takes longer than expected. Deadline has moved when it returns nil.
-// Holds with the lease [Watchdog] don't need Extend; Watchdog as an argument extends once, by
-// Options.WatchdogLease.
+// Extend makes the lock last for lease from now, unless the lock lasts longer already. Use Extend
+// for work that takes longer than its lease. A hold with the lease [Watchdog] does not need Extend.
+// With Watchdog as the argument, Extend extends once, by Options.WatchdogLease.
 //
-// All levels of an acquisition share one lease. Extend costs one command, for a MultiLock or
-// RedLock one for each part. If some of those fail, the others have been extended already. It works
-// on a server that is out of memory.
+// All holds of an acquisition share a lease. Extend sends one command, or one command per part for
+// a MultiLock or RedLock. If some parts fail, the other parts stay extended. Extend works on a
+// server without free memory.
 //
-// It returns when Redis has replied, when ctx ends, or after Options.CommandTimeout (for a RedLock,
-// that of its first client), whichever is first:
-//   - [ErrLost] if the lock was lost, even if only Redis knew: the hold has ended when Extend
-//     returns, and the owner's next attempt acquires the lock afresh;
+// Extend blocks until Redis responds, ctx ends, or Options.CommandTimeout of the client passes (for
+// a RedLock, of its first client). After nil, Deadline has moved. Extend returns
+//   - [ErrLost] if the lock was lost, even if only Redis knew. The hold has ended, and the next
+//     attempt of the owner acquires the lock anew;
 //   - [ErrNotHeld] if this hold was released;
-//   - ctx's error, or [ErrOutcomeUnknown], if Redis did not reply in time, and a *[ServerError] if
-//     it refuses: the hold lasts until its Deadline, as before;
-//   - [ErrInvalid] for a lease of less than 3 ms.
+//   - the error of ctx, or [ErrOutcomeUnknown], if Redis did not respond in time, and a
+//     *[ServerError] if Redis rejects the command. The hold lasts until its old deadline;
+//   - [ErrInvalid] for a lease below 3 ms.
 func (h *Hold) Extend(ctx context.Context, lease Lease) (err error) {
 	defer wrap(&err, h.Name())
 	l := h.of()
@@ -208,22 +211,21 @@ func ofEnded(reason error) error {
 	return reason
 }
 
-// Unlock releases this level. The lock becomes free, and a waiter is woken, when the last level is
-// released. Levels may be released in any order, but if an outer one is first, a warning is logged
-// once: goroutines that share an owner do that, and do not exclude each other.
+// Unlock releases this hold. After the last hold of the owner, the lock is free, and a waiter wakes
+// up. You can release nested holds in any order. But if an outer hold comes first, the client logs
+// a warning once, because goroutines with the same owner do that, and do not exclude each other.
 //
-// Unlock takes no context, because a release must not depend on one: it works after the caller's
-// context has ended, as in a deferred call. It blocks for at most Options.CommandTimeout (for a
-// RedLock, that of its first client), or, once the client is closed, until rueidis gives up. It
-// returns
+// Unlock takes no context, so a deferred Unlock works after the context of the caller has ended.
+// Unlock blocks for at most Options.CommandTimeout (for a RedLock, of its first client). After the
+// client was closed, Unlock blocks until rueidis gives up. Unlock returns
 //   - [ErrNotHeld] if this hold was released before;
-//   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with
-//     another holder's work. If the reply to a first release was lost and the lock is then found
-//     gone, it counts as released, because the two cases cannot be told apart;
-//   - [ErrOutcomeUnknown] if Redis did not reply in time: the hold has ended in this process, and
-//     the release is retried in the background until the lease ends;
-//   - a *[ServerError] if Redis refuses: the hold has ended in this process, and the lock is free
-//     when its lease ends.
+//   - [ErrLost] if the lock was lost before. Your work may have overlapped with the work of another
+//     holder. If the reply to the first release was lost and Redis then reports that the lock is
+//     gone, the lock counts as released, because Unlock cannot distinguish the two cases;
+//   - [ErrOutcomeUnknown] if Redis did not respond in time. The hold has ended in this process, and
+//     the client repeats the release in the background until the lease ends;
+//   - a *[ServerError] if Redis rejects the release. The hold has ended in this process, and the
+//     lock is free when its lease ends.
 func (h *Hold) Unlock() (err error) {
 	if h == nil {
 		h = noHold
@@ -246,10 +248,9 @@ func (h *Hold) Unlock() (err error) {
 	return err
 }
 
-// UnlockTo is [Hold.Unlock] for a deferred call, and blocks for as long: it joins the error of the
-// release to *err, unless *err says the same already. err must be the named result of the function.
-// With another variable, such as one that := declares in an inner block, the error goes nowhere:
-// use [Do] there.
+// UnlockTo is [Hold.Unlock] for a deferred call. UnlockTo joins the error of the release to *err,
+// unless *err matches that error already. err must be the named result of the function. An error in
+// any other variable, for example from := in an inner block, is lost. Use [Do] there.
 //
 //	func ship(ctx context.Context) (err error) {
 //		hold, err := lock.Lock(ctx, rlock.Watchdog)

@@ -16,7 +16,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Identity is the process of a client, as it told Redis; see Options.Anonymous. Its fields are
+// Identity is the process of a client, as the client reported to Redis. See Options.Anonymous. The
+// fields are
 //
 //	Program string    // the name of the program
 //	Host    string    // the name of the host

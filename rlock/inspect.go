@@ -14,36 +14,37 @@ import (
 	"holdfast/lua"
 )
 
-// NoExpiry is the TTL of a held lock that never expires. Locks of this library always expire.
+// NoExpiry is the TTL of a held lock that never expires. Locks of holdfast always expire.
 const NoExpiry = wire.NoExpiry
 
-// Info is the state of a lock in Redis at the time of the call. It may be outdated when it is read:
-// decide by acquiring, not by inspecting.
+// Info is the state of a lock in Redis at the time of the call. The state may have changed when you
+// read it, so acquire the lock to decide.
 type Info struct {
 	Name   string // the name of the lock
 	Locked bool   // whether the lock is held
-	// Owner is the owner, as "<client id>:<number>"; "" if the lock is free. If there are several
-	// readers it is one of them.
+	// Owner is the owner, as "<client id>:<number>", or "" if the lock is free. Of several readers,
+	// Owner is any reader.
 	Owner string
 	Count int // the number of levels that Owner holds
-	// Readers has the owners that hold the read lock, with their levels; nil for other locks, and
-	// if there are no readers.
+	// Readers has the owners of read holds, with the number of their holds. Readers is nil for other
+	// locks and without readers.
 	Readers map[string]int
 	Mode    string // "read" or "write" if the name is in use as a read-write lock, else ""
-	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. For
-	// a read-write lock it is that of its longest hold.
+	// TTL is the rest of the lease: 0 if the lock is free, [NoExpiry] if the lock never expires. For a
+	// read-write lock, TTL belongs to the longest hold.
 	TTL time.Duration
-	// Queue has the owners that wait for a fair lock, the next one first, but at most 10,000; nil for
-	// other locks.
+	// Queue has the owners that wait for a fair lock, at most 10,000, the next owner first. Queue is
+	// nil for other locks.
 	Queue []string
-	// Token is the last one that a fenced lock has given out; 0 for other locks, and before the first.
+	// Token is the latest token of a fenced lock, or 0 before the first acquisition and for other
+	// locks.
 	Token int64
 }
 
-// Info asks Redis for the state of the lock. Like the other methods that inspect, it returns when
-// Redis has replied, when ctx ends, or after Options.CommandTimeout. The error is a *[ServerError]
-// if Redis rejects the command, and [ErrOutcomeUnknown] if Redis does not reply. The code of the
-// ServerError is NOTLOCK if the key is a hash with more fields than a lock has.
+// Info asks Redis for the state of the lock. Info blocks until Redis responds, ctx ends, or
+// Options.CommandTimeout passes. The error is a *[ServerError] if Redis rejects the command, and
+// matches [ErrOutcomeUnknown] if Redis does not respond. The ServerError has the code NOTLOCK if
+// the key is a hash with more fields than a lock has.
 func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)
@@ -64,19 +65,21 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	return info, nil
 }
 
-// IsLocked asks Redis whether the lock is held, as [Lock.Info] does.
+// IsLocked asks Redis whether the lock is held, and blocks like [Lock.Info].
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	info, err := l.Info(ctx)
 	return info.Locked, err
 }
 
-// TTL asks Redis, as [Lock.Info] does, how long the lock is still held: 0 if free, or [NoExpiry].
+// TTL asks Redis for the rest of the lease, and blocks like [Lock.Info]. The result is 0 if the
+// lock is free, or [NoExpiry].
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	info, err := l.Info(ctx)
 	return info.TTL, err
 }
 
-// HoldCount asks Redis, as [Lock.Info] does, how many levels ctx's owner holds; 0 without an owner.
+// HoldCount asks Redis how many holds the owner in ctx has, and blocks like [Lock.Info]. The result
+// is 0 if ctx has no owner.
 func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)
@@ -94,8 +97,9 @@ func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	return 0, nil
 }
 
-// IsHeld asks Redis, as [Lock.Info] does, whether ctx's owner holds the lock; false without an
-// owner. To know whether a hold can still be trusted, ask [Hold.Valid], which costs no command.
+// IsHeld asks Redis whether the owner in ctx holds the lock, and blocks like [Lock.Info]. The
+// result is false if ctx has no owner. To ask whether you can still trust a hold, call
+// [Hold.Valid], which sends nothing.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	count, err := l.HoldCount(ctx)
 	return count > 0, err

@@ -7,8 +7,7 @@ import (
 	"holdfast/internal/compose"
 )
 
-// Internals gives packages multilock, redlock and rlocktest of this module what they need of this
-// package beyond its interface. It is not for users.
+// Internals is for packages multilock, redlock and rlocktest. You never need Internals.
 func Internals(compose.Access) internals { return internals{} } //nolint:revive // has no other use
 
 // internals has methods that are safe for concurrent use.

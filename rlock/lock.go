@@ -12,8 +12,8 @@ import (
 	"holdfast/lua"
 )
 
-// Locker is the interface of all kinds of locks, so that code and locks compose. Every kind keeps
-// the promises of [Lock]: when it blocks, its errors, and that it is safe for concurrent use.
+// Locker is the interface of all kinds of locks. Each kind keeps the promises of [Lock] about
+// blocking, errors, and concurrent use.
 type Locker interface {
 	// Name returns the name of the lock.
 	Name() string
@@ -21,13 +21,14 @@ type Locker interface {
 	Lock(ctx context.Context, lease Lease) (*Hold, error)
 	// TryLock waits for the lock until wait is over or ctx ends.
 	TryLock(ctx context.Context, wait time.Duration, lease Lease) (*Hold, error)
-	// Unlock releases the innermost level that ctx's owner holds.
+	// Unlock releases the latest hold of the owner in ctx.
 	Unlock(ctx context.Context) error
 }
 
-// Lock is a lock of some kind: reentrant ([Client.NewLock]), non-reentrant, fair, fenced, or one
-// side of a read-write lock. It excludes all clients, of this library and of Redisson, that use its
-// name. It has no state: any number may be made for one name. It is safe for concurrent use.
+// Lock is a lock of any kind: reentrant ([Client.NewLock]), non-reentrant, fair, fenced, or one
+// side of a read-write lock. Lock excludes all clients of holdfast and Redisson that use its name.
+// A Lock has no state, so you can create any number for the same name. A Lock is safe for
+// concurrent use.
 type Lock struct {
 	client *Client
 	name   string
@@ -61,19 +62,20 @@ func (l *Lock) heldBy(token owner.Token) *acquisition {
 	return nil
 }
 
-// Name returns the name of the lock, which is also its key in Redis. Options.NameMapper has mapped
-// it.
+// Name returns the name of the lock, after Options.NameMapper. The name is also the key in Redis.
 func (l *Lock) Name() string { return l.name }
 
-// Server returns the name of the Redis of the lock: Options.Server, or its address. It is "" for
-// Sentinel and Cluster without Options.Server, because their addresses change.
+// Server returns Options.Server, or else the address of the server. Server returns "" for Sentinel
+// and Cluster without Options.Server, because addresses change there.
 func (l *Lock) Server() string { return l.client.transport.Name() }
 
-// Unlock releases the innermost level that ctx's owner holds, for code without the [Hold]. See
-// [Hold.Unlock], which also works for a lock that was acquired without an owner. It returns
-// [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this client. If the
-// owner lost the lock, it returns [ErrLost] once for each level, until the owner acquires the lock
-// again; a client remembers its latest 1024 losses.
+// Unlock releases the latest hold of the owner in ctx, for code without the [Hold]. [Hold.Unlock]
+// also works for a lock that was acquired without an owner.
+//
+// Unlock blocks like [Hold.Unlock]. Unlock returns [ErrNotHeld] if ctx has no owner, or if the
+// owner does not hold this lock through this client. If the owner lost the lock, Unlock returns
+// [ErrLost] once for each hold, until the owner acquires the lock again. A client remembers its
+// latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, _ := owner.From(ctx)
@@ -94,20 +96,20 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	return fmt.Errorf("%w: the owner in ctx does not hold this lock through this client", ErrNotHeld)
 }
 
-// ForceUnlock frees the lock, whichever owner holds it, wakes a waiter, and returns whether the
-// lock was held. It returns when Redis has replied, when ctx ends, or after Options.CommandTimeout.
-// If ForceUnlock loses a connection that was in use within the last second, it returns
-// [ErrOutcomeUnknown]. If the connection was idle for longer, ForceUnlock asks who the owners are,
-// and tries again unless all owners have changed.
+// ForceUnlock releases the lock of any owner, wakes a waiter, and reports whether the lock was
+// held. Use ForceUnlock to repair, not to hurry, because the former holder may still be at work.
+// ForceUnlock deletes the key even if the key is a hash of another program.
 //
-// Holds of this client end at once with [ErrLost]. Those of other clients end at their next renewal
-// or nested lock, and so does one that is being acquired or handed over at this very moment.
+// ForceUnlock blocks until Redis responds, ctx ends, or Options.CommandTimeout passes. If a
+// connection fails that was in use within the last second, ForceUnlock returns [ErrOutcomeUnknown].
+// If an idle connection fails, ForceUnlock asks who the owners are, and tries again unless all
+// owners have changed.
 //
-// On a read-write lock the read side ends its readers, if there is no writer. The write side ends
-// its writer and that writer's reads.
+// Holds of this client end at once with [ErrLost]. Holds of other clients end at their next renewal
+// or nested hold. So does a hold that is being acquired or handed over at the same time.
 //
-// The former holder may still be at work. Use ForceUnlock to repair, not to hurry. It deletes the
-// key even if that is a hash of something else than a lock.
+// On a read-write lock, the read side ends all readers if there is no writer. The write side ends
+// the writer and the reads of that writer.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
 	// Before the command: a waiter may acquire the lock before the reply, and keeps it.

@@ -7,13 +7,13 @@ import (
 	"holdfast/lua"
 )
 
-// ErrReentry reports that the context's owner already holds the lock, which is not reentrant.
+// ErrReentry reports that the owner holds the lock already, and that the lock is not reentrant.
 var ErrReentry = errors.New("the owner already holds this lock, which is not reentrant")
 
-// NewNonReentrantLock returns the lock called name that an owner can hold only once: if the owner
-// holds it already, an attempt returns [ErrReentry] at once, instead of adding a level. It is
-// Redisson's non-reentrant lock, and excludes the other locks under its name. For impossible names
-// see [Client.NewLock].
+// NewNonReentrantLock returns the non-reentrant lock with the given name. If the owner holds the
+// lock already, an attempt returns [ErrReentry] at once. The lock is compatible with the
+// non-reentrant lock of Redisson, and excludes other locks with its name. For impossible names, see
+// [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
 	return c.nonReentrantOf(c.options.mapped(name))
 }
@@ -36,11 +36,11 @@ func reentryError(reentrant string) error {
 		Advice: "pass a context without this owner, or use " + reentrant}
 }
 
-// NewNonReentrantFairLock returns the fair lock called name that an owner can hold only once: if
-// the owner holds it already, an attempt returns [ErrReentry] at once, and does not join the queue.
-// It is Redisson's non-reentrant fair lock. It shares its queue with [Client.NewFairLock], which
-// says how the queue is served, and excludes the other locks under its name. For impossible names
-// see [Client.NewLock].
+// NewNonReentrantFairLock returns the non-reentrant fair lock with the given name. If the owner
+// holds the lock already, an attempt returns [ErrReentry] at once, and does not join the queue. The
+// lock is compatible with the non-reentrant fair lock of Redisson, and shares its queue with
+// [Client.NewFairLock]. The lock excludes other locks with its name. For impossible names, see
+// [Client.NewLock].
 func (c *Client) NewNonReentrantFairLock(name string) *Lock {
 	return c.nonReentrantFairOf(c.options.mapped(name))
 }

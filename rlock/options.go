@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// NoWait is a wait: TryLock tries once.
+	// NoWait makes TryLock try once.
 	NoWait time.Duration = 0
-	// Forever is a wait: TryLock waits until its context ends, as Lock does.
+	// Forever makes TryLock wait until its context ends, like Lock.
 	Forever time.Duration = wait.Unlimited
 )
 
-// Lease is for how long a lock is held without a renewal, as in rlock.Lease(30*time.Second). It is
-// a type of its own, so that a wait and a lease that are swapped do not compile. Redis counts whole
-// milliseconds. A lease of 0, or of less than 3 ms, is [ErrInvalid].
+// Lease is how long Redis keeps a lock without a renewal, as in rlock.Lease(30*time.Second). Lease
+// is a type of its own, so that the compiler rejects a swapped wait and lease. Redis counts whole
+// milliseconds. A lease below 3 ms is [ErrInvalid].
 type Lease time.Duration
 
-// Watchdog is the lease Options.WatchdogLease, which the client renews until the hold is released.
-// Any negative lease means the same, as in Redisson.
+// Watchdog selects the lease Options.WatchdogLease, and makes the client renew the lease until you
+// release the hold. Any negative lease means the same, as in Redisson.
 const Watchdog Lease = -1
 
-// String returns "watchdog", or the lease as a [time.Duration] prints.
+// String returns "watchdog" or the lease in the format of [time.Duration].
 func (l Lease) String() string {
 	if l < 0 {
 		return "watchdog"
@@ -32,146 +32,150 @@ func (l Lease) String() string {
 	return time.Duration(l).String()
 }
 
-// PubSubMode selects how unlock messages travel on a cluster: see [PubSubAuto]. Elsewhere it is
+// PubSubMode selects the channels for unlock messages on a cluster. Other servers always use
 // PUBLISH.
 type PubSubMode int
 
 // The modes.
 const (
-	// PubSubAuto uses sharded channels if the nodes have them, and otherwise is PubSubClassic. Beside
-	// sharded channels it uses classic ones for Redisson before 3.28, which may use no others:
-	// waiters listen on both kinds, and a release is also published on the classic channel while
-	// another client listens only there.
+	// PubSubAuto uses sharded channels if the nodes support them, and classic channels otherwise.
+	// Redisson before 3.28 may only use classic channels. So waiters also listen on the classic
+	// channel, and a release also publishes there while another client listens only there.
 	PubSubAuto PubSubMode = iota
-	// PubSubClassic is PUBLISH and SUBSCRIBE. Each message goes to all nodes.
+	// PubSubClassic uses PUBLISH and SUBSCRIBE. Each message goes to all nodes.
 	PubSubClassic
-	// PubSubSharded is SPUBLISH and SSUBSCRIBE, since Redis 7. It may not wake Redisson before 3.28,
-	// nor be woken by it.
+	// PubSubSharded uses SPUBLISH and SSUBSCRIBE, which need Redis 7. Clients of Redisson before 3.28
+	// may miss these messages, and holdfast may miss theirs.
 	PubSubSharded
 )
 
-// WriterPreference selects what readers of a read-write lock do while a writer waits.
+// WriterPreference selects what new readers of a read-write lock do while a writer waits.
 type WriterPreference int
 
 const (
-	// PreferWriters makes new readers of this library step back while one of its writers waits for
-	// readers to leave: for at most Options.WatchdogLease at a time, then readers may enter for a
-	// tenth of that. When a writer leaves, readers that waited for it come before the next writer.
-	// Nested reads are never held back.
+	// PreferWriters makes new readers of holdfast wait while a writer of holdfast waits for readers to
+	// leave. Readers wait for at most Options.WatchdogLease at a time, and may then enter for a tenth
+	// of that time. When a writer leaves, the readers that waited for the writer come before the next
+	// writer. Nested reads never wait.
 	PreferWriters WriterPreference = iota
-	// PreferNobody lets readers in while there are readers, as Redisson does. Writers may starve.
+	// PreferNobody lets new readers in while others read, as Redisson does. Writers may starve.
 	PreferNobody
 )
 
-// HandOver selects how a lock gets from a release to a waiter. It concerns plain, non-reentrant and
-// fenced locks, and within a process the write side of a read-write lock.
+// HandOver selects who gets a lock after a release. HandOver applies to plain, non-reentrant and
+// fenced locks, and within a process to write locks.
 type HandOver int
 
 const (
-	// HandOverAnywhere gives the lock to the next waiter of this process or, if others wait
-	// elsewhere and it was handed over here 16 times or for 100 ms, to the one that has waited
-	// longest in any process of this library. The release is announced to all instead, as by
-	// Redisson, if clients that do not register listen, such as Redisson's. So is every 16th if 0.1
-	// s have passed since the second, and every 4th after 1 s; those that stay in a process ahead of
-	// waiters elsewhere do not count. On a cluster this needs sharded channels.
+	// HandOverAnywhere hands the lock over to the next waiter of this process. If callers wait
+	// elsewhere, the longest waiter of all processes gets the lock after at most 16 hand-overs or 100
+	// ms in this process. On a cluster, hand-overs between processes need sharded channels.
+	//
+	// Clients of Redisson, for example, can only receive announcements. While such a client waits,
+	// each release is announced to all waiters. Some waiters cannot be seen, so holdfast also
+	// announces every 16th hand-over if the second was more than 100 ms ago, and every 4th after 1 s.
+	// Hand-overs that stay in a process ahead of waiters elsewhere do not count.
 	HandOverAnywhere HandOver = iota
-	// HandOverLocal gives the lock to waiters of this process only.
+	// HandOverLocal hands the lock over to waiters of this process only.
 	HandOverLocal
-	// HandOverNone always announces a release to all.
+	// HandOverNone always announces a release to all waiters.
 	HandOverNone
 )
 
-// Options configures a [Client]. The zero value is ready for use.
+// Options configures a [Client]. The zero value has all defaults.
 type Options struct {
-	// WatchdogLease is the lease that [Watchdog] selects. It is renewed after each third of it, and
-	// bounds how long a lock outlives its holder's process. Defaults to 30 s, as in Redisson.
+	// WatchdogLease is the lease of holds with [Watchdog]. The client renews the lease after each
+	// third of it. A lock outlives the process of its holder for at most WatchdogLease. At least 10
+	// ms. Defaults to 30 s, as in Redisson.
 	WatchdogLease time.Duration
 
-	// CommandTimeout bounds what neither a wait nor a context bounds: an attempt without wait, an
-	// unlock with its retries, an inspection. Defaults to 3 s; at least 1 ms.
+	// CommandTimeout limits calls without another limit: an attempt with NoWait, a release with its
+	// retries, an inspection. At least 1 ms. Defaults to 3 s.
 	//
-	// If the caller's context cannot end, rueidis closes the connection of a command that takes
-	// longer, if it was the only one on it; commands sent on it meanwhile then fail.
+	// If the context of the caller cannot end and a command takes longer, rueidis closes the
+	// connection, provided that no other command used the connection at the start. Later commands on
+	// that connection then fail.
 	CommandTimeout time.Duration
 
-	// PubSub selects the channels on a cluster. Clients of this library that share a lock must use the
-	// same mode, or they may not wake each other. Only PubSubAuto and PubSubSharded may be mixed.
-	// Defaults to PubSubAuto.
+	// PubSub selects the channels on a cluster. All clients of holdfast that share a lock must use the
+	// same mode, or may not wake each other. Only PubSubAuto and PubSubSharded work together. Defaults
+	// to PubSubAuto.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking. If
-	// its wait has a limit, that is used instead. At least 10 s. Defaults to 5 min, as in Redisson.
+	// FairWindow is how long a fair lock keeps the queue entry of a waiter that stops asking. For a
+	// wait with a limit, the limit counts instead. At least 10 s. Defaults to 5 min, as in Redisson.
 	FairWindow time.Duration
 
-	// WriterPreference orders the readers and writers of read-write locks. Defaults to
-	// PreferWriters, which uses three additional keys of this library beside the lock.
+	// WriterPreference decides between the readers and writers of read-write locks. Defaults to
+	// PreferWriters, which uses three more keys beside the lock.
 	WriterPreference WriterPreference
 
-	// SyncReplicas is the number of replicas that must acknowledge an acquisition, so that a
-	// failover to one of them keeps the lock. [SyncConnected] requires one while one is connected.
-	// SyncReplicas costs each acquisition a connection of its own and a second round trip (WAIT), and
-	// turns hand-overs off. Renewals, nested locks and releases do not wait, so no held lock is lost
-	// because replicas fail. Defaults to 0.
+	// SyncReplicas is the number of replicas that must acknowledge an acquisition, so that a failover
+	// to one of these replicas keeps the lock. [SyncConnected] requires one replica while a replica is
+	// connected. Each acquisition then needs its own connection and a second round trip (WAIT), and
+	// hand-overs are off. Renewals, nested holds and releases do not wait, so the failure of a replica
+	// never costs a held lock. Defaults to 0.
 	SyncReplicas int
 
-	// SyncTimeout bounds the wait for acknowledgements, as do half the lease and half of what is
-	// left of the wait. With too few by then the acquisition is undone, and fails with
-	// [ErrNotReplicated]. Defaults to 1 s, as in Redisson.
+	// SyncTimeout limits the wait for acknowledgments, as do half the lease and half of the remaining
+	// wait. If too few replicas acknowledge by then, holdfast undoes the acquisition and returns
+	// [ErrNotReplicated]. At least 1 ms. Defaults to 1 s, as in Redisson.
 	SyncTimeout time.Duration
 
-	// HandOver selects how a lock gets from a release to a waiter. With SyncReplicas it is
+	// HandOver selects who gets a lock after a release. With SyncReplicas, the value is always
 	// HandOverNone. Defaults to HandOverAnywhere.
 	HandOver HandOver
 
-	// Server names this Redis in errors, and in the order in which a MultiLock acquires its parts:
-	// all processes that share locks must use the same name. Defaults to the address. With Sentinel
-	// and Cluster, whose addresses change, and with replicas that rueidis reads from, there is no
-	// default, and a MultiLock over several Redises needs it. If a MultiLock has the same lock name
-	// in several databases of one server, give each database its own Server.
+	// Server names this Redis in errors, and orders the parts of a MultiLock, so all processes that
+	// share locks must use the same name. Defaults to the address. There is no default with Sentinel
+	// or Cluster, because addresses change there, nor if rueidis reads from replicas. A MultiLock over
+	// several servers then needs a name. If a MultiLock uses the same lock name in several databases
+	// of a server, give each database its own name.
 	Server string
 
-	// ReleaseOnClose makes Close release what this client holds. Defaults to false: leases run out.
+	// ReleaseOnClose makes Close release all locks of this client. Defaults to false, so leases run
+	// out.
 	ReleaseOnClose bool
 
-	// MaxHold bounds how long the watchdog renews a lock: after at most MaxHold it is lost
-	// ([ErrLost]), however long its holder still works, because the lease is not renewed beyond that.
-	// A warning with the stack of the acquisition is logged when half of it is over. It costs each
-	// acquisition about a microsecond. At least twice WatchdogLease. Defaults to 0, no bound. Each
-	// node of a RedLock counts from when it was acquired there.
+	// MaxHold limits how long the watchdog renews a lock. After MaxHold the lock is lost ([ErrLost]),
+	// even if its holder still works. After half of MaxHold, holdfast logs a warning with the stack of
+	// the acquisition. Each acquisition takes about a microsecond longer. At least twice
+	// WatchdogLease. Each node of a RedLock counts from its own acquisition. Defaults to 0, no limit.
 	MaxHold time.Duration
 
 	// Debug records where each lock is acquired, so that errors and warnings name the line of code.
-	// A goroutine that waits for a lock that it holds itself is then logged at once.
-	// It costs each acquisition about a microsecond. Defaults to false.
+	// With Debug, holdfast also logs at once if a goroutine waits for a lock that the same goroutine
+	// holds. Each acquisition takes about a microsecond longer. Defaults to false.
 	Debug bool
 
-	// Label is shown with the host and the process wherever the holder of a lock is named, in other
-	// processes as well: what this process does, for example "nightly". Defaults to "".
+	// Label says what this process does, for example "nightly". Errors and tools show the label with
+	// the host and the process of a holder, even in other processes. Defaults to "".
 	Label string
 
-	// Anonymous keeps Redis from being told who this client is. Otherwise a client that holds or
-	// waits for locks has a key holdfast_client:{<id>} there, with program, host, process id, start of
-	// the process and Label: one command for each third of WatchdogLease, however many locks. Close
-	// deletes it, or it expires after three times WatchdogLease. A user whose ACL forbids that key
-	// stays unknown. Defaults to false.
+	// Anonymous keeps the identity of this client out of Redis. Otherwise a client that holds or
+	// awaits locks has a key holdfast_client:{<id>} with the program, the host, the process id, the
+	// start of the process, and Label. The key costs a command for each third of WatchdogLease,
+	// regardless of the number of locks. Close deletes the key, and otherwise the key expires after
+	// three times WatchdogLease. If the ACL of the user forbids the key, the client stays unknown.
+	// Defaults to false.
 	Anonymous bool
 
-	// Tracer is told how locks are acquired, held and lost, for metrics and traces. Package
-	// holdfast/otel has one for OpenTelemetry; [MultiTracer] makes one of several. Defaults to nil,
-	// which costs nothing.
+	// Tracer receives how locks are acquired, held and lost, for metrics and traces. Package
+	// holdfast/otel has a Tracer for OpenTelemetry, and [MultiTracer] combines several. Defaults to
+	// nil, which costs nothing.
 	Tracer Tracer
 
-	// NameMapper maps the names that locks are made with to their names in Redis, like Redisson's;
-	// see [Prefix]. It is called once for each lock that is made, and must return the same name for
-	// the same argument. Defaults to nil: names are used as they are.
+	// NameMapper maps the name of each lock to its name in Redis, like the NameMapper of Redisson. See
+	// [Prefix]. The client calls NameMapper once for each new lock, and the same argument must always
+	// have the same result. Defaults to nil, which keeps names as they are.
 	NameMapper func(name string) string
 
-	// Logger receives what an operator must know: a lost lock, a failed renewal, a message that
-	// Redis refuses to publish. Defaults to slog.Default().
+	// Logger receives what an operator must know, such as a lost lock, a failed renewal, or a message
+	// that Redis rejects. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// Prefix returns an [Options].NameMapper that puts prefix before each name.
+// Prefix returns an [Options].NameMapper that puts prefix in front of each name.
 func Prefix(prefix string) func(name string) string {
 	return func(name string) string { return prefix + name }
 }

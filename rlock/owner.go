@@ -8,21 +8,22 @@ import (
 	"holdfast/internal/owner"
 )
 
-// WithOwner returns a context with a new owner, which replaces one that is there: a lock that the
-// replaced owner holds is then held by another. A caller that acquires a lock with the context, or
-// with one derived from it, may acquire that lock again while holding it. A hold's own context
-// carries its owner already; WithOwner is needed only where the context of the hold does not reach,
-// as in code ported from Java.
+// WithOwner returns a context with a new owner, which replaces the owner of ctx. Calls with the new
+// context can acquire a lock several times, and do not own the locks of the old owner. The context
+// of a hold carries an owner already, so you need WithOwner only where the context of the hold does
+// not reach, as in code ported from Java.
 //
-// Goroutines that share an owner do not exclude each other: both get in. Give each request and each
-// goroutine its own owner, or none: then each acquisition gets a new one, nested calls do not
-// re-enter, and exclusion always holds. See [Detached].
+// Goroutines with the same owner do not exclude each other. Give each request and each goroutine
+// its own owner, or none. Without an owner, each acquisition gets a new owner, so a nested call
+// does not get in again, and exclusion always holds. See [Detached].
 func WithOwner(ctx context.Context) context.Context { return owner.WithRoot(ctx, owner.New()) }
 
-// EnsureOwner returns ctx if it carries an owner, and else one with a new owner. It is for code
-// that may run inside a section of its caller, such as a middleware. Unlike with [WithOwner], the
-// search for cycles (see [ErrDeadlock]) ignores locks that were acquired with the context itself,
-// because the context of a request often goes to several goroutines.
+// EnsureOwner returns ctx if ctx carries an owner, and otherwise a context with a new owner.
+// EnsureOwner is for code that may run under a lock of its caller, such as a middleware.
+//
+// Unlike with [WithOwner], the search for cycles (see [ErrDeadlock]) ignores locks that were
+// acquired with the context itself, because the context of a request often goes to several
+// goroutines.
 func EnsureOwner(ctx context.Context) context.Context {
 	if HasOwner(ctx) {
 		return ctx
@@ -30,16 +31,16 @@ func EnsureOwner(ctx context.Context) context.Context {
 	return owner.With(ctx, owner.New())
 }
 
-// HasOwner reports whether ctx carries an owner: that of a hold's context or of [WithOwner].
+// HasOwner reports whether ctx carries an owner, from the context of a hold or from [WithOwner].
 func HasOwner(ctx context.Context) bool {
 	token, _ := owner.From(ctx)
 	return token != 0
 }
 
-// Detached returns ctx without its owner, with its values, deadline and cancellation. Pass it to a
-// goroutine that is started while a lock is held, and that acquires locks itself. All locks that
-// others hold then exclude the goroutine, even the locks of the caller. A goroutine that outlives
-// the caller's context needs context.WithoutCancel as well.
+// Detached returns ctx without its owner, but with its values, deadline and cancellation. Pass the
+// result to a goroutine that you start while you hold a lock, if the goroutine acquires locks. All
+// locks of others then exclude the goroutine, even the locks of the caller. For a goroutine that
+// outlives the context of the caller, also call context.WithoutCancel.
 func Detached(ctx context.Context) context.Context { return owner.With(ctx, 0) }
 
 const (

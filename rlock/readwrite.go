@@ -14,22 +14,23 @@ import (
 	"holdfast/watchdog"
 )
 
-// ReadWriteLock is a pair of locks under one name: any number of readers, or one writer, hold it at
-// a time. It is Redisson's RReadWriteLock, and safe for concurrent use.
+// ReadWriteLock is a pair of locks with the same name. Any number of readers or one writer can hold
+// the lock. ReadWriteLock is compatible with RReadWriteLock of Redisson, and safe for concurrent
+// use.
 //
-// An owner that writes may read as well, and still reads after it has released the write lock:
-// other readers are let in then. Acquire both with a context of [WithOwner] for that, because a
-// context of the write hold ends with it. The reverse is impossible: an owner that reads and asks
-// for the write lock would wait for itself, and gets [ErrUpgrade] at once.
+// A writer may also read. After the writer has released the write lock, its read hold lasts, and
+// other readers get in. Acquire both locks with a context of [WithOwner] for that, because the
+// context of the write hold ends with the hold. A reader cannot become a writer, because the reader
+// would wait for itself. The attempt returns [ErrUpgrade] at once.
 //
-// Each read hold has its own lease: a reader that died blocks a writer for its own lease only,
-// however long others still read. A reader of Redisson that died blocks a writer until no other
-// reader has taken or renewed the lock for one lease.
+// Each read hold has its own lease, so a dead reader blocks a writer for its own lease only, even
+// if others still read. A dead reader of Redisson blocks a writer until no other reader has
+// acquired or renewed the lock for one lease.
 type ReadWriteLock struct{ read, write *Lock }
 
-// NewReadWriteLock returns the read-write lock called name. For impossible names see
-// [Client.NewLock]. A name of a read-write lock should not be used for a lock of another kind: they
-// exclude each other, but do not always wake each other.
+// NewReadWriteLock returns the read-write lock with the given name. For impossible names, see
+// [Client.NewLock]. Do not use the name for a lock of another kind, because the locks exclude each
+// other but do not always wake the waiters of each other.
 func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	name = c.options.mapped(name)
 	pair := readWrite{client: c, name: name}
@@ -46,8 +47,8 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 // Name returns the name of the lock.
 func (rw *ReadWriteLock) Name() string { return rw.read.name }
 
-// Read returns the lock for readers. While a writer of this library waits, new readers step back
-// for it, unless Options.WriterPreference says otherwise.
+// Read returns the lock for readers. While a writer of holdfast waits, new readers wait as well,
+// unless you change Options.WriterPreference.
 func (rw *ReadWriteLock) Read() *Lock { return rw.read }
 
 // Write returns the lock for writers.

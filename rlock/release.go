@@ -366,13 +366,16 @@ func (a *acquisition) Drop() {
 	}
 }
 
-// Leave gives the hold up without releasing its lock, which becomes free when the lease ends. It is
-// for leases that are meant to run out: a lock with a lease of a minute that is left lets its
-// section run once a minute. The hold ends with [ErrReleased], nothing is sent, and nothing is
-// logged when the lease ends. Leave does nothing if the hold has ended before. It does not block.
+// Leave ends the hold without releasing the lock. The lock becomes free when its lease ends. Leave
+// is for leases that should run out. For example, to run a job once a minute, acquire a lock with a
+// lease of a minute and leave the hold.
 //
-// Of nested levels only the last one leaves the lock; the others end as with Unlock. The lease is
-// not renewed any more: what was taken with [Watchdog] lasts for Options.WatchdogLease at most.
+// Leave does not block and sends nothing. The hold ends with [ErrReleased]. The client does not log
+// the end of the lease. If the hold has ended before, Leave does nothing.
+//
+// Only the last of several nested holds leaves the lock. The other holds end as with Unlock. The
+// watchdog stops renewing the lease, so a lock with [Watchdog] lasts for at most
+// Options.WatchdogLease.
 func (h *Hold) Leave() {
 	l := h.of()
 	if !l.beginRelease() {

@@ -11,14 +11,14 @@ import (
 	"holdfast/internal/transport"
 )
 
-// SyncConnected is a value for Options.SyncReplicas. One replica must acknowledge an acquisition,
-// unless no replica is connected to the master. Redisson does the same by default with Sentinel and
-// Cluster. A master without replicas therefore continues to grant locks, which a failover may
-// forget, and the client logs a warning. While locks are acquired there, the client asks the master
-// once a second whether a replica is back.
+// SyncConnected is a value for Options.SyncReplicas. One replica must acknowledge each acquisition,
+// unless the master has no connected replica. Redisson does the same by default with Sentinel and
+// Cluster. So a master without replicas continues to grant locks, although a failover may lose
+// them, and the client logs a warning. While the program acquires locks there, the client asks the
+// master once a second whether a replica is back.
 //
-// A replica that hangs counts as connected until the master drops it (repl-timeout). A replica that
-// still copies the master's data does not count.
+// A hung replica counts as connected until the master drops the replica (repl-timeout). A replica
+// that still copies the data of the master does not count.
 const SyncConnected int = -1
 
 // lookForReplicas is how often a master without replicas is asked whether it has one.

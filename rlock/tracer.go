@@ -6,96 +6,99 @@ import (
 	"time"
 )
 
-// Tracer is told how the locks of a client are acquired: see [Options].Tracer. To be told of more,
-// it also implements [HoldTracer], [WaitTracer], [RenewalTracer], [RoundTracer] or [NodeTracer].
-// Later versions may add fields to the structs, and interfaces. Package holdfast/otel has a Tracer
-// for OpenTelemetry.
+// Tracer receives how the locks of a client are acquired. See [Options].Tracer. To receive more,
+// also implement [HoldTracer], [WaitTracer], [RenewalTracer], [RoundTracer] or [NodeTracer].
+// Package holdfast/otel has a Tracer for OpenTelemetry. Later versions may add fields to the
+// structs, and add interfaces.
 //
-// Methods are called concurrently. Most are called by the goroutine whose call they are about. One
-// that blocks delays that call; WaitStart and RoundEnd may also delay those that wait behind it.
+// The client calls methods concurrently. The goroutine of a traced call also calls the methods
+// about that call, so a method that blocks delays the call. WaitStart and RoundEnd may also delay
+// the calls that wait behind.
 //
 // A background goroutine of each client calls RenewalEnd and NodeFailed, and HoldEnd for a hold
-// that its holder has not released. A method that blocks there delays neither renewals nor the end
-// of a hold's context. Once 4096 calls wait for it, further ones of RenewalEnd and NodeFailed are
-// left out, which is logged; those of HoldEnd never are. Close waits for it until the context of
-// Close ends.
+// whose holder has not released the hold. A method that blocks there delays neither renewals nor
+// the end of contexts. Once 4096 calls are waiting, the client drops further calls of RenewalEnd
+// and NodeFailed and logs a warning, but never drops HoldEnd. [Client.Close] waits for this
+// goroutine until the context of Close ends.
 //
-// A method should not panic. If it panics or calls runtime.Goexit, the traced call does the same.
-// That call leaves its queue, and releases in the background what it has acquired. A panic in the
+// A method should not panic. If a method panics or calls runtime.Goexit, the traced call does the
+// same, leaves its queue, and releases in the background what the call has acquired. A panic in the
 // background ends the process. A method must not use the traced lock.
 //
-// A MultiLock or RedLock uses the tracer of the client of the first lock that it was made of. The
-// parts of a MultiLock are traced as well, like all locks; those that are acquired by one command
-// only once it has succeeded. Of the locks on the nodes of a RedLock only renewals and failures are
-// told.
+// A MultiLock or RedLock uses the tracer of the client of its first lock. The client also traces
+// the parts of a MultiLock, like all locks. Parts that one command acquires are traced once the
+// command has succeeded. For the locks on the nodes of a RedLock, a Tracer receives only renewals
+// and failures.
 type Tracer interface {
-	// AcquireStart is called when a call to Lock, TryLock or Attach begins. The call goes on with
-	// the context that it returns, which must derive from ctx.
+	// AcquireStart is called when a call of Lock, TryLock or Attach begins. The call continues with
+	// the returned context, which must derive from ctx.
 	AcquireStart(ctx context.Context, d AcquireStart) context.Context
-	// AcquireEnd is called before that call returns, with the context from AcquireStart.
+	// AcquireEnd is called before the call returns, with the context from AcquireStart.
 	AcquireEnd(ctx context.Context, d AcquireEnd)
 }
 
-// HoldTracer is a [Tracer] that is also told of holds.
+// HoldTracer is a [Tracer] for holds.
 type HoldTracer interface {
-	// HoldStart is called for each new hold, right before AcquireEnd of the call that acquired it and
-	// with the same context. The hold's context derives from the one that HoldStart returns, which
-	// must derive from ctx. Without a HoldTracer it derives from the caller's.
+	// HoldStart is called for each new hold, right before AcquireEnd and with the same context. The
+	// context of the hold derives from the returned context, which must derive from ctx. Without a
+	// HoldTracer, the context of the hold derives from the context of the caller.
 	//
-	// The returned trace is told how the hold ends, unless it is nil. It should not keep the context:
-	// that may keep a hold reachable that its caller has dropped, which is then not reported.
+	// The returned trace receives the end of the hold, unless the trace is nil. The trace should not
+	// keep the context, because the client cannot report a dropped hold while its context is
+	// reachable.
 	HoldStart(ctx context.Context, d HoldStart) (context.Context, HoldTrace)
 }
 
-// HoldTrace is told of one hold.
+// HoldTrace receives the end of a hold.
 type HoldTrace interface {
-	// HoldEnd is called once: after the hold was released, or when it ended for another reason.
+	// HoldEnd is called once, after the release of the hold, or when the hold ended for another
+	// reason.
 	HoldEnd(d HoldEnd)
 }
 
-// WaitTracer is a [Tracer] that is also told of waits. Of a MultiLock a part waits, not the whole.
+// WaitTracer is a [Tracer] for waits. The parts of a MultiLock wait, not the MultiLock.
 type WaitTracer interface {
 	// WaitStart is called when a caller begins to wait, because the lock is not free or because others
-	// wait for it already. It is called once for each call, with the context from AcquireStart.
+	// wait already. WaitStart is called at most once for each call, with the context from
+	// AcquireStart.
 	WaitStart(ctx context.Context, d WaitStart)
 	// WaitEnd is called after WaitStart, and before HoldStart and AcquireEnd, with the same context.
 	WaitEnd(ctx context.Context, d WaitEnd)
 }
 
-// RenewalTracer is a [Tracer] that is also told of renewals by the watchdog.
+// RenewalTracer is a [Tracer] for renewals by the watchdog.
 type RenewalTracer interface {
-	// RenewalEnd is called for each lock, and each node of a RedLock, after each try to renew its
-	// lease.
+	// RenewalEnd is called after each attempt to renew the lease of a lock or of a node of a RedLock.
 	RenewalEnd(d RenewalEnd)
 }
 
-// RoundTracer is a [Tracer] that is also told of the rounds in which a RedLock asks its nodes.
+// RoundTracer is a [Tracer] for the rounds of a RedLock, which asks all nodes in each round.
 type RoundTracer interface {
-	// RoundEnd is called after each round of a call that wants a lock, with the context from
-	// AcquireStart. A call whose owner holds the lock already has no rounds.
+	// RoundEnd is called after each round of a call for a lock, with the context from AcquireStart. A
+	// nested call has no rounds.
 	RoundEnd(ctx context.Context, d RoundEnd)
 }
 
-// NodeTracer is a [Tracer] that is also told of failing nodes of RedLocks. It belongs to the client
-// of the node.
+// NodeTracer is a [Tracer] for failing nodes of RedLocks. The tracer belongs to the client of the
+// node.
 type NodeTracer interface {
-	// NodeFailed is called when a node did not do what a RedLock asked of it. A node on which another
-	// owner holds the lock has not failed.
+	// NodeFailed is called when a node failed to do what a RedLock asked. A node has not failed if
+	// another owner holds the lock there.
 	NodeFailed(d NodeFailed)
 }
 
-// TracedLock says which lock a [Tracer] is told about.
+// TracedLock identifies a lock for a [Tracer].
 type TracedLock struct {
 	Name string
 	// Kind is "reentrant", "non-reentrant", "fair", "non-reentrant fair", "fenced", "read", "write",
 	// "multilock" or "redlock".
 	Kind string
-	// Server is Options.Server or the address of the server; "" if it has no name. For a MultiLock or
-	// RedLock it has the names of its servers, sorted and joined by commas.
+	// Server is Options.Server or the address of the server, or "" for a server without a name. A
+	// MultiLock or RedLock has the names of its servers, sorted and joined by commas.
 	Server string
 }
 
-// AcquireStart describes a call that wants a lock.
+// AcquireStart describes the start of a call for a lock.
 type AcquireStart struct {
 	Lock  TracedLock
 	Since time.Time     // when the call began
@@ -103,17 +106,17 @@ type AcquireStart struct {
 	Lease Lease         // [Watchdog], or the lease
 }
 
-// AcquireEnd describes the result of a call that wanted a lock.
+// AcquireEnd describes the result of a call for a lock.
 type AcquireEnd struct {
 	Lock TracedLock
-	// Err is what the caller gets; nil if the lock was acquired. A [*HeldError] names the holder. Who
-	// held a lock that was acquired after a wait is not told.
+	// Err is the error of the call, or nil if the lock was acquired. A [*HeldError] names the holder.
+	// After a successful wait, the former holder is not reported.
 	Err    error
 	How    How           // how it was acquired
 	Took   time.Duration // the whole call
 	Waited time.Duration // from WaitStart to WaitEnd; 0 without a wait
-	// Requests is how often Redis was asked. For a RedLock it is the number of rounds, which a nested
-	// hold has none of; for a MultiLock 0: its parts tell.
+	// Requests is the number of requests to Redis. For a RedLock, Requests is the number of rounds.
+	// For a MultiLock, Requests is 0, because its parts report their requests.
 	Requests int
 }
 
@@ -139,19 +142,19 @@ func (h How) String() string {
 	return names[h]
 }
 
-// WaitStart describes a wait that begins.
+// WaitStart describes the start of a wait.
 type WaitStart struct{ Lock TracedLock }
 
-// WaitEnd describes a wait that is over.
+// WaitEnd describes the end of a wait.
 type WaitEnd struct {
 	Lock   TracedLock
 	Waited time.Duration
-	// BecameHead is when the caller became the first in its process to wait for the lock, and began
-	// to ask Redis itself; zero if it never did.
+	// BecameHead is the time when the caller became the first waiter of its process and began to ask
+	// Redis, or zero if that never happened.
 	BecameHead time.Time
 }
 
-// HoldStart describes a hold that begins.
+// HoldStart describes a new hold.
 type HoldStart struct {
 	Lock     TracedLock
 	Owner    string // as others see it
@@ -167,34 +170,36 @@ type HoldStart struct {
 type HoldEnd struct {
 	Lock  TracedLock
 	Owner string
-	// Err is nil if the hold was released or left. It matches [ErrLost] if the lock was lost, even if
-	// only the release found out, and [ErrClosed] if the client was closed. If the release failed it
-	// is that error, and the lock may stay held until its lease ends.
+	// Err is nil if the hold was released or left. Err matches [ErrLost] if the lock was lost, even if
+	// only the release found out, and [ErrClosed] if the client was closed. After a failed release,
+	// Err is the error of the release, and the lock may stay held until its lease ends.
 	Err  error
 	Left bool // by Leave or Detach
-	// Last reports whether it was the last hold of its acquisition. To count locks, count only these.
+	// Last reports whether this was the last hold of its acquisition. To count locks, count only last
+	// holds.
 	Last bool
 	Held time.Duration // since the first hold of the acquisition
-	// Margin is what was left until the deadline when the hold ended; 0 or less if it had passed.
+	// Margin is the time that was left until the deadline when the hold ended, or 0 or less after the
+	// deadline.
 	Margin time.Duration
 	Lease  time.Duration // the latest lease of this hold, which Margin is a part of
 }
 
-// RenewalEnd describes a try to renew the lease of a lock. A lock that was found gone is not told
-// here, but by the end of its holds.
+// RenewalEnd describes an attempt to renew the lease of a lock. If Redis no longer has the lock,
+// the end of its holds is reported instead.
 type RenewalEnd struct {
 	Lock  TracedLock
 	Owner string
-	// Err is why the lease was not renewed; nil if it was. The watchdog tries again until the
-	// deadline. If there is no reply after a sixth of the lease, or longer if it is missing again,
-	// RenewalEnd reports the missing reply. A later reply still counts, so RenewalEnd reports it too,
-	// unless the lock was released meanwhile.
+	// Err is nil, or the reason why the lease was not renewed. The watchdog tries again until the
+	// deadline. The first missing reply is reported after a sixth of the lease, and the next after a
+	// longer time. A late reply still counts, so the reply is reported as well, unless the lock was
+	// released meanwhile.
 	Err error
-	// Margin is what was left until the deadline, had this renewal not come.
+	// Margin is the time that was left until the deadline before this renewal.
 	Margin time.Duration
 	Lease  time.Duration // which that is a part of
-	// Hold is what HoldStart returned for the first hold of the acquisition; nil for a node of a
-	// RedLock, and without a HoldTracer.
+	// Hold is the result of HoldStart for the first hold of the acquisition. Hold is nil for a node of
+	// a RedLock, and without a HoldTracer.
 	Hold HoldTrace
 }
 
@@ -205,8 +210,9 @@ type RoundEnd struct {
 	Granted int // the number of nodes that granted the lock
 	Want    int // the quorum
 	Took    time.Duration
-	// Refused has the nodes that did not grant it, and why: a *[HeldError] if another owner holds it.
-	// A node is left out if the round was decided before it replied.
+	// Refused has the nodes that did not grant the lock, and the reasons. The reason is a *[HeldError]
+	// if another owner holds the lock. A node is missing if the round was decided before the node
+	// replied.
 	Refused []RefusedNode
 }
 
@@ -220,14 +226,14 @@ type RefusedNode struct {
 type NodeFailed struct {
 	Lock   TracedLock // the one on the node
 	Server string
-	// Operation is what the node did not do: "acquire", "extend", "release", or "hold" if it no longer
-	// has the lock.
+	// Operation is the failed operation: "acquire", "extend", "release", or "hold" if the node no
+	// longer has the lock.
 	Operation string
 	Err       error
 }
 
-// MultiTracer returns a Tracer that tells each of tracers, in order. It skips nil ones, and returns
-// nil if there are no others.
+// MultiTracer returns a Tracer that calls each of tracers, in order. MultiTracer skips nil tracers,
+// and returns nil if no tracer is left.
 func MultiTracer(tracers ...Tracer) Tracer {
 	m := multiTracer(slices.DeleteFunc(slices.Clone(tracers), func(t Tracer) bool { return t == nil }))
 	switch len(m) {

@@ -1,14 +1,15 @@
-// Package watchdog renews leases for package rlock; users of locks never need it.
+// Package watchdog renews leases for package rlock. If you use locks, you never need this package.
 //
-// A lease is a right that ends by itself unless it is renewed in time. The watchdog renews leases
-// in batches, every third of the lease time, and reports one as lost at the instant from which its
-// holder must no longer trust it. It reaches the store that grants leases by [Options].Renew only.
+// A lease ends by itself unless its holder renews the lease in time. The watchdog renews leases in
+// batches, each third of the lease time. When a holder must no longer trust a lease, the watchdog
+// reports the lease as lost. The watchdog only uses the store of the leases through
+// [Options].Renew.
 //
-// # What a lease may be trusted for
+// # How long to trust a lease
 //
-// The store starts to count when it executes the request, some time between the sending of the
-// request and the arrival of its reply. Only the time of sending is known here. The holder counts
-// from there, on the monotonic clock, and stops a little early:
+// The store counts from the execution of the request, at some time between the request and its
+// reply. The client only knows when it sent the request. So the holder counts from the request, on
+// the monotonic clock, and stops a little early:
 //
 //	client   start               reply                       deadline        start + lease
 //	           |-------------------|----------------------------|- - - drift - - -|
@@ -20,10 +21,11 @@
 //
 //	deadline = start + lease - drift        drift = lease/100 + 2 ms
 //
-// The deadline is reported on time whatever a renewal is doing then: waiting for a dead node or for
-// a retry, or not running at all. A process that was stopped reports it when it continues; a caller
-// that must know at once compares [Lease.Deadline] with the clock. On systems where Go's monotonic
-// clock stands still while the machine sleeps, such as Linux, no client-side deadline sees a sleep.
+// The watchdog reports the deadline on time, even if a renewal waits for a dead node or for its
+// next attempt. A paused process reports the deadline when the process continues, so a caller that
+// must know at once compares [Lease.Deadline] with the clock. On Linux and some other systems, the
+// monotonic clock of Go stops while the machine sleeps. No deadline of a client notices such a
+// sleep.
 //
 // # The life of a lease
 //
@@ -33,31 +35,32 @@
 //	          Add        v      |
 //	unwatched ------->  watched +
 //	                     |  |  |
-//	                     |  |  +--- Remove -----------------------> ended, silently
-//	                     |  +------ the store says: not held -----> ended, Lost(ErrGone)
-//	                     +--------- the deadline came ------------> ended, Lost(ErrExpired)
+//	                     |  |  +--- Remove ------------------------> ended, silently
+//	                     |  +------ the store: not held -----------> ended, Lost(ErrGone)
+//	                     +--------- the deadline came -------------> ended, Lost(ErrExpired)
 //
-// Ended is final: neither a late reply nor a late Extend revives a lease, and it cannot be added
-// again. A lease whose deadline has passed counts as ended even before that is reported.
+// A lease never leaves the state ended. A late reply or a late Extend has no effect, and you cannot
+// add the lease again. A lease whose deadline has passed has ended, even before the report.
 //
 // # When renewals happen
 //
-// All leases share one tick, as long as one of them is to be renewed. It comes after 90 to 100 % of
-// a third of the lease time, so that processes that started together drift apart. A lease that is
-// held only briefly costs no call unless a tick comes meanwhile, and the number of calls does not
-// grow with the number of acquisitions. A lease that is added with less than half of the lease time
-// left, because less was asked for, is renewed early: after a third of that, with all short ones.
+// All leases share a tick, as long as some lease needs renewals. A tick comes after 90 to 100 % of
+// a third of the lease time, so that processes that started together drift apart. A lease between
+// two ticks costs no call, and the number of calls does not grow with the number of acquisitions. A
+// lease that starts with less than half of the lease time is renewed after a third of its time,
+// together with all short leases.
 //
-// An event after which the store may have forgotten leases brings the tick forward; see
+// After an event that may have made the store forget leases, the tick comes earlier. See
 // [Watchdog.RenewNow].
 //
-// The leases of a group, see [Lease.Group], are cut into batches. The batches of all groups are
-// renewed concurrently, with a bounded number of calls in flight for each group, by goroutines that
-// live as long as their calls. A failed batch is tried again after a short pause, behind the
-// batches that are due by then, as long as the deadline of one of its leases has not come. If a
-// call gets no reply in time, the batch is tried again while the first call goes on, and the first
-// reply counts. A late reply counts from when its own call began, like a reply in time.
+// The watchdog cuts the leases of a group into batches. See [Lease].Group. The batches of all
+// groups are renewed at the same time, with a limited number of calls in flight for each group.
+// Each goroutine lives as long as its call. After a failure, a batch waits for a short time and
+// then for all batches due by then, and is tried again until the deadline of its last lease. If a
+// call gets no reply in time, the watchdog tries the batch again while the first call continues,
+// and the first reply counts. A late reply counts from the start of its own call, like any reply.
 //
-// If the store rejects a call, its leases are renewed one by one, so that no lease is lost because
-// of another lease. A lease that is rejected alone has calls of its own until it was renewed.
+// If the store rejects a call, the watchdog renews the leases of the call one by one, so that no
+// lease is lost because of another lease. A lease that was rejected alone has its own calls until
+// its renewal succeeds.
 package watchdog

@@ -19,8 +19,8 @@ var (
 		"deleted, evicted, or lost in a failover or restart)")
 )
 
-// Lease is one lease under watch. Its owner sets the exported fields before [Watchdog.Add]; from
-// then on they are constant. A Lease is added once, to one watchdog, and must not be copied.
+// Lease is a lease under watch. Set the exported fields before [Watchdog.Add], and do not change
+// them later. Add a Lease once, to a single watchdog, and do not copy a Lease.
 type Lease struct {
 	Group   string  // equal for leases that may be renewed by one call, such as those on one node
 	Subject Subject // what is leased; nil if nobody needs to know of a loss
@@ -34,11 +34,11 @@ type Lease struct {
 	alone    bool         // renewed in a call of its own, because the last one was rejected
 }
 
-// Subject is what a [Lease] is for.
+// Subject is the object of a Lease.
 type Subject interface {
-	// Lost is called at most once, when l is lost, with [ErrExpired] or [ErrGone]. It runs without
-	// the watchdog's mutex, on a goroutine that other leases depend on. It must not block and must
-	// not call Close; the watchdog's other methods are allowed.
+	// Lost is called at most once, when l is lost, with [ErrExpired] or [ErrGone]. The watchdog holds
+	// no mutex, but other leases depend on the goroutine. So Lost must not block and must not call
+	// Close. The other methods of the watchdog are allowed.
 	Lost(l *Lease, reason error)
 }
 
@@ -49,10 +49,10 @@ const (
 	ended
 )
 
-// Deadline returns the instant from which the lease must not be trusted any more. It moves on when
-// the lease is renewed or extended, never back, and stands still once the lease ended. Before
-// [Watchdog.Add] it has no meaning. It has a monotonic reading, which steps of the wall clock do
-// not affect. Deadline takes no mutex, and is safe for concurrent use.
+// Deadline returns the time until which the lease can be trusted, on the monotonic clock. The
+// deadline moves on when the lease is renewed or extended, never moves back, and stops when the
+// lease ends. Before [Watchdog.Add], the deadline has no meaning. Deadline takes no mutex, and is
+// safe for concurrent use.
 func (l *Lease) Deadline() time.Time { return epoch.Add(l.until()) }
 
 func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) }
@@ -98,15 +98,16 @@ var epoch = time.Now()
 const never time.Duration = math.MaxInt64 // an instant that does not come
 
 // Drift returns the part of a lease that its holder gives up for safety, as in the description of
-// Redlock: one per cent for clocks that run at different speeds, plus 2 ms for a store that counts
-// in whole milliseconds. A lease of 2 ms or less is all drift.
+// Redlock. The drift is one percent for clocks with different speeds, plus 2 ms because the store
+// counts whole milliseconds. A lease of 2 ms or less is all drift.
 func Drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
-// Deadline returns the instant from which a lease must not be trusted any more if it was taken or
-// renewed by a request sent at start: start + lease - [Drift](lease).
+// Deadline returns the time until which a lease can be trusted, for a lease acquired or renewed by
+// a request sent at start. The result is start + lease - Drift(lease).
 //
-// Take start from time.Now immediately before the request is sent, never after its reply. The
-// deadline has a monotonic reading if start has one; without it a step of the wall clock moves it.
+// Call time.Now right before you send the request, never after the reply. The deadline has a
+// monotonic reading if start has a monotonic reading. Otherwise a step of the wall clock moves the
+// deadline.
 func Deadline(start time.Time, lease time.Duration) time.Time {
 	return start.Add(lease - Drift(lease))
 }

@@ -10,9 +10,9 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Watchdog renews leases and reports those that are lost. It serves any number of leases with one
-// goroutine, plus one for each call of Renew in flight. Its methods are safe for concurrent use.
-// Only Close waits for a call of Renew.
+// Watchdog renews leases and reports lost leases. A Watchdog serves any number of leases with a
+// single goroutine, plus a goroutine for each call of Renew in flight. All methods are safe for
+// concurrent use. Only Close waits for calls of Renew.
 type Watchdog struct {
 	options Options // with defaults; constant
 
@@ -36,7 +36,8 @@ type Watchdog struct {
 	armed time.Duration
 }
 
-// New starts a watchdog, which Close stops. It panics when an option is missing or invalid.
+// New starts a watchdog, which [Watchdog.Close] stops. New panics if an option is missing or
+// invalid.
 func New(o Options) *Watchdog {
 	switch {
 	case o.Lease < time.Millisecond:
@@ -55,10 +56,10 @@ func New(o Options) *Watchdog {
 	return w
 }
 
-// Add starts to watch l, which may be trusted until deadline; see [Deadline]. With renew, l is
-// renewed at each tick; without, only its deadline is watched. A deadline that has passed already
-// is reported at once, by another goroutine. Add panics if l was added before, even if it was
-// removed since: a reply still in flight would be attributed to the new watch.
+// Add starts to watch l, with a deadline from [Deadline]. With renew, the watchdog renews l at each
+// tick. Without renew, the watchdog only watches the deadline. If the deadline has passed, another
+// goroutine reports l at once. Add panics if l was added before, even after Remove, because a late
+// reply would count for the new watch.
 func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,9 +83,9 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.wakeBy(until)
 }
 
-// Extend moves the deadline of l on to deadline, after a request other than a renewal has extended
-// the lease. It does nothing when the present deadline is later or has passed, or when l is not
-// watched: a lost lease stays lost. A caller that must know checks [Lease.Deadline] afterwards.
+// Extend moves the deadline of l to deadline, after another request has extended the lease. Extend
+// does nothing if the current deadline is later or has passed, or if l is not watched. A lost lease
+// stays lost. To learn the result, check [Lease.Deadline].
 func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,11 +94,11 @@ func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// SetRenew sets whether l is renewed from now on. It does nothing when l is not watched. A renewal
-// that is in flight when renewing is switched off still counts if it succeeds.
+// SetRenew sets whether the watchdog renews l. SetRenew does nothing if l is not watched. A renewal
+// in flight still counts.
 //
-// If l is older than a third of [Options].Lease when renewing is switched on, it is due at once,
-// and all other leases with it. Call Extend first if a request has extended the lease as well.
+// If l is older than a third of [Options].Lease when you switch renewals on, l and all other leases
+// are due at once. If another request has also extended the lease, call Extend first.
 func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,9 +111,9 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	}
 }
 
-// RenewNow makes all leases due at once, as a tick does. Call it after a connection was lost,
-// because the store may have forgotten the leases. If the last tick is less than a thirtieth of
-// [Options].Lease ago, RenewNow makes them due when that time is over.
+// RenewNow makes all leases due at once, like a tick. Call RenewNow after a connection was lost,
+// because the store may have forgotten the leases. If the last tick was less than a thirtieth of
+// [Options].Lease ago, RenewNow waits until that time has passed.
 func (w *Watchdog) RenewNow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,10 +123,9 @@ func (w *Watchdog) RenewNow() {
 	}
 }
 
-// Remove ends the watch of l and reports whether there was one: then Lost has not been called and
-// will not be. Otherwise l had been removed before, had never been added, or was lost, and Lost
-// may be running at this moment; Remove does not wait for it. A call of Renew in flight may still
-// renew l in the store after Remove has returned. Its result is ignored.
+// Remove ends the watch of l and reports whether l was watched. If so, Lost is never called for l.
+// Otherwise l was removed before, was never added, or was lost. Remove does not wait for a running
+// Lost. A call of Renew in flight may still renew l in the store, and its result is ignored.
 func (w *Watchdog) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,15 +144,15 @@ func (w *Watchdog) Remove(l *Lease) bool {
 	return true
 }
 
-// Leases returns the leases under watch. After Close they are those that remain.
+// Leases returns the leases under watch. After Close, Leases returns the remaining leases.
 func (w *Watchdog) Leases() []*Lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.deadlines)
 }
 
-// Find returns a lease under watch for which match returns true; nil if there is none. match is
-// called with the watchdog locked, and must not block.
+// Find returns a lease under watch for which match returns true, or nil. The watchdog holds its
+// mutex during the call, so match must not block.
 func (w *Watchdog) Find(match func(*Lease) bool) *Lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,10 +162,10 @@ func (w *Watchdog) Find(match func(*Lease) bool) *Lease {
 	return nil
 }
 
-// Close stops renewing and watching, cancels the context of calls of Renew in flight, and waits for
-// them and for a running Lost or OnFailure to return. None of these is called afterwards: the
-// remaining leases are neither released nor reported. Close may be called more than once; each call
-// waits. It must not be called from a callback, which would wait for itself.
+// Close stops renewals and watches, cancels the context of all calls of Renew, and waits for these
+// calls and for a running callback. The watchdog makes no callbacks afterwards, so Close neither
+// releases nor reports the remaining leases. You may call Close several times, and each call waits.
+// Do not call Close from a callback, because the callback would wait for itself.
 func (w *Watchdog) Close() {
 	w.mu.Lock()
 	w.cancel()
