@@ -1,34 +1,34 @@
-// Package redissonyaml reads a Redisson configuration file, so that a Go service can share the file
-// of a Java service while both run side by side.
+// Package redissonyaml reads the configuration file of Redisson, so that a Go service can share the
+// file of a Java service while both run side by side.
 //
 //	config, err := redissonyaml.Load(file, redissonyaml.Options{})
 //	if err != nil {
-//		return err // names every line that cannot be followed, and says what to do
+//		return err // names every rejected line, and says what to do
 //	}
 //	redis, err := rueidis.NewClient(config.Redis)
 //	...
 //	client, err := rlock.New(redis, config.Locks)
 //
-// Each key of the file has one of three fates. It is followed: it sets a field of
-// rueidis.ClientOption or rlock.Options. It is harmless: it tunes something that does not exist
-// here, such as a connection pool, and becomes one of Config.Notes. Or it is an error: ignoring it
-// would connect to another server, trust another certificate or use other lock names than the Java
-// side does. A key that this package does not know is an error, too.
+// [Load] treats each key of the file in one of three ways. Load follows a key by setting a field of
+// rueidis.ClientOption or rlock.Options. Load ignores a harmless key, such as the size of a
+// connection pool, and adds a line to [Config].Notes. Load rejects any other key, even an unknown
+// key, because without the key the Go side could connect to another server, trust another
+// certificate, or use other lock names than the Java side.
 //
-// Followed are:
+// Load follows these keys:
 //
-//   - singleServerConfig, sentinelServersConfig and clusterServersConfig with their addresses
-//     (redis, rediss, valkey, valkeys), username, password, database, clientName, connectTimeout,
-//     timeout, scanInterval, and what is special to Sentinel and Cluster;
-//   - TLS: sslVerificationMode, the older sslEnableEndpointIdentification, and sslProtocols. Java
-//     key stores are not: Options.Handled says how to replace them;
+//   - singleServerConfig, sentinelServersConfig and clusterServersConfig, with addresses (redis,
+//     rediss, valkey, valkeys), username, password, database, clientName, connectTimeout, timeout,
+//     scanInterval, and the special keys of Sentinel and Cluster.
+//   - For TLS, sslVerificationMode, the older sslEnableEndpointIdentification, and sslProtocols.
+//     [Options].Handled describes how to replace Java key stores.
 //   - lockWatchdogTimeout, fairLockWaitTimeout, checkLockSyncedSlaves, slavesSyncTimeout,
-//     subscriptionMode, shardedSubscriptionMode and protocol;
-//   - nameMapper, if the program says that it is a prefix: see Options.PrefixMappers;
-//   - ${NAME} and ${NAME:-default}, replaced by environment variables before the file is parsed.
+//     subscriptionMode, shardedSubscriptionMode and protocol.
+//   - nameMapper, if you state that the mapper is a prefix. See [Options].PrefixMappers.
+//   - ${NAME} and ${NAME:-default}, which Load replaces by environment variables before parsing.
 //
-// Where the file is silent, rueidis's and this library's defaults apply. They are Redisson's for
-// everything that both sides must agree on. checkLockSyncedSlaves is true by default, as in
-// Redisson, and becomes rlock.SyncConnected with Sentinel and Cluster: one replica must acknowledge
-// an acquisition, unless none is connected.
+// For missing keys, Load uses the defaults of rueidis and holdfast. Where both sides must agree,
+// these are the defaults of Redisson. The key checkLockSyncedSlaves is true by default, as in
+// Redisson, and becomes [rlock.SyncConnected] with Sentinel and Cluster. A single replica must then
+// acknowledge each acquisition, unless no replica is connected.
 package redissonyaml

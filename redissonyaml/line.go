@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Line is what there is to say about one line of a file.
+// Line is a finding about a line of a file.
 type Line struct {
 	Number int    // of the line; 0 if the file lacks it
 	Key    string // the key with its section, as in "singleServerConfig.retryAttempts"
 	Text   string // what is the matter, and what to do
 }
 
-// String returns all of it, as in "line 3: singleServerConfig.address: …".
+// String returns the whole finding, as in "line 3: singleServerConfig.address: …".
 func (l Line) String() string {
 	var s strings.Builder
 	if l.Number > 0 {
@@ -25,12 +25,12 @@ func (l Line) String() string {
 	return s.String()
 }
 
-// Error reports all lines that Load cannot follow.
+// Error reports all lines that Load rejects.
 type Error struct {
 	Lines []Line // in the order of the file; never empty
 }
 
-// Error returns the lines, one below the other.
+// Error returns a text with a line for each rejected line.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Lines))
 	for i, line := range e.Lines {

@@ -16,8 +16,8 @@ import (
 	"holdfast/rlock"
 )
 
-// Load reads a Redisson file. The error is an *Error if lines of it cannot be followed: it has all
-// of them. Nothing is connected.
+// Load reads a Redisson file, and connects to nothing. If Load rejects lines of the file, the error
+// is an *[Error] with all of these lines.
 func Load(file io.Reader, options Options) (*Config, error) {
 	content, err := io.ReadAll(file)
 	if err != nil {

@@ -84,7 +84,7 @@ func (at *attempt) block(q *lockQueue) error {
 		c.cycles.allows(c.options.WatchdogLease) {
 		c.warn("holdfast: callers of this process wait for each other in a cycle: "+describe(cycle)+
 			"; acquire these locks in one order everywhere, or together with package multilock",
-			"lock", at.lock.name, "refused", fails)
+			"lock", at.lock.name, "rejected", fails)
 	}
 	if fails {
 		return fmt.Errorf("%w: %s", errDeadlock, describe(cycle))
