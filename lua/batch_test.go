@@ -32,7 +32,7 @@ func TestBatchTakesNothingWhenOneLockIsHeld(t *testing.T) {
 			require.Equal(t, other, holder.Owner)
 			require.InDelta(t, left, holder.TTL, float64(5*time.Second))
 			require.False(t, holder.Next)
-			require.Zero(t, holder.Nap)
+			require.Zero(t, holder.Sleep)
 			requireLock(t, s, lock, map[string]string{other: "2"}, left)
 			require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"), "the others are free")
 		}

@@ -22,14 +22,13 @@ type Fair struct {
 
 const (
 	// The head of the queue is dropped if it does not take a free lock for this long. It is told at
-	// once, asks every MaxNap by itself, and may have to wait for a connection. A head without a
+	// once, asks every LongestSleep by itself, and may have to wait for a connection. A head without a
 	// listener has just queued, is reconnecting, or is dead.
 	headTimeout = 10 * time.Second       // with a listener
 	deafTimeout = 500 * time.Millisecond // without
-	// MaxNap is the longest sleep of a waiter. After MaxNap the waiter must ask again to stay in the
-	// queue. MaxNap is half of the time for which [Fair.Acquire] keeps an owner in the queue after a
-	// request.
-	MaxNap = 5 * time.Second
+	// LongestSleep is how long a waiter may sleep at most. Then the waiter must ask again to stay in
+	// the queue. [Fair.Acquire] keeps an owner in the queue for twice as long after a request.
+	LongestSleep = 5 * time.Second
 	// MaxFairReleases is the largest number of owners for [Fair.Release], because Lua limits the
 	// number of arguments.
 	MaxFairReleases = 1000
@@ -59,14 +58,14 @@ func (f Fair) run(ctx context.Context, c rueidis.CoreClient, file string, more .
 	keys := []string{f.Lock, wire.QueueKey(f.Lock), wire.ScoresKey(f.Lock), wire.TurnKey(f.Lock),
 		wire.BudgetsKey(f.Lock)}
 	args := []string{wire.Channel(f.Lock), publish[f.Channels], milliseconds(headTimeout),
-		milliseconds(deaf), milliseconds(MaxNap)}
+		milliseconds(deaf), milliseconds(LongestSleep)}
 	return scripts[file].Run(ctx, c, keys, append(args, more...)...)
 }
 
 // Acquire acquires the lock for an owner, if the lock is free and no other owner is ahead in the
 // queue. Otherwise a waiting owner goes to the end of the queue, and stays there until its budget
-// ends. Without a limit, the owner stays for its window and, if it asks every MaxNap, forever.
-// Acquire returns the holder or the first owner in the queue, and nil on success.
+// ends. Without a limit, the owner stays for its window and, if it asks every LongestSleep,
+// forever. Acquire returns the holder or the first owner in the queue, and nil on success.
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {

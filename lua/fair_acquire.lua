@@ -49,7 +49,7 @@ local function keep(spare)
 end
 
 -- A score must last far beyond the next request, unless the owner is about to stop waiting.
-local spare = 2 * longest_nap
+local spare = 2 * longest_sleep
 if ends == 0 or ends - time > 1000 then keep(spare) end
 -- The clock may have been set since, or the owner's estimate of it has improved.
 local known = ends > 0 and not late and redis.call('ZSCORE', budgets, owner)
@@ -57,10 +57,10 @@ if known then attempt('ZADD', budgets, whole(ends), owner) end
 local another = sweep({}, time, left)
 local score = redis.call('ZSCORE', scores, owner)
 
-local nap, _ = -1, nil
+local sleep, _ = -1, nil
 if left == -2 then
-  _, nap = offer(time, asking)
-  if nap == 0 and asking then
+  _, sleep = offer(time, asking)
+  if sleep == 0 and asking then
     local refusal = take(lock, left, lease, owner, ARGV[7])
     if not refusal then
       if redis.call('LINDEX', queue, 0) then pop(time + lease) end
@@ -85,11 +85,11 @@ end
 
 local head = redis.call('LINDEX', queue, 0)
 if left ~= -2 and head and head ~= owner then
-  nap = longest_nap -- the end of the lease is the head's business
+  sleep = longest_sleep -- the end of the lease is the head's business
   if another then nudge(left) end
 end
-if late then nap = 10 end -- a caller that still waits asks again, with the clock from this reply
-local refusal = left == -2 and {head and -2 or 0, string.sub(head or '', 1, max_text), nap}
-  or refused(lock, left, nap)
+if late then sleep = 10 end -- a caller that still waits asks again, with the clock from this reply
+local refusal = left == -2 and {head and -2 or 0, string.sub(head or '', 1, max_text), sleep}
+  or refused(lock, left, sleep)
 refusal[4] = whole(time)
 return refusal

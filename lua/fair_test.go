@@ -94,9 +94,9 @@ func TestWaitersOfAClientThatHangsGetLessTimeEach(t *testing.T) {
 		125 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond} {
 		holder := ask(t, c, first)
 		require.Equal(t, fmt.Sprintf("hung:%d", i), holder.Owner)
-		require.LessOrEqual(t, holder.Nap, turn)
+		require.LessOrEqual(t, holder.Sleep, turn)
 		if turn > time.Second {
-			require.Greater(t, holder.Nap, turn-time.Second)
+			require.Greater(t, holder.Sleep, turn-time.Second)
 		}
 		_, rest, _ := strings.Cut(s.DoString(t, "GET", fairTurn), " ")
 		s.Do(t, "SET", fairTurn, decimal(serverTime(t, s))+" "+rest, "KEEPTTL") // its turn is over

@@ -32,7 +32,7 @@ const (
 const (
 	listenersTurn = 10 * time.Second
 	silentTurn    = 500 * time.Millisecond
-	outlasts      = 2 * lua.MaxNap
+	outlasts      = 2 * lua.LongestSleep
 	aboutToLeave  = time.Second // a waiter that stops waiting before needs no more
 )
 
@@ -129,7 +129,7 @@ func (m *fairModel) limits() (limits []int64) {
 	if m.owner != "" && m.ends != nil {
 		limits = append(
 			limits,
-			*m.ends-lua.MaxNap.Milliseconds(),
+			*m.ends-lua.LongestSleep.Milliseconds(),
 		) // a waiter that asks by then is not told
 	}
 	return limits
@@ -146,7 +146,7 @@ func (m *fairModel) expire(now int64) {
 	for _, w := range m.queue {
 		const ofTheTest = 200 // milliseconds that a test may take for a request
 		w.kept = w.kept && m.listening[w.owner] &&
-			now <= w.asked+lua.MaxNap.Milliseconds()+ofTheTest
+			now <= w.asked+lua.LongestSleep.Milliseconds()+ofTheTest
 	}
 }
 
@@ -258,7 +258,7 @@ func (m *fairModel) lose(t *rapid.T) {
 
 // advise has the head ask again in time, or the last waiter with a listener if the head has none.
 func (m *fairModel) advise(left time.Duration, deaf bool) {
-	if left < 0 || left >= lua.MaxNap {
+	if left < 0 || left >= lua.LongestSleep {
 		return
 	}
 	var order []*waiter
@@ -328,8 +328,8 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 	if m.owner != "" {
 		holder.TTL = m.left()
 	} else {
-		holder.Nap = m.offer(t, asking)
-		if holder.Nap == 0 && !late {
+		holder.Sleep = m.offer(t, asking)
+		if holder.Sleep == 0 && !late {
 			m.take(t, owner, r.Lease)
 			return nil
 		}
@@ -341,13 +341,13 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 		m.register(r)
 	}
 	if m.owner != "" && len(m.queue) > 0 && m.queue[0].owner != owner {
-		holder.Nap = lua.MaxNap // only the head waits for the end of the lease
+		holder.Sleep = lua.LongestSleep // only the head waits for the end of the lease
 		if another {
 			m.advise(m.left(), false)
 		}
 	}
 	if late {
-		holder.Nap = 10 * time.Millisecond
+		holder.Sleep = 10 * time.Millisecond
 	}
 	return holder
 }
@@ -396,7 +396,7 @@ func (m *fairModel) take(t *rapid.T, owner string, lease time.Duration) {
 
 // offer tells the head that the lock is free. It returns for how long others must leave the lock to
 // it.
-func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
+func (m *fairModel) offer(t *rapid.T, asking string) (sleep time.Duration) {
 	t.Helper()
 	silence := silentTurn // the turn of a head without a listener
 	if !m.lock.Counted {
@@ -598,7 +598,7 @@ func (m *fairModel) live(t *rapid.T) {
 		if renews {
 			m.renew(t)
 		}
-		m.pass(t, evenly(time.Second, 3*time.Second, lua.MaxNap).Draw(t, "nap"))
+		m.pass(t, evenly(time.Second, 3*time.Second, lua.LongestSleep).Draw(t, "sleep"))
 	}
 }
 
@@ -632,7 +632,7 @@ func (m *fairModel) clientHangs(t *rapid.T) {
 	for range 5 {
 		if !m.lost {
 			m.ask(t, bert, rapid.Bool().Draw(t, "waits"))
-			m.pass(t, evenly(150*time.Millisecond, 600*time.Millisecond, 12*time.Second).Draw(t, "nap"))
+			m.pass(t, evenly(150*time.Millisecond, 600*time.Millisecond, 12*time.Second).Draw(t, "sleep"))
 		}
 	}
 }

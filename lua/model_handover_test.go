@@ -99,7 +99,7 @@ func (m *handOverModel) ticket(owner string) int64 {
 // should have been told, as far as that is known: its own if it waited already, or else one larger
 // than all before.
 func (m *handOverModel) register(owner string, told int64) int64 {
-	m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
+	m.keep = instant(m.now + 3*lua.LongestSleep.Milliseconds())
 	if had := m.ticket(owner); had != 0 {
 		return had
 	}
@@ -211,7 +211,7 @@ func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) 
 
 // tellOf tells all waiters of a short lease that they did not ask for.
 func (m *handOverModel) tellOf(lease time.Duration) {
-	if lease < lua.MaxNap {
+	if lease < lua.LongestSleep {
 		m.told = append(m.told, message{"PUBLISH", lockChannel, soon})
 	}
 }
@@ -222,7 +222,7 @@ func (m *handOverModel) dropAll(leaving string) {
 		m.withdraw(leaving)
 	}
 	if len(m.waiting) == 1 {
-		m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
+		m.keep = instant(m.now + 3*lua.LongestSleep.Milliseconds())
 	}
 }
 

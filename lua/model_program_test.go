@@ -294,5 +294,5 @@ func (p *program) requireHolder(t *rapid.T, want, got *lua.Holder) {
 	require.Equal(t, want.Next, got.Next, "next")
 	tolerance := float64(time.Duration(p.slack+2) * time.Millisecond)
 	require.InDelta(t, want.TTL, got.TTL, tolerance, "TTL")
-	require.InDelta(t, want.Nap, got.Nap, tolerance, "nap")
+	require.InDelta(t, want.Sleep, got.Sleep, tolerance, "sleep")
 }

@@ -254,7 +254,7 @@ func (m *readWriteModel) onlyReaders(message string) {
 	m.mode, m.writer, m.writes, m.ends = "read", "", 0, ends
 	if message == "1" {
 		m.announce(message)
-	} else if sleeps := m.now + lua.MaxNap.Milliseconds(); ends != nil && *ends < sleeps &&
+	} else if sleeps := m.now + lua.LongestSleep.Milliseconds(); ends != nil && *ends < sleeps &&
 		(before == nil || *ends < *before) {
 		m.announce(message) // waiters went to sleep for longer
 	}
@@ -307,14 +307,14 @@ func (m *readWriteModel) precedes() *lua.Holder {
 	if m.lock.Bound == 0 || m.waiting == nil {
 		return nil
 	}
-	nap := min(*m.waiting.since+m.lock.Bound.Milliseconds(), *m.waiting.ends) - m.now
-	if nap <= 0 {
+	sleep := min(*m.waiting.since+m.lock.Bound.Milliseconds(), *m.waiting.ends) - m.now
+	if sleep <= 0 {
 		return nil
 	}
 	return &lua.Holder{
 		Owner: m.waiting.owner,
 		Next:  true,
-		Nap:   time.Duration(nap) * time.Millisecond,
+		Sleep: time.Duration(sleep) * time.Millisecond,
 	}
 }
 
@@ -339,7 +339,7 @@ func (m *readWriteModel) asksToWrite(
 		return m.holder()
 	}
 	if bound > 0 && m.mode == "" && m.turn != nil {
-		return &lua.Holder{Next: true, Nap: time.Duration(*m.turn-m.now) * time.Millisecond}
+		return &lua.Holder{Next: true, Sleep: time.Duration(*m.turn-m.now) * time.Millisecond}
 	}
 	taken := m.mode == ""
 	m.mode, m.writer, m.writes = "write", owner, number
@@ -440,7 +440,7 @@ func (m *readWriteModel) waitForReaders(t *rapid.T) {
 		if !m.lost {
 			m.read(t, anna, true)
 		}
-		m.pass(t, lua.MaxNap)
+		m.pass(t, lua.LongestSleep)
 		if m.lost {
 			return
 		}

@@ -9,8 +9,8 @@
 -- ARGV[4]  1 = the owner waits, 2 = it was refused before, 0 = it does not wait
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
 -- ARGV[6]  milliseconds after which a waiter that does not ask again is forgotten
--- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of
---          -1 means "held, no expiry", and -2 that the holder waits and has precedence; nap is in
+-- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, sleep}. A PTTL of
+--          -1 means "held, no expiry", and -2 that the holder waits and has precedence; sleep is in
 --          how many milliseconds to ask again, -1 = when the lease is over
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
@@ -27,8 +27,8 @@ if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0
   refusal = refused(KEYS[1], left, -1)
 elseif bound > 0 and mode ~= 'write' and not known
   and not (ARGV[4] == '2' and redis.call('EXISTS', KEYS[5]) == 1) then
-  local writer, nap = waiting_writer(KEYS[3], bound, ARGV[6])
-  refusal = writer and {-2, string.sub(writer, 1, max_text), nap}
+  local writer, sleep = waiting_writer(KEYS[3], bound, ARGV[6])
+  refusal = writer and {-2, string.sub(writer, 1, max_text), sleep}
 end
 if refusal and bound > 0 and ARGV[4] ~= '0' then reader_waits(KEYS[4], ARGV[6]) end
 return refusal

@@ -51,7 +51,7 @@ func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner 
 	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner), wire.ReadersTurnKey(r.Lock)}
 	return released(scripts["read_release.lua"].Run(ctx, c, keys, owner, strconv.Itoa(number),
 		wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.Unlocked, publish[r.Channels],
-		milliseconds(MaxNap)))
+		milliseconds(LongestSleep)))
 }
 
 // AcquireWrite acquires the write lock for owner with the given number of holds, or returns the

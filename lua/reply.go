@@ -16,7 +16,7 @@ type Holder struct {
 	Owner string        // "<client id>:<number>"; "" when readers that waited have their turn
 	TTL   time.Duration // the rest of its lease, or [wire.NoExpiry]
 	Next  bool          // it does not hold the lock, but comes before the one that asked
-	Nap   time.Duration // how long to wait at most before asking again, if that is not the TTL
+	Sleep time.Duration // how long to wait at most before asking again, if that is not the TTL
 	Clock time.Time     // of the server, when it replied for a fair lock; else zero
 }
 
@@ -27,7 +27,7 @@ func refusal(rp *eval.Reply, size int) (holder *Holder, number int64) {
 		return nil, 0
 	}
 	rp.List(size)
-	left, owner, nap := rp.Integer(), rp.Text(), rp.Integer()
+	left, owner, sleep := rp.Integer(), rp.Text(), rp.Integer()
 	if size > 3 {
 		number = rp.Decimal()
 	}
@@ -35,7 +35,7 @@ func refusal(rp *eval.Reply, size int) (holder *Holder, number int64) {
 		return nil, 0
 	}
 	return &Holder{Owner: strings.TrimSuffix(owner, wire.WriteSuffix), TTL: wire.TTL(left),
-		Next: left == wire.NoKey, Nap: time.Duration(max(0, nap)) * time.Millisecond}, number
+		Next: left == wire.NoKey, Sleep: time.Duration(max(0, sleep)) * time.Millisecond}, number
 }
 
 // acquired reads the reply of a script that takes a lock. It returns nil if the lock was taken.

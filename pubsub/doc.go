@@ -10,8 +10,8 @@
 //     before the confirmation are lost,
 //   - the waiter joins a confirmed channel, because the last request of the waiter was earlier,
 //   - the message "0" arrives, and this waiter is next,
-//   - any other message arrives, which wakes every waiter. [Subscription.Advice] returns a number
-//     above 1, and such a number is no reason to ask,
+//   - any other message arrives, which wakes every waiter. [Subscription.RetryAfter] returns a
+//     number above 1, and such a number is no reason to ask,
 //   - or another waiter leaves with an unused permit, unless the permit is for a number.
 //
 // A waiter needs a single loop and no special cases:

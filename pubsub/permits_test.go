@@ -46,7 +46,7 @@ func TestAnyOtherMessageWakesAll(t *testing.T) {
 	for _, payload := range []string{"1", "", "00", "unheard of", "-5", "2.5"} {
 		conn.publish("c", payload)
 		require.Equal(t, []bool{true, true, true}, hold(first, second, third), payload)
-		require.Zero(t, first.Advice(), payload)
+		require.Zero(t, first.RetryAfter(), payload)
 	}
 }
 
@@ -95,16 +95,16 @@ func TestNumberIsNoReasonToAsk(t *testing.T) {
 	conn.publish("c", "1500")
 	for _, s := range []*Subscription{first, second} {
 		require.True(t, has(s))
-		require.EqualValues(t, 1500, s.Advice())
-		require.Zero(t, s.Advice(), "each number is reported once")
+		require.EqualValues(t, 1500, s.RetryAfter())
+		require.Zero(t, s.RetryAfter(), "each number is reported once")
 	}
 	conn.publish("c", "1500")
 	conn.publish("c", "700")
 	require.True(t, has(first))
-	require.EqualValues(t, 700, first.Advice(), "the earliest counts")
+	require.EqualValues(t, 700, first.RetryAfter(), "the earliest counts")
 	require.False(t, has(first))
 	require.True(t, has(second))
-	second.Advice()
+	second.RetryAfter()
 
 	// A number does not hide a reason to ask, in either order.
 	for _, messages := range [][]string{{"900", "1"}, {"1", "900"}} {
@@ -112,7 +112,7 @@ func TestNumberIsNoReasonToAsk(t *testing.T) {
 			conn.publish("c", message)
 		}
 		require.True(t, has(first))
-		require.Zero(t, first.Advice())
+		require.Zero(t, first.RetryAfter())
 	}
 }
 
@@ -121,8 +121,8 @@ func TestNumberThatWasNotReadHidesNoMessage0(t *testing.T) {
 	conn.publish("c", "1500")
 	conn.publish("c", "0")
 	require.Equal(t, []bool{true, true}, hold(first, second))
-	require.Zero(t, first.Advice())
-	require.EqualValues(t, 1500, second.Advice(), "one announcement makes one subscriber ask")
+	require.Zero(t, first.RetryAfter())
+	require.EqualValues(t, 1500, second.RetryAfter(), "one announcement makes one subscriber ask")
 }
 
 // severally returns a subscriber of the channels a, b and c, confirmed and without a permit, and

@@ -10,10 +10,10 @@ import (
 // Subscription is a waiter on one or several channels. All methods are safe for concurrent use, and
 // never block on the network.
 type Subscription struct {
-	hub     *Hub
-	topic   string
-	permits chan struct{} // sent to under hub.mu only
-	advice  atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
+	hub        *Hub
+	topic      string
+	permits    chan struct{} // sent to under hub.mu only
+	retryAfter atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
 
 	// channels are those that it listens to, first the one that it was made for. It is nil once the
 	// Subscription is closed, and from the start when the hub was closed. Guarded by hub.mu.
@@ -25,10 +25,10 @@ type Subscription struct {
 // receive. The channel never closes, and after Close no permit arrives.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// Advice returns the number of the last permit, or 0 if the permit is a reason to ask. Call Advice
-// after a receive from C. Each number is returned once. A number is dropped if a permit to ask is
-// pending.
-func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
+// RetryAfter returns the number of the last permit, or 0 if the permit is a reason to ask. Call
+// RetryAfter after a receive from C. Each number is returned once. A number is dropped if a permit
+// to ask is pending.
+func (s *Subscription) RetryAfter() int64 { return s.retryAfter.Swap(0) }
 
 // Close leaves all channels of the Subscription. On each channel, an unused permit to ask goes to
 // another subscriber of the topic, because the permit does not name its channel. A second after the
@@ -42,7 +42,7 @@ func (s *Subscription) Close() {
 		i := slices.Index(c.subscribers, s)
 		c.subscribers = slices.Delete(c.subscribers, i, i+1)
 	}
-	unused := wait.Fired(s.permits) && s.advice.Load() == 0 // others have heard the number too
+	unused := wait.Fired(s.permits) && s.retryAfter.Load() == 0 // others have heard the number too
 	for _, c := range s.channels {
 		if unused {
 			c.wakeOne(s.topic)
@@ -67,10 +67,10 @@ func (s *Subscription) Paired() bool {
 // reason to ask. Called with hub.mu held, or a Subscription that closes could swallow the permit.
 func (s *Subscription) permit(number int64) bool {
 	// In this order: a number that is received in between leaves no permit to ask behind.
-	if s.advice.Load() == 0 && len(s.permits) > 0 {
+	if s.retryAfter.Load() == 0 && len(s.permits) > 0 {
 		return false
 	}
-	s.advice.Store(number)
+	s.retryAfter.Store(number)
 	wait.Fire(s.permits)
 	return true
 }

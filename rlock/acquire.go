@@ -513,7 +513,7 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 	}
 	reason, grant := w.Park(&at.budget, pause, wake)
 	if reason == waitqueue.Paused && sub != nil {
-		if left := sub.Advice(); left > 0 {
+		if left := sub.RetryAfter(); left > 0 {
 			// A hand-over began a lease. Other waiters are told only when to ask again.
 			over := time.Now().Add(time.Duration(left) * time.Millisecond)
 			q.Do(func(kn *known) {

@@ -98,8 +98,8 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 
 // newHold returns the hold of a new level.
 func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
-	_, carrier := owner.From(ctx)
-	h := &Hold{level: l, parent: ctx, carrier: carrier}
+	_, ownerContext := owner.From(ctx)
+	h := &Hold{level: l, parent: ctx, ownerContext: ownerContext}
 	l.acquisition, l.owner, l.renew = a, a.token, renew
 	o := &a.client.options
 	if (o.Debug || o.MaxHold > 0) && a.part == nil { // a worker acquires a part for another goroutine
@@ -108,8 +108,8 @@ func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 	if renew {
 		l.hold = h
 	}
-	if carrier != nil && carrier.Root != nil {
-		l.root = carrier.Root
+	if ownerContext != nil && ownerContext.Root != nil {
+		l.root = ownerContext.Root
 		l.root.Add(l)
 	}
 	return h

@@ -63,16 +63,16 @@ func (at *attempt) cleanup(r request, heldFor time.Duration) cleanup {
 }
 
 // registrationKept is how long Redis keeps a registration whose owner does not ask again, at most.
-const registrationKept = 3 * lua.MaxNap
+const registrationKept = 3 * lua.LongestSleep
 
 // lasts returns how long Redis keeps what a request creates; heldFor is that of cleanup.
 func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
 	lasts := r.lease
 	if of.waiting.queued {
-		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
+		// A queue entry outlasts the holder's lease and the last request by twice the longest sleep.
 		// Each may be the longest Duration, so it is bounded: the sum must not overflow.
 		const ever = 100 * 365 * 24 * time.Hour
-		lasts = max(lasts, min(max(heldFor, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
+		lasts = max(lasts, min(max(heldFor, 0), ever)+min(r.window, ever)+2*lua.LongestSleep)
 	}
 	if r.registers {
 		lasts = max(lasts, registrationKept)

@@ -41,12 +41,12 @@ const (
 
 // blockedCall is a call that holds locks and waits for another.
 type blockedCall struct {
-	lock    *Lock          // that it waits for
-	carrier *owner.Carrier // in its context
-	held    []*acquisition // what it held when it began to wait
-	site    callSite
-	until   time.Time // when its wait ends by itself; zero if never
-	short   bool      // that was soon when it began
+	lock         *Lock          // that it waits for
+	ownerContext *owner.Context // in its context
+	held         []*acquisition // what it held when it began to wait
+	site         callSite
+	until        time.Time // when its wait ends by itself; zero if never
+	short        bool      // that was soon when it began
 }
 
 // endsBefore reports whether the wait ends soon and before that of another call, or with it.
@@ -71,14 +71,14 @@ func (at *attempt) block(q *lockQueue) error {
 	q.Do(func(kn *known) { at.holder = kn.lastHolder() })
 	at.noticeOwnHolder()
 	c, until := at.client, at.budget.Until
-	_, carrier := owner.From(at.budget.Ctx)
-	held := heldWith(carrier)
+	_, ownerContext := owner.From(at.budget.Ctx)
+	held := heldWith(ownerContext)
 	if len(held) == 0 {
 		return nil
 	}
 	c.meet(clientOf(at.holder.Owner))
-	b := &blockedCall{lock: at.lock, carrier: carrier, held: held, site: c.here(), until: until,
-		short: !until.IsZero() && time.Until(until) <= soon}
+	b := &blockedCall{lock: at.lock, ownerContext: ownerContext, held: held, site: c.here(),
+		until: until, short: !until.IsZero() && time.Until(until) <= soon}
 	cycle, fails := b.begin()
 	if len(cycle) > 1 && !slices.ContainsFunc(cycle, func(s step) bool { return s.call.short }) &&
 		c.cycles.allows(c.options.WatchdogLease) {
@@ -138,8 +138,8 @@ func (at *attempt) unblock() {
 	}
 }
 
-// heldWith returns what a caller with that carrier holds.
-func heldWith(c *owner.Carrier) (held []*acquisition) {
+// heldWith returns what a caller with that owner context holds.
+func heldWith(c *owner.Context) (held []*acquisition) {
 	add := func(acquired Acquisition) {
 		a, _ := acquired.(*acquisition)
 		if a != nil && (len(held) == 0 || held[len(held)-1] != a) { // else it is one of its levels
@@ -224,7 +224,7 @@ func (s step) describe(itself bool) string {
 	kind, wanted := a.lock.kindName(), b.lock.kindName()
 	whose, advice := "another caller of the cycle", ""
 	switch {
-	case itself && a.token != b.carrier.Token:
+	case itself && a.token != b.ownerContext.Token:
 		whose, advice = "the caller itself", "; pass the context of that hold down"
 	case itself && a.client != b.lock.client:
 		whose, advice = "the caller itself", "; use one client for one lock"
@@ -251,7 +251,7 @@ func (s step) describe(itself bool) string {
 func (a *acquisition) blocks(b *blockedCall) bool {
 	l := b.lock
 	shared := a.lock.mode == sharedMode && l.mode == sharedMode
-	reenters := a.token == b.carrier.Token && a.lock.family == l.family && a.client == l.client
+	reenters := a.token == b.ownerContext.Token && a.lock.family == l.family && a.client == l.client
 	return a.lock.name == l.name && !shared && !reenters && a.client.sameRedis(l.client) && a.lasts()
 }
 

@@ -24,9 +24,9 @@ import (
 // hold after a call to Done. A goroutine has dropped its hold if the goroutine only waits for
 // Context().Done() and does not use the hold afterwards.
 type Hold struct {
-	level   *level
-	parent  context.Context // the caller's
-	carrier *owner.Carrier  // in parent; nil if there is none
+	level        *level
+	parent       context.Context // the caller's
+	ownerContext *owner.Context  // in parent; nil if there is none
 
 	mu  sync.Mutex
 	ctx context.Context // made on demand; guarded by mu
@@ -63,12 +63,12 @@ func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason erro
 
 // newHold returns the caller's hold of a level that is not of this package.
 func (l *level) newHold(ctx context.Context, of Acquisition) *Hold {
-	token, carrier := owner.From(ctx)
+	token, ownerContext := owner.From(ctx)
 	if token == 0 {
 		token = owner.New()
 	}
 	l.acquisition, l.owner = of, token
-	return &Hold{level: l, parent: ctx, carrier: carrier}
+	return &Hold{level: l, parent: ctx, ownerContext: ownerContext}
 }
 
 // noHold stands for a nil *Hold.
@@ -134,24 +134,25 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// newContext makes the context of the hold: an inner one that can be cancelled, and around it one
-// with the carrier, which keeps the hold reachable. The caller's context may last long, and keeps
-// the inner one only. So the hold is unreachable once callers have neither it nor its context. A
-// caller's context without an owner keeps no hold reachable, so it need not be severed.
+// newContext makes the context of the hold. An inner context can be cancelled. Around it is a
+// context with the owner context, which keeps the hold reachable. The caller's context may last
+// long, and keeps the inner one only. So the hold is unreachable once callers have neither it nor
+// its context. A caller's context without an owner keeps no hold reachable, so it need not be
+// severed.
 func (h *Hold) newContext() context.Context {
 	l := h.level
 	if a, ok := l.acquisition.(*acquisition); ok {
 		a.session.Enter() // from now on callers may have its owner
 	}
 	parent, caller := h.parent, (*severable)(nil)
-	if h.carrier != nil {
+	if h.ownerContext != nil {
 		caller = &severable{context: h.parent}
 		parent = caller
 	}
 	inner, cancel := context.WithCancelCause(parent)
 	l.cancelAtEnd(cancel, caller)
 	return owner.Carry(inner,
-		&owner.Carrier{Token: l.owner, Outer: h.carrier, Hold: h})
+		&owner.Context{Token: l.owner, Outer: h.ownerContext, Hold: h})
 }
 
 // Done returns a channel that closes when the hold ends. [Hold.Err] then returns the reason. Unlike
@@ -272,7 +273,7 @@ type level struct {
 	renew       bool        // it asks for the watchdog; guarded by the acquisition's mu
 	place       int32       // in root, which guards it
 	site        callSite    // nil unless an option asks for it
-	root        *owner.Root // has it, while it lasts: see owner.Carrier; nil if none does
+	root        *owner.Root // has it, while it lasts: see owner.Context; nil if none does
 
 	goroutine uint64 // that acquired it; 0 without Options.Debug
 

@@ -125,13 +125,13 @@ func (c *Client) observe(h *Hold) {
 // inside reports whether h was acquired with a context that comes from that of a hold of outer, or
 // of a lock that outer is a part of.
 func (h *Hold) inside(outer *level) bool {
-	for c := h.carrier; c != nil; c = c.Outer {
-		carrier, _ := c.Hold.(*Hold)
-		if carrier == nil {
+	for c := h.ownerContext; c != nil; c = c.Outer {
+		ownerContext, _ := c.Hold.(*Hold)
+		if ownerContext == nil {
 			continue
 		}
 		for l := outer; l != nil; l = l.whole.Load() {
-			if l == carrier.level {
+			if l == ownerContext.level {
 				return true
 			}
 		}

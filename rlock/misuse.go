@@ -95,16 +95,16 @@ func (a *acquisition) MayRenew() bool {
 
 // reachable is how callers can reach a level.
 type reachable struct {
-	hold     weak.Pointer[Hold]
-	carriers []weak.Pointer[owner.Carrier] // of its owner, when it was acquired
-	outer    *reachable                    // has the other carriers; nil if there are none
+	hold          weak.Pointer[Hold]
+	ownerContexts []weak.Pointer[owner.Context] // of its owner, when it was acquired
+	outer         *reachable                    // has the other owner contexts; nil if there are none
 }
 
 // watch makes what the client knows of a hold weak.
 func watch(h *Hold) *reachable {
 	r := &reachable{hold: weak.Make(h)}
-	for c := h.carrier; c != nil && c.Token == h.level.owner && r.outer == nil; c = c.Outer {
-		r.carriers = append(r.carriers, weak.Make(c))
+	for c := h.ownerContext; c != nil && c.Token == h.level.owner && r.outer == nil; c = c.Outer {
+		r.ownerContexts = append(r.ownerContexts, weak.Make(c))
 		if outer, ok := c.Hold.(*Hold); ok {
 			r.outer = outer.level.watched() // or thousands of levels would keep millions of pointers
 		}
@@ -122,8 +122,8 @@ func (l *level) watched() *reachable {
 // owned reports whether callers can reach a context with the owner, without the hold.
 func (r *reachable) owned() bool {
 	for ; r != nil; r = r.outer {
-		if slices.ContainsFunc(r.carriers,
-			func(c weak.Pointer[owner.Carrier]) bool { return c.Value() != nil }) {
+		if slices.ContainsFunc(r.ownerContexts,
+			func(c weak.Pointer[owner.Context]) bool { return c.Value() != nil }) {
 			return true
 		}
 	}

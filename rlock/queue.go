@@ -18,7 +18,7 @@ import (
 
 // longestPause limits how long a waiter sleeps before it asks by itself. It bounds the delay of a
 // wake-up that never arrives: an ACL forbids the channel, or a failover loses a message.
-const longestPause = lua.MaxNap
+const longestPause = lua.LongestSleep
 
 // shortestPatience is the least time without a reply after which a server counts as silent. Twice
 // the time that the last reply took is the other limit.
@@ -67,8 +67,8 @@ func (kn *known) update(h lua.Holder) {
 		// A replica before Redis 7 without its master shows scripts expired keys for ever.
 		kn.askAt = now.Add(kn.overdue.Next())
 	}
-	if h.Nap > 0 {
-		kn.askAt = now.Add(h.Nap)
+	if h.Sleep > 0 {
+		kn.askAt = now.Add(h.Sleep)
 	}
 }
 

@@ -21,16 +21,16 @@ var tokens atomic.Uint64
 // New returns a new owner.
 func New() Token { return Token(tokens.Add(1)) }
 
-// Carrier is what a context carries: the owner, and how it came to the caller. It does not change
+// Context is what a context carries: the owner, and how it came to the caller. It does not change
 // once a context carries it.
-type Carrier struct {
+type Context struct {
 	Token Token
-	// Root has what was acquired with this carrier directly, all of which a caller with it holds. It
-	// tells carriers apart without keeping them alive. nil if several goroutines may acquire locks
-	// with it, as with the context of a hold.
+	// Root has what was acquired with this owner context directly, all of which a caller with it
+	// holds. Root tells owner contexts apart without keeping them alive. Root is nil if several
+	// goroutines may acquire locks with the owner context, as with the context of a hold.
 	Root *Root
-	// Outer is the carrier in the context that this one was derived from; nil if there is none.
-	Outer *Carrier
+	// Outer is the owner context in the context that this one was derived from; nil if there is none.
+	Outer *Context
 	// Hold is the hold whose context carries it; nil if that is not of a hold.
 	Hold Hold
 }
@@ -38,7 +38,7 @@ type Carrier struct {
 // Hold is a hold of package rlock.
 type Hold interface{ Err() error }
 
-// Root has what was acquired with a carrier directly. It is safe for concurrent use.
+// Root has what was acquired with an owner context directly. It is safe for concurrent use.
 type Root struct {
 	mu   sync.Mutex
 	held []Held  // guarded by mu
@@ -79,14 +79,14 @@ func (r *Root) Held() []Held {
 
 type key struct{}
 
-// Carry returns a context with a carrier.
-func Carry(ctx context.Context, c *Carrier) context.Context {
+// Carry returns a context with an owner context.
+func Carry(ctx context.Context, c *Context) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// From returns the owner in ctx, 0 if it has none, and the carrier, nil if there is none.
-func From(ctx context.Context) (t Token, c *Carrier) {
-	c, _ = ctx.Value(key{}).(*Carrier)
+// From returns the owner in ctx, 0 if it has none, and the owner context, nil if there is none.
+func From(ctx context.Context) (t Token, c *Context) {
+	c, _ = ctx.Value(key{}).(*Context)
 	if c != nil {
 		t = c.Token
 	}
@@ -95,7 +95,7 @@ func From(ctx context.Context) (t Token, c *Carrier) {
 
 // With returns a context in which t replaces the owner. With 0 it has no owner.
 func With(ctx context.Context, t Token) context.Context {
-	c := &Carrier{Token: t}
+	c := &Context{Token: t}
 	if t != 0 {
 		_, c.Outer = From(ctx)
 	}
@@ -105,17 +105,18 @@ func With(ctx context.Context, t Token) context.Context {
 // WithRoot is like [With], for a context that one goroutine at a time uses.
 func WithRoot(ctx context.Context, t Token) context.Context {
 	_, outer := From(ctx)
-	return Carry(ctx, &Carrier{Token: t, Root: new(Root), Outer: outer})
+	return Carry(ctx, &Context{Token: t, Root: new(Root), Outer: outer})
 }
 
-// Within returns a context whose owner is that of ctx, and whose carrier counts what is acquired
-// with it directly. If that of ctx does so already, it returns ctx. ctx must have an owner.
+// Within returns a context with the owner of ctx, and with an owner context that counts what is
+// acquired with it directly. If that of ctx does so already, Within returns ctx. ctx must have an
+// owner.
 func Within(ctx context.Context) context.Context {
 	t, c := From(ctx)
 	if c.Root != nil {
 		return ctx
 	}
-	return Carry(ctx, &Carrier{Token: t, Root: new(Root), Outer: c})
+	return Carry(ctx, &Context{Token: t, Root: new(Root), Outer: c})
 }
 
 // Kind says how the waiters of a lock are woken. Locks of one name, but of different kinds, exclude

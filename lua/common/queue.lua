@@ -16,7 +16,7 @@
 -- Needs bounds, clock, unpack
 
 local lock, queue, scores, turn, budgets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local channel, verb, longest_nap = ARGV[1], ARGV[2], tonumber(ARGV[5])
+local channel, verb, longest_sleep = ARGV[1], ARGV[2], tonumber(ARGV[5])
 local head_timeout, deaf_timeout = tonumber(ARGV[3]), tonumber(ARGV[4])
 
 -- Of a longer queue the scripts see only the first max_entries owners, and the lowest scores. The

@@ -9,7 +9,7 @@
 -- milliseconds, unless all waiters do so by then anyway. It tells the head or, without a listener,
 -- one of the last to come, which are most likely alive.
 local function nudge(milliseconds, deaf)
-  if milliseconds < 0 or milliseconds >= longest_nap then return end
+  if milliseconds < 0 or milliseconds >= longest_sleep then return end
   local after = whole(math.max(milliseconds, 2))
   for i = deaf and -1 or 0, -10, -1 do
     local waiter = redis.call('LINDEX', queue, i)

@@ -4,7 +4,7 @@
 -- the ticket in a grant message says which refusal it answers.
 -- Needs attempt, clock
 
-local lasting = 15000 -- milliseconds without a request: three times the longest nap of a waiter
+local lasting = 15000 -- milliseconds without a request: three times the longest sleep of a waiter
 
 -- register adds a registration if it is not there yet, and returns its ticket.
 local function register(waiters, registration)

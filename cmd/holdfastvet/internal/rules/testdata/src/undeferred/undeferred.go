@@ -10,7 +10,7 @@ import (
 	"holdfast/rlock"
 )
 
-type carrier interface {
+type ownerContext interface {
 	Ship(ctx context.Context) error
 }
 
@@ -31,7 +31,7 @@ func inOneStatement(ctx context.Context, lock rlock.Locker) error {
 	return errors.Join(shop.Bill(hold.Context(), shop.Order{}), hold.Unlock()) // want `without defer`
 }
 
-func byInterface(ctx context.Context, lock rlock.Locker, c carrier) (err error) {
+func byInterface(ctx context.Context, lock rlock.Locker, c ownerContext) (err error) {
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {
 		return err
