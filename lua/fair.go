@@ -26,8 +26,8 @@ const (
 	// listener has just queued, is reconnecting, or is dead.
 	headTimeout = 10 * time.Second       // with a listener
 	deafTimeout = 500 * time.Millisecond // without
-	// LongestSleep is how long a waiter may sleep at most. Then the waiter must ask again to stay in
-	// the queue. [Fair.Acquire] keeps an owner in the queue for twice as long after a request.
+	// LongestSleep is the longest time for a waiter to sleep before it must ask again to stay in the
+	// queue. [Fair.Acquire] keeps an owner in the queue for twice as long after a request.
 	LongestSleep = 5 * time.Second
 	// MaxFairReleases is the largest number of owners for [Fair.Release], because Lua limits the
 	// number of arguments.
@@ -64,8 +64,9 @@ func (f Fair) run(ctx context.Context, c rueidis.CoreClient, file string, more .
 
 // Acquire acquires the lock for an owner, if the lock is free and no other owner is ahead in the
 // queue. Otherwise a waiting owner goes to the end of the queue, and stays there until its budget
-// ends. Without a limit, the owner stays for its window and, if it asks every LongestSleep,
-// forever. Acquire returns the holder or the first owner in the queue, and nil on success.
+// ends. Without a limit, the owner stays for at least its window, and as long as it asks again
+// within each LongestSleep. Acquire returns the holder or the first owner in the queue, and nil on
+// success.
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {

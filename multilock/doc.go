@@ -18,25 +18,26 @@
 // waits for. In a cycle of waiters, some waiter would hold the last of these locks and wait for an
 // earlier lock, which is impossible.
 //
-// Two kinds of callers do not follow the order: code that acquires locks one by one, and
-// RedissonMultiLock, which uses the order of its arguments. Beside such callers, limit your waits.
-// Processes only agree on the order if all processes use the same names for servers. See
-// [rlock.Options].Server.
+// Two kinds of callers do not follow the order: code that acquires locks separately, and
+// RedissonMultiLock, which uses the order of its arguments. If you share locks with such callers,
+// limit your waits. Processes agree on the order only if all of them use the same names for
+// servers. See [rlock.Options].Server.
 //
 // # Batches
 //
-// Plain locks of a client, on a cluster also of the same slot, form a batch if they are neighbors
-// in the order. One script acquires a batch, and one script releases a batch. If a lock is held,
-// the MultiLock waits for its first part alone, and then tries the other parts, so callers of
-// single locks cannot starve a MultiLock.
+// Plain locks of the same client, and on a cluster of the same slot, form a batch if they are
+// neighbors in the order. A single script acquires a batch, and another releases it. If a lock of
+// the batch is held, the MultiLock waits for the first lock of the batch alone, and then tries the
+// rest, so callers of single locks cannot starve a MultiLock.
 //
 // # Leases
 //
-// Each part has the requested lease. While the MultiLock waits for a part, the MultiLock extends
-// the leases of its other parts. At the end, the MultiLock extends each part whose deadline is
-// earlier than the last deadline by more than the drift (lease/100 + 2 ms). The command checks the
-// owner, so the acquisition fails if a part was lost meanwhile. With a watchdog, the same command
-// checks all parts that were acquired at least 100 ms ago. Redisson does not check the owner.
+// Each part is acquired with the requested lease. While the MultiLock waits for a part, it extends
+// the leases of the earlier parts. After the last part, the MultiLock extends each part whose
+// deadline is earlier than the deadline of the last part by more than the drift (lease/100 + 2 ms).
+// The command checks the owner, so the acquisition fails if a part was lost meanwhile. With a
+// watchdog, the same command checks all parts that were acquired at least 100 ms ago. Redisson does
+// not check the owner.
 //
 // # The hold
 //

@@ -46,8 +46,8 @@ func ExampleNew() {
 	defer disconnect()
 	ctx := context.Background()
 
-	// A transfer needs both accounts. A caller that names them the other way round waits, but never
-	// in a circle.
+	// A transfer needs both accounts. A caller that names them the other way round may wait, but never
+	// causes a deadlock.
 	both := multilock.New(client.NewLock("account:42"), client.NewLock("account:17"))
 	err := rlock.Do(ctx, both, 3*time.Second, rlock.Watchdog, func(ctx context.Context) error {
 		fmt.Println("transfer under", both.Name())
@@ -56,6 +56,22 @@ func ExampleNew() {
 	fmt.Println("error:", err)
 	// Output:
 	// transfer under account:42+account:17
+	// error: <nil>
+}
+
+func ExampleNewOn() {
+	client, disconnect := connect()
+	defer disconnect()
+
+	both := multilock.NewOn(client, "account:42", "account:17")
+	hold, err := both.Lock(context.Background(), rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("held:", hold.Name())
+	fmt.Println("error:", hold.Unlock())
+	// Output:
+	// held: account:42+account:17
 	// error: <nil>
 }
 

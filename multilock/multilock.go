@@ -98,11 +98,11 @@ func NewOn(client *rlock.Client, names ...string) *Lock {
 // Name returns the names of the locks in the order of the arguments, joined by "+".
 func (l *Lock) Name() string { return l.name }
 
-// Lock acquires all locks, and holds the locks for lease, or with [rlock.Watchdog] until you
-// release the hold. If ctx carries an owner that holds some of the locks, Lock adds a nested hold
-// there.
+// Lock acquires all locks and holds them for at most lease, or with [rlock.Watchdog] until you
+// release the hold. If ctx carries an owner that holds some of the locks already, Lock adds nested
+// holds.
 //
-// Lock blocks until all locks are acquired or ctx ends. Lock waits for one part after another, and
+// Lock blocks until all locks are acquired or ctx ends. Lock waits for the parts in order, and
 // keeps the earlier parts meanwhile.
 //
 // Lock returns the errors of [rlock.Lock.Lock] for the part that could not be acquired, and the
@@ -116,9 +116,9 @@ func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error)
 // TryLock is like [Lock.Lock], but waits for at most wait in total. With [rlock.NoWait], TryLock
 // tries each part once. A negative wait is [rlock.ErrInvalid].
 //
-// Before TryLock returns an error, TryLock releases the acquired parts. So TryLock may exceed wait
-// by a round trip. If the server of a part hangs, TryLock may exceed wait by Options.CommandTimeout
-// for the last step and again for the release.
+// Before TryLock returns an error, TryLock releases the acquired parts, so the call may exceed wait
+// by a round trip. If the server of a part hangs, the call may exceed wait by
+// Options.CommandTimeout for the last step and again for the release.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)

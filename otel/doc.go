@@ -1,4 +1,4 @@
-// Package holdfastotel reports the metrics and spans of locks with OpenTelemetry. They show who
+// Package holdfastotel reports metrics and spans about locks with OpenTelemetry. They show who
 // waits for a lock, how long a lock is held, which locks were lost, and which locks were nearly
 // lost.
 //
@@ -6,7 +6,7 @@
 //
 // By default, the tracer uses the global providers of OpenTelemetry, even if your program sets them
 // later. The package is a separate module, so that holdfast does not depend on OpenTelemetry. Your
-// go.mod needs a require and a replace for holdfast/otel.
+// go.mod also needs a require and a replace for holdfast/otel.
 //
 // # Metrics
 //
@@ -34,18 +34,18 @@
 //
 // # Spans
 //
-// The span "lock acquire" is a call for a lock. Its events are "queued", "head" (the caller became
-// the first waiter of its process), "handed over", "granted", and for a RedLock "round". A call is
-// not an error if the call gave up because others held the lock or because its context ended. Such
-// a span names the holder in [AttrHolder]. To find the "lock hold" of that holder, search for the
-// same value in [AttrOwner].
+// The span "lock acquire" covers a call that asks for a lock. Its events are "queued", "head" (the
+// caller became the first waiter of its process), "handed over", "granted", and for a RedLock
+// "round". A call is not an error if the call gave up because others held the lock or because its
+// context ended. Such a span names the holder in [AttrHolder]. To find the "lock hold" of that
+// holder, search for the same value in [AttrOwner].
 //
 // The span "lock hold" lasts until the lock is released or lost. A failed renewal adds the event
 // "renewal failed". The context of the hold carries the span, so your work under the lock is inside
 // the span. The parent is the span of the caller, or without such a span the "lock acquire". The
 // two spans have links to each other. A nested hold has no span.
 //
-// Spans get their attributes at the end, so samplers cannot use the attributes. A hold is sampled
-// if its acquisition was. If the span of the caller is not sampled, the spans of the lock are not
-// sampled either.
+// Spans get their attributes when they end, so samplers cannot use them. A hold is sampled if its
+// acquisition was. If the caller has a span from the same process that is not sampled, the tracer
+// starts no spans.
 package holdfastotel

@@ -13,8 +13,8 @@ import (
 // scope is the name of the instrumentation: the import path.
 const scope = "holdfast/otel"
 
-// Tracer is an [rlock.Tracer] that reports metrics and spans. Create a Tracer with [New]. Several
-// clients can use a Tracer at the same time. A Tracer starts no goroutine.
+// Tracer is an [rlock.Tracer] that reports metrics and spans. Create a Tracer with [New]. A Tracer
+// is safe for concurrent use, and several clients can share it. It starts no goroutine.
 type Tracer struct {
 	*instruments
 	spans  trace.Tracer        // nil for none

@@ -21,7 +21,7 @@
 //     rediss, valkey, valkeys), username, password, database, clientName, connectTimeout, timeout,
 //     scanInterval, and the special keys of Sentinel and Cluster.
 //   - For TLS, sslVerificationMode, the older sslEnableEndpointIdentification, and sslProtocols.
-//     [Options].Handled describes how to replace Java key stores.
+//     Load rejects Java key stores, and its error says how to convert them. See [Options].Handled.
 //   - lockWatchdogTimeout, fairLockWaitTimeout, checkLockSyncedSlaves, slavesSyncTimeout,
 //     subscriptionMode, shardedSubscriptionMode and protocol.
 //   - nameMapper, if you state that the mapper is a prefix. See [Options].PrefixMappers.

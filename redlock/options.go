@@ -16,8 +16,8 @@ import (
 type Options struct {
 	// NodeTimeout limits the wait for the reply of a node. Choose a time much longer than a round trip
 	// and much shorter than the lease. Defaults to three times the recent round trips of each node
-	// (see the package documentation), but at least to lease/200 (within 5 to 50 ms), and at most to a
-	// tenth of the lease or the CommandTimeout of the client, whichever is less.
+	// (see the package documentation), but at least lease/200 (no less than 5 ms and no more than 50
+	// ms), and at most a tenth of the lease or the CommandTimeout of the client, whichever is less.
 	NodeTimeout time.Duration
 
 	// MaxLease is the longest lease of all processes. A longer lease is [rlock.ErrInvalid]. A

@@ -20,9 +20,9 @@ import (
 // identity is the same for locks of the same nodes and names. A handle spares hashing many bytes.
 type identity = unique.Handle[string]
 
-// Lock is a lock on N independent masters. An owner holds the lock while the owner holds the lock
-// on a quorum of N/2+1 masters. A Lock has no state, so you can create any number for the same
-// nodes. A Lock is safe for concurrent use.
+// Lock is a lock on N independent masters. An owner holds it while it holds a lock on a quorum of
+// N/2+1 masters. A Lock has no state, so you can create any number for the same nodes. A Lock is
+// safe for concurrent use.
 type Lock struct {
 	name, server  string
 	first         *rlock.Lock // whose client's tracer is told; nil without nodes
@@ -125,7 +125,7 @@ func (l *Lock) Name() string { return l.name }
 // name.
 func (l *Lock) Server() string { return l.server }
 
-// Lock acquires the lock, and holds the lock for lease, or with [rlock.Watchdog] until you release
+// Lock acquires the lock and holds it for at most lease, or with [rlock.Watchdog] until you release
 // the hold. If ctx carries an owner that holds the lock already, Lock returns a nested hold, which
 // needs a quorum as well.
 //
@@ -136,7 +136,7 @@ func (l *Lock) Server() string { return l.server }
 //   - a *[QuorumError] with the reply of each node. The error matches [rlock.ErrNotAcquired] if
 //     others held the lock, [ErrNoQuorum] if too few nodes counted, and the error of ctx if ctx
 //     ended the wait. Lock returns the error at once if waiting does not help, because too many
-//     nodes reject the lock for good, or do not count for longer than the wait;
+//     nodes reject the request permanently, or will not count until after the wait;
 //   - [rlock.ErrLost] if the owner held the lock, and no longer holds a quorum;
 //   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if the owner holds the lock, and too
 //     few nodes confirmed the nested hold in time;
@@ -148,12 +148,12 @@ func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error)
 	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
-// TryLock is like [Lock.Lock], but waits for at most wait. A wait below 10 ms counts as 10 ms, and
-// a negative wait is [rlock.ErrInvalid].
+// TryLock is like [Lock.Lock], but waits for at most wait. A positive wait below 10 ms counts as 10
+// ms, and a negative wait is [rlock.ErrInvalid].
 //
-// With [rlock.NoWait], TryLock asks all nodes once, for at most Options.NodeTimeout from the time
-// of the requests. While very many requests of this process are under way, new requests first
-// queue, for at most the CommandTimeout of the first client. Right after a failed call or an
+// With [rlock.NoWait], TryLock asks all nodes once, and waits for at most Options.NodeTimeout after
+// it has sent the requests. While very many requests of this process are under way, new requests
+// queue first, for at most the CommandTimeout of the first client. Right after a failed call or an
 // Unlock, TryLock may fail, because some nodes have not released the lock yet.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {

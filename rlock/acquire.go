@@ -27,8 +27,7 @@ const (
 	shortestWait = 10 * time.Millisecond
 )
 
-// Lock acquires the lock, and holds the lock for lease, or with [Watchdog] until you release the
-// lock.
+// Lock acquires the lock and holds it for at most lease, or with [Watchdog] until you release it.
 //
 // Lock blocks until the lock is acquired, ctx ends, or the client is closed. While Redis is
 // unreachable, loads its data, or fails over, Lock keeps trying, so give ctx a deadline to limit
@@ -41,11 +40,13 @@ const (
 //   - [ErrNotAcquired], joined with the error of ctx, if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
 //   - [ErrLost] if the owner held the lock and Redis reports that the lock is gone;
-//   - [ErrUpgrade] if the owner holds the read lock and asks for the write lock, and [ErrReentry]
-//     if the owner holds a non-reentrant lock;
+//   - [ErrUpgrade] if the owner holds only the read lock and asks for the write lock, and
+//     [ErrReentry] if the owner already holds this lock and it is not reentrant;
+//   - [ErrDeadlock] if the call would wait for its own caller, or in a cycle with others of this
+//     process;
 //   - [ErrNotReplicated] if too few replicas acknowledged the lock (see Options.SyncReplicas);
-//   - a *[ServerError] at once if Redis rejects the command for good, and at the end of the wait if
-//     Redis did not respond. If the lock may have been acquired, the error matches
+//   - a *[ServerError] at once if Redis rejects the command permanently, and at the end of the wait
+//     if Redis did not respond. If the lock may have been acquired, the error matches
 //     [ErrOutcomeUnknown], and holdfast undoes the acquisition in the background;
 //   - [ErrInvalid] for an impossible name (see [Client.NewLock]), and for a lease below 3 ms.
 //
@@ -56,10 +57,10 @@ func (l *Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
 
 // TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait], TryLock
 // makes a single attempt of at most Options.CommandTimeout. With [Forever], TryLock is the same as
-// Lock. A wait below 10 ms counts as 10 ms, and a negative wait is [ErrInvalid].
+// Lock. A positive wait below 10 ms counts as 10 ms, and a negative wait is [ErrInvalid].
 //
-// If another owner still has the lock at the end of the wait, the error is a *[HeldError]. The
-// error matches [ErrNotAcquired], and names the holder and the rest of its lease.
+// If another owner still has the lock at the end of the wait, the error is a *[HeldError], which
+// matches [ErrNotAcquired] and names the holder and the rest of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease,
 ) (hold *Hold, err error) {
 	if c := l.client; c.tracing != nil || c.observer.Load() != nil {

@@ -128,23 +128,25 @@ func (c *Client) ID() string { return c.id }
 // with the cause ErrClosed.
 //
 // Close blocks until all background work has ended. If ctx ends first, Close returns the error of
-// ctx, and the client continues to close. Close also returns after 5 seconds, because rueidis may
-// block a command for longer, for example while your program uses the whole pool. The time for
-// Options.ReleaseOnClose does not count. To end a blocked command, close the rueidis client. A
-// second call of Close blocks in the same way.
+// ctx, and the client continues to close in the background. Close also gives up with an error after
+// 5 seconds, not counting the time for Options.ReleaseOnClose, because rueidis may block a command
+// for longer, for example while your program uses the whole pool. To end a blocked command, close
+// the rueidis client. A second call of Close blocks in the same way.
 //
-// Waits end at once, but a wait with a request under way ends with the reply or within a quarter of
-// a second. If the context of the caller cannot end, the wait ends within Options.CommandTimeout.
+// Waits end at once, except that a wait with a request under way ends with the reply or within a
+// quarter of a second. If the context of its caller cannot end, such a wait ends within
+// Options.CommandTimeout.
 //
 // Redis keeps held locks until their leases end, or until you release their holds. [Hold.Unlock]
 // still works, but blocks until rueidis gives up if Redis does not respond, because no work can
-// continue in the background. With Options.ReleaseOnClose, Close releases all locks first.
+// continue in the background. With Options.ReleaseOnClose, Close releases all locks first, as
+// Unlock would.
 //
-// If a caller left without a reply, Close undoes the acquisition once more. If a hung server
+// If a caller has left without a reply, Close undoes its acquisition once more. If a hung server
 // executes the acquisition later, the lock stays held until its lease ends.
 //
-// Close deletes the key with the identity of the client, and waits for the reply for at most a
-// quarter of a second. If the client leaves locks behind, the key stays for three times
+// Close also deletes the key with the identity of the client, and waits up to a quarter of a second
+// for the reply. If the client leaves locks behind, the key stays for three times
 // Options.WatchdogLease.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {

@@ -23,9 +23,9 @@ import (
 // Options.WatchdogLease. The client does not log a cycle with a wait of a second or less, because
 // such a caller probably gives up and tries again.
 //
-// A caller counts as the holder of each lock whose context the caller passed down, and of each lock
-// acquired with the same context of [WithOwner] before the caller began to wait. The client does
-// not know whether another goroutine is about to release such a lock, so use [Detached] for
+// A caller counts as the holder of each lock if it passed down the context of the hold, and of each
+// lock acquired with the same context of [WithOwner] before the caller began to wait. The client
+// does not know whether another goroutine is about to release such a lock, so use [Detached] for
 // goroutines that nobody waits for. The client does not find cycles with RedLocks, with other
 // processes, or of more than a thousand callers.
 var ErrDeadlock = errors.New("deadlock")

@@ -12,15 +12,15 @@ import (
 // because the function itself may return ErrNotAcquired.
 var ErrNotRun = errors.New("the function was not called")
 
-// Do runs fn under the lock. Do acquires the lock with TryLock(ctx, wait, lease), calls fn with the
-// context of the hold, and releases the hold when fn returns or panics. With [Forever], Do waits
+// Do runs fn under the lock. It acquires the lock with TryLock(ctx, wait, lease), calls fn with the
+// context of the hold, and releases the hold when fn returns or panics. With [Forever], it waits
 // until ctx ends.
 //
 // If the lock was not acquired, the error matches [ErrNotRun]. Otherwise Do returns the error of
-// fn. If the release fails, Do joins the error of the release, so you learn of a lost lock
-// ([ErrLost]) even if fn did not notice. The work of fn may then have overlapped with the work of
-// another holder. The error of fn never matches ErrNotRun, even if a call inside fn returned
-// ErrNotRun.
+// fn, unchanged if the release succeeded. If the release failed, Do joins its error, so you learn
+// of a lost lock ([ErrLost]) even if fn did not notice. The work of fn may then have overlapped
+// with the work of another holder. The error of fn never matches ErrNotRun, even if a call inside
+// fn returned ErrNotRun.
 func Do(
 	ctx context.Context,
 	lock Locker,
@@ -34,8 +34,8 @@ func Do(
 	return err
 }
 
-// With is [Do] for a function with a result. With always returns the result of fn, even beside an
-// error, and the zero value if fn was not called.
+// With is [Do] for a function with a result. It always returns the result of fn, even with an
+// error, or the zero value if fn was not called.
 func With[T any](ctx context.Context, lock Locker, wait time.Duration, lease Lease,
 	fn func(context.Context) (T, error),
 ) (result T, err error) {

@@ -1,5 +1,6 @@
-// Package rlock provides distributed locks on Redis, compatible with those of Java's Redisson.
-// There are reentrant, non-reentrant, fair, read-write and fenced locks.
+// Package rlock provides distributed locks on Redis. They are wire-compatible with the locks of
+// Redisson, a Redis client for Java. There are reentrant, non-reentrant, fair, read-write, and
+// fenced locks.
 //
 //	client, err := rlock.New(redis, rlock.Options{})
 //	...
@@ -20,22 +21,23 @@
 //
 // # Owners
 //
-// An owner holds a lock. Redisson uses the thread as the owner. Go has no thread identity, so in Go
-// the owner is a value in the context. The context of a hold carries the owner, so a call with that
-// context can acquire the same lock again. A context without an owner gets a new owner for each
-// acquisition. Goroutines with the same owner do not exclude each other, so give each goroutine its
-// own owner with [Detached].
+// Every held lock has an owner. In Redisson, the owner is a thread. Goroutines have no identity, so
+// here the owner is a value in the context. The context of a hold carries the owner, so a call with
+// that context can acquire the same lock again. A call whose context has no owner creates a new
+// owner for each acquisition. Goroutines with the same owner do not exclude each other, so give
+// each goroutine its own owner with [Detached].
 //
 // A nested call with a context that does not come from the hold waits for its own caller. If the
-// contexts show the deadlock, the call returns [ErrDeadlock]. [ErrDeadlock] also reports a cycle of
-// callers in a process. Otherwise a *[HeldError] says that this process has the lock, and holdfast
-// logs a wait longer than the lease of a watchdog.
+// contexts show this deadlock, the call returns [ErrDeadlock], which also reports a cycle of
+// callers in a process. Otherwise the call waits, and holdfast logs a warning if it waits longer
+// than Options.WatchdogLease. When the call gives up, its *[HeldError] says that the holder is in
+// this process.
 //
-// In Redis, the name of an owner is "<client id>:<number>", with a new number for each acquisition
-// of a free lock. Redisson uses the id of the thread as the number. With a new number, a late
-// release from a broken connection cannot release a later acquisition by the same owner.
+// In Redis, the name of an owner is "<client id>:<number>". Redisson uses the id of the thread as
+// the number, but holdfast uses a new number for each acquisition of a free lock. So a late release
+// from a broken connection cannot release a later acquisition by the same owner.
 //
-// Half of the number is random. If you clone a virtual machine or a process with its memory,
+// Half of the number is random, so if you clone a virtual machine, or a process with its memory,
 // neither copy mistakes a new lock of the other copy for its own. But both copies hold the locks
 // that were held at the time, and both have the same client id. Redis uses the id to notify a
 // waiter of a hand-over, so each copy releases the locks that were handed over to the other copy.
@@ -47,30 +49,30 @@
 // All kinds have the methods of [Lock], and all return a [Hold].
 //
 //   - A plain lock ([Client.NewLock]) costs the least. Waiters of a process get the lock in the
-//     order of arrival. [HandOver] says how processes share the lock. If clients of other libraries
-//     wait as well, the first client to ask after a release gets the lock.
+//     order of arrival. [HandOver] decides between processes. If clients of other libraries wait as
+//     well, the first client to ask after a release gets the lock.
 //   - A fair lock ([Client.NewFairLock]) serves the waiters of all processes in the order of
 //     arrival.
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
 //   - A fenced lock ([Client.NewFencedLock]) numbers its acquisitions, so that a resource can
-//     reject late writes.
+//     reject writes from earlier ones.
 //   - A non-reentrant lock ([Client.NewNonReentrantLock], [Client.NewNonReentrantFairLock]) returns
 //     an error if the owner has the lock already.
 //
 // Package multilock acquires several locks, all or none. Package redlock makes a lock out of plain
 // locks on several servers. Both implement [Locker] and return a Hold.
 //
-// Use each name for a single kind. Locks of different kinds with the same name exclude each other,
-// even for the same owner. But such locks do not always wake the waiters of each other, and a
-// waiter may then notice a release 5 s late.
+// Use each name for only one kind of lock. Locks of different kinds with the same name exclude each
+// other, even for the same owner, but do not always wake each other's waiters. A waiter may then
+// notice a release up to 5 s late.
 //
 // # How long you can trust a hold
 //
 // A hold is valid until its deadline. The deadline is the start of the last successful acquisition
-// or renewal, plus the lease, minus a margin for clock drift. At the deadline the context of the
+// or renewal, plus the lease, minus a margin for clock drift. At the deadline, the context of the
 // hold ends with the cause [ErrLost], even if a command is under way. No other client acquires the
-// lock earlier, provided that all clocks run at the same speed within the margin and that Redis
-// keeps its data.
+// lock before then, as long as all clocks run at the same speed within the margin and Redis keeps
+// its data.
 //
 //	         Lock, TryLock              Unlock of the last hold        Redis confirms
 //	free ───────────────────▶ held ───────────────────────────▶ releasing ──────────▶ released
@@ -81,48 +83,50 @@
 //	                         ▼    │ Leave, Detach
 //	 held twice ──── Unlock ──▶   └──▶ left: the lease runs out, or Attach continues
 //
-// The watchdog renews a lock until you release the lock or close the client. Options.MaxHold limits
-// the time. If your program can no longer reach the hold, its context, or the context of
-// [WithOwner] used to acquire the lock, nobody can release the lock. holdfast then logs a warning,
-// and keeps renewing the lock.
+// The watchdog renews a lock until you release it, close the client, or lose the lock.
+// Options.MaxHold limits the time. If your program can no longer reach the hold, its context, or
+// the context of [WithOwner] used to acquire the lock, nobody can release the lock. The client then
+// logs one warning and keeps renewing the lock.
 //
-// A hold ends with [ErrReleased] when you release the lock. A hold ends with [ErrLost] when the
-// lock is lost, for example because Redis reports that the lock was gone before the release. A hold
-// ends with [ErrClosed] when you close the client. Redis then keeps the lock until the lease ends.
+// A hold ends with [ErrReleased] when you release it, and with [ErrLost] when the lock is lost, for
+// example because Redis reports that the lock was gone before the release. It ends with [ErrClosed]
+// when you close the client. Redis then keeps the lock until its lease ends, because nobody renews
+// it.
 //
-// A hold cannot make a process notice in time. A process that is paused past its deadline notices
-// only when the process runs again, and an earlier write may still arrive after that. [Hold.Valid]
-// narrows the gap, but only a resource that checks fencing tokens closes the gap. A lock on a
-// single Redis is as durable as that Redis. A failover to a replica that has not received the lock
-// loses the lock.
+// A hold cannot make a process notice in time. A process that is paused past the deadline notices
+// only when it runs again, and a write sent earlier may still arrive after that. [Hold.Valid]
+// narrows the gap, but only a resource that checks fencing tokens closes it. A lock on a single
+// Redis is as durable as that Redis. A failover to a replica that has not received the lock loses
+// the lock.
 //
 // # Waiting
 //
-// Waiters do not poll. Of all waiters for a lock in a process, only the first asks Redis. The first
-// waiter subscribes to the channel of the lock and sleeps until an unlock message arrives or until
-// the lease of the holder should have ended, but never for more than 5 s. After an interruption of
-// the subscription, the waiter asks again.
+// Waiters do not poll. Of all waiters for a lock in a process, only the first asks Redis. This
+// waiter subscribes to the channel of the lock and sleeps until an unlock message arrives or the
+// lease of the holder should have ended, but never for more than 5 s. It asks again after every
+// interruption of the subscription.
 //
-// A release hands the lock over to a waiter in the same command, except for read locks and fair
-// locks. A waiter of the same process comes first, and otherwise the first waiter of another
-// process gets the lock. A write lock is only handed over within a process. See [HandOver]. Redis
-// does not wake the other waiters, unless the lease of the hand-over is shorter than 5 s. Then a
-// number on the channel says when to ask again, in case the new owner dies.
+// Unless the lock is a read lock or a fair lock, its release also hands it over to a waiter if
+// possible, in the same command. Waiters of the same process usually come first, and otherwise the
+// longest waiter of the other processes gets the lock. A write lock is handed over only within a
+// process. See [HandOver]. The other waiters are not woken, unless the lease of the hand-over is
+// shorter than 5 s. A number on the channel then tells them when to ask again, in case the new
+// owner dies.
 //
 // Waiters for a fair lock queue in Redis. Each waiter subscribes to its own channel, and asks at
-// least every 5 s to stay in the queue. Redis removes a waiter from the queue when the wait ends.
+// least every 5 s to stay in the queue. Redis removes it from the queue when its wait ends.
 //
 // # Metrics and traces
 //
 // Options.Tracer receives each step of a lock: who waits and for how long, how a lock was acquired,
-// how long the lock was held, and which locks were lost or nearly lost. Package holdfast/otel has a
+// how long it was held, and which locks were lost or nearly lost. Package holdfast/otel has a
 // tracer for OpenTelemetry.
 //
 // # Failures
 //
 // holdfast can repeat each command without harm, because the command states the hold count to leave
 // behind. If the outcome of a command is unknown, holdfast repeats the command while the caller
-// waits, and undoes the command in the background after the caller has left.
+// waits, and undoes it in the background after the caller has left.
 //
 // One case remains open. A writer has the same name in the read lock and in the write lock, because
 // otherwise the writer could not read. Suppose that holdfast gives up a release of the read lock,

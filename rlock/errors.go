@@ -14,7 +14,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Errors that callers decide by. Test for them with [errors.Is]: returned errors say more.
+// Errors that callers may want to distinguish. Test for them with [errors.Is], because returned
+// errors add details.
 var (
 	// ErrNotAcquired reports that another owner held the lock, or came first, until the wait ended.
 	// [ErrUpgrade] and [ErrDeadlock] match ErrNotAcquired as well, and report that waiting does not
@@ -63,7 +64,7 @@ var invalid = compose.Invalid
 // errUpgrade makes ErrUpgrade match ErrNotAcquired.
 var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
 
-// The reasons of a loss: the Reason of a [LostError], which matches them.
+// The reasons for a loss. The Reason of a [LostError] may match one of them.
 var (
 	// ErrExpired reports that the deadline passed before a renewal succeeded.
 	ErrExpired = watchdog.ErrExpired
@@ -102,7 +103,7 @@ const (
 // [ErrNotAcquired].
 type HeldError struct {
 	Lock  string
-	Owner string // "<client id>:<number>"; "" if nothing was heard while waiting
+	Owner string // "<client id>:<number>"; "" if Redis has not replied
 	// TTL is the rest of the lease of Owner, which a watchdog may renew, or [NoExpiry].
 	TTL time.Duration
 	// Next reports that Owner waits for the lock and comes first. Owner is then the first in the queue

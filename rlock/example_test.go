@@ -154,6 +154,39 @@ func ExampleHold_Valid() {
 	// true
 }
 
+func ExampleHold_Done() {
+	client, disconnect := connect()
+	defer disconnect()
+
+	// A process that leads keeps the lock until it stops, or until it loses the lock.
+	hold := must(client.NewLock("leader").Lock(context.Background(), rlock.Watchdog))
+	go func() { _ = hold.Unlock() }() // as when the process receives a signal to stop
+	<-hold.Done()
+	fmt.Println("no longer the leader:", hold.Err())
+	// Output: no longer the leader: lock released
+}
+
+func ExampleWithOwner() {
+	client, disconnect := connect()
+	defer disconnect()
+	lock := client.NewLock("order:42")
+
+	// Both calls have the same owner, although the second does not have the context of the hold.
+	ctx := rlock.WithOwner(context.Background())
+	outer := must(lock.Lock(ctx, rlock.Watchdog))
+	inner := must(lock.Lock(ctx, rlock.Watchdog))
+	fmt.Println("same owner:", inner.Owner() == outer.Owner())
+
+	// A new owner has to wait.
+	_, err := lock.TryLock(rlock.WithOwner(ctx), rlock.NoWait, rlock.Watchdog)
+	fmt.Println("held by another owner:", errors.Is(err, rlock.ErrNotAcquired))
+	fmt.Println(errors.Join(inner.Unlock(), outer.Unlock()))
+	// Output:
+	// same owner: true
+	// held by another owner: true
+	// <nil>
+}
+
 func ExampleLock_Unlock() {
 	client, disconnect := connect()
 	defer disconnect()

@@ -22,26 +22,27 @@ import (
 // leaves the queue at once. A queue entry never outlives the wait of the caller or the deadline of
 // its context, even if the process died.
 //
-// If the process of a waiter without a limit died, Redis skips the waiter half a second after the
-// waiter becomes the first, together with the next waiters of the same process. If the process
-// hangs, or died on a cluster with classic channels, skipping takes ten seconds, and less for each
-// further waiter of the same client. Other waiters learn of the skip from a message, or at most
-// five seconds later when they ask again. A waiter that becomes the first without a connection
-// moves to the end of the queue after half a second.
+// If the process of a waiter without a limit has died, Redis skips the waiter half a second after
+// it has become the first in the queue, along with the waiters of the same process right behind it.
+// If the process hangs, or has died on a cluster with classic channels, skipping takes ten seconds,
+// and less for each waiter of the same client right behind. Other waiters learn of the skip from a
+// message, or when they ask again, up to five seconds later. A waiter that has no connection when
+// it becomes the first, nor half a second later, moves to the end of the queue.
 //
-// If waits are shorter than the response time of the server, the client limits the number of
-// requests for a lock whose callers may have left. Further callers wait until such requests end.
+// If waits are shorter than the response time of the server, many requests may still be under way
+// after their callers have left. The client limits their number for each lock, and further callers
+// wait until some of these requests end.
 //
-// Prefer a wait or a deadline to cancelling the context. Redis knows the end of a wait or deadline,
-// and does not offer the lock later. If most callers cancel before a message can reach them, few
-// callers get the lock.
+// Prefer a wait or a deadline to canceling the context. Redis knows when a wait or deadline ends,
+// and does not offer the lock afterwards. If most callers cancel before a message can reach them
+// and they can reply, few of them get the lock.
 //
 // Each waiter subscribes to its own channel. A hand-over takes time in proportion to the length of
 // the queue, because Redisson expects every entry to get a new timestamp.
 //
-// By the naming rules of Redisson, the locks "x" and "{x}" share a queue, so a waiter for one lock
-// blocks all other callers of the other lock. Use only one of the two names. A client that acquires
-// both logs a warning.
+// By the naming rules of Redisson, the locks "x" and "{x}" share a queue although they are two
+// locks, so a waiter for one of them keeps all other callers from the other. Use only one of the
+// two names. A client that acquires both logs a warning.
 func (c *Client) NewFairLock(name string) *Lock { return c.fairOf(c.options.mapped(name)) }
 
 // fairOf returns the fair lock with a name in Redis.

@@ -12,17 +12,17 @@ import (
 )
 
 // A Hold represents one successful call to Lock or TryLock. Release each Hold exactly once. All
-// methods are safe for concurrent use. Do not copy a Hold. The methods of a nil *Hold return
-// [ErrNotHeld] and zero values, and its context has ended.
+// methods are safe for concurrent use. Do not copy a Hold. On a nil *Hold, as returned with an
+// error, the methods return [ErrNotHeld] or zero values, and the context has ended already.
 //
 // Never drop a Hold. If your program can no longer reach the hold, its context, or the context of
 // [WithOwner] used to acquire the lock, nobody can release the lock. The watchdog keeps renewing
-// the lock, for at most Options.MaxHold. The client logs a warning once the garbage collector finds
-// the hold, but not for a MultiLock or a RedLock.
+// it, unless Options.MaxHold sets a limit. After the garbage collector has found the hold, the
+// client logs one warning, but not for a MultiLock or a RedLock.
 //
 // To hold a lock until the process ends, wait for [Hold.Done], because the client does not report a
-// hold after a call to Done. A goroutine has dropped its hold if the goroutine only waits for
-// Context().Done() and does not use the hold afterwards.
+// hold after a call to Done. A goroutine has dropped its hold if all it does is wait for
+// Context().Done(), without using the hold afterwards.
 type Hold struct {
 	level        *level
 	parent       context.Context // the caller's
@@ -47,8 +47,9 @@ type Acquisition interface {
 	Deadline() time.Time
 	// Extend makes the lock last for lease from now, as [Hold.Extend] describes.
 	Extend(ctx context.Context, lease Lease) error
-	// Release releases the hold h. Release is called once for each hold, even if h has ended before.
-	// If the lock was lost, Release returns h.Err(), so that the caller of Unlock learns of the loss.
+	// Release releases the hold h, and ends h with the function that [NewHold] returned. Each hold is
+	// released once, even if it has ended before. If the lock was lost, Release returns h.Err(), so
+	// that the caller of Unlock learns of the loss.
 	Release(h *Hold) error
 }
 
@@ -108,17 +109,16 @@ func (h *Hold) Name() string { return h.of().acquisition.Name() }
 func (h *Hold) Owner() string { return h.of().acquisition.Owner() }
 
 // Token returns the fencing token, the number of this acquisition of a fenced lock
-// ([Client.NewFencedLock]). The token is larger than the tokens of all earlier acquisitions by any
-// client, as long as Redis keeps its data. All holds of an acquisition have the same token. A
-// MultiLock has the token of its fenced part, if exactly one part is fenced. Other locks return 0.
+// ([Client.NewFencedLock]). It is larger than the token of any earlier acquisition by any client,
+// as long as Redis keeps its data. All holds of an acquisition have the same token. A MultiLock has
+// the token of its fenced part, if exactly one part is fenced. Other locks return 0.
 //
 // Send the token with each write to the resource under the lock, and make the resource reject a
 // token smaller than the largest so far. Then a paused holder with an expired lease does no harm.
 func (h *Hold) Token() int64 { return h.of().acquisition.Token() }
 
-// Context returns the context for the work under the lock. The context derives from the context
-// given to Lock or TryLock, and carries the owner, so a call with the context can acquire the same
-// lock again.
+// Context returns the context for the work under the lock. It derives from the context given to
+// Lock or TryLock, and carries the owner, so a call with it can acquire the same lock again.
 //
 // The context ends when the hold ends. The cause is [ErrLost] (a *[LostError]) as soon as the lock
 // can no longer be trusted, [ErrReleased] after Unlock, or [ErrClosed].
@@ -167,10 +167,10 @@ func (h *Hold) Err() error { return h.of().err() }
 // process. Each renewal moves the deadline. Package watchdog documents the calculation.
 func (h *Hold) Deadline() time.Time { return h.of().acquisition.Deadline() }
 
-// Valid reports whether the lock can be trusted now. Valid reads the clock. Call Valid right before
-// a write if the process may have paused, for example in a long garbage collection, because
-// contexts end only when timers run again. Even then, only a fencing token protects against a write
-// under way.
+// Valid reports whether the lock can be trusted now. It reads the clock. Call it right before a
+// write if the process may have paused, for example in a long garbage collection, because contexts
+// end only when timers run again. Even then, only a fencing token protects against a write under
+// way.
 func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) > 0 }
 
 // Extend makes the lock last for lease from now, unless the lock lasts longer already. Use Extend
@@ -178,13 +178,13 @@ func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) 
 // With Watchdog as the argument, Extend extends once, by Options.WatchdogLease.
 //
 // All holds of an acquisition share a lease. Extend sends one command, or one command per part for
-// a MultiLock or RedLock. If some parts fail, the other parts stay extended. Extend works on a
-// server without free memory.
+// a MultiLock or RedLock. If some parts fail, the other parts stay extended. Extend works even on a
+// server that is out of memory.
 //
 // Extend blocks until Redis responds, ctx ends, or Options.CommandTimeout of the client passes (for
 // a RedLock, of its first client). After nil, Deadline has moved. Extend returns
-//   - [ErrLost] if the lock was lost, even if only Redis knew. The hold has ended, and the next
-//     attempt of the owner acquires the lock anew;
+//   - [ErrLost] if the lock was lost, even if only Redis knew. The hold has then ended, and the
+//     next attempt by its owner acquires the lock anew;
 //   - [ErrNotHeld] if this hold was released;
 //   - the error of ctx, or [ErrOutcomeUnknown], if Redis did not respond in time, and a
 //     *[ServerError] if Redis rejects the command. The hold lasts until its old deadline;
@@ -212,17 +212,18 @@ func ofEnded(reason error) error {
 	return reason
 }
 
-// Unlock releases this hold. After the last hold of the owner, the lock is free, and a waiter wakes
-// up. You can release nested holds in any order. But if an outer hold comes first, the client logs
-// a warning once, because goroutines with the same owner do that, and do not exclude each other.
+// Unlock releases this hold. When the owner has released its last hold, the lock becomes free and a
+// waiter wakes up. You can release nested holds in any order. But if an outer hold is released
+// first, the client logs one warning, because that happens when goroutines share an owner and so do
+// not exclude each other.
 //
 // Unlock takes no context, so a deferred Unlock works after the context of the caller has ended.
 // Unlock blocks for at most Options.CommandTimeout (for a RedLock, of its first client). After the
 // client was closed, Unlock blocks until rueidis gives up. Unlock returns
 //   - [ErrNotHeld] if this hold was released before;
 //   - [ErrLost] if the lock was lost before. Your work may have overlapped with the work of another
-//     holder. If the reply to the first release was lost and Redis then reports that the lock is
-//     gone, the lock counts as released, because Unlock cannot distinguish the two cases;
+//     holder. If the reply to a first release was lost and Redis then reports that the lock is
+//     gone, the lock counts as released, because Unlock cannot tell the two cases apart;
 //   - [ErrOutcomeUnknown] if Redis did not respond in time. The hold has ended in this process, and
 //     the client repeats the release in the background until the lease ends;
 //   - a *[ServerError] if Redis rejects the release. The hold has ended in this process, and the
@@ -249,9 +250,10 @@ func (h *Hold) Unlock() (err error) {
 	return err
 }
 
-// UnlockTo is [Hold.Unlock] for a deferred call. UnlockTo joins the error of the release to *err,
-// unless *err matches that error already. err must be the named result of the function. An error in
-// any other variable, for example from := in an inner block, is lost. Use [Do] there.
+// UnlockTo is [Hold.Unlock] for a deferred call, and blocks like Unlock. It joins the error of the
+// release to *err, unless *err already matches that error. err must be the named result of the
+// function. An error in any other variable, for example from := in an inner block, is lost. Use
+// [Do] there.
 //
 //	func ship(ctx context.Context) (err error) {
 //		hold, err := lock.Lock(ctx, rlock.Watchdog)

@@ -25,7 +25,7 @@ type Info struct {
 	// Owner is the owner, as "<client id>:<number>", or "" if the lock is free. Of several readers,
 	// Owner is any reader.
 	Owner string
-	Count int // the number of levels that Owner holds
+	Count int // the number of holds of Owner
 	// Readers has the owners of read holds, with the number of their holds. Readers is nil for other
 	// locks and without readers.
 	Readers map[string]int

@@ -7,7 +7,7 @@ import (
 	"holdfast/internal/compose"
 )
 
-// Internals is for packages multilock, redlock and rlocktest. You never need Internals.
+// Internals is for packages multilock, redlock and rlocktest. It is not for users.
 func Internals(compose.Access) internals { return internals{} } //nolint:revive // has no other use
 
 // internals has methods that are safe for concurrent use.

@@ -97,8 +97,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 }
 
 // ForceUnlock releases the lock of any owner, wakes a waiter, and reports whether the lock was
-// held. Use ForceUnlock to repair, not to hurry, because the former holder may still be at work.
-// ForceUnlock deletes the key even if the key is a hash of another program.
+// held. Use ForceUnlock to repair, not to save time, because the former holder may still be at
+// work. It deletes the key even if the key is a hash that is not a lock.
 //
 // ForceUnlock blocks until Redis responds, ctx ends, or Options.CommandTimeout passes. If a
 // connection fails that was in use within the last second, ForceUnlock returns [ErrOutcomeUnknown].
@@ -106,7 +106,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // owners have changed.
 //
 // Holds of this client end at once with [ErrLost]. Holds of other clients end at their next renewal
-// or nested hold. So does a hold that is being acquired or handed over at the same time.
+// or nested hold, and so does a hold of this client that is just being acquired or handed over.
 //
 // On a read-write lock, the read side ends all readers if there is no writer. The write side ends
 // the writer and the reads of that writer.

@@ -67,14 +67,17 @@ const (
 type HandOver int
 
 const (
-	// HandOverAnywhere hands the lock over to the next waiter of this process. If callers wait
-	// elsewhere, the longest waiter of all processes gets the lock after at most 16 hand-overs or 100
-	// ms in this process. On a cluster, hand-overs between processes need sharded channels.
+	// HandOverAnywhere hands the lock over to the next waiter of this process. If callers of holdfast
+	// also wait in other processes, then after 16 hand-overs or 100 ms in this process, the caller
+	// that has waited longest in any process gets the lock. On a cluster, hand-overs between processes
+	// need sharded channels.
 	//
-	// Clients of Redisson, for example, can only receive announcements. While such a client waits,
-	// each release is announced to all waiters. Some waiters cannot be seen, so holdfast also
-	// announces every 16th hand-over if the second was more than 100 ms ago, and every 4th after 1 s.
-	// Hand-overs that stay in a process ahead of waiters elsewhere do not count.
+	// Some clients, such as those of Redisson, can only receive announcements. While such a client
+	// listens, a release is announced to all waiters instead, except for the hand-overs that a process
+	// keeps ahead of waiters elsewhere. Because some waiters cannot be seen, such as one that polls, a
+	// release is also announced in place of every 16th hand-over if the second hand-over was more than
+	// 100 ms ago, and of every 4th if it was more than 1 s ago. Hand-overs that a process keeps ahead
+	// of waiters elsewhere do not count.
 	HandOverAnywhere HandOver = iota
 	// HandOverLocal hands the lock over to waiters of this process only.
 	HandOverLocal
@@ -85,16 +88,16 @@ const (
 // Options configures a [Client]. The zero value has all defaults.
 type Options struct {
 	// WatchdogLease is the lease of holds with [Watchdog]. The client renews the lease after each
-	// third of it. A lock outlives the process of its holder for at most WatchdogLease. At least 10
-	// ms. Defaults to 30 s, as in Redisson.
+	// third of it. A lock outlives the process of its holder by at most WatchdogLease. Must be at
+	// least 10 ms. Defaults to 30 s, as in Redisson.
 	WatchdogLease time.Duration
 
 	// CommandTimeout limits calls without another limit: an attempt with NoWait, a release with its
-	// retries, an inspection. At least 1 ms. Defaults to 3 s.
+	// retries, an inspection. Must be at least 1 ms. Defaults to 3 s.
 	//
-	// If the context of the caller cannot end and a command takes longer, rueidis closes the
-	// connection, provided that no other command used the connection at the start. Later commands on
-	// that connection then fail.
+	// If the context of the caller cannot end and a command takes longer, rueidis closes its
+	// connection, provided that no other command was using the connection at the start. Commands sent
+	// on that connection in the meantime then fail.
 	CommandTimeout time.Duration
 
 	// PubSub selects the channels on a cluster. All clients of holdfast that share a lock must use the
@@ -103,7 +106,8 @@ type Options struct {
 	PubSub PubSubMode
 
 	// FairWindow is how long a fair lock keeps the queue entry of a waiter that stops asking. For a
-	// wait with a limit, the limit counts instead. At least 10 s. Defaults to 5 min, as in Redisson.
+	// wait with a limit, the limit counts instead. Must be at least 10 s. Defaults to 5 min, as in
+	// Redisson.
 	FairWindow time.Duration
 
 	// WriterPreference decides between the readers and writers of read-write locks. Defaults to
@@ -119,28 +123,29 @@ type Options struct {
 
 	// SyncTimeout limits the wait for acknowledgments, as do half the lease and half of the remaining
 	// wait. If too few replicas acknowledge by then, holdfast undoes the acquisition and returns
-	// [ErrNotReplicated]. At least 1 ms. Defaults to 1 s, as in Redisson.
+	// [ErrNotReplicated]. Must be at least 1 ms. Defaults to 1 s, as in Redisson.
 	SyncTimeout time.Duration
 
 	// HandOver selects who gets a lock after a release. With SyncReplicas, the value is always
 	// HandOverNone. Defaults to HandOverAnywhere.
 	HandOver HandOver
 
-	// Server names this Redis in errors, and orders the parts of a MultiLock, so all processes that
-	// share locks must use the same name. Defaults to the address. There is no default with Sentinel
-	// or Cluster, because addresses change there, nor if rueidis reads from replicas. A MultiLock over
-	// several servers then needs a name. If a MultiLock uses the same lock name in several databases
-	// of a server, give each database its own name.
+	// Server names this Redis in errors, and determines the order of the parts of a MultiLock, so all
+	// processes that share locks must use the same name. Defaults to the address. There is no default
+	// with Sentinel or Cluster, because addresses change there, nor if rueidis reads from replicas. A
+	// MultiLock over several servers then needs a name. If a MultiLock uses the same lock name in
+	// several databases of a server, give each database its own name.
 	Server string
 
 	// ReleaseOnClose makes Close release all locks of this client. Defaults to false, so leases run
 	// out.
 	ReleaseOnClose bool
 
-	// MaxHold limits how long the watchdog renews a lock. After MaxHold the lock is lost ([ErrLost]),
-	// even if its holder still works. After half of MaxHold, holdfast logs a warning with the stack of
-	// the acquisition. Each acquisition takes about a microsecond longer. At least twice
-	// WatchdogLease. Each node of a RedLock counts from its own acquisition. Defaults to 0, no limit.
+	// MaxHold limits how long the watchdog renews a lock. By the end of MaxHold, the lock is lost
+	// ([ErrLost]), even if its holder still works. After half of MaxHold, holdfast logs a warning with
+	// the stack of the acquisition. Each acquisition takes about a microsecond longer. Must be at
+	// least twice WatchdogLease. Each node of a RedLock counts from its own acquisition. Defaults to
+	// 0, no limit.
 	MaxHold time.Duration
 
 	// Debug records where each lock is acquired, so that errors and warnings name the line of code.

@@ -9,17 +9,18 @@ import (
 )
 
 // WithOwner returns a context with a new owner, which replaces the owner of ctx. Calls with the new
-// context can acquire a lock several times, and do not own the locks of the old owner. The context
-// of a hold carries an owner already, so you need WithOwner only where the context of the hold does
-// not reach, as in code ported from Java.
+// context, or with a context derived from it, can acquire a lock again while they hold it. For
+// these calls, the locks of the old owner belong to somebody else. The context of a hold carries an
+// owner already, so you need WithOwner only where the context of the hold does not reach, as in
+// code ported from Java.
 //
 // Goroutines with the same owner do not exclude each other. Give each request and each goroutine
-// its own owner, or none. Without an owner, each acquisition gets a new owner, so a nested call
-// does not get in again, and exclusion always holds. See [Detached].
+// its own owner, or none. Without an owner in the context, each acquisition gets a new one. Nested
+// calls then do not re-enter, and exclusion always holds. See [Detached].
 func WithOwner(ctx context.Context) context.Context { return owner.WithRoot(ctx, owner.New()) }
 
 // EnsureOwner returns ctx if ctx carries an owner, and otherwise a context with a new owner.
-// EnsureOwner is for code that may run under a lock of its caller, such as a middleware.
+// EnsureOwner is for code that may run under a lock of its caller, such as middleware.
 //
 // Unlike with [WithOwner], the search for cycles (see [ErrDeadlock]) ignores locks that were
 // acquired with the context itself, because the context of a request often goes to several

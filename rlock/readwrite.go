@@ -29,8 +29,8 @@ import (
 type ReadWriteLock struct{ read, write *Lock }
 
 // NewReadWriteLock returns the read-write lock with the given name. For impossible names, see
-// [Client.NewLock]. Do not use the name for a lock of another kind, because the locks exclude each
-// other but do not always wake the waiters of each other.
+// [Client.NewLock]. Do not use the name for a lock of another kind, because such locks exclude each
+// other but do not always wake each other's waiters.
 func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	name = c.options.mapped(name)
 	pair := readWrite{client: c, name: name}

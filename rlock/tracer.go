@@ -115,8 +115,9 @@ type AcquireEnd struct {
 	How    How           // how it was acquired
 	Took   time.Duration // the whole call
 	Waited time.Duration // from WaitStart to WaitEnd; 0 without a wait
-	// Requests is the number of requests to Redis. For a RedLock, Requests is the number of rounds.
-	// For a MultiLock, Requests is 0, because its parts report their requests.
+	// Requests is the number of requests to Redis. For a RedLock, Requests is the number of rounds,
+	// and 0 for a nested hold. For a MultiLock, Requests is 0, because its parts report their
+	// requests.
 	Requests int
 }
 
@@ -160,7 +161,7 @@ type HoldStart struct {
 	Owner    string // as others see it
 	Token    int64  // the fencing token; 0 if there is none
 	How      How
-	Nested   bool // the owner has other holds of the lock: it is one more level
+	Nested   bool // the owner has other holds of the lock
 	Deadline time.Time
 	Lease    time.Duration // in Redis
 	Renewed  bool          // by the watchdog

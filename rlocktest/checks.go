@@ -14,10 +14,10 @@ import (
 type Check int
 
 const (
-	// Holds fails the test if a lock is still held. The program has a moment to release its locks
-	// after the test ends.
+	// Holds fails the test if a lock is still held. After the test has ended, the program has one
+	// second to release its locks.
 	Holds Check = 1 << iota
-	// Waiters fails the test if a call still waits for a lock.
+	// Waiters fails the test if a call still waits for a lock, one second after the end of the test.
 	Waiters
 	// Orders fails the test if goroutines took locks in opposite orders. For example, a goroutine with
 	// A took B, and a goroutine with B took A. Longer cycles count as well. The goroutines did not
@@ -26,12 +26,12 @@ const (
 	// Package multilock takes several locks in the same order everywhere.
 	Orders
 	// Owners fails the test if two goroutines with the same owner were inside a lock at the same time.
-	// An owner can lock again what the owner holds, so goroutines with the same owner do not exclude
-	// each other. Read locks do not count, because readers share them.
+	// An owner re-enters a lock that it holds, so goroutines with the same owner do not exclude each
+	// other. Read locks do not count, because readers share them.
 	//
-	// A second goroutine may hold a nested lock under three conditions. The nested hold ends before
-	// the outer hold, no third goroutine is inside, and the second goroutine has the context of the
-	// outer hold or was started by the outer goroutine.
+	// A second goroutine may have a nested hold if that hold ends before the outer hold, no third
+	// goroutine is inside, and the second goroutine has the context of the outer hold or was started
+	// by the goroutine of the outer hold.
 	Owners
 	// Kinds fails the test if the program used the same name for locks that do not wake the waiters of
 	// each other. A fair lock, a read-write lock, and a lock of any other kind exclude each other, but
@@ -43,7 +43,7 @@ const (
 // when the test's context ends, which it does right before the checks.
 const grace = time.Second
 
-// Allow turns checks off, for a test of a program that does such a thing on purpose.
+// Allow turns checks off, for a program that does on purpose what they look for.
 func (r *Redis) Allow(checks Check) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

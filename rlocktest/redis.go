@@ -11,7 +11,7 @@ import (
 )
 
 // Redis is a Redis server in the process of a test, with its clients. All methods are safe for
-// concurrent use, but call a method that can fail the test on the goroutine of the test.
+// concurrent use, but call a method that can fail the test only from the goroutine of the test.
 type Redis struct {
 	t      testing.TB
 	server *inprocess.Server

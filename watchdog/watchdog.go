@@ -95,7 +95,7 @@ func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 }
 
 // SetRenew sets whether the watchdog renews l. SetRenew does nothing if l is not watched. A renewal
-// in flight still counts.
+// that is in flight when you switch renewals off still counts if it succeeds.
 //
 // If l is older than a third of [Options].Lease when you switch renewals on, l and all other leases
 // are due at once. If another request has also extended the lease, call Extend first.
@@ -124,8 +124,9 @@ func (w *Watchdog) RenewNow() {
 }
 
 // Remove ends the watch of l and reports whether l was watched. If so, Lost is never called for l.
-// Otherwise l was removed before, was never added, or was lost. Remove does not wait for a running
-// Lost. A call of Renew in flight may still renew l in the store, and its result is ignored.
+// Otherwise l was removed before, was never added, or was lost. Lost may still be running then, and
+// Remove does not wait for it. A call of Renew in flight may still renew l in the store, and its
+// result is ignored.
 func (w *Watchdog) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
