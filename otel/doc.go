@@ -24,9 +24,10 @@
 //
 // The tracer measures the margin and the utilization at each renewal and at the end of a hold,
 // unless the program left the hold. The margin is the time that was left until the deadline. The
-// utilization is the used part of the lease, and above 0.9 the lock was nearly lost. Nested holds
-// count as a single lock, from the first hold to the last. The counter of lost locks starts at 0
-// when a program first asks for a lock of the kind, so the first loss is an increase.
+// utilization is the used part of the lease. A value above 0.9 means that the lock was nearly lost.
+// Nested holds count as a single lock, from the first hold to the last. The counter of lost locks
+// starts at 0 when a program first asks for a lock of a kind, so even the first loss is an
+// increase.
 //
 // The attributes are the constants with the prefix Attr. Metrics do not have the names of locks,
 // because there may be millions of names, unless [WithNameFunc] maps the names to a few groups.
@@ -36,14 +37,15 @@
 //
 // The span "lock acquire" covers a call that asks for a lock. Its events are "queued", "head" (the
 // caller became the first waiter of its process), "handed over", "granted", and for a RedLock
-// "round". A call is not an error if the call gave up because others held the lock or because its
-// context ended. Such a span names the holder in [AttrHolder]. To find the "lock hold" of that
-// holder, search for the same value in [AttrOwner].
+// "round". A call is not an error if it gave up because others held the lock or because its context
+// ended. Such a span names the holder in [AttrHolder]. To find the "lock hold" of that holder,
+// search for the same value in [AttrOwner].
 //
 // The span "lock hold" lasts until the lock is released or lost. A failed renewal adds the event
 // "renewal failed". The context of the hold carries the span, so your work under the lock is inside
-// the span. The parent is the span of the caller, or without such a span the "lock acquire". The
-// two spans have links to each other. A nested hold has no span.
+// the span. The parent of the "lock hold" is the span of the caller, or the "lock acquire" if the
+// caller has no span. The "lock acquire" and the "lock hold" link to each other. A nested hold has
+// no span.
 //
 // Spans get their attributes when they end, so samplers cannot use them. A hold is sampled if its
 // acquisition was. If the caller has a span from the same process that is not sampled, the tracer

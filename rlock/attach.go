@@ -33,10 +33,10 @@ func detachable(family string) func(*Client, string) *Lock {
 	return nil
 }
 
-// Detach ends the hold without releasing the lock, and returns a text for [Client.Attach]. A later
-// request or another process can continue the hold with the text. Detach does not block and sends
-// nothing. The client does not renew the lease meanwhile, and the lock is free when the lease ends.
-// The rest of the lease may be short, even with [Watchdog], so call [Hold.Extend] first.
+// Detach ends the hold without releasing the lock, and returns a text for [Client.Attach]. With
+// that text, a later request or another process can continue the hold. Detach does not block and
+// sends nothing. The client does not renew the lease meanwhile, and the lock is free when the lease
+// ends. The rest of the lease may be short, even with [Watchdog], so call [Hold.Extend] first.
 //
 // The text is no secret, but everybody with the text can release the lock. The text has a space
 // only if the name of the lock has a space.

@@ -21,9 +21,9 @@ import (
 )
 
 // Client creates locks on a Redis, which may be a single node, a Sentinel group or a cluster. A
-// Client uses your rueidis client and never closes it. Create one Client per process and Redis. A
-// Client is safe for concurrent use. Clients do not share holds, even within a process, because a
-// random UUID identifies each client in Redis.
+// Client uses your rueidis client and never closes it. Create one Client per process and Redis,
+// because it is safe for concurrent use. Clients do not share holds, even within a process, because
+// each has its own random UUID in Redis.
 type Client struct {
 	id       string
 	redis    rueidis.Client
@@ -78,9 +78,9 @@ type Client struct {
 	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
 }
 
-// New returns a client that creates locks through redis. New sends nothing, and returns
-// [ErrInvalid] if redis is nil or an option cannot work. New starts a goroutine, which
-// [Client.Close] ends. Close the client before you close redis.
+// New returns a client that creates locks through redis. It sends nothing, and returns [ErrInvalid]
+// if redis is nil or an option cannot work. New starts a goroutine, which [Client.Close] ends.
+// Close the client before you close redis.
 func New(redis rueidis.Client, options Options) (*Client, error) {
 	options, err := options.withDefaults()
 	if redis == nil {

@@ -12,9 +12,9 @@ import (
 	"holdfast/lua"
 )
 
-// NewLock returns the reentrant lock with the given name. NewLock sends nothing. The methods of the
-// lock return [ErrInvalid] for an impossible name. Impossible names are the empty name, the name of
-// a key or channel of another lock, and on a cluster a name whose keys would be in different slots.
+// NewLock returns the reentrant lock with the given name. It sends nothing. The methods of the lock
+// return [ErrInvalid] for an impossible name. Impossible names are the empty name, the name of a
+// key or channel of another lock, and on a cluster a name whose keys would be in different slots.
 func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(name)) }
 
 // lockOf returns the reentrant lock with a name in Redis.

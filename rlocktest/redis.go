@@ -28,9 +28,8 @@ type Redis struct {
 	others  bool             // guarded by mu; the program may have made clients
 }
 
-// New starts a server for the test t. The server stops when the test ends. Then the checks of
-// [Check] run, after all deferred calls of the test and after every cleanup registered later than
-// New.
+// New starts a server for the test t. The server stops when the test ends. The checks of [Check]
+// run then, after all deferred calls of the test and after every cleanup registered later than New.
 //
 // In a bubble of testing/synctest, call New inside the bubble.
 func New(t testing.TB) *Redis {
@@ -52,7 +51,7 @@ func (r *Redis) Client() *rlock.Client { return r.client }
 
 // NewClient returns another client, for a second process or for other options. The client has
 // Options.Debug, so that errors and warnings name lines of code, and logs to the test unless
-// options has a Logger. The client is closed when the test ends.
+// options has a Logger. It is closed when the test ends.
 func (r *Redis) NewClient(options rlock.Options) *rlock.Client {
 	r.t.Helper()
 	redis, err := rueidis.NewClient(r.server.ClientOption())
