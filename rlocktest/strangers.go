@@ -22,7 +22,7 @@ const strangersLease = 30 * time.Second
 // Busy makes a stranger hold a lock of any kind until free is called or the test ends. The stranger
 // renews the lease, like another process with the watchdog. Busy fails the test if the lock is
 // held. free wakes waiters, and further calls of free do nothing. name is the name in Redis, so
-// apply the NameMapper of your [rlock.Options], if there is a NameMapper.
+// apply the NameMapper of your [rlock.Options], if it is set.
 func (r *Redis) Busy(name string) (free func()) {
 	r.t.Helper()
 	return r.busy(name, strangersLease, true)
