@@ -1,12 +1,16 @@
-// Package waitqueue provides local queues of callers that wait for a lock in this process, and the
-// hand-over of a lock from its holder to one of them. It knows neither Redis nor kinds of locks.
+// Package waitqueue provides local queues of callers that wait for a lock in this process. The
+// package also hands a lock over from its holder to a waiter. It knows neither Redis nor kinds of
+// locks.
 //
-// Only the head of a queue asks the server; the others would get the same reply. What the head
-// learns stays with the queue, so a new head need not ask again.
+// Only the head of a queue asks the server, because the others would get the same reply. The queue
+// keeps the reply, so a new head need not ask again.
+//
+// A request is refused if the reply says that another owner holds the lock. A request is rejected
+// if the server returns an error.
 //
 // # States
 //
-// A [Waiter] has one [State]; states.go has the table of all transitions.
+// A [Waiter] has one [State]. The table of all transitions is in states.go.
 //
 //	            ask                      acquire
 //	Waiting ──────────▶ Asking           Waiting, Offered, Granted ──▶ Acquired
@@ -22,39 +26,44 @@
 //
 // # Hand-over
 //
-// A release hands the lock over when it gives the lock to a waiter by the same command. The lock is
-// never free in between, and the waiter need not ask for it.
+// A release hands the lock over if the same command gives the lock to a waiter. The lock is never
+// free in between, and the waiter need not ask for the lock.
 //
-//   - Within a process the release names the head of the local queue as its successor ([Offer]),
-//     and the reply to the release is the acquisition.
-//   - Between processes the head of each local queue is registered on the server, and a release
-//     grants the lock to the oldest registration: a [Message] to its client is the acquisition.
+//   - Within a process, the release names the head of the local queue as its successor ([Offer]).
+//     The reply to the release is the acquisition.
+//   - Between processes, the head of each local queue is registered on the server. A release grants
+//     the lock to the oldest registration. A [Message] to the client of that registration is the
+//     acquisition.
 //
 // # Why that is safe
 //
-// Each acquisition has an owner's name of its own, and what gives it the lock makes it the only
-// owner. One that did not ask must not trust its lease for longer than the server keeps it:
+// Each acquisition has its own name of the owner. Whatever gives the lock to that name makes the
+// name the only owner. A waiter that did not ask for the lock must not trust the lease for longer
+// than the server keeps it:
 //
-//   - A successor learns of its lock from the reply to the release, and counts its lease from
-//     before that command was sent.
-//   - A registration is granted once, and its ticket is never used again. A waiter trusts a message
-//     only if it has the ticket of its latest registration, made by a refused request or by a
-//     release that named it: the lock was granted, and the lease began, after that command was
-//     sent. This holds for one server: two masters, one of which was replaced without noticing, may
-//     each grant a lock, as they may when they are asked.
-//   - A message with an older ticket is ignored. One with a newer or unknown ticket, whose reply
-//     did not arrive, is a reason to ask. Neither grants anything.
+//   - A successor learns of its lock from the reply to the release. The successor counts its lease
+//     from before that command was sent.
+//   - The server grants a registration once, and never uses its ticket again. A waiter trusts a
+//     message only if the message has the ticket of the latest registration. A refused request of
+//     the waiter, or a release that named the waiter, made that registration. The grant and the
+//     lease began after that command was sent. This holds for one server. If a master was replaced
+//     without noticing, the old and the new master may each grant a lock, as both may do when they
+//     are asked.
+//   - A waiter ignores a message with an older ticket. A message with a newer or an unknown ticket
+//     is a reason to ask, because the reply with that ticket did not arrive. Neither message grants
+//     the lock.
 //
 // No lock may stay with a caller that has left:
 //
-//   - When a waiter leaves that may be registered or may have the lock, both are given up in the
-//     background: see [Waiter.Leave]. If a release that names it is under way, the cleanup waits
-//     for its outcome, since the release may be retried until then: see [Offer.Settle].
+//   - A waiter that leaves may be registered, or may have the lock. Both are given up in the
+//     background (see [Waiter.Leave]). If a release that names the waiter is under way, the cleanup
+//     waits for the outcome, because the release may be retried until then (see [Offer.Settle]).
 //   - A holder whose earlier request may still be executed names no successor. That request could
-//     take the lock again, and the release give it to a successor whose hold is over by then.
-//   - A message may arrive for an owner that neither waits nor holds, because the request that
-//     registered it was executed late. The lock is then released.
-//   - A client that is gone hears no message: the server tells the release, which tries the next
-//     one. A client that is connected but stopped has the lock for its lease, which in watchdog
-//     mode is short until the first renewal.
+//     take the lock again. The release would then give the lock to a successor whose hold is over
+//     by then.
+//   - A message may arrive for an owner that neither waits nor holds, because the server executed
+//     the registering request late. The client then releases the lock.
+//   - A client that is gone receives no message. The server reports that to the release, which
+//     tries the next registration. A client that is connected but stopped has the lock for its
+//     lease. In watchdog mode that lease is short until the first renewal.
 package waitqueue

@@ -8,16 +8,16 @@ import (
 // These bound how long a lock stays in a process while others wait for it elsewhere.
 const longestStreak, longestStreakTime = 16, 100 * time.Millisecond
 
-// Streak counts the latest hand-overs of a lock: those within this process, and those that waiters
-// of any process could have had. It belongs to the lock, as its queue may be empty for a moment.
+// Streak counts the latest hand-overs of a lock, within this process and to waiters of any process.
+// A Streak belongs to the lock, because the queue of the lock may be empty for a moment.
 type Streak struct {
-	Count     int       // since the lock was free, without those to a successor that came First
-	Began     int64     // the second one, by the server's clock in milliseconds; 0 if not noted
-	Here      int       // hand-overs within this process since the lock came to it
-	HereSince time.Time // zero if there was none
+	Count     int       // hand-overs since the lock was free, except to a successor that came First
+	Began     int64     // time of the second hand-over, by the server's clock in ms; 0 if not noted
+	Here      int       // hand-overs within this process since the lock came to this process
+	HereSince time.Time // when Here began to count; zero if not noted
 }
 
-// Ticket tells successive registrations of one owner apart; 0 is none.
+// Ticket distinguishes successive registrations of an owner. 0 means no registration.
 type Ticket int64
 
 // Grant describes a lock that was given to a waiter.
@@ -28,25 +28,26 @@ type Grant struct {
 	Streak Streak
 }
 
-// Message says that a release, perhaps in another process, has granted the lock to a registration.
+// Message reports that a release, perhaps in another process, granted the lock to a registration.
 type Message struct {
 	Owner  string
 	Ticket Ticket
-	Local  bool // that release was by this client
+	Local  bool // by a release of this client
 	Fence  int64
 	Streak Streak
 }
 
 // Offer names the successor of a release that is under way.
 type Offer[Name comparable, Data any] struct {
-	Streak    Streak              // of the lock, until now
-	Successor *Waiter[Name, Data] // whom to give the lock to; nil if there is none
-	First     bool                // it comes before waiters in other processes
+	Streak    Streak              // of the lock, before the release
+	Successor *Waiter[Name, Data] // who gets the lock; nil if nobody waits
+	First     bool                // the successor comes before waiters in other processes
 }
 
-// Offer picks the head of a queue as the successor of a release that is about to be sent, or that
-// may register it instead if registers is set. If it finds one, the caller calls Settle. A caller
-// that knows from [Queues.Has] that there is no queue need not call Offer.
+// Offer picks the head of a queue as the successor of a release that is about to be sent. With
+// registers, the release may register the successor instead. If the returned offer has a successor,
+// the caller calls Settle. A caller need not call Offer if [Queues.Has] reports that there is no
+// queue.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
 	o := Offer[Name, Data]{Streak: s}
 	qs.mu.Lock()
@@ -60,14 +61,14 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	o.First = s.Here < longestStreak &&
 		(s.HereSince.IsZero() || time.Since(s.HereSince) < longestStreakTime)
 	if registers && !o.First {
-		// Another process may grant it the lock before the reply to the release arrives.
+		// Another process may grant the successor the lock before the reply to the release arrives.
 		qs.registered[w.Owner] = w
 	}
 	return o
 }
 
-// After returns the streak once the successor holds the lock, by a release sent at the given time.
-// began is Streak.Began if noted.
+// After returns the streak after a release gave the lock to the successor. sent is the time when
+// the release was sent. began is Streak.Began, or 0 if not noted.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.Streak
 	if !o.First {
@@ -81,30 +82,31 @@ func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	return s
 }
 
-// Release says how a release with an offer ended.
+// Release describes how a release with an offer ended.
 type Release struct {
 	Outcome Outcome
 	Sent    time.Time
 	Ticket  Ticket // of a registered successor
 	Fence   int64  // of a successor that has the lock
 	Began   int64  // Streak.Began of a successor that has the lock
-	Late    bool   // if Uncertain: it may still be executed at any time
+	Late    bool   // if Uncertain, the server may still execute the release at any time
 }
 
-// Outcome tells what a release meant for its successor.
+// Outcome is the result of a release for its successor.
 type Outcome uint8
 
-// The outcomes of a release. From Uncertain on the successor may have the lock or a registration.
+// The outcomes of a release. With Uncertain and all later outcomes, the successor may have the lock
+// or a registration.
 const (
 	ToAll               Outcome = iota // announced to all, or another owner has the lock
-	ToNobody                           // not announced: the lock may be free, or the successor's
-	Uncertain                          // it may have been executed, or may still be
+	ToNobody                           // not announced, so the lock may be free, or with the successor
+	Uncertain                          // the server may have executed it, or may still execute it
 	ToSuccessor                        // the successor has the lock
-	SuccessorRegistered                // another owner has it, and the successor is registered
+	SuccessorRegistered                // another owner has the lock, and the successor is registered
 )
 
-// Settle records the result of a release with a successor. It returns true if the successor has
-// left without the lock but may now have it, or a registration: the caller cleans up.
+// Settle records the result of a release with a successor. Settle returns true if the successor has
+// left without the lock, but may now have the lock or a registration. The caller then cleans up.
 func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	w := o.Successor
 	w.queue.all.mu.Lock()
@@ -120,8 +122,8 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 		w.giveGrant(Grant{r.Sent, true, r.Fence, o.After(r.Sent, r.Began)})
 	case SuccessorRegistered:
 		if r.Sent.Before(w.asked) {
-			w.wakeFor(Retry) // it has asked since, and may have another registration
-		} else if !w.state.asking() { // otherwise the reply also has the ticket
+			w.wakeFor(Retry) // the waiter has asked since, and may have another registration
+		} else if !w.state.asking() { // otherwise the reply to the request also has the ticket
 			w.ticket, w.asked = r.Ticket, r.Sent
 		}
 	case Uncertain, ToNobody:
@@ -131,7 +133,8 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	return false
 }
 
-// readMessages handles messages once the ticket of the waiter is certain. Queues.mu must be held.
+// readMessages handles messages once the ticket of the waiter is certain. The caller holds
+// Queues.mu.
 func (w *Waiter[Name, Data]) readMessages() {
 	if w.state.asking() || w.state == Offered {
 		return
@@ -143,13 +146,13 @@ func (w *Waiter[Name, Data]) readMessages() {
 		case m.Ticket == w.ticket:
 			w.giveGrant(Grant{Since: w.asked, Local: m.Local, Fence: m.Fence, Streak: m.Streak})
 		case m.Ticket > w.ticket:
-			w.wakeFor(Retry) // of a newer registration, whose reply is missing
+			w.wakeFor(Retry) // the reply with the newer ticket is missing
 		}
 	}
 	w.unread = nil
 }
 
-// Deliver passes a message to its waiter, and reports whether there is one in a matching queue.
+// Deliver passes a message to its waiter, and reports whether a matching queue has that waiter.
 func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -162,16 +165,17 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	return true
 }
 
-// Ask notes that the waiter sends a request, and reports whether that should register it: if
-// registers is set, and it hears grants. It also should if the waiter may be registered already,
-// because only a request that registers ends a registration when it gets the lock.
+// Ask notes that the waiter sends a request, and reports whether the request should register the
+// waiter. The request should register if registers is set and the waiter receives grants (hears).
+// The request should also register if the waiter may be registered already, because only a
+// registering request ends a registration when it gets the lock.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	w.state.step(ask)
-	w.ticket, w.given = 0, Grant{} // the reply decides, also if too little was left of a grant
-	w.woken()                      // the request is what it was woken for
+	w.ticket, w.given = 0, Grant{} // the reply decides, even if too little of a grant was left
+	w.woken()                      // the request answers the reason for waking
 	if !registers || !hears && !w.registered {
 		return false
 	}
@@ -180,8 +184,8 @@ func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	return true
 }
 
-// Reply notes that the request sent at the given time is over. t is the ticket of the refusal, if
-// it has one. Reply returns the grant if the waiter was given the lock in the meantime.
+// Reply notes that the request sent at the time asked is over. t is the ticket in the reply, or 0.
+// If the waiter was given the lock meanwhile, Reply returns the grant.
 func (w *Waiter[Name, Data]) Reply(t Ticket, asked time.Time) (Grant, bool) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Queues has a client's local queues, by what is waited for. It is safe for concurrent use.
+// Queues has the local queues of a client, by name. It is safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
 	seed       maphash.Seed
 	slots      atomic.Pointer[[]Slot] // replaced with mu held
@@ -18,29 +18,29 @@ type Queues[Name comparable, Data any] struct {
 	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
 }
 
-// Slot counts tries and queues of the names that share a hash, so that Try need not lock Queues.mu.
-// A try that shares its slot with another name costs a queue, and nothing else.
+// Slot counts the tries and queues of all names with the same hash, so that Try need not lock
+// Queues.mu. If a try shares its slot with another name, the caller joins a queue instead.
 type Slot struct {
 	trying atomic.Int32 // callers between Try and EndTry
 	queues atomic.Int32
 }
 
 // A client begins with few slots, because a process may have thousands of clients that use few
-// locks. After some tries that may have met another name it gets many.
+// locks. The client gets many slots after some tries may have met another name.
 const (
 	fewSlots       = 512
 	manySlots      = 8192
 	mostCollisions = 64
 )
 
-// Queue is the queue for one name, first come, first served. Its fields are guarded by Queues.mu.
+// Queue is the first-come, first-served queue for one name. Queues.mu guards its fields.
 type Queue[Name comparable, Data any] struct {
 	all     *Queues[Name, Data]
 	name    Name
 	waiters *list.List // of *Waiter; the front is the head
 	data    Data
 
-	refusals int  // how often a request was refused
+	refusals int  // the number of refused requests
 	refused  bool // the last reply was a refusal, which also applies to waiters that join now
 }
 
@@ -59,9 +59,9 @@ func (qs *Queues[Name, Data]) slot(name Name) *Slot {
 	return &slots[maphash.Comparable(qs.seed, name)%uint64(len(slots))]
 }
 
-// grow replaces few slots by many after some collisions. It is called with mu held. Try and Has may
-// miss a try in the old slots, and a queue that is not counted in the new ones yet. That costs a
-// request that Redis refuses, or a release that is announced, as if the queue had begun just now.
+// grow replaces few slots by many after some collisions. The caller holds mu. Try and Has may miss
+// a try in the old slots, and a queue that the new slots do not count yet. A missed queue costs a
+// refused request or an announced release, as if the queue had begun just now.
 func (qs *Queues[Name, Data]) grow() {
 	if len(*qs.slots.Load()) == manySlots || qs.collisions.Load() < mostCollisions {
 		return
@@ -73,7 +73,8 @@ func (qs *Queues[Name, Data]) grow() {
 	}
 }
 
-// Try returns nil if others might be waiting or trying. Otherwise the caller asks and calls EndTry.
+// Try returns nil if others might wait or try. Otherwise the caller asks the server and calls
+// EndTry.
 func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 	s := qs.slot(name)
 	others, queues := s.trying.Add(1) > 1, s.queues.Load()
@@ -87,16 +88,17 @@ func (qs *Queues[Name, Data]) Try(name Name) *Slot {
 	return s
 }
 
-// Has reports whether there is a queue for a name. It may also say so because of another name. It
-// takes no mutex, because every release asks.
+// Has reports whether there is a queue for a name, or for another name in the same slot. Has takes
+// no mutex, because every release calls Has.
 func (qs *Queues[Name, Data]) Has(name Name) bool { return qs.slot(name).queues.Load() > 0 }
 
 // EndTry ends a successful Try.
 func (s *Slot) EndTry() { s.trying.Add(-1) }
 
-// Join appends a new waiter to a queue, for an owner that wants the lock for lease if it is given
-// it. If there is no queue, begin makes the data of a new one; if it returns false, Join returns
-// nil. begin is called with the queues locked, and must not block.
+// Join appends a new waiter to a queue. owner is the owner's name in Redis, and lease is the lease
+// that the waiter wants with a grant. If there is no queue, begin makes the data of a new queue. If
+// begin returns false, Join returns nil. Join calls begin with the queues locked, so begin must not
+// block.
 func (qs *Queues[Name, Data]) Join(
 	name Name, owner string, lease time.Duration, begin func() (Data, bool),
 ) *Waiter[Name, Data] {
@@ -132,14 +134,16 @@ func (q *Queue[Name, Data]) head() *Waiter[Name, Data] {
 	return q.waiters.Front().Value.(*Waiter[Name, Data])
 }
 
-// Do calls f with the data of the queue, under the mutex that guards it. f must not block.
+// Do calls f with the data of the queue, and holds the mutex that guards the data. f must not
+// block.
 func (q *Queue[Name, Data]) Do(f func(*Data)) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	f(&q.data)
 }
 
-// Answered records whether the head was refused last; also false if a waiter acquired the lock.
+// Answered records whether the last request was refused. refused is false if a waiter acquired the
+// lock.
 func (q *Queue[Name, Data]) Answered(refused bool) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -149,59 +153,63 @@ func (q *Queue[Name, Data]) Answered(refused bool) {
 	}
 }
 
-// Waiter is one caller in a queue. Others only read the exported fields, which do not change.
+// Waiter is a caller in a queue. The exported fields do not change.
 type Waiter[Name comparable, Data any] struct {
 	Owner        string
-	Lease        time.Duration // of the lock that it is given
+	Lease        time.Duration // of a grant
 	JoinedAsHead bool
 
 	queue    *Queue[Name, Data]
 	element  *list.Element
-	refusals int           // Queue.refusals when it joined, without one that also applies to it
-	wake     chan struct{} // signals that there is a reason
+	refusals int           // Queue.refusals before the waiter, to count refusals since then
+	wake     chan struct{} // signals a reason to wake up
 
 	// Guarded by Queues.mu.
 	state      State
-	registered bool      // the server may have a registration of it
-	ticket     Ticket    // of its registration when it last asked; 0 if that is not certain
+	registered bool      // the server may have a registration of the waiter
+	ticket     Ticket    // of the latest registration; 0 if the ticket is not certain
 	asked      time.Time // when the request with this ticket was sent
-	reason     Reason    // why it was woken
-	given      Grant     // while Granted; also a grant that arrived while it asked
-	unread     []Message // arrived while its ticket was not certain
-	late       bool      // a release that names it may still be executed at any time
+	reason     Reason    // why the waiter was woken
+	given      Grant     // while Granted, or while Asking if a grant has arrived
+	unread     []Message // messages that arrived while the ticket was not certain
+	late       bool      // the server may still execute a release that names the waiter
 }
 
-// Remains says what a caller may have left on the server: the lock, a registration, a queue entry.
+// Remains says what a caller may have left on the server, such as the lock, a registration or a
+// queue entry.
 type Remains uint8
 
-// What remains, ordered: a greater value includes the smaller ones.
+// The values are ordered. A greater value includes the smaller values.
 const (
 	Nothing Remains = iota
 	Something
-	Late // also by a command that may still be executed at any time
+	Late // the server may still execute a command that leaves something
 )
 
 // Queue returns the queue of the waiter.
 func (w *Waiter[Name, Data]) Queue() *Queue[Name, Data] { return w.queue }
 
-// State returns the state of the waiter, and why it is about to wake up; [Ended] if it is not.
+// State returns the state of the waiter, and the reason if the waiter is about to wake up.
+// Otherwise the reason is [Ended].
 func (w *Waiter[Name, Data]) State() (State, Reason) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	return w.state, w.reason
 }
 
-// Waited reports whether the waiter had to wait: since it joined, a request was refused, its own or
-// that of a head before it. It also had to if the last request before it joined was refused.
+// Waited reports whether the waiter had to wait. A waiter had to wait if a request was refused
+// since the waiter joined, or if the last request before that was refused. The request may be the
+// waiter's own or the request of an earlier head.
 func (w *Waiter[Name, Data]) Waited() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	return w.queue.refusals > w.refusals
 }
 
-// Leave removes the waiter from its queue, with the lock or without it. If it was the head, the
-// next one becomes head, and asks at once if retry is set. Leave returns what may remain on the
-// server. The last waiter ends the queue and gets its data; the others get nil.
+// Leave removes the waiter from its queue, with or without the lock. If the waiter was the head,
+// the next waiter becomes the head. With retry, the new head asks at once. Leave returns what may
+// remain on the server. The last waiter ends the queue and gets the data of the queue, and the
+// others get nil.
 func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data) {
 	q, qs := w.queue, w.queue.all
 	qs.mu.Lock()
@@ -233,7 +241,7 @@ func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data)
 	return r, nil
 }
 
-// Waiters counts the waiters, and the refusals of requests, in the queues whose names match.
+// Waiters counts the waiters and the refused requests of all queues with a matching name.
 func (qs *Queues[Name, Data]) Waiters(matches func(Name) bool) (n, refusals int) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

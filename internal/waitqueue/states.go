@@ -7,14 +7,14 @@ type State uint8
 
 // The states of a waiter.
 const (
-	Waiting       State = iota + 1 // it sleeps, at the head or behind it
-	Asking                         // its request is under way
-	Offered                        // a release that names it as successor is under way
-	OfferedAsking                  // both
-	Granted                        // it was given the lock, and has not noticed yet
-	Acquired                       // it left with the lock; late replies are ignored
-	Left                           // it left without the lock
-	LeftOffered                    // it left, and a release that names it is under way
+	Waiting       State = iota + 1 // the waiter sleeps, at the head or behind it
+	Asking                         // the waiter's request is under way
+	Offered                        // a release that names the waiter as successor is under way
+	OfferedAsking                  // both are under way
+	Granted                        // the waiter was given the lock, and has not noticed yet
+	Acquired                       // the waiter left with the lock, and ignores late replies
+	Left                           // the waiter left without the lock
+	LeftOffered                    // the waiter left while a release that names it is under way
 	states
 )
 
@@ -22,13 +22,13 @@ const (
 type event uint8
 
 const (
-	ask     event = iota // it sends a request
-	reply                // the request is over, without the lock
-	offer                // a release that names it is sent
-	settle               // that release is over
-	grant                // it is given the lock
-	acquire              // it leaves the queue with the lock, by a request or a grant
-	leave                // it leaves without the lock
+	ask     event = iota // the waiter sends a request
+	reply                // the request ends without the lock
+	offer                // a release is sent that names the waiter
+	settle               // that release ends
+	grant                // a release gives the lock to the waiter
+	acquire              // the waiter leaves the queue with the lock, by a request or a grant
+	leave                // the waiter leaves without the lock
 	events
 )
 
