@@ -1,5 +1,6 @@
-// Package compose has what package rlock shares with multilock and redlock, which make one lock of
-// several, and with rlocktest: the types that Internals of package rlock takes and returns.
+// Package compose has what package rlock shares with packages multilock and redlock, which make a
+// lock out of several locks, and with package rlocktest. These are the types that Internals of
+// package rlock takes and returns.
 package compose
 
 import (
@@ -19,7 +20,7 @@ type Access struct{ _ struct{} }
 // ErrInvalid is ErrInvalid of package rlock.
 var ErrInvalid = errors.New("invalid argument")
 
-// Invalid returns an [ErrInvalid] that says what is wrong.
+// Invalid returns an [ErrInvalid] with a text that describes the mistake.
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
@@ -45,55 +46,56 @@ func NegativeWait(limit time.Duration) error {
 var ErrNoLease = Invalid("lease must not be 0; use a duration, or rlock.Watchdog to renew the " +
 	"lock until its release")
 
-// Identity tells locks apart. Locks with equal identities are one lock.
+// Identity identifies a lock. Locks with equal identities are the same lock.
 type Identity struct {
 	Batch
-	Batched bool   // one script can acquire it with others of its Batch: it is a plain lock
-	Server  string // the name of its Redis; "" if it has no name and its address may change
+	Batched bool   // for a plain lock, which a script can acquire together with others of its Batch
+	Server  string // the name of the Redis; "" if the Redis has no name and its address may change
 	Name    string
 	Mode    int    // the read mode of a read-write lock comes after the write mode
-	Kind    string // locks of different kinds under one name are different locks to an owner
-	Queue   string // the key of its queue in Redis, which other locks may share; "" if it has none
+	Kind    string // an owner treats locks of different kinds with the same name as different
+	Queue   string // the key of the queue in Redis, which other locks may share; "" without a queue
 }
 
-// Batch is what locks have in common that one script can acquire.
+// Batch is equal for all locks that one script can acquire together.
 type Batch struct {
 	Client string // the id of the client
 	Slot   uint16 // on a cluster; 0 elsewhere
 }
 
-// Node is a plain lock on one of the servers of a RedLock. Its commands block until there is a
-// reply, and cannot be cancelled.
+// Node is a plain lock on a server of a RedLock. Its commands block until the server replies, and
+// cannot be canceled.
 type Node interface {
 	Name() string
 	Server() string
-	Client() string // its id
+	Client() string // the id of the client
 	Clustered() bool
 	NewOwner() string
 	WatchdogLease() time.Duration
 	CommandTimeout() time.Duration
 	Warn(message string, details ...any)
-	// Failed tells the tracer that the node did not do what it was asked for. It does not block.
+	// Failed reports a failed operation of the node to the tracer. Failed does not block.
 	Failed(operation string, err error)
 	Pool() *wait.Pool
 	Closing() <-chan struct{}
 
 	Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error)
-	// Extend extends the lease, and reports whether the owner holds the lock. It also sets the
+	// Extend extends the lease, and reports whether the owner holds the lock. Extend also sets the
 	// number of levels, unless levels is 0.
 	Extend(owner string, levels int, lease time.Duration) (bool, error)
 	Release(owner string) (lua.Released, error)
-	Held(by lua.Holder) error // the error that says who holds the lock
+	Held(by lua.Holder) error // the error that names the holder
 	Permanent(err error) bool // whether err stays, however long the caller waits
-	// CleanUp calls Release in the background until it succeeds, but not after until.
+	// CleanUp calls Release in the background until Release succeeds, but not after the time until.
 	CleanUp(owner string, until time.Time)
-	// Hold keeps what Acquire acquired until its deadline, or until Drop if it is renewed.
-	// It returns nil if the client is closed.
-	// site is where the caller acquired the RedLock, as CallSite returned.
+	// Hold keeps the lock that Acquire acquired until the deadline, or until Drop if the lock is
+	// renewed. Hold returns nil if the client is closed. site is the result of CallSite when the
+	// caller acquired the RedLock.
 	Hold(owner string, as owner.Token, site []uintptr, deadline time.Time, p Part) NodeAcquisition
-	// CallSite returns the stack of the caller; nil unless an option of the client asks for it.
+	// CallSite returns the stack of the caller, or nil unless an option of the client asks for the
+	// stack.
 	CallSite() []uintptr
-	Subscribe() *pubsub.Subscription // to releases
+	Subscribe() *pubsub.Subscription // to releases of the lock
 }
 
 // Part is notified about the acquisition on one node. Its methods must not block.
@@ -102,21 +104,22 @@ type Part interface {
 	Renewed()           // called after each renewal
 }
 
-// NodeAcquisition is the acquisition on one node.
+// NodeAcquisition is the acquisition on a node.
 type NodeAcquisition interface {
 	Deadline() time.Time
-	// Extended notes that Redis has extended the lock, which can be trusted until deadline.
+	// Extended notes that Redis has extended the lock. The extended lock can be trusted until
+	// deadline.
 	Extended(deadline time.Time)
 	SetRenew(renew bool)
 	// MayRenew reports whether the lock, with a lease from now, stays within Options.MaxHold.
 	MayRenew() bool
-	// Expiry returns why the deadline has passed. It matches watchdog.ErrExpired.
+	// Expiry returns the reason why the deadline passed. The reason matches watchdog.ErrExpired.
 	Expiry() error
 	MayLast(lease time.Duration) // called before Redis is asked to keep the lock for lease
 	Drop()                       // ends the acquisition in this process, without a command
 }
 
-// HeldLock describes a lock that is held.
+// HeldLock describes a held lock.
 type HeldLock struct {
 	Name, Owner string
 	Kind        string
