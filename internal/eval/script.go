@@ -1,5 +1,5 @@
-// Package eval executes Lua scripts on Redis with EVALSHA, and reads their replies. It does not
-// know what the scripts do.
+// Package eval executes Lua scripts on Redis with EVALSHA, and reads their replies. The package
+// does not know what the scripts do.
 package eval
 
 import (
@@ -20,11 +20,11 @@ import (
 	"holdfast/internal/rediserr"
 )
 
-// Script is one .lua file with the fragments that it needs, and the SHA-1 by which servers know it.
+// Script is a .lua file with its fragments. Servers identify a script by its SHA-1.
 type Script struct{ source, sha1 string }
 
-// Load returns the scripts of a directory by file, with the fragments of its subdirectory common.
-// It panics if a script names a fragment that does not exist.
+// Load returns the scripts of a directory by file, with fragments from the subdirectory common.
+// Load panics if a script names a missing fragment.
 func Load(dir fs.FS) map[string]*Script {
 	loaded := map[string]*Script{}
 	for file, source := range fragments.Read(dir) {
@@ -33,17 +33,18 @@ func Load(dir fs.FS) map[string]*Script {
 	return loaded
 }
 
-// follower is a client that may be another server from now on, after one has rejected a write
-// because it is a replica.
+// follower is a client that may reach another server after a server has rejected a write because
+// the server is a replica.
 type follower interface {
-	// Follow reports whether it is, so that the command should be sent again. ctx ends its wait.
+	// Follow reports whether the client now reaches another server, so that the caller sends the
+	// command again. Follow waits until ctx ends.
 	Follow(ctx context.Context) bool
 }
 
-// Run executes the script, and once more if a replica has rejected it and the address of the server
-// leads to another one meanwhile. All keys must be in one slot. A client with DisableAutoPipelining
-// sends it on a shared connection as well: the application may have used up the pool of the others
-// with commands that block.
+// Run executes the script. If a replica rejects the script and the address meanwhile leads to
+// another server, Run executes the script once more. All keys must be in one slot. Run uses a
+// shared connection even if the client has DisableAutoPipelining, because the program may have used
+// up the pool of the other connections with commands that block.
 func (s *Script) Run(ctx context.Context, c rueidis.CoreClient, keys []string, args ...string,
 ) Reply {
 	rp := s.send(ctx, c, keys, args)
@@ -56,7 +57,7 @@ func (s *Script) Run(ctx context.Context, c rueidis.CoreClient, keys []string, a
 	return rp
 }
 
-// send executes the script with EVALSHA, and once more with EVAL if the server does not know it.
+// send executes the script with EVALSHA. If the server does not know the script, send uses EVAL.
 func (s *Script) send(ctx context.Context, c rueidis.CoreClient, keys, args []string) Reply {
 	if on, remembers := c.(*remembering); remembers {
 		if _, known := on.known.Load(s); !known {
@@ -76,11 +77,11 @@ func (s *Script) send(ctx context.Context, c rueidis.CoreClient, keys, args []st
 	return s.reply(message, err)
 }
 
-// Call has the keys and arguments of one execution of a script.
+// Call has the keys and arguments for an execution of a script.
 type Call struct{ Keys, Args []string }
 
-// RunAll executes the script for each call, in pipelined commands. If the server does not know the
-// script, RunAll executes the calls one after the other. It returns a reply for each call.
+// RunAll executes the script for each call, in pipelined commands, and returns a reply for each
+// call. If the server does not know the script, RunAll executes the calls one after the other.
 func (s *Script) RunAll(ctx context.Context, c rueidis.CoreClient, calls []Call) []Reply {
 	commands := make(rueidis.Commands, len(calls))
 	for i, call := range calls {
@@ -128,14 +129,14 @@ func Remembering(c rueidis.Client) rueidis.Client {
 	return &remembering{Client: c}
 }
 
-// Follow implements follower, if the client does.
+// Follow implements follower if the inner client does.
 func (c *remembering) Follow(ctx context.Context) bool {
 	other, follows := c.Client.(follower)
 	return follows && other.Follow(ctx)
 }
 
-// runFirst is send for the first use of a script. rueidis sends commands without a key, as it takes
-// those of Arbitrary, on its first connection.
+// runFirst is send for the first use of a script. runFirst builds the commands with Arbitrary.
+// rueidis treats such commands as commands without a key, and sends them on its first connection.
 func (s *Script) runFirst(ctx context.Context, c *remembering, keys, args []string) Reply {
 	do := func(command, what string) (rueidis.RedisMessage, error) {
 		cmd := c.B().Arbitrary(command, what, strconv.Itoa(len(keys))).Args(keys...).Args(args...).Build()
@@ -152,17 +153,18 @@ func (s *Script) runFirst(ctx context.Context, c *remembering, keys, args []stri
 	return rp
 }
 
-// calledAt matches the line of a script in an error message, and called a command on such a line.
+// calledAt matches the line number of a script in an error message. called matches a command on
+// such a line.
 var (
 	calledAt = regexp.MustCompile(`user_script: ?(\d+)`)
 	called   = regexp.MustCompile(`(?:call|attempt)\('([A-Z]+)'`)
 )
 
-// explain completes the advice of an error for a command that a script may not call: servers do not
-// name the command, but its line.
+// explain completes the advice of an error for a command that a script may not call. Servers name
+// the line of the command, not the command.
 func (s *Script) explain(err error) error {
 	if err == nil {
-		return nil // before e, which takes memory
+		return nil // before e is declared, because e costs an allocation
 	}
 	var e *rediserr.Error
 	if !errors.As(err, &e) || e.Code != rediserr.NoCommand {
@@ -179,27 +181,27 @@ func (s *Script) explain(err error) error {
 	return err
 }
 
-// Reply reads the reply of a script, one value after the other. It keeps the first error; what is
-// read from then on means nothing. It is not safe for concurrent use.
+// Reply reads the reply of a script, one value after the other. A Reply keeps the first error, and
+// values read after that error mean nothing. A Reply is not safe for concurrent use.
 type Reply struct {
 	message rueidis.RedisMessage   // the whole reply
-	values  []rueidis.RedisMessage // those of the list not read yet
-	Err     error                  // the first one
+	values  []rueidis.RedisMessage // the unread values of the list
+	Err     error                  // the first error
 }
 
-// Size returns the number of values of a reply that is a list, and -1 for any other reply.
+// Size returns the number of values if the reply is a list, and otherwise -1.
 func (rp *Reply) Size() int {
 	if !rp.message.IsArray() {
 		return -1
 	}
-	values, _ := rp.message.ToArray() // it is one
+	values, _ := rp.message.ToArray() // cannot fail for a list
 	return len(values)
 }
 
 // IsNil reports whether the whole reply is nil, without an error.
 func (rp *Reply) IsNil() bool { return rp.Err == nil && rp.message.IsNil() }
 
-// next returns the next value of the list, or the whole reply if no list was entered.
+// next returns the next value of the list, or the whole reply if the caller has entered no list.
 func (rp *Reply) next() *rueidis.RedisMessage {
 	value := &rp.message
 	if len(rp.values) > 0 {
@@ -208,10 +210,11 @@ func (rp *Reply) next() *rueidis.RedisMessage {
 	return value
 }
 
-// Part returns the next value as a reply of its own.
+// Part returns the next value as a separate Reply.
 func (rp *Reply) Part() Reply { return Reply{message: *rp.next(), Err: rp.Err} }
 
-// List enters the next value, which must be a list of one of the given sizes, and returns its size.
+// List enters the next value and returns its size. The value must be a list with one of the given
+// sizes.
 func (rp *Reply) List(sizes ...int) int {
 	values, err := rp.next().ToArray()
 	rp.Keep(err)
@@ -222,7 +225,8 @@ func (rp *Reply) List(sizes ...int) int {
 	return len(values)
 }
 
-// The readers call methods of the value directly: a function value would allocate every reply.
+// The readers call methods of the value directly, because a function value would allocate every
+// reply.
 
 // Integer reads an integer.
 func (rp *Reply) Integer() int64 {
@@ -231,7 +235,8 @@ func (rp *Reply) Integer() int64 {
 	return n
 }
 
-// Decimal reads a number that may be a string, because Lua's own numbers are exact only up to 2^53.
+// Decimal reads a number that may be a string. Scripts return strings because numbers in Lua are
+// exact only up to 2^53.
 func (rp *Reply) Decimal() int64 {
 	n, err := rp.next().AsInt64()
 	rp.Keep(err)
@@ -245,15 +250,15 @@ func (rp *Reply) Text() string {
 	return text
 }
 
-// Texts reads a list of texts. A score may be a number: it is one in scripts on Dragonfly.
+// Texts reads a list of texts. A score may be a number, as in scripts on Dragonfly.
 func (rp *Reply) Texts() []string {
 	value := rp.next()
 	texts, err := value.AsStrSlice()
 	rp.Keep(err)
-	elements, _ := value.ToArray() // an error would be the same one
+	elements, _ := value.ToArray() // the error would be the same
 	for i := range elements {
 		if elements[i].IsInt64() {
-			number, _ := elements[i].ToInt64() // it is one
+			number, _ := elements[i].ToInt64() // cannot fail for an integer
 			texts[i] = strconv.FormatInt(number, 10)
 		}
 	}
@@ -269,7 +274,7 @@ func (rp *Reply) Boolean() bool {
 	return n == 1
 }
 
-// Keep keeps an error, unless there was one before.
+// Keep keeps the first error.
 func (rp *Reply) Keep(err error) {
 	if err != nil && rp.Err == nil {
 		rp.Err = rediserr.Classify(err)
