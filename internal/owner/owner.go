@@ -1,5 +1,5 @@
-// Package owner carries the owner of locks in a context, for the packages whose locks nest, and
-// numbers the acquisitions of owners in Redis.
+// Package owner carries the owner of locks in a context, for all packages with nested locks. The
+// package also numbers the acquisitions of owners in Redis.
 package owner
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// Token is an owner, unique within this process; 0 is none.
+// Token is an owner, unique within this process. 0 means no owner.
 type Token uint64
 
 var tokens atomic.Uint64
@@ -21,34 +21,35 @@ var tokens atomic.Uint64
 // New returns a new owner.
 func New() Token { return Token(tokens.Add(1)) }
 
-// Context is what a context carries: the owner, and how it came to the caller. It does not change
-// once a context carries it.
+// Context is the owner context, which a [context.Context] carries. It has the owner, and how the
+// owner came to the caller. It does not change once a context carries it.
 type Context struct {
 	Token Token
-	// Root has what was acquired with this owner context directly, all of which a caller with it
-	// holds. Root tells owner contexts apart without keeping them alive. Root is nil if several
-	// goroutines may acquire locks with the owner context, as with the context of a hold.
+	// Root has what was acquired directly with this owner context. A caller with the owner context
+	// holds all of that. Root distinguishes owner contexts without keeping them alive. Root is nil if
+	// several goroutines may acquire locks with the owner context, as with the context of a hold.
 	Root *Root
-	// Outer is the owner context in the context that this one was derived from; nil if there is none.
+	// Outer is the owner context of the parent context, or nil if the parent has no owner context.
 	Outer *Context
-	// Hold is the hold whose context carries it; nil if that is not of a hold.
+	// Hold is the hold whose context carries the owner context, or nil for a context that is not of a
+	// hold.
 	Hold Hold
 }
 
 // Hold is a hold of package rlock.
 type Hold interface{ Err() error }
 
-// Root has what was acquired with an owner context directly. It is safe for concurrent use.
+// Root has what was acquired directly with an owner context. Root is safe for concurrent use.
 type Root struct {
 	mu   sync.Mutex
 	held []Held  // guarded by mu
-	few  [2]Held // the memory of held, if that is enough
+	few  [2]Held // memory for a short held
 }
 
-// Held is what a [Root] has. It keeps its place there, so that it can be removed without a search.
+// Held is an element of a [Root]. A Held keeps its place in the Root, so Remove needs no search.
 type Held interface{ Place() *int32 }
 
-// Add adds what was acquired. It is added to one Root, once.
+// Add adds an element. Add each element to one Root only, and only once.
 func (r *Root) Add(h Held) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +60,7 @@ func (r *Root) Add(h Held) {
 	r.held = append(r.held, h)
 }
 
-// Remove removes what Add has added.
+// Remove removes an added element.
 func (r *Root) Remove(h Held) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +71,7 @@ func (r *Root) Remove(h Held) {
 	r.held = r.held[:last]
 }
 
-// Held returns what was added and not removed.
+// Held returns the elements that were added and not removed.
 func (r *Root) Held() []Held {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +85,7 @@ func Carry(ctx context.Context, c *Context) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// From returns the owner in ctx, 0 if it has none, and the owner context, nil if there is none.
+// From returns the owner in ctx, or 0 without an owner, and the owner context, or nil.
 func From(ctx context.Context) (t Token, c *Context) {
 	c, _ = ctx.Value(key{}).(*Context)
 	if c != nil {
@@ -93,7 +94,7 @@ func From(ctx context.Context) (t Token, c *Context) {
 	return t, c
 }
 
-// With returns a context in which t replaces the owner. With 0 it has no owner.
+// With returns a context in which t replaces the owner. With 0, the context has no owner.
 func With(ctx context.Context, t Token) context.Context {
 	c := &Context{Token: t}
 	if t != 0 {
@@ -102,15 +103,14 @@ func With(ctx context.Context, t Token) context.Context {
 	return Carry(ctx, c)
 }
 
-// WithRoot is like [With], for a context that one goroutine at a time uses.
+// WithRoot is like [With], for a context that only one goroutine at a time uses.
 func WithRoot(ctx context.Context, t Token) context.Context {
 	_, outer := From(ctx)
 	return Carry(ctx, &Context{Token: t, Root: new(Root), Outer: outer})
 }
 
-// Within returns a context with the owner of ctx, and with an owner context that counts what is
-// acquired with it directly. If that of ctx does so already, Within returns ctx. ctx must have an
-// owner.
+// Within returns a context with the owner of ctx and an owner context with a Root. If the owner
+// context of ctx has a Root already, Within returns ctx. ctx must have an owner.
 func Within(ctx context.Context) context.Context {
 	t, c := From(ctx)
 	if c.Root != nil {
@@ -119,11 +119,11 @@ func Within(ctx context.Context) context.Context {
 	return Carry(ctx, &Context{Token: t, Root: new(Root), Outer: c})
 }
 
-// Kind says how the waiters of a lock are woken. Locks of one name, but of different kinds, exclude
-// each other, but do not wake each other's waiters.
+// Kind says how a release wakes the waiters of a lock. Locks of different kinds with the same name
+// exclude each other, but do not wake the waiters of each other.
 type Kind uint8
 
-// The kinds that a number can say.
+// The kinds in the number of an acquisition.
 const (
 	Unknown   Kind = iota
 	Plain          // reentrant, non-reentrant and fenced locks
@@ -136,8 +136,13 @@ func (k Kind) String() string {
 	return [...]string{"unknown", "plain", "fair", "read-write"}[k]
 }
 
-// The bits of a number, from the highest: 0, so that it is a positive int64; 1, which tells it from
-// the thread ids of Redisson; the kind; a random part; and a part that counts.
+// The bits of a number, from the highest:
+//
+//   - 0, because the number is a positive int64;
+//   - 1, because the thread ids of Redisson are smaller;
+//   - the kind;
+//   - a random part;
+//   - a counter.
 const (
 	marked     = 1 << 62
 	kindShift  = 60
@@ -146,21 +151,21 @@ const (
 	countsMask = 1<<countBits - 1
 )
 
-// Number returns the number of an acquisition in Redis. It differs from those with another count,
-// until that has grown by 2^28, and by its random part from one with the same count that another
-// copy of this process has drawn: a virtual machine may be cloned with its memory.
+// Number returns the number of an acquisition in Redis. Numbers with different counts differ until
+// the count has grown by 2^28. The random part distinguishes the numbers of two copies of this
+// process with the same count, because a virtual machine may be cloned with its memory.
 func Number(k Kind, count uint64) uint64 {
 	var random [4]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	_, _ = rand.Read(random[:]) // cannot fail
 	return marked | uint64(k)<<kindShift | uint64(binary.BigEndian.Uint32(random[:]))<<countBits |
 		count&countsMask
 }
 
-// KindOf returns the kind in a name "<client id>:<number>"; Unknown if the number is not one of
+// KindOf returns the kind in a name "<client id>:<number>", or Unknown if the number is not from
 // [Number].
 func KindOf(name string) Kind {
 	_, number, _ := strings.Cut(name, ":")
-	number, _, _ = strings.Cut(number, ":") // a writer has a suffix
+	number, _, _ = strings.Cut(number, ":") // the name of a writer has a suffix
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < marked {
 		return Unknown
