@@ -1,5 +1,5 @@
 // Package session keeps what owners have with locks in this process. The mutex of a [Session] makes
-// an owner send its commands about one lock one at a time, so that goroutines that share the owner
+// an owner send its commands about a lock one at a time. Goroutines with the same owner therefore
 // count their levels correctly.
 package session
 
@@ -23,21 +23,23 @@ func New[Key comparable, State any]() *Sessions[Key, State] {
 	return &Sessions[Key, State]{open: make(map[Key]*Session[Key, State])}
 }
 
-// Session is what one owner has with one lock: a state, and a mutex that a caller can stop waiting
-// for. It exists while somebody uses it. All methods are safe for concurrent use.
+// Session is what an owner has with a lock. A Session has a state and a mutex, and a caller can
+// stop waiting for the mutex. A Session exists while somebody uses it. All methods are safe for
+// concurrent use.
 type Session[Key comparable, State any] struct {
 	all     *Sessions[Key, State]
 	key     Key
 	users   atomic.Int32 // -1 once the session is removed
-	entered atomic.Bool  // it is or was in all.open; then users leaves 0 only with all.mu held
+	entered atomic.Bool  // is or was in all.open; then users leaves 0 only with all.mu held
 
 	mu     sync.Mutex
 	locked bool            // guarded by mu
-	queue  []chan struct{} // of callers of Lock; closed to hand over the mutex; guarded by mu
+	queue  []chan struct{} // of callers of Lock; closed to pass the mutex on; guarded by mu
 	state  State           // guarded by mu
 }
 
-// Open returns the session with a key, and creates it if necessary. The caller closes it.
+// Open returns the session with a key, and creates the session if necessary. The caller closes the
+// session.
 func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -51,21 +53,22 @@ func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 	return s
 }
 
-// OpenNew makes s the locked session with a new key, which nobody finds before [Session.Enter]. The
-// caller unlocks and closes it.
+// OpenNew makes s the locked session with a new key. Nobody finds s before [Session.Enter]. The
+// caller unlocks and closes s.
 func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
 	s.all, s.key, s.locked = ss, key, true
 	s.users.Store(1)
 }
 
-// Find returns the session entered with a key; nil if nobody uses it. The caller does not close it.
+// Find returns the entered session with a key, or nil if nobody uses it. The caller does not close
+// it.
 func (ss *Sessions[Key, State]) Find(key Key) *Session[Key, State] {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.open[key]
 }
 
-// All returns the sessions in use that are entered. The caller does not close them.
+// All returns all entered sessions in use. The caller does not close them.
 func (ss *Sessions[Key, State]) All() []*Session[Key, State] {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -75,10 +78,10 @@ func (ss *Sessions[Key, State]) All() []*Session[Key, State] {
 // Key returns the key of the session.
 func (s *Session[Key, State]) Key() Key { return s.key }
 
-// Use adds a user of the session, which must be in use. The user calls Close when it is done.
+// Use adds a user of the session. The session must be in use. The new user calls Close at the end.
 func (s *Session[Key, State]) Use() { s.users.Add(1) }
 
-// Enter makes Open and Find return the session, which must be in use, for its key.
+// Enter makes Open and Find return the session for its key. The session must be in use.
 func (s *Session[Key, State]) Enter() {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
@@ -94,13 +97,13 @@ func (s *Session[Key, State]) Close() {
 	}
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
-	// Unless another user has opened or removed it, or it was closed before it could be entered.
+	// Another user may have opened or removed the session, or the last use ended before Enter.
 	if s.users.CompareAndSwap(0, -1) && s.all.open[s.key] == s {
 		delete(s.all.open, s.key)
 	}
 }
 
-// Do calls f with the state, under the mutex that guards it. f must not block.
+// Do calls f with the state, and holds the mutex that guards the state. f must not block.
 func (s *Session[Key, State]) Do(f func(*State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +121,8 @@ func (s *Session[Key, State]) TryLock() bool {
 	return true
 }
 
-// Lock locks the session after the callers before it, and returns true; false if b ended first.
+// Lock locks the session after all earlier callers, and returns true. Lock returns false if b ends
+// first.
 func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	s.mu.Lock()
 	if !s.locked {
@@ -136,13 +140,13 @@ func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	defer s.mu.Unlock()
 	i := slices.Index(s.queue, ready)
 	if i < 0 {
-		return true // it was handed over just now
+		return true // Unlock has just passed the mutex to this caller
 	}
 	s.queue = slices.Delete(s.queue, i, i+1)
 	return false
 }
 
-// Unlock unlocks the session, or hands it over to the next caller of Lock.
+// Unlock unlocks the session, or passes the mutex to the next caller of Lock.
 func (s *Session[Key, State]) Unlock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,10 +158,11 @@ func (s *Session[Key, State]) Unlock() {
 	s.queue = slices.Delete(s.queue, 0, 1)
 }
 
-// LockAll locks several sessions. It returns -1, or the index of the session that b ended at.
+// LockAll locks several sessions. LockAll returns -1, or the index of the session at which b ended.
 //
-// It holds no session while it is blocked on one: another call of the owner may hold that for as
-// long as it waits for its lock, and calls about the other locks must not wait for that.
+// While LockAll is blocked on a session, it keeps no other session locked. Another call of the
+// owner may keep the session for as long as that call waits for its lock. Calls about the other
+// locks must not wait for that call.
 func LockAll[Key comparable, State any](b *wait.Budget, sessions []*Session[Key, State]) int {
 	first := 0
 	for sessions[first].Lock(b) {
@@ -168,7 +173,7 @@ func LockAll[Key comparable, State any](b *wait.Budget, sessions []*Session[Key,
 			return -1
 		}
 		for i, s := range sessions {
-			if i < taken || i == first { // the ones locked so far
+			if i < taken || i == first { // locked so far
 				s.Unlock()
 			}
 		}
