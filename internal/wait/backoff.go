@@ -2,8 +2,9 @@ package wait
 
 import "time"
 
-// Backoff draws the delays between failing tries. The delay doubles and is drawn from its upper
-// half, so that callers that failed together do not try again together. Its zero value is ready.
+// Backoff draws the delays between failing tries. The upper bound of the delay doubles, and the
+// delay is drawn from the upper half, because callers that failed together should not try again
+// together. The zero value is ready to use.
 type Backoff struct {
 	delay    time.Duration
 	Failures int // delays drawn so far

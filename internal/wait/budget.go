@@ -1,6 +1,6 @@
-// Package wait provides the tools of callers that wait: a [Budget] of time, a [Backoff] between
-// tries, a [Group] of tasks that a closing client waits for, and a [Pool] of workers for calls that
-// may hang. Packages rlock, multilock and redlock use it; it knows neither locks nor Redis.
+// Package wait provides tools for callers that wait: a [Budget] of time, a [Backoff] between tries,
+// a [Group] of tasks for which a closing client waits, and a [Pool] of workers for calls that may
+// hang. The package knows neither locks nor Redis.
 package wait
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Unlimited means that there is no limit: of a pause, or of a wait.
+// Unlimited is a pause or a wait without a limit.
 const Unlimited time.Duration = math.MaxInt64
 
 // Fire sends to a channel of capacity 1, and reports whether nothing was pending.
@@ -35,28 +35,28 @@ func Fired(signal <-chan struct{}) bool {
 	}
 }
 
-// ErrClosed is the reason why a budget ended if its client was closed.
+// ErrClosed is the reason for the end of a budget if the client was closed.
 var ErrClosed = errors.New("lock client closed")
 
-// Budget limits how long a caller waits: until its context ends, its time is over, or its client
-// closes. Nobody has to stop it: its timer costs nothing once nobody waits for that. One goroutine
-// at a time may use it.
+// Budget limits how long a caller waits. A budget ends when its context ends, its time is over, or
+// its client closes. You need not stop a budget, because its timer costs nothing while nobody
+// waits. Only one goroutine at a time may use a budget.
 type Budget struct {
 	Ctx   context.Context
-	Until time.Time // the earlier of its own end and the context's deadline; zero without either
+	Until time.Time // the earlier of end and the deadline of Ctx; zero without both
 
-	closing <-chan struct{} // closed when the client closes, if that ends the budget; else nil
-	end     time.Time       // of its own time; zero without a limit
-	timer   *time.Timer     // nil until somebody waits for a time
+	closing <-chan struct{} // closed when the client closes; nil if closing does not end the budget
+	end     time.Time       // of the budget's time; zero without a limit
+	timer   *time.Timer     // nil until the first wait with a limit
 }
 
-// NewBudget returns a budget that ends with ctx, when closing is closed, or after limit, unless
-// that is [Unlimited]. A nil closing is never closed.
+// NewBudget returns a budget that ends with ctx, when closing is closed, or after limit. A limit of
+// [Unlimited] has no end, and a nil closing is never closed.
 func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
 	return new(Budget).Begin(ctx, closing, limit)
 }
 
-// Begin does what [NewBudget] does, for a Budget that is part of another value. It returns b.
+// Begin is [NewBudget] for a Budget inside another value. Begin returns b.
 func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
 	b.Ctx, b.closing = ctx, closing
 	b.Until, _ = ctx.Deadline()
@@ -69,12 +69,12 @@ func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.
 	return b
 }
 
-// Err returns why the budget ended, unless its own time did: the context's error with its cause, or
-// [ErrClosed]; nil if it has not ended.
+// Err returns the error of the context with its cause, or [ErrClosed], if one of them ended the
+// budget. Err returns nil if the budget lasts, or if its time is over.
 func (b *Budget) Err() error {
 	err := b.Ctx.Err()
 	if at, ok := b.Ctx.Deadline(); err == nil && ok && time.Until(at) <= 0 {
-		err = context.DeadlineExceeded // the context's timer is late
+		err = context.DeadlineExceeded // the timer of the context is late
 	}
 	if err != nil {
 		cause := cmp.Or(context.Cause(b.Ctx), err)
@@ -89,7 +89,7 @@ func (b *Budget) Err() error {
 	return nil
 }
 
-// Because returns err, wrapped together with the reason why the budget ended if there is one.
+// Because returns err, wrapped together with the result of Err if that is not nil.
 func (b *Budget) Because(err error) error {
 	if reason := b.Err(); reason != nil {
 		return fmt.Errorf("%w: %w", reason, err)
@@ -97,7 +97,7 @@ func (b *Budget) Because(err error) error {
 	return err
 }
 
-// Over reports whether the budget has ended, for whatever reason.
+// Over reports whether the budget has ended, for any reason.
 func (b *Budget) Over() bool {
 	return b.Err() != nil || !b.end.IsZero() && time.Until(b.end) <= 0
 }
@@ -105,7 +105,7 @@ func (b *Budget) Over() bool {
 // Closing reports whether the client has begun to close.
 func (b *Budget) Closing() bool { return Fired(b.closing) }
 
-// Left returns d, or what is left of the budget's own time if that is less.
+// Left returns d, or the rest of the budget's time if that is shorter.
 func (b *Budget) Left(d time.Duration) time.Duration {
 	if b.end.IsZero() {
 		return d
@@ -113,11 +113,11 @@ func (b *Budget) Left(d time.Duration) time.Duration {
 	return min(d, max(0, time.Until(b.end)))
 }
 
-// Wait blocks until wake fires. It returns false if the budget ended first.
+// Wait blocks until wake fires. Wait returns false if the budget ends first.
 func (b *Budget) Wait(wake <-chan struct{}) bool { return b.Sleep(Unlimited, wake, nil) }
 
-// Sleep blocks for d, or until one of the channels fires; either may be nil. It returns false if
-// the budget ended first. If wake has fired before the call, it returns true at once.
+// Sleep blocks for d, or until one of the channels fires. Either channel may be nil. Sleep returns
+// false if the budget ends first. If wake fired before the call, Sleep returns true at once.
 func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	if Fired(wake) {
 		return true
@@ -128,7 +128,7 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 		if b.timer == nil {
 			b.timer = time.NewTimer(pause)
 		} else {
-			b.timer.Reset(pause) // also drops a value that was not received
+			b.timer.Reset(pause) // also drops an unreceived value
 		}
 		elapsed = b.timer.C
 	}

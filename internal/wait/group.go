@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Group counts the tasks of a client, which are goroutines and calls of users, so that Close can
-// wait for them. All methods are safe for concurrent use.
+// Group counts the tasks of a client, which are goroutines and calls of users. Close of the client
+// waits for all tasks. All methods are safe for concurrent use.
 type Group struct {
-	running atomic.Int64  // tasks under way, and one more until Wait has begun
-	ended   chan struct{} // closed when running is 0, which it stays
+	running atomic.Int64  // tasks under way, plus one until Wait begins
+	ended   chan struct{} // closed when running becomes 0, because running then stays 0
 	workers sync.WaitGroup
 
 	mu      sync.Mutex
@@ -17,8 +17,8 @@ type Group struct {
 	idle    []chan func() // goroutines without a task, the most recent last; guarded by mu
 }
 
-// mostIdle limits the goroutines that stay for the next task. They keep the stack that a command
-// needs: growing a new one costs more than the rest of acquiring a free lock.
+// mostIdle limits the goroutines that stay for the next task. These goroutines keep the stack that
+// a command needs, because growing a new stack costs more than the rest of acquiring a free lock.
 const mostIdle = 4
 
 // NewGroup returns a group without tasks.
@@ -28,8 +28,8 @@ func NewGroup() *Group {
 	return g
 }
 
-// Go runs f in a goroutine. After Wait has begun it still does so while other tasks are under way,
-// because they may need it to end well. Otherwise it returns false and starts nothing.
+// Go runs f in a goroutine. After Wait has begun, Go still runs f while other tasks are under way,
+// because those tasks may need f to end well. Otherwise Go returns false and starts nothing.
 func (g *Group) Go(f func()) bool {
 	if !g.Join() {
 		return false
@@ -45,12 +45,12 @@ func (g *Group) Go(f func()) bool {
 	return true
 }
 
-// work runs f and the tasks after it, until enough other goroutines are idle or the group closes.
+// work runs f and the tasks after f, until enough other goroutines are idle or the group closes.
 func (g *Group) work(f func()) {
 	var next chan func()
 	for ok := true; ok; f, ok = <-next {
 		func() {
-			defer g.Leave() // also when f ends the goroutine
+			defer g.Leave() // even if f ends the goroutine
 			f()
 		}()
 		g.mu.Lock()
@@ -66,10 +66,10 @@ func (g *Group) work(f func()) {
 	}
 }
 
-// Join adds a task until Leave. It returns false once Wait has begun and no task is under way. It
-// succeeds until then, because a task under way may need another task to end well. A user's call
-// asks first whether the client closes. Otherwise callers that try again at once would keep Wait
-// from returning.
+// Join adds a task until Leave. Join returns false once Wait has begun and no task is under way.
+// Join succeeds until then, because a task under way may need another task to end well. A call of a
+// user checks first whether the client closes, because callers that try again at once would
+// otherwise keep Wait from returning.
 func (g *Group) Join() bool {
 	for n := g.running.Load(); n > 0; n = g.running.Load() {
 		if g.running.CompareAndSwap(n, n+1) {
@@ -86,7 +86,8 @@ func (g *Group) Leave() {
 	}
 }
 
-// Wait closes the group. It returns when no task is under way and none can begin. Call it once.
+// Wait closes the group. Wait returns when no task is under way and no task can begin. Call Wait
+// once.
 func (g *Group) Wait() {
 	g.mu.Lock()
 	g.closing = true

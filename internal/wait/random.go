@@ -5,6 +5,6 @@ import (
 	"time"
 )
 
-// Random draws a duration below d, which must not be 0. Tests that replay traces of a model set it
-// to draw 0, before anything else runs.
+// Random draws a duration below d. d must not be 0. Tests that replay traces of a model replace
+// Random with a function that returns 0, before anything else runs.
 var Random = rand.N[time.Duration]

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Together calls f with 0 to n-1, all at the same time, and returns when all calls have ended. If
-// some panic, or call runtime.Goexit, Together does the same as one of them after that: in a
-// goroutine of its own, foreign code would end the process, or be forgotten.
+// Together calls f with 0 to n-1 at the same time, and returns when all calls have ended. If a call
+// panics or calls runtime.Goexit, Together does the same after all calls have ended. A panic of
+// foreign code in another goroutine would end the process, and a Goexit would go unnoticed.
 func Together(n int, f func(int)) {
 	var calls sync.WaitGroup
 	var mu sync.Mutex
