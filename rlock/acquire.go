@@ -17,13 +17,14 @@ import (
 	"holdfast/watchdog"
 )
 
-// This file has the way of a TryLock, from top to bottom: the session of the owner, the first try,
-// the queue, further tries, and the hold or the error.
+// This file follows a TryLock from top to bottom: the session of the owner, the first try, the
+// queue, further tries, and the hold or the error.
 
 const (
-	// shortestLease is the shortest lease that leaves time to use it.
+	// shortestLease is the shortest lease that leaves time to use the lock.
 	shortestLease = 3 * time.Millisecond
-	// shortestWait is the least time for a reply. With less, nearly every outcome would be unknown.
+	// shortestWait is the least time for a reply. With less time, nearly every outcome would be
+	// unknown.
 	shortestWait = 10 * time.Millisecond
 )
 
@@ -75,8 +76,8 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration, lease Lease,
 	return hold, err
 }
 
-// reported acquires the lock with a function, and reports that to the tracer and to the observer of
-// the client, if there are any.
+// reported acquires the lock with a function, and reports the result to the tracer and to the
+// observer of the client, if the client has any.
 func (l *Lock) reported(ctx context.Context, wait time.Duration, lease Lease,
 	acquire func(context.Context, *call) (*Hold, error),
 ) (hold *Hold, err error) {
@@ -95,35 +96,36 @@ func (l *Lock) reported(ctx context.Context, wait time.Duration, lease Lease,
 	return hold, err
 }
 
-// attempt is one call that wants a lock. One goroutine uses it.
+// attempt is a call that wants a lock. Only one goroutine uses an attempt.
 type attempt struct {
 	client  *Client
 	lock    *Lock
-	call    *call // its trace; nil without a tracer
+	call    *call // the trace of the call; nil without a tracer
 	budget  wait.Budget
-	alone   *waitqueue.Slot // while it tries without a queue; else nil
-	waiter  *waiter         // while it is in a queue; else nil
-	request request         // its owner is the name of the acquisition in Redis
+	alone   *waitqueue.Slot // while the attempt tries without a queue; else nil
+	waiter  *waiter         // while the attempt is in a queue; else nil
+	request request         // request.owner is the name of the acquisition in Redis
 	renew   bool
 	session *lockSession
-	fresh   *acquisition // preallocated; its token identifies the owner in this process
+	fresh   *acquisition // preallocated; fresh.token identifies the owner in this process
 
 	// The results of the tries so far.
 	sent        time.Time         // when the last try was sent
-	ticket      waitqueue.Ticket  // of the registration, by the last reply; 0 if none
-	holder      lua.Holder        // the holder by the last reply
-	blocker     string            // the holder by the reply before that one
-	blocked     time.Time         // since when it has been the holder; zero once that was logged
-	blockedCall *blockedCall      // noted while it holds a lock and waits for this one; else nil
+	ticket      waitqueue.Ticket  // of the registration in the last reply; 0 if none
+	holder      lua.Holder        // in the last reply
+	blocker     string            // the holder in the reply before the last
+	blocked     time.Time         // since when blocker holds the lock; zero once that was logged
+	blockedCall *blockedCall      // noted while the call holds locks and waits; else nil
 	patience    time.Duration     // for the next reply; 0 before the first
 	left        bool              // the budget ended before the reply to the last try
-	failure     error             // why the last try got no reply; nil if it did
-	unknown     bool              // a try may have got the lock, and no later reply has told
+	failure     error             // why the last try got no reply; nil after a reply
+	unknown     bool              // a try may have acquired the lock, without a later reply
 	delay       wait.Backoff      // between tries without a reply
-	remains     waitqueue.Remains // what they may have left in Redis, a queue entry included
+	remains     waitqueue.Remains // what the tries may have left in Redis, such as a queue entry
 }
 
-// acquire acquires the lock, or returns why not. Locking the session makes an owner's calls queue.
+// acquire acquires the lock, or returns why not. acquire locks the session, so the calls of an
+// owner form a queue.
 func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease Lease,
 ) (hold *Hold, err error) {
 	at := attempt{call: cl}
@@ -137,7 +139,7 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 	if named {
 		at.session = l.client.sessions.Open(l.key(token))
 		defer at.session.Close()
-	} else { // nobody else has this owner, and its session is part of the acquisition
+	} else { // nobody else has this owner, so the session is part of the acquisition
 		token = owner.New()
 		at.session = &at.fresh.home
 		l.client.sessions.OpenNew(at.session, l.key(token))
@@ -152,7 +154,7 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 		if at.alone != nil {
 			at.alone.EndTry()
 		}
-		if trying { // foreign code, which is a hook around rueidis or a tracer, has ended it
+		if trying { // foreign code, in a hook around rueidis or a tracer, has ended the call
 			at.abandon()
 		}
 		at.session.Unlock()
@@ -178,9 +180,9 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 	return hold, err
 }
 
-// joinOwner adds a level to what the owner holds. Otherwise it sets the name for the request, which
-// is that of the other mode if the owner has the lock in that, and returns neither a hold nor an
-// error.
+// joinOwner adds a level to the owner's acquisition. If the owner does not hold the lock in this
+// mode, joinOwner sets the name for the request, and returns neither a hold nor an error. If the
+// owner holds the lock in the other mode, both modes share the name.
 func (at *attempt) joinOwner() (*Hold, error) {
 	l := at.lock
 	if a := held(at.session, l.mode); a != nil {
@@ -188,7 +190,7 @@ func (at *attempt) joinOwner() (*Hold, error) {
 		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
 			return hold, err
 		}
-		// Another goroutine of the owner has just released it, without locking the session.
+		// Another goroutine of the owner has just released the lock, without locking the session.
 		at.failure, at.unknown, at.delay = nil, false, wait.Backoff{}
 	}
 	at.session.Do(func(ow *owned) { at.request.owner = ow.holder() })
@@ -208,8 +210,8 @@ func (at *attempt) joinOwner() (*Hold, error) {
 	return nil, nil
 }
 
-// start begins a call, unless its arguments are invalid, its context has ended or the client is
-// closed. If it returns nil, the caller leaves the client's group.
+// start begins a call. start returns an error if the arguments are invalid, the context has ended,
+// or the client is closed. After nil, the caller leaves the group of the client at the end.
 func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, lease Lease,
 ) (err error) {
 	if l.invalid != nil {
@@ -248,8 +250,8 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, leas
 	return nil
 }
 
-// wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too
-// short to be used. For [Watchdog] it returns the watchdog's lease.
+// wholeLease returns the lease in whole milliseconds, as the client sends it. For [Watchdog] it
+// returns Options.WatchdogLease. A lease that is too short to use is ErrInvalid.
 func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
 	lease := time.Duration(asked)
 	switch {
@@ -266,8 +268,8 @@ func (c *Client) wholeLease(asked Lease) (time.Duration, error) {
 	return whole, nil
 }
 
-// tryAndQueue tries once, unless others of this process try or wait. If the lock is not free, it
-// joins the queue of this process.
+// tryAndQueue tries once, unless others of this process try or wait. If the lock is not free,
+// tryAndQueue joins the queue of this process.
 func (at *attempt) tryAndQueue() (*Hold, error) {
 	c, how := at.client, at.lock.waiting
 	if how.ownQueue || at.request.beside {
@@ -280,7 +282,7 @@ func (at *attempt) tryAndQueue() (*Hold, error) {
 	at.alone = c.queues.Try(how.queue)
 	others, resumed := at.alone == nil, false
 	if others {
-		at.call.WaitStart() // before it is in the queue, where a tracer could delay others
+		at.call.WaitStart() // before the attempt joins, because a tracer could delay the waiters behind
 	}
 	var w *waiter
 	if others || how.registers && c.transport.Listens() {
@@ -312,9 +314,9 @@ func (at *attempt) tryAndQueue() (*Hold, error) {
 	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
 }
 
-// join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
-// process has waited for the lock just now. resumed says that the queue is new and has an older
-// listener, which does not report what was missed since the first try.
+// join adds the attempt to the end of its queue. Without always, join returns nil if nobody in this
+// process has waited for the lock just now. resumed says that the queue is new, and has an older
+// listener. The older listener does not report what was missed since the first try.
 func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
 	at.waiter = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
@@ -327,9 +329,9 @@ func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
 	return at.waiter, resumed
 }
 
-// try sends one request. If it returns neither a hold nor an error, it may be called again, unless
-// at.left is set; at.failure says whether there was a reply. With at.left set the budget has ended,
-// and the worker that sent the request cleans up, or the caller does if at.remains says so.
+// try sends one request. If try returns neither a hold nor an error, at.failure says whether Redis
+// replied. The caller may then call try again, unless at.left is set. With at.left, the budget has
+// ended. The worker that sent the request then cleans up, or the caller if at.remains says so.
 func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
@@ -343,14 +345,14 @@ func (at *attempt) try() (hold *Hold, err error) {
 		}
 	}
 	var lost error
-	if err != nil && transport.Lost(err) { // the connection may have been idle, and closed long ago
+	if err != nil && transport.Lost(err) { // the connection may have been idle and closed
 		lost, state = err, transport.NotSent
 		at.remains = max(at.remains, waitqueue.Something)
 	}
 	if state == transport.NotSent {
 		got, state, err = at.detach()
 	}
-	if lost != nil { // the request may have been executed the first time
+	if lost != nil { // Redis may have executed the request the first time
 		err = transport.Resent(lost, err)
 		if state == transport.Refused {
 			state = transport.StateOf(err)
@@ -363,7 +365,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	switch {
 	case at.left:
 		at.failure = transport.NoReply(at.failure)
-	case got.short != nil: // it was undone
+	case got.short != nil: // the acquisition was undone
 		return nil, got.short
 	case err != nil:
 		at.failure = err
@@ -406,7 +408,7 @@ func (at *attempt) send(call *transport.Call) (got reply, state transport.State,
 	return got, state, err
 }
 
-// detach sends the request from a worker, which cleans up after it if the caller leaves.
+// detach sends the request from a worker. If the caller leaves, the worker cleans up.
 func (at *attempt) detach() (reply, transport.State, error) {
 	detached := *at // a copy for the worker, so that at itself does not escape to the heap
 	kind, ask := transport.Acquire, (*attempt).ask
@@ -426,7 +428,8 @@ func (at *attempt) ask(ctx context.Context) (reply, error) {
 	return at.lock.kind.acquire(ctx, at.client.redis, at.request)
 }
 
-// queue waits for the lock in its local queue. As the head it asks whenever there is a reason to.
+// queue waits for the lock in the local queue. As the head, queue asks Redis when there is a
+// reason.
 func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 	head, reason := w.JoinedAsHead, waitqueue.Paused
 	var grant waitqueue.Grant
@@ -445,7 +448,7 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 			if hold != nil || err != nil {
 				return at.leave(w, hold, err)
 			}
-			reason = waitqueue.Retry // the lock may be ours already, which the reply will tell
+			reason = waitqueue.Retry // the owner may have the lock already, and the reply will show that
 			continue
 		case waitqueue.Retry:
 			hold, err := at.tryAsHead(how, w)
@@ -479,7 +482,7 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 	}
 }
 
-// tryAsHead tries as the head of a queue, and registers the owner for a grant if it can.
+// tryAsHead tries as the head of a queue, and registers the owner for a grant if possible.
 func (at *attempt) tryAsHead(how *waiting, w *waiter) (*Hold, error) {
 	hears := false
 	w.Queue().Do(func(kn *known) {
@@ -489,7 +492,7 @@ func (at *attempt) tryAsHead(how *waiting, w *waiter) (*Hold, error) {
 	at.request.waited = w.Waited()
 	_, away := at.client.transport.HandsOver()
 	at.request.registers = w.Ask(how.registers && away, hears)
-	at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // if it is acquired by asking
+	at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // for an acquisition by asking
 	return at.try()
 }
 
@@ -515,7 +518,7 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 	reason, grant := w.Park(&at.budget, pause, wake)
 	if reason == waitqueue.Paused && sub != nil {
 		if left := sub.RetryAfter(); left > 0 {
-			// A hand-over began a lease. Other waiters are told only when to ask again.
+			// A hand-over began a lease. Its message only tells other waiters when to ask again.
 			over := time.Now().Add(time.Duration(left) * time.Millisecond)
 			q.Do(func(kn *known) {
 				if over.Before(kn.askAt) {
@@ -525,14 +528,14 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 			return reason, grant
 		}
 	}
-	if reason == waitqueue.Paused || reason == waitqueue.BecameHead { // its state has changed
+	if reason == waitqueue.Paused || reason == waitqueue.BecameHead { // time to ask
 		reason = waitqueue.Retry
 	}
 	return reason, grant
 }
 
-// tooLate reports whether an attempt that became head has too little time left for a reply. Then it
-// waits for a message only, and the next head asks.
+// tooLate reports whether an attempt that became the head has too little time left for a reply. The
+// attempt then waits for a message only, and the next head asks.
 func (at *attempt) tooLate(q *lockQueue) (late bool) {
 	until := at.budget.Until
 	if !at.sent.IsZero() || until.IsZero() || time.Until(until) >= shortestWait {
@@ -542,7 +545,8 @@ func (at *attempt) tooLate(q *lockQueue) (late bool) {
 	return late
 }
 
-// learn shares the last try with the queue: its failure, or whether another owner has the lock.
+// learn shares the result of the last try with the queue. The result is a failure, or whether
+// another owner has the lock.
 func (at *attempt) learn(q *lockQueue, refused bool) {
 	if at.failure == nil {
 		q.Answered(refused)
@@ -561,10 +565,11 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	}
 }
 
-// accept uses a grant. It returns neither a hold nor an error if too little of its lease is left.
+// accept uses a grant. If too little of the lease is left, accept returns neither a hold nor an
+// error.
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	lease := at.request.grantLease
-	most := lease / 10 // the caller gets about the lease it asked for
+	most := lease / 10 // the caller gets nearly the whole lease
 	if at.renew {
 		most = lease / 2
 	}
@@ -598,7 +603,7 @@ func (at *attempt) begin(lease time.Duration, deadline time.Time, fence int64) (
 		a.endUntrusted()
 	}
 	if at.budget.Closing() {
-		// Close may have missed this acquisition: nobody would renew it or end its context.
+		// Close may have missed this acquisition. Nobody would then renew it or end its context.
 		a.Drop()
 		at.remains = max(at.remains, waitqueue.Something)
 		return nil, ErrClosed
@@ -606,7 +611,7 @@ func (at *attempt) begin(lease time.Duration, deadline time.Time, fence int64) (
 	return hold, nil
 }
 
-// leave removes an attempt that is over from its queue, and finishes it.
+// leave removes a finished attempt from its queue, and returns its result.
 func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	q := w.Queue()
 	if hold != nil {
@@ -616,17 +621,18 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 			at.holder = kn.lastHolder()
 			switch {
 			case at.sent.IsZero():
-				// Only the head has asked. Its error applies to all, and does not mean that another
-				// owner has the lock.
+				// Only the head has asked Redis. The error of the head applies to all waiters, and does not
+				// mean that another owner has the lock.
 				at.failure = kn.lastError()
 			case err != nil:
 				kn.asked = time.Time{} // Redis has rejected the request
 			case at.patience > 0 && !kn.silent():
-				at.failure = kn.failure // an earlier reply has said who holds the lock, or why not
+				at.failure = kn.failure // an earlier reply named the holder, or the reason
 			}
 		})
 	}
-	// Another asks at once: a wake-up may just have come, and after a reader others can read, too.
+	// The next waiter asks at once if this waiter has no hold, because a wake-up may just have come.
+	// The next waiter also asks at once after a reader, because others can read as well.
 	at.waiter = nil
 	remains, over := w.Leave(hold != nil, hold == nil || at.lock.mode == sharedMode)
 	if over != nil {
@@ -642,8 +648,8 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	return nil, at.fail(err)
 }
 
-// fail ends the tries without a hold. It removes in the background what they may have left in
-// Redis, and returns err, or why the attempt ended.
+// fail ends the tries without a hold. fail schedules a cleanup of what the tries may have left in
+// Redis, and returns err, or the reason why the attempt ended.
 func (at *attempt) fail(err error) error {
 	if at.remains != waitqueue.Nothing {
 		cu := at.cleanup(at.request, at.holder.TTL)
@@ -656,7 +662,7 @@ func (at *attempt) fail(err error) error {
 	return err
 }
 
-// ended returns why an attempt ended without the lock, or why Redis refuses for good.
+// ended returns why an attempt ended without the lock, or why Redis rejects the request for good.
 func (at *attempt) ended() error {
 	reason, err := at.budget.Err(), at.failure
 	busy := errors.Is(err, errBusy)
@@ -674,12 +680,13 @@ func (at *attempt) ended() error {
 	return at.budget.Because(err)
 }
 
-// heldError returns the error that names the holder by the last reply.
+// heldError returns the error that names the holder in the last reply.
 func (at *attempt) heldError() *HeldError {
 	return newHeldError(at.lock, at.holder, at.request.waits || at.client.options.Debug)
 }
 
-// The rest is for what goes wrong: the caller leaves before the reply, or foreign code ends it.
+// The rest of the file handles callers that leave before the reply, and foreign code that ends a
+// call.
 
 // handleLateReply handles the reply to a request whose caller has left.
 func (at *attempt) handleLateReply(got reply, err error) {
@@ -687,7 +694,7 @@ func (at *attempt) handleLateReply(got reply, err error) {
 		at.client.backlog.add(at.lock.name, -1)
 	}
 	if got.short != nil {
-		return // it was undone
+		return // the acquisition was undone
 	}
 	heldFor := at.holder.TTL
 	clean := err != nil && !got.taken && rediserr.ClassOf(err) != rediserr.ClassUnknown &&
@@ -702,8 +709,8 @@ func (at *attempt) handleLateReply(got reply, err error) {
 	}
 }
 
-// abandon ends the tries when foreign code has ended them, by a panic or by runtime.Goexit. Redis
-// may have executed the last request.
+// abandon ends the tries after foreign code has ended the call, by a panic or by runtime.Goexit.
+// Redis may have executed the last request.
 func (at *attempt) abandon() {
 	at.remains = max(at.remains, waitqueue.Something)
 	if at.waiter == nil {

@@ -15,8 +15,9 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's lock from the first level to the last release. The watchdog has it
-// until the last release is about to be sent. Each command is sent with its session locked.
+// acquisition is the lock of an owner from the first level to the last release. A level is one
+// successful call of the owner within the acquisition. The watchdog has the acquisition until the
+// last release is about to be sent. Each command is sent with the session locked.
 type acquisition struct {
 	client  *Client
 	lock    *Lock
@@ -27,36 +28,37 @@ type acquisition struct {
 	streak  waitqueue.Streak
 	watched watchdog.Lease
 
-	late *request     // of this owner, may still be executed at any time; nil if there is none
-	part compose.Part // of a RedLock, which a loss here does not end; nil for other locks
+	late *request     // a request of this owner that Redis may still execute; nil if there is none
+	part compose.Part // of a RedLock, which survives a loss of this part; nil for other locks
 
-	tracedLevels atomic.Value // its *levelsTrace, if there is one
+	tracedLevels atomic.Value // of *levelsTrace; empty without a trace
 
 	mu sync.Mutex
-	// longestLease is the longest lease that a renewal, an Extend or a nested lock has asked for,
-	// and that Redis may have given without a reply. Guarded by mu; 0 if there is none.
+	// longestLease is the longest lease that Redis may have given without a reply, after a renewal, an
+	// Extend or a nested call. Guarded by mu; 0 if there is none.
 	longestLease time.Duration
 
 	began *time.Time // nil without Options.MaxHold
 
-	unrenewed error // guarded by mu; why it is not renewed although it was to be; nil if it is
+	unrenewed error // guarded by mu; why the watchdog does not renew the lease; nil if it does
 
-	levels []*level // guarded by mu; not released yet, outermost first
-	reason error    // guarded by mu; why the acquisition ended; nil if it has not
+	levels []*level // guarded by mu; the levels that are not released yet, outermost first
+	reason error    // guarded by mu; why the acquisition ended; nil while it lasts
 
-	// Side by side, because an acquisition just fits in 640 bytes of memory; the next size is 704.
+	// These fields are side by side, because an acquisition just fits in 640 bytes of memory. The next
+	// size is 704.
 	state      state // guarded by mu
 	age        age   // guarded by mu
-	registered bool  // a grant message may still arrive, although it was acquired by asking
-	besides    bool  // guarded by mu; the owner has asked for the other mode, too
+	registered bool  // a grant message may still arrive, although the owner got the lock by asking
+	besides    bool  // guarded by mu; the owner has also asked for the other mode
 
-	// Preallocated for the usual case, so that an acquisition is one allocation.
+	// These values are preallocated for the usual case, so that an acquisition needs one allocation.
 	outermost level
 	level1    [1]*level
 	home      lockSession
 }
 
-// These implement [Acquisition], together with Extend and Release.
+// These methods implement [Acquisition], together with Extend and Release.
 
 func (a *acquisition) Name() string        { return a.lock.name }
 func (a *acquisition) Owner() string       { return a.owner }
@@ -69,7 +71,8 @@ func (a *acquisition) Lost(_ *watchdog.Lease, reason error) { a.lose(reason) }
 // key identifies the acquisition among the losses.
 func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.mode} }
 
-// begin registers with the watchdog once Redis has given the lock, and returns the first level.
+// begin registers the acquisition with the watchdog after Redis has given the lock, and returns the
+// hold of the first level.
 func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
 	c, level := a.client, &a.outermost
 	a.levels = append(a.level1[:0], level)
@@ -81,7 +84,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 		began := time.Now()
 		a.began = &began
 	}
-	if a.session != &a.home { // else the owner is new: it has lost nothing, and OpenNew began the use
+	if a.session != &a.home { // else the owner is new, and OpenNew began the use
 		c.losses.Forget(a.key())
 		a.session.Use() // until leaveSession
 	}
@@ -115,7 +118,7 @@ func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 	return h
 }
 
-// push adds a level that Redis already has.
+// push adds a level after Redis has the level.
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
 	level := new(level)
 	hold := a.newHold(ctx, level, renew)
@@ -131,7 +134,7 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 	switch {
 	case ended:
 		return nil, a.conclude()
-	case closing: // Close may have begun to release what it found
+	case closing: // Close may have begun to release the holds that it found
 		return nil, ErrClosed
 	}
 	if err := a.extended(deadline); err != nil {
@@ -150,8 +153,8 @@ func (a *acquisition) depth() int {
 	return len(a.levels)
 }
 
-// beginInnermost begins the release of the innermost level whose release has not begun, and returns
-// it; nil if there is none. Concurrent callers get different levels.
+// beginInnermost begins the release of a level, and returns the level. This is the innermost level
+// whose release has not begun, or nil. Concurrent callers get different levels.
 func (a *acquisition) beginInnermost() *level {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,8 +166,8 @@ func (a *acquisition) beginInnermost() *level {
 	return nil
 }
 
-// end ends the acquisition with its levels. It returns false if another reason came first, but only
-// once all levels have ended.
+// end ends the acquisition with its levels. If another reason came first, end returns false, but
+// only after all levels have ended.
 func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Lock()
 	first := a.state == active
@@ -172,8 +175,9 @@ func (a *acquisition) end(e event, reason error) bool {
 		a.state.step(e)
 		a.reason = reason
 		if e == lose {
-			// This comes before the loss is visible: the owner's next attempt must not find what it
-			// was told is lost, and Unlock without a hold must find it among the losses.
+			// This comes before the loss is visible. After the owner learns of the loss, its next attempt
+			// must not find the lost acquisition, and Unlock without a hold must find the acquisition among
+			// the losses.
 			if a.part == nil {
 				a.client.losses.Add(a.key(), a)
 			}
@@ -183,7 +187,7 @@ func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Unlock()
 	reason = a.conclude()
 	if first && a.part != nil {
-		// Options.ReleaseOnClose has released it; or the part itself has, and ignores this call.
+		// Options.ReleaseOnClose has released the part. Or the part itself has, and ignores this call.
 		if errors.Is(reason, ErrReleased) {
 			reason = ErrClosed
 		}
@@ -192,8 +196,9 @@ func (a *acquisition) end(e event, reason error) bool {
 	return first
 }
 
-// conclude ends all levels of an acquisition that has ended, and returns why; nil if it lasts.
-// Inner ones are first: their contexts may derive from outer ones, and must not end before them.
+// conclude ends all levels of an ended acquisition, and returns the reason. conclude returns nil if
+// the acquisition lasts. Inner levels end first, because their contexts may derive from the
+// contexts of outer levels, and must not end because of those.
 func (a *acquisition) conclude() error {
 	a.mu.Lock()
 	reason := a.reason
@@ -209,15 +214,16 @@ func (a *acquisition) conclude() error {
 	return reason
 }
 
-// step changes the state of an acquisition that has ended.
+// step changes the state of an ended acquisition.
 func (a *acquisition) step(e event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.state.step(e)
 }
 
-// emptied ends an acquisition whose last level is gone, unless it has ended. It is called with mu
-// held. A call that learns of the end must not find the name that is being released.
+// emptied ends an acquisition without levels, unless the acquisition has ended before. The caller
+// holds mu. emptied leaves the session first, because a call that learns of the end must not find
+// the name that is being released.
 func (a *acquisition) emptied(e event) {
 	a.leaveSession()
 	if a.state == active {
@@ -226,7 +232,7 @@ func (a *acquisition) emptied(e event) {
 	}
 }
 
-// leaveSession removes an acquisition from its session. It may be called more than once.
+// leaveSession removes an acquisition from its session. A second call does nothing.
 func (a *acquisition) leaveSession() {
 	a.session.Do(func(ow *owned) {
 		if h := &ow.held[a.lock.mode]; *h == a {
@@ -244,14 +250,15 @@ func (a *acquisition) SetRenew(renew bool) {
 	a.client.watchdog.SetRenew(&a.watched, renew)
 }
 
-// MayLast notes, before the command, that Redis will be asked to keep the lock for lease.
+// MayLast notes that Redis may keep the lock for lease. The caller calls MayLast before the
+// command.
 func (a *acquisition) MayLast(lease time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.longestLease = max(a.longestLease, lease)
 }
 
-// cleanup returns the cleanup of an acquisition that has ended.
+// cleanup returns the cleanup of an ended acquisition.
 func (a *acquisition) cleanup() cleanup {
 	a.mu.Lock()
 	lasts := max(time.Until(a.watched.Deadline()), a.longestLease)
@@ -263,7 +270,8 @@ func (a *acquisition) cleanup() cleanup {
 	return cu
 }
 
-// cleanUpLate ends a release or a loss. It cleans up after a request that may still be executed.
+// cleanUpLate runs at the end of a release or a loss. cleanUpLate schedules the cleanup of a
+// request that Redis may still execute.
 func (a *acquisition) cleanUpLate() {
 	if a.registered {
 		a.client.releasing.Delete(a.owner)
@@ -280,13 +288,13 @@ func (a *acquisition) cleanUpLate() {
 type state uint8
 
 const (
-	active      state = iota // with one level or more
-	releasing                // the last level is released; Redis has not confirmed it
-	released                 // Redis has confirmed it
+	active      state = iota // the acquisition has a level or more
+	releasing                // the last level was released, but Redis has not confirmed that
+	released                 // Redis has confirmed the release
 	unconfirmed              // nobody waits for the confirmation
-	lost                     // it can no longer be trusted, or never could
+	lost                     // the acquisition can no longer be trusted, or never could
 	closed                   // the client was closed
-	left                     // its lease runs out, as its holder wants
+	left                     // the holder lets the lease end without a release
 	states
 )
 
@@ -294,17 +302,17 @@ const (
 type event uint8
 
 const (
-	release event = iota // the last level is released
+	release event = iota // the owner releases the last level
 	confirm              // Redis confirms the release
 	giveUp               // nobody waits for the confirmation any more
-	lose                 // it is found lost
+	lose                 // the acquisition is found lost
 	shut                 // the client closes
-	leave                // the last level is left, to let the lease run out
+	leave                // the owner leaves the last level, so that the lease ends
 	events
 )
 
-// transitions lists the next state for each state and event. A missing transition is a bug; none
-// leads to active, the zero value.
+// transitions lists the next state for each state and event. A missing transition is a bug. No
+// transition leads to active, because active is the zero value.
 var transitions = [states][events]state{
 	active:      {release: releasing, lose: lost, shut: closed, leave: left},
 	releasing:   {confirm: released, giveUp: unconfirmed, lose: lost},
@@ -322,17 +330,18 @@ func (s *state) step(e event) {
 	*s = next
 }
 
-// lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other
-// holds end on the same goroutine. These call it:
-//   - package watchdog: the deadline passes (schedule.go), or a renewal finds the lock gone;
-//   - Extend and a nested lock: the lock is gone, or the reply is late (extend.go, batch.go);
-//   - a release after the deadline, or one that finds the lock gone (release.go);
+// lose ends an acquisition that can no longer be trusted. lose must not block, because the contexts
+// of other holds end on the same goroutine. The callers are
+//
+//   - package watchdog, if the deadline passes (schedule.go) or a renewal finds the lock gone;
+//   - Extend and a nested call, if the lock is gone or the reply is late (extend.go, batch.go);
+//   - a release after the deadline, or a release that finds the lock gone (release.go);
 //   - Detach after the deadline (attach.go);
 //   - ForceUnlock of this client (lock.go);
-//   - for a read hold, a release of the same writer that left nothing of it or has had no reply
+//   - for a read hold, a release by the same writer that removed the read hold or got no reply
 //     (readwrite.go).
 //
-// For a RedLock see check and outcome in package redlock, for a MultiLock partEnded.
+// For a RedLock see check and outcome in package redlock, for a MultiLock see partEnded.
 func (a *acquisition) lose(reason error) {
 	a.unwatch()
 	err := a.loss(reason)
@@ -348,8 +357,8 @@ func (a *acquisition) lose(reason error) {
 	kept := a.longestLease > 0 || a.besides
 	a.mu.Unlock()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
-		// A command without a reply, or the other mode, may have kept the lock, unless Redis has said
-		// that it is gone. Otherwise it expires by itself, a moment after the deadline.
+		// A command without a reply, or the other mode, may have kept the lock, unless Redis has reported
+		// that the lock is gone. Otherwise the lock expires a moment after the deadline.
 		a.client.cleaner.add(a.cleanup())
 	}
 }
@@ -361,7 +370,7 @@ func (a *acquisition) report(err *LostError) {
 	}
 }
 
-// Expiry returns why the deadline passed, with what the holder could do. It matches ErrExpired.
+// Expiry returns why the deadline passed, and advice for the holder. The error matches ErrExpired.
 func (a *acquisition) Expiry() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -375,13 +384,13 @@ func (a *acquisition) Expiry() error {
 		"rlock.Watchdog, or Leave the hold if the lease is meant to run out"}
 }
 
-// expired is an ErrExpired that says more.
+// expired is an ErrExpired with a longer text.
 type expired struct{ text string }
 
 func (e expired) Error() string { return e.text }
 func (e expired) Unwrap() error { return watchdog.ErrExpired }
 
-// lostError returns why the lock was lost; nil if it was not.
+// lostError returns why the lock was lost, or nil if it was not lost.
 func (a *acquisition) lostError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -391,13 +400,14 @@ func (a *acquisition) lostError() error {
 	return nil
 }
 
-// lossKey identifies what an owner lost, by its session with a lock and the mode.
+// lossKey identifies the losses of an owner, by the session with a lock and the mode.
 type lossKey struct {
 	session sessionKey
 	mode    mode
 }
 
-// unlockLost unlocks the innermost level of a lost acquisition and returns the loss; nil if none.
+// unlockLost unlocks the innermost level of a lost acquisition and returns the loss, or nil without
+// a loss.
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.beginInnermost(); level != nil {

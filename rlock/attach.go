@@ -13,10 +13,10 @@ import (
 	"holdfast/watchdog"
 )
 
-// detachedPrefix begins what [Hold.Detach] returns. A later format has another number.
+// detachedPrefix begins the text of [Hold.Detach]. A later format has another number.
 const detachedPrefix = "holdfast:1"
 
-// detachable returns the constructor of the locks of a family; nil if they cannot be detached.
+// detachable returns the constructor of the locks of a family, or nil if they cannot be detached.
 func detachable(family string) func(*Client, string) *Lock {
 	switch family {
 	case "reentrant":
@@ -67,7 +67,7 @@ func (a *acquisition) detachFrom(h *Hold) (string, error) {
 	nested := len(a.levels) > 1
 	begun := !nested && h.level.beginRelease()
 	if begun {
-		a.levels = nil // in one step: a level that is added now would be another's
+		a.levels = nil // in the same step, because a new level would belong to another caller
 		a.emptied(leave)
 	}
 	a.mu.Unlock()
@@ -127,10 +127,10 @@ func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, l
 	return at.attach(from, fence)
 }
 
-// parseDetached returns the lock of a text from [Hold.Detach], its owner and its fencing token.
+// parseDetached returns the lock, the owner and the fencing token in a text from [Hold.Detach].
 func (c *Client) parseDetached(text string) (l *Lock, owner string, fence int64, err error) {
 	rest, ok := strings.CutPrefix(text, detachedPrefix+":")
-	parts := strings.SplitN(rest, ":", 5) // the owner has a colon as well
+	parts := strings.SplitN(rest, ":", 5) // the owner also has a colon
 	if !ok || len(parts) < 5 || detachable(parts[0]) == nil {
 		return nil, "", 0, invalid("%q is not a text from Hold.Detach; pass that text unchanged", text)
 	}
@@ -142,7 +142,7 @@ func (c *Client) parseDetached(text string) (l *Lock, owner string, fence int64,
 	return detachable(parts[0])(c, parts[4]), parts[2] + ":" + parts[3], fence, nil
 }
 
-// attach sends the command until there is a reply or the budget has ended.
+// attach sends the command until Redis replies or the budget ends.
 func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 	c, r := at.client, at.request
 	command := func(ctx context.Context) (bool, error) {
@@ -159,10 +159,10 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 			undo(state == transport.Abandoned)
 		}
 	}
-	abandoned := false // by an earlier try
+	abandoned := false // an earlier try was abandoned
 	sending := false
 	defer func() {
-		if sending { // a hook around rueidis has ended it
+		if sending { // a hook around rueidis has ended the call
 			undo(abandoned)
 		}
 	}()
@@ -187,7 +187,7 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 			return hold, err
 		}
 		at.failure = err
-		left := state == transport.Detached // the worker cleans up after itself
+		left := state == transport.Detached // the worker cleans up after its own command
 		at.unknown = at.unknown || state > transport.Refused && !left
 		abandoned = abandoned || state == transport.Abandoned
 		if !left && !c.transport.Permanent(err) && at.budget.Sleep(at.delay.Next(), nil, nil) {

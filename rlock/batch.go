@@ -14,23 +14,24 @@ import (
 	"holdfast/watchdog"
 )
 
-// batch acquires several plain locks of one client and slot for an owner, all or none, by a script.
+// batch acquires several plain locks of one client and slot for an owner, all or none, with one
+// script.
 type batch struct {
 	attempt
 	parts []part
 }
 
-// part is one of these locks.
+// part is a lock of a batch.
 type part struct {
 	lock    *Lock
 	session *lockSession
 	held    *acquisition // nil if the owner does not hold the lock yet
-	owner   string       // its name in Redis
-	count   int          // levels afterwards
+	owner   string       // the name of the owner in Redis
+	count   int          // the number of levels after success
 }
 
-// trace reports the acquisition of a part to the tracer. A batch that fails is not reported: the
-// whole lock goes on without it.
+// trace reports the acquisition of a part to the tracer. The client does not report a failed batch,
+// because the MultiLock continues without the batch.
 func (p part) trace(at *attempt, h *Hold) {
 	t := at.client.tracing
 	if t == nil {
@@ -49,7 +50,7 @@ func (p part) trace(at *attempt, h *Hold) {
 	cl.End(h, nil)
 }
 
-// tryBatch makes one attempt. It never waits in a queue.
+// tryBatch makes one attempt, and never waits in a queue.
 func tryBatch(ctx context.Context, lease Lease, locks []*Lock) (holds []*Hold, err error) {
 	defer func() {
 		held := &HeldError{Lock: locks[0].name} // unless the error is about one of the locks
@@ -75,7 +76,7 @@ func tryBatch(ctx context.Context, lease Lease, locks []*Lock) (holds []*Hold, e
 		bt.lock, bt.failure = locks[busy], errBusy
 		return nil, bt.ended()
 	}
-	fresh := locks[0].newOwner() // all of them are plain
+	fresh := locks[0].newOwner() // all locks are plain
 	for i, l := range locks {
 		s := sessions[i]
 		defer s.Unlock()
@@ -94,17 +95,17 @@ func tryBatch(ctx context.Context, lease Lease, locks []*Lock) (holds []*Hold, e
 	return bt.begin()
 }
 
-// errApart is what a server that looks at slots replies to a script for several locks. It is not
-// asked again.
+// errApart replaces the reply of a server that checks slots. The client does not send a script for
+// several locks to such a server again.
 var errApart = &ServerError{Class: ClassPermanent, Code: "CROSSSLOT",
 	Message: "CROSSSLOT this server rejects commands for several locks"}
 
 // errTryAlone makes a MultiLock acquire the locks one by one. A nested level must not make a lock
-// last beyond Options.MaxHold, and one script gives all locks the same lease.
+// last beyond Options.MaxHold, and a script gives all locks the same lease.
 var errTryAlone = fmt.Errorf("%w: at the end of Options.MaxHold", ErrReleased)
 
-// exceedsMaxHold reports whether the lease would make a lock that the owner holds last longer than
-// Options.MaxHold. Otherwise it notes the lease, as its command may be executed without a reply.
+// exceedsMaxHold reports whether the lease would make a held lock last longer than Options.MaxHold.
+// Otherwise exceedsMaxHold notes the lease, because Redis may execute the command without a reply.
 func (bt *batch) exceedsMaxHold() bool {
 	for _, p := range bt.parts {
 		if bt.renew && p.held != nil && !p.held.MayRenew() {
@@ -119,7 +120,7 @@ func (bt *batch) exceedsMaxHold() bool {
 	return false
 }
 
-// ask sends the script. It returns nil if all locks were acquired.
+// ask sends the script. ask returns nil if all locks were acquired.
 func (bt *batch) ask() error {
 	requests := make([]lua.BatchPart, len(bt.parts))
 	for i, p := range bt.parts {
@@ -141,7 +142,7 @@ func (bt *batch) ask() error {
 	bt.sent = time.Now()
 	sending := true
 	defer func() {
-		if sending { // a hook around rueidis has ended it
+		if sending { // a hook around rueidis has ended the call
 			bt.undo(false)
 		}
 	}()
@@ -175,9 +176,9 @@ func (bt *batch) ask() error {
 	return newHeldError(p.lock, *holder, c.options.Debug)
 }
 
-// undo cleans up in the background what may have been acquired. retry says that the command may
-// still be executed later. A count that is too high, for a lock held before, does no harm: the last
-// release ignores it.
+// undo schedules a cleanup of what may have been acquired. retry says that Redis may still execute
+// the command later. For a lock held before, a count that is too high does no harm, because the
+// last release ignores the count.
 func (bt *batch) undo(retry bool) {
 	for _, p := range bt.parts {
 		if p.held == nil {
@@ -189,7 +190,7 @@ func (bt *batch) undo(retry bool) {
 	}
 }
 
-// begin returns the holds of what was acquired.
+// begin returns the holds of the acquired locks.
 func (bt *batch) begin() (holds []*Hold, failure error) {
 	deadline := watchdog.Deadline(bt.sent, bt.request.lease)
 	if time.Until(deadline) <= 0 {
@@ -207,17 +208,17 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 		} else if hold, err := p.held.push(bt.budget.Ctx, deadline, bt.renew); err == nil {
 			holds = append(holds, hold)
 		} else {
-			// It was lost, or released by another goroutine of the owner, before the reply arrived.
+			// Before the reply, the lock was lost, or another goroutine of the owner released it.
 			failure = err
 		}
 	}
-	if bt.budget.Closing() { // Close may have missed them
+	if bt.budget.Closing() { // Close may have missed the new holds
 		failure = ErrClosed
 	}
 	if failure == nil {
 		returned := false
 		defer func() {
-			if !returned { // the tracer has ended it
+			if !returned { // the tracer has ended the call
 				for _, h := range holds {
 					h.abandon()
 				}
@@ -236,22 +237,23 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 	return nil, failure
 }
 
-// partRelease is the release of one lock of a batch, to a number of levels.
+// partRelease is the release of a lock of a batch. left levels remain.
 type partRelease struct {
 	*acquisition
 	left int
 	err  *error
 }
 
-// releaseBatch releases holds of several plain locks of one client and slot, with one script. It
-// returns one error for each.
+// releaseBatch releases holds of several plain locks of one client and slot, with one script.
+// releaseBatch returns an error for each hold.
 func releaseBatch(holds []*Hold) []error {
 	errs := make([]error, len(holds))
 	c := holds[0].level.acquisition.(*acquisition).client
 	b := wait.NewBudget(context.Background(), nil, c.options.CommandTimeout)
 	releases := make([]partRelease, 0, len(holds))
-	// busy has the holds whose session another call of the owner has locked, perhaps for long. They
-	// come last: no session stays locked while this call is blocked on another.
+	// busy has the holds whose session another call of the owner has locked, perhaps for long. These
+	// holds come last, because no session may stay locked while this call is blocked on another
+	// session.
 	var busy []int
 	for i, h := range holds {
 		a := h.level.acquisition.(*acquisition)
@@ -274,7 +276,7 @@ func releaseBatch(holds []*Hold) []error {
 		c.sendAll(b, releases)
 	}()
 	for i, h := range holds {
-		if !errors.Is(errs[i], ErrNotHeld) { // else another call releases it, and tells
+		if !errors.Is(errs[i], ErrNotHeld) { // else another call releases the hold, and reports that
 			h.level.trace.Load().released(errs[i], false)
 		}
 		wrap(&errs[i], h.Name())
@@ -282,8 +284,8 @@ func releaseBatch(holds []*Hold) []error {
 	return errs
 }
 
-// sendAll sends the releases and unlocks their sessions. A hook around rueidis may end it: what is
-// left in Redis then is cleaned up in the background.
+// sendAll sends the releases and unlocks their sessions. If a hook around rueidis ends sendAll, the
+// client cleans up in the background.
 func (c *Client) sendAll(b *wait.Budget, releases []partRelease) {
 	returned := false
 	defer func() {
@@ -303,9 +305,10 @@ func (c *Client) sendAll(b *wait.Budget, releases []partRelease) {
 	returned = true
 }
 
-// sendBatch sends the releases. The caller has their sessions locked. Those that get no reply or
-// are refused are sent again one by one: one lock may be the reason, such as a key that the ACL
-// forbids, and while a slot moves, keys may be reached one by one but not together.
+// sendBatch sends the releases. The caller has locked their sessions. If the batch gets no reply or
+// is rejected, sendBatch sends the releases one by one. A single lock may be the reason, for
+// example if the ACL forbids a key. While a slot moves, a command can reach each key but not all
+// keys together.
 func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 	commands, names := make([]lua.BatchPart, len(releases)), make([]string, len(releases))
 	for i, p := range releases {

@@ -10,41 +10,43 @@ import (
 	"holdfast/lua"
 )
 
-// cleaner removes what Redis may keep for owners that hold nothing in this process: after an
-// acquire or a release without a reply, or a renewal that may have been executed after its lease
-// was given up. It has goroutines only while there is something to send. Each cleanup ends when its
-// lease does, if not before.
+// cleaner removes what Redis may keep for owners that hold nothing in this process. The reason may
+// be an acquire or a release without a reply, or a renewal that Redis may have executed after the
+// client gave up the lease. A cleaner has goroutines only while there is something to send. Each
+// cleanup ends when its lease ends, if not before.
 //
-// It cannot harm a later acquisition of the same owner, because each acquisition has a name of its
-// own in Redis. Only the read holds of one writer share a name: their session is checked first.
+// A cleanup cannot harm a later acquisition of the same owner, because each acquisition has its own
+// name in Redis. Only the read holds of a writer share a name, so the cleaner checks their session
+// first.
 type cleaner struct {
 	client *Client
 
 	mu      sync.Mutex
-	lanes   map[any]*lane          // that other cleanups can join, by lane.key; guarded by mu
-	ready   []*lane                // to be served now, in order; guarded by mu
-	paused  map[*time.Timer]func() // what is done when a pause is over; guarded by mu
+	lanes   map[any]*lane          // lanes that other cleanups can join, by lane.key; guarded by mu
+	ready   []*lane                // lanes to serve now, in order; guarded by mu
+	paused  map[*time.Timer]func() // what to do when a pause ends; guarded by mu
 	workers int                    // goroutines that serve lanes; guarded by mu
-	over    bool                   // nothing is sent any more, and leases run out; guarded by mu
+	over    bool                   // the cleaner sends nothing any more, and leases end; guarded by mu
 }
 
 func newCleaner(c *Client) *cleaner {
 	return &cleaner{client: c, lanes: make(map[any]*lane), paused: make(map[*time.Timer]func())}
 }
 
-// cleanup is something that may have been left in Redis: a hold, a registration, or a queue entry.
+// cleanup is something that may be left in Redis, such as a hold, a registration, or a queue entry.
 type cleanup struct {
 	lock    *Lock
 	request request
-	from    time.Time    // not before this: until then it is kept on purpose; zero if it is not
+	from    time.Time    // do not clean up before this time; zero without a limit
 	until   time.Time    // when Redis removes it by itself
-	retry   bool         // repeat it: the command to clean up after may still be executed
-	since   time.Time    // when it was first removed
+	retry   bool         // repeat the cleanup, because Redis may still execute the command
+	since   time.Time    // the time of the first removal
 	delay   wait.Backoff // between retries
 	session *lockSession // set if the owner has one name for both modes
 }
 
-// refusedRemains returns what a refused request leaves in Redis.
+// refusedRemains returns what a refused request leaves in Redis. A request is refused if another
+// owner holds the lock.
 func (at *attempt) refusedRemains() waitqueue.Remains {
 	if at.request.waits && at.lock.waiting.queued || at.request.registers {
 		return waitqueue.Something
@@ -52,8 +54,9 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 	return waitqueue.Nothing
 }
 
-// cleanup returns the cleanup of a request. Its time counts from now: a server that hung executes
-// what is in its buffers when it goes on. heldFor is how long another owner has the lock.
+// cleanup returns the cleanup of a request. The time of the cleanup counts from now, because a hung
+// server executes the commands in its buffers when it continues. heldFor is how long another owner
+// has the lock.
 func (at *attempt) cleanup(r request, heldFor time.Duration) cleanup {
 	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, heldFor))}
 	if r.beside {
@@ -62,15 +65,17 @@ func (at *attempt) cleanup(r request, heldFor time.Duration) cleanup {
 	return cu
 }
 
-// registrationKept is how long Redis keeps a registration whose owner does not ask again, at most.
+// registrationKept is the longest time that Redis keeps a registration whose owner does not ask
+// again.
 const registrationKept = 3 * lua.LongestSleep
 
-// lasts returns how long Redis keeps what a request creates; heldFor is that of cleanup.
+// lasts returns how long Redis keeps what a request creates. heldFor is how long another owner has
+// the lock.
 func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
 	lasts := r.lease
 	if of.waiting.queued {
-		// A queue entry outlasts the holder's lease and the last request by twice the longest sleep.
-		// Each may be the longest Duration, so it is bounded: the sum must not overflow.
+		// A queue entry outlasts the holder's lease and the last request by twice the longest sleep. Each
+		// duration may be the longest Duration, so lasts limits each, because the sum must not overflow.
 		const ever = 100 * 365 * 24 * time.Hour
 		lasts = max(lasts, min(max(heldFor, 0), ever)+min(r.window, ever)+2*lua.LongestSleep)
 	}
@@ -80,16 +85,17 @@ func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
 	return lasts
 }
 
-// lane is a queue of cleanups that are sent one command at a time. Each command removes as many as
-// it can; those that join meanwhile wait for the next.
+// lane is a queue of cleanups. The cleaner sends one command of a lane at a time, and each command
+// removes as many cleanups as possible. Cleanups that join meanwhile wait for the next command.
 type lane struct {
 	key   any // nil if other cleanups cannot join
 	items []cleanup
 	tries wait.Backoff // between failed commands
 }
 
-// laneKey returns the key of the lane of a cleanup: its session, which sends one command at a time,
-// or its lock if one command removes many; nil if the cleanup has a lane of its own.
+// laneKey returns the key of the lane of a cleanup. The key is the session, which sends one command
+// at a time, or the lock if one command removes many cleanups. nil means that the cleanup has its
+// own lane.
 func (cu cleanup) laneKey() any {
 	switch {
 	case cu.session != nil:
@@ -100,7 +106,8 @@ func (cu cleanup) laneKey() any {
 	return nil
 }
 
-// add schedules a cleanup, without blocking; none on a closed client, where the lease runs out.
+// add schedules a cleanup without blocking. On a closed client, add does nothing, and the lease
+// ends.
 func (cl *cleaner) add(cu cleanup) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -111,7 +118,7 @@ func (cl *cleaner) add(cu cleanup) {
 	cl.join(cu)
 }
 
-// close ends all pauses. The client has begun to close: each cleanup gets one more try.
+// close ends all pauses. The client has begun to close, so each cleanup gets one more try.
 func (cl *cleaner) close() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -122,7 +129,7 @@ func (cl *cleaner) close() {
 	}
 }
 
-// join adds a cleanup to its lane. cl.mu must be held.
+// join adds a cleanup to its lane. The caller holds cl.mu.
 func (cl *cleaner) join(cu cleanup) {
 	if cl.over {
 		return
@@ -139,11 +146,11 @@ func (cl *cleaner) join(cu cleanup) {
 	cl.schedule(ln)
 }
 
-// mostAtOnce limits the cleanup commands of a client at a time. Callers may leave at any rate,
-// however slow the replies are, and what they left blocks others until it is removed.
+// mostAtOnce limits the concurrent cleanup commands of a client. Callers may leave at any rate,
+// however slow the replies are. What the callers left blocks others until its removal.
 const mostAtOnce = 64
 
-// schedule has a lane served as soon as a worker can. cl.mu must be held.
+// schedule has a lane served as soon as a worker is ready. The caller holds cl.mu.
 func (cl *cleaner) schedule(ln *lane) {
 	cl.ready = append(cl.ready, ln)
 	switch {
@@ -151,14 +158,16 @@ func (cl *cleaner) schedule(ln *lane) {
 	case cl.client.group.Go(cl.work):
 		cl.workers++
 	default:
-		cl.stop() // no task of the client is under way any more, and none can begin
+		cl.stop() // no task of the client is under way, and none can begin
 	}
 }
 
-// stop forgets all: the client is closed, or the server hung as it closed. cl.mu must be held.
+// stop forgets all cleanups, because the client is closed, or the server hung while the client
+// closed. The caller holds cl.mu.
 func (cl *cleaner) stop() { cl.over, cl.ready, cl.lanes = true, nil, nil }
 
-// pause calls then, with cl.mu held, after d or as soon as the client closes. cl.mu must be held.
+// pause calls then after d, or as soon as the client closes. The caller holds cl.mu, and so does
+// pause when it calls then.
 func (cl *cleaner) pause(d time.Duration, then func()) {
 	if cl.client.isClosing() {
 		then()
@@ -168,7 +177,7 @@ func (cl *cleaner) pause(d time.Duration, then func()) {
 	timer = time.AfterFunc(d, func() {
 		cl.mu.Lock()
 		defer cl.mu.Unlock()
-		if _, paused := cl.paused[timer]; paused { // otherwise close was quicker
+		if _, paused := cl.paused[timer]; paused { // otherwise close has called then
 			delete(cl.paused, timer)
 			then()
 		}
@@ -176,8 +185,8 @@ func (cl *cleaner) pause(d time.Duration, then func()) {
 	cl.paused[timer] = then
 }
 
-// work serves lanes until none is ready. If a hook around rueidis ends the goroutine, another
-// worker takes its place. A panic goes on and ends the process.
+// work serves lanes until no lane is ready. If a hook around rueidis ends the goroutine, another
+// worker takes its place. A panic continues and ends the process.
 func (cl *cleaner) work() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -187,7 +196,7 @@ func (cl *cleaner) work() {
 		}
 		cl.workers--
 		if cl.workers == 0 && len(cl.paused) == 0 {
-			cl.ready, cl.paused = nil, make(map[*time.Timer]func()) // frees their memory
+			cl.ready, cl.paused = nil, make(map[*time.Timer]func()) // frees the memory
 		}
 	}()
 	for !cl.over && len(cl.ready) > 0 {
@@ -198,13 +207,14 @@ func (cl *cleaner) work() {
 	}
 }
 
-// longestDelay is the longest pause between failed commands of a lane: others wait for its lock.
-// With more than 1,250 pauses, as of a server that is down, it grows with their number, up to 1 s.
+// longestDelay is the longest pause between failed commands of a lane, because others wait for the
+// lock. With more than 1,250 pauses, for example while a server is down, the pause grows with their
+// number, up to 1 s.
 const longestDelay = 250 * time.Millisecond
 
-// serve sends one command for the first cleanups of a lane, and schedules the lane again unless it
-// is empty. When the client closes, each cleanup gets one more try, and none once the server has
-// hung. cl.mu must be held; it is unlocked meanwhile.
+// serve sends one command for the first cleanups of a lane. serve schedules the lane again unless
+// the lane is empty. When the client closes, each cleanup gets one more try, but none after the
+// server has hung. The caller holds cl.mu, and serve unlocks cl.mu meanwhile.
 func (cl *cleaner) serve(ln *lane) {
 	n := min(len(ln.items), max(1, ln.items[0].lock.cleanups))
 	batch := ln.items[:n:n]
@@ -212,7 +222,7 @@ func (cl *cleaner) serve(ln *lane) {
 	cl.mu.Unlock()
 	began, closing := time.Now(), cl.client.isClosing()
 	batch = slices.DeleteFunc(batch, func(cu cleanup) bool {
-		// Redis has removed it by itself, or the client closes and leaves it.
+		// Redis has removed it by itself, or the client closes before cu.from and leaves it.
 		return !began.Before(cu.until) && !cu.kept() || began.Before(cu.from)
 	})
 	done := len(batch) == 0
@@ -225,8 +235,8 @@ func (cl *cleaner) serve(ln *lane) {
 	}
 }
 
-// served schedules a lane again after a command for a batch of its cleanups, unless it is empty.
-// cl.mu must be held.
+// served schedules a lane again after a command for a batch of its cleanups, unless the lane is
+// empty. The caller holds cl.mu.
 func (cl *cleaner) served(ln *lane, batch []cleanup, began time.Time, closing, done bool) {
 	switch {
 	case closing && !done && time.Since(began) > cl.client.options.CommandTimeout:
@@ -252,8 +262,8 @@ func (cl *cleaner) served(ln *lane, batch []cleanup, began time.Time, closing, d
 	}
 }
 
-// retryLater schedules a cleanup once more, after a pause that grows with the number of pauses and
-// the age of the cleanup. cl.mu must be held.
+// retryLater schedules a cleanup once more, after a pause. The pause grows with the number of
+// pauses and the age of the cleanup. The caller holds cl.mu.
 func (cl *cleaner) retryLater(cu cleanup) {
 	if cu.since.IsZero() {
 		cu.since = time.Now()
@@ -262,7 +272,8 @@ func (cl *cleaner) retryLater(cu cleanup) {
 	cl.pause(max(cu.delay.Next(), time.Since(cu.since)/4, spaced), func() { cl.join(cu) })
 }
 
-// cleanUp sends a batch of cleanups of one lock, and returns false if it should be tried again.
+// cleanUp sends a batch of cleanups of one lock. cleanUp returns false if the caller should try
+// again.
 func (c *Client) cleanUp(batch ...cleanup) bool {
 	l := batch[0].lock
 	released, err := l.kind.cleanUp(batch)

@@ -30,7 +30,7 @@ type Client struct {
 	options  Options
 	identity Identity
 
-	grantLease time.Duration // of a lock granted to a waiter in watchdog mode
+	grantLease time.Duration // of a lock granted to a waiter with Watchdog
 
 	transport *transport.Transport
 	calls     *transport.Calls
@@ -43,12 +43,12 @@ type Client struct {
 	pool      *wait.Pool // runs the commands of RedLocks, which may hang
 	backlog   backlog
 	alone     aloneNodes
-	releasing sync.Map // owners with a release under way: a late grant message for one is ignored
+	releasing sync.Map // owners with a release under way, whose late grant messages are ignored
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
-	kinds     names         // of locks that others hold as another kind
+	kinds     names         // names of locks that others hold as another kind
 	peers     sync.Map      // the ids of other clients of this process on the same Redis
-	names     sync.Pool     // of *strings.Builder: memory for the names of acquisitions
+	names     sync.Pool     // of *strings.Builder; memory for the names of acquisitions
 	acquired  atomic.Uint64 // counts the names
 
 	introduction introduction
@@ -59,7 +59,7 @@ type Client struct {
 	freed   chan struct{} // closed when Options.ReleaseOnClose is done
 	closed  chan struct{} // closed when everything has ended
 
-	// leftUntil is the latest end of a lease that was left or detached; nil if none was.
+	// leftUntil is the latest end of a left or detached lease, or nil without such a lease.
 	leftUntil atomic.Pointer[time.Time]
 
 	publishRefused atomic.Bool // already reported
@@ -72,7 +72,7 @@ type Client struct {
 	renewedAlone   atomic.Uint64
 
 	log      background
-	unlogged atomic.Int64 // warnings that were left out
+	unlogged atomic.Int64 // the number of dropped warnings
 
 	tracing  *tracing                    // nil without a tracer
 	observer atomic.Pointer[func(*Hold)] // called with each hold; nil outside tests
@@ -172,13 +172,13 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 }
 
-// closeTimeout bounds how long Close waits for what is under way.
+// closeTimeout bounds how long Close waits for background work.
 const closeTimeout = 5 * time.Second
 
 // isClosing reports whether Close has begun.
 func (c *Client) isClosing() bool { return wait.Fired(c.closing) }
 
-// shutdown ends the background work. Each step ends what gives work to the next.
+// shutdown ends the background work. Each step ends the source of work for the next step.
 func (c *Client) shutdown() {
 	defer close(c.closed)
 	defer c.part()
@@ -193,7 +193,7 @@ func (c *Client) shutdown() {
 	for _, a := range left {
 		a.end(shut, ErrClosed)
 	}
-	// Locks that stay held outlast the client: others may want to know whose they were.
+	// Held locks outlast the client, and others may want to know their holder.
 	until := c.leftUntil.Load()
 	forget := len(left) == 0 && (until == nil || !time.Now().Before(*until))
 	c.group.Go(func() { c.introduction.end(forget) })
@@ -204,7 +204,7 @@ func (c *Client) shutdown() {
 
 // releaseAll releases every hold of this client.
 func (c *Client) releaseAll() {
-	hung := make(map[string]bool) // nodes whose other locks would time out as well
+	hung := make(map[string]bool) // nodes whose other locks would also time out
 	for _, a := range c.acquisitions() {
 		node := c.transport.Node(a.lock.name)
 		if hung[node] {
@@ -219,12 +219,12 @@ func (c *Client) releaseAll() {
 	}
 }
 
-// mostUnlogged is how many warnings may wait for a log handler that blocks, before some are left
-// out. The loss of ten thousand locks fits.
+// mostUnlogged is how many warnings may wait for a blocked log handler before the client drops
+// warnings. The loss of ten thousand locks fits.
 const mostUnlogged = 1 << 15
 
-// warn logs in the background, in the order of the calls: a log handler may block, for example on a
-// full pipe.
+// warn logs in the background, in the order of the calls, because a log handler may block, for
+// example on a full pipe.
 func (c *Client) warn(message string, details ...any) {
 	if c.log.hasRoom(mostUnlogged) {
 		c.log.tell(func() { c.options.Logger.Warn(message, details...) })
@@ -238,7 +238,7 @@ func (c *Client) warn(message string, details ...any) {
 	}
 }
 
-// acquisitions returns the present acquisitions of the client.
+// acquisitions returns the current acquisitions of the client.
 func (c *Client) acquisitions() []*acquisition {
 	var all []*acquisition
 	for _, l := range c.watchdog.Leases() {

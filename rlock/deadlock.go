@@ -33,40 +33,40 @@ var ErrDeadlock = errors.New("deadlock")
 var errDeadlock = fmt.Errorf("%w: %w", ErrNotAcquired, ErrDeadlock)
 
 const (
-	// soon is how long a caller waits in a cycle if another wait of it ends by then.
+	// soon is the longest time that a caller of a cycle waits for another wait of the cycle to end.
 	soon = time.Second
 	// mostVisited bounds the calls that a search visits, because others wait for the mutex meanwhile.
 	mostVisited = 1000
 )
 
-// blockedCall is a call that holds locks and waits for another.
+// blockedCall is a call that holds locks and waits for another lock.
 type blockedCall struct {
-	lock         *Lock          // that it waits for
-	ownerContext *owner.Context // in its context
-	held         []*acquisition // what it held when it began to wait
+	lock         *Lock          // the lock that the call waits for
+	ownerContext *owner.Context // in the context of the call
+	held         []*acquisition // what the call held when it began to wait
 	site         callSite
-	until        time.Time // when its wait ends by itself; zero if never
-	short        bool      // that was soon when it began
+	until        time.Time // when the wait ends by itself; zero if never
+	short        bool      // until was soon when the wait began
 }
 
-// endsBefore reports whether the wait ends soon and before that of another call, or with it.
+// endsBefore reports whether the wait ends soon, and not after the wait of another call.
 func (b *blockedCall) endsBefore(other *blockedCall) bool {
 	return !b.until.IsZero() && time.Until(b.until) <= soon &&
 		(other.until.IsZero() || !b.until.After(other.until))
 }
 
-// blockedCalls has those of this process. The calls that wait for a lock may be many, but those
-// that hold it and are blocked themselves are few. So a search follows the locks from what a call
-// waits for, and finds by their names who holds them.
+// blockedCalls has the blocked calls of this process. Many calls may wait for a lock, but few calls
+// both hold the lock and are blocked. So a search follows the locks, begins with the lock that a
+// call waits for, and finds the holders by the name of the lock.
 var blockedCalls struct {
 	mu      sync.Mutex
-	holding map[string]map[*blockedCall]bool // by what they hold; guarded by mu
+	holding map[string]map[*blockedCall]bool // by the names of the held locks; guarded by mu
 	visited int                              // by all searches; guarded by mu
 }
 
-// block notes that the attempt begins to wait in a queue, and returns ErrDeadlock if that closes a
-// cycle in which no other wait ends soon. Otherwise the caller calls unblock. A call that holds
-// nothing is not noted.
+// block notes that the attempt begins to wait in a queue. If that closes a cycle in which no other
+// wait ends soon, block returns ErrDeadlock. Otherwise the caller calls unblock. block does not
+// note a call that holds nothing.
 func (at *attempt) block(q *lockQueue) error {
 	q.Do(func(kn *known) { at.holder = kn.lastHolder() })
 	at.noticeOwnHolder()
@@ -93,8 +93,8 @@ func (at *attempt) block(q *lockQueue) error {
 	return nil
 }
 
-// begin adds the call, unless it fails: because it closes a cycle in which no other wait ends soon.
-// It returns such a cycle, or else another one; nil if there is none.
+// begin adds the call, unless the call closes a cycle in which no other wait ends soon. Then the
+// call fails, and begin returns that cycle. Otherwise begin returns any other cycle, or nil.
 func (b *blockedCall) begin() (cycle []step, fails bool) {
 	blockedCalls.mu.Lock()
 	defer blockedCalls.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *blockedCall) begin() (cycle []step, fails bool) {
 	return cycle, false
 }
 
-// unblock notes that the attempt waits no longer.
+// unblock notes that the attempt no longer waits.
 func (at *attempt) unblock() {
 	b := at.blockedCall
 	if b == nil {
@@ -138,11 +138,11 @@ func (at *attempt) unblock() {
 	}
 }
 
-// heldWith returns what a caller with that owner context holds.
+// heldWith returns what a caller with the owner context holds.
 func heldWith(c *owner.Context) (held []*acquisition) {
 	add := func(acquired Acquisition) {
 		a, _ := acquired.(*acquisition)
-		if a != nil && (len(held) == 0 || held[len(held)-1] != a) { // else it is one of its levels
+		if a != nil && (len(held) == 0 || held[len(held)-1] != a) { // else its next level
 			held = append(held, a)
 		}
 	}
@@ -159,22 +159,23 @@ func heldWith(c *owner.Context) (held []*acquisition) {
 	return held
 }
 
-// step is a call of a cycle, and what it waits for, which the next call holds.
+// step is a call of a cycle, and the acquisition that the call waits for. The next call holds that
+// acquisition.
 type step struct {
 	call *blockedCall
 	held *acquisition
 }
 
-// search looks for a cycle that a call closes. Called with blockedCalls.mu held.
+// search looks for a cycle that a call closes. The caller holds blockedCalls.mu.
 type search struct {
 	from    *blockedCall
-	skips   func(*blockedCall) bool // calls that no cycle may have; nil if it may have all
-	seen    map[*blockedCall]bool   // calls from which there is no way to from
+	skips   func(*blockedCall) bool // calls that a cycle may not contain; nil without such calls
+	seen    map[*blockedCall]bool   // visited calls; none has a way to from
 	visited int
 	skipped bool
 }
 
-// path returns the steps from b to the call that the search is for; nil if there are none.
+// path returns the steps from b to the call that began the search, or nil if no path leads there.
 func (s *search) path(b *blockedCall) []step {
 	if a := s.from.holds(b); a != nil {
 		return []step{{b, a}}
@@ -199,7 +200,7 @@ func (s *search) path(b *blockedCall) []step {
 	return nil
 }
 
-// holds returns what the call holds that another waits for; nil if it holds no such thing.
+// holds returns the acquisition of the call for which another call waits, or nil.
 func (b *blockedCall) holds(other *blockedCall) *acquisition {
 	for _, a := range b.held {
 		if a.blocks(other) {
@@ -218,7 +219,8 @@ func describe(cycle []step) string {
 	return strings.Join(texts, ", and ")
 }
 
-// describe returns a text about what a call waits for. itself says that it holds that itself.
+// describe returns a text about the lock that a call waits for. itself says that the call holds
+// that lock itself.
 func (s step) describe(itself bool) string {
 	b, a := s.call, s.held
 	kind, wanted := a.lock.kindName(), b.lock.kindName()
@@ -228,7 +230,7 @@ func (s step) describe(itself bool) string {
 		whose, advice = "the caller itself", "; pass the context of that hold down"
 	case itself && a.client != b.lock.client:
 		whose, advice = "the caller itself", "; use one client for one lock"
-	case itself: // its context was passed down, which does not help a lock of another kind
+	case itself: // its context was passed down, but does not help with a lock of another kind
 		whose, advice = "the caller itself", "; use one kind of lock for one name"
 	}
 	text := fmt.Sprintf("lock %q is held by %s", b.lock.name, whose)
@@ -247,7 +249,7 @@ func (s step) describe(itself bool) string {
 	return text + advice
 }
 
-// blocks reports whether the acquisition keeps a call out of the lock that it waits for.
+// blocks reports whether the acquisition keeps a call out of the lock that the call waits for.
 func (a *acquisition) blocks(b *blockedCall) bool {
 	l := b.lock
 	shared := a.lock.mode == sharedMode && l.mode == sharedMode
@@ -262,8 +264,8 @@ func (a *acquisition) lasts() bool {
 	return a.state == active && len(a.levels) > 0
 }
 
-// meet notes that another client is on the same Redis: it holds a lock that c was refused. An
-// address would not tell, because a server may have several databases.
+// meet notes that another client is on the same Redis, because that client holds a lock for which c
+// waits. An address does not show that, because a server may have several databases.
 func (c *Client) meet(other *Client) {
 	if other == nil || other == c || c.sameRedis(other) {
 		return
@@ -271,13 +273,13 @@ func (c *Client) meet(other *Client) {
 	c.peers.Store(other.id, nil)
 	other.peers.Store(c.id, nil)
 	for _, each := range []*Client{c, other} {
-		if each.isClosing() { // it may have parted already
+		if each.isClosing() { // the client may have parted already
 			each.part()
 		}
 	}
 }
 
-// part has the other clients of this process forget a client that is closed.
+// part makes the other clients of this process forget a closed client.
 func (c *Client) part() {
 	c.peers.Range(func(id, _ any) bool {
 		if other, _ := clients.Load(id); other != nil {

@@ -41,7 +41,7 @@ func With[T any](ctx context.Context, lock Locker, wait time.Duration, lease Lea
 ) (result T, err error) {
 	hold, err := lock.TryLock(ctx, wait, lease)
 	if err == nil && hold == nil {
-		err = errNilHold // of a Locker that keeps no promise
+		err = errNilHold // of a Locker that breaks its promise
 	}
 	if err != nil {
 		return result, notRunError{err}
@@ -49,18 +49,19 @@ func With[T any](ctx context.Context, lock Locker, wait time.Duration, lease Lea
 	defer hold.UnlockTo(&err)
 	result, err = fn(hold.Context())
 	if errors.Is(err, ErrNotRun) {
-		err = ranError{err} // of a call inside fn
+		err = ranError{err} // the error of a call inside fn
 	}
 	return result, err
 }
 
-// notRunError is the error of a function that was not called.
+// notRunError is the error of [Do] or [With] if the function was not called.
 type notRunError struct{ reason error }
 
 func (e notRunError) Error() string   { return fmt.Sprintf("%v (%v)", e.reason, ErrNotRun) }
 func (e notRunError) Unwrap() []error { return []error{ErrNotRun, e.reason} }
 
-// ranError is the error of a function that was called, without the [ErrNotRun] of what that called.
+// ranError is the error of a function that was called. It hides an [ErrNotRun] from inside the
+// function.
 type ranError struct{ err error }
 
 func (e ranError) Error() string      { return e.err.Error() }

@@ -124,9 +124,9 @@ type HeldError struct {
 	// AcquiredAt is the file and line where Owner acquired the lock, or "" without Options.Debug.
 	AcquiredAt string
 
-	kind  string // of the lock that was asked for, if HolderKind is another; else ""
-	busy  bool   // another call of this owner was still under way
-	cause error  // why the wait ended; nil if its time was over
+	kind  string // of the wanted lock, if HolderKind differs; else ""
+	busy  bool   // another call of this owner is still under way
+	cause error  // why the wait ended; nil if the time was over
 }
 
 // Error names the holder and says what to do.
@@ -183,16 +183,16 @@ func (e *HeldError) holder() string {
 	return fmt.Sprintf("held by this process (%s)", strings.Join(more, ", "))
 }
 
-// who names the owner, and its process if that is another one and known.
+// who names the owner, and also its process if that is another process and known.
 func (e *HeldError) who() string {
-	owner := printable.Short(e.Owner) // anybody may have written it
+	owner := printable.Short(e.Owner) // anybody may have written the name
 	if process := e.Holder.String(); process != "" && !e.SameProcess {
 		return fmt.Sprintf("%s (%s)", owner, process)
 	}
 	return owner
 }
 
-// stuck reports that the lock never expires, so that waiting is no use unless Owner releases it.
+// stuck reports that the lock never expires. Waiting then helps only if Owner releases the lock.
 func (e *HeldError) stuck() bool { return e.TTL == NoExpiry && e.Owner != "" && !e.Next }
 
 // advice says what to do if the caller may wait for itself, or if the lock never expires.
@@ -213,8 +213,8 @@ func (e *HeldError) advice() string {
 	return "; if one of your callers holds it, pass its hold.Context() down to this call"
 }
 
-// newHeldError returns the error of a call that asked for l, which another owner holds. With find
-// it finds out what that owner holds, if it is of this process.
+// newHeldError returns the error of a call for l while another owner holds l. With find,
+// newHeldError searches for the acquisition of that owner in this process.
 func newHeldError(l *Lock, h lua.Holder, find bool) *HeldError {
 	e := &HeldError{Lock: l.name, Owner: h.Owner, TTL: h.TTL, Next: h.Next}
 	if c := clientOf(h.Owner); c != nil {
@@ -272,7 +272,8 @@ func (le *LostError) Error() string {
 	return fmt.Sprintf("holdfast: lock %q: lost: %s", le.Lock, withoutPrefix(le.Reason))
 }
 
-// withoutPrefix returns the text of an error within another one, which has the prefix already.
+// withoutPrefix returns the text of an inner error without the prefix, because the outer error has
+// the prefix.
 func withoutPrefix(err error) string {
 	return strings.ReplaceAll(fmt.Sprint(err), "holdfast: ", "")
 }
@@ -280,16 +281,17 @@ func withoutPrefix(err error) string {
 // Unwrap returns [ErrLost] and the reason.
 func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 
-// errBusy reports that another call has locked the owner's session for too long, so that the
-// command was not sent by its caller. A release is sent in the background instead.
+// errBusy reports that another call has locked the session of the owner for too long. The caller
+// has not sent its command. The client sends a release in the background instead.
 var errBusy = fmt.Errorf("%w: another call of the same owner still waits for Redis; retry later",
 	ErrOutcomeUnknown)
 
-// wrap adds the lock to an error, once per exported function, unless the error names it already.
+// wrap adds the name of the lock to an error, once per exported function, unless the error names
+// the lock already.
 func wrap(err *error, lock string) {
 	//nolint:errorlint // one inside may be that of a context
 	if lost, ok := (*err).(*LostError); *err == nil || ok && lost.Lock == lock {
-		return // nothing to add: it names its lock already
+		return // a LostError names its lock already
 	}
 	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)
 }
