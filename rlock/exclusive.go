@@ -23,8 +23,8 @@ func (c *Client) lockOf(name string) *Lock {
 		inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
 }
 
-// exclusive is the kind of a lock that one owner holds at a time: the plain lock itself, and the
-// common part of others.
+// exclusive is the kind of a lock with one owner at a time. It implements the plain lock, and is
+// the common part of other kinds.
 type exclusive struct {
 	client  *Client
 	name    string
@@ -75,7 +75,8 @@ func (k *exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: wire.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// releaseAnnounced sends a release again without a hand-over, which may be why it was refused.
+// releaseAnnounced sends a release again without a hand-over, because Redis may have rejected the
+// hand-over only.
 func (k *exclusive) releaseAnnounced(ctx context.Context, owner string, count int, refusal error,
 ) (lua.Released, error) {
 	t := k.client.transport
@@ -85,9 +86,10 @@ func (k *exclusive) releaseAnnounced(ctx context.Context, owner string, count in
 	return released, err
 }
 
-// refusesHandOver reports whether a command may have been refused only because of what a hand-over
-// needs: the server's clock, which some refuse to scripts, and keys of its own, which an ACL may
-// forbid, are elsewhere while a slot moves, and are written even if nothing else is.
+// refusesHandOver reports whether Redis may have rejected a command only because of the needs of a
+// hand-over. A hand-over needs the clock of the server, which some servers deny to scripts. A
+// hand-over also needs its own keys. An ACL may forbid them, they are elsewhere while a slot moves,
+// and the script writes them even if it writes nothing else.
 func refusesHandOver(err error) bool {
 	return rediserr.HasCode(err, "TRYAGAIN", "NOPERM", "MISCONF", "READONLY",
 		"NOREPLICAS", "WRONGTYPE", "OOM", rediserr.NoCommand)
@@ -100,7 +102,7 @@ func (k *exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
 func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	r := batch[0].request
 	h := k.handOver(r.streak)
-	h.Others = h.Others && r.streak.Count > 0 // otherwise its number of hand-overs is unknown
+	h.Others = h.Others && r.streak.Count > 0 // otherwise the number of hand-overs is unknown
 	if r.registers {
 		h.Withdrawn = k.scripts.Registration(r.owner, r.grantLease)
 	}

@@ -36,7 +36,7 @@ func (a *acquisition) Extend(ctx context.Context, asked Lease) error {
 	}
 	defer a.session.Unlock()
 	if a.depth() == 0 {
-		return ofEnded(cmp.Or(a.conclude(), ErrReleased)) // its release may just have begun
+		return ofEnded(cmp.Or(a.conclude(), ErrReleased)) // the release may just have begun
 	}
 	deadline, err := at.extend(a, 0)
 	if err != nil {
@@ -45,8 +45,9 @@ func (a *acquisition) Extend(ctx context.Context, asked Lease) error {
 	return ofEnded(a.extended(deadline))
 }
 
-// extended moves the deadline, unless the reply came too late: a lost lock stays lost, even if
-// nobody has noticed yet. It returns why the acquisition has ended; nil if it lasts.
+// extended moves the deadline, unless the reply came too late. A lost lock stays lost, even if
+// nobody has noticed the loss yet. extended returns why the acquisition has ended, or nil if it
+// lasts.
 func (a *acquisition) extended(deadline time.Time) error {
 	a.client.watchdog.Extend(&a.watched, deadline)
 	if time.Until(a.Deadline()) <= 0 {
@@ -61,7 +62,7 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 		return nil, err
 	}
 	if at.renew && !a.MayRenew() {
-		at.request.lease = shortestLease // Options.MaxHold: the level does not make it last longer
+		at.request.lease = shortestLease // a level must not exceed MaxHold
 	}
 	deadline, err := at.extend(a, a.depth()+1)
 	if err != nil {
@@ -75,18 +76,19 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 }
 
 // extend makes Redis keep an acquisition for the lease of the attempt, and returns the new
-// deadline. It also sets the number of levels in Redis, unless levels is 0.
+// deadline. extend also sets the number of levels in Redis, unless levels is 0.
 func (at *attempt) extend(a *acquisition, levels int) (deadline time.Time, err error) {
 	c, lease, key := at.client, at.request.lease, a.lock.held(a.owner)
 	command := func(ctx context.Context) (bool, error) {
 		if levels > 0 {
 			return lua.Reenter(ctx, c.redis, key, levels, lease)
 		}
-		// It is a renewal: to set the count is a write, which a server without memory refuses.
+		// This is a renewal, because setting the count is a write, which a server without memory rejects.
 		held, err := lua.Renew(ctx, c.redis, lease, []lua.Held{key})
 		return err == nil && held[0], err
 	}
-	// A count that is too high does no harm: the last release ignores it. An unwanted lease does.
+	// A count that is too high does no harm, because the last release ignores the count. But an
+	// unwanted lease does harm.
 	cleanUp := func(held bool, err error) {
 		if (held || err != nil) && a.lostError() != nil {
 			c.cleaner.add(a.cleanup())

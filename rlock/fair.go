@@ -48,19 +48,19 @@ func (c *Client) NewFairLock(name string) *Lock { return c.fairOf(c.options.mapp
 // fairOf returns the fair lock with a name in Redis.
 func (c *Client) fairOf(name string) *Lock { return c.newFair(name, "fair", nil) }
 
-// newFair returns a fair lock of the family. reentry is the error for an owner that acquires it
-// again, or nil if owners may.
+// newFair returns a fair lock of the family. If an owner may not acquire the lock again, reentry is
+// the error, and otherwise nil.
 func (c *Client) newFair(name, family string, reentry error) *Lock {
 	return c.newLock(name, traits{family: family, queueKey: wire.QueueKey(name),
 		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair, reentry: reentry},
 		fair{exclusive{client: c, name: name}})
 }
 
-// fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.
+// fair is the kind of a lock with a queue in Redis. A held fair lock is like a plain lock.
 type fair struct{ exclusive }
 
 func (k fair) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
-	// Only warn: the lock is not refused, because the names may be shared with Redisson.
+	// Only log a warning and do not reject the lock, because the names may be shared with Redisson.
 	if k.client.fairNames.use(k.name) {
 		k.client.warn("holdfast: two fair locks share one queue, because their names differ only "+
 			"in braces, so a waiter for one lock blocks the other; use only one of the two names",
@@ -86,7 +86,7 @@ func (k fair) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.script().ForceUnlock(ctx, k.client.redis)
 }
 
-// waiting returns a local queue for each waiter, because the order is kept in Redis.
+// waiting returns a separate local queue for each waiter, because Redis keeps the order.
 func (k fair) waiting(owner string, _ bool) *waiting {
 	channel := wire.FairChannel(k.name, owner)
 	how := queueName{"fair", channel}.waiting(channel)
@@ -109,7 +109,7 @@ func (k fair) script() lua.Fair {
 	return lua.Fair{Lock: k.name, Channels: t.Channels(), Counted: t.Counted()}
 }
 
-// mostNames bounds the number of names kept. When it is exceeded, all are forgotten.
+// mostNames bounds the number of remembered names. When the number is exceeded, all are forgotten.
 const mostNames = 1024
 
 // namesakes finds fair locks that share a queue.
@@ -118,7 +118,8 @@ type namesakes struct {
 	used map[string]bool // guarded by mu
 }
 
-// use records a name, and reports whether it completes a pair: once per pair, until forgotten.
+// use records a name, and reports whether the name completes a pair. use reports each pair once,
+// until the names are forgotten.
 func (ns *namesakes) use(name string) (shared bool) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()

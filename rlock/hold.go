@@ -25,8 +25,8 @@ import (
 // Context().Done(), without using the hold afterwards.
 type Hold struct {
 	level        *level
-	parent       context.Context // the caller's
-	ownerContext *owner.Context  // in parent; nil if there is none
+	parent       context.Context // the context of the caller
+	ownerContext *owner.Context  // in parent; nil without an owner context
 
 	mu  sync.Mutex
 	ctx context.Context // made on demand; guarded by mu
@@ -62,7 +62,7 @@ func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason erro
 	return l.newHold(ctx, of), l.end
 }
 
-// newHold returns the caller's hold of a level that is not of this package.
+// newHold returns the caller's hold of a level outside this package.
 func (l *level) newHold(ctx context.Context, of Acquisition) *Hold {
 	token, ownerContext := owner.From(ctx)
 	if token == 0 {
@@ -93,7 +93,7 @@ func (nothing) Deadline() time.Time                 { return time.Time{} }
 func (nothing) Extend(context.Context, Lease) error { return errNilHold }
 func (nothing) Release(*Hold) error                 { return errNilHold }
 
-// of returns what the hold stands for.
+// of returns the level of the hold.
 func (h *Hold) of() *level {
 	if h == nil {
 		h = noHold
@@ -134,15 +134,15 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// newContext makes the context of the hold. An inner context can be cancelled. Around it is a
-// context with the owner context, which keeps the hold reachable. The caller's context may last
-// long, and keeps the inner one only. So the hold is unreachable once callers have neither it nor
-// its context. A caller's context without an owner keeps no hold reachable, so it need not be
-// severed.
+// newContext makes the context of the hold. The inner context can be canceled. The outer context
+// carries the owner context, which keeps the hold reachable. The context of the caller may last
+// long, and keeps only the inner context reachable. So the hold is unreachable once callers have
+// neither the hold nor its context. If the context of the caller has no owner, it keeps no hold
+// reachable, so it need not be severed.
 func (h *Hold) newContext() context.Context {
 	l := h.level
 	if a, ok := l.acquisition.(*acquisition); ok {
-		a.session.Enter() // from now on callers may have its owner
+		a.session.Enter() // from now on callers may have the owner of the session
 	}
 	parent, caller := h.parent, (*severable)(nil)
 	if h.ownerContext != nil {
@@ -204,9 +204,9 @@ func (h *Hold) Extend(ctx context.Context, lease Lease) (err error) {
 	return err
 }
 
-// ofEnded returns the error of a call on a hold that has ended.
+// ofEnded returns the error of a call on an ended hold.
 func ofEnded(reason error) error {
-	if reason == ErrReleased { //nolint:errorlint // a wrapped one is another reason
+	if reason == ErrReleased { // a wrapped ErrReleased is another reason
 		return fmt.Errorf("%w: this hold is already released", ErrNotHeld)
 	}
 	return reason
@@ -267,46 +267,47 @@ func (h *Hold) UnlockTo(err *error) {
 	}
 }
 
-// level is what a [Hold] stands for. It is apart from the Hold, because this package keeps it until
-// it is released: a Hold that no caller can reach any more is found in misuse.go.
+// level is what a [Hold] stands for, one successful call within an acquisition. It is separate from
+// the Hold, because this package keeps the level until its release. See misuse.go for a Hold that
+// no caller can reach any more.
 type level struct {
 	acquisition Acquisition
-	owner       owner.Token // carried by the context of the hold
-	renew       bool        // it asks for the watchdog; guarded by the acquisition's mu
-	place       int32       // in root, which guards it
+	owner       owner.Token // the owner in the context of the hold
+	renew       bool        // the caller asked for the watchdog; guarded by mu of the acquisition
+	place       int32       // in root, guarded by root
 	site        callSite    // nil unless an option asks for it
-	root        *owner.Root // has it, while it lasts: see owner.Context; nil if none does
+	root        *owner.Root // has the level while it lasts, see owner.Context; nil without a root
 
-	goroutine uint64 // that acquired it; 0 without Options.Debug
+	goroutine uint64 // the goroutine that acquired the level; 0 without Options.Debug
 
-	whole atomic.Pointer[level] // of the lock made of others that it is a part of; nil if none
+	whole atomic.Pointer[level] // the level of the lock with this part; nil for other levels
 
 	trace atomic.Pointer[holdTrace] // nil without a tracer
 
-	unlocked atomic.Bool // its release has begun
+	unlocked atomic.Bool // the release has begun
 	ending   sync.Mutex  // held while the level ends, so that a second end waits for the first
 
 	mu        sync.Mutex
-	hold      *Hold                   // until it is watched; guarded by mu
-	reachable *reachable              // once it is watched, until it is reported; guarded by mu
-	caller    *severable              // in the hold's context; guarded by mu; nil if it is not needed
+	hold      *Hold                   // until the hold is watched; guarded by mu
+	reachable *reachable              // from the watch to the report; guarded by mu
+	caller    *severable              // in the context of the hold; guarded by mu; nil if not needed
 	ended     error                   // guarded by mu
 	done      chan struct{}           // made on demand; guarded by mu
-	cancel    context.CancelCauseFunc // of the hold's context; guarded by mu
+	cancel    context.CancelCauseFunc // of the context of the hold; guarded by mu
 	callbacks []func(error)           // guarded by mu
 }
 
 // Place implements [owner.Held].
 func (l *level) Place() *int32 { return &l.place }
 
-// err returns why the level ended; nil if it has not.
+// err returns why the level ended, or nil if it lasts.
 func (l *level) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
 }
 
-// doneChannel returns the channel that is closed when the level has ended.
+// doneChannel returns a channel that closes when the level ends.
 func (l *level) doneChannel() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -319,8 +320,8 @@ func (l *level) doneChannel() <-chan struct{} {
 	return l.done
 }
 
-// cancelAtEnd calls cancel with the reason when the level ends; at once if it has. caller is the
-// parent of the context that cancel ends; nil if that may be kept.
+// cancelAtEnd calls cancel with the reason when the level ends, or at once if the level has ended.
+// caller is the parent of the context that cancel ends, or nil if that parent may be kept.
 func (l *level) cancelAtEnd(cancel context.CancelCauseFunc, caller *severable) {
 	l.mu.Lock()
 	l.cancel, l.caller = cancel, caller
@@ -331,13 +332,13 @@ func (l *level) cancelAtEnd(cancel context.CancelCauseFunc, caller *severable) {
 	}
 }
 
-// beginRelease begins the release of the level, and reports whether it was the first to do so.
+// beginRelease begins the release of the level, and reports whether this was the first call.
 func (l *level) beginRelease() bool { return l.unlocked.CompareAndSwap(false, true) }
 
-// end ends the level for a reason, unless it has ended. When it returns, the level and the hold's
-// context have ended, even if another call is ending them: a caller that is told of a loss must
-// find it everywhere. The caller must hold no mutex: end runs callers' code, on contexts that they
-// derived.
+// end ends the level for a reason, unless the level has ended. When end returns, the level and the
+// context of the hold have ended, even if another call ends them. A caller that learns of a loss
+// must find the loss everywhere. The caller must hold no mutex, because end runs the code of
+// callers on derived contexts.
 func (l *level) end(reason error) {
 	if reason == nil {
 		reason = ErrReleased
@@ -370,8 +371,8 @@ func (l *level) end(reason error) {
 	}
 }
 
-// onEnd calls f when the level ends, before the hold's context does; at once if it has. f must not
-// block.
+// onEnd calls f when the level ends, before the context of the hold ends. If the level has ended,
+// onEnd calls f at once. f must not block.
 func (l *level) onEnd(f func(reason error)) {
 	l.mu.Lock()
 	ended := l.ended

@@ -29,7 +29,7 @@ type Identity = identity.Identity
 // thisProcess returns the identity of this process, without a label.
 var thisProcess = sync.OnceValue(func() Identity {
 	id := Identity{PID: os.Getpid(), Start: started}
-	id.Host, _ = os.Hostname() // without one it is known by its process id
+	id.Host, _ = os.Hostname() // without a name, the process id identifies the process
 	if len(os.Args) > 0 {
 		id.Program = filepath.Base(os.Args[0])
 	}
@@ -38,16 +38,16 @@ var thisProcess = sync.OnceValue(func() Identity {
 
 var started = time.Now()
 
-// introduction tells Redis who a client is, for as long as it holds locks or waits for some. It
-// begins with the first of them and is repeated by a timer. A client that is not used then is
-// introduced again at its next use. Nobody is told of a failure.
+// introduction reports to Redis who a client is, while the client holds locks or waits for locks.
+// The first hold or wait begins the introduction, and a timer repeats it. If the client is not in
+// use when the timer fires, the next use repeats the introduction. A failure is not reported.
 type introduction struct {
 	client *Client
 	state  atomic.Int32 // one of the states below; changed with mu held
 
 	mu      sync.Mutex
-	timer   *time.Timer   // until the next one; guarded by mu; nil before the first
-	sent    chan struct{} // closed when the last command has ended; guarded by mu; nil before it
+	timer   *time.Timer   // until the next; guarded by mu; nil before the first
+	sent    chan struct{} // closed after the last command; guarded by mu; nil before the first
 	present bool          // Redis may have the key; guarded by mu
 }
 
@@ -59,15 +59,15 @@ const (
 	silent  int32 = iota // anonymous, or the client has ended
 	due                  // at the next use
 	sending              // the command is under way
-	told                 // Redis knows, did not reply or refused, until the timer fires
+	told                 // Redis has the identity, did not reply or rejected it; until the timer fires
 )
 
 const (
-	// identityLeases is the number of watchdog leases for which Redis keeps who a client is. Eight
-	// refreshes may fail, and a lock that a dead process leaves behind is outlasted: until its lease
-	// ends, everybody can see whose it was.
+	// identityLeases is the number of watchdog leases for which Redis keeps the identity of a client.
+	// Eight refreshes may fail. The identity also outlasts the locks of a dead process, so that
+	// everybody can see the holder until the lease ends.
 	identityLeases = 3
-	// farewell bounds how long Close waits for a server that hangs.
+	// farewell bounds how long Close waits for a hung server.
 	farewell = 250 * time.Millisecond
 )
 
@@ -78,8 +78,8 @@ func (in *introduction) begin(c *Client) {
 	}
 }
 
-// send sends the introduction in the background, if it is due. It is called after the client has
-// acquired a lock, or has begun to wait for one.
+// send sends the introduction in the background if it is due. The client calls send after it has
+// acquired a lock, or has begun to wait for a lock.
 func (in *introduction) send() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -88,12 +88,12 @@ func (in *introduction) send() {
 	}
 	in.state.Store(sending)
 	in.present, in.sent = true, make(chan struct{})
-	// It is not a task of the group, for which Close waits as long as rueidis does. Its context cannot
-	// end: for one that can, rueidis would start to pipeline.
+	// This goroutine is not a task of the group, because Close would wait for it as long as rueidis
+	// does. Its context cannot end, because rueidis starts to pipeline for a context that can end.
 	go func(done chan struct{}) {
 		defer close(done)
 		c := in.client
-		err := ErrClosed // unless it is sent
+		err := ErrClosed // unless the command is sent
 		c.calls.WhenIdle(func(ctx context.Context) {
 			if !c.isClosing() {
 				err = identity.Note(ctx, c.redis, c.id, c.identity,
@@ -104,11 +104,11 @@ func (in *introduction) send() {
 	}(in.sent)
 }
 
-// heard is called with the outcome of the command.
+// heard handles the outcome of the command.
 func (in *introduction) heard(err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.present = err == nil // if it is there nevertheless, it expires
+	in.present = err == nil // if Redis has the key nevertheless, the key expires
 	if err == nil {
 		in.client.transport.Wrote()
 	}
@@ -127,7 +127,7 @@ func (in *introduction) heard(err error) {
 	}
 }
 
-// refresh sends the next introduction now if the client is in use, or else at its next use.
+// refresh sends the next introduction now if the client is in use, and otherwise at the next use.
 func (in *introduction) refresh() {
 	in.mu.Lock()
 	if in.state.Load() == told {
@@ -139,14 +139,15 @@ func (in *introduction) refresh() {
 	}
 }
 
-// isUsed reports whether the client holds locks or waits for some.
+// isUsed reports whether the client holds a lock or waits for a lock.
 func (c *Client) isUsed() bool {
 	waiting, _ := c.queues.Waiters(func(queueName) bool { return true })
 	return waiting > 0 || c.watchdog.Find(func(*watchdog.Lease) bool { return true }) != nil
 }
 
-// end ends the introductions and, with forget, has Redis forget the last one. A server that did not
-// reply to it is not asked. One that hangs is waited for until the farewell is over.
+// end ends the introductions and, with forget, makes Redis forget the last introduction. If the
+// server did not reply to that, end does not ask the server. end waits for a hung server until the
+// farewell is over.
 func (in *introduction) end(forget bool) {
 	in.mu.Lock()
 	in.state.Store(silent)
@@ -180,7 +181,8 @@ const (
 	strangeFor = time.Second
 )
 
-// directory remembers who clients of other processes are. Waiters fill it in the background.
+// directory remembers the identities of clients in other processes. Waiters fill it in the
+// background.
 type directory struct {
 	client *Client
 	ctx    context.Context // ends with the client
@@ -188,7 +190,7 @@ type directory struct {
 
 	mu        sync.Mutex
 	entries   map[string]entry // by client id; guarded by mu
-	forbidden time.Time        // until when it does not look, because of the ACL; guarded by mu
+	forbidden time.Time        // no look-ups until then, because of the ACL; guarded by mu
 }
 
 func (d *directory) begin(c *Client) {
@@ -196,14 +198,15 @@ func (d *directory) begin(c *Client) {
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 }
 
-// entry is what is known of a client. Who a client is never changes, but Redis may learn it late.
+// entry is what is known of a client. The identity of a client never changes, but Redis may receive
+// the identity late.
 type entry struct {
 	identity Identity  // zero if Redis did not know
-	retry    time.Time // when to ask again if it is zero
+	retry    time.Time // when to ask again if identity is zero
 }
 
-// find returns who an owner of another process is; zero if that is not known. ask says that it is
-// time to look it up. It sends nothing.
+// find returns the identity of an owner in another process, or zero if it is unknown. ask says that
+// it is time to look up the owner. find sends nothing.
 func (d *directory) find(owner string) (found Identity, ask bool) {
 	id, _, ok := strings.Cut(owner, ":")
 	d.mu.Lock()
@@ -213,7 +216,7 @@ func (d *directory) find(owner string) (found Identity, ask bool) {
 		(!known || e.identity == Identity{} && time.Until(e.retry) <= 0)
 }
 
-// lookUp asks Redis in the background who an owner is, unless that is known or was asked lately.
+// lookUp asks Redis in the background who an owner is, unless that is known or was asked recently.
 func (d *directory) lookUp(owner string) {
 	if _, ask := d.find(owner); !ask {
 		return
@@ -235,7 +238,7 @@ func (d *directory) lookUp(owner string) {
 	})
 }
 
-// enter makes an entry, for which another one may have to go.
+// enter adds an entry, and may remove another entry.
 func (d *directory) enter(id string, identity Identity) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -251,7 +254,7 @@ func (d *directory) enter(id string, identity Identity) {
 	d.entries[id] = entry{identity, time.Now().Add(d.client.options.WatchdogLease)}
 }
 
-// lookUpLater has the holder looked up if it is unknown, and stays the holder for a second.
+// lookUpLater looks up the holder if it is unknown and stays the holder for a second.
 func (kn *known) lookUpLater(d *directory) {
 	now, holder := time.Now(), kn.holder.Owner
 	if holder == kn.stranger && now.Before(kn.lookUpAt) {

@@ -14,40 +14,41 @@ import (
 	"holdfast/pubsub"
 )
 
-// kind has the commands of a kind of lock. A value belongs to one lock, and has no state. Renewals
-// and nested locks depend on the mode only. To add a kind, follow the list in docs/architecture.md
+// kind has the commands of a kind of lock. A kind belongs to one lock, and has no state. Renewals
+// and nested calls depend on the mode only. To add a kind, follow the list in docs/architecture.md
 // under "A new kind of lock".
 //
-// Each command may be retried. The end of a context ends only the waiting for a reply.
+// The client may retry each command. The end of a context ends only the wait for a reply.
 type kind interface {
-	// acquire tries once to acquire the lock for an owner that does not hold it.
+	// acquire tries once to acquire the lock for an owner that does not hold the lock.
 	acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error)
-	// release leaves count levels. With 0 it gives the lock to a waiter, or announces the release.
+	// release leaves count levels. With 0, release gives the lock to a waiter, or announces the
+	// release.
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
-	// forceUnlock frees the lock, whichever owner holds it.
+	// forceUnlock frees the lock of any owner.
 	forceUnlock(ctx context.Context) (lua.Released, error)
 	// cleanUp removes a batch of cleanups from Redis.
 	cleanUp(batch []cleanup) (lua.Released, error)
-	// waiting returns how an owner waits. beside says that it holds the lock in the other mode.
+	// waiting returns how an owner waits. beside says that the owner holds the lock in the other mode.
 	waiting(owner string, beside bool) *waiting
 }
 
 // traits has the properties of a kind of lock.
 type traits struct {
-	family    string // names the kind in session keys: locks of one family and name share a session
+	family    string // in session keys; locks with equal family and name share a session
 	mode      mode   // how the lock is held
 	handsOver bool   // a release may give the lock to the next waiter in this process
-	batched   bool   // one script can acquire it with others, and it can be part of a RedLock
-	sharesKey bool   // a read-write lock: the other mode may keep the key beyond this one's lease
-	queueKey  string // of the queue in Redis, which other locks may share; "" if it has none
-	beside    error  // why an owner of the other mode cannot acquire this one; nil if it can
-	reentry   error  // why an owner cannot acquire the lock once more; nil if it can
+	batched   bool   // a script can acquire several such locks, and a RedLock can use the lock
+	sharesKey bool   // of a read-write lock; the other mode may keep the key beyond the lease
+	queueKey  string // of the queue in Redis, which other locks may share; "" without a queue
+	beside    error  // why an owner of the other mode cannot acquire the lock; nil if it can
+	reentry   error  // why an owner cannot acquire the lock again; nil if it can
 
-	cleanups int // how many of them one command removes; 0 counts as 1
+	cleanups int // how many cleanups one command handles; 0 counts as 1
 	inspect  func(ctx context.Context, c rueidis.CoreClient, lock string) (lua.State, error)
 }
 
-// kindName returns what the kind is called in messages.
+// kindName returns the name of the kind in messages.
 func (l *Lock) kindName() string {
 	switch {
 	case l.sharesKey && l.mode == sharedMode:
@@ -58,7 +59,7 @@ func (l *Lock) kindName() string {
 	return l.family
 }
 
-// held names the lock and an owner, for a renewal and a nested lock.
+// held returns the lock and an owner, for a renewal or a nested call.
 func (l *Lock) held(owner string) lua.Held {
 	if l.sharesKey && l.mode == exclusiveMode {
 		owner = wire.WriteField(owner)
@@ -66,7 +67,7 @@ func (l *Lock) held(owner string) lua.Held {
 	return lua.Held{Lock: l.name, Owner: owner, Read: l.mode == sharedMode}
 }
 
-// mode tells how a lock is held: by one owner, or by any number of them.
+// mode says whether one owner or any number of owners can hold a lock.
 type mode int
 
 const (
@@ -75,19 +76,19 @@ const (
 	modes
 )
 
-// request carries what a caller asks of a lock.
+// request is what a caller asks of a lock. A request is refused if another owner holds the lock.
 type request struct {
 	owner  string
 	lease  time.Duration
-	waits  bool          // it is sent again when it is refused
-	waited bool          // it was refused before
+	waits  bool          // the caller sends the request again if it is refused
+	waited bool          // the request was refused before
 	beside bool          // the owner holds the lock in the other mode
-	window time.Duration // how long a fair lock's queue entry is kept without asking
+	window time.Duration // how long a fair lock keeps a queue entry without a request
 	until  time.Time     // when the caller stops waiting; zero without a limit
 
-	registers  bool             // it registers the owner for a grant
+	registers  bool             // the request registers the owner for a grant
 	grantLease time.Duration    // the lease of a grant
-	streak     waitqueue.Streak // of a grant that the owner gives up
+	streak     waitqueue.Streak // of a grant that the owner does not use
 }
 
 // reply is the reply to a request.
@@ -95,8 +96,9 @@ type reply struct {
 	holder *lua.Holder // the holder; nil if the lock was acquired
 	fence  int64       // the fencing token, if the lock is fenced
 	ticket waitqueue.Ticket
-	// taken and short are set with SyncReplicas only: it was acquired, whatever failed later; it was
-	// undone, because too few replicas have acknowledged it.
+	// taken and short are set with SyncReplicas only. taken says that the lock was acquired, even if a
+	// later step failed. short says that the acquisition was undone, because too few replicas
+	// acknowledged it.
 	taken bool
 	short *ReplicationError
 }
@@ -105,16 +107,16 @@ type reply struct {
 type waiting struct {
 	queue     queueName
 	topic     pubsub.Topic
-	ownQueue  bool // each caller asks Redis itself, and has a queue of its own
-	queued    bool // a refused request that waits leaves something in Redis
-	registers bool // waiters may be granted the lock
+	ownQueue  bool // each caller asks Redis itself, with a separate queue
+	queued    bool // a refused request of a waiter leaves something in Redis
+	registers bool // a release may grant waiters the lock
 }
 
-// queueName names a local queue: which waiters, for which lock. Kinds do not share queues.
+// queueName identifies a local queue by its waiters and its lock. Kinds do not share queues.
 type queueName struct{ waiters, lock string }
 
-// topic returns what waiters of the queue listen to. By Redisson's rule "order" and "{order}" share
-// a channel, so the queue has to be named.
+// topic returns the topic that waiters of the queue subscribe to. The topic has the name of the
+// queue, because "order" and "{order}" share a channel by the rules of Redisson.
 func (qn queueName) topic(channel string) pubsub.Topic {
 	return pubsub.Topic{Channel: channel, Name: qn.waiters + " " + qn.lock}
 }
@@ -139,22 +141,22 @@ type (
 	offer        = waitqueue.Offer[queueName, known]
 )
 
-// owned is the state of a session: what its owner holds.
+// owned is the state of a session, with the acquisitions of the owner.
 type owned struct {
 	held [modes]*acquisition // nil while the owner does not hold that mode
-	// unconfirmed counts, by the owner's name in Redis, releases of the read lock that may still be
-	// under way without a caller; see readwrite.go. nil until there is one.
+	// unconfirmed counts releases of the read lock that may still be under way without a caller, by
+	// the owner's name in Redis. See readwrite.go. nil until the first such release.
 	unconfirmed map[string]int
 }
 
-// held returns the acquisition of a session in a mode; nil if there is none.
+// held returns the acquisition of a session in a mode, or nil.
 func held(s *lockSession, m mode) (a *acquisition) {
 	s.Do(func(ow *owned) { a = ow.held[m] })
 	return a
 }
 
-// holder returns the owner's name in Redis; "" if it holds nothing. It holds both modes of a
-// read-write lock under one name, because a writer could not read otherwise.
+// holder returns the owner's name in Redis, or "" if the owner holds nothing. Both modes of a
+// read-write lock have the same name, because a writer could not read otherwise.
 func (ow *owned) holder() (name string) {
 	for _, a := range ow.held {
 		if a != nil {

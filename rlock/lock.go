@@ -35,7 +35,7 @@ type Lock struct {
 	traits
 	kind    kind
 	waiting *waiting // of a caller without an owner yet
-	invalid error    // why this name can never be locked
+	invalid error    // why nobody can ever acquire this name
 }
 
 var _ Locker = (*Lock)(nil)
@@ -54,7 +54,7 @@ func (c *Client) newLock(name string, t traits, k kind) *Lock {
 	return l
 }
 
-// heldBy returns the acquisition of an owner; nil if it holds nothing.
+// heldBy returns the acquisition of an owner, or nil if the owner holds nothing.
 func (l *Lock) heldBy(token owner.Token) *acquisition {
 	if s := l.client.sessions.Find(l.key(token)); s != nil {
 		return held(s, l.mode)
@@ -112,7 +112,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // the writer and the reads of that writer.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
-	// Before the command: a waiter may acquire the lock before the reply, and keeps it.
+	// List the acquisitions before the command, because a waiter may acquire the lock before the
+	// reply, and must keep the lock.
 	acquisitions := l.client.acquisitions()
 	r, err := l.forceUnlock(ctx)
 	if err != nil {
@@ -127,9 +128,9 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	return r.Held, nil
 }
 
-// forceUnlock sends the command, and again if the connection was closed while it was idle. Somebody
-// else may have got the lock from the first command, if that was executed: it is not sent again if
-// all owners have changed.
+// forceUnlock sends the command, and sends it again if the connection was closed while it was idle.
+// If Redis executed the first command, another owner may have the lock since then. So forceUnlock
+// does not send the command again if all owners have changed.
 func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
 	b := l.exchangeBudget(ctx)
 	var before lua.State
@@ -138,7 +139,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
 		before, err = l.inspectWithin(b)
 		switch {
 		case err == nil:
-		case l.client.transport.Permanent(err): // what the key has may be what is to be repaired
+		case l.client.transport.Permanent(err): // ForceUnlock may have to repair the key
 			idle = false
 		default:
 			return r, err
@@ -154,8 +155,8 @@ func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
 			return r, err
 		}
 		same := func(a, b lua.Hold) bool { return a.Owner == b.Owner }
-		// An owner that is still there shows that the command was not executed, whoever else has come
-		// or gone: names are used once, and of readers there may be many.
+		// If an owner is still there, Redis has not executed the command, whoever else has come or gone.
+		// Names are used only once, and there may be many readers.
 		stays := slices.ContainsFunc(now.Holds, func(h lua.Hold) bool {
 			return slices.ContainsFunc(before.Holds, func(b lua.Hold) bool { return same(b, h) })
 		})
@@ -165,11 +166,12 @@ func (l *Lock) forceUnlock(ctx context.Context) (r lua.Released, err error) {
 	}
 }
 
-// frees reports whether a ForceUnlock of l, which found it held or not, has freed other as well, a
-// lock of the same name. A read-write lock and others do not know each other's entries.
+// frees reports whether a ForceUnlock of l also freed other, a lock of the same name. held says
+// whether the command found l held. Read-write locks and other locks ignore the entries of each
+// other.
 func (l *Lock) frees(other *Lock, held bool) bool {
 	if !l.sharesKey || !other.sharesKey {
 		return l.sharesKey == other.sharesKey
 	}
-	return held && (l.mode == exclusiveMode || other.mode == sharedMode) // a writer's reads as well
+	return held && (l.mode == exclusiveMode || other.mode == sharedMode) // and a writer's reads
 }
