@@ -206,7 +206,7 @@ func (h *Hold) Extend(ctx context.Context, lease Lease) (err error) {
 
 // ofEnded returns the error of a call on an ended hold.
 func ofEnded(reason error) error {
-	if reason == ErrReleased { // a wrapped ErrReleased is another reason
+	if reason == ErrReleased { //nolint:errorlint // a wrapped ErrReleased is another reason
 		return fmt.Errorf("%w: this hold is already released", ErrNotHeld)
 	}
 	return reason

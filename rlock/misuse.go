@@ -16,10 +16,10 @@ import (
 )
 
 // overlapping returns a level that was acquired after l and is not being released, unless the
-// acquisition has ended. It is called with mu held and a level or more.
+// acquisition has ended. The caller holds mu, and the acquisition has a level or more.
 //
-// Nested sections end in the opposite order of their beginning. If l ends first, two callers were
-// inside at once: goroutines that share an owner, which do not exclude each other.
+// Nested holds end in the opposite order of their beginning. If l ends first, two callers held the
+// lock at once. These are goroutines with the same owner, which do not exclude each other.
 func (a *acquisition) overlapping(l *level) *level {
 	n := len(a.levels)
 	if a.state != active || a.levels[n-1] == l || a.lock.mode == sharedMode {
@@ -31,7 +31,7 @@ func (a *acquisition) overlapping(l *level) *level {
 	return nil
 }
 
-// reportOverlap logs, once per client, that two levels of an owner overlapped without being nested.
+// reportOverlap logs, once per client, that two levels of an owner overlapped and were not nested.
 func (a *acquisition) reportOverlap(l, other *level) {
 	c := a.client
 	if !c.overlapped.CompareAndSwap(false, true) {
@@ -43,17 +43,18 @@ func (a *acquisition) reportOverlap(l, other *level) {
 		"first", l.site.acquiredAt(), "second", other.site.acquiredAt())
 }
 
-// age says how much of Options.MaxHold an acquisition has used. It only grows.
+// age says how much of Options.MaxHold an acquisition has used. An age only grows.
 type age uint8
 
 const (
 	young   age = iota
-	halfway     // half of it, which was logged
-	spent       // all of it, or what is left is less than a lease: it is not renewed any more
+	halfway     // half of MaxHold is over, and was logged
+	spent       // less than a lease is left of MaxHold, so the watchdog no longer renews
 )
 
-// MayRenew reports whether the watchdog may renew the acquisition once more: with a lease from now
-// it does not last longer than Options.MaxHold. It warns when half of that is over.
+// MayRenew reports whether the watchdog may renew the acquisition once more. With a lease from now,
+// the acquisition must not last longer than Options.MaxHold. MayRenew logs a warning when half of
+// MaxHold is over.
 func (a *acquisition) MayRenew() bool {
 	most := a.client.options.MaxHold
 	if most == 0 {
@@ -84,23 +85,24 @@ func (a *acquisition) MayRenew() bool {
 	return !spent
 }
 
-// A hold is dropped if no caller can release it: the hold is unreachable, and so is each context
-// that carries its owner, with which Lock.Unlock could. That is reported once, and the lock goes on
-// being renewed: a caller may be blocked on the channel of the hold's context, which keeps nothing
-// reachable, and must not lose the lock that it works under. Options.MaxHold bounds it.
+// A hold is dropped if no caller can release it. The hold is then unreachable, and so is each
+// context with its owner, because such a context would do for Lock.Unlock. The client reports the
+// drop once, and continues to renew the lock. A caller may be blocked on the channel of the context
+// of the hold. That channel keeps nothing reachable, and the caller must not lose its lock.
+// Options.MaxHold limits the renewals.
 //
-// Only callers keep a Hold and its context alive: the client has the level. Until the first renewal
-// it has the Hold as well, so that a lock that is held for a moment costs nothing. From then on
-// each renewal asks whether the garbage collector has found it unreachable.
+// Only callers keep a Hold and its context alive. The client has the level. Until the first renewal
+// the client also has the Hold, so that a lock with a short hold costs nothing. From then on, each
+// renewal checks whether the garbage collector has found the hold unreachable.
 
 // reachable is how callers can reach a level.
 type reachable struct {
 	hold          weak.Pointer[Hold]
-	ownerContexts []weak.Pointer[owner.Context] // of its owner, when it was acquired
-	outer         *reachable                    // has the other owner contexts; nil if there are none
+	ownerContexts []weak.Pointer[owner.Context] // of the owner, when the level was acquired
+	outer         *reachable                    // has the other owner contexts; nil without others
 }
 
-// watch makes what the client knows of a hold weak.
+// watch returns weak pointers to a hold and to the owner contexts.
 func watch(h *Hold) *reachable {
 	r := &reachable{hold: weak.Make(h)}
 	for c := h.ownerContext; c != nil && c.Token == h.level.owner && r.outer == nil; c = c.Outer {
@@ -112,14 +114,14 @@ func watch(h *Hold) *reachable {
 	return r
 }
 
-// watched returns how the level can be reached, if it is watched.
+// watched returns how callers can reach the level, or nil if the level is not watched.
 func (l *level) watched() *reachable {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reachable
 }
 
-// owned reports whether callers can reach a context with the owner, without the hold.
+// owned reports whether callers can reach a context with the owner, even without the hold.
 func (r *reachable) owned() bool {
 	for ; r != nil; r = r.outer {
 		if slices.ContainsFunc(r.ownerContexts,
@@ -130,8 +132,8 @@ func (r *reachable) owned() bool {
 	return false
 }
 
-// reportDropped is called at each renewal. It logs if the outermost level that asks for the
-// watchdog was dropped.
+// reportDropped runs at each renewal. It logs a warning if the outermost level with the watchdog
+// was dropped.
 func (a *acquisition) reportDropped() {
 	var few [4]*level
 	renewed := few[:0]
@@ -148,9 +150,9 @@ func (a *acquisition) reportDropped() {
 	reportDropped(a.client, renewed)
 }
 
-// reportDropped logs, once, if the outermost of some levels was dropped. The first call for a level
-// begins to watch it. The other levels are inside the outermost one: they are watched only because
-// their contexts may keep it reachable.
+// reportDropped logs a warning, once, if the outermost of some levels was dropped. The first call
+// for a level begins to watch the level. The other levels are inside the outermost level. The
+// client watches them only because their contexts may keep the outermost level reachable.
 func reportDropped(c *Client, levels []*level) {
 	for i, l := range levels {
 		if l.isUnreachable() && i == 0 && l.foundDropped() {
@@ -162,8 +164,8 @@ func reportDropped(c *Client, levels []*level) {
 	}
 }
 
-// isUnreachable reports whether no caller has the hold or its context. Then it severs the context
-// from that of the caller.
+// isUnreachable reports whether no caller has the hold or its context. For an unreachable level,
+// isUnreachable severs the context of the hold from the context of the caller.
 func (l *level) isUnreachable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,8 +181,8 @@ func (l *level) isUnreachable() bool {
 	return true
 }
 
-// foundDropped reports, once, whether an unreachable level was dropped: nobody has its owner. One
-// whose end somebody has asked for, by Hold.Done, is meant to be held for ever.
+// foundDropped reports, once, whether an unreachable level was dropped, because nobody has its
+// owner. If somebody called Hold.Done, the level is meant to be held forever.
 func (l *level) foundDropped() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,13 +193,14 @@ func (l *level) foundDropped() bool {
 	return true
 }
 
-// severable is the caller's context inside the context of a hold. The level keeps both, to end the
-// latter, and the caller's may carry the owner. So it is given up once the hold is unreachable:
-// nobody can use the hold's context then, except by its channel. The end of the caller's context
-// still ends it, because that has the hold's as a child.
+// severable is the context of the caller inside the context of a hold. The level keeps both
+// contexts, because it ends the context of the hold. But the context of the caller may carry the
+// owner, so the level gives that context up once the hold is unreachable. Nobody can then use the
+// context of the hold, except through its channel. The end of the caller's context still ends the
+// context of the hold, because the latter is its child.
 type severable struct {
 	mu      sync.Mutex
-	context context.Context // guarded by mu; nil once it is severed
+	context context.Context // guarded by mu; nil once severed
 }
 
 func (s *severable) sever() {
@@ -215,28 +218,28 @@ func (s *severable) get() context.Context {
 	return s.context
 }
 
-// severed is what is left of a context: it has ended, because only code of package context that has
-// seen its end still asks.
+// severed stands for a severed context. It has ended, because only code of package context still
+// asks, after it has seen the end of the caller's context.
 var severed = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// These implement [context.Context].
+// These methods implement [context.Context].
 
 func (s *severable) Deadline() (time.Time, bool) { return s.get().Deadline() }
 func (s *severable) Done() <-chan struct{}       { return s.get().Done() }
 func (s *severable) Err() error                  { return s.get().Err() }
 func (s *severable) Value(key any) any           { return s.get().Value(key) }
 
-// callSite is where a caller acquired a lock: its stack, innermost frame first.
+// callSite is the stack of a caller that acquired a lock, innermost frame first.
 type callSite []uintptr
 
-// deepest is the number of frames that a call site has at most.
+// deepest is the largest number of frames of a call site.
 const deepest = 32
 
-// here returns the call site of the caller; nil unless an option asks for it.
+// here returns the call site of the caller, or nil unless an option asks for call sites.
 func (c *Client) here() callSite {
 	if !c.options.Debug && c.options.MaxHold == 0 {
 		return nil
@@ -245,7 +248,8 @@ func (c *Client) here() callSite {
 	return frames[:runtime.Callers(2, frames)]
 }
 
-// goroutine returns the number of this goroutine, for warnings only; 0 without Options.Debug.
+// goroutine returns the number of this goroutine, or 0 without Options.Debug. Use the number only
+// for warnings.
 func (c *Client) goroutine() uint64 {
 	if !c.options.Debug {
 		return 0
@@ -257,17 +261,17 @@ func (c *Client) goroutine() uint64 {
 	return id
 }
 
-// module is the prefix of the functions of this module.
+// module is the prefix of all functions of this module.
 var module = strings.TrimSuffix(reflect.TypeFor[Client]().PkgPath(), "rlock")
 
-// ours reports whether a function is of a package that acquires locks for callers.
+// ours reports whether a function is in a package that acquires locks for callers.
 func ours(function string) bool {
 	name, ok := strings.CutPrefix(function, module)
 	return ok && (strings.HasPrefix(name, "rlock.") || strings.HasPrefix(name, "multilock.") ||
 		strings.HasPrefix(name, "redlock."))
 }
 
-// frames calls f with each frame of the caller's code, until it returns false.
+// frames calls f with each frame of the caller's code, until f returns false.
 func (cs callSite) frames(f func(runtime.Frame) bool) {
 	if len(cs) == 0 {
 		return
@@ -280,7 +284,7 @@ func (cs callSite) frames(f func(runtime.Frame) bool) {
 	}
 }
 
-// String returns the file and line of the call; "" if the call site was not recorded.
+// String returns the file and line of the call, or "" if the call site was not recorded.
 func (cs callSite) String() (at string) {
 	cs.frames(func(f runtime.Frame) bool {
 		at = fmt.Sprintf("%s:%d", f.File, f.Line)
@@ -299,7 +303,7 @@ func (cs callSite) stack() string {
 	return lines.String()
 }
 
-// acquiredAt returns "acquired at " and the call site, or how to have it recorded.
+// acquiredAt returns "acquired at " and the call site, or how to record call sites.
 func (cs callSite) acquiredAt() string {
 	if at := cs.String(); at != "" {
 		return "acquired at " + at

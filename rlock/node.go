@@ -13,8 +13,9 @@ import (
 	"holdfast/pubsub"
 )
 
-// node is a plain lock as a part of a RedLock, which acquires and releases it. What it acquires is
-// like any other acquisition of its client: renewed, and ended by ForceUnlock and Close.
+// node is a plain lock as a part of a RedLock. The RedLock acquires and releases the node. The
+// client treats the acquisition of a node like any other acquisition, renews it, and ends it on
+// ForceUnlock and Close.
 type node struct{ *Lock }
 
 func (l *Lock) node() (compose.Node, error) {
@@ -42,7 +43,7 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	vote, err := timed(n, transport.Acquire, func(ctx context.Context) (lua.Vote, error) {
 		vote, err := lua.AcquireVote(ctx, n.client.redis, n.name, owner, lease, d)
 		if vote.Already && lost != nil {
-			// Either the first request was executed, or another node is this server.
+			// The server executed the first request, or another node is the same server.
 			return lua.Vote{}, lost
 		}
 		if transport.Lost(err) {
@@ -56,7 +57,7 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	return vote, err
 }
 
-// Extend asks Redis for a new lease. It also sets the number of levels, unless levels is 0.
+// Extend asks Redis for a new lease. Extend also sets the number of levels, unless levels is 0.
 func (n node) Extend(owner string, levels int, lease time.Duration) (bool, error) {
 	return timed(n, transport.Keep, func(ctx context.Context) (bool, error) {
 		if levels > 0 {
@@ -75,7 +76,8 @@ func (n node) Release(owner string) (lua.Released, error) {
 	return released, err
 }
 
-// timed sends a command and records how long the reply took; not for an error, which may be local.
+// timed sends a command, and records how long the reply took. timed ignores errors, because an
+// error may be local.
 func timed[T any](n node, kind transport.Kind, command func(context.Context) (T, error),
 ) (T, error) {
 	return transport.DoWithoutCancel(n.client.calls, kind, func(ctx context.Context) (T, error) {
@@ -106,13 +108,13 @@ func (n node) CallSite() []uintptr { return n.client.here() }
 func (n node) Hold(name string, as owner.Token, site []uintptr, deadline time.Time, p compose.Part,
 ) compose.NodeAcquisition {
 	c := n.client
-	// A separate session: no other call ever uses it.
+	// No other call ever uses this session.
 	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})
 	defer s.Close()
 	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
 	a.outermost.site = site
 	a.begin(context.Background(), deadline, false)
-	if c.isClosing() { // Close may have missed it
+	if c.isClosing() { // Close may have missed the acquisition
 		a.Drop()
 		return nil
 	}

@@ -20,15 +20,15 @@ func (c *Client) NewNonReentrantLock(name string) *Lock {
 
 // nonReentrantOf returns the non-reentrant lock with a name in Redis.
 func (c *Client) nonReentrantOf(name string) *Lock {
-	// The script is that of the plain lock: a second attempt of an owner is detected in this
-	// process, and a retried request must find what it has acquired.
+	// The script is the script of the plain lock. A second attempt of an owner is detected in this
+	// process, and a retried request must find its own acquisition.
 	return c.newLock(name, traits{family: "non-reentrant", handsOver: true, inspect: lua.Inspect,
 		reentry: errReentersPlain}, newExclusive(c, name, "nonreentrant", false))
 }
 
 var errReentersPlain = reentryError("Client.NewLock")
 
-// reentryError returns an error that makes an attempt fail at once with ErrReentry. Its advice is
+// reentryError returns an error that makes an attempt fail at once with ErrReentry. The advice is
 // to use reentrant, the constructor of the corresponding reentrant lock.
 func reentryError(reentrant string) error {
 	return &rediserr.Error{Class: rediserr.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
@@ -45,8 +45,8 @@ func (c *Client) NewNonReentrantFairLock(name string) *Lock {
 	return c.nonReentrantFairOf(c.options.mapped(name))
 }
 
-// nonReentrantFairOf returns the non-reentrant fair lock with a name in Redis. Its scripts are
-// those of the fair lock, for the reasons of nonReentrantOf.
+// nonReentrantFairOf returns the non-reentrant fair lock with a name in Redis. The lock uses the
+// scripts of the fair lock, for the reasons in nonReentrantOf.
 func (c *Client) nonReentrantFairOf(name string) *Lock {
 	return c.newFair(name, "non-reentrant fair", errReentersFair)
 }

@@ -201,7 +201,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.SyncTimeout = cmp.Or(o.SyncTimeout, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	switch {
-	case o.WatchdogLease < 10*time.Millisecond: // a third of it must do for a renewal
+	case o.WatchdogLease < 10*time.Millisecond: // a third must be enough for a renewal
 		return o, invalid("Options.WatchdogLease must be at least 10ms (got %v)", o.WatchdogLease)
 	case o.CommandTimeout < time.Millisecond:
 		return o, invalid("Options.CommandTimeout must be at least 1ms (got %v)", o.CommandTimeout)
@@ -230,10 +230,10 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// grantLease returns the lease of a lock granted to a waiter in watchdog mode, until its first
-// renewal. It is short, because others wait for it if the new owner's process is stopped. A lease
-// that ends before waiters ask by themselves costs a message to each of their processes, so one
-// that is only a little shorter is extended to that time.
+// grantLease returns the lease of a lock granted to a waiter with Watchdog, until the first
+// renewal. The lease is short, because others wait for its end if the process of the new owner is
+// stopped. But if the lease ends before waiters ask by themselves, each of their processes needs a
+// message. So grantLease extends a slightly shorter lease to that time.
 func (o Options) grantLease() time.Duration {
 	lease := min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
 	if lease >= 3*time.Second {

@@ -46,15 +46,15 @@ func Detached(ctx context.Context) context.Context { return owner.With(ctx, 0) }
 
 const (
 	longestName = 64   // of an acquisition in Redis
-	nameMemory  = 2048 // that names share, to save memory allocations
+	nameMemory  = 2048 // for shared names, to save allocations
 )
 
-// newOwner returns a new name for an acquisition in Redis, even for the same owner. A release that
-// was given up may still be delivered later, by a connection thought dead. It must then find
-// nothing, or it would free the lock under a later holder.
+// newOwner returns a new name for an acquisition in Redis, even for the same owner. A connection
+// that was given up may still deliver a release later. The late release must then find nothing.
+// Otherwise it would free the lock of a later holder.
 //
-// The number is drawn here, and not in advance, because a copy of this process, in a virtual
-// machine that is cloned, has the same memory.
+// newOwner draws the number here and not in advance, because a copy of this process, in a cloned
+// virtual machine, has the same memory.
 func (l *Lock) newOwner() string {
 	c := l.client
 	text, _ := c.names.Get().(*strings.Builder)
@@ -72,10 +72,10 @@ func (l *Lock) newOwner() string {
 	return name
 }
 
-// key returns the key of an owner's session with the lock.
+// key returns the key for the session of an owner with the lock.
 func (l *Lock) key(t owner.Token) sessionKey { return sessionKey{l.family, l.name, t} }
 
-// wakes returns whose waiters a release of the lock wakes.
+// wakes returns the kind of waiters that a release of the lock wakes.
 func (l *Lock) wakes() owner.Kind {
 	switch {
 	case l.sharesKey:

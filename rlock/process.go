@@ -13,11 +13,11 @@ import (
 	"holdfast/internal/printable"
 )
 
-// clients has the clients of this process that are not closed, by id.
+// clients has the open clients of this process, by id.
 var clients sync.Map // of string to *Client
 
-// clientOf returns the client with an acquisition of that name in Redis; nil if it is of another
-// process.
+// clientOf returns the client with an acquisition of that name in Redis, or nil for a name of
+// another process.
 func clientOf(name string) *Client {
 	id, _, _ := strings.Cut(name, ":")
 	c, _ := clients.Load(id)
@@ -25,8 +25,8 @@ func clientOf(name string) *Client {
 	return found
 }
 
-// acquisitionsByOwner finds the acquisitions of a client by their names in Redis. It is apart from
-// the watchdog, which has a mutex that all renewals and releases need.
+// acquisitionsByOwner finds the acquisitions of a client by their names in Redis. It has its own
+// mutex, because all renewals and releases need the mutex of the watchdog.
 type acquisitionsByOwner struct {
 	mu  sync.Mutex
 	all map[string][modes]*acquisition // guarded by mu; a writer that reads has one name for both
@@ -44,8 +44,8 @@ func (ao *acquisitionsByOwner) add(a *acquisition) {
 	ao.all[a.owner] = found
 }
 
-// acquisition returns the acquisition with a name in Redis, of a writer that reads its write lock;
-// nil if it is not of this client.
+// acquisition returns the acquisition with a name in Redis, or nil for a name of another client.
+// For a writer that reads, acquisition returns the write lock.
 func (c *Client) acquisition(name string) *acquisition {
 	ao := &c.owners
 	ao.mu.Lock()
@@ -54,8 +54,8 @@ func (c *Client) acquisition(name string) *acquisition {
 	return cmp.Or(found[exclusiveMode], found[sharedMode])
 }
 
-// unwatch ends what begin has begun: the watchdog no longer watches the acquisition, and others do
-// not find it by its name. It may be called more than once: a newer one of that name stays.
+// unwatch makes the watchdog stop watching the acquisition, and removes its name. A second call
+// does nothing, even if a newer acquisition has the name.
 func (a *acquisition) unwatch() {
 	a.client.watchdog.Remove(&a.watched)
 	ao := &a.client.owners
@@ -83,23 +83,23 @@ func (a *acquisition) site() callSite {
 	return a.levels[0].site
 }
 
-// rate limits how often something is logged.
+// rate limits how often a warning is logged.
 type rate struct{ last atomic.Pointer[time.Time] }
 
-// allows reports whether it may be logged now: at most once in each period.
+// allows reports whether the warning may be logged now, at most once in each period.
 func (r *rate) allows(period time.Duration) bool {
 	now, last := time.Now(), r.last.Load()
 	return (last == nil || now.Sub(*last) >= period) && r.last.CompareAndSwap(last, &now)
 }
 
-// quota allows a number of messages in each period.
+// quota limits the number of messages in each period.
 type quota struct {
 	mu    sync.Mutex
 	since time.Time // guarded by mu; when the period began
 	used  int       // guarded by mu
 }
 
-// allow reports whether one more message may be logged now: at most that many in each period.
+// allow reports whether one more message may be logged now, at most the number most in each period.
 func (q *quota) allow(most int, period time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,9 +110,9 @@ func (q *quota) allow(most int, period time.Duration) bool {
 	return q.used <= most
 }
 
-// noticeOwnHolder is called when the holder is known. It logs, once, that the same holder of this
-// process has kept the caller waiting for longer than a watchdog's lease: it may be the caller
-// itself, in an outer section.
+// noticeOwnHolder is called when the holder is known. It logs once that the same holder of this
+// process has made the caller wait for longer than Options.WatchdogLease, because the caller may
+// wait for itself.
 func (at *attempt) noticeOwnHolder() {
 	if at.holder.Owner != at.blocker {
 		at.blocker, at.blocked = at.holder.Owner, time.Now()
@@ -124,7 +124,7 @@ func (at *attempt) noticeOwnHolder() {
 	if at.holder.Next || at.blocked.IsZero() || time.Since(at.blocked) < lease {
 		return
 	}
-	at.blocked = time.Time{} // once
+	at.blocked = time.Time{} // log once
 	e := at.heldError()
 	if e.SameProcess && c.ownWaits.allows(lease) {
 		c.warn("holdfast: a call has waited for a lock for longer than Options.WatchdogLease: "+
@@ -133,7 +133,8 @@ func (at *attempt) noticeOwnHolder() {
 }
 
 // noticeItself logs, with Options.Debug, that the goroutine of the attempt holds the lock itself.
-// Its context did not show that, or it would have got [ErrDeadlock] or the lock.
+// The context of the attempt does not show that. Otherwise the attempt would have returned
+// [ErrDeadlock] or a hold.
 func (at *attempt) noticeItself() {
 	c := at.client
 	id, holder := c.goroutine(), clientOf(at.holder.Owner)
@@ -149,7 +150,7 @@ func (at *attempt) noticeItself() {
 }
 
 // noticeOtherKind is called when the holder is known. It logs, once for each name, that the holder
-// uses another kind of lock under it. In another process nothing else shows that.
+// uses another kind of lock. Nothing else shows that if the holder is in another process.
 func (at *attempt) noticeOtherKind() {
 	c, l := at.client, at.lock
 	held, wanted := owner.KindOf(at.holder.Owner), l.wakes()
@@ -162,7 +163,7 @@ func (at *attempt) noticeOtherKind() {
 		"owner", printable.Short(at.holder.Owner))
 }
 
-// names is a set of names that are to be logged once.
+// names is a set of names that the client logs once.
 type names struct {
 	mu  sync.Mutex
 	has map[string]bool // guarded by mu

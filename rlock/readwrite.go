@@ -58,7 +58,7 @@ func (rw *ReadWriteLock) Write() *Lock { return rw.write }
 type readWrite struct {
 	client *Client
 	name   string
-	bound  time.Duration // for how long readers step back for a writer at a time
+	bound  time.Duration // how long readers step back for a writer
 }
 
 func (k readWrite) script() lua.ReadWrite {
@@ -111,17 +111,18 @@ func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {
 
 func (k write) waiting(string, bool) *waiting {
 	how := queueName{"write", k.name}.waiting(wire.RWChannel(k.name))
-	how.queued = k.bound > 0 // readers step back for a waiting writer, until it is cleaned up
+	how.queued = k.bound > 0 // readers step back for a waiting writer, until its cleanup
 	return how
 }
 
-// errUnconfirmed is why a read hold is lost if the release of an earlier one of the same writer got
-// no reply: that may be under way, and would release this one, because both have the name of the
-// write hold in Redis. While the owner writes, it lets nobody else in; then the read hold ends.
+// errUnconfirmed reports why a read hold is lost, because an earlier release of the same writer got
+// no reply. That release may be under way and would release the new read hold, because both have
+// the name of the write hold in Redis. While the owner writes, it keeps everybody else out. The
+// read hold ends when the owner no longer writes.
 var errUnconfirmed = errors.New(
 	"an earlier release of the same owner had no reply, and may have removed the lock")
 
-// count adds more to the unconfirmed releases of an owner's read holds.
+// count adds more to the number of unconfirmed releases of an owner's read holds.
 func (ow *owned) count(owner string, more int) {
 	if ow.unconfirmed == nil {
 		ow.unconfirmed = make(map[string]int)
@@ -140,8 +141,8 @@ func (a *acquisition) releaseUnconfirmed() {
 	}
 }
 
-// confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
-// have removed a read hold, also one that is being acquired or released.
+// confirmRelease notes that Redis has executed an unconfirmed release. The release still counts if
+// it may have removed a read hold, even a read hold that is just being acquired or released.
 func confirmRelease(s *lockSession, owner string) {
 	if s.TryLock() {
 		defer s.Unlock()
@@ -153,7 +154,7 @@ func confirmRelease(s *lockSession, owner string) {
 	}
 }
 
-// loss returns the error of a loss. An unconfirmed release may be why a read hold is gone.
+// loss returns the error of a loss. A read hold may be gone because of an unconfirmed release.
 func (a *acquisition) loss(reason error) *LostError {
 	if errors.Is(reason, watchdog.ErrExpired) {
 		reason = a.Expiry()
@@ -167,8 +168,8 @@ func (a *acquisition) loss(reason error) *LostError {
 	return &LostError{Lock: a.lock.name, Reason: reason}
 }
 
-// endReads ends the read hold of an owner that has released its write hold, if Redis has nothing
-// left of it.
+// endReads ends the read hold of an owner that has released its write hold, if Redis no longer has
+// the read hold.
 func (a *acquisition) endReads(r lua.Released) {
 	if a.lock.mode == sharedMode || !r.Held || r.Reading {
 		return
@@ -178,9 +179,9 @@ func (a *acquisition) endReads(r lua.Released) {
 	}
 }
 
-// endUntrusted ends the owner's read hold if an unconfirmed release may remove it and no write hold
-// keeps others out. It is called when a hold of the owner has begun or ended. A write hold whose
-// lease is over does not, even before the watchdog finds out.
+// endUntrusted ends the read hold of the owner if an unconfirmed release may remove the read hold
+// and no write hold keeps others out. It is called when a hold of the owner has begun or ended. A
+// write hold with an expired lease keeps nobody out, even before the watchdog notices.
 func (a *acquisition) endUntrusted() {
 	var untrusted *acquisition
 	a.session.Do(func(ow *owned) {
@@ -195,7 +196,8 @@ func (a *acquisition) endUntrusted() {
 	}
 }
 
-// kept reports whether Redis may keep it for longer: the write field of an owner that still reads.
+// kept reports whether Redis may keep the entry for longer, which is true for the write field of an
+// owner that still reads.
 func (cu cleanup) kept() bool {
 	if cu.session == nil || cu.lock.mode == sharedMode {
 		return false
@@ -204,7 +206,8 @@ func (cu cleanup) kept() bool {
 	return reading != nil && reading.owner == cu.request.owner
 }
 
-// cleanUp removes what an owner has in one mode, unless its session holds that under the same name.
+// cleanUp removes the entry of an owner in one mode, unless the session of the owner holds that
+// mode under the same name.
 func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	cu := batch[0]
 	s, m, owner := cu.session, cu.lock.mode, cu.request.owner
@@ -234,9 +237,10 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	return released, err
 }
 
-// countUntaken reports whether a session holds nothing under the owner's name. If so, it counts the
-// release of a read lock that its caller is about to send as unconfirmed. The release of a write
-// hold never is: an owner that reads cannot write again under its name.
+// countUntaken reports whether a session holds nothing under the owner's name. If so, countUntaken
+// counts the release of a read lock as unconfirmed, because its caller is about to send that
+// release. The release of a write hold is never unconfirmed, because an owner that reads cannot
+// write again under its name.
 func countUntaken(s *lockSession, owner string, m mode) bool {
 	untaken := false
 	s.Do(func(ow *owned) {

@@ -15,14 +15,14 @@ import (
 	"holdfast/watchdog"
 )
 
-// This file has the way of an Unlock, from top to bottom: the session, the end of the level in this
-// process, the command, and the reply. At the end are other ends, such as Leave.
+// This file follows an Unlock from top to bottom: the session, the end of the level in this
+// process, the command, and the reply. Other ends, such as Leave, come last.
 
-// Release implements [Acquisition]. The level ends even with an error.
+// Release implements [Acquisition]. The level ends even if Release returns an error.
 func (a *acquisition) Release(h *Hold) error {
 	ctx := context.Background()
 	if h.level.trace.Load() != nil {
-		ctx = context.WithoutCancel(h.parent) // so that commands are traced as the hold's
+		ctx = context.WithoutCancel(h.parent) // so that commands are traced as commands of the hold
 	}
 	var b wait.Budget
 	b.Begin(ctx, nil, a.client.options.CommandTimeout)
@@ -47,7 +47,8 @@ func (a *acquisition) Release(h *Hold) error {
 	return errBusy
 }
 
-// releaseLevel ends a level in this process, and returns how many are left, or how it was lost.
+// releaseLevel ends a level in this process. releaseLevel returns how many levels are left, or why
+// the lock was lost.
 func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 	c := a.client
 	if time.Until(a.watched.Deadline()) <= 0 {
@@ -58,13 +59,13 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 	err = cmp.Or(lost, err)
 	if left == 0 {
 		if a.registered {
-			c.releasing.Store(a.owner, nil) // until cleanUpLate; before unwatch: see granted
+			c.releasing.Store(a.owner, nil) // until cleanUpLate; before unwatch, see granted
 		}
 		a.unwatch()
 		if a.lock.sharesKey {
 			a.endUntrusted()
 		}
-		if a.part != nil && err == nil { // Options.ReleaseOnClose releases it
+		if a.part != nil && err == nil { // Options.ReleaseOnClose releases the part
 			a.part.Ended(ErrClosed)
 		}
 		if err != nil {
@@ -73,7 +74,7 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 		}
 	}
 	if err != nil && errors.Is(err, watchdog.ErrExpired) {
-		// The lease in Redis is not over yet: a lease of a day lasts for another 14 minutes.
+		// The lease in Redis is not over yet. For example, a lease of a day lasts for another 14 minutes.
 		cu := a.cleanup()
 		cu.until = time.Now().Add(max(time.Until(cu.until), c.options.CommandTimeout))
 		c.cleaner.add(cu)
@@ -81,8 +82,9 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 	return left, err
 }
 
-// remove ends a level, and returns how many are left. The end of the last one is an event for the
-// acquisition: release or leave. If the acquisition was lost before, remove also returns how.
+// remove ends a level, and returns how many levels are left. The end of the last level is the event
+// last for the acquisition, release or leave. If the acquisition was lost before, remove also
+// returns the loss.
 func (a *acquisition) remove(l *level, last event) (left int, lost error) {
 	var other *level
 	a.mu.Lock()
@@ -100,24 +102,25 @@ func (a *acquisition) remove(l *level, last event) (left int, lost error) {
 		lost = a.reason
 	}
 	a.mu.Unlock()
-	l.end(cmp.Or(lost, ErrReleased)) // the end of the acquisition may not have reached it yet
+	l.end(cmp.Or(lost, ErrReleased)) // the end of the acquisition may not have reached the level yet
 	if other != nil {
 		a.reportOverlap(l, other)
 	}
 	return left, lost
 }
 
-// send sends the count that is left. The script of a plain lock is chosen in lua/exclusive.go, that
-// of others in lua/fair.go and lua/readwrite.go. The caller has the session locked. before is the
-// error of an earlier command, which may have been executed, or nil.
+// send sends the remaining count. The script of a plain lock is chosen in lua/exclusive.go, and the
+// scripts of other kinds in lua/fair.go and lua/readwrite.go. The caller has locked the session.
+// before is the error of an earlier command that Redis may have executed, or nil.
 func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 	c, last, unknown := a.client, left == 0, transport.StateOf(before) > transport.Refused
 	var delay wait.Backoff
 	var reply lua.Released
 	var err error
 	for first := !unknown; ; first = false {
-		// No successor is named again after an unconfirmed release: it asks instead. Nor is one while a
-		// late request may take the lock again, because this release would then give that away, too.
+		// After an unconfirmed release, no successor is named again, because the successor asks instead.
+		// While a late request may take the lock again, no successor is named either. Otherwise the
+		// release would also give that lock away.
 		o, joined := a.offer(last && first && a.late == nil)
 		var state transport.State
 		reply, state, err = a.sendOnce(b, left, o, joined)
@@ -150,8 +153,9 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 	}
 }
 
-// offer picks a successor for a release, if it may have one. With joined set the caller leaves the
-// client's tasks once it has sent the release; until then Close cannot finish.
+// offer picks a successor for a release, if the release may have a successor. With joined, the
+// caller leaves the tasks of the client after it has sent the release. Close cannot finish before
+// that.
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, l := a.client, a.lock
 	if !may || !l.handsOver || !c.queues.Has(l.waiting.queue) {
@@ -165,8 +169,9 @@ func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	return c.queues.Offer(l.waiting.queue, a.streak, l.waiting.registers && away), true
 }
 
-// sendOnce sends the release once. It tells the successor what became of it, even if a hook around
-// rueidis panics or ends the goroutine; then what is left is cleaned up in the background.
+// sendOnce sends the release once, and reports the outcome to the successor. If a hook around
+// rueidis panics or ends the goroutine, sendOnce still reports to the successor, and the client
+// cleans up in the background.
 func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 ) (reply lua.Released, state transport.State, err error) {
 	c, sent, returned := a.client, time.Now(), false
@@ -180,7 +185,7 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 			}
 		}
 		if joined {
-			c.group.Leave() // a worker is a task of its own
+			c.group.Leave() // a worker is a separate task
 		}
 	}()
 	if call := c.calls.Begin(b, sent); call != nil {
@@ -205,7 +210,7 @@ func (a *acquisition) sendDirectly(call *transport.Call, left int, o offer,
 	return reply, state, err
 }
 
-// settle tells the successor of a release, if there is one, what became of it.
+// settle reports the outcome of a release to the successor, if there is a successor.
 func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
 	if o.Successor == nil {
 		return
@@ -233,8 +238,8 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 
 // handleReply handles the reply to a release.
 func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error {
-	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
-	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
+	// Redis may find nothing because an earlier command with a lost reply was the release. That is so
+	// while the lease has not ended yet. A command that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Until(a.watched.Deadline()) > 0
 	if r.Held || earlier {
 		if r.Refusal != "" {
@@ -255,7 +260,7 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 	if err := a.lostError(); err != nil {
 		return err
 	}
-	// The last level has ended as released, so only its caller hears of the loss.
+	// The last level has ended as released, so only the caller of the release learns of the loss.
 	err := a.loss(watchdog.ErrGone)
 	if left == 0 {
 		a.step(lose)
@@ -264,7 +269,7 @@ func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error 
 	return err
 }
 
-// reportRefusal logs, once per client, that a release was not announced.
+// reportRefusal logs, once per client, that Redis rejected the message of a release.
 func (c *Client) reportRefusal(l *Lock, refusal string) {
 	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
 		c.warn("holdfast: lock released, but Redis rejected the message to the waiters, so they "+
@@ -273,7 +278,7 @@ func (c *Client) reportRefusal(l *Lock, refusal string) {
 	}
 }
 
-// reportClassic logs, once per client, that the release was also announced on a classic channel.
+// reportClassic logs, once per client, that a release was also announced on a classic channel.
 func (c *Client) reportClassic(l *Lock) {
 	if c.classic.CompareAndSwap(false, true) {
 		c.log.tell(func() {
@@ -284,12 +289,13 @@ func (c *Client) reportClassic(l *Lock) {
 	}
 }
 
-// The rest is for a caller that leaves before the reply, and for other ends than by Unlock.
+// The rest of the file handles a caller that leaves before the reply, and other ends than by
+// Unlock.
 
 // detach sends the release from a worker, so that the caller can leave at any time.
 func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 ) (lua.Released, transport.State, error) {
-	var sent time.Time // of the last try: a worker sends it again if its dial was ended
+	var sent time.Time // of the last try, because a worker repeats a command whose dial was ended
 	r, state, err := transport.Detach(a.client.calls, transport.Release, b, a,
 		func(a *acquisition, ctx context.Context) (lua.Released, error) {
 			sent = time.Now()
@@ -318,13 +324,13 @@ func (a *acquisition) handleLateReply(left int, err error) {
 	}
 }
 
-// renews reports whether a level asks for the watchdog. It is called with mu held.
+// renews reports whether a level asks for the watchdog. The caller holds mu.
 func (a *acquisition) renews() bool {
 	return slices.ContainsFunc(a.levels, func(l *level) bool { return l.renew })
 }
 
-// renewForLevels makes the watchdog renew if a level asks for it. It is called with mu held: a
-// level that is added afterwards may renew.
+// renewForLevels makes the watchdog renew the lease if a level asks for that. The caller holds mu,
+// because a level that is added afterwards may renew.
 func (a *acquisition) renewForLevels() { a.client.watchdog.SetRenew(&a.watched, a.renews()) }
 
 // releaseWhole releases all levels whose release has not begun.
@@ -343,8 +349,8 @@ func (a *acquisition) releaseWhole() error {
 	return err
 }
 
-// abandon releases a hold that its caller does not get, because a tracer panicked or ended the
-// goroutine. h may be nil. It calls no foreign code, and does not block.
+// abandon releases a hold whose caller does not get it, because a tracer panicked or ended the
+// goroutine. h may be nil. abandon calls no foreign code, and does not block.
 func (h *Hold) abandon() {
 	if h == nil || !h.level.beginRelease() {
 		return
@@ -356,7 +362,7 @@ func (h *Hold) abandon() {
 	}
 }
 
-// Drop ends an acquisition with its levels, in this process only.
+// Drop ends an acquisition with its levels in this process only.
 func (a *acquisition) Drop() {
 	a.unwatch()
 	a.leaveSession() // a call that learns of the end must not find the name that is being released
@@ -388,10 +394,10 @@ func (h *Hold) Leave() {
 	l.trace.Load().released(nil, true)
 }
 
-// leaver is an [Acquisition] that can be left. Without it, Leave ends the hold in this process.
+// leaver is an [Acquisition] with Leave. For other acquisitions, Hold.Leave only ends the hold.
 type leaver interface {
-	// Leave ends the level that h stands for. With the last level it ends the acquisition, without
-	// a command. It is called once for each hold, instead of Release.
+	// Leave ends the level of h. With the last level, Leave ends the acquisition without a command.
+	// Leave is called once for each hold, instead of Release.
 	Leave(h *Hold)
 }
 
@@ -402,26 +408,29 @@ func (a *acquisition) Leave(h *Hold) {
 	}
 }
 
-// endLeft ends an acquisition whose last level was left.
+// endLeft ends an acquisition after its last level was left.
 //
-// An earlier request of the owner may still be under way (a.late), under the same name:
+// An earlier request of the owner may still be under way (a.late), with the same name:
 //
-//   - While the lock is left, it finds the owner's own lock, and may make that last longer. It is
-//     not cleaned up yet: a release would free the lock that was meant to stay, or that Attach is
-//     about to take over.
-//   - Once the lease is over, it takes the free lock for a whole lease, which nobody holds.
-//   - If another owner has the lock by then, it registers this one, and the next release grants it
-//     the lock.
+//   - While the lock is left, the late request finds the owner's own lock, and may extend the
+//     lease. The client does not clean up yet, because a release would free a lock that was meant
+//     to stay, or that Attach is about to continue.
+//   - Once the lease is over, the late request takes the free lock for a whole lease, but nobody
+//     holds the lock.
+//   - If another owner has the lock by then, the late request registers this owner, and the next
+//     release grants this owner the lock.
 //
-// So the clean-up begins when the lease is over, and goes on for as long as after a release. The
-// last case may come earlier if the lock was attached and released meanwhile: then the lock may
-// stay granted to nobody until the left lease would have ended. A registered owner that acquired
-// the lock by asking may still get a grant message about the left lock. The client ignores that
-// message until then. It cleans up after any other grant.
+// So the cleanup begins when the lease is over, and continues for as long as after a release. The
+// last case may come earlier if the lock was attached and released meanwhile. The lock may then
+// stay granted to nobody until the left lease would have ended.
+//
+// A registered owner that got the lock by asking may still receive a grant message about the left
+// lock. The client ignores that message until the lease is over, and cleans up after any other
+// grant.
 func (a *acquisition) endLeft() {
 	c, cu := a.client, a.cleanup()
-	// In Redis the lease ends later than here: by the drift of all of it, and by the time that the
-	// command took to get there.
+	// In Redis the lease ends later than in this process. The difference is the drift of the whole
+	// lease and the time that the command took to reach Redis.
 	whole := time.Until(a.watched.Deadline())
 	if a.late != nil {
 		whole = max(whole, a.late.lease)
@@ -432,7 +441,7 @@ func (a *acquisition) endLeft() {
 	}
 	over = over.Add(min(c.options.CommandTimeout, closeTimeout))
 	for last := c.leftUntil.Load(); last == nil || last.Before(over); last = c.leftUntil.Load() {
-		if c.leftUntil.CompareAndSwap(last, &over) { // Close leaves who has left it
+		if c.leftUntil.CompareAndSwap(last, &over) { // Close then keeps the identity of the client
 			break
 		}
 	}
@@ -446,7 +455,7 @@ func (a *acquisition) endLeft() {
 		c.cleaner.add(cu)
 	}
 	a.unwatch()
-	c.losses.Remove(a.key(), a) // perhaps it was lost before
+	c.losses.Remove(a.key(), a) // the acquisition may have been lost before
 	if a.lock.sharesKey {
 		a.endUntrusted()
 	}

@@ -13,8 +13,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// splitRenewals returns a number that differs between leases that one command cannot renew: those
-// of different slots, where the server looks at slots, and those of different modes.
+// splitRenewals returns equal numbers for leases that one command can renew. Leases of different
+// modes have different numbers, and so have leases of different slots if the server checks slots.
 func (c *Client) splitRenewals(l *watchdog.Lease) uint64 {
 	lock := l.Subject.(*acquisition).lock
 	if c.transport.OneByOne() {
@@ -23,9 +23,9 @@ func (c *Client) splitRenewals(l *watchdog.Lease) uint64 {
 	return uint64(c.transport.Slot(lock.name))<<8 | uint64(lock.mode)
 }
 
-// renew renews leases on one node, which share a slot and a mode, with one command for all kinds of
-// locks. The watchdog calls it when watchdog/schedule.go says so. It waits for the reply for as
-// long as that can count: a worker sends the command, whose outcome no timeout decides.
+// renew renews leases on one node with one command for all kinds of locks. The leases share a slot
+// and a mode. The watchdog calls renew (watchdog/schedule.go). renew waits for the reply for as
+// long as the reply can count. A worker sends the command, and no timeout decides its outcome.
 func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
 	outcomes := make([]watchdog.Outcome, len(leases))
@@ -70,10 +70,10 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 			if rejected {
 				outcomes[i] = watchdog.Rejected
 			}
-			// Else it was released, or is tried again at once.
+			// Otherwise the lock was released, or the watchdog tries again at once.
 			if a.lasts() && (!rejected || len(renewals) == 1) {
 				c.renewalRejected(a, err)
-				if ctx.Err() == nil { // else it was told as overdue, or its locks are lost
+				if ctx.Err() == nil { // else it was reported as overdue, or the locks are lost
 					c.tracing.renewed(a, err)
 				}
 			}
@@ -83,7 +83,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	return outcomes, err
 }
 
-// renewed notes that a renewal succeeded, unless the acquisition has ended meanwhile.
+// renewed notes a successful renewal, unless the acquisition has ended meanwhile.
 func (a *acquisition) renewed() {
 	if !a.lasts() {
 		return
@@ -99,7 +99,7 @@ func (a *acquisition) renewed() {
 	}
 }
 
-// rejectedError is why Redis does not renew one lock.
+// rejectedError is why Redis does not renew a lock.
 type rejectedError struct {
 	lock string
 	err  error
@@ -111,14 +111,14 @@ func (e *rejectedError) Error() string {
 
 func (e *rejectedError) Unwrap() error { return e.err }
 
-// rejectsAKey reports whether the server rejected a command for a reason that one of its keys may
-// have caused. Nearly every rejection may be one: the codes left out are about the server as a
-// whole, the user or a command.
+// rejectsAKey reports whether one of the keys may be the reason why the server rejected a command.
+// Nearly every rejection may have such a reason. The excluded codes are about the whole server, the
+// user, or the command.
 func rejectsAKey(err error) bool {
 	var rejection *ServerError
 	switch {
 	case !errors.As(err, &rejection), rejection.Code == "":
-		return false // it is not from the server
+		return false // the error is not from the server
 	case rejection.Class == ClassUnknown:
 		return rejection.Code == rediserr.HalfMoved
 	}
@@ -127,11 +127,11 @@ func rejectsAKey(err error) bool {
 		"DENIED", rediserr.NoCommand, rediserr.Unsupported)
 }
 
-// mostRejected is how many locks a warning names in each third of the lease.
+// mostRejected is how many locks the warnings name in each third of the lease.
 const mostRejected = 10
 
-// renewalRejected notes why Redis does not renew a lock, for the error of its loss, and logs it
-// once until the lock is renewed again.
+// renewalRejected notes why Redis does not renew a lock, for the error of a later loss.
+// renewalRejected logs the reason once, until a renewal of the lock succeeds again.
 func (c *Client) renewalRejected(a *acquisition, err error) {
 	var rejection *rejectedError
 	if !errors.As(err, &rejection) {
@@ -150,11 +150,11 @@ func (c *Client) renewalRejected(a *acquisition, err error) {
 	}
 }
 
-// renewalFailed logs a failed renewal, once per third of the lease: a node may fail very often.
+// renewalFailed logs a failed renewal, once per third of the lease, because a node may fail often.
 func (c *Client) renewalFailed(node string, leases int, err error) {
 	var rejection *rejectedError
 	if errors.As(err, &rejection) {
-		return // it was logged with the name of the lock
+		return // the warning with the name of the lock was logged before
 	}
 	if c.renewalFails.allows(c.options.WatchdogLease / 3) {
 		c.warn("holdfast: leases not renewed; holdfast tries again until they end",
@@ -162,15 +162,15 @@ func (c *Client) renewalFailed(node string, leases int, err error) {
 	}
 }
 
-// renewalsOverdue tells the tracer that there is no reply yet: if none comes, a lock is lost before
-// its renewal has failed. A late reply is told as one more renewal.
+// renewalsOverdue reports to the tracer that Redis has not replied yet. If no reply comes, the lock
+// is lost before its renewal has failed. A late reply is reported as another renewal.
 func (c *Client) renewalsOverdue(leases []*watchdog.Lease) {
 	for _, l := range leases {
 		c.tracing.renewed(l.Subject.(*acquisition), transport.ErrNoReply)
 	}
 }
 
-// renewalLate logs that renewals do not keep up.
+// renewalLate logs that renewals take too long.
 func (c *Client) renewalLate(node string, late watchdog.Lateness) {
 	c.warn("holdfast: renewals take longer than a third of Options.WatchdogLease, and a lock is lost "+
 		"when its lease ends; find out why Redis or the network is slow, or set a longer lease",
@@ -178,8 +178,8 @@ func (c *Client) renewalLate(node string, late watchdog.Lateness) {
 		"left", late.Left.Round(time.Millisecond), "lease", c.options.WatchdogLease)
 }
 
-// connectionLost renews all locks at once, because the server may have restarted without its data
-// or another one may have taken its place, and another holder may come. It is called when a command
-// or a subscription loses its connection, and when a command dials one. A client that neither sends
-// nor waits for anything finds out at its next renewal, within a third of the lease.
+// connectionLost renews all locks at once. The server may have restarted without its data, or
+// another server may have taken its place, so another holder may come. The transport calls
+// connectionLost when a command or a subscription loses its connection, and when a command dials. A
+// client that neither sends nor waits notices at its next renewal, within a third of the lease.
 func (c *Client) connectionLost() { c.watchdog.RenewNow() }

@@ -21,20 +21,20 @@ import (
 // that still copies the data of the master does not count.
 const SyncConnected int = -1
 
-// lookForReplicas is how often a master without replicas is asked whether it has one.
+// lookForReplicas is how often the client asks a master without replicas whether it has a replica.
 const lookForReplicas = time.Second
 
-// aloneNodes has the masters without a replica, and when each of them last reported that.
+// aloneNodes has the masters without a replica, and the time of their last report.
 type aloneNodes struct{ reported sync.Map } // of time.Time, by node
 
-// askReplicas sends the request, and makes sure that enough replicas know of an acquisition.
+// askReplicas sends the request, and makes sure that enough replicas have an acquisition.
 func (at *attempt) askReplicas(ctx context.Context) (got reply, err error) {
 	c, r := at.client, at.request
 	master := server{c.redis, c.transport.Node(at.lock.name)}
 	got, err = at.askServer(ctx, master, r, false)
 	for sends := 1; sends < transport.MostSends && !got.taken; sends++ {
-		// That connection may have been closed long ago, as in [transport.Do], or lead to a master
-		// that has become a replica. The pool has closed it, and the next one may do better.
+		// The connection may have been closed long ago, as in [transport.Do], or lead to a master that
+		// has become a replica. The pool has closed that connection, and the next connection may work.
 		before := err
 		if !transport.Lost(err) && !rediserr.Demoted(err) {
 			break
@@ -48,8 +48,8 @@ func (at *attempt) askReplicas(ctx context.Context) (got reply, err error) {
 	if !redirected || got.taken {
 		return got, err
 	}
-	// Shared connections follow the redirection, and load the script there. What they acquire is
-	// acquired once more, on a connection that can wait for the replicas of that node.
+	// Shared connections follow the redirection, and load the script there. Acquire the lock once more
+	// afterwards, on a connection that can wait for the replicas of that node.
 	got, err = at.lock.kind.acquire(ctx, c.redis, r)
 	if err != nil || got.holder != nil {
 		return got, err
@@ -64,15 +64,16 @@ func (at *attempt) askReplicas(ctx context.Context) (got reply, err error) {
 	return got, err
 }
 
-// server is a master: a client that reaches it, perhaps that of the whole cluster, and its name.
+// server is a master, with its name and a client that reaches it. The client may be the client of
+// the whole cluster.
 type server struct {
 	rueidis.Client
 	name string
 }
 
-// askServer sends the request to a server, and waits for its replicas if the lock is acquired. WAIT
-// counts what was written through the same connection, so all commands go through one that is not
-// shared. asking says that the slot moves to this server.
+// askServer sends the request to a server. If the lock is acquired, askServer waits for the
+// replicas of the server. WAIT counts the writes of its own connection, so all commands go through
+// one connection that is not shared. asking says that the slot moves to this server.
 func (at *attempt) askServer(ctx context.Context, master server, r request, asking bool,
 ) (got reply, err error) {
 	err = master.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
@@ -93,18 +94,19 @@ func (at *attempt) askServer(ctx context.Context, master server, r request, aski
 	return got, err
 }
 
-// replicated makes sure that enough replicas know of an acquisition. Otherwise it undoes it, and
-// returns how many do. An error means that their number is not known.
+// replicated makes sure that enough replicas have an acquisition. Otherwise replicated undoes the
+// acquisition, and returns the number of replicas that have it. An error means that the number is
+// unknown.
 func (at *attempt) replicated(connection rueidis.CoreClient, node string, r request,
 ) (*ReplicationError, error) {
 	c := at.client
 	timeout := min(c.options.SyncTimeout, r.lease/2)
 	if !r.until.IsZero() {
-		timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
+		timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing the acquisition
 	}
 	timeout = max(timeout, time.Millisecond)
-	// The connection is not shared: a server that hangs may cost it.
-	until := time.Now().Add(timeout).Add(c.options.CommandTimeout) // their sum could overflow
+	// The connection is not shared, because a hung server may cost the connection.
+	until := time.Now().Add(timeout).Add(c.options.CommandTimeout) // the sum of both could overflow
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	want := c.options.SyncReplicas
@@ -129,8 +131,8 @@ func (at *attempt) replicated(connection rueidis.CoreClient, node string, r requ
 		Waited: timeout}, nil
 }
 
-// isAlone asks the master whether it has no replica, and remembers that. Without a reply, isAlone
-// assumes that the master has one.
+// isAlone asks the master whether it has no replica, and remembers the reply. Without a reply,
+// isAlone assumes that the master has a replica.
 func (c *Client) isAlone(ctx context.Context, connection rueidis.CoreClient, node string) bool {
 	alone, err := transport.Alone(ctx, connection)
 	if err != nil || !alone {

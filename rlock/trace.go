@@ -10,7 +10,7 @@ import (
 // tracing calls the tracer of a client. It is nil without a tracer.
 type tracing struct {
 	tracer   Tracer
-	waits    WaitTracer    // the tracer, if it is one; else nil, as the following
+	waits    WaitTracer    // the tracer, or nil if it is no WaitTracer; likewise below
 	holds    HoldTracer    //
 	renewals RenewalTracer //
 	rounds   RoundTracer   //
@@ -37,7 +37,8 @@ func (l *Lock) traced() TracedLock {
 	return TracedLock{Name: l.name, Kind: l.kindName(), Server: l.Server()}
 }
 
-// call is the trace of a call that wants a lock. Nil without a tracer: all methods allow that.
+// call is the trace of a call that wants a lock. A call is nil without a tracer, and all methods
+// allow nil.
 type call struct {
 	tracing *tracing
 	lock    TracedLock
@@ -46,11 +47,11 @@ type call struct {
 	since   time.Time
 	lease   time.Duration // in Redis
 	renew   bool
-	how     How // if the lock is acquired
+	how     How // if the call acquires the lock
 
 	requests int
-	waits    time.Time // since when it waits; zero if it does not
-	headed   time.Time // since when it has been the head; zero if it has not
+	waits    time.Time // since when the call waits; zero without a wait
+	headed   time.Time // since when the call has been the head; zero before that
 	waited   time.Duration
 }
 
@@ -63,7 +64,7 @@ func (l *Lock) trace(ctx context.Context, wait time.Duration, lease Lease) *call
 		AcquireStart{Since: time.Now(), Wait: wait, Lease: lease})
 }
 
-// begin begins the trace of a call that wants a lock, perhaps one made of locks of this client.
+// begin begins the trace of a call for a lock. The lock may be made of locks of this client.
 func (t *tracing) begin(ctx context.Context, c *Client, lock TracedLock, d AcquireStart) *call {
 	d.Lock = lock
 	cl := &call{tracing: t, lock: lock, caller: ctx, since: d.Since, how: Free,
@@ -76,7 +77,7 @@ func (t *tracing) begin(ctx context.Context, c *Client, lock TracedLock, d Acqui
 	return cl
 }
 
-// Context returns the context with which the call goes on: that of the tracer, or else ctx.
+// Context returns the context with which the call continues, from the tracer, or else ctx.
 func (cl *call) Context(ctx context.Context) context.Context {
 	if cl == nil {
 		return ctx
@@ -91,14 +92,14 @@ func (cl *call) asks() {
 	}
 }
 
-// acquires notes how the lock was acquired, if that is not [Free].
+// acquires notes how the lock was acquired, unless that is [Free].
 func (cl *call) acquires(how How) {
 	if cl != nil {
 		cl.how = how
 	}
 }
 
-// given notes that a release gave it the lock, for a lease that is short until it is renewed.
+// given notes that a release gave the lock to the call. The lease is short until the first renewal.
 func (cl *call) given(how How, lease time.Duration) {
 	if cl != nil {
 		cl.how, cl.lease = how, lease
@@ -108,7 +109,7 @@ func (cl *call) given(how How, lease time.Duration) {
 // Reenters notes that the owner has the lock already.
 func (cl *call) Reenters() { cl.acquires(Reentered) }
 
-// WaitStart notes the start of the wait, once, and calls the tracer.
+// WaitStart notes the start of the wait and calls the tracer, only once.
 func (cl *call) WaitStart() {
 	if cl == nil || !cl.waits.IsZero() {
 		return
@@ -138,7 +139,7 @@ func (cl *call) Round(d RoundEnd) {
 	}
 }
 
-// End reports the end of the call to the tracer: with a hold, or with an error.
+// End reports the end of the call to the tracer, with a hold or an error.
 func (cl *call) End(h *Hold, err error) {
 	if cl == nil {
 		return
@@ -158,7 +159,7 @@ func (cl *call) End(h *Hold, err error) {
 		Took: time.Since(cl.since), Waited: cl.waited, Requests: cl.requests})
 }
 
-// renewed reports the result of a try to renew an acquisition.
+// renewed reports the result of an attempt to renew an acquisition.
 func (t *tracing) renewed(a *acquisition, err error) {
 	if t == nil || t.renewals == nil {
 		return
@@ -171,7 +172,7 @@ func (t *tracing) renewed(a *acquisition, err error) {
 	t.later.tellIfRoom(func() { t.renewals.RenewalEnd(d) })
 }
 
-// Failed reports to the tracer what the node did not do for a RedLock.
+// Failed reports a failed operation of the node to the tracer.
 func (n node) Failed(operation string, err error) {
 	t := n.client.tracing
 	if t == nil || t.nodes == nil {
@@ -181,9 +182,9 @@ func (n node) Failed(operation string, err error) {
 	t.later.tellIfRoom(func() { t.nodes.NodeFailed(d) })
 }
 
-// hold begins the trace of a hold that the caller does not have yet.
+// hold begins the trace of a hold, before the caller has the hold.
 func (cl *call) hold(h *Hold) {
-	h.parent = cl.caller // without what the tracer's context says about the call
+	h.parent = cl.caller // without the tracer's values about the call
 	if cl.tracing.holds == nil {
 		return
 	}
@@ -203,7 +204,7 @@ func (cl *call) hold(h *Hold) {
 	ht.of.mu.Unlock()
 	l.trace.Store(ht)
 	if reason := l.err(); reason != nil {
-		// It has ended before, perhaps unseen: another goroutine of the owner may have released it.
+		// The hold has ended already, because another goroutine of the owner may have released it.
 		ht.ended(l, reason)
 		ht.released(nil, false)
 	}
@@ -215,11 +216,11 @@ type levelsTrace struct {
 	first *holdTrace // of the first level
 
 	mu sync.Mutex
-	n  int // guarded by mu; once it is 0 again it stays so
+	n  int // guarded by mu; once n is 0 again it stays 0
 }
 
-// join makes the hold a level of the acquisition whose levels are counted there, and reports
-// whether it has others: goroutines that share an owner may begin two at the same time.
+// join adds the hold to the levels of its acquisition, and reports whether there are other levels.
+// Goroutines with the same owner may begin two holds at the same time.
 func (ht *holdTrace) join(levels *atomic.Value) (nested bool) {
 	for {
 		before := levels.Load()
@@ -251,23 +252,23 @@ type holdTrace struct {
 	levels  levelsTrace // preallocated for the first level
 
 	// Guarded by of.mu.
-	trace HoldTrace // nil until the tracer was told of the hold, and if it need not be told more
+	trace HoldTrace // nil before HoldStart has returned, and if the tracer wants no HoldEnd
 	lease time.Duration
 	state holdTraceState
 	end   HoldEnd
 }
 
-// holdTraceState is the state of a [holdTrace]. It only grows.
+// holdTraceState is the state of a [holdTrace]. A state only grows.
 type holdTraceState uint8
 
 const (
 	holdLasts    holdTraceState = iota
-	holdReleases                // it has ended; what became of the release is not known yet
-	holdTold                    // the tracer was told, or is about to be
+	holdReleases                // the hold has ended, and the outcome of the release is not known yet
+	holdTold                    // the tracer has received the end, or is about to
 )
 
-// ended notes the end of the hold, at its first call. Unless a release is under way, whose caller
-// tells the result, it is told in the background.
+// ended notes the end of the hold, at the first call. If a release is under way, its caller reports
+// the end. Otherwise the client reports the end in the background.
 func (ht *holdTrace) ended(l *level, reason error) {
 	now, deadline := time.Now(), l.acquisition.Deadline()
 	releases := reason == ErrReleased && l.unlocked.Load() //nolint:errorlint // wrapped: a loss
@@ -290,7 +291,7 @@ func (ht *holdTrace) ended(l *level, reason error) {
 	ht.tellLater()
 }
 
-// tellLater reports the end of the hold in the background. of.mu must be held.
+// tellLater reports the end of the hold in the background. The caller holds of.mu.
 func (ht *holdTrace) tellLater() {
 	if ht.trace != nil {
 		trace, end := ht.trace, ht.end
@@ -311,8 +312,8 @@ func (ht *holdTrace) released(err error, left bool) {
 	}
 }
 
-// releasedByClose is released for Options.ReleaseOnClose: a tracer that blocks must not keep Close
-// from releasing the others.
+// releasedByClose is released for Options.ReleaseOnClose. It reports in the background, because a
+// blocked tracer must not keep Close from releasing other locks.
 func (ht *holdTrace) releasedByClose(err error) {
 	if ht == nil {
 		return
@@ -324,8 +325,8 @@ func (ht *holdTrace) releasedByClose(err error) {
 	}
 }
 
-// settle notes how the release of the hold has ended, and reports whether that is to be told.
-// of.mu must be held.
+// settle notes how the release of the hold ended, and reports whether the tracer should receive
+// that. The caller holds of.mu.
 func (ht *holdTrace) settle(err error, left bool) bool {
 	if ht.state != holdReleases {
 		return false
@@ -334,7 +335,7 @@ func (ht *holdTrace) settle(err error, left bool) bool {
 	return true
 }
 
-// extended notes the lease that the hold has asked for.
+// extended notes the lease that the hold asked for.
 func (ht *holdTrace) extended(lease time.Duration) {
 	if ht != nil && lease > 0 {
 		ht.of.mu.Lock()
@@ -343,7 +344,7 @@ func (ht *holdTrace) extended(lease time.Duration) {
 	}
 }
 
-// renewed notes the lease that a renewal leaves, and returns the one that it found.
+// renewed notes the lease after a renewal, and returns the lease before.
 func (ht *holdTrace) renewed(lease time.Duration, err error) (found time.Duration, of HoldTrace) {
 	ht.of.mu.Lock()
 	defer ht.of.mu.Unlock()
@@ -354,26 +355,27 @@ func (ht *holdTrace) renewed(lease time.Duration, err error) (found time.Duratio
 	return found, ht.trace
 }
 
-// TracedLevels returns where the levels that are traced are counted. The acquisitions of multilock
-// and redlock have the same method.
+// TracedLevels returns the place for the count of traced levels. The acquisitions of multilock and
+// redlock have the same method.
 func (a *acquisition) TracedLevels() *atomic.Value { return &a.tracedLevels }
 
-// mostUntold is how many calls may wait for a tracer that blocks, before some are left out.
+// mostUntold is how many calls may wait for a blocked tracer before the client drops calls.
 const mostUntold = 4096
 
-// background makes calls for goroutines that must not block, such as those of a tracer or a logger:
-// one call after the other, in order. It has a goroutine while there are calls to make.
+// background makes calls for goroutines that must not block, for example calls of a tracer or a
+// logger. It makes one call after the other, in order. It has a goroutine while there are calls to
+// make.
 type background struct {
 	client *Client
-	inline bool // a caller makes the calls itself once the client has been closed
+	inline bool // the caller of tell makes the calls once the client is closed
 
 	mu      sync.Mutex
 	untold  []func() // guarded by mu
-	telling bool     // guarded by mu; a goroutine tells
-	full    bool     // guarded by mu; something was left out since all was told
+	telling bool     // guarded by mu; a goroutine makes the calls
+	full    bool     // guarded by mu; calls were dropped since untold was last empty
 }
 
-// tell calls f later. It does not block.
+// tell calls f later. tell does not block.
 func (b *background) tell(f func()) {
 	b.mu.Lock()
 	b.untold = append(b.untold, f)
@@ -391,13 +393,13 @@ func (b *background) start() {
 	case b.inline:
 		b.run()
 	default:
-		// The client has been closed. A RedLock of other clients may still tell its tracer, and those
-		// must not wait for it.
+		// The client has been closed. A RedLock of other clients may still report to the tracer, and
+		// those clients must not wait for it.
 		go b.run()
 	}
 }
 
-// tellIfRoom is like tell, for what may be left out while the tracer blocks.
+// tellIfRoom is like tell, for calls that the client may drop while the tracer blocks.
 func (b *background) tellIfRoom(f func()) {
 	b.mu.Lock()
 	full := len(b.untold) >= mostUntold
@@ -420,7 +422,7 @@ func (b *background) hasRoom(most int) bool {
 	return len(b.untold) < most
 }
 
-// run tells until there is nothing more.
+// run makes calls until no call is left.
 func (b *background) run() {
 	done := false
 	defer func() {
@@ -434,7 +436,8 @@ func (b *background) run() {
 	done = true
 }
 
-// next returns the next call; nil if there is none, and nobody tells any more.
+// next returns the next call. Without a next call, next returns nil and notes that the goroutine
+// ends.
 func (b *background) next() func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

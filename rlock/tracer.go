@@ -246,7 +246,8 @@ func MultiTracer(tracers ...Tracer) Tracer {
 	return m
 }
 
-// multiTracer implements all interfaces of tracers. It tells those that implement them as well.
+// multiTracer implements all interfaces of tracers. It calls only the tracers that implement an
+// interface as well.
 type multiTracer []Tracer
 
 // tell calls f with each tracer that implements T.
@@ -279,7 +280,8 @@ func (m multiTracer) WaitEnd(ctx context.Context, d WaitEnd) {
 	tell(m, func(t WaitTracer) { t.WaitEnd(ctx, d) })
 }
 
-// multiTrace has the traces of one hold, in the order of the tracers; nil for one without.
+// multiTrace has the traces of a hold, in the order of the tracers. A tracer without a trace has
+// nil.
 type multiTrace []HoldTrace
 
 func (m multiTracer) HoldStart(ctx context.Context, d HoldStart) (context.Context, HoldTrace) {
