@@ -187,7 +187,7 @@ func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Unlock()
 	reason = a.conclude()
 	if first && a.part != nil {
-		// Options.ReleaseOnClose has released the part. Or the part itself has, and ignores this call.
+		// Options.ReleaseOnClose has released the part, or the RedLock has, and ignores this call.
 		if errors.Is(reason, ErrReleased) {
 			reason = ErrClosed
 		}

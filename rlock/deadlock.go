@@ -142,7 +142,7 @@ func (at *attempt) unblock() {
 func heldWith(c *owner.Context) (held []*acquisition) {
 	add := func(acquired Acquisition) {
 		a, _ := acquired.(*acquisition)
-		if a != nil && (len(held) == 0 || held[len(held)-1] != a) { // else its next level
+		if a != nil && (len(held) == 0 || held[len(held)-1] != a) { // else it is one of its levels
 			held = append(held, a)
 		}
 	}

@@ -196,8 +196,8 @@ func (l *level) foundDropped() bool {
 // severable is the context of the caller inside the context of a hold. The level keeps both
 // contexts, because it ends the context of the hold. But the context of the caller may carry the
 // owner, so the level gives that context up once the hold is unreachable. Nobody can then use the
-// context of the hold, except through its channel. The end of the caller's context still ends the
-// context of the hold, because the latter is its child.
+// context of the hold, except through its channel. The end of the caller's context still ends its
+// child, the context of the hold.
 type severable struct {
 	mu      sync.Mutex
 	context context.Context // guarded by mu; nil once severed
