@@ -141,7 +141,7 @@ func (l *Lock) Server() string { return l.server }
 //   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if the owner holds the lock, and too
 //     few nodes confirmed the nested hold in time;
 //   - [rlock.ErrClosed] if the clients of too many nodes are closed;
-//   - [rlock.ErrInvalid] for a lease below 3 ms, or above Options.MaxLease.
+//   - [rlock.ErrInvalid] for a lease from 0 to below 3 ms, or above Options.MaxLease.
 //
 // After an error, this call holds nothing, and releases all granted parts in the background.
 func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error) {

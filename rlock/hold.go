@@ -188,7 +188,7 @@ func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) 
 //   - [ErrNotHeld] if this hold was released;
 //   - the error of ctx, or [ErrOutcomeUnknown], if Redis did not respond in time, and a
 //     *[ServerError] if Redis rejects the command. The hold lasts until its old deadline;
-//   - [ErrInvalid] for a lease below 3 ms.
+//   - [ErrInvalid] for a lease from 0 to below 3 ms.
 func (h *Hold) Extend(ctx context.Context, lease Lease) (err error) {
 	defer wrap(&err, h.Name())
 	l := h.of()

@@ -17,7 +17,7 @@ const (
 
 // Lease is how long Redis keeps a lock without a renewal, as in rlock.Lease(30*time.Second). Lease
 // is a type of its own, so that the compiler rejects a swapped wait and lease. Redis counts whole
-// milliseconds. A lease below 3 ms is [ErrInvalid].
+// milliseconds. A lease from 0 to below 3 ms is [ErrInvalid].
 type Lease time.Duration
 
 // Watchdog selects the lease Options.WatchdogLease, and makes the client renew the lease until you
