@@ -49,7 +49,8 @@ const (
 //   - a *[ServerError] at once if Redis rejects the command permanently, and at the end of the wait
 //     if Redis did not respond. If the lock may have been acquired, the error matches
 //     [ErrOutcomeUnknown], and holdfast undoes the acquisition in the background;
-//   - [ErrInvalid] for an impossible name (see [Client.NewLock]), and for a lease from 0 to below 3 ms.
+//   - [ErrInvalid] for an impossible name (see [Client.NewLock]), and for a lease from 0 to below
+//     3 ms.
 //
 // After an error, this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease Lease) (hold *Hold, err error) {
