@@ -50,5 +50,5 @@ git ls-files -z --cached --others --exclude-standard -- "*/testdata/src/$OLD/*" 
     mv "$file" "$moved"
   done
 
-# The page of all messages has the address of the documentation in lines of another length.
+# The page of all messages has the address of the documentation in texts and in anchors.
 "${GO:-go}" test ./internal/docs -update >/dev/null

@@ -7,7 +7,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"reflect"
@@ -16,101 +18,97 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/docs"
+	"holdfast/redlock"
+	"holdfast/rlock"
 )
 
 var update = flag.Bool("update", false, "write docs/messages.md anew")
 
 const (
 	messagesFile = "../../docs/messages.md"
-	// messagesHead is what a reader sees first.
 	messagesHead = `# Messages
 
-This page lists every text of holdfast, so that you can search for a message that you have seen,
-and link to it. Each text has an anchor, and sample values stand for the values of your program.
+Search this page for a message that you have seen, but leave out values, because the page shows a
+placeholder, such as ‹owner›, for each value. A long message consists of several texts of this page.
 
 [Errors](errors.md) says what each error means. A test writes this page from the source:
 ` + "`go test ./internal/docs -update`." + `
 `
-)
-
-// groups are the sections of the page, by reader.
-var groups = []struct{ title, intro string }{
-	{"Errors of rlock", "Errors that a lock of one Redis returns. MultiLock and RedLock return them " +
-		"as well."},
-	{"Errors of multilock", "Errors of a MultiLock, beside those of its locks."},
-	{"Errors of redlock", "Errors of a RedLock, and what a QuorumError says of a node."},
-	{"Log lines", "Warnings that a client writes to `Options.Logger`, with their keys."},
-	{"The program", "Messages and help of `holdfast`. The help of a flag follows the name of the " +
-		"flag."},
-	{"The doctor", "Lines of `holdfast doctor`: the state, what the check saw, what to do."},
-	{"Vet", "Diagnostics and help of `holdfastvet`."},
-	{"Tests", "Problems that `rlocktest` reports to a test."},
-	{"Redisson's configuration file", "Errors and notes of `redissonyaml`."},
-	{"Metrics and traces", "Descriptions of `otel`."},
-}
-
-const (
+	theErrors  = "Errors"
 	logLines   = "Log lines"
 	theProgram = "The program"
 	theDoctor  = "The doctor"
 )
 
-// groupOf returns the section of a directory. A directory without a section of its own belongs to
-// rlock, because its texts appear in errors of rlock.
-func groupOf(dir string) string {
-	for _, known := range [][2]string{
-		{"multilock", "Errors of multilock"}, {"redlock", "Errors of redlock"},
-		{"cmd/holdfast/internal/doctor", theDoctor}, {"cmd/holdfastvet", "Vet"},
-		{"cmd/holdfast", theProgram}, {"rlocktest", "Tests"},
-		{"redissonyaml", "Redisson's configuration file"}, {"otel", "Metrics and traces"},
-	} {
-		if dir == known[0] || strings.HasPrefix(dir, known[0]+"/") {
-			return known[1]
-		}
-	}
-	return "Errors of rlock"
+// sections of the page have the texts below a directory, unless a later section has them.
+var sections = []struct{ title, directory string }{
+	{theErrors, ""}, {logLines, "-"}, {theProgram, "cmd/holdfast/"},
+	{theDoctor, "cmd/holdfast/internal/doctor/"}, {"Vet", "cmd/holdfastvet/"}, {"Tests", "rlocktest/"},
+	{"Redisson's configuration file", "redissonyaml/"}, {"Metrics and traces", "otel/"},
 }
 
-// silent are directories whose texts no user sees: code that only tests and tools of this
-// repository use, and the story of the demo.
-var silent = regexp.MustCompile(`^(bench|examples|integration|otel/dashboard|` +
-	`cmd/holdfast/internal/(demo|terminal)|internal/(doctable|fakeredis|faultproxy|faults|` +
-	`fragments|inprocess|locktest|logtest|luashim|mutants|portlock|prose|redistest|servers|` +
-	`suite))(/|$)|(^|/)(testdata|\.[^/]*)(/|$)`)
+var (
+	// silent are directories whose texts no user sees: code that only tests and tools of this
+	// repository use, and the story of the demo.
+	silent = regexp.MustCompile(`^(bench|examples|integration|otel/dashboard|` +
+		`cmd/holdfast/internal/(demo|terminal)|internal/(doctable|fakeredis|faultproxy|faults|` +
+		`fragments|inprocess|locktest|logtest|luashim|mutants|portlock|prose|redistest|servers|` +
+		`suite))(/|$)|(^|/)(testdata|\.[^/]*)(/|$)`)
+	// deaf are functions whose arguments are patterns and commands.
+	deaf = regexp.MustCompile(`(^|\.)(MustCompile|Contains|Has(Prefix|Suffix)|Trim(Prefix|Suffix)|` +
+		`Cut|Cut(Prefix|Suffix)|Split|Index|LastIndex|LastIndexByte|Replace|ReplaceAll|NewReplacer|` +
+		`Sscanf|Sscan|do|run|refuses|tested|Arbitrary|WriteString|HasCode)$`)
+	// data are literals that are no texts: commands, and what the runtime writes.
+	data = regexp.MustCompile(`^(KEY [a-zPX0-9 ]+|NUMSUB KEY|(time )?get (incr|set)[a-z ]*|` +
+		`evalsha eval [a-z ]+|\ncreated by )$`)
+	// formats return a text or an error with a text. Loggers write one, with keys and values.
+	formats = regexp.MustCompile(`(^|\.)(Sprintf|Errorf|New|[iI]nvalid)$`)
+	loggers = regexp.MustCompile(`(^|\.)([wW]arn|log|Error|Info)$`)
+	// passing matches functions and methods that only change how a value looks.
+	passing = regexp.MustCompile(`\b((cmp|fmt|printable|slices|strconv|strings|time|types)\.\w+|max|` +
+		`min|len|string|int64|rune)\(|\.(Round|Truncate|String|Error|Abs|Milliseconds|Format)\(.*`)
 
-// message is one text.
-type message struct {
-	text string // with sample values
-	key  string // the text without values, of which the anchor is made
+	verb         = regexp.MustCompile(`%(\[\d\])?[-+#0-9.]*([a-zA-Z%])`)
+	placeholder  = regexp.MustCompile(`‹[^›]*›`)
+	identifier   = regexp.MustCompile(`[A-Za-z][\w.]*`)
+	betweenWords = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
+	severalWords = regexp.MustCompile(`[A-Za-z%][^ ]* +[^ ]`)
+	// part matches a text that only continues another.
+	part = regexp.MustCompile(`^( ?[,;:] | [a-z(])`)
+)
+
+// whole are errors whose text consists of several.
+var whole = []error{
+	&rlock.HeldError{Owner: "‹owner›", TTL: 12 * time.Second},
+	&rlock.HeldError{Owner: "‹owner›", TTL: 12 * time.Second, SameProcess: true, SameClient: true},
+	&redlock.QuorumError{Want: 2, Granted: 1, Nodes: []redlock.NodeError{
+		{Server: "‹server›", Err: redlock.ErrNoReply},
+		{Server: "‹server›", Err: &rlock.HeldError{Owner: "‹owner›"}}}},
 }
 
-// prose matches a text of several words.
-var prose = regexp.MustCompile(`[A-Za-z%][^ ]* +[^ ]`)
-
-// reader collects the messages of one file.
+// reader collects the texts of the library and the program.
 type reader struct {
-	directory string // the last element of the path
-	group     string
-	constants map[string]ast.Expr // of the package, and of the function that is being read
-	used      map[string]bool     // constants that are part of another message
-	logs      bool                // a log line is being read
-	found     map[string][]message
-	missing   map[string]bool // arguments without a sample
-	keys      map[string]bool // of log lines
+	section, pkg string
+	values       map[string]ast.Expr        // of constants and variables, as in "rlock.ErrLost"
+	found        map[string]map[string]bool // texts, by section
+	keys         map[string]bool            // of log lines
 }
 
 // readMessages reads all files that users meet.
 func readMessages(t *testing.T) *reader {
 	t.Helper()
-	r := &reader{found: map[string][]message{}, missing: map[string]bool{}, keys: map[string]bool{}}
-	set := token.NewFileSet()
-	packages := map[string][]*ast.File{}
-	root := os.DirFS("../..")
-	require.NoError(t, fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+	r := &reader{values: map[string]ast.Expr{}, found: map[string]map[string]bool{},
+		keys: map[string]bool{}}
+	for _, s := range sections {
+		r.found[s.title] = map[string]bool{}
+	}
+	files, set := map[string]*ast.File{}, token.NewFileSet()
+	walk := func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -119,148 +117,67 @@ func readMessages(t *testing.T) *reader {
 		case entry.IsDir(), path.Ext(name) != ".go", strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
-		text, err := fs.ReadFile(root, name)
-		require.NoError(t, err)
-		file, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
-		require.NoError(t, err)
-		dir := path.Dir(name)
-		packages[dir] = append(packages[dir], file)
-		return nil
-	}))
-	for _, dir := range sortedKeys(packages) {
-		r.group, r.directory, r.constants = groupOf(dir), path.Base(dir), map[string]ast.Expr{}
-		for _, file := range packages[dir] {
-			for _, d := range file.Decls {
-				r.declare(d)
+		files[name], err = parser.ParseFile(set, "../../"+name, nil, parser.SkipObjectResolution)
+		return err
+	}
+	require.NoError(t, fs.WalkDir(os.DirFS("../.."), ".", walk))
+	for _, read := range []func(ast.Node) bool{r.declare, r.visit} {
+		for name, file := range files {
+			for _, s := range sections {
+				if strings.HasPrefix(name, s.directory) {
+					r.section = s.title
+				}
 			}
+			r.pkg = path.Base(path.Dir(name))
+			ast.Inspect(file, read)
 		}
-		r.used = map[string]bool{}
-		for _, file := range packages[dir] {
-			ast.Inspect(file, r.visit)
-		}
-		for _, file := range packages[dir] {
-			ast.Inspect(file, r.unused)
-		}
+	}
+	for _, err := range whole {
+		r.put(theErrors, "holdfast: lock \"‹lock›\": "+err.Error(), true)
 	}
 	return r
 }
 
-func sortedKeys[T any](m map[string]T) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// declare remembers the constants of a declaration, to put their text where they are used.
-func (r *reader) declare(n ast.Node) {
-	if d, ok := n.(*ast.GenDecl); ok && d.Tok == token.CONST {
-		for _, s := range d.Specs {
-			s := s.(*ast.ValueSpec)
-			for i := range min(len(s.Names), len(s.Values)) {
-				r.constants[s.Names[i].Name] = s.Values[i]
-			}
+// declare remembers constants and variables, to put their texts where they are used.
+func (r *reader) declare(n ast.Node) bool {
+	if s, ok := n.(*ast.ValueSpec); ok {
+		for i := range min(len(s.Names), len(s.Values)) {
+			r.values[r.pkg+"."+s.Names[i].Name] = s.Values[i]
 		}
 	}
+	_, function := n.(*ast.FuncDecl)
+	return !function
 }
 
-// unused finds the messages in constants that nothing else has read.
-func (r *reader) unused(n ast.Node) bool {
-	if d, ok := n.(*ast.GenDecl); ok && d.Tok == token.CONST {
-		for _, s := range d.Specs {
-			s := s.(*ast.ValueSpec)
-			for i := range min(len(s.Names), len(s.Values)) {
-				if !r.used[s.Names[i].Name] {
-					r.add(s.Values[i], nil, false)
-				}
-			}
-		}
-	}
-	return true
-}
-
-// deaf are functions whose arguments are patterns and commands.
-var deaf = regexp.MustCompile(`^(MustCompile|Contains|HasPrefix|HasSuffix|TrimPrefix|TrimSuffix|` +
-	`Cut|CutPrefix|CutSuffix|Split|Index|LastIndex|LastIndexByte|Replace|ReplaceAll|NewReplacer|` +
-	`Sscanf|Sscan|panic|do|run|refuses|tested|with|Arbitrary|WriteString|HasCode)$`)
-
-// findings are functions that return a line of the doctor.
-var findings = regexp.MustCompile(`^(ok|warning|failure|unknown)$`)
-
-// loggers are functions that write a log line: their further arguments are keys and values.
-var loggers = regexp.MustCompile(`^([wW]arn|log|Error|Info)$`)
-
-// visit finds the messages below n.
+// visit finds the texts below n.
 func (r *reader) visit(n ast.Node) bool {
 	switch n := n.(type) {
-	case *ast.ImportSpec:
-		return false
-	case *ast.GenDecl:
-		r.declare(n)
-		return n.Tok != token.CONST // its text is read where it is used
-	case *ast.FuncDecl:
-		ast.Inspect(n, func(n ast.Node) bool {
-			if n != nil {
-				r.declare(n)
-			}
-			return true
-		})
-	case *ast.StructType:
-		for _, f := range n.Fields.List {
-			r.help(f)
+	case *ast.Field:
+		if n.Tag != nil { // the help of a flag or an argument
+			literal, _ := strconv.Unquote(n.Tag.Value)
+			help := reflect.StructTag(literal).Get("help")
+			r.put(r.section, strings.ReplaceAll(help, "$$", "$"), false)
 		}
 		return false
 	case *ast.CallExpr:
 		return r.call(n)
 	case *ast.BinaryExpr:
-		if n.Op == token.ADD {
-			return !r.add(n, nil, false)
-		}
+		return n.Op != token.ADD || !r.add(n, nil, false)
 	case *ast.BasicLit:
 		r.add(n, nil, false)
 	}
 	return true
 }
 
-// help finds the help of a flag or an argument in the tag of a field.
-func (r *reader) help(f *ast.Field) {
-	if f.Tag == nil || len(f.Names) == 0 {
-		return
-	}
-	tag, _ := strconv.Unquote(f.Tag.Value)
-	text := reflect.StructTag(tag).Get("help")
-	if text == "" || strings.HasPrefix(text, "${") {
-		return
-	}
-	name := cmp.Or(reflect.StructTag(tag).Get("name"), dashed(f.Names[0].Name))
-	if !strings.Contains(tag, `cmd:""`) && !strings.Contains(tag, `arg:""`) {
-		name = "--" + name
-	}
-	r.put(r.group, message{name + ": " + strings.ReplaceAll(text, "$$", "$"), name + " " + text})
-}
-
-// dashed returns the name of a flag.
-func dashed(name string) string {
-	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "$1-$2"))
-}
-
-// call finds the messages in the arguments of a call.
+// call finds the texts in the arguments of a call.
 func (r *reader) call(call *ast.CallExpr) bool {
-	name := lastName(call.Fun)
-	switch {
-	case deaf.MatchString(name):
-		return false
-	case loggers.MatchString(name) && r.logLine(call.Args):
-		return false
-	case r.group == theDoctor && findings.MatchString(name):
-		r.finding(name, call.Args)
+	name := types.ExprString(call.Fun)
+	if deaf.MatchString(name) || loggers.MatchString(name) && r.logLine(call.Args) {
 		return false
 	}
-	always := name == "New" || name == "Errorf" || strings.EqualFold(name, "Invalid")
 	for i, arg := range call.Args {
-		if !r.add(arg, call.Args[i+1:], always && i == 0) {
+		short := i == 0 && name != "fmt.Sprintf" && formats.MatchString(name)
+		if !r.add(arg, call.Args[i+1:], short) {
 			ast.Inspect(arg, r.visit)
 		}
 	}
@@ -268,303 +185,142 @@ func (r *reader) call(call *ast.CallExpr) bool {
 	return false
 }
 
-// logLine finds the message of a log line, which begins with "holdfast: ". It may be behind the
-// level.
+// logLine finds the text of a log line, which begins with "holdfast: ". Keys and values follow.
 func (r *reader) logLine(args []ast.Expr) bool {
-	for i, arg := range args[:min(2, len(args))] {
-		rest := args[i+1:]
-		if inner, ok := arg.(*ast.CallExpr); ok && lastName(inner.Fun) == "Sprintf" {
-			arg, rest = inner.Args[0], inner.Args[1:]
-		}
-		text, key, ok := r.text(arg)
-		if !ok || !strings.HasPrefix(text, "holdfast: ") {
+	for i, arg := range args {
+		line, _ := r.text(arg)
+		if !strings.HasPrefix(line, "holdfast: ") {
 			continue
 		}
-		r.logs = true
-		defer func() { r.logs = false }()
-		text = r.format(text, rest)
 		for j := i + 1; j+1 < len(args); j += 2 {
-			name, _, ok := r.text(args[j])
-			if !ok {
-				break // keys that come from somewhere else
-			}
-			r.keys[name] = true
-			text += " " + name + "=" + r.sample(args[j+1])
+			key := r.shown(args[j])
+			r.keys[key] = true
+			line += " " + key + "=" + r.shown(args[j+1])
 		}
-		r.put(logLines, message{text, key})
+		r.put(logLines, line, true)
 		return true
 	}
 	return false
 }
 
-// finding finds a line of the doctor: the arguments are the advice, unless all is well, and the
-// text with its values.
-func (r *reader) finding(state string, args []ast.Expr) {
-	advice := func(arg ast.Expr) string {
-		text, _, ok := r.text(arg)
-		if !ok {
-			text = r.sample(arg)
-		}
-		return text
+// add adds the text of an expression, with the values of args. It returns false if the expression
+// is no text, or that of another package.
+func (r *reader) add(e ast.Expr, args []ast.Expr, short bool) bool {
+	if _, other := e.(*ast.SelectorExpr); other {
+		return false
 	}
-	switch state {
-	case "ok":
-		text, key, _ := r.text(args[0])
-		r.put(r.group, message{"ok: " + r.format(text, args[1:]), key})
-	case "unknown":
-		text := "check by hand " + advice(args[1])
-		r.put(r.group, message{"warning: this check failed (NOPERM no permissions); " + text, text})
-	default:
-		text, key, ok := r.text(args[1])
-		if !ok {
-			return
-		}
-		state = map[string]string{"warning": "warning", "failure": "error"}[state]
-		r.put(r.group, message{state + ": " + r.format(text, args[2:]) + "; " + advice(args[0]), key})
-	}
-}
-
-// add adds the message of an expression, with the values of args. It returns false if the
-// expression is no text.
-func (r *reader) add(e ast.Expr, args []ast.Expr, always bool) bool {
-	text, key, ok := r.text(e)
-	if ok && (always || prose.MatchString(text)) && !data[text] {
-		r.put(r.group, message{r.format(text, args), key})
-	}
+	text, ok := r.text(e)
+	r.put(r.section, r.format(text, args), short)
 	return ok
 }
 
-// letters matches what a text has of its own.
-var letters = regexp.MustCompile(`[A-Za-z]{2}`)
-
-// put adds a message, unless it is known.
-func (r *reader) put(group string, m message) {
-	if !letters.MatchString(verb.ReplaceAllString(m.key, "")) {
-		return // a format that only joins other texts
+// put adds a text of several words, or if it may be short, of one word.
+func (r *reader) put(section, text string, short bool) {
+	own := placeholder.ReplaceAllString(text, "%")
+	letters := regexp.MustCompile(`[A-Za-z]{2}`).MatchString(own)
+	if letters && (short || severalWords.MatchString(own)) && !data.MatchString(text) {
+		r.found[section][text] = true
 	}
-	for _, known := range r.found[group] {
-		if known.text == m.text {
-			return
-		}
-	}
-	r.found[group] = append(r.found[group], m)
 }
 
-// text returns the text of an expression that has a literal in it, with samples for the rest, and
-// the literals alone.
-func (r *reader) text(e ast.Expr) (text, key string, ok bool) {
+// text returns the text of an expression that has a literal in it.
+func (r *reader) text(e ast.Expr) (string, bool) {
+	name := types.ExprString(e)
 	switch e := e.(type) {
 	case *ast.BasicLit:
-		if e.Kind != token.STRING {
-			return "", "", false
-		}
-		text, _ = strconv.Unquote(e.Value)
-		return text, text, true
-	case *ast.ParenExpr:
-		return r.text(e.X)
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
 	case *ast.Ident:
-		if value, known := r.constants[e.Name]; known {
-			r.used[e.Name] = true
-			return r.text(value)
-		}
-	case *ast.SelectorExpr:
-		if x, is := e.X.(*ast.Ident); is && x.Name == "docs" && e.Sel.Name == "Base" {
-			return docs.Base, docs.Base, true
-		}
+		name = r.pkg + "." + name
 	case *ast.BinaryExpr:
-		left, leftKey, ok1 := r.text(e.X)
-		right, rightKey, ok2 := r.text(e.Y)
-		if e.Op != token.ADD || !ok1 && !ok2 {
-			return "", "", false
+		_, left := r.text(e.X)
+		_, right := r.text(e.Y)
+		if e.Op == token.ADD && (left || right) {
+			return r.shown(e.X) + r.shown(e.Y), true
 		}
-		if !ok1 {
-			left = r.sample(e.X)
+	case *ast.CallExpr:
+		if len(e.Args) > 0 && formats.MatchString(types.ExprString(e.Fun)) {
+			text, ok := r.text(e.Args[0])
+			return r.format(text, e.Args[1:]), ok
 		}
-		if !ok2 {
-			right = r.sample(e.Y)
-		}
-		return left + right, leftKey + " " + rightKey, true
 	}
-	return "", "", false
+	if value, known := r.values[name]; known {
+		return r.text(value)
+	}
+	return "", false
 }
 
-var verb = regexp.MustCompile(`%(\[\d+\])?[-+#0-9.]*[a-zA-Z%]`)
-
-// format puts samples in the place of verbs.
+// format puts the values of args, or placeholders, in the place of verbs.
 func (r *reader) format(text string, args []ast.Expr) string {
 	next := 0
 	return verb.ReplaceAllStringFunc(text, func(v string) string {
-		if v == "%%" {
+		match := verb.FindStringSubmatch(v)
+		if match[1] != "" {
+			next = int(match[1][1] - '1')
+		}
+		switch {
+		case match[2] == "%":
 			return "%"
+		case next >= len(args):
+			return "‹value›"
 		}
-		if at := verb.FindStringSubmatch(v)[1]; at != "" {
-			next, _ = strconv.Atoi(strings.Trim(at, "[]"))
-			next--
-		}
-		if next >= len(args) {
-			return v
-		}
-		sample := r.sample(args[next])
 		next++
-		if strings.HasSuffix(v, "q") {
-			return strconv.Quote(sample)
+		if match[2] == "q" {
+			return `"` + r.shown(args[next-1]) + `"`
 		}
-		return sample
+		return r.shown(args[next-1])
 	})
 }
 
-// sample returns a value for an expression.
-func (r *reader) sample(e ast.Expr) string {
-	if text, _, ok := r.text(e); ok {
+// shown returns the text of an expression, or a placeholder. It also finds the texts within.
+func (r *reader) shown(e ast.Expr) string {
+	if text, ok := r.text(e); ok {
 		return text
 	}
-	if lit, ok := e.(*ast.BasicLit); ok {
-		return lit.Value
-	}
-	name := lastName(e)
-	if call, is := e.(*ast.CallExpr); is && len(call.Args) > 0 && formats.MatchString(name) {
-		if text, _, ok := r.text(call.Args[0]); ok {
-			return r.format(text, call.Args[1:])
-		}
-	}
-	s, ok := samples["log."+name]
-	if !ok || !r.logs {
-		s, ok = samples[r.directory+"."+name]
-	}
-	if !ok {
-		s, ok = samples[name]
-	}
-	if !ok {
-		r.missing[name] = true
-	}
-	return s
+	ast.Inspect(e, r.visit)
+	name := identifier.FindString(passing.ReplaceAllString(types.ExprString(e), ""))
+	name = betweenWords.ReplaceAllString(name[strings.LastIndex(name, ".")+1:], "$1$3 $2$4")
+	return "‹" + strings.ToLower(cmp.Or(name, "value")) + "›"
 }
-
-// formats are functions that return a text.
-var formats = regexp.MustCompile(`^(Sprintf|Errorf|New|[iI]nvalid)$`)
-
-// lastName returns the name that says what an expression is.
-func lastName(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return e.Name
-	case *ast.SelectorExpr:
-		return e.Sel.Name
-	case *ast.CallExpr:
-		name := lastName(e.Fun)
-		if of, ok := e.Fun.(*ast.SelectorExpr); ok && passing[name] && !isPackage(of.X) {
-			return lastName(of.X)
-		}
-		if passing[name] && len(e.Args) > 0 {
-			return lastName(e.Args[0])
-		}
-		return name
-	case *ast.IndexExpr:
-		return lastName(e.X)
-	case *ast.StarExpr:
-		return lastName(e.X)
-	case *ast.SliceExpr:
-		return lastName(e.X)
-	case *ast.BinaryExpr:
-		return lastName(e.X)
-	case *ast.ParenExpr:
-		return lastName(e.X)
-	case *ast.TypeAssertExpr:
-		return lastName(e.X)
-	}
-	return fmt.Sprintf("%T", e)
-}
-
-// isPackage reports whether x is a package with functions that are in passing.
-func isPackage(x ast.Expr) bool {
-	name, ok := x.(*ast.Ident)
-	return ok && slices.Contains([]string{"cmp", "fmt", "printable", "slices", "strconv", "strings",
-		"time", "types"}, name.Name)
-}
-
-// passing are functions that change how a value looks, and not what it is.
-var passing = map[string]bool{"Round": true, "Truncate": true, "Short": true, "Text": true,
-	"String": true, "Error": true, "Abs": true, "Itoa": true, "FormatInt": true, "Format": true,
-	"Milliseconds": true, "Or": true, "ToUpper": true, "ToLower": true, "Join": true, "max": true,
-	"min": true, "string": true, "int64": true, "Sprint": true, "withoutPrefix": true,
-	"ExprString": true, "ToValidUTF8": true, "Replace": true, "ReplaceAll": true,
-	"TrimPrefix": true, "TrimSuffix": true, "rune": true, "Sorted": true, "Duration": true,
-	"brief": true}
 
 // page returns docs/messages.md.
 func (r *reader) page() string {
 	var page strings.Builder
 	page.WriteString(messagesHead)
 	anchors := map[string]int{}
-	for _, g := range groups {
-		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n", g.title, g.intro)
+	for _, s := range sections {
+		fmt.Fprintf(&page, "\n## %s\n\n", s.title)
 		// In alphabetical order, so that code may move; texts of several lines come last.
-		found := slices.Clone(r.found[g.title])
-		slices.SortStableFunc(found, func(a, b message) int {
-			return cmp.Or(strings.Count(a.text, "\n")-strings.Count(b.text, "\n"),
-				cmp.Compare(strings.ToLower(a.text), strings.ToLower(b.text)))
-		})
-		for _, m := range append(whole(g.title), found...) {
-			anchor := slug(m.key)
-			anchors[anchor]++
-			if n := anchors[anchor]; n > 1 {
-				anchor += "-" + strconv.Itoa(n)
+		texts := slices.DeleteFunc(slices.SortedFunc(maps.Keys(r.found[s.title]), func(a, b string) int {
+			return cmp.Or(strings.Count(a, "\n")-strings.Count(b, "\n"),
+				cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
+		}), part.MatchString)
+		all := strings.Join(texts, "\n\n")
+		for _, text := range texts {
+			if strings.Count(all, text) > 1 {
+				continue // part of another
 			}
-			if strings.Contains(strings.TrimSpace(m.text), "\n") {
-				fmt.Fprintf(&page, "\n<a id=%q></a>\n\n```text\n%s\n```\n\n",
-					anchor, strings.Trim(m.text, "\n"))
-				continue
+			own := strings.TrimPrefix(placeholder.ReplaceAllString(text, ""), "holdfast: ")
+			first := regexp.MustCompile(`[a-z0-9]+`).FindAllString(strings.ToLower(own), 8)
+			anchor := strings.Join(first, "-")
+			if anchors[anchor]++; anchors[anchor] > 1 {
+				anchor += "-" + strconv.Itoa(anchors[anchor])
 			}
-			text := strings.ReplaceAll(strings.TrimSpace(m.text), "`", "'")
-			page.WriteString(wrapped(fmt.Sprintf("- <a id=%q></a>`%s`", anchor, text)))
+			if strings.Contains(strings.Trim(text, "\n"), "\n") {
+				fmt.Fprintf(&page, "\n<a id=%q></a>\n\n```text\n%s\n```\n", anchor, strings.Trim(text, "\n"))
+			} else {
+				text = strings.ReplaceAll(strings.TrimSpace(text), "`", "'")
+				fmt.Fprintf(&page, "- <a id=%q></a>`%s`\n", anchor, text)
+			}
 		}
 	}
 	return page.String()
 }
 
-// whole returns the errors of a group that are made of several texts, as callers get them.
-func whole(group string) (all []message) {
-	for _, err := range printed[group] {
-		text := err.Error()
-		if strings.HasPrefix(group, "Errors of ") && !strings.HasPrefix(text, "holdfast: ") {
-			text = `holdfast: lock "order:42": ` + text
-		}
-		all = append(all, message{text: text, key: fmt.Sprintf("whole %T", err)})
-	}
-	return all
-}
-
-// slug returns an anchor: the first words of a text.
-func slug(text string) string {
-	words := regexp.MustCompile(`[a-z0-9]+`).FindAllString(
-		strings.ToLower(verb.ReplaceAllString(text, "")), -1)
-	if len(words) > 1 && words[0] == "holdfast" {
-		words = words[1:]
-	}
-	return strings.Join(words[:min(len(words), 8)], "-")
-}
-
-// wrapped breaks a line of Markdown between words.
-func wrapped(line string) string {
-	const most = 158
-	var b strings.Builder
-	for len(line) > most {
-		at := strings.LastIndex(line[:most], " ")
-		if at < 3 {
-			break
-		}
-		b.WriteString(line[:at] + "\n")
-		line = "  " + line[at+1:]
-	}
-	return b.String() + line + "\n"
-}
-
 // TestMessagesArePrinted holds docs/messages.md to the texts in the source.
 func TestMessagesArePrinted(t *testing.T) {
 	t.Parallel()
-	r := readMessages(t)
-	require.Empty(t, sortedKeys(r.missing), "add a sample for each to the table samples")
-	page := r.page()
+	page := readMessages(t).page()
 	if *update {
 		require.NoError(t, os.WriteFile(messagesFile, []byte(page), 0o600))
 		return
@@ -574,33 +330,31 @@ func TestMessagesArePrinted(t *testing.T) {
 	require.Equal(t, page, string(written), "go test ./internal/docs -update writes it anew")
 }
 
-// unwanted matches what a message must not have, with the reason.
+// unwanted matches what a text must not have. A question that the user answers ends in (y/n).
 var unwanted = map[string]*regexp.Regexp{
-	"a question":                regexp.MustCompile(`\?$|\? `),
+	"a question":                regexp.MustCompile(`\?$|\? [^(\[]`),
 	"a path of this repository": regexp.MustCompile(`(^|[ (])docs/`),
 	"a word to avoid": regexp.MustCompile(`(?i)\b(wants?|refuses?d?|forbids?|this very|circles?|` +
 		`quickest|give back|gives back|given back|let go|told|hears?|meanwhile|at present)\b`),
+	// A user of the program holdfast cannot set what these name.
+	goName: regexp.MustCompile(`\b(rlock|redlock|multilock|rueidis)\.[A-Z]|\bOptions\.`),
 }
 
-// goName matches a name of a Go program, which a user of the program holdfast cannot set.
-var goName = regexp.MustCompile(`\b(rlock|redlock|multilock|rueidis)\.[A-Z]|\bOptions\.`)
+const goName = "a name in Go"
 
-// TestMessagesHaveOneForm holds what can be counted of PROSE.md's rule for messages.
+// TestMessagesHaveOneForm holds what can be counted of the rule for messages in CONTRIBUTING.md.
 func TestMessagesHaveOneForm(t *testing.T) {
 	t.Parallel()
 	r := readMessages(t)
-	for group, all := range r.found {
-		for _, m := range all {
+	link := regexp.MustCompile(regexp.QuoteMeta(docs.Base) + `([a-z/]+\.md)`)
+	for section, texts := range r.found {
+		for text := range texts {
 			for what, pattern := range unwanted {
-				if bad := pattern.FindString(m.key); bad != "" && !excused[m.key] {
-					t.Errorf("%s: %s: %q in %q", group, what, bad, m.text)
+				if what != goName || section == theProgram || section == theDoctor {
+					require.NotRegexp(t, pattern, placeholder.ReplaceAllString(text, ""), what)
 				}
 			}
-			if group == theProgram || group == theDoctor {
-				require.NotRegexp(t, goName, m.text, "a name in Go")
-			}
-			for _, page := range regexp.MustCompile(regexp.QuoteMeta(docs.Base)+`([a-z/]+\.md)`).
-				FindAllStringSubmatch(m.text, -1) {
+			for _, page := range link.FindAllStringSubmatch(text, -1) {
 				require.FileExists(t, "../../docs/"+page[1])
 			}
 		}

@@ -108,6 +108,7 @@ func check(verbose bool) (complaints []string, err error) {
 func textsOf(page string) string {
 	var b strings.Builder
 	for _, text := range span.FindAllString(page, -1) {
+		text = placeholder.ReplaceAllString(text, "X")
 		text = strings.NewReplacer("`", "", ": ", ". ", "; ", ". ").Replace(text)
 		b.WriteString(text + ".\n")
 	}
@@ -167,14 +168,15 @@ func judge(name, text string, verbose bool) (complaints []string) {
 }
 
 var (
-	code     = regexp.MustCompile("(?s)```.*?```|<!--.*?-->")
-	link     = regexp.MustCompile(`!?\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])`)
-	span     = regexp.MustCompile("`[^`]*`")
-	item     = regexp.MustCompile(`\n\s*[-*] |\n\n+`)
-	word     = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
-	colon    = regexp.MustCompile("[a-z)]: [A-Za-z`]")
-	notText  = regexp.MustCompile(`^(    |\t|\||#|\[[^\]]+\]:)`)
-	pronouns = []string{"it", "its", "they", "their", "them", "those", "one", "ones"}
+	code        = regexp.MustCompile("(?s)```.*?```|<!--.*?-->")
+	link        = regexp.MustCompile(`!?\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])`)
+	span        = regexp.MustCompile("`[^`]*`")
+	item        = regexp.MustCompile(`\n\s*[-*] |\n\n+`)
+	placeholder = regexp.MustCompile(`‹[^›]*›`) // stands for a value, in the list of messages
+	word        = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
+	colon       = regexp.MustCompile("[a-z)]: [A-Za-z`]")
+	notText     = regexp.MustCompile(`^(    |\t|\||#|\[[^\]]+\]:)`)
+	pronouns    = []string{"it", "its", "they", "their", "them", "those", "one", "ones"}
 )
 
 // runningText leaves out code, tables, headings and the targets of links.
