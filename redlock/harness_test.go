@@ -105,9 +105,11 @@ func (w *world) held(t *testing.T) (n int) {
 	return n
 }
 
-// give gives the lock on servers to another program, such as a Java one.
+// give gives the lock on servers to another program, such as a Java one. A request that is under
+// way must not come between the commands: both would have the lock then.
 func give(t *testing.T, servers ...suite.Server) {
 	t.Helper()
+	synctest.Wait()
 	for _, s := range servers {
 		s.Do(t, "DEL", name)
 		s.Do(t, "HSET", name, "somebody", "1")
