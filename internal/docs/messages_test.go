@@ -60,12 +60,10 @@ var (
 		`fragments|inprocess|locktest|logtest|luashim|mutants|portlock|prose|redistest|servers|` +
 		`suite))(/|$)|(^|/)(testdata|\.[^/]*)(/|$)`)
 	// deaf are functions whose arguments are patterns and commands.
-	deaf = regexp.MustCompile(`(^|\.)(MustCompile|Contains|Has(Prefix|Suffix)|Trim(Prefix|Suffix)|` +
-		`Cut|Cut(Prefix|Suffix)|Split|Index|LastIndex|LastIndexByte|Replace|ReplaceAll|NewReplacer|` +
-		`Sscanf|Sscan|do|run|refuses|tested|Arbitrary|WriteString|HasCode)$`)
+	deaf = regexp.MustCompile(`(^|\.)(MustCompile|Contains|NewReplacer|Sscanf|refuses)$`)
 	// data are literals that are no texts: commands, and what the runtime writes.
 	data = regexp.MustCompile(`^(KEY [a-zPX0-9 ]+|NUMSUB KEY|(time )?get (incr|set)[a-z ]*|` +
-		`evalsha eval [a-z ]+|\ncreated by )$`)
+		`evalsha eval [a-z ]+|\ncreated by |return (1|redis.*))$`)
 	// formats return a text or an error with a text. Loggers write one, with keys and values.
 	formats = regexp.MustCompile(`(^|\.)(Sprintf|Errorf|New|[iI]nvalid)$`)
 	loggers = regexp.MustCompile(`(^|\.)([wW]arn|log|Error|Info)$`)
