@@ -2,17 +2,18 @@
 // need this package. Package pubsub works with channels, nodes and permits, and knows nothing about
 // locks.
 //
-// A [Hub] keeps a connection and a goroutine for each node, regardless of the number of channels. A
-// [Subscription] is a waiter on one or several channels. A Subscription has at most one permit,
-// which means "something may have changed, ask again". A waiter gets a permit when
+// A [Hub] keeps one connection and one goroutine for each node, regardless of the number of
+// channels. A [Subscription] is a waiter on one or several channels. A Subscription has at most one
+// permit. The permit means "something may have changed, ask again". A waiter gets a permit in these
+// cases:
 //
-//   - the server confirms the channel, at first and after each interruption, because messages
-//     before the confirmation are lost,
-//   - the waiter joins a confirmed channel, because the last request of the waiter was earlier,
-//   - the message "0" arrives, and this waiter is next,
-//   - any other message arrives, which wakes every waiter. [Subscription.RetryAfter] returns a
-//     number above 1, and such a number is no reason to ask,
-//   - or another waiter leaves with an unused permit, unless the permit is for a number.
+//   - The server confirms the channel, at first and after each interruption. Messages before the
+//     confirmation are lost.
+//   - The waiter joins a confirmed channel. The last request of the waiter was earlier.
+//   - The message "0" arrives, and this waiter is next.
+//   - Any other message arrives, which wakes every waiter. [Subscription.RetryAfter] returns a number
+//     above 1. With such a number, the waiter should not ask before the time has passed.
+//   - Another waiter leaves with an unused permit. A permit for a number is not passed on.
 //
 // A waiter needs a single loop and no special cases:
 //
@@ -27,11 +28,12 @@
 //
 // # Paired channels
 //
-// A channel may have paired channels. See [Options].Paired. The server executes a command for all
-// channels of a pair together, so a count of listeners (PUBSUB NUMSUB) includes this package on all
-// or none. So if a channel has more listeners than its paired channel, the others are foreign. That
-// is always true, even after a lost connection and after Close. Messages on a paired channel may be
-// for this process alone. They go to [Options].OnDirect and give no permits.
+// A channel may have paired channels. See [Options].Paired. The server executes a command for a
+// channel and its paired channels as a whole, so this package listens on all of them or on none. If
+// PUBSUB NUMSUB then reports more listeners for a channel than for its paired channel, the
+// additional listeners are other clients. The comparison is right at any time, even after a lost
+// connection and after Close. A message on a paired channel may be for this process alone. Such a
+// message goes to [Options].OnDirect and gives no permit.
 //
 // A message on a classic channel does not reach a sharded channel of the same name, and the other
 // way round. With [Options].Classic, a connection also subscribes to classic channels, before the
