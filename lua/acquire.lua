@@ -1,13 +1,13 @@
--- Takes a lock for one owner, or says who is in the way and for how long.
+-- Acquires a lock for an owner, or returns the holder and the remaining lease.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
--- KEYS[2]  waiters; left out if the owner does not wait, or would not hear of a grant
+-- KEYS[2]  waiters; left out if the owner does not wait, or could not receive a grant message
 -- ARGV[1]  owner
 -- ARGV[2]  lease in milliseconds
 -- ARGV[3]  the owner's registration, with waiters only
--- Returns  nil when the owner holds the lock now, else {PTTL of the lock, its holder, -1} and the
+-- Returns  nil if the owner holds the lock now, else {PTTL of the lock, its holder, -1} and the
 --          ticket of a waiter; a PTTL of -1 means "held, no expiry"
--- Retry    safe: the count is 1 afterwards, an owner that held the lock keeps it, and the TTL is
---          never shortened
+-- Retry    safe: the count is 1 afterwards, an owner that held the lock keeps it, and the TTL
+--          never gets shorter
 
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
@@ -16,7 +16,8 @@ if left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   refusal[4] = KEYS[2] and register(KEYS[2], ARGV[3])
   return refusal
 end
--- This does what take does. Its functions would cost a server as much as one more command.
+-- These lines do the same as take. Creating the functions of take would cost a server as much as
+-- one more command.
 redis.call('HSET', KEYS[1], ARGV[1], '1')
 if left == -2 or left < tonumber(ARGV[2]) then
   local expiring = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])

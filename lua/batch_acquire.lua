@@ -1,23 +1,25 @@
--- Takes several locks, each for an owner; or takes none and says which could not be taken.
+-- Acquires several locks, each for an owner. If one fails, acquires none and says which one failed.
 -- KEYS[i]    lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]    lease in milliseconds
 -- ARGV[3i-1] owner of KEYS[i]
 -- ARGV[3i]   hold count to leave behind (absolute)
--- ARGV[3i+1] 1 = the owner holds the lock already and adds a level, 0 = it takes the lock
--- Returns  nil when all owners hold their locks now; else {i - 1, refusal as in acquire.lua}, or
---          {i - 1, nil} when an owner that adds a level does not hold the lock any more
--- Retry    safe: the counts are absolute, an owner that holds a lock keeps it, no TTL is shortened
+-- ARGV[3i+1] 1 = the owner holds the lock and adds a nested hold, 0 = the owner acquires the lock
+-- Returns  nil if all owners hold their locks now; else {i - 1, refusal as in acquire.lua}, or
+--          {i - 1, nil} if an owner that adds a nested hold does not hold the lock any more
+-- Retry    safe: the counts are absolute, an owner that holds a lock keeps it, no TTL gets shorter
 
 -- Needs attempt, not_held, refused
--- Reads all before writing, to find keys that are not locks or that the ACL forbids. It does not
--- use HGET, because the ACL of a user of plain locks need not allow that.
+-- The script reads all keys before it writes, to find keys that are not locks or that the ACL
+-- forbids. The script does not use HGET, because the ACL of a user of plain locks need not allow
+-- HGET.
 local counts = {}
 for i, lock in ipairs(KEYS) do
   local fields = redis.call('HRANDFIELD', lock, 10, 'WITHVALUES')
   for f = 1, #fields, 2 do
     if fields[f] == ARGV[3 * i - 1] then counts[i] = fields[f + 1] end
   end
-  -- Among so many fields, which no lock has, its count may not be found: the new one will do.
+  -- No lock has so many fields. Among them the script may miss the owner's count, so undo would
+  -- restore the new count.
   if #fields == 20 and not counts[i] and redis.call('HEXISTS', lock, ARGV[3 * i - 1]) == 1 then
     counts[i] = ARGV[3 * i]
   end
@@ -28,7 +30,8 @@ for i, lock in ipairs(KEYS) do
   end
 end
 
--- undo restores the counts of the first locks. Leases are written after all counts.
+-- undo restores the counts of the first locks. The script sets leases after all counts, so undo
+-- need not restore a lease.
 local function undo(last)
   for i = 1, last do
     if counts[i] then
@@ -39,8 +42,8 @@ local function undo(last)
   end
 end
 
--- A server that is out of memory refuses the first write of a script and no later one. Later
--- writes can fail because of an ACL, which may allow only reading a key, or forbid PEXPIRE.
+-- A server that is out of memory rejects the first write of a script and no later write. The ACL
+-- can reject a later write, because it may allow only reading a key, or forbid PEXPIRE.
 for i, lock in ipairs(KEYS) do
   local _, refusal = attempt('HSET', lock, ARGV[3 * i - 1], ARGV[3 * i])
   if refusal then

@@ -1,4 +1,4 @@
--- Gives back one level of each of several locks, or the whole lock.
+-- Releases a nested hold of each of several locks, or the whole lock.
 -- KEYS[i]    lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[5i-4] owner of KEYS[i]
 -- ARGV[5i-3] hold count to leave behind (absolute); 0 drops the owner whatever its count
@@ -9,7 +9,8 @@
 -- Retry    safe: a second run returns -1 or leaves the same counts behind
 
 -- Needs attempt, lower, not_held, announce, unpack
--- release does what release_only.lua does, but returns errors, so that all locks are released.
+-- release does the same as release_only.lua, but returns errors, so that the script releases all
+-- locks.
 local function release(lock, owner, count, channel, message, verb)
   local held, refusal = attempt('HEXISTS', lock, owner)
   if held == 0 then return not_held(lock) or {-1, ''} end

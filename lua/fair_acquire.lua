@@ -1,14 +1,15 @@
--- Takes a fair lock for one owner if its turn has come; if not, queues an owner that waits.
+-- Acquires a fair lock for an owner if its turn has come; otherwise queues an owner that waits.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] as in common/queue.lua
 -- ARGV[6]  owner
 -- ARGV[7]  hold count to leave behind (absolute)
 -- ARGV[8]  lease in milliseconds
--- ARGV[9]  1 = the owner waits, and is queued; 0 = it takes a free lock only if none is queued
+-- ARGV[9]  1 = the owner waits in the queue, 0 = it acquires the lock only if no owner is queued
 -- ARGV[10] window of the owner in milliseconds
 -- ARGV[11] budget: for how many milliseconds more the owner waits; 0 = without a limit
--- ARGV[12] when that ends, in milliseconds of the server's clock; 0 = not known: it counts from now
+-- ARGV[12] end of the budget in milliseconds of the server's clock; 0 = unknown: counts from now
 -- Returns  as read_acquire.lua, followed by the clock of the server; a PTTL of -2 means that the
---          holder's turn has come. An owner whose budget is over is refused in any case
+--          turn of the returned holder has come. An owner whose budget has ended does not get the
+--          lock
 -- Retry    safe: the count is absolute, and an owner that holds the lock or is queued stays so
 
 -- Needs attempt, refused, take, bounds, clock, queue, turn
@@ -18,18 +19,18 @@ if redis.call('HEXISTS', lock, owner) == 1 then
 end
 
 local time, left = now(), redis.call('PTTL', lock)
--- The lock was taken, so the next head gets a turn of its own. A server that is out of memory
--- refuses no write after this one, so owners can still wait, as for any other lock.
+-- An owner has acquired the lock, so the next head gets its own turn. After this DEL, a server that
+-- is out of memory rejects no write, so owners can still wait, as for any other lock.
 if left ~= -2 then redis.call('DEL', turn) end
 local budget, ends = tonumber(ARGV[11]), tonumber(ARGV[12])
--- ends is unknown, or by the clock of a server that this one has replaced.
+-- ends may be unknown, or come from the clock of a server that this server has replaced.
 if budget > 0 and (ends == 0 or ends > time + budget) then ends = time + budget end
--- A request that was delayed for longer than its caller waits must leave nothing behind.
+-- A request that arrives after its caller's wait has ended must leave nothing behind.
 local late = ends > 0 and ends <= time
 local asking = not late and owner or nil
 
 -- keep makes the owner's score last for spare more milliseconds. The owner is alive, however late
--- it asks, so it stays where it is. Owners behind it keep their distance, because those of Redisson
+-- it asks, so it keeps its place. Owners behind it keep their distance, because owners of Redisson
 -- do not ask again.
 local function keep(spare)
   local score, base = redis.call('ZSCORE', scores, owner), time + math.max(left, 0) + spare
@@ -51,7 +52,7 @@ end
 -- A score must last far beyond the next request, unless the owner is about to stop waiting.
 local spare = 2 * longest_sleep
 if ends == 0 or ends - time > 1000 then keep(spare) end
--- The clock may have been set since, or the owner's estimate of it has improved.
+-- The server's clock may have been set since, or the owner has a better estimate of that clock.
 local known = ends > 0 and not late and redis.call('ZSCORE', budgets, owner)
 if known then attempt('ZADD', budgets, whole(ends), owner) end
 local another = sweep({}, time, left)
@@ -77,7 +78,8 @@ if ARGV[9] == '1' and not score and not late then
   redis.call('RPUSH', queue, owner)
   if ends > 0 then
     redis.call('ZADD', budgets, whole(ends), owner)
-    -- The key outlasts all budgets in it, so that the next request finds them over.
+    -- The key lasts longer than all budgets in it, so that the next request finds the budgets that
+    -- have ended.
     local lasts = ends - time + 2 * spare
     if redis.call('PTTL', budgets) < lasts then redis.call('PEXPIRE', budgets, whole(lasts)) end
   end
@@ -85,7 +87,7 @@ end
 
 local head = redis.call('LINDEX', queue, 0)
 if left ~= -2 and head and head ~= owner then
-  sleep = longest_sleep -- the end of the lease is the head's business
+  sleep = longest_sleep -- only the head asks when the lease ends
   if another then nudge(left) end
 end
 if late then sleep = 10 end -- a caller that still waits asks again, with the clock from this reply

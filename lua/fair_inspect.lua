@@ -1,7 +1,7 @@
 -- Reads a fair lock and its queue. Changes nothing.
 -- KEYS[1]  lock: hash of owner -> hold count
 -- KEYS[2]  queue: list of owners, head first
--- Returns  {PTTL, {field, value, ...}, {owner, ...}} as inspect.lua, the first 10000 owners
+-- Returns  {PTTL, {field, value, ...}, {owner, ...}} as inspect.lua, with the first 10000 owners
 -- Retry    safe
 
 -- Needs bounds, fields

@@ -1,7 +1,7 @@
--- Gives back a level of a fair lock; or, for several owners, all levels and their queue entries.
+-- Releases a nested hold of a fair lock; or all holds and the queue entries of several owners.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] as in common/queue.lua
 -- ARGV[6]  hold count to leave behind (absolute); 0 drops owners whatever their count
--- ARGV[7]  owner; with a count of 0 more may follow
+-- ARGV[7]  owner; with a count of 0 more owners may follow
 -- Returns  {status, refusal} as release.lua, status 1 if any of the owners held the lock
 -- Retry    safe: a second run returns -1 or leaves the same count behind
 
@@ -31,9 +31,10 @@ local another = sweep(leaving, time, left)
 if left ~= -2 then
   if another then nudge(left) end
 elseif another or status == 1 or resigns then
-  -- The turn of the next head begins, even if the key has a turn under its name: it may have been
-  -- the head before, died and come back, and closed gaps may have led to the same score. It also
-  -- begins if the head has inherited the turn of an owner of its client that has resigned.
+  -- The turn of the next head begins, even if the key has a turn with its name and score. The head
+  -- may have been the head before, died and come back, and closed gaps may have led to the same
+  -- score. The turn also begins if the head has inherited it from an owner of its client that
+  -- leaves now.
   redis.call('DEL', turn)
   refusal = offer(time, nil)
 end

@@ -1,12 +1,12 @@
--- Takes a fenced lock for one owner and numbers the acquisition, or says who is in the way.
+-- Acquires a fenced lock for an owner and numbers the acquisition, or returns the holder.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  token: the number of the last acquisition; it has no TTL
 -- KEYS[3]  waiters; left out as in acquire.lua
 -- ARGV[1]  owner
 -- ARGV[2]  lease in milliseconds
 -- ARGV[3]  the owner's registration, with waiters only
--- Returns  the token when the owner holds the lock now, else as acquire.lua
--- Retry    safe, as acquire.lua: a holder keeps its token, and no number is given twice
+-- Returns  the token if the owner holds the lock now, else as acquire.lua
+-- Retry    safe, as acquire.lua: a holder keeps its token, and each number is used once
 
 local token, left = false, redis.call('PTTL', KEYS[1])
 if left ~= -2 then
@@ -16,13 +16,14 @@ if left ~= -2 then
     refusal[4] = KEYS[3] and register(KEYS[3], ARGV[3])
     return refusal
   end
-  -- No other owner takes a number while this owner holds the lock.
+  -- No other owner gets a number while this owner holds the lock.
   token = redis.call('GET', KEYS[2])
 end
 if not token then
-  -- Before the lock is taken: an unused number does no harm, a lock without a number would.
+  -- INCR comes before take, because an unused number does no harm, but a lock without a number
+  -- would.
   redis.call('INCR', KEYS[2])
-  -- As a string, because Lua's own numbers are exact only up to 2^53.
+  -- GET returns the number as a string, because Lua's own numbers are exact only up to 2^53.
   token = redis.call('GET', KEYS[2])
 end
 -- Needs attempt, take
@@ -30,4 +31,4 @@ local refusal = take(KEYS[1], left, ARGV[2], ARGV[1], 1)
 if KEYS[3] and not refusal then
   attempt('ZREM', KEYS[3], ARGV[3]) -- an error would hide that the owner has the lock
 end
-return refusal or string.sub(token, 1, 64) -- all of a number
+return refusal or string.sub(token, 1, 64) -- longer than any number

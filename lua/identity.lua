@@ -1,6 +1,6 @@
--- Reads who a client is. Changes nothing.
+-- Reads the process of a client. Changes nothing.
 -- KEYS[1]  client: see identify.lua
--- Returns  {field, value, ...}, of which there are none if the client has not noted it
+-- Returns  {field, value, ...}, empty if the client has not recorded its process
 -- Retry    safe
 
 -- Needs fields

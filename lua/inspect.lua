@@ -1,6 +1,6 @@
 -- Reads a lock. Changes nothing.
 -- KEYS[1]  lock: hash of owner -> hold count, and `mode` for a read-write lock
--- Returns  {PTTL, {field, value, ...}}; PTTL is -2 when the lock is free, and -1 without expiry. A
+-- Returns  {PTTL, {field, value, ...}}; PTTL is -2 if the lock is free, and -1 without expiry. A
 --          hash with more fields than a lock has is an error
 -- Retry    safe
 

@@ -1,12 +1,12 @@
--- Takes a lock on one of several nodes, unless that may have forgotten locks and does not count.
+-- Acquires a lock on one of several nodes, unless the node may have forgotten locks.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  epoch: since when this server has its data; it has no TTL. Left out if not in use
 -- ARGV[1]  owner
 -- ARGV[2]  lease in milliseconds
--- ARGV[3]  for how many milliseconds a node that may have forgotten locks is not counted, 0 = it is
+-- ARGV[3]  milliseconds for which a node that may have forgotten locks does not count, 0 = none
 -- ARGV[4]  1 = a restart forgets nothing
--- Returns  nil when the owner took the lock, 1 when it had it before; else as acquire.lua, or
---          {milliseconds, 1 = for the epoch or 0 = for the restart} when the node is not counted
+-- Returns  nil if the owner acquired the lock, 1 if it had the lock before; else as acquire.lua, or
+--          {milliseconds, 1 = for the epoch or 0 = for the restart} if the node does not count
 -- Retry    safe, as acquire.lua. A delay that is over stays so, unless the node forgets again
 
 local left = redis.call('PTTL', KEYS[1])
@@ -17,8 +17,9 @@ if left ~= -2 and not held then
 end
 -- Needs attempt
 local delay, wait, reason = tonumber(ARGV[3]), 0, 0
--- This concerns an owner that has the lock too: a restarted server may restore a hold that was
--- released since, and others may have the other nodes. A node that was counted lets a retry pass.
+-- The delay also applies to an owner that has the lock here. A restarted server may restore a hold
+-- that was released since, and another owner may have the other nodes. A retry succeeds on a node
+-- that counted before.
 if delay > 0 and ARGV[4] == '0' then
   local info, refusal = attempt('INFO', 'server')
   local uptime = info and string.match(info, 'uptime_in_seconds:(%-?%d+)')
@@ -26,7 +27,8 @@ if delay > 0 and ARGV[4] == '0' then
     local why = refusal and refusal.err or 'INFO server does not say uptime_in_seconds'
     return {err = 'NOINFO ' .. why}
   end
-  -- The uptime is in whole seconds, up to one too many, and negative after a clock was set back.
+  -- The uptime is in whole seconds, up to a second too long, and negative after the clock was set
+  -- back.
   wait = delay + 1000 - math.max(tonumber(uptime), 0) * 1000
 end
 if delay > 0 and KEYS[2] then
@@ -40,7 +42,7 @@ if delay > 0 and KEYS[2] then
   end
   -- Needs clock
   local time = now()
-  -- An epoch in the future, after a clock was set back, would exclude the node until then.
+  -- After a clock was set back, the epoch is in the future and would exclude the node until then.
   if not since or tonumber(since) > time then
     redis.call('SET', KEYS[2], whole(time))
     since = time

@@ -1,18 +1,18 @@
 --!df flags=allow-undeclared-keys
--- Takes a read lock for one owner, beside other readers or its own write lock.
+-- Acquires a read lock for an owner, beside other readers or its own write lock.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2]  the owner's read holds, without the number of each
 -- KEYS[3], KEYS[4], KEYS[5]  writer, reader and turn, see common/precedence.lua
 -- ARGV[1]  owner
--- ARGV[2]  number of read holds to leave behind (absolute); the last of them is the one to take
--- ARGV[3]  its lease in milliseconds
--- ARGV[4]  1 = the owner waits, 2 = it was refused before, 0 = it does not wait
+-- ARGV[2]  number of read holds to leave behind (absolute); the last of them is the new read hold
+-- ARGV[3]  lease of the new read hold in milliseconds
+-- ARGV[4]  1 = the owner waits, 2 = it waits and has waited before, 0 = it does not wait
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
--- ARGV[6]  milliseconds after which a waiter that does not ask again is forgotten
--- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, sleep}. A PTTL of
+-- ARGV[6]  milliseconds after which the server forgets a waiter that does not ask again
+-- Returns  nil if the owner holds the lock now, else {PTTL of the lock, holder, sleep}. A PTTL of
 --          -1 means "held, no expiry", and -2 that the holder waits and has precedence; sleep is in
---          how many milliseconds to ask again, -1 = when the lease is over
--- Retry    safe: the number is absolute, and a hold's lease is never shortened
+--          how many milliseconds to ask again, -1 = when the lease has ended
+-- Retry    safe: the number is absolute, and the lease of a hold never gets shorter
 
 -- Needs bounds, refused, reads, precedence
 local mode, left = redis.call('HGET', KEYS[1], 'mode'), redis.call('PTTL', KEYS[1])

@@ -1,13 +1,13 @@
 --!df flags=allow-undeclared-keys
 -- Frees a read-write lock of all its readers, or of its writer.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
--- ARGV[1]  mode to free it of: read or write
+-- ARGV[1]  mode to free the lock of: read or write
 -- ARGV[2]  prefix of the read holds of all owners of this lock
 -- ARGV[3]  channel of the lock
 -- ARGV[4]  unlock message
 -- ARGV[5]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua
--- Returns  {status, refusal} as release.lua, status -1 if it was not held in that mode
--- Retry    safe, but a second run may free the lock of an owner that took it in between
+-- Returns  {status, refusal} as release.lua, status -1 if no owner held the lock in that mode
+-- Retry    safe, but a second run may free the lock of an owner that acquired it in between
 
 -- Needs announce, bounds, reads
 if redis.call('HGET', KEYS[1], 'mode') ~= ARGV[1] then return {-1, ''} end

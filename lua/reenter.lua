@@ -1,9 +1,9 @@
--- Adds a level to a lock that the owner holds. It never takes a free lock: an owner that lost its
--- lock must learn that, as others may have been in its critical section.
+-- Adds a nested hold to a lock that the owner holds. The script never acquires a free lock, because
+-- an owner that lost its lock must learn that others may have been in its critical section.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]  owner
 -- ARGV[2]  hold count to leave behind (absolute)
--- ARGV[3]  lease of the new level in milliseconds
+-- ARGV[3]  lease of the nested hold in milliseconds
 -- Returns  1 = re-entered, 0 = the owner does not hold the lock
 -- Retry    safe: the count is absolute; the TTL becomes max(what is left, lease)
 

@@ -1,23 +1,23 @@
--- Releases a whole lock: hands it over, or announces that it is free. Exclusive.Release in
--- exclusive.go chooses this script for the last level, or release_only.lua without a hand-over.
+-- Releases a whole lock, and hands it over, or announces that it is free. Exclusive.Release in
+-- exclusive.go chooses this script for the last hold, or release_only.lua without a hand-over.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  waiters: sorted set of registration -> ticket
 -- KEYS[3]  token: the number of the last acquisition; left out for a plain lock
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock; all from ARGV[3] or from ARGV[5] on may be left out: [default]
 -- ARGV[3]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua [PUBLISH]
--- ARGV[4]  1 = registered waiters may be granted the lock, 0 = only a successor by ARGV[8] [1]
--- ARGV[5]  streak: how often the lock was handed over since it was free [0]
--- ARGV[6]  when its second hand-over was, in milliseconds of the server's clock; 0 = unknown [0]
--- ARGV[7]  registration of the successor, '' = there is none ['']
+-- ARGV[4]  1 = a registered waiter may get the lock, 0 = only a successor by ARGV[8] [1]
+-- ARGV[5]  hand-overs: how often the lock was handed over since it was free [0]
+-- ARGV[6]  time of the second hand-over, in milliseconds of the server's clock; 0 = unknown [0]
+-- ARGV[7]  registration of the successor, '' = there is no successor ['']
 -- ARGV[8]  1 = the successor comes before waiters of other processes [0]
 -- ARGV[9]  registration to withdraw, '' = none ['']
--- Returns  status, or {status, refusal, number, since}: status -1 = not the owner's, 0 = levels are
---          left, 1 = released, 3 = the successor has the lock, 4 = a waiter has. refusal is the
---          server's error if it refused only the message, else ''. number is the token with status
---          3, the successor's ticket with 4. With status 1 it is 1 if other clients listened on the
---          classic channel, which the script counts only with BOTH. since is ARGV[6] from now on,
---          or left out
+-- Returns  status, or {status, refusal, number, since}: status -1 = the owner did not hold the
+--          lock, 0 = nested holds are left, 1 = released, 3 = the successor has the lock, 4 = a
+--          waiter has it. refusal is the server's error if it rejected only the message, else ''.
+--          number is the token with status 3, and the successor's ticket with status 4. With status
+--          1 it is 1 if other clients listened on the classic channel, which the script counts only
+--          with BOTH. since is ARGV[6] from now on, or left out
 -- Retry    safe: a second run returns -1
 
 local lock, waiters, channel, both = KEYS[1], KEYS[2], ARGV[2], ARGV[3] == 'BOTH'
@@ -27,19 +27,19 @@ if ARGV[5] then
   streak, began = tonumber(ARGV[5]) + 1, tonumber(ARGV[6])
   successor = ARGV[7] ~= '' and ARGV[7] or nil
   first = successor and ARGV[8] == '1'
-  if ARGV[9] ~= '' then redis.pcall('ZREM', waiters, ARGV[9]) end -- or it is released all the same
+  if ARGV[9] ~= '' then redis.pcall('ZREM', waiters, ARGV[9]) end -- ignores errors
 end
 if redis.call('HDEL', lock, ARGV[1]) == 0 then return -1 end
 
--- From here on nothing may fail: the lock is free, and a waiter has to hear of it. After 16
--- hand-overs and 100 ms, or 4 and a second, it stays free once: there may be owners that are not
--- registered, such as one that polls.
+-- From here on no command may abort the script, because the lock is free, and a waiter must get a
+-- message. After 16 hand-overs and 100 ms, or 4 hand-overs and a second, the lock stays free once,
+-- because an owner without a registration may wait, for example by polling.
 local announced = false
 local classic -- how many other clients listen on the classic channel, once they are counted
 if streak % 4 == 0 and began > 0 then
   -- Needs clock
   local known, time = pcall(now)
-  local lasts = known and time - began or -1 -- a clock may be set back
+  local lasts = known and time - began or -1 -- negative if the clock was set back
   announced = lasts < 0 or lasts > (streak % 16 == 0 and 100 or 1000)
 end
 local popped = ARGV[4] ~= '0' and not first and not announced and redis.pcall('ZPOPMIN', waiters)
@@ -52,7 +52,7 @@ if first or popped and (popped[1] or successor and not popped.err) then
       -- Needs classic
       classic = classic_listeners(channel)
     end
-    if began == 0 and streak > 1 then -- the first one does without the clock
+    if began == 0 and streak > 1 then -- the first hand-over does not need the clock
       local known, time = pcall(now)
       began = known and time or 0
     end
@@ -75,7 +75,8 @@ if first or popped and (popped[1] or successor and not popped.err) then
     end
   end
 end
--- This does what announce does. Its functions would cost a server as much as one more command.
+-- These lines do the same as announce. Creating its functions would cost a server as much as one
+-- more command.
 local heard = redis.pcall(verb, channel, '0')
 local refusal = type(heard) ~= 'number' and heard.err
 if both then
@@ -83,7 +84,7 @@ if both then
     local listening = redis.pcall('PUBSUB', 'NUMSUB', channel, 'holdfast_classic:' .. channel)
     classic = not listening.err and listening[2] - listening[4]
   end
-  if classic ~= 0 then -- some listen, or the server refused to count them
+  if classic ~= 0 then -- some clients listen, or the server rejected the count
     -- Needs announce
     local another = announce('PUBLISH', channel, '0')
     return {1, refusal or another, classic and 1 or 0}

@@ -1,4 +1,4 @@
--- Gives back one level of a lock; or the whole lock, which it announces and never hands over.
+-- Releases a nested hold of a lock; or the whole lock, which it announces and never hands over.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]  owner
 -- ARGV[2]  hold count to leave behind (absolute); 0 drops the owner whatever its count
@@ -18,7 +18,8 @@ end
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return -1 end
 local channel, both = ARGV[3], ARGV[4] == 'BOTH'
 local verb = both and 'SPUBLISH' or ARGV[4]
--- This does what announce does. Its functions would cost a server as much as one more command.
+-- These lines do the same as announce. Creating its functions would cost a server as much as one
+-- more command.
 local heard = redis.pcall(verb, channel, '0')
 local refusal = type(heard) ~= 'number' and heard.err
 if both then

@@ -1,4 +1,4 @@
--- Renews the leases of a batch of locks, each for the owner that is believed to hold it.
+-- Renews the leases of a batch of locks, each for its presumed holder.
 -- KEYS[i]    lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]    lease in milliseconds
 -- ARGV[i+1]  owner of KEYS[i]
@@ -9,7 +9,7 @@
 local lease, renewed = tonumber(ARGV[1]), {}
 for i, lock in ipairs(KEYS) do
   local held, refusal = attempt('HEXISTS', lock, ARGV[i + 1])
-  -- A key that was overwritten with another type must not prevent the renewal of the others.
+  -- An overwritten key of another type must not prevent the renewal of the others.
   if refusal and not string.find(refusal.err, 'WRONGTYPE', 1, true) then return refusal end
   if held ~= 1 then
     -- Needs not_held

@@ -1,20 +1,20 @@
--- Reads what there is of a lock of any kind, in bounded time. Changes nothing.
+-- Reads the keys of a lock of any kind, in bounded time. Changes nothing.
 -- KEYS[1]  lock: hash of owner -> hold count, and `mode` for a read-write lock
 -- KEYS[2]  and all that follow: keys beside it
 -- ARGV[1]  how many holders, and how many waiters of each sort, to return at most
 -- ARGV[2]  and all that follow: what KEYS[2] and all that follow are, by the name in survey.go
 -- Returns  {clock, PTTL, mode, number of fields, {field, value, ...}, number of registrations,
 --          {registration, ticket, ...}, length of the queue, {owner, ...}, {score, budget, ...},
---          token, writer, its PTTL, reader}. clock is in milliseconds, -1 = refused; '' = there is
---          none. A key of another type counts as one that does not exist
+--          token, writer, its PTTL, reader}. clock is in milliseconds, -1 = rejected; '' stands for
+--          something missing. A key of another type counts as missing
 -- Retry    safe
 
 -- Needs attempt, bounds, clock, fields
 local most, beside = tonumber(ARGV[1]), {}
 for i = 2, #ARGV do beside[ARGV[i]] = KEYS[i] end
 
--- read runs a command on a key, if there is one, and returns otherwise if there is nothing. The
--- server refuses it for keys of another type, which is fine, and for lack of permission.
+-- read runs a command on a key, if there is a key. If there is nothing, or the key has another
+-- type, read returns otherwise. If the ACL forbids the command, read ends the script.
 local function read(otherwise, command, key, ...)
   if not key then return otherwise end
   local reply, refusal = attempt(command, key, ...)

@@ -1,4 +1,4 @@
--- Takes a write lock for one owner, or says who is in the way.
+-- Acquires a write lock for an owner, or returns the holder.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2], KEYS[3]  writer and turn, see common/precedence.lua
 -- ARGV[1]  owner, with :write
@@ -6,9 +6,9 @@
 -- ARGV[3]  lease in milliseconds
 -- ARGV[4]  1 = the owner waits, 0 = it does not
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
--- ARGV[6]  milliseconds after which a waiter that does not ask again is forgotten
+-- ARGV[6]  milliseconds after which the server forgets a waiter that does not ask again
 -- Returns  as read_acquire.lua; a PTTL of -2 means that the lock is free during a turn of readers
--- Retry    safe: the number is absolute, and the TTL is never shortened
+-- Retry    safe: the number is absolute, and the TTL never gets shorter
 
 -- Needs refused, take, precedence
 local bound, left = tonumber(ARGV[5]), redis.call('PTTL', KEYS[1])

@@ -1,5 +1,5 @@
 --!df flags=allow-undeclared-keys
--- Gives back one write hold; or all of an owner's, which may stay a reader, and lets readers pass.
+-- Releases one write hold; or all of an owner, which may stay a reader, and lets readers pass.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2], KEYS[3], KEYS[4]  writer, reader and turn, see common/precedence.lua
 -- ARGV[1]  owner, with :write
@@ -9,8 +9,8 @@
 -- ARGV[5]  message for when the writer leaves
 -- ARGV[6]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua
 -- ARGV[7]  milliseconds of the turn of waiting readers, 0 = there is no precedence
--- ARGV[8]  successor: the writer that gets the lock if no readers wait, with :write; '' = none
--- ARGV[9]  its lease in milliseconds
+-- ARGV[8]  successor, with :write: the writer that gets the lock if no readers wait; '' = none
+-- ARGV[9]  lease of the successor in milliseconds
 -- Returns  {status, refusal} as release.lua, or with status 2 = released, and the owner is a reader
 --          now, or 3 = the successor has the lock
 -- Retry    safe: a second run returns -1 or leaves the same number behind

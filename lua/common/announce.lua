@@ -1,6 +1,6 @@
 -- Needs attempt
 -- announce publishes a message with PUBLISH, SPUBLISH or BOTH, see classic.lua. It returns the
--- server's refusal, or '' without one, and how many clients received the message. An ACL that
+-- server's error, or '' without an error, and how many clients received the message. An ACL that
 -- forbids the channel must not undo or hide a release.
 local function announce(verb, channel, message)
   local both = verb == 'BOTH'

@@ -1,4 +1,4 @@
--- attempt runs a command and returns its reply, or nil and the server's refusal, a table with err.
+-- attempt runs a command and returns its reply, or nil and the server's error, a table with err.
 -- redis.call would abort the script instead.
 local function attempt(...)
   local reply = redis.pcall(...)

@@ -7,7 +7,8 @@ local function shorten(texts)
   return texts
 end
 
--- fields_of returns the fields and values of a lock's hash, or an error if there are too many.
+-- fields_of returns the fields and values of a lock's hash, or an error if the hash has too many
+-- fields.
 local function fields_of(lock)
   local fields = redis.call('HRANDFIELD', lock, max_entries + 1, 'WITHVALUES')
   if #fields > 2 * max_entries then

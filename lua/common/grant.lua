@@ -5,14 +5,14 @@ local function lease_of(registration)
 end
 
 -- grant gives a free lock to the owner of a registration. It returns the number of the acquisition,
--- 0 for a plain lock. It returns nil if the server refuses, as a cluster does while a slot moves:
--- the lock is still free then, and all waiters must be told.
+-- 0 for a plain lock. It returns nil if the server rejects a command, as a cluster does while a
+-- slot moves. The lock is then still free, and the caller must notify all waiters.
 local function grant(lock, token, registration)
   local owner, lease, kind = string.match(registration, '^(%S+) (%d+) (%a)$')
-  if not owner then return nil end -- not written by this library
+  if not owner then return nil end -- not written by holdfast
   local fence = 0
   if kind == 'f' then
-    -- Before the lock is granted: an unused number does no harm.
+    -- INCR comes before the lock is granted, because an unused number does no harm.
     fence = token and attempt('INCR', token) and attempt('GET', token)
     if not fence then return nil end
   end
@@ -23,10 +23,11 @@ local function grant(lock, token, registration)
   return fence
 end
 
--- listeners returns how many clients listen for releases but do not register when they wait, like
--- Redisson's, and how many listen on another channel, mine; or nil if the server refuses. A client
--- that may register listens on present too. If it waits unregistered it also listens on :announce.
--- classic is how many other clients listen on the classic channel, see classic.lua.
+-- listeners counts the clients that listen for releases but do not register when they wait, like
+-- clients of Redisson, and the clients that listen on another channel, mine. It returns nil if the
+-- server rejects the command. A client that may register also listens on present, and while it
+-- waits without a registration on :announce as well. classic is how many other clients listen on
+-- the classic channel, see classic.lua.
 local function listeners(verb, channel, present, mine, classic)
   local count = verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
   local heard = attempt('PUBSUB', count, channel, present, present .. ':announce', mine)
@@ -35,11 +36,12 @@ local function listeners(verb, channel, present, mine, classic)
   return others, tonumber(heard[8])
 end
 
--- grant_oldest gives a free lock to the waiter whose registration was popped, or to one behind it,
--- and tells its client. It returns the owner; nil if there is none; or false if the server refuses
--- or a client listens that does not register: all waiters must be told then. It skips waiters whose
--- client does not listen, and the owner that leaves. If the owner that leaves is of the client that
--- is told, the ticket in the message has a plus sign, which belongs to any number.
+-- grant_oldest gives a free lock to the waiter of the popped registration, or to a waiter behind
+-- it, and notifies the waiter's client. It skips the leaving owner, and waiters whose client does
+-- not listen. It returns the new owner, or nil if there is none. It returns false if the server
+-- rejects a command, or if a client listens that does not register. The caller must then notify all
+-- waiters. If the leaving owner belongs to the notified client, the ticket in the message has a
+-- plus sign, which every parser of numbers accepts.
 local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel, present, classic,
   streak)
   for i = 1, 100 do
@@ -49,10 +51,11 @@ local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel
     local registration, score = popped[1], popped[2]
     local owner, client = string.match(registration, '^(([^%s:]*)%S*)')
     if owner == '' then
-      return false -- not written by this library
+      return false -- not written by holdfast
     elseif owner ~= leaving then
-      -- Listeners are counted before anything is published: a listener on a replica, such as a
-      -- replaced master, hears what is published here but is not counted.
+      -- The script counts listeners before it publishes, because a listener on a replica, for
+      -- example a demoted master, receives what this server publishes, but this server does not
+      -- count it.
       local mine = present .. ':' .. client
       local others, heard = listeners(verb, channel, present, mine, classic)
       if others ~= 0 then
@@ -70,7 +73,7 @@ local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel
           return owner
         end
         attempt('HDEL', lock, owner)
-        return nil -- no other client could be told either
+        return nil -- a message to another client would fail too
       end
     end
   end

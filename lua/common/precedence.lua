@@ -1,15 +1,16 @@
--- Precedence between the readers and writers of this library uses three keys beside the lock.
--- Redisson does not know it: a client that ignores it only gets the lock sooner. A server that is
--- out of memory goes without.
---   writer  "<kept> <owner>": this writer waits, and new readers step back for it, as long as it
---           renews the key. They had done so for kept milliseconds when it was last renewed, and
---           its TTL says when that was, because some servers refuse scripts the time
---   reader  a reader waits for a writer; when that leaves, this becomes
+-- Precedence between the readers and writers of holdfast uses three keys beside the lock. Redisson
+-- does not know precedence, so its clients only get the lock sooner. If a server is out of memory,
+-- the lock works without precedence.
+--   writer  "<kept> <owner>": this writer waits, and new readers step back for it as long as it
+--           renews the key. When the writer last renewed the key, readers had stepped back for kept
+--           milliseconds. The TTL of the key says when that was, because some servers do not let
+--           scripts read the time
+--   reader  a reader waits for a writer; when the writer leaves, this key becomes
 --   turn    a moment in which readers that waited may pass, and writers step back
 -- Needs attempt
 
 -- kept_back returns the writer that waits, for how many milliseconds readers have stepped back for
--- it, and the TTL of its key; or nil if none waits. waiter_ttl is the TTL of a key just renewed.
+-- it, and the TTL of its key; or nil if no writer waits. waiter_ttl is the TTL of a renewed key.
 local function kept_back(writer, waiter_ttl)
   local kept, owner = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
   if not kept then return nil end
@@ -17,8 +18,8 @@ local function kept_back(writer, waiter_ttl)
   return owner, tonumber(kept) + math.max(tonumber(waiter_ttl) - left, 0), left
 end
 
--- waiting_writer returns the writer that new readers step back for, and for how many milliseconds
--- more, or nil if there is none.
+-- waiting_writer returns the writer for which new readers step back, and for how many milliseconds
+-- more, or nil if there is no such writer.
 local function waiting_writer(writer, bound, waiter_ttl)
   local owner, kept, left = kept_back(writer, waiter_ttl)
   if not owner or left <= 0 or kept >= bound then return nil end
@@ -26,7 +27,7 @@ local function waiting_writer(writer, bound, waiter_ttl)
 end
 
 -- writer_waits makes new readers step back for a writer, for bound milliseconds at a time, with
--- pauses of a tenth of that.
+-- pauses of a tenth of bound.
 local function writer_waits(writer, owner, bound, waiter_ttl)
   local waiting, kept = kept_back(writer, waiter_ttl)
   if waiting and waiting ~= owner then return end
@@ -43,7 +44,7 @@ end
 -- reader_waits makes readers come first when a writer leaves.
 local function reader_waits(reader, waiter_ttl) attempt('SET', reader, '1', 'PX', waiter_ttl) end
 
--- begin_turn lets the readers pass that waited for the leaving writer, if the ACL allows it.
+-- begin_turn lets those readers pass that waited for the leaving writer, if the ACL allows it.
 local function begin_turn(reader, turn, milliseconds)
   if redis.call('EXISTS', reader) == 1 then
     attempt('SET', turn, '1', 'PX', milliseconds)

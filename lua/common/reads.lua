@@ -1,5 +1,5 @@
--- Each read hold is a key of its own, named after its owner and number, whose TTL is its lease. The
--- hash of the lock has the number of each owner's holds, and lasts as long as the longest of all.
+-- Each read hold is its own key, named after its owner and number. The TTL of the key is the lease.
+-- The hash of the lock has the number of each owner's holds, and lasts as long as the longest hold.
 -- Needs attempt, bounds, take
 
 -- count_of returns the number of an owner's read holds; or nil and an error if the hash has a text
@@ -23,7 +23,7 @@ local function remaining(holds, count)
 end
 
 -- each_reader calls visit(owner, key of its holds without the number, count) for each reader. It
--- reports whether it has visited all: not if there are too many, or too many holds.
+-- returns false if it has not visited all, because there are too many readers or holds.
 local function each_reader(lock, prefix, visit)
   local fields = redis.call('HRANDFIELD', lock, max_entries, 'WITHVALUES')
   local all, visited = #fields < 2 * max_entries, 0
@@ -41,14 +41,15 @@ local function each_reader(lock, prefix, visit)
   return all
 end
 
--- is_ours reports whether an owner is one of this library: its number has 19 digits, see
--- internal/owner. Redisson's have the ids of threads.
+-- is_ours reports whether an owner is of holdfast, because its number has 19 digits, see
+-- internal/owner. Owners of Redisson have the ids of threads.
 local function is_ours(owner) return string.find(string.sub(owner, -20), '^:%d+$') ~= nil end
 
--- longest_read returns how long the longest read hold of the lock lasts, as PTTL does; -1 if it is
--- not known. It removes owners of this library whose holds have all expired: they died, and the
--- holds of others kept the hash alive. A reader of Redisson whose holds have expired may live:
--- releases 3.44 to 3.52 renew the hash, but not all holds. So it counts as long as the hash lasts.
+-- longest_read returns how long the longest read hold of the lock lasts, as PTTL does; -1 if that
+-- is not known. It removes owners of holdfast whose holds have all expired. These owners died, and
+-- the holds of others kept the hash alive. A reader of Redisson whose holds have expired may be
+-- alive, because releases 3.44 to 3.52 renew the hash, but not all holds. So such a reader counts
+-- as long as the hash lasts.
 local function longest_read(lock, prefix)
   local longest = -2
   local all = each_reader(lock, prefix, function(owner, holds, count)
@@ -70,7 +71,7 @@ local function last_until(lock, longest)
   if longest >= 0 then redis.call('PEXPIRE', lock, math.max(longest, 1)) end
 end
 
--- extend_read makes one read hold last for the lease at least. It returns nil, or the refusal.
+-- extend_read makes a read hold last for at least the lease. It returns nil, or the server's error.
 local function extend_read(holds, number, lease)
   local hold = holds .. ':' .. number
   local left, _, refusal = redis.call('PTTL', hold), nil, nil
@@ -80,14 +81,15 @@ local function extend_read(holds, number, lease)
   return refusal
 end
 
--- take_read gives an owner the read hold with that number, besides other fields, and makes the lock
--- last for its lease at least. It returns nil, or the refusal; then nothing has changed.
+-- take_read gives an owner the read hold with that number, beside other fields, and makes the lock
+-- last for at least its lease. It returns nil, or the server's error, and then nothing has changed.
 local function take_read(lock, holds, owner, number, lease, ...)
   local left, count = redis.call('PTTL', lock), redis.call('HGET', lock, owner)
   local had, lasts = tonumber(count or 0), tonumber(lease) -- had is what count_of returns
   if had > tonumber(number) then
-    -- Drop the holds above: this command is late, or their release ran out of memory, or they were
-    -- lost. As in a release, the longest lease stays until the last hold is given back.
+    -- Drop the holds above the number, because this command is late, or the release of these holds
+    -- ran out of memory, or the owner lost them. As in a release, the longest lease stays until the
+    -- owner releases its last hold.
     lasts = math.max(lasts, remaining(holds, had))
   end
   local refusal = take(lock, left, lease, owner, number, ...) or extend_read(holds, number, lasts)

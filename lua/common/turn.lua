@@ -1,13 +1,14 @@
 -- A turn is the time in which the head of the queue may take a free fair lock. The key has
--- "<time> <score> <owner>": when the turn ends, and whose it is. The milliseconds it lasts follow
--- if it was shortened, because others of the head's client did not come. The score tells this queue
--- entry from an earlier one of the same owner. A head that listens but does not come has lost its
--- server or hangs; a head without a listener has just queued, or is gone.
+-- "<time> <score> <owner>": when the turn ends, and its owner. If the turn was shortened, because
+-- others of the head's client did not come, its length in milliseconds follows. The score tells
+-- this queue entry from an earlier entry of the same owner. A head that listens but does not come
+-- has lost its server or hangs. A head without a listener has just queued, or is gone.
 -- Needs attempt, announce, clock, queue
 
--- nudge tells one waiter of a lease or turn that began after it asked: to ask again after so many
--- milliseconds, unless all waiters do so by then anyway. It tells the head or, without a listener,
--- one of the last to come, which are most likely alive.
+-- nudge notifies one waiter of a lease or turn that began after the waiter had asked. The message
+-- says after how many milliseconds to ask again. If all waiters ask by then anyway, nudge does
+-- nothing. nudge notifies the head or, if the head has no listener, one of the last waiters to
+-- come, because these are most likely alive.
 local function nudge(milliseconds, deaf)
   if milliseconds < 0 or milliseconds >= longest_sleep then return end
   local after = whole(math.max(milliseconds, 2))
@@ -15,13 +16,14 @@ local function nudge(milliseconds, deaf)
     local waiter = redis.call('LINDEX', queue, i)
     if not waiter then return end
     local _, heard = announce(verb, channel .. ':' .. waiter, after)
-    -- Where PUBLISH does not count all listeners, the first may well have heard it.
+    -- If PUBLISH does not count all listeners, the first waiter may have received the message.
     if heard > 0 or deaf_timeout == head_timeout then return end
   end
 end
 
--- inherits reports whether a head continues the turn of an owner that silently left the queue: of
--- its own client, or of any if it has no listener. Else a dead client had one turn per budget.
+-- inherits reports whether a head continues the turn of an owner that silently left the queue. The
+-- owner must be of the head's client, or of any client if the head has no listener. Otherwise a
+-- dead client would get a turn for each budget.
 local function inherits(whose, client, deaf)
   local before = string.match(whose, ' (.*)$')
   return (deaf or string.match(before, '^(.*):') == client)
@@ -30,12 +32,14 @@ end
 
 local soon = 10 -- milliseconds until the next script goes on where this one has stopped
 
--- offer tells the head of the queue that the lock is free, unless it is the owner that asks, and
--- drops heads that let their turn pass. It returns the server's refusal to tell the head, or '',
--- and how many milliseconds are left of the head's turn, 0 if the asking owner may take the lock.
+-- offer notifies the head of the queue that the lock is free, unless the head is the owner that
+-- asks, and drops heads that let their turn pass. It returns the server's error for the message, or
+-- '', and how many milliseconds are left of the head's turn, 0 if the asking owner may take the
+-- lock.
 local function offer(time, asking)
   local passed, missed, refusal = {}, 0, '' -- the dropped heads, and their number
-  -- Of the last dropped head: it had no listener; its client; how long others of that client get.
+  -- Of the last dropped head: whether it had no listener; its client; the time that others of that
+  -- client get.
   local silent, hung, hurry = false, nil, deaf_timeout
   if unswept then return refusal, soon end
   while true do
@@ -62,8 +66,8 @@ local function offer(time, asking)
     local waits = (redis.call('ZSCORE', budgets, head) or math.huge) - time -- then it is dropped
     if left and not over and left <= given then return refusal, math.min(left, waits) end
     if not over and (left or not (silent and deaf)) then
-      -- Its turn begins; or it had a listener when it began, and has none now. Without memory for
-      -- the key the head keeps its turn for as long as its score allows.
+      -- The head's turn begins; or the head had a listener when its turn began, and has none now.
+      -- If there is no memory for the key, the head keeps its turn for as long as its score allows.
       if missed > 0 then
         drop(passed, time)
         stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
@@ -74,8 +78,9 @@ local function offer(time, asking)
       if deaf then nudge(given, true) end
       return refusal, given
     end
-    -- Owners behind it without a listener had the same time to come: a dead process leaves many.
-    -- Others of a client that listens but does not come are told, and get ever less time.
+    -- Owners behind this head without a listener had the same time to come, because a dead process
+    -- leaves many such owners. Others of a client that listens but does not come get a message, and
+    -- ever less time.
     silent, hung = deaf, client
     local before = left and tonumber(hurried)
     hurry = before and math.max(math.floor(before / 4), 100) or deaf_timeout

@@ -1,2 +1,2 @@
--- unpack returns the elements of a table. Lua 5.4, which Dragonfly has, keeps it in another place.
+-- unpack returns the elements of a table. Lua 5.4, which Dragonfly has, moved the function.
 local unpack = table.unpack or unpack
