@@ -19,25 +19,26 @@ type Call struct {
 }
 
 const (
-	// minBudget is the time that a caller must have left to send a command itself.
+	// minBudget is the shortest time left with which a caller sends a command itself.
 	minBudget = 100 * time.Millisecond
-	// mostUnderway is how many commands of callers and workers may be under way before callers stop to
-	// send themselves. rueidis's queue has 1024 places, unless ClientOption.RingScaleEachConn says
-	// otherwise. A caller that has begun to send must never find the queue full. To fit smaller ones
-	// would cost twice the processor time beyond that number of commands: see docs/configuration.md.
+	// mostUnderway limits the commands under way of callers and workers. Beyond that, callers no
+	// longer send commands themselves. The queue of rueidis has 1024 places, unless
+	// ClientOption.RingScaleEachConn is set. A caller that has begun to send must never find the queue
+	// full. A limit for smaller queues would cost twice the processor time beyond that number of
+	// commands. See docs/configuration.md.
 	mostUnderway = 448
-	// workersOnlyFor is the time after a blocked caller in which workers send all commands. So it is
-	// after mostAbandoned callers of about as long have left without a reply.
+	// workersOnlyFor is how long workers send all commands after a caller was blocked, or after
+	// mostAbandoned callers left without a reply within about that time.
 	workersOnlyFor, mostAbandoned = time.Minute, 32
-	// manyUnderway is how many commands may be under way before rueidis is made to write several
-	// together. With fewer, Redis would be idle while they gather.
+	// manyUnderway is how many commands may be under way before the client makes rueidis write several
+	// together. With fewer commands, Redis would be idle while rueidis gathers them.
 	manyUnderway = 16
 	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
 	grace = 10 * time.Millisecond
 )
 
-// Begin returns the context for a command that the caller sends itself now, and then ends with
-// [Call.End]. It returns nil if a worker must send the command; see [Detach].
+// Begin returns the context for a command that the caller sends itself now. The caller then ends
+// the call with [Call.End]. Begin returns nil if a worker must send the command. See [Detach].
 func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) {
 		return nil
@@ -53,7 +54,8 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 		c.awaitIdleCommand()
 	}
 	c.overlapped = c.overlapped || c.count > 0 || c.workers > 0 || c.idleCommand != nil
-	// workersUntil is read with mu held: an abandoned command sets it before it leaves the count.
+	// Begin reads workersUntil with mu held, because an abandoned command sets workersUntil before the
+	// command leaves the count.
 	since := now.Sub(c.began)
 	up := since-time.Duration(c.replied.Load()) <= recentReply
 	blocked := since < time.Duration(c.workersUntil.Load()) || c.dials.Load() > 0
@@ -98,14 +100,15 @@ func (k *Call) End(err error) (State, error) {
 	c.mu.Lock()
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
-	c.count-- // the timer stays set: setting it for each command costs more than its wake-ups
+	c.count-- // the timer stays set, because setting it costs more than its wake-ups
 	k.budget, k.values = wait.Budget{}, nil
 	valued := k.valued
 	if state == Abandoned {
 		c.abandon(time.Now())
 	}
 	c.mu.Unlock()
-	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context.
+	// Do not recycle a call that sweep has ended, even a moment ago. Neither a call whose derived
+	// context a dial may keep.
 	if !k.ended.Load() && !valued && k.start.Load() == phaseSending {
 		c.recycled.Put(k)
 	}
@@ -115,21 +118,22 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// failed returns the outcome of a command with an error. left says that its call ended before it.
+// failed returns the outcome of a command with an error. left says that the call ended before the
+// command.
 func (k *Call) failed(err error, left bool) (State, error) {
 	state := StateOf(err)
 	switch {
 	case k.start.Load() == phaseDialing, errors.Is(err, context.Canceled):
-		return NotSent, err // the dial was started by this call or by another one
+		return NotSent, err // this call or another call started the dial
 	case k.progress.Load() == phaseSending && connectionLost(err):
-		return NotSent, err // there was no connection any more
+		return NotSent, err // the connection was lost before
 	case state == Abandoned, state == Unconfirmed && left:
 		return Abandoned, ErrNoReply
 	}
 	return state, err
 }
 
-// abandon notes that a call has ended without a reply. c.mu must be held.
+// abandon records that a call has ended without a reply. c.mu must be held.
 func (c *Calls) abandon(now time.Time) {
 	if now.Sub(c.abandonedAt) > workersOnlyFor {
 		c.abandoned, c.abandonedAt = 0, now
@@ -140,18 +144,19 @@ func (c *Calls) abandon(now time.Time) {
 	}
 }
 
-// Calls under way are checked every calmTick, and about every tick once a check has found one
+// sweep checks the calls under way every calmTick, and about every tick once it has found a call
 // slower than slow. Processes that wake up more often take the processor from Redis.
 const tick, calmTick, slow = 2 * time.Millisecond, 200 * time.Millisecond, 20 * time.Millisecond
 
-// sweep ends calls: at their limit, or a grace after it has found that their budget ended early.
+// sweep ends calls at their limit. If a budget ends early, sweep ends its call a grace after it has
+// noticed.
 func (c *Calls) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	pause := calmTick
 	if now.Sub(c.underway.next.sentAt) > slow {
-		// Many slow calls mean that the server hangs, and are checked less often.
+		// Many slow calls mean that the server hangs, so sweep checks them less often.
 		pause = tick + time.Duration(c.count)*time.Microsecond
 	}
 	for k := c.underway.next; k != &c.underway; k = k.next {
@@ -177,14 +182,14 @@ func (c *Calls) setTimer(now time.Time, pause time.Duration) {
 	c.timer.Reset(time.Until(c.sweepAt))
 }
 
-// commandContext is the context of a command. It ends with the [Call] of a caller that sends the
-// command itself. For a worker it never ends.
+// commandContext is the context of a command. If the caller sends the command itself, the context
+// ends with the [Call]. If a worker sends the command, the context never ends.
 //
-// It learns how far rueidis is with the command from the methods that rueidis calls; see the
-// phases.
+// The context concludes how far rueidis is with the command from the methods that rueidis calls.
+// See the phases.
 type commandContext struct {
 	calls    *Calls
-	start    atomic.Uint32 // the first phase after phaseBegun; phaseSending once a worker has ended it
+	start    atomic.Uint32 // the first phase after phaseBegun; phaseSending after a worker's command
 	progress atomic.Uint32 // the latest phase, without phaseDialing
 
 	values context.Context // the caller's; nil once the command has ended; guarded by calls.mu
@@ -194,12 +199,12 @@ type commandContext struct {
 	done     chan struct{} // closed when the call ends before the command; nil for a worker
 	ended    atomic.Bool
 	gathers  atomic.Bool // more than manyUnderway were under way; a dial may read it later
-	endless  bool        // only the timeout ends the call
+	endless  bool        // nothing but the timeout ends the call
 	deadline time.Time   // a copy of Call.limit that rueidis may read at any time
 }
 
-// The phases of a command. Its context concludes them from the methods that rueidis has called, and
-// from their order:
+// The phases of a command. Its context concludes the phase from the methods that rueidis has
+// called, and from their order:
 //   - Err before anything else: rueidis has a connection;
 //   - Done before Err: rueidis dials, or something else waits before a command is sent;
 //   - Deadline or Done after Err: the connection is up, and rueidis is about to send.
@@ -209,15 +214,15 @@ type commandContext struct {
 const (
 	phaseBegun   = iota // rueidis has not read the context yet
 	phaseDialing        // rueidis has no connection
-	phaseSending        // rueidis has one, which may have been lost, or could not be opened
+	phaseSending        // rueidis has a connection, perhaps a lost or failed one
 	phaseSent           // rueidis has sent the command, or is about to
 )
 
-// Value returns what the caller's context has, for hooks around rueidis, such as rueidisotel's. For
-// a worker it does so until the command has ended. For a caller that sends the command itself it
-// does so until rueidis reads k, because later the caller may have returned. A hook may keep k, and
-// ask again when the command has ended. A [Call] is not recycled then, because it would have the
-// values of another caller.
+// Value returns a value of the caller's context, for hooks around rueidis, such as rueidisotel. For
+// a worker, Value does so until the command has ended. For a caller that sends the command itself,
+// Value does so until rueidis reads k, because later the caller may have returned. A hook may keep
+// k, and call Value again when the command has ended. So a [Call] is not recycled after a call of
+// Value, because it would return the values of another caller.
 func (k *commandContext) Value(key any) any {
 	k.calls.mu.Lock()
 	k.valued = true
@@ -229,8 +234,8 @@ func (k *commandContext) Value(key any) any {
 	return values.Value(key)
 }
 
-// Err is not nil once the caller should return. rueidis calls it first if it has a connection. It
-// calls Deadline and Done after that if the connection is up, and neither if it is not.
+// Err is not nil once the caller should return. If rueidis has a connection, rueidis calls Err
+// first. If the connection is up, rueidis then calls Deadline and Done.
 func (k *commandContext) Err() error {
 	k.start.CompareAndSwap(phaseBegun, phaseSending)
 	k.progress.CompareAndSwap(phaseBegun, phaseSending)
@@ -245,16 +250,17 @@ func (k *commandContext) Err() error {
 	return nil
 }
 
-// Deadline returns the timeout of a caller that nothing else ends: rueidis may read from the socket
-// itself then, if no other command is under way, but it closes the connection at a deadline.
+// Deadline returns the timeout if nothing else ends the call. Then rueidis may read from the socket
+// itself, if no other command is under way. At a deadline, rueidis closes the connection.
 func (k *commandContext) Deadline() (time.Time, bool) {
 	k.progress.CompareAndSwap(phaseSending, phaseSent)
 	return k.deadline, k.endless
 }
 
-// Done returns a channel that is closed when the caller should return; nil for a worker. A dial
-// calls it before Err. The dial of a worker is counted. That of a caller ends at once: other
-// callers share it, and would fail when this one leaves. A worker dials.
+// Done returns a channel that is closed when the caller should return; nil for a worker. rueidis
+// calls Done before Err if it dials. The context counts the dial of a worker. It ends the dial of a
+// caller at once, because other callers share the dial, and would fail when this caller leaves. A
+// worker dials instead.
 func (k *commandContext) Done() <-chan struct{} {
 	dials := k.start.CompareAndSwap(phaseBegun, phaseDialing)
 	switch {
@@ -265,19 +271,20 @@ func (k *commandContext) Done() <-chan struct{} {
 	}
 	k.progress.CompareAndSwap(phaseSending, phaseSent)
 	if k.gathers.Load() {
-		// rueidis may just have woken its writer. It would run next, and write one command. A new
-		// goroutine takes that turn, so that callers that are ready to send run before the writer.
-		// rueidis's MaxFlushDelay is no substitute: see docs/performance.md.
+		// rueidis may just have woken its writer. The writer would run next, and write a single command.
+		// A new goroutine takes the place of the writer, so callers that are ready to send run before the
+		// writer. rueidis's MaxFlushDelay does not replace this. See docs/performance.md.
 		go func() {}()
 	}
 	return k.done
 }
 
-// end is called when the command of a worker has ended. Its dial is not counted from then on.
+// end ends the command of a worker. From then on the dial of the command does not count.
 func (k *commandContext) end() {
 	if k.start.Swap(phaseSending) == phaseDialing {
 		k.calls.dials.Add(-1)
-		// Perhaps it was: rueidis dials anew without an error if it noticed the loss before.
+		// Perhaps a connection was lost, because rueidis dials again without an error if it has noticed
+		// the loss before.
 		k.calls.reportLost()
 	}
 }

@@ -21,29 +21,32 @@ import (
 
 // Calls sends the commands of a client. All methods are safe for concurrent use.
 //
-// [Do] is the way in. A command that its caller sends is in call.go, from [Calls.Begin] to
-// [Call.End], and so is the context of all commands. worker.go has what a worker sends.
+// Start reading at [Do]. call.go has the commands that callers send, from [Calls.Begin] to
+// [Call.End], and the context of all commands. worker.go has the commands that workers send.
 //
-// A caller sends its command itself, with a [Call] as its context. That context ends when the
-// budget of the caller ends or the command has taken its timeout. rueidis then returns at once and
-// keeps the connection. That allocates nothing: calls are recycled, and they share one timer.
+// A caller sends its command itself, with a [Call] as its context. The context ends when the budget
+// of the caller ends or the command has taken its timeout. rueidis then returns at once and keeps
+// the connection. A call allocates nothing, because calls are recycled and share one timer.
 //
 // Only two things could block a caller for longer: a dial, which rueidis shares between callers,
-// and a connection with a full queue. The caller waits for a worker that sends the command, if
-//   - the server is a cluster: the reply of one node says nothing about the others;
+// and a connection with a full queue. So a worker sends the command, and the caller waits for the
+// worker, if
+//   - the server is a cluster, because the reply of one node says nothing about the others;
 //   - no reply came within the last 100 ms, or the connection turns out to be lost;
-//   - a command of a worker, [Calls.WhenIdle] or [Undo] dials: rueidis would let the caller
-//     wait for that dial. Rarely it does so all the same: for a dial that began a moment later, or
-//     by another command, as of the application or a RedLock, or that is not a net.Dialer's;
-//   - very many commands are under way, and then each [Kind] of command has a limit of its own;
-//   - a caller was blocked all the same within the last minute, or several left without a reply:
-//     what they sent stays in rueidis's queue for as long as that connection gives no reply, while
-//     others may work;
-//   - the caller has little time left: such callers leave often, and a worker learns the outcome.
+//   - a command of a worker, [Calls.WhenIdle] or [Undo] dials, because rueidis would let the caller
+//     wait for that dial. Rarely rueidis still does so, if the dial began a moment later, if
+//     another command dials, for example of the application or a RedLock, or if the dial does not
+//     come from a net.Dialer;
+//   - very many commands are under way, and then each [Kind] of command has its own limit;
+//   - a caller was blocked nevertheless within the last minute, or several callers left without a
+//     reply. Their commands stay in the queue of rueidis until that connection replies, while other
+//     connections may work;
+//   - the caller has little time left, because such callers leave often, and a worker learns the
+//     outcome.
 //
 // Until two commands overlap, a worker also sends each command whose caller may leave before its
-// timeout. If the caller sent it, rueidis would start to pipeline on that connection, for good,
-// which slows down a process that sends one command at a time.
+// timeout. If the caller sent the command, rueidis would start to pipeline on that connection for
+// good, and pipelining slows down a process that sends one command at a time.
 type Calls struct {
 	group   *wait.Group
 	timeout time.Duration
@@ -52,13 +55,13 @@ type Calls struct {
 	onLost  func()                      // called when a command lost its connection; or nil
 	closed  chan struct{}               // a closed channel
 
-	replied      atomic.Int64 // when about the latest command with a reply was sent, in ns since began
+	replied      atomic.Int64 // about when the latest command with a reply was sent, in ns since began
 	workersUntil atomic.Int64 // until then workers send all commands, in ns since began
 	dials        atomic.Int64 // the dials in progress by workers and WhenIdle
 
 	outage     outage               // of the connections that callers share
-	pool       outage               // of connections of their own, which a command may wait for
-	gates      [kinds]*outage       // the outage that concerns a kind; none begins on a cluster
+	pool       outage               // of dedicated connections, for which a command may wait
+	gates      [kinds]*outage       // the outage of a kind; on a cluster no outage begins
 	places     [kinds]chan struct{} // free places for commands of workers; nil without a limit
 	recycled   sync.Pool            // of *Call
 	deliveries sync.Pool            // of *delivery
@@ -66,24 +69,25 @@ type Calls struct {
 
 	mu         sync.Mutex
 	underway   Call      // the head of a ring of calls, oldest first; guarded by mu
-	count      int       // of them; guarded by mu
+	count      int       // of calls in the ring; guarded by mu
 	workers    int       // commands of workers under way on the shared connections; guarded by mu
 	sweepAt    time.Time // when the timer fires; zero if it is not set; guarded by mu
 	overlapped bool      // Begin has seen another command under way; guarded by mu
 	abandoned  int       // calls that ended without a reply, since abandonedAt; guarded by mu
-	// abandonedAt is when the first of them ended, at most workersOnlyFor ago; guarded by mu.
+	// abandonedAt is when the first of these calls ended, at most workersOnlyFor ago; guarded by mu.
 	abandonedAt time.Time
-	// idleCommand is closed when the command of WhenIdle has ended; nil without one; guarded by mu.
+	// idleCommand is closed when the command of WhenIdle has ended. It is nil without such a command;
+	// guarded by mu.
 	idleCommand chan struct{}
 }
 
 // recentReply limits how long a reply shows that the connection is up.
 const recentReply = 100 * time.Millisecond
 
-// NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command.
-// ready is that of a cluster, such as [Transport.Ready], and is called before each command; nil for
-// any other server. With it workers send all commands: a reply of one node says nothing about the
-// others.
+// NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command. For
+// a cluster, Calls calls ready before each command, for example [Transport.Ready], and workers send
+// all commands, because the reply of one node says nothing about the others. For any other server,
+// ready is nil.
 func NewCalls(group *wait.Group, timeout time.Duration, ready func(context.Context) error) *Calls {
 	c := &Calls{group: group, timeout: timeout, began: time.Now(), closed: make(chan struct{}),
 		ready: ready}
@@ -111,7 +115,8 @@ func NewCalls(group *wait.Group, timeout time.Duration, ready func(context.Conte
 	return c
 }
 
-// Do sends a command from the caller's goroutine if that cannot block it, or else as [Detach] does.
+// Do sends a command from the caller's goroutine if the command cannot block that goroutine, and
+// otherwise like [Detach].
 func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 	command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
@@ -134,8 +139,8 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 	return value, state, err
 }
 
-// OnLost sets what is called when a command loses its connection, or dials one, perhaps instead of
-// one that was lost before. It must not block. Call OnLost before the first command.
+// OnLost sets the function that Calls calls when a command loses its connection, or dials, perhaps
+// to replace a lost connection. The function must not block. Call OnLost before the first command.
 func (c *Calls) OnLost(f func()) { c.onLost = f }
 
 func (c *Calls) reportLost() {
@@ -145,7 +150,7 @@ func (c *Calls) reportLost() {
 }
 
 // recordReply records whether a command sent at the given time got a reply. It does not write after
-// each reply, which would slow down all other processors that send.
+// each reply, because a write slows down all other processors that send.
 func (c *Calls) recordReply(sent time.Time, outcome State) {
 	if outcome == Unconfirmed {
 		c.reportLost()
@@ -159,35 +164,37 @@ func (c *Calls) recordReply(sent time.Time, outcome State) {
 	}
 }
 
-// Quiet reports whether no reply has come for long: a proxy may have closed the connections.
+// Quiet reports whether no reply has come for long, so that a proxy may have closed the
+// connections.
 func (c *Calls) Quiet() bool {
 	return time.Since(c.began)-time.Duration(c.replied.Load()) > 10*recentReply
 }
 
-// Kind says whose capacity a command uses. Acquisitions cannot use up that of commands for what is
-// held: a lock must not be lost because others are hard to get. Nor because others are hard to
-// release: while one of rueidis's connections gives no reply, workers keep their places for it.
+// Kind says which capacity a command uses. Acquisitions cannot use up the capacity for held locks,
+// because a held lock must not be lost while other locks are hard to get. Releases cannot use up
+// the capacity of renewals, because workers keep their places while a connection of rueidis gives
+// no reply.
 type Kind uint8
 
 // The kinds of commands.
 const (
-	Acquire Kind = iota // it acquires a lock, or inspects one; it may be sent again
-	Renew               // the watchdog renews what is held; it may be sent again
-	Keep                // it extends what is held; it may be sent again
-	Release             // it releases what is held, with the capacity of Keep
-	Apart               // it has a connection of its own, perhaps for long
-	undo                // it removes what an earlier command has left
+	Acquire Kind = iota // acquires or inspects a lock; may be sent again
+	Renew               // renews held locks for the watchdog; may be sent again
+	Keep                // extends a held lock; may be sent again
+	Release             // releases a held lock, with the capacity of Keep
+	Apart               // has a dedicated connection, perhaps for long
+	undo                // removes what an earlier command has left
 	kinds
 )
 
 // resendable reports whether a command whose connection was lost may be sent again at once. A
-// release may not: the second reply could say that nothing was held, or that another waiter got the
-// lock.
+// release may not, because the second reply could say that the owner did not hold the lock, or that
+// another waiter got the lock.
 func (k Kind) resendable() bool { return k == Acquire || k == Renew || k == Keep }
 
-// These limit how many commands workers have under way at a time, by kind. With the most of callers
-// they are 992. A worker keeps its place after its caller has left, for as long as rueidis waits
-// for a reply.
+// These limit the commands of workers under way, by kind. Without mostApart, they add up to 992
+// with mostUnderway. A worker keeps its place after its caller has left, for as long as rueidis
+// waits for a reply.
 const mostAcquiring, mostRenewing, mostKeeping, mostUndoing, mostApart = 240, 96, 144, 64, 384
 
 // newPlaces returns the free places for commands of workers, by kind.
@@ -208,13 +215,14 @@ func newPlaces() (places [kinds]chan struct{}) {
 // State is the outcome of a command.
 type State uint8
 
-// The outcomes of a command. [StateOf] returns one after Refused if it may have been executed.
+// The outcomes of a command. After an outcome of [StateOf] above Refused, the server may have
+// executed the command.
 const (
 	Executed    State = iota // the server executed it
 	Refused                  // the server did not execute it
-	Unconfirmed              // its connection was lost: it was executed, or never will be
-	Abandoned                // nobody waits for its reply: it may be executed at any time
-	Detached                 // its caller left: a callback gets the outcome
+	Unconfirmed              // its connection was lost; the server executed it, or never will
+	Abandoned                // nobody waits for its reply; the server may execute it at any time
+	Detached                 // its caller left; a callback gets the outcome
 	NotSent                  // its caller would have had to dial first
 )
 
@@ -231,7 +239,7 @@ func StateOf(err error) State {
 	return Unconfirmed
 }
 
-// Lost reports whether a command may have been executed, but its connection was lost.
+// Lost reports whether a command lost its connection, and may have been executed.
 func Lost(err error) bool { return connectionLost(err) && StateOf(err) == Unconfirmed }
 
 // connectionLost reports whether err says that a connection was lost, without a reply to the
@@ -250,7 +258,8 @@ var ErrNoReply = &rediserr.Error{Class: rediserr.ClassUnknown,
 	Advice: "check that the server is running and not busy, and whether the port uses TLS " +
 		"(rueidis.ClientOption.TLSConfig)"}
 
-// NoReply returns [ErrNoReply], with the error of the try before, which says more, if there is one.
+// NoReply returns [ErrNoReply]. If the try before had an error, NoReply adds it, because it says
+// more.
 func NoReply(before error) error {
 	if before == nil || errors.Is(before, ErrNoReply) {
 		return ErrNoReply
@@ -262,7 +271,8 @@ func NoReply(before error) error {
 var ErrNotSent = &rediserr.Error{Class: rediserr.ClassTemporary,
 	Message: "the command was not sent, because too many commands are under way; retry later"}
 
-// Unexplained replaces errors about deadlines: of other commands on the connection, or rueidis's.
+// Unexplained replaces errors about deadlines, which come from rueidis or from another command on
+// the connection.
 func Unexplained(err error) error {
 	if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)) &&
 		rediserr.ClassOf(err) == rediserr.ClassUnknown {
@@ -272,7 +282,7 @@ func Unexplained(err error) error {
 }
 
 // unreached returns the error of a command that was not sent, because the server closed the
-// connection before that, or did not greet.
+// connection before, or did not greet.
 func unreached(err error) error {
 	e := &rediserr.Error{Class: rediserr.ClassTemporary,
 		Message: "cannot connect to Redis: " + err.Error(), Err: err,

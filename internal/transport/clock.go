@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Clock estimates a server's clock by its replies: never behind it, and at most one round trip
-// ahead, so no local deadline becomes one that is too early. It is safe for concurrent use.
+// Clock estimates a server's clock by its replies. The estimate is never behind, and at most one
+// round trip ahead, so no converted deadline is too early. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
 	start time.Time // on the local clock, which is monotonic from there; guarded by mu
 	there time.Time // upper bound of the server's clock at start; zero if unknown; guarded by mu
-	heard time.Time // when that was learned; guarded by mu
+	heard time.Time // when the reply came; guarded by mu
 }
 
-// trusted limits the use of an estimate: clocks drift, and can be set.
+// trusted limits the age of an estimate, because clocks drift, and can be set.
 const trusted = 10 * time.Second
 
 // Hear records the time that a reply carries, which the server read between sent and received.
@@ -27,7 +27,8 @@ func (cl *Clock) Hear(clock, sent, received time.Time) {
 	const rounding = time.Millisecond
 	latest := clock.Add(rounding - sent.Sub(cl.start))
 	earliest := clock.Add(-received.Sub(cl.start))
-	// If the old estimate contradicts the reply, the clock was set, or it is another server's.
+	// If the old estimate contradicts the reply, the clock was set, or the reply is from another
+	// server.
 	if cl.there.IsZero() || latest.Before(cl.there) || earliest.After(cl.there) ||
 		received.Sub(cl.heard) > trusted {
 		cl.there, cl.heard = latest, received

@@ -16,12 +16,12 @@ import (
 
 var errUnassigned = errors.New("no node of the cluster serves the slot")
 
-// minimumAge keeps callers that notice the same change from asking once each.
+// minimumAge keeps callers that notice the same change from sending one request each.
 const minimumAge = 100 * time.Millisecond
 
-// cluster knows which node of a cluster serves which slot: rueidis routes commands but does not say
-// to which node. Renewals and subscriptions are sent per node. What it knows may be out of date, as
-// in every client: a caller that notices asks again. It is safe for concurrent use.
+// cluster knows which node of a cluster serves which slot, because rueidis routes commands but does
+// not say to which node, and renewals and subscriptions are sent per node. The topology may be out
+// of date, as in every client. A caller that notices asks again. It is safe for concurrent use.
 type cluster struct {
 	client   rueidis.Client
 	ranges   atomic.Value // []slotRange, by the last reply
@@ -34,10 +34,10 @@ type slotRange struct {
 	master      string // host:port
 }
 
-// master returns the address of the master that serves slot, in the form that
-// [rueidis.Client.Nodes] uses. It asks the cluster when the master of slot is not known, and again
-// when wrong reports that the last reply was wrong, unless it has just asked. It blocks only for
-// that command, which ctx cancels. The error wraps errUnassigned if no node serves the slot.
+// master returns the address of the master that serves slot, in the form of [rueidis.Client.Nodes].
+// It asks the cluster if the master of slot is not known, or if wrong reports that the last reply
+// was wrong, unless it has just asked. It blocks only for that command, which ctx cancels. The
+// error wraps errUnassigned if no node serves the slot.
 func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string, error) {
 	asked := time.Now()
 	if address := cs.remembered(slot); address != "" && !wrong {
@@ -65,7 +65,7 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 	return "", fmt.Errorf("slot %d: %w", slot, errUnassigned)
 }
 
-// remembered returns the master of slot by the last reply, "" if that named none.
+// remembered returns the master of slot by the last reply, or "".
 func (cs *cluster) remembered(slot uint16) string {
 	ranges, _ := cs.ranges.Load().([]slotRange)
 	for _, r := range ranges {
@@ -78,7 +78,7 @@ func (cs *cluster) remembered(slot uint16) string {
 
 // parse reads an entry of CLUSTER SLOTS: first and last slot, master as {host, port, …}, replicas.
 func (cs *cluster) parse(entry rueidis.RedisMessage) (r slotRange, ok bool) {
-	fields, _ := entry.ToArray() // nil if it is none
+	fields, _ := entry.ToArray() // nil if the entry is not an array
 	if len(fields) < 3 {
 		return r, false
 	}
@@ -106,9 +106,9 @@ func (cs *cluster) parse(entry rueidis.RedisMessage) (r slotRange, ok bool) {
 	return slotRange{uint16(first), uint16(last), net.JoinHostPort(host, port)}, host != ""
 }
 
-// Masters returns the addresses of the masters of a cluster, as [rueidis.Client.Nodes] has them, in
-// order. They are those of the last topology that was asked for, see [Transport.Ready]. Elsewhere
-// it returns nil.
+// Masters returns the sorted addresses of the masters of a cluster, in the form of
+// [rueidis.Client.Nodes], by the last topology. See [Transport.Ready]. Without a cluster, Masters
+// returns nil.
 func (t *Transport) Masters() []string {
 	if t.cluster == nil {
 		return nil

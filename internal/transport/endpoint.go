@@ -13,21 +13,21 @@ import (
 	"holdfast/internal/wait"
 )
 
-// endpoint is a rueidis client of one server that follows its address to another. A name in the DNS
-// or a proxy may come to lead to a new master, while the connections that rueidis shares between
-// all commands stay with the old one, which is a replica then and rejects writes with READONLY.
-// rueidis cannot be told to close them. So once a write was rejected, all commands of this client
-// go through a private connection: one of rueidis's pool, which is dialed anew.
+// endpoint is a rueidis client of one server that follows its address to another server. A name in
+// the DNS or a proxy may move to a new master. The shared connections of rueidis then stay with the
+// old master, which is now a replica and rejects writes with READONLY. Nothing can make rueidis
+// close these connections. So after a rejected write, endpoint sends all commands of this client
+// through a private connection, which is a new connection of rueidis's pool.
 //
-// The client never goes back to the shared connections. There may be several, each with its own
-// server, and the data of a replica that has lost its master is old: a lock acquired elsewhere is
-// not in it, and a renewal there would report the lock as lost.
+// The client never goes back to the shared connections. There may be several, each to its own
+// server, and a replica that has lost its master has old data. A lock that was acquired elsewhere
+// is not in the old data, and a renewal there would report the lock as lost.
 type endpoint struct {
 	rueidis.Client
 	wrote *atomic.Bool // a server has accepted a write
-	moved func()       // called once commands go to another server
+	moved func()       // called after commands have moved to another server
 
-	left  atomic.Bool   // the shared connections were left
+	left  atomic.Bool   // commands do not use the shared connections any more
 	ended chan struct{} // closed by close
 
 	mu      sync.Mutex
@@ -35,9 +35,9 @@ type endpoint struct {
 	demoted bool           // the last server rejected a write; guarded by mu
 	opening *opening       // nil unless a private connection is being opened; guarded by mu
 	asked   time.Time      // when a command last wanted a private connection; guarded by mu
-	pause   time.Time      // none is opened before; guarded by mu
+	pause   time.Time      // no connection is opened before; guarded by mu
 	closed  bool           // guarded by mu
-	work    sync.WaitGroup // of what closes connections
+	work    sync.WaitGroup // of goroutines that close connections
 }
 
 // private is a dedicated connection that commands share.
@@ -47,7 +47,7 @@ type private struct {
 	left   bool // it gets no more commands; guarded by endpoint.mu
 }
 
-// opening is what opens a private connection.
+// opening is the work to open a private connection.
 type opening struct {
 	tried    chan struct{} // closed after the first attempt, which commands wait for
 	hasTried func()        // closes tried, once
@@ -56,18 +56,19 @@ type opening struct {
 }
 
 const (
-	// openTimeout bounds the wait for the first attempt to open a private connection: rueidis may
-	// block it for as long as the application uses the whole pool.
+	// openTimeout bounds the wait for the first attempt to open a private connection, because rueidis
+	// may block the attempt for as long as the application uses the whole pool.
 	openTimeout = time.Second
-	// askedFor is how long after a command wanted a private connection attempts are made.
+	// askedFor is how long endpoint keeps trying after a command has wanted a private connection.
 	askedFor = 30 * time.Second
-	// mostStale is how many connections of the pool the first attempt closes: those that lead to a
-	// replica, which are from before the move, or new ones if there was none; and those that the
-	// server or a proxy has closed meanwhile.
+	// mostStale is how many connections of the pool the first attempt closes. Some lead to a replica,
+	// because they are older than the move, or because the address did not move. The server or a proxy
+	// has closed others.
 	mostStale = 4
 )
 
-// Do sends a command to the server that the address led to when a server last rejected a write.
+// Do sends a command. After a rejected write, Do sends the command to the server that the address
+// led to at that time.
 func (e *endpoint) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
 	if !e.left.Load() {
 		return e.Client.Do(ctx, command)
@@ -90,15 +91,16 @@ func (e *endpoint) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 	return result
 }
 
-// errLeft is the error of a command while there is no private connection. The shared ones may lead
-// to a replica that has lost its master: it would reply to a renewal or a release that the lock is
-// gone, from old data, and without a write that it could reject.
+// errLeft is the error of a command while there is no private connection. A shared connection may
+// lead to a replica that has lost its master. From its old data, the replica would reply to a
+// renewal or a release that the lock is gone, and nothing would reach a write that the replica
+// rejects.
 var errLeft = &rediserr.Error{Class: rediserr.ClassTemporary,
 	Message: "cannot connect to the server that replaced a replica"}
 
-// Follow is called after a server has rejected a write because it is a replica. It reports whether
-// there is a connection to another one by now, so that the command should be sent again. It blocks
-// until that is known, ctx ends, or openTimeout is over.
+// Follow is called after a server has rejected a write because the server is a replica. Follow
+// reports whether there is a connection to another server by now, so that the caller should send
+// the command again. Follow blocks until that is known, ctx ends, or openTimeout is over.
 func (e *endpoint) Follow(ctx context.Context) bool {
 	e.mu.Lock()
 	if e.current == nil {
@@ -114,7 +116,8 @@ func (e *endpoint) Follow(ctx context.Context) bool {
 	return e.current != nil
 }
 
-// enter returns the private connection for one command, which must exit it; nil if there is none.
+// enter returns the private connection for a command, which must exit the connection; nil if there
+// is none.
 func (e *endpoint) enter(ctx context.Context) *private {
 	e.mu.Lock()
 	if e.closed { // nothing may stay open
@@ -152,12 +155,13 @@ func (e *endpoint) exit(p *private, bad bool) {
 	}
 }
 
-// leave gives the private connection no more commands. e.mu must be held.
+// leave takes the private connection out of use for new commands. e.mu must be held.
 func (e *endpoint) leave() { e.current.left, e.current = true, nil }
 
-// await waits for the first attempt to open a private connection, unless there is one, or the
-// attempt was in vain. ctx ends the wait; see [Call.Done] for what it means that its channel is
-// asked for first. e.mu must be held; it is unlocked meanwhile.
+// await waits for the first attempt to open a private connection. If there is a connection, or an
+// attempt has just failed, await returns at once. ctx ends the wait. await calls ctx.Done before
+// anything else, and [commandContext.Done] says what that means. e.mu must be held; await unlocks
+// it meanwhile.
 func (e *endpoint) await(ctx context.Context) {
 	now := time.Now()
 	e.asked = now
@@ -171,7 +175,7 @@ func (e *endpoint) await(ctx context.Context) {
 		tried := make(chan struct{})
 		e.opening = &opening{tried: tried, hasTried: sync.OnceFunc(func() { close(tried) }),
 			until: now.Add(openTimeout), over: make(chan struct{})}
-		// Nobody waits for its end: rueidis may block it for ever.
+		// Nobody waits for the end of open, because rueidis may block it for ever.
 		go e.open(e.opening)
 	}
 	o := e.opening
@@ -186,7 +190,8 @@ func (e *endpoint) await(ctx context.Context) {
 	}
 }
 
-// open tries to open a private connection. Callers that wait for it go on, even if there is none.
+// open tries to open a private connection. The waiting callers continue even if there is no
+// connection.
 func (e *endpoint) open(o *opening) {
 	var client rueidis.DedicatedClient
 	// A hook around rueidis may end this goroutine. Then there is no connection, and the next
@@ -195,9 +200,9 @@ func (e *endpoint) open(o *opening) {
 	client = e.search(o)
 }
 
-// search tries to connect to a server that is not a replica until the address leads to one, or no
-// command has wanted the connection for a while. A server that never accepted a write is a wrong
-// address, which is tried once. It returns nil if it has not found one.
+// search tries to connect to a server that is not a replica. It stops when the address leads to
+// such a server, or no command has wanted the connection for a while. A server that never accepted
+// a write is a wrong address, so search tries once. It returns nil if it has found no server.
 func (e *endpoint) search(o *opening) rueidis.DedicatedClient {
 	client, _ := e.dial(mostStale)
 	var tries wait.Backoff
@@ -244,8 +249,9 @@ func (e *endpoint) opened(o *opening, client rueidis.DedicatedClient) {
 	}
 }
 
-// dial returns a dedicated connection to a server that is not a replica, and what gives it back to
-// the pool; nil if the first ones that the pool has lead to replicas or are lost.
+// dial returns a dedicated connection to a server that is not a replica, and a function that
+// returns the connection to the pool. It returns nil if the first connections of the pool are lost
+// or lead to replicas.
 func (e *endpoint) dial(most int) (client rueidis.DedicatedClient, release func()) {
 	for range most {
 		client, release = e.Client.Dedicate()
@@ -275,9 +281,9 @@ func examine(client rueidis.DedicatedClient) (use, again bool) {
 	return !replica, true
 }
 
-// Dedicate returns a connection of the pool, for messages: a replica does not reject a SUBSCRIBE.
-// It blocks like that of rueidis, and while a private connection is being opened: commands need the
-// pool's next connection more than messages do.
+// Dedicate returns a connection of the pool, for messages, because a replica does not reject
+// SUBSCRIBE. Dedicate blocks like Dedicate of rueidis, and while endpoint opens a private
+// connection, because commands need the pool's next connection more than messages do.
 func (e *endpoint) Dedicate() (rueidis.DedicatedClient, func()) {
 	e.mu.Lock()
 	o := e.opening
@@ -297,15 +303,15 @@ func (e *endpoint) Dedicate() (rueidis.DedicatedClient, func()) {
 	return e.Client.Dedicate()
 }
 
-// Dedicated calls fn with a connection of the pool. It blocks like that of rueidis.
+// Dedicated calls fn with a connection of the pool, and blocks like Dedicated of rueidis.
 func (e *endpoint) Dedicated(fn func(rueidis.DedicatedClient) error) error {
 	return e.Client.Dedicated(func(client rueidis.DedicatedClient) error {
 		return fn(dedicated{client, e})
 	})
 }
 
-// dedicated is a connection that is closed once its server has rejected a write: the next one of
-// the pool, or a new one, may lead to another server.
+// dedicated is a connection that endpoint closes once its server has rejected a write, because the
+// next connection of the pool may lead to another server.
 type dedicated struct {
 	rueidis.DedicatedClient
 	of *endpoint
@@ -318,7 +324,8 @@ func (d dedicated) Follow(ctx context.Context) bool {
 	return false
 }
 
-// isReplica asks a server whether it is a replica. A server that does not say is none.
+// isReplica asks a server whether it is a replica. A server that does not reply to that counts as a
+// master.
 func isReplica(client rueidis.DedicatedClient) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
@@ -332,7 +339,7 @@ func isReplica(client rueidis.DedicatedClient) (bool, error) {
 	return strings.EqualFold(name, "slave") || strings.EqualFold(name, "replica"), nil
 }
 
-// close closes the private connection. Commands work afterwards too, on a connection each.
+// close closes the private connection. Later commands still work, each on its own connection.
 func (e *endpoint) close() {
 	e.mu.Lock()
 	if !e.closed {
@@ -341,7 +348,7 @@ func (e *endpoint) close() {
 	}
 	if p := e.current; p != nil {
 		e.leave()
-		if p.users == 0 { // otherwise the last of them closes it
+		if p.users == 0 { // otherwise the last user closes the connection
 			e.work.Go(p.client.Close)
 		}
 	}

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// WhenIdle runs a command that no caller waits for, one at a time. Until two commands of callers
-// have overlapped, it does so when no command is under way, and commands that come meanwhile wait
-// for it for a moment: if it overlapped with one, rueidis would start to pipeline. It returns
-// false, without running the command, if there is no such moment within about a second.
+// WhenIdle runs a command that no caller waits for, one command at a time. Until two commands of
+// callers have overlapped, WhenIdle runs the command when no other is under way, and new commands
+// wait a moment for the command, because rueidis would start to pipeline if two commands
+// overlapped. If there is no such moment within about a second, WhenIdle returns false without
+// running the command.
 func (c *Calls) WhenIdle(command func(context.Context)) bool {
 	c.mu.Lock()
 	for tries := 0; !c.overlapped && (c.count > 0 || c.workers > 0); tries++ {
@@ -37,8 +38,8 @@ func (c *Calls) WhenIdle(command func(context.Context)) bool {
 // mostTries is how often WhenIdle looks for a moment without commands, a millisecond apart.
 const mostTries = 1000
 
-// awaitIdleCommand waits for the command of WhenIdle, for no longer than a grace. c.mu must be
-// held; it is unlocked meanwhile.
+// awaitIdleCommand waits for the command of WhenIdle, for at most a grace. c.mu must be held;
+// awaitIdleCommand unlocks it meanwhile.
 func (c *Calls) awaitIdleCommand() {
 	running := c.idleCommand
 	if running == nil || c.overlapped {

@@ -9,9 +9,10 @@ import (
 	"holdfast/internal/wait"
 )
 
-// outage shares the backoff of all callers of a client while its server cannot be reached. Each of
-// them would dial in each of its own tries. Now one dials at a time, after a pause, and those that
-// come meanwhile share the outcome. It is safe for concurrent use; its zero value is ready.
+// outage shares the backoff of all callers of a client while the client cannot reach its server.
+// Without outage, each caller would dial in each of its tries. With outage, one command dials at a
+// time, after a pause, and commands that come meanwhile share the outcome. It is safe for
+// concurrent use; its zero value is ready.
 type outage struct {
 	on     atomic.Bool // guarded by mu for writing
 	shared bool        // rueidis shares each dial between the commands that wait for it; constant
@@ -19,23 +20,24 @@ type outage struct {
 	mu      sync.Mutex
 	delay   wait.Backoff  // guarded by mu, as all below
 	next    time.Time     // when the next command may dial
-	dialing bool          // one does
-	dialed  time.Time     // since when
-	ended   chan struct{} // closed when it has ended
-	began   time.Time     // when the last one to begin began, of those that have failed
-	failure error         // of that one
+	dialing bool          // a command dials
+	dialed  time.Time     // when that command began to dial
+	ended   chan struct{} // closed when that dial has ended
+	began   time.Time     // when the latest failed command began
+	failure error         // of that command
 }
 
-// longestOutage is the longest pause between two dials. It bounds how late recovery is noticed.
+// longestOutage is the longest pause between two dials. It bounds the delay until callers notice
+// recovery.
 const longestOutage = 100 * time.Millisecond
 
 // enter waits until a command may be sent. If first is true, the command is the one that dials. If
-// first is false, the server can be reached as far as is known, or a dial hangs. Commands may share
-// that dial, and those for other connections do not need it. If another command began to dial
-// meanwhile and failed, enter returns its failure. A nil budget has no end.
+// first is false, the server is reachable as far as is known, or a dial hangs. Commands may share
+// that dial, and commands with other connections do not need the dial. If another command began to
+// dial meanwhile and failed, enter returns its failure. A nil budget has no end.
 //
-// What keeps or ends a hold does not wait: the command that dials may be for another connection, or
-// hang. The watchdog and releases have backoffs of their own.
+// Commands that keep or end a hold do not wait, because the command that dials may hang, or may be
+// for another connection. The watchdog and releases have their own backoffs.
 func (o *outage) enter(kind Kind, b *wait.Budget) (first bool, err error) {
 	if kind == Renew || kind == Keep || kind == Release || !o.on.Load() {
 		return false, nil
@@ -48,7 +50,7 @@ func (o *outage) enter(kind Kind, b *wait.Budget) (first bool, err error) {
 	for came := time.Now(); o.on.Load(); {
 		pause := time.Until(o.next)
 		switch {
-		case o.began.After(came): // otherwise the server may be up by now
+		case o.began.After(came): // an earlier failure is old, and the server may be up by now
 			return false, o.failure
 		case !o.dialing && pause <= 0:
 			o.dialing, o.dialed = true, time.Now()
@@ -72,7 +74,7 @@ func (o *outage) enter(kind Kind, b *wait.Budget) (first bool, err error) {
 	return false, nil
 }
 
-// leave is called with the outcome of a command that enter let pass, and when it began.
+// leave records the outcome of a command that enter let pass. began is when the command began.
 func (o *outage) leave(first, reached bool, began time.Time, err error) {
 	if !first && reached != o.on.Load() { // as nearly always
 		return
@@ -100,7 +102,7 @@ func (o *outage) leave(first, reached bool, began time.Time, err error) {
 	o.ended = make(chan struct{})
 }
 
-// yield is called instead of leave by the command that dials, if its outcome is not known.
+// yield replaces leave for the command that dials, if its outcome is not known.
 func (o *outage) yield() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

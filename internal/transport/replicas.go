@@ -16,8 +16,9 @@ func Ask(ctx context.Context, c rueidis.CoreClient) error {
 	return rediserr.Classify(c.Do(ctx, c.B().Asking().Build()).Error())
 }
 
-// Acknowledged blocks until that many replicas have everything that was written through c, a
-// dedicated connection, but for at most timeout. It returns how many have it by then.
+// Acknowledged blocks until the given number of replicas have everything that was written through
+// c, a dedicated connection, but for at most timeout. Acknowledged returns how many replicas have
+// it by then.
 func Acknowledged(ctx context.Context, c rueidis.CoreClient, replicas int, timeout time.Duration,
 ) (int, error) {
 	wait := c.B().Wait().Numreplicas(int64(replicas)).Timeout(timeout.Milliseconds()).Build()
@@ -26,7 +27,7 @@ func Acknowledged(ctx context.Context, c rueidis.CoreClient, replicas int, timeo
 }
 
 // Alone reports whether c, a dedicated connection, leads to a master without a replica that could
-// acknowledge a write. Replicas that still copy the master's data cannot.
+// acknowledge a write. A replica that still copies the master's data cannot acknowledge.
 func Alone(ctx context.Context, c rueidis.CoreClient) (bool, error) {
 	said, err := c.Do(ctx, c.B().Info().Section("replication").Build()).ToString()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package transport has what depends on the kind of server: how commands are sent so that callers
-// can leave ([Calls]), how messages travel, which node serves what, and which commands the server
-// refuses. It does not know who holds a lock.
+// Package transport has everything that depends on the kind of server: how commands are sent so
+// that callers can leave ([Calls]), how messages travel, which node serves which lock, and which
+// commands the server rejects. Package transport does not know who holds a lock.
 package transport
 
 import (
@@ -28,12 +28,12 @@ type Options struct {
 	Server string // the name of the server; "" for its address
 	Logger *slog.Logger
 
-	// These select the channels on a cluster. With neither, the transport uses both kinds if the
+	// These select the channels on a cluster. If both are false, the transport uses both kinds if the
 	// cluster has sharded channels.
 	Classic, Sharded bool
 
 	HandsOver bool // a release may give a lock to a waiter
-	GivesAway bool // that may be one of another client
+	GivesAway bool // the waiter may be of another client
 
 	// OnGrant is called with messages that grant a lock to a waiter here. It must not block.
 	OnGrant func(channel, message string)
@@ -49,28 +49,28 @@ type Transport struct {
 	redis    rueidis.Client
 	options  Options
 	cluster  *cluster  // nil without a cluster
-	endpoint *endpoint // nil unless the address of one server may come to lead to another
+	endpoint *endpoint // nil unless the address of a single server may move to another server
 	server   string    // the name of the only node, without a cluster
-	name     string    // the name in all processes; "" if it has none and its address may change
+	name     string    // the name in all processes; "" without a name if the address may change
 
-	// forbidden is until when hand-overs are not tried, because the ACL or the server refuses what
-	// they need; nil if they were never refused.
+	// forbidden is until when the transport does not try hand-overs, because the ACL or the server
+	// rejects what they need; nil if they were never rejected.
 	forbidden atomic.Pointer[time.Time]
-	warned    atomic.Bool // that they are refused
+	warned    atomic.Bool // of rejected hand-overs
 	writes    atomic.Bool // the server has accepted a write
 	clocks    sync.Map    // of *Clock, by node
 
 	// apart says which keys the server does not take in one command although it looks like a single
-	// node: it is sharded behind a proxy.
+	// node. Such a server is sharded behind a proxy.
 	apart atomic.Int32
 
-	asking   sync.Mutex                 // held while the cluster is asked
-	hub      atomic.Pointer[pubsub.Hub] // nil while the kinds of channels are not known
+	asking   sync.Mutex                 // held during a request to the cluster
+	hub      atomic.Pointer[pubsub.Hub] // nil until the kinds of channels are known
 	channels atomic.Int32               // wire.Channels, once there is a hub
 	closed   atomic.Bool
 }
 
-// New returns a transport on a rueidis client. It sends nothing yet.
+// New returns a transport on a rueidis client. New sends nothing.
 func New(redis rueidis.Client, o Options) *Transport {
 	t := &Transport{redis: redis, options: o, server: "the master", name: o.Server}
 	switch redis.Mode() {
@@ -80,7 +80,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 		t.endpoint = &endpoint{Client: redis, wrote: &t.writes, moved: t.redial,
 			ended: make(chan struct{})}
 		t.redis = t.endpoint
-		// With replicas it is not known which of the addresses is the master.
+		// With replicas, the transport does not know which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
 			for address := range nodes {
 				t.server, t.name = address, cmp.Or(o.Server, address)
@@ -115,12 +115,13 @@ func (t *Transport) open(channels wire.Channels) {
 	t.channels.Store(int32(channels))
 	t.hub.Store(pubsub.New(options))
 	if t.closed.Load() {
-		t.Close() // which may have missed the hub
+		t.Close() // the other Close may have missed the hub
 	}
 }
 
-// Ready asks a cluster for its topology and its kind of channels, unless they are known, and blocks
-// for the replies. It returns an error if there is none. Elsewhere it does nothing.
+// Ready asks a cluster for its topology and its kind of channels, unless both are known. Ready
+// blocks for the replies, and returns an error if there is no reply. Without a cluster, Ready does
+// nothing.
 func (t *Transport) Ready(ctx context.Context) error {
 	if t.cluster == nil || t.hub.Load() != nil && t.cluster.ranges.Load() != nil {
 		return nil
@@ -131,7 +132,7 @@ func (t *Transport) Ready(ctx context.Context) error {
 		return rediserr.Classify(err)
 	}
 	if t.hub.Load() == nil {
-		// Redisson's AUTO mode decides by the same question.
+		// Redisson's AUTO mode decides by the same request.
 		err := t.redis.Do(ctx, t.redis.B().PubsubShardnumsub().Build()).Error()
 		refusal, refused := rueidis.IsRedisErr(err)
 		// A server before Redis 7 does not know the command.
@@ -159,8 +160,8 @@ func (t *Transport) Clustered() bool { return t.cluster != nil }
 // Name returns the name of the Redis in all processes; "" if there is none.
 func (t *Transport) Name() string { return t.name }
 
-// Slot returns the slot of a lock on a cluster, or on a server that was found to have slots. On any
-// other it returns 0.
+// Slot returns the slot of a lock on a cluster, or on a server that has turned out to have slots.
+// On any other server, Slot returns 0.
 func (t *Transport) Slot(lock string) uint16 {
 	if t.cluster == nil && t.apart.Load() == together {
 		return 0
@@ -168,15 +169,15 @@ func (t *Transport) Slot(lock string) uint16 {
 	return wire.Slot(lock)
 }
 
-// Which keys a server takes in one command. It only gets worse.
+// Which keys a server takes in one command. The value only grows.
 const (
-	together int32 = iota // all, or those of a slot on a cluster
-	bySlot                // those of a slot, although it looks like a single node
-	oneByOne              // those of one lock
+	together int32 = iota // all keys, or on a cluster all keys of a slot
+	bySlot                // the keys of a slot, although the server looks like a single node
+	oneByOne              // the keys of a lock
 )
 
-// Rejected notes that the server rejected a command for these locks. If it did so because their
-// keys are in different slots, it does not get such a command again.
+// Rejected records that the server rejected a command for these locks. If the reason is that their
+// keys are in different slots, the transport never sends such a command again.
 func (t *Transport) Rejected(err error, locks []string) {
 	if t.cluster != nil || len(locks) < 2 || !rediserr.HasCode(err, "CROSSSLOT") {
 		return
@@ -192,10 +193,10 @@ func (t *Transport) Rejected(err error, locks []string) {
 	}
 }
 
-// OneByOne reports whether the server does not take two locks in one command, whatever their slots.
+// OneByOne reports whether the server rejects a command with two locks, even in the same slot.
 func (t *Transport) OneByOne() bool { return t.apart.Load() == oneByOne }
 
-// Together reports whether one command may have all of these locks, as far as is known.
+// Together reports whether a command may have all of these locks, as far as the transport knows.
 func (t *Transport) Together(locks []string) bool {
 	for _, lock := range locks {
 		if t.Slot(lock) != t.Slot(locks[0]) {
@@ -205,8 +206,8 @@ func (t *Transport) Together(locks []string) bool {
 	return len(locks) < 2 || !t.OneByOne()
 }
 
-// Node returns the node that served a lock when the topology was last asked for. It sends nothing,
-// because the caller's lease is running. A wrong node only makes batches of renewals smaller.
+// Node returns the node that served a lock in the last known topology. Node sends nothing, because
+// the caller's lease is running. A wrong node only makes batches of renewals smaller.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
@@ -224,7 +225,7 @@ func (t *Transport) Clock(lock string) *Clock {
 	return clock.(*Clock)
 }
 
-// Permanent reports whether retrying is no use after err, however long the caller waits.
+// Permanent reports whether no retry helps after err, however long the caller waits.
 func (t *Transport) Permanent(err error) bool {
 	permanent := rediserr.ClassOf(err) == rediserr.ClassPermanent
 	single := t.redis.Mode() == rueidis.ClientModeStandalone
@@ -243,21 +244,21 @@ func (t *Transport) Permanent(err error) bool {
 // Redis returns the client to send commands with.
 func (t *Transport) Redis() rueidis.Client { return t.redis }
 
-// Wrote notes that the server has accepted a write: it is no replica, or was none.
+// Wrote records that the server has accepted a write, so the server is or was not a replica.
 func (t *Transport) Wrote() {
 	if !t.writes.Load() {
 		t.writes.Store(true)
 	}
 }
 
-// redial has the subscriptions leave the server that was left.
+// redial moves the subscriptions away from a server that commands no longer use.
 func (t *Transport) redial() {
 	if hub := t.hub.Load(); hub != nil {
 		hub.Redial()
 	}
 }
 
-// Subscribe starts listening. It returns nil while the kind of channels is not known.
+// Subscribe starts listening. Subscribe returns nil until the kind of channels is known.
 func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	if hub := t.hub.Load(); hub != nil {
 		return hub.Subscribe(to)
@@ -265,7 +266,8 @@ func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	return nil
 }
 
-// Resume subscribes to a channel that is listened to with its paired channels; else it returns nil.
+// Resume subscribes to a channel that this client receives together with its paired channels. For
+// any other channel, Resume returns nil.
 func (t *Transport) Resume(to pubsub.Topic) *pubsub.Subscription {
 	if hub := t.hub.Load(); hub != nil {
 		return hub.Resume(to)
@@ -286,7 +288,8 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 		return t.server, t.redis, nil
 	}
 	if t.Channels() == wire.Classic {
-		// A cluster forwards classic messages to all nodes. Any will do, not always the same one.
+		// A cluster forwards classic messages to all nodes, so any node works. The order of the map
+		// varies, so not all clients choose the same node.
 		for _, node := range t.redis.Nodes() {
 			return "any", node, nil
 		}
@@ -307,13 +310,14 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 // Channels returns the kinds of channels on which messages travel.
 func (t *Transport) Channels() wire.Channels { return wire.Channels(t.channels.Load()) }
 
-// Counted reports whether a server counts all who receive a message that it publishes. A node of a
-// cluster with classic channels counts only those that are connected to itself.
+// Counted reports whether a server counts all receivers of a message that it publishes. A node of a
+// cluster with classic channels counts only the receivers that are connected to this node.
 func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != wire.Classic }
 
 // HandsOver reports whether a release may give a lock to the next waiter of this process, and
-// whether it may give the lock to waiters of other clients. It may not do that on a cluster with
-// classic channels, which does not say who received a message.
+// whether a release may give the lock to waiters of other clients. On a cluster with classic
+// channels, no release gives a lock to other clients, because the cluster does not say who received
+// a message.
 func (t *Transport) HandsOver() (here, away bool) {
 	if !t.options.HandsOver {
 		return false, false
@@ -325,13 +329,14 @@ func (t *Transport) HandsOver() (here, away bool) {
 	return true, t.options.GivesAway && t.Counted()
 }
 
-// ForbiddenFor is how long something is not tried after the ACL has refused it: hand-overs, and
-// what says who clients are. A right that is missing for a moment must not be missed until the
-// process ends.
+// ForbiddenFor is how long the client does not try again what the ACL has rejected: hand-overs, and
+// the record of the client's process. A right that was missing for a moment must not be unused
+// until the process ends.
 const ForbiddenFor = time.Minute
 
-// Forbid disables hand-overs for a minute after a command was refused because of them and succeeded
-// without one. outcome is the error of that second command; unless it is nil, Forbid does nothing.
+// Forbid disables hand-overs for a minute, after the server rejected a command with a hand-over and
+// accepted the command without. outcome is the error of the second command. Unless outcome is nil,
+// Forbid does nothing.
 func (t *Transport) Forbid(refusal, outcome error) {
 	var of *rediserr.Error
 	if outcome != nil || !errors.As(refusal, &of) {

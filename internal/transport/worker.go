@@ -12,12 +12,12 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Detach has a worker call command with s, and waits for its outcome. If b ends first it returns
-// [Detached] at once, and late is called with the outcome when it is known; else it is not called.
-// If b ends before there is a place for the command, it is not sent: the error is [ErrNotSent].
-// Once the client is closed it sends the command itself, and returns when rueidis does. If a hook
-// around rueidis panics or calls runtime.Goexit, so does Detach, or the worker once its caller has
-// left; the outcome is [ErrThrown].
+// Detach lets a worker call command with s, and waits for the outcome. If b ends first, Detach
+// returns [Detached] at once, and calls late with the outcome later. Otherwise Detach does not call
+// late. If b ends before there is a place for the command, Detach returns [ErrNotSent]. After the
+// client has closed, Detach sends the command itself, and returns when rueidis does. If a hook
+// around rueidis panics or calls runtime.Goexit, so does Detach, or the worker if its caller has
+// left. The outcome is then [ErrThrown].
 func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
@@ -30,7 +30,7 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 		}
 	}
 	if places := c.places[kind]; places != nil && !wait.Fired(places) {
-		// Others dial meanwhile: this command may wait for long.
+		// Other commands dial meanwhile, because this command may wait for long.
 		if first {
 			gate.yield()
 			first = false
@@ -41,7 +41,7 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	}
 	w := &worker[S, T]{s: s, command: command, late: late, decision: make(chan struct{})}
 	w.calls, w.values, w.kind, w.first = c, b.Ctx, kind, first
-	if !c.group.Go(w.run) { // the client is closed: nothing may run in the background
+	if !c.group.Go(w.run) { // the client is closed, so nothing may run in the background
 		w.run()
 	}
 	if !b.Wait(w.decision) && w.decided.CompareAndSwap(false, true) {
@@ -67,7 +67,7 @@ type worker[S, T any] struct {
 	thrown   *thrown // how foreign code ended the command; nil if it did not
 }
 
-// run sends the command, and gives up its place.
+// run sends the command, and frees its place.
 func (w *worker[S, T]) run() {
 	c, shared := w.calls, w.kind != Apart // Apart says nothing about the connections of callers
 	returned := false
@@ -109,8 +109,8 @@ func (w *worker[S, T]) run() {
 	returned = true
 }
 
-// Undo runs a command that removes what an earlier one has left, with a context that never ends.
-// While it dials, callers do not send.
+// Undo runs a command that removes what an earlier command has left, with a context that never
+// ends. While Undo dials, callers do not send commands.
 func Undo[T any](c *Calls, command func(context.Context) (T, error)) (T, error) {
 	if places := c.places[undo]; places != nil {
 		<-places
@@ -127,8 +127,8 @@ func Undo[T any](c *Calls, command func(context.Context) (T, error)) (T, error) 
 	return send(&d, command)
 }
 
-// DoWithoutCancel is like [Undo], without a limit, for a command that may be sent again if its
-// connection was lost, if its kind allows it.
+// DoWithoutCancel is like [Undo], without a limit. If the kind allows that, DoWithoutCancel sends
+// the command again after a lost connection.
 func DoWithoutCancel[T any](
 	c *Calls, kind Kind, command func(context.Context) (T, error),
 ) (value T, err error) {
@@ -140,8 +140,8 @@ func DoWithoutCancel[T any](
 	d.kind, d.first = kind, first
 	err = ErrThrown
 	defer func() {
-		// Nobody has the context any more if there was a reply, and no dial that may have derived
-		// other contexts from it.
+		// After a reply without a dial, nobody has the context any more. A dial may have derived other
+		// contexts from it.
 		unused := err == nil && d.start.Load() == phaseSending
 		d.end()
 		if unused {
@@ -155,22 +155,22 @@ func DoWithoutCancel[T any](
 	return value, err
 }
 
-// delivery is a command whose context never ends, and what became of it so far.
+// delivery is a command whose context never ends, and its outcome so far.
 type delivery struct {
 	commandContext
 	kind    Kind
-	first   bool        // it is the one that dials during an outage
+	first   bool        // this command dials during an outage
 	decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
 
 	began    time.Time // when the latest try began
 	sends    int       // how often its connection was lost
-	before   error     // of the latest of these
-	canceled int       // how often since then a caller has ended the dial
+	before   error     // of the latest lost connection
+	canceled int       // how often a caller has ended the dial since then
 }
 
-// MostSends limits how often a command is sent because its connection is lost each time. A server
-// or a proxy closes connections that were idle, and rueidis, which has up to four by default,
-// notices that with the next command on each.
+// MostSends limits how often a command is sent if its connection is lost each time. A server or a
+// proxy closes idle connections, and rueidis notices that only with the next command on each
+// connection. By default rueidis has up to four connections.
 const MostSends = 5
 
 // send sends a command until [delivery.again] says that its outcome is known.
@@ -186,7 +186,7 @@ func send[T any](d *delivery, command func(context.Context) (T, error)) (value T
 		d.began = time.Now()
 		err = nil
 		if c.ready != nil {
-			err = c.ready(context.Background()) // what it sends says nothing about the command
+			err = c.ready(context.Background()) // its commands say nothing about this command
 		}
 		if err == nil {
 			value, err = command(&d.commandContext)
@@ -202,7 +202,7 @@ func send[T any](d *delivery, command func(context.Context) (T, error)) (value T
 	return value, err
 }
 
-// again notes the outcome of a try. It reports whether to send the command again; otherwise it
+// again records the outcome of a try. It reports whether to send the command again. Otherwise it
 // returns the error that says what became of the command.
 func (d *delivery) again(err error) (bool, error) {
 	c := d.calls
@@ -214,7 +214,7 @@ func (d *delivery) again(err error) (bool, error) {
 	}
 	unsent := err != nil && d.progress.Load() == phaseSending // there was no connection
 	if unsent && connectionLost(err) {
-		// It is temporary: a full server, for example, closes each new connection before it greets.
+		// The error is temporary. For example, a full server closes each new connection before it greets.
 		err = unreached(err)
 	}
 	if c.ready == nil {
@@ -237,15 +237,15 @@ func (d *delivery) again(err error) (bool, error) {
 	return false, Unexplained(Resent(d.before, err))
 }
 
-// reset is called when the command has ended, and is about to be tried again.
+// reset prepares a command that has ended for another try.
 func (d *delivery) reset() {
 	d.end()
 	d.start.Store(phaseBegun)
 	d.progress.Store(phaseBegun)
 }
 
-// Resent returns the error of a command that was sent again: the first time, when before is the
-// error, it may have been executed.
+// Resent returns the error of a command that was sent again. before is the error of the first time,
+// when the server may have executed the command.
 func Resent(before, err error) error {
 	if before == nil || err == nil {
 		return err
@@ -257,11 +257,12 @@ func Resent(before, err error) error {
 // runtime.Goexit. Redis may have executed it.
 var ErrThrown = errors.New("a hook of the Redis client panicked or ended the goroutine")
 
-// thrown is how foreign code ended a command that a worker sent. It goes on in the caller, who
-// waits for the outcome: in a goroutine of ours a panic would end the process, and Goexit nothing.
+// thrown is how foreign code ended a command that a worker sent. The panic or Goexit continues in
+// the caller, who waits for the outcome. In a goroutine of ours, a panic would end the process, and
+// Goexit would go unnoticed.
 type thrown struct{ panicked any } // nil for Goexit
 
-// raise does the same in the calling goroutine.
+// raise panics or calls Goexit in the calling goroutine.
 func (t *thrown) raise() {
 	if t.panicked != nil {
 		panic(t.panicked)
