@@ -1,6 +1,6 @@
 // Package rediserr says what an error of Redis means for a caller that wants a lock, and what to do
-// about it. [Classify] converts each error of rueidis to an [*Error], whose Class says whether the
-// command was refused for now, refused for good, or may have been executed.
+// about it. [Classify] converts each error of rueidis to an [*Error]. Its Class says whether Redis
+// rejected the command for now, rejected the command for good, or may have executed the command.
 package rediserr
 
 import (
@@ -29,16 +29,16 @@ type Class int
 
 // The classes.
 const (
-	ClassUnknown   Class = iota // the command was sent, or may have been, and perhaps executed
-	ClassTemporary              // it was not executed, for a reason that should pass by itself
-	ClassPermanent              // it was not, and will not be until somebody follows the Advice
+	ClassUnknown   Class = iota // the server may have executed the command
+	ClassTemporary              // the server rejected it for a reason that should pass by itself
+	ClassPermanent              // the server rejects it until somebody follows the Advice
 )
 
 // Error is the failure of a command.
 type Error struct {
 	Class   Class
 	Code    string // the server's error code, such as READONLY; "" if there is none
-	Message string // what the server said is safe to print, and cut off after some 400 bytes
+	Message string // safe to print, and cut off after some 400 bytes
 	Advice  string // what to do about it, if anything
 	Err     error  // the cause, if any
 }
@@ -61,7 +61,7 @@ func ClassOf(err error) Class {
 	return e.Class
 }
 
-// Classify converts an error of rueidis, which may be wrapped. It returns nil for nil, and an
+// Classify converts an error of rueidis, even a wrapped one. Classify returns nil for nil, and an
 // [*Error] for everything else.
 func Classify(err error) error {
 	if err == nil {
@@ -85,7 +85,7 @@ func Classify(err error) error {
 		return Unexpected(err)
 	case errors.Is(err, rueidis.ErrNoCache):
 		return untracked(err)
-	case errors.Is(err, rueidis.ErrNoSlot): // what the server calls CLUSTERDOWN, found by rueidis
+	case errors.Is(err, rueidis.ErrNoSlot): // rueidis finds what the server calls CLUSTERDOWN
 		return refused("CLUSTERDOWN "+err.Error(), err)
 
 	// From here on the error is not a reply of the server.
@@ -108,7 +108,7 @@ func Classify(err error) error {
 		advice = "the connection was closed; if this happens every time, check whether the port " +
 			"uses TLS (rueidis.ClientOption.TLSConfig)"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		// A client with TLS gets this too from a server without it, which waits for an end of line.
+		// A client with TLS also gets this from a server without TLS, which waits for an end of line.
 		advice = "the server did not reply in time; if this happens every time, check whether the " +
 			"port uses TLS (rueidis.ClientOption.TLSConfig)"
 	}
@@ -116,7 +116,7 @@ func Classify(err error) error {
 	return &Error{Class: class, Message: message, Advice: advice, Err: err}
 }
 
-// HasCode reports whether the server refused a command with one of these codes.
+// HasCode reports whether the server rejected a command with one of these codes.
 func HasCode(err error, codes ...string) bool {
 	var e *Error
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
@@ -136,8 +136,8 @@ func Demoted(err error) bool {
 }
 
 // Redirected reports whether a command failed because another node of the cluster has its key, and
-// which. If asking, the slot is moving, and that node accepts only the next command, and only after
-// ASKING. rueidis follows redirections by itself, but not on a dedicated connection.
+// which node. If asking, the slot is moving, and the node accepts only the next command, and only
+// after ASKING. rueidis follows redirections by itself, but not on a dedicated connection.
 func Redirected(err error) (node string, asking, ok bool) {
 	var refusal *rueidis.RedisError
 	if errors.As(err, &refusal) {
@@ -149,8 +149,8 @@ func Redirected(err error) (node string, asking, ok bool) {
 	return node, asking, asking || ok
 }
 
-// refused classifies an error reply. An unknown reply is permanent: the server did not execute the
-// command, and there is no reason to expect that it will.
+// refused classifies an error reply. An unknown reply is permanent, because the server did not
+// execute the command, and nothing suggests that it will later.
 func refused(message string, cause error) *Error {
 	code, class := codeOf(message), ClassPermanent
 	message = printable.Short(cmp.Or(message, "an error reply without a text"))
@@ -170,13 +170,13 @@ func refused(message string, cause error) *Error {
 	return e
 }
 
-// namedCommand matches refusals of a command that name it.
+// namedCommand matches errors that name the rejected command.
 var namedCommand = []*regexp.Regexp{
 	regexp.MustCompile("unknown command ['`]([A-Za-z]+)"),
 	regexp.MustCompile(`permissions to run the '([a-z]+)`),
 }
 
-// Advise adds to the advice of e what to do without a command that was refused.
+// Advise adds to the advice of e what to do without a rejected command.
 func Advise(e *Error, command string) {
 	if without := withoutCommand[strings.ToUpper(command)]; without != "" {
 		e.Advice += "; " + without
@@ -185,8 +185,8 @@ func Advise(e *Error, command string) {
 
 const noScripts = "holdfast needs Lua scripts; use Redis 6.2 or newer, or Valkey"
 
-// withoutCommand has, by command, what to do where it is refused, for those that some servers keep
-// from clients or scripts.
+// withoutCommand says what to do without a command, for commands that some servers keep from
+// clients or scripts.
 var withoutCommand = map[string]string{
 	"EVAL":    noScripts,
 	"EVALSHA": noScripts,
@@ -242,43 +242,43 @@ var advice = map[string]string{
 	Unsupported: "the server lacks a command that this needs; see " + docs.Base + "servers.md",
 }
 
-// Codes of our own for errors that the server gives the general code ERR.
+// Our own codes, for errors to which the server gives the general code ERR.
 const (
-	HalfMoved = "HALFMOVED" // the script was aborted at a key that another node has already
+	HalfMoved = "HALFMOVED" // the script was aborted at a key that has moved to another node
 	NoCommand = "NOCOMMAND" // the script called a command that the server lacks or forbids
 	// Unsupported: the client sent a command that the server lacks.
 	Unsupported = "UNSUPPORTED"
 )
 
-// codes has the patterns of error messages with their codes, where that is not the last group of
-// the pattern. The first one that matches counts. rueidis cuts off a leading "ERR ".
+// codes has the patterns of error messages. Without a code, the last group of the pattern is the
+// code. The first matching pattern counts. rueidis cuts off a leading "ERR ".
 var codes = []struct {
 	message *regexp.Regexp
 	code    string
 }{
-	// Scripts of ours return these themselves, followed by the server's reason, whatever it is.
+	// Our scripts return these, followed by a reason, which may be any text of the server.
 	{regexp.MustCompile(`^(NOINFO|NOEPOCH|NOTLOCK) `), ""},
-	// Up to Redis 7.0, and since 7.2.
+	// The texts up to Redis 7.0, and since 7.2.
 	{regexp.MustCompile(`The user executing the script can't|ACL failure in script`), "NOPERM"},
-	// Matches "Unknown Redis command called from script" and "This Redis command is not allowed
-	// from script". Valkey uses its own name there, and servers before Redis 7 write "Lua script".
+	// Matches "Unknown Redis command called from script" and "This Redis command is not allowed from
+	// script". Valkey writes its own name there, and servers before Redis 7 write "Lua script".
 	{regexp.MustCompile(`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed)` +
 		` from (?:lua )?scripts?\b`), NoCommand},
 	{regexp.MustCompile(`access a non local key`), HalfMoved},
-	// Of a script that Redis 7 runs for a server that looks at slots.
+	// Redis 7 returns this for a script, if the server uses slots.
 	{regexp.MustCompile(`do not hash to the same slot`), "CROSSSLOT"},
 	{regexp.MustCompile(`max number of clients`), "MAXCLIENTS"},
 	{regexp.MustCompile(`unknown command`), Unsupported},
-	// Before Redis 7 an error inside a script is wrapped. One that redis.call raised reads "ERR
-	// Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM command not
-	// allowed …" if the server did not let the command run, and has no dash if the command failed.
-	// One that the script returned reads "@user_script: 12: -OOM command not allowed …".
+	// Servers before Redis 7 wrap an error inside a script. An error that redis.call raised reads "ERR
+	// Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM command not allowed
+	// …" if the server rejected the command, and has no dash if the command failed. An error that the
+	// script returned reads "@user_script: 12: -OOM command not allowed …".
 	{regexp.MustCompile(
 		`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`), ""},
 	{regexp.MustCompile(`^-?([A-Z][A-Z0-9]+)\b`), ""},
 }
 
-// codeOf returns the code of an error message, also of the wrapped errors of old servers.
+// codeOf returns the code of an error message, even of the wrapped errors of old servers.
 func codeOf(message string) string {
 	for _, known := range codes {
 		if found := known.message.FindStringSubmatch(message); found != nil {
@@ -297,8 +297,8 @@ func WithCode(message string) string {
 	return code + " " + strings.TrimPrefix(message, "ERR ")
 }
 
-// Unexpected returns the error for a reply that no script of ours gives. The script did run, so its
-// outcome is unknown.
+// Unexpected returns the error for a reply that none of our scripts gives. The script did run, so
+// its outcome is unknown.
 func Unexpected(cause error) *Error {
 	return &Error{Class: ClassUnknown, Err: cause,
 		Message: printable.Short("unexpected reply: " + cause.Error()),
@@ -308,7 +308,8 @@ func Unexpected(cause error) *Error {
 
 // untracked classifies the error of a new connection whose CLIENT TRACKING failed. rueidis opens
 // connections when it needs them, and returns the server's reply to CLIENT TRACKING only as text.
-// The reply need not concern caching; it may be BUSY. The command itself was not sent.
+// The reply may have a reason other than caching, such as BUSY. rueidis did not send the command
+// itself.
 func untracked(err error) *Error {
 	e := refused(err.Error(), err)
 	if e.Class != ClassTemporary {
