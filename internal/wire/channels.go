@@ -13,8 +13,8 @@ type Channels int
 const (
 	Classic Channels = iota // PUBLISH and SUBSCRIBE
 	Sharded                 // SPUBLISH and SSUBSCRIBE, since Redis 7
-	// Both is Sharded, and also Classic while a client listens only there, as Redisson before 3.28
-	// may.
+	// Both is Sharded, and also Classic while a client listens only there, as Redisson before 3.28 may
+	// do.
 	Both
 )
 
@@ -24,22 +24,24 @@ func Channel(n string) string { return Prefix("redisson_lock__channel", n) }
 // RWChannel is [Channel] for the read-write lock n, in both modes.
 func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
 
-// presentChannel returns the channel on which the clients listen that may register for the lock n.
+// presentChannel returns the channel on which those clients listen that may register for the lock
+// n.
 func presentChannel(n string) string { return Prefix("holdfast_lock_present", n) }
 
 // FairChannel returns the channel on which an owner that waits for the fair lock n gets its turn.
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
 // ClassicChannels returns the classic channels on which a client listens with [Both], beside a
-// sharded channel. The first has the same name. Only clients of this library listen on the second,
-// so scripts can subtract them from the listeners on the first.
+// sharded channel. The first has the same name. Only clients of holdfast listen on the second, so
+// scripts can subtract them from the listeners on the first.
 func ClassicChannels(channel string) []string {
 	return []string{channel, "holdfast_classic:" + channel}
 }
 
 // PairedChannels returns the channels on which a client that may register listens beside the
-// [Channel] of a lock: one shows that it may register, the other is its own, for grants, which
-// [ParseGrant] reads. For any other channel it returns nil.
+// [Channel] of a lock. The first shows that the client may register. The second belongs to the
+// client alone, and receives grants, which [ParseGrant] parses. For any other channel,
+// PairedChannels returns nil.
 func PairedChannels(channel, client string) []string {
 	rest, ok := strings.CutPrefix(channel, "redisson_lock__channel:")
 	if !ok || waiterChannel.MatchString(channel) {
@@ -54,5 +56,6 @@ var waiterChannel = regexp.MustCompile(
 	`:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:\d+$`)
 
 // AnnouncementChannel returns the channel on which a client listens beside [Channel] if it waits
-// for the lock unregistered, but registers for others. While it listens, releases are announced.
+// for the lock without a registration, but registers for other locks. While the client listens,
+// releases are announced.
 func AnnouncementChannel(name string) string { return presentChannel(name) + ":announce" }

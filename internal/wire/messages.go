@@ -7,21 +7,21 @@ import (
 
 // The messages on a lock's channel.
 const (
-	Unlocked       = "0" // the lock is free: one waiter may take it
+	Unlocked       = "0" // the lock is free, and one waiter may take it
 	UnlockedForAll = "1" // every waiter should ask for the lock
 )
 
-// Grant is the message to a waiter that has been granted a lock.
+// Grant is the message to a waiter whom a release has given the lock.
 type Grant struct {
 	Lock   string
 	Owner  string
-	Ticket int64 // of the registration that was used up
-	Local  bool  // the release was by the client that is told
+	Ticket int64 // of the registration that the grant removed
+	Local  bool  // the notified client has released the lock
 	Fence  int64 // the fencing token, if the lock is fenced
 	Streak Streak
 }
 
-// ParseGrant reads a message on a client's own channel; ok is false if it is not a grant.
+// ParseGrant parses a message on a client's own channel; ok is false if the message is not a grant.
 func ParseGrant(message string) (g Grant, ok bool) {
 	parts := strings.SplitN(message, " ", 6)
 	if len(parts) < 6 {
@@ -40,9 +40,9 @@ func ParseGrant(message string) (g Grant, ok bool) {
 		Streak: Streak{Count: int(numbers[2]), Began: numbers[3]}}, true
 }
 
-// Streak says how often a lock was handed over since it was free. It is limited, so that the lock
-// is free now and then. It goes from owner to owner with the lock.
+// Streak counts the hand-overs of a lock since the lock was free. The count is limited, so that the
+// lock becomes free now and then. The count goes from owner to owner with the lock.
 type Streak struct {
 	Count int
-	Began int64 // the second time, in milliseconds of the server's clock; 0 if not noted
+	Began int64 // time of the second hand-over, in ms of the server's clock; 0 if unknown
 }

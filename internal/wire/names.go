@@ -1,6 +1,6 @@
-// Package wire has what all clients of a lock agree on besides the scripts: the names of keys, hash
-// fields and channels, the kinds of channels, and the messages. Most of them are Redisson's, and
-// they must not change. A name that begins with holdfast is known only to this library.
+// Package wire has everything that the clients of a lock agree on besides the scripts: the names of
+// keys, hash fields and channels, the kinds of channels, and the messages. Most of these come from
+// Redisson, and must not change. Only holdfast knows names that begin with holdfast.
 package wire
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Prefix puts p before the name n so that both share a cluster slot: "p:n" when n has a "{", else
-// "p:{n}". It is Redisson's rule; [CheckSlots] finds the names for which it is wrong.
+// Prefix puts p before the name n so that both share a cluster slot: "p:n" if n has a "{", else
+// "p:{n}". Redisson has the same rule. [CheckSlots] finds the names for which the rule is wrong.
 func Prefix(p, n string) string {
 	if strings.Contains(n, "{") {
 		return p + ":" + n
@@ -26,12 +26,12 @@ func Suffix(n, s string) string {
 	return "{" + n + "}:" + s
 }
 
-// Keys beside the one that a lock is named after. Those of Redisson begin with redisson.
+// Keys beside the key that has the name of the lock. Keys of Redisson begin with redisson.
 
 // ScoresKey returns the key that says when Redisson drops owners from the queue of the fair lock n.
 func ScoresKey(n string) string { return Prefix("redisson_lock_timeout", n) }
 
-// TurnKey returns the key that says whose turn it is to take the fair lock n, and until when.
+// TurnKey returns the key that says which owner may take the fair lock n, and until when.
 func TurnKey(n string) string { return Prefix("holdfast_lock_turn", n) }
 
 // BudgetsKey returns the key that says when owners leave the queue of the fair lock n.
@@ -50,8 +50,8 @@ func ReaderKey(n string) string { return Prefix("holdfast_rwlock_reader", n) }
 // have their turn.
 func ReadersTurnKey(n string) string { return Prefix("holdfast_rwlock_turn", n) }
 
-// WaitersKey returns the key of the waiters of the lock n. Unlike the others it differs for "n" and
-// "{n}", which are two locks.
+// WaitersKey returns the key of the waiters of the lock n. Unlike the other keys, this key differs
+// for "n" and "{n}", which are two locks.
 func WaitersKey(n string) string {
 	if strings.Contains(n, "{") {
 		return "holdfast_lock_waiters::" + n
@@ -59,7 +59,7 @@ func WaitersKey(n string) string {
 	return Prefix("holdfast_lock_waiters", n)
 }
 
-// QueueKey returns the key of the queue of the fair lock n. It is the same for "n" and "{n}".
+// QueueKey returns the key of the queue of the fair lock n. The key is the same for "n" and "{n}".
 func QueueKey(n string) string { return Prefix("redisson_lock_queue", n) }
 
 // HoldsKey returns the prefix of the keys of an owner's read holds; their number follows. For every
@@ -72,12 +72,12 @@ func WriteField(owner string) string { return owner + WriteSuffix }
 // WriteSuffix is what [WriteField] appends.
 const WriteSuffix = ":write"
 
-// ClientKey returns the key that says who the client with that id is: the part of an owner before
-// the colon. Clients of Redisson have none.
+// ClientKey returns the key that says who the client with that id is. The id is the part of an
+// owner before the colon. Clients of Redisson have no such key.
 func ClientKey(client string) string { return Prefix("holdfast_client", client) }
 
-// EpochKey is the key that says since when a server of a RedLock has had its data. There is one per
-// server; it never expires.
+// EpochKey is the key that says since when a server of a RedLock has had its data. Each server has
+// one such key, which never expires.
 const EpochKey = "holdfast_redlock_epoch"
 
 // Related returns the names of keys and channels that a lock of any kind derives from n.
@@ -89,8 +89,8 @@ func Related(n string) []string {
 	}
 }
 
-// derived has what the names begin with that this library and Redisson derive from the name of a
-// lock by [Prefix].
+// derived has the beginnings of the names that holdfast and Redisson derive from the name of a lock
+// by [Prefix].
 var derived = []string{
 	"redisson_lock__channel:", "redisson_rwlock:", "redisson_lock_queue:", "redisson_lock_timeout:",
 	"redisson_lock_token:", "redisson_unlock_latch:", "holdfast_lock_present:",

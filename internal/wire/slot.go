@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// CheckSlots returns an error for a lock name that cannot work on a cluster, because a name that is
-// derived from it with [Prefix] or [Suffix] is in another slot.
+// CheckSlots returns an error for a lock name that cannot work on a cluster, because a name that
+// [Prefix] or [Suffix] derived from the lock name is in another slot.
 func CheckSlots(n string, related ...string) error {
 	slot := Slot(n)
 	for _, r := range related {
@@ -19,9 +19,10 @@ func CheckSlots(n string, related ...string) error {
 	return nil
 }
 
-// Slot returns the cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key when
-// it has none, modulo 16384. The hash tag is the text between the first "{" and the first "}" after
-// it, if not empty. Source: Redis Cluster specification, "Key distribution model" and "Hash tags".
+// Slot returns the cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key if it
+// has no hash tag, modulo 16384. The hash tag is the text between the first "{" and the first "}"
+// after it, if not empty. Source: Redis Cluster specification, "Key distribution model" and "Hash
+// tags".
 func Slot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
