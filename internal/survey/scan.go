@@ -11,17 +11,17 @@ import (
 	"holdfast/internal/rediserr"
 )
 
-// Scan finds locks by keys of one sort. Locks have no common prefix, so those that are held are
-// hashes like others; [Surveyor.Candidates] finds them.
+// Scan finds locks by keys of one sort. Locks have no common prefix, so held locks are hashes like
+// others. [Surveyor.Candidates] finds the locks among the hashes.
 type Scan struct {
 	pattern string // of the keys
 	of      string // their type
-	prefix  string // what the keys of waiters begin with; "" for locks that are held
-	braced  bool   // finds waiters for locks with a "{" in their names, or for the others
+	prefix  string // the beginning of the keys of waiters; "" for held locks
+	braced  bool   // whether to find waiters for locks with a "{" in their names, or for others
 }
 
-// Scans returns the scans that find all locks whose names match a glob pattern, "" for all: first
-// those that are held, then those that are waited for, of which some are free.
+// Scans returns the scans that find all locks whose names match a glob pattern, "" for all. The
+// first scan finds held locks. The others find locks with waiters, some of which are free.
 func Scans(pattern string) []Scan {
 	pattern = cmp.Or(pattern, "*")
 	const queues, waiters = "redisson_lock_queue:", "holdfast_lock_waiters:"
@@ -30,15 +30,15 @@ func Scans(pattern string) []Scan {
 		{queues + "{" + pattern + "}", "list", queues, false},
 		{queues + pattern, "list", queues, true},
 		{waiters + "{" + pattern + "}", "zset", waiters, false},
-		{waiters + ":" + pattern, "zset", waiters + ":", true}, // see waitersKey
+		{waiters + ":" + pattern, "zset", waiters + ":", true}, // see wire.WaitersKey
 	}
 }
 
 // OfHolders reports whether the scan finds the hashes of locks, and other hashes.
 func (s Scan) OfHolders() bool { return s.prefix == "" }
 
-// Next sends one SCAN to a node, which looks at about count keys. It returns the names of locks
-// that were found, some of them perhaps twice, and the next cursor; 0 is the end.
+// Next sends one SCAN to a node, which looks at about count keys. Next returns the names of the
+// locks that it found, some of them perhaps twice, and the next cursor; 0 is the end.
 func (s Scan) Next(ctx context.Context, node rueidis.CoreClient, cursor uint64, count int,
 ) (names []string, next uint64, err error) {
 	entry, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(s.pattern).Count(int64(count)).
@@ -57,8 +57,8 @@ func (s Scan) Next(ctx context.Context, node rueidis.CoreClient, cursor uint64, 
 	return names, entry.Cursor, nil
 }
 
-// lock returns the name of the lock that a key of waiters belongs to; ok is false if the scan does
-// not find it, or another does. "n" and "{n}" have the same queue; then it is "n".
+// lock returns the name of the lock of a key of waiters. ok is false if the scan does not find the
+// lock, or another scan does. "n" and "{n}" have the same queue, and lock returns "n" for it.
 func (s Scan) lock(key string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, s.prefix)
 	inner, first := strings.CutPrefix(name, "{")
@@ -70,7 +70,7 @@ func (s Scan) lock(key string) (name string, ok bool) {
 	return inner, ok && inBraces
 }
 
-// SameQueue returns the name of the other lock that has the queue of this one; "" if none has.
+// SameQueue returns the name of the other lock with the same queue; "" if there is none.
 func SameQueue(lock string) string {
 	if strings.Contains(lock, "{") {
 		return ""
@@ -78,12 +78,13 @@ func SameQueue(lock string) string {
 	return "{" + lock + "}"
 }
 
-// sample is how many fields of a hash must look like those of a lock. A hash that has just some of
-// those is no lock either, as its survey will tell.
+// sample is how many fields of a hash must look like fields of a lock. A hash in which only some
+// fields look so is not a lock either, and its survey says so.
 const sample = 3
 
-// Candidates returns those of the hashes that may be locks. However large the others are, it reads
-// a few fields only. Keys of other types, and those that this user may not read, are left out.
+// Candidates returns those of the hashes that may be locks. Candidates reads only a few fields of
+// each hash, however large it is. Candidates leaves out keys of other types, and keys that this
+// user may not read.
 func (sv *Surveyor) Candidates(ctx context.Context, hashes ...string) (found []string, err error) {
 	commands := make(rueidis.Commands, len(hashes))
 	for i, key := range hashes {

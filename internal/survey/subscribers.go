@@ -9,8 +9,8 @@ import (
 	"holdfast/internal/wire"
 )
 
-// ReleaseChannels returns the channels on which releases of a lock of any kind are announced. queue
-// has the owners that wait for a fair lock.
+// ReleaseChannels returns the channels for announcements of a lock of any kind. queue has the
+// owners that wait for a fair lock.
 func ReleaseChannels(lock string, queue []string) []string {
 	channels := []string{wire.Channel(lock), wire.RWChannel(lock)}
 	for _, owner := range queue {
@@ -20,7 +20,8 @@ func ReleaseChannels(lock string, queue []string) []string {
 }
 
 // Subscribers returns how many connections to a node listen on the sharded or the classic channels.
-// A connection that listens on both kinds, as with [wire.Both], counts on the sharded ones only.
+// A connection that listens on both kinds, as with [wire.Both], counts only for the sharded
+// channels.
 func Subscribers(ctx context.Context, node rueidis.CoreClient, sharded bool, channels []string,
 ) (int, error) {
 	command, names := "SHARDNUMSUB", channels

@@ -1,5 +1,5 @@
-// Package survey finds the locks of a Redis and reads all that Redis has of a lock, for program
-// holdfast. It changes nothing.
+// Package survey finds the locks of a Redis and reads all keys of a lock, for program holdfast.
+// Package survey changes nothing.
 package survey
 
 import (
@@ -20,8 +20,8 @@ import (
 	"holdfast/lua"
 )
 
-// Survey is what Redis has of a lock of any kind at one moment. Of very many holders or waiters it
-// has only some.
+// Survey is the content of Redis for a lock of any kind at one moment. If there are very many
+// holders or waiters, Survey has only some of them.
 type Survey struct {
 	Name      string
 	Kind      Kind
@@ -30,20 +30,20 @@ type Survey struct {
 	MoreHolds int        // how many are not in Holds
 	// TTL is the rest of the lease: 0 when the lock is free, or [wire.NoExpiry].
 	TTL       time.Duration
-	Waits     []Wait // those in the queue of a fair lock, in order, then those that registered
+	Waits     []Wait // the queue of a fair lock, in order, then registered waiters
 	MoreWaits int    // how many are not in Waits
-	Token     int64  // the last token that a fenced lock has given; 0 if none
-	// Clock is that of the server, to which all times here refer; zero if the server keeps it from
-	// scripts.
+	Token     int64  // the last token of a fenced lock; 0 if none
+	// Clock is the time of the server, to which all times here refer; zero if the server does not let
+	// scripts read the time.
 	Clock time.Time
-	// Err is why nothing is known of the lock: an [*rediserr.Error].
+	// Err is why the lock could not be read: an [*rediserr.Error].
 	Err error
 }
 
-// Kind is the kind of a lock, as far as its keys tell.
+// Kind is the kind of a lock, as far as its keys show.
 type Kind string
 
-// The kinds. A plain lock, and a fair lock that nobody waits for, look the same.
+// The kinds. A plain lock looks the same as a fair lock without waiters.
 const (
 	KindPlain     Kind = "lock"
 	KindFair      Kind = "fair"
@@ -51,18 +51,19 @@ const (
 	KindReadWrite Kind = "read-write"
 )
 
-// Wait is an owner that waits for a lock. Redis does not know of all: of plain locks it knows those
-// of this library that would be granted it, of read-write locks a writer that waits for readers.
+// Wait is an owner that waits for a lock. Redis does not know all waiters. For plain locks, Redis
+// knows registered waiters, to whom a release may grant the lock. For read-write locks, Redis knows
+// a writer that waits for readers.
 type Wait struct {
-	Owner string        // "" for readers, of which it is not known who and how many they are
+	Owner string        // "" for readers, whose owners and number are unknown
 	Since time.Time     // zero if not known, as in the queue of a fair lock
-	Until time.Time     // when it is dropped from a queue at the latest; zero if not known
-	Lease time.Duration // that it wants, if it is registered
+	Until time.Time     // when the queue drops the owner at the latest; zero if not known
+	Lease time.Duration // the requested lease, if the owner is registered
 	Mode  string        // "read" or "write" of a read-write lock, else ""
 }
 
 // mostSurveyed is how many holders, and how many waiters of each sort, a survey has at most. Ten
-// times as many take a server several milliseconds.
+// times as many would take a server several milliseconds.
 const mostSurveyed = 1000
 
 var script = lua.Script("survey.lua")
@@ -77,12 +78,12 @@ var besides = []struct {
 	{"reader", wire.ReaderKey},
 }
 
-// Surveyor surveys locks. If the ACL forbids keys beside them, it does without. It is not safe for
-// concurrent use.
+// Surveyor surveys locks. If the ACL forbids keys beside a lock, Surveyor leaves out these keys. It
+// is not safe for concurrent use.
 type Surveyor struct {
 	redis     rueidis.CoreClient
 	clustered bool
-	forbidden map[string]bool // names of besides that the ACL has refused
+	forbidden map[string]bool // names of besides that the ACL forbids
 }
 
 // NewSurveyor returns a surveyor. clustered says that all keys of a script must share a slot.
@@ -90,8 +91,9 @@ func NewSurveyor(c rueidis.CoreClient, clustered bool) *Surveyor {
 	return &Surveyor{redis: c, clustered: clustered, forbidden: map[string]bool{}}
 }
 
-// Survey surveys locks, in pipelined commands. It changes nothing. Keys that are no locks are found
-// free and have no waiters. Those that may be large must have passed [Surveyor.Candidates].
+// Survey surveys locks, in pipelined commands, and changes nothing. Survey reports keys that are
+// not locks as free locks without waiters. Keys that may be large must have passed
+// [Surveyor.Candidates].
 func (sv *Surveyor) Survey(ctx context.Context, locks ...string) []Survey {
 	calls := make([]eval.Call, len(locks))
 	for i, lock := range locks {
@@ -107,8 +109,8 @@ func (sv *Surveyor) Survey(ctx context.Context, locks ...string) []Survey {
 	return surveys
 }
 
-// call returns the call of the script for a lock, without keys beside the lock that are forbidden
-// or in another slot.
+// call returns the call of the script for a lock, without keys beside the lock that the ACL forbids
+// or that are in another slot.
 func (sv *Surveyor) call(lock string, forbidden map[string]bool) eval.Call {
 	call := eval.Call{Keys: []string{lock}, Args: []string{strconv.Itoa(mostSurveyed)}}
 	for _, b := range besides {
@@ -125,8 +127,9 @@ func (sv *Surveyor) run(ctx context.Context, lock string, forbidden map[string]b
 	return script.Run(ctx, sv.redis, call.Keys, call.Args...)
 }
 
-// probe surveys a lock for which the ACL forbids a key. It finds out which, and remembers those
-// beside the lock, because names of locks that this user may see mostly have a common beginning.
+// probe surveys a lock for which the ACL forbids a key. probe finds out which keys are forbidden,
+// and remembers forbidden keys beside the lock, because the names of locks that this user may read
+// mostly have a common beginning.
 func (sv *Surveyor) probe(ctx context.Context, lock string) eval.Reply {
 	all := map[string]bool{}
 	for _, b := range besides {
@@ -211,11 +214,11 @@ func surveyed(rp *eval.Reply, lock string) Survey {
 	return s
 }
 
-// registration reads what [lua.Exclusive.Registration] has written.
+// registration parses a result of [lua.Exclusive.Registration].
 func registration(text string) (w Wait, kind Kind, ok bool) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 3 {
-		return Wait{}, "", false // not written by this library
+		return Wait{}, "", false // not written by holdfast
 	}
 	kind = KindPlain
 	if parts[2] == "f" {
@@ -224,7 +227,8 @@ func registration(text string) (w Wait, kind Kind, ok bool) {
 	return Wait{Owner: parts[0], Lease: wire.TTL(number(parts[1]))}, kind, true
 }
 
-// number reads a number that may have a fraction or an exponent, as a score; 0 if it is none.
+// number parses a number that may have a fraction or an exponent, such as a score; 0 for anything
+// else.
 func number(text string) int64 {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
@@ -233,7 +237,7 @@ func number(text string) int64 {
 	return int64(f)
 }
 
-// milli returns the time of that many milliseconds; zero for 0.
+// milli returns the time at that many milliseconds; zero for 0.
 func milli(milliseconds int64) time.Time {
 	if milliseconds == 0 {
 		return time.Time{}
@@ -246,10 +250,10 @@ var ownerField = regexp.MustCompile(
 	`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:-?\d+(?:` +
 		wire.WriteSuffix + `)?$`)
 
-// isForeign reports whether no lock's hash has the field.
+// isForeign reports whether the field cannot be in the hash of a lock.
 func isForeign(field string) bool { return field != "mode" && !ownerField.MatchString(field) }
 
-// holdsOf returns the holds in the fields and values of a hash; nil if it is not that of a lock.
+// holdsOf returns the holds in the fields and values of a hash; nil if the hash is not a lock.
 func holdsOf(fields []string) (holds []lua.Hold) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == "mode" {
