@@ -1,5 +1,5 @@
-// Package identity has Redis remember which process a client is, so that whoever looks at its locks
-// can name it.
+// Package identity records in Redis which process a client is, so that whoever looks at its locks
+// can name the process.
 package identity
 
 import (
@@ -16,7 +16,8 @@ import (
 	"holdfast/lua"
 )
 
-// Identity is the process of a client, as the client told Redis; zero if it did not.
+// Identity is the process of a client, as recorded by the client; zero if the client recorded
+// nothing.
 type Identity struct {
 	Program string
 	Host    string
@@ -25,8 +26,8 @@ type Identity struct {
 	Label   string    // chosen by its user
 }
 
-// String returns what tells the process from others: "host web-1, pid 4711, nightly"; "" for zero.
-// It is safe to print, whatever the client told.
+// String returns a text that tells the process from others, such as "host web-1, pid 4711,
+// nightly"; "" for zero. The text is safe to print, whatever the client recorded.
 func (id Identity) String() string {
 	var parts []string
 	if id.Host != "" {
@@ -41,7 +42,7 @@ func (id Identity) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Note has Redis remember for ttl who a client is. It may be repeated.
+// Note records for ttl who a client is. You may repeat Note.
 func Note(ctx context.Context, c rueidis.CoreClient, client string, id Identity, ttl time.Duration,
 ) error {
 	rp := lua.Script("identify.lua").Run(ctx, c, []string{wire.ClientKey(client)},
@@ -52,13 +53,13 @@ func Note(ctx context.Context, c rueidis.CoreClient, client string, id Identity,
 	return rp.Err
 }
 
-// Forget deletes what [Note] noted.
+// Forget deletes what [Note] recorded.
 func Forget(ctx context.Context, c rueidis.CoreClient, client string) error {
 	return rediserr.Classify(c.Do(ctx, c.B().Del().Key(wire.ClientKey(client)).Build()).Error())
 }
 
-// Read returns who a client is, with texts of a few hundred bytes. It ignores fields that
-// it cannot read.
+// Read returns who a client is, with texts of at most a few hundred bytes. Read ignores fields that
+// it cannot parse.
 func Read(ctx context.Context, c rueidis.CoreClient, client string) (Identity, error) {
 	rp := lua.Script("identity.lua").Run(ctx, c, []string{wire.ClientKey(client)})
 	texts := rp.Texts()
