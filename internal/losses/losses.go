@@ -1,5 +1,5 @@
-// Package losses remembers lost acquisitions that were not unlocked yet, so that Unlock without a
-// hold returns the loss, no matter which goroutine noticed it first.
+// Package losses remembers lost acquisitions until they are unlocked, so that Unlock without a hold
+// returns the loss, no matter which goroutine noticed the loss first.
 package losses
 
 import (
@@ -8,14 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// Most is how many values a Memory keeps, whatever callers do that never unlock a lost lock.
+// Most is how many values a Memory keeps, because some callers never unlock a lost lock.
 const Most = 1024
 
 // Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use.
 // It is safe for concurrent use.
 type Memory[K, V comparable] struct {
-	// size is the number of entries. It is read without mu, because every acquisition checks it,
-	// and losses are rare.
+	// size is the number of entries. Every acquisition reads size without mu, because losses are rare.
 	size atomic.Int32
 
 	mu    sync.RWMutex
@@ -28,7 +27,7 @@ type entry[K, V comparable] struct {
 	value V
 }
 
-// Add keeps a value, and forgets the oldest one if there are [Most] already.
+// Add keeps a value. If there are [Most] values already, Add forgets the oldest.
 func (m *Memory[K, V]) Add(key K, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,8 +59,8 @@ func (m *Memory[K, V]) Remove(key K, value V) {
 	m.forget(key, func(_ int, v V) bool { return v == value })
 }
 
-// Forget forgets all values of a key. A loss that nobody unlocks stays for long, so what it costs
-// later acquisitions must not depend on how many there are.
+// Forget forgets all values of a key. A loss that nobody unlocks stays for long, so the cost of
+// later acquisitions must not depend on the number of losses.
 func (m *Memory[K, V]) Forget(key K) { m.forget(key, func(int, V) bool { return true }) }
 
 func (m *Memory[K, V]) forget(key K, matches func(int, V) bool) {
