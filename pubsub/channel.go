@@ -9,16 +9,16 @@ import (
 	"holdfast/internal/wait"
 )
 
-// phase is the state of a channel's subscription; the package documentation draws the transitions.
+// phase is the state of a channel's subscription. The package documentation draws the transitions.
 type phase int
 
 const (
-	routing   phase = iota // with the router; it has no link
+	routing   phase = iota // with the router, without a link
 	wanted                 // on a link, to be subscribed next
 	asking                 // SUBSCRIBE in flight
 	confirmed              // the server sends us its messages
 	leaving                // UNSUBSCRIBE in flight
-	dropped                // no longer in the hub; only stale pointers see it
+	dropped                // no longer in the hub; only stale pointers lead to it
 )
 
 // channel is one channel of a Hub, with the subscribers that share it. Hub.mu guards it.
@@ -26,45 +26,46 @@ type channel struct {
 	name  string
 	phase phase
 
-	// paired are the paired channels that its commands name too. Set when the channel gets a link;
-	// replaced, never modified.
+	// paired are the paired channels in the commands of this channel. The router sets paired when the
+	// channel gets a link, and replaces it without modifying it.
 	paired []string
 
-	// classic names the classic channels to which the link also subscribes. It is set when the
-	// channel gets a link, and never modified. withClassic reports whether, as far as is known, the
-	// link is subscribed to them.
+	// classic names the classic channels to which the link also subscribes. The router sets classic
+	// when the channel gets a link, and never modifies it. withClassic reports whether, as far as the
+	// hub knows, the link is subscribed to the classic channels.
 	classic     []string
 	withClassic bool
 
-	// unpaired reports that paired is empty because the server refused the paired channels; nil
-	// unless it did. To be called with mu held when the server has accepted the channel: before
-	// that, the refusal may have been of the channel itself.
+	// unpaired reports that the server rejected the paired channels, and that paired is empty for this
+	// reason; nil otherwise. Call unpaired with mu held once the server has accepted the channel.
+	// Before that, the server may have rejected the channel itself.
 	unpaired func()
 
 	subscribers []*Subscription // the next one to be woken first
-	link        *link           // nil while phase is routing, or dropped unless that was by Close
+	link        *link           // nil while phase is routing, or dropped unless Close dropped it
 	idle        *list.Element   // of link.idle, nil when it is not in the list
 	idleSince   time.Time       // when the last subscriber left, valid while there are none
 
 	// Used by the router.
-	due     time.Time    // not to be routed before
+	due     time.Time    // the router waits until then
 	refresh bool         // the last route proved wrong
 	tries   wait.Backoff // between failures, since the last confirmation
 }
 
-// join adds a subscriber, behind those that wait already.
+// join adds a subscriber behind the others.
 func (c *channel) join(s *Subscription) {
 	c.subscribers = append(c.subscribers, s)
 	s.channels = append(s.channels, c)
 }
 
 // isPaired reports whether the channel is confirmed with its paired channels. The server accepts a
-// command as a whole or not at all, so a confirmation of the channel's own name confirms them all.
+// command as a whole or not at all, so a confirmation of the channel's name confirms all.
 func (c *channel) isPaired() bool { return c.phase == confirmed && len(c.paired) > 0 }
 
-// hear gives permits for a message. "0" is for one waiter of each topic, because it does not name
-// the topic. A number above 1 is for all waiters and no reason to ask. Any other message wakes all
-// of them: waking too many costs a request each, waking too few costs a wait.
+// hear gives permits for a message. "0" is for one waiter of each topic, because the message does
+// not name the topic. A number above 1 is for all waiters, and not a reason to ask. Any other
+// message wakes all waiters, because waking too many costs a request each, but waking too few costs
+// a wait.
 func (c *channel) hear(message string) {
 	if message != "0" {
 		number, err := strconv.ParseInt(message, 10, 64)
@@ -85,8 +86,8 @@ func (c *channel) hear(message string) {
 	}
 }
 
-// wakeOne wakes the first subscriber of a topic that has no permit to ask yet, and moves it to the
-// back. When all have one there is nothing to do: each of them will ask after this moment.
+// wakeOne wakes the first subscriber of a topic without a permit to ask, and moves the subscriber
+// to the back. If all have a permit, wakeOne does nothing, because each will ask after this moment.
 func (c *channel) wakeOne(topic string) {
 	for i, s := range c.subscribers {
 		if s.topic == topic && s.permit(0) {
@@ -103,7 +104,7 @@ func (c *channel) wakeAll(number int64) {
 	}
 }
 
-// pair sets the paired channels with which a channel is subscribed next. Called with mu held.
+// pair sets the paired channels for the next subscription of a channel. Called with mu held.
 func (h *Hub) pair(c *channel, paired []string) {
 	for _, name := range c.paired {
 		delete(h.paired, name)
@@ -114,8 +115,8 @@ func (h *Hub) pair(c *channel, paired []string) {
 	c.paired, c.unpaired = paired, nil
 }
 
-// abandon drops a channel without subscribers, or lets it linger. One that is leaving is dropped by
-// unsubscribe. Called with mu held.
+// abandon drops a channel without subscribers, or lets the channel linger. unsubscribe drops a
+// leaving channel. Called with mu held.
 func (h *Hub) abandon(c *channel) {
 	switch c.phase {
 	case routing, wanted:
@@ -129,13 +130,13 @@ func (h *Hub) abandon(c *channel) {
 		}
 		c.idle = c.link.idle.PushBack(c)
 		if c.link.idle.Len() == 1 {
-			wait.Fire(c.link.wake) // it has no timer yet
+			wait.Fire(c.link.wake) // the link has no timer yet
 		}
 	}
 }
 
-// requeue takes a channel off its link and has the router assign it again after a delay. A channel
-// without subscribers, or of a closed hub, is dropped instead. Called with mu held.
+// requeue takes a channel off its link and lets the router assign the channel again after a delay.
+// requeue drops a channel without subscribers, or of a closed hub. Called with mu held.
 func (h *Hub) requeue(c *channel, refresh bool, delay time.Duration) {
 	if len(c.subscribers) == 0 || c.phase == dropped {
 		h.drop(c)
@@ -146,12 +147,12 @@ func (h *Hub) requeue(c *channel, refresh bool, delay time.Duration) {
 	h.enqueue(c, delay)
 }
 
-// drop removes a channel that is not subscribed. Called with mu held.
+// drop removes an unsubscribed channel. Called with mu held.
 func (h *Hub) drop(c *channel) {
 	c.leaveLink()
 	c.phase = dropped
 	h.pair(c, nil)
-	// After Close the map is empty, and before it the name is c's until here.
+	// After Close the map is empty. Before Close the name belongs to c until here.
 	delete(h.channels, c.name)
 	h.known.Store(int64(len(h.channels)))
 }
@@ -171,7 +172,7 @@ func (c *channel) leaveLink() {
 		c.idle = nil
 	}
 	if len(c.link.members) == 0 || len(c.link.strays) > 0 {
-		wait.Fire(c.link.wake) // it ends if there is nothing left to do
+		wait.Fire(c.link.wake) // the link ends if there is nothing left to do
 	}
 	c.link = nil
 }

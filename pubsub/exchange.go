@@ -13,9 +13,10 @@ import (
 	"holdfast/internal/wait"
 )
 
-// batch is the channels of one exchange with the server. names are those for the command of each
-// channel: its own first, because the push for the first name is the reply to a SUBSCRIBE. Those in
-// withClassic also have a command for their classic channels, with the names in classic.
+// batch is the channels of one exchange with the server. names has the names for the command of
+// each channel. The channel's own name comes first, because the push for the first name is the
+// reply to SUBSCRIBE. The channels in withClassic also have a command for their classic channels,
+// with the names in classic.
 type batch struct {
 	channels    []*channel
 	names       [][]string
@@ -25,14 +26,14 @@ type batch struct {
 }
 
 // mostBytes limits the names of one exchange. Each exchange has [replyTimeout], and rueidis gives
-// up a connection whose reply to a PING takes about as long, behind all that is sent before. So on
-// a slow network many channels take many exchanges, and each is progress.
+// up a connection if the reply to a PING, behind everything sent before, takes about as long. So on
+// a slow network, many channels take many exchanges, and each exchange is progress.
 const mostBytes = 32 << 10
 
-// full reports whether the exchange gets no more channels.
+// full reports whether the exchange takes no more channels.
 func (b *batch) full() bool { return b.size >= mostBytes }
 
-// add adds a channel, which is in phase p from now on. Called with hub.mu held.
+// add adds a channel and puts it into phase p. Called with hub.mu held.
 func (b *batch) add(c *channel, p phase) {
 	c.phase = p
 	b.channels = append(b.channels, c)
@@ -50,9 +51,10 @@ func (b *batch) add(c *channel, p phase) {
 	}
 }
 
-// onSubscription handles what the server says about a subscription, asked for or not, on the reader
-// of the connection. It ignores paired channels: the server says the same about their channel. It
-// also ignores classic channels beside sharded ones: the sharded channel is confirmed after them.
+// onSubscription handles a message of the server about a subscription, requested or not, on the
+// reader of the connection. It ignores paired channels, because the server sends the same about
+// their channel. It also ignores classic channels beside sharded channels, because the server
+// confirms the sharded channel after them.
 func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h := l.hub
 	h.mu.Lock()
@@ -60,11 +62,11 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	c := h.channels[s.Channel]
 	sharded := s.Kind == "ssubscribe" || s.Kind == "sunsubscribe"
 	switch {
-	case c == nil || c.link != l: // said on a connection that the channel has left
+	case c == nil || c.link != l: // from a connection that the channel has left
 	case !sharded && len(c.classic) > 0:
 	case strings.HasSuffix(s.Kind, "unsubscribe"):
 		if c.phase == confirmed {
-			// We did not ask for it: its slot has moved to another node.
+			// The link did not ask, so the slot of the channel has moved to another node.
 			h.requeue(c, true, new(wait.Backoff).Next())
 		}
 	case c.phase == asking || c.phase == confirmed:
@@ -72,7 +74,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
-// confirm notes that the server sends the messages of a channel. Called with mu held.
+// confirm records that the server sends the messages of a channel. Called with mu held.
 func (h *Hub) confirm(c *channel) {
 	c.phase, c.tries = confirmed, wait.Backoff{}
 	c.wakeAll(0) // earlier messages are lost
@@ -82,7 +84,8 @@ func (h *Hub) confirm(c *channel) {
 	}
 }
 
-// subscribe asks the server for channels. The hook confirms those it accepts, before it returns.
+// subscribe asks the server for channels. The hook confirms accepted channels before subscribe
+// returns.
 func (l *link) subscribe(b batch) error {
 	h := l.hub
 	// The classic channels come first, so that a confirmed channel misses no message on them.
@@ -109,7 +112,7 @@ func (l *link) subscribe(b batch) error {
 			l.denied(c, reply)
 		case reply == nil:
 			if c.phase == asking {
-				h.confirm(c) // by a server that does not distinguish the two kinds of channels
+				h.confirm(c) // the server does not distinguish the two kinds of channels
 			}
 			if c.unpaired != nil {
 				c.unpaired()
@@ -125,14 +128,14 @@ func (l *link) subscribe(b batch) error {
 	return nil
 }
 
-// reportUnconfirmed reports, once until it is over, that the server does not confirm channels.
+// reportUnconfirmed reports, once for each outage, that the server does not confirm channels.
 func (l *link) reportUnconfirmed(channels int) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.unlock()
 	out := h.outages[l.node]
 	if !out.logged {
-		out.logged, out.until = true, time.Now() // without a time it would be forgotten as an old one
+		out.logged, out.until = true, time.Now() // giveBack forgets an outage without a time
 		h.outages[l.node] = out
 		h.log(slog.LevelWarn, "holdfast: the server did not confirm subscriptions in time, "+
 			"so holdfast subscribes again on another connection, and waiters ask every few seconds",
@@ -140,18 +143,18 @@ func (l *link) reportUnconfirmed(channels int) {
 	}
 }
 
-// denied handles the error reply to the SUBSCRIBE of a channel. Called with hub.mu held.
+// denied handles the error reply to SUBSCRIBE of a channel. Called with hub.mu held.
 func (l *link) denied(c *channel, reply error) {
 	h, moved := l.hub, redirects(reply)
 	switch {
 	case moved || startsWith(reply, "CLUSTERDOWN", "TRYAGAIN", "LOADING", "BUSY", "MASTERDOWN"):
-		// Another node serves the channel, or the server cannot tell at the moment.
+		// Another node serves the channel, or the server does not know the node at the moment.
 		delay := c.tries.Next()
 		if moved && c.tries.Failures == 1 {
-			delay = 0 // not yet redirected by the node that we were redirected to
+			delay = 0 // this is the first redirection
 		}
 		h.requeue(c, true, delay)
-	case len(c.paired) > 0: // the channel itself may be allowed
+	case len(c.paired) > 0: // the ACL may allow the channel itself
 		paired := c.paired
 		h.pair(c, nil)
 		c.unpaired = func() { h.reportUnpaired(c.name, paired, reply) }
@@ -162,12 +165,12 @@ func (l *link) denied(c *channel, reply error) {
 				"its waiters ask every few seconds", "channel", c.name, "error", reply,
 				"remedy", advice(reply, []string{c.name}, h.options.Sharded))
 		}
-		// A matter of configuration, so asking often gains nothing.
+		// The configuration is the cause, so frequent requests gain nothing.
 		h.requeue(c, false, c.tries.Within(time.Second, 30*time.Second))
 	}
 }
 
-// reportUnpaired reports, once, that the paired channels are refused. Called with mu held.
+// reportUnpaired reports once that the server rejects the paired channels. Called with mu held.
 func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
 	switch {
 	case !h.warned.first(paired[0]):
@@ -180,7 +183,8 @@ func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
 	}
 }
 
-// unsubscribe unsubscribes from channels. One that has a subscriber by then is subscribed again.
+// unsubscribe unsubscribes from channels. If a channel has a subscriber by then, unsubscribe
+// subscribes again.
 func (l *link) unsubscribe(b batch) error {
 	h := l.hub
 	replies, err := l.conn.unsubscribe(h.running, b.classic, b.names)
@@ -203,7 +207,7 @@ func (l *link) unsubscribe(b batch) error {
 		case redirects(reply): // the slot has moved, which ended the subscription
 			h.requeue(c, true, 0)
 		default:
-			return reply // still subscribed: closing the connection ends that too
+			return reply // still subscribed, but closing the connection ends the subscription
 		}
 	}
 	return nil
@@ -219,8 +223,8 @@ func (l *link) unsubscribeStrays(strays [][]string) error {
 	return err
 }
 
-// forgoClassic makes the hub subscribe to no more classic channels if the server has refused to
-// unsubscribe from some, and logs that once. Closing the connection would end their subscriptions,
+// forgoClassic makes the hub subscribe to no more classic channels if the server has rejected
+// UNSUBSCRIBE for some, and logs that once. Closing the connection would end these subscriptions,
 // but also all others. Called with mu held.
 func (h *Hub) forgoClassic(refusal error) {
 	if refusal == nil || h.noClassic {
@@ -233,7 +237,7 @@ func (h *Hub) forgoClassic(refusal error) {
 }
 
 // reportNoClassic logs, once per hub, that the ACL forbids the classic channels. It ignores other
-// refusals, because the sharded channel then gets and reports the same one. Called with mu held.
+// errors, because the sharded channel then gets and reports the same error. Called with mu held.
 func (h *Hub) reportNoClassic(c *channel, reply error) {
 	if h.classicForbidden || !startsWith(reply, "NOPERM") {
 		return

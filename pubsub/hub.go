@@ -75,9 +75,9 @@ type Options struct {
 	// Defaults to [slog.Default].
 	Logger *slog.Logger
 
-	// linger is how long a channel stays subscribed after its last subscriber left, for one that
-	// comes back soon. A negative value unsubscribes at once. Defaults to defaultLinger. Only tests
-	// set it.
+	// linger is how long a channel stays subscribed after its last subscriber left, in case a
+	// subscriber comes back soon. A negative value unsubscribes at once. Defaults to defaultLinger.
+	// Only tests set linger.
 	linger time.Duration
 }
 
@@ -89,23 +89,23 @@ type Hub struct {
 
 	running context.Context // ends with Close, while mu is held
 	stop    context.CancelFunc
-	work    sync.WaitGroup // of every goroutine that was started
+	work    sync.WaitGroup // of all goroutines
 	calls   sync.WaitGroup // of OnDirect; Add is called only under mu, for a name in paired
 	known   atomic.Int64   // the number of channels, to be read without mu
 
-	// mu guards the fields below and those of every channel, link and Subscription. It is never
-	// held during I/O nor while calling one of the Options or the logger, because the readers of
-	// the connections wait for it.
+	// mu guards the fields below and those of every channel, link and Subscription. The hub never
+	// holds mu during I/O, or while it calls one of the Options or the logger, because the readers of
+	// the connections wait for mu.
 	mu       sync.Mutex
 	channels map[string]*channel
 	paired   map[string]struct{} // the paired channels, by which their messages are recognized
 	links    map[string]*link    // by node; without links that are ending
 	router   router
-	outages  map[string]outage // by node: those that failed, until they accept a channel again
+	outages  map[string]outage // by node, until a failed node accepts a channel again
 	warned   warnings
 
 	classicForbidden bool // the ACL forbids the classic channels, and the hub has logged it
-	noClassic        bool // classic channels cannot be unsubscribed: subscribe to no more of them
+	noClassic        bool // the server rejects UNSUBSCRIBE, so subscribe to no more classic channels
 
 	reports []func() // for unlock to call, because a log handler or one of the Options may block
 }
@@ -229,9 +229,8 @@ func (h *Hub) Close() {
 }
 
 // deliver passes a message to the subscribers of its channel, or to OnDirect, on the reader of a
-// connection. It ignores which connection that is and which phase the channel is in: a message that
-// arrives before we know of the confirmation, or on a connection that is being given up, is a
-// reason to ask too.
+// connection. The connection and the phase of the channel do not matter. A message is a reason to
+// ask even before the hub learns of the confirmation, or on a connection that the hub is giving up.
 func (h *Hub) deliver(m rueidis.PubSubMessage) {
 	h.mu.Lock()
 	direct := false
@@ -259,10 +258,10 @@ func (h *Hub) unlock() {
 	}
 }
 
-// log adds a log message to the reports. Called with mu held, which is released by unlock.
+// log adds a log message to the reports. Called with mu held; unlock logs the message.
 func (h *Hub) log(level slog.Level, message string, args ...any) {
 	for i, arg := range args {
-		if err, ok := arg.(error); ok { // perhaps the server's, who may say anything
+		if err, ok := arg.(error); ok { // perhaps of the server, which may send any text
 			args[i] = printable.Short(err.Error())
 		}
 	}

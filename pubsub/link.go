@@ -14,8 +14,9 @@ import (
 	"holdfast/internal/wait"
 )
 
-// link is one connection to one node, from the dial to its end, with the channels on it. It never
-// redials: when it is lost, the router assigns the channels to a new link, maybe of another node.
+// link is one connection to one node, from the dial to its end, with the channels on it. A link
+// never dials again. After a loss of the connection, the router assigns the channels to a new link,
+// perhaps of another node.
 type link struct {
 	hub  *Hub
 	node string
@@ -24,15 +25,15 @@ type link struct {
 
 	// Guarded by hub.mu.
 	members map[*channel]struct{}
-	wanted  []*channel // phase wanted; also some that left that phase since
-	idle    list.List  // of *channel, by idleSince; also some that are in use again
-	strays  [][]string // classic channels to unsubscribe: their sharded channels have left the link
+	wanted  []*channel // in phase wanted, or in that phase earlier
+	idle    list.List  // of *channel, by idleSince; some may be in use again
+	strays  [][]string // classic channels to unsubscribe, because their sharded channels have left
 
-	replaced bool // by Redial: it ends, and its channels get another link
+	replaced bool // by Redial; the link ends, and its channels get another link
 }
 
-// add takes a channel that is to be subscribed here. A channel without subscribers is dropped
-// instead. Called with hub.mu held.
+// add takes a channel to subscribe on this link. add drops a channel without subscribers. Called
+// with hub.mu held.
 func (l *link) add(c *channel) {
 	if len(c.subscribers) == 0 {
 		l.hub.drop(c)
@@ -45,8 +46,8 @@ func (l *link) add(c *channel) {
 	wait.Fire(l.wake)
 }
 
-// run connects to the node, and keeps the subscriptions there in step with the channels of the link
-// until there is none or the connection is lost or the hub is closed.
+// run connects to the node, and subscribes to the channels of the link there and unsubscribes from
+// them, until no channel is left, the connection is lost, or the hub closes.
 func (l *link) run(client rueidis.Client) {
 	h := l.hub
 	conn, err := h.dial(h.running, client, h.options.Sharded,
@@ -58,8 +59,8 @@ func (l *link) run(client rueidis.Client) {
 	l.conn = conn
 	for step := l.next(); step != nil; step = l.next() {
 		if step() != nil {
-			// Before the connection is closed, which takes a second when the server hangs: the
-			// channels can be subscribed elsewhere meanwhile.
+			// Give the channels back before closing the connection, so that other links can subscribe
+			// meanwhile. Closing takes a second if the server hangs.
 			l.giveBack(nil)
 			if h.options.OnLost != nil && h.running.Err() == nil {
 				h.options.OnLost()
@@ -70,8 +71,8 @@ func (l *link) run(client rueidis.Client) {
 	conn.close()
 }
 
-// next returns what to do next, or nil when the link has no channels. It has left the hub then, so
-// that no channel can be added.
+// next returns the next step, or nil if the link has no channels. The link has then left the hub,
+// so nothing can add a channel.
 func (l *link) next() func() error {
 	h := l.hub
 	h.mu.Lock()
@@ -157,7 +158,7 @@ func (l *link) giveBack(dialErr error) {
 	if h.running.Err() != nil {
 		return
 	}
-	// Nodes that are not in use any more are forgotten: they would have failed again.
+	// Forget nodes that are not in use any more. A node in use would have failed again.
 	maps.DeleteFunc(h.outages, func(_ string, out outage) bool {
 		return time.Since(out.until) > time.Minute
 	})
@@ -178,6 +179,6 @@ func (l *link) giveBack(dialErr error) {
 // outage is a node whose connection was lost or could not be made.
 type outage struct {
 	tries  wait.Backoff
-	until  time.Time // do not dial before
+	until  time.Time // the router does not dial before
 	logged bool
 }

@@ -14,7 +14,7 @@ func startsWith(reply error, codes ...string) bool {
 	return slices.Contains(codes, code)
 }
 
-// advice returns what an operator can do about a refusal of channels.
+// advice returns what an operator can do about rejected channels.
 func advice(reply error, channels []string, sharded bool) string {
 	text := reply.Error()
 	switch {
@@ -29,14 +29,14 @@ func advice(reply error, channels []string, sharded bool) string {
 	return "grant +subscribe in the ACL"
 }
 
-// warnings is the set of channels whose refusal was logged. Hub.mu guards it.
+// warnings is the set of channels whose rejection was logged. Hub.mu guards it.
 type warnings map[string]struct{}
 
 // mostWarnings bounds the set, because there may be any number of channels.
 const mostWarnings = 1000
 
-// first adds the channel to the set and reports whether it was new. A full set is cleared first: a
-// warning that repeats is better than memory that grows.
+// first adds the channel to the set and reports whether the channel was new. It clears a full set
+// first, because a repeated warning is better than growing memory.
 func (w warnings) first(channel string) bool {
 	if _, ok := w[channel]; ok {
 		return false

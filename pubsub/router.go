@@ -11,17 +11,17 @@ import (
 // routeTimeout bounds one call of Options.Route.
 const routeTimeout = 5 * time.Second
 
-// router assigns channels to links. All delays between attempts are spent here, so a link never has
-// to hold back a channel. Its goroutine exists only while there are channels to assign. Hub.mu
+// router assigns channels to links. The router makes all delays between attempts, so a link never
+// has to hold back a channel. Its goroutine exists only while there are channels to assign. Hub.mu
 // guards the fields.
 type router struct {
-	queue   []*channel // phase routing; also some that left that phase since
+	queue   []*channel // in phase routing, or in that phase earlier
 	running bool
-	failing bool          // the last Route failed, and it was logged
+	failing bool          // the last Route failed, and the router has logged that
 	wake    chan struct{} // the queue has changed
 }
 
-// enqueue has the router assign a channel after a delay. Called with mu held.
+// enqueue lets the router assign a channel after a delay. Called with mu held.
 func (h *Hub) enqueue(c *channel, delay time.Duration) {
 	c.phase = routing
 	c.due = time.Now().Add(delay)
@@ -34,7 +34,7 @@ func (h *Hub) enqueue(c *channel, delay time.Duration) {
 	h.work.Go(h.route)
 }
 
-// route assigns channels until none is queued or the hub is closed.
+// route assigns channels until the queue is empty or the hub is closed.
 func (h *Hub) route() {
 	for {
 		due, next := h.dueChannels()
@@ -56,8 +56,8 @@ func (h *Hub) route() {
 	}
 }
 
-// dueChannels takes the channels that are due off the queue. next is when the first of the others
-// is due; it is zero if there are none. When the queue was empty, the router has stopped.
+// dueChannels takes the due channels off the queue. next is when the first of the other channels is
+// due; zero if there are none. If the queue was empty, the router has stopped.
 func (h *Hub) dueChannels() (due []*channel, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +65,7 @@ func (h *Hub) dueChannels() (due []*channel, next time.Time) {
 	h.router.queue = nil
 	for _, c := range queue {
 		switch {
-		case c.phase != routing: // dropped while it waited
+		case c.phase != routing: // dropped in the queue
 		case !c.due.After(time.Now()):
 			due = append(due, c)
 		default:
@@ -79,12 +79,12 @@ func (h *Hub) dueChannels() (due []*channel, next time.Time) {
 	return due, next
 }
 
-// assign adds a channel to the link of its node, or back to the queue when Route fails or the node
-// is not to be dialled yet. It reports whether Route has refreshed what it knows, which it is only
-// asked for if mayRefresh is true.
+// assign adds a channel to the link of its node. If Route fails or the node must not be dialed yet,
+// assign adds the channel back to the queue. assign asks Route for a refresh only if mayRefresh is
+// true, and reports whether Route has refreshed.
 func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 	h.mu.Lock()
-	// Only the router, and the last subscriber that leaves, change a channel in phase routing.
+	// Only the router and the last leaving subscriber change a channel in phase routing.
 	refresh, gone := c.refresh && mayRefresh, c.phase != routing
 	h.mu.Unlock()
 	if gone {

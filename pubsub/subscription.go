@@ -13,10 +13,10 @@ type Subscription struct {
 	hub        *Hub
 	topic      string
 	permits    chan struct{} // sent to under hub.mu only
-	retryAfter atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
+	retryAfter atomic.Int64  // the number of a permit, or 0 for a reason to ask; written under hub.mu
 
-	// channels are those that it listens to, first the one that it was made for. It is nil once the
-	// Subscription is closed, and from the start when the hub was closed. Guarded by hub.mu.
+	// channels are the channels of the Subscription, Topic.Channel first. It is nil once the
+	// Subscription is closed, and from the start if the hub was closed. Guarded by hub.mu.
 	channels []*channel
 }
 
@@ -42,7 +42,7 @@ func (s *Subscription) Close() {
 		i := slices.Index(c.subscribers, s)
 		c.subscribers = slices.Delete(c.subscribers, i, i+1)
 	}
-	unused := wait.Fired(s.permits) && s.retryAfter.Load() == 0 // others have heard the number too
+	unused := wait.Fired(s.permits) && s.retryAfter.Load() == 0 // others got the number too
 	for _, c := range s.channels {
 		if unused {
 			c.wakeOne(s.topic)
@@ -63,10 +63,12 @@ func (s *Subscription) Paired() bool {
 	return len(s.channels) > 0 && s.channels[0].isPaired()
 }
 
-// permit adds a permit, and returns false if there was one to ask already. A number above 0 is no
-// reason to ask. Called with hub.mu held, or a Subscription that closes could swallow the permit.
+// permit adds a permit, and returns false if a permit to ask is pending. A number above 0 is not a
+// reason to ask. Called with hub.mu held, because otherwise a closing Subscription could swallow
+// the permit.
 func (s *Subscription) permit(number int64) bool {
-	// In this order: a number that is received in between leaves no permit to ask behind.
+	// In the other order, a number that is received in between would look like a pending permit to
+	// ask.
 	if s.retryAfter.Load() == 0 && len(s.permits) > 0 {
 		return false
 	}
