@@ -27,11 +27,11 @@ type Lease struct {
 
 	// Watchdog.mu guards the rest, but deadline is read without it.
 	deadline atomic.Int64 // counted from epoch
-	batch    *batch       // that it is due with; nil unless a renewal is due or under way
+	batch    *batch       // nil unless a renewal is due or under way
 	index    int32        // in Watchdog.deadlines while the lease is watched
 	stage    uint8        // one of those below
 	renew    bool         // counted in Watchdog.renewable while the lease is watched
-	alone    bool         // renewed in a call of its own, because the last one was rejected
+	alone    bool         // renewed in its own call, because the store rejected the last call
 }
 
 // Subject is the object of a Lease.
@@ -42,7 +42,7 @@ type Subject interface {
 	Lost(l *Lease, reason error)
 }
 
-// The stages of a lease. They only ever grow.
+// The stages of a lease. A stage only grows.
 const (
 	unwatched = iota
 	watched
@@ -61,12 +61,12 @@ func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) 
 func (l *Lease) live(t time.Duration) bool { return l.stage == watched && t < l.until() }
 
 // deadlines is the binary heap of the watched leases, the earliest deadline first. Each lease knows
-// its index and is removed at once: a process may lock a hundred thousand times a second, and
-// entries that stayed until their deadline would fill the heap.
+// its index, so that Remove removes the lease at once. A process may lock a hundred thousand times
+// a second, and leases that stayed until their deadline would fill the heap.
 type deadlines []*Lease
 
-// place puts l at index i, which is free. If the order of the heap demands it, l goes further up or
-// down, and the leases that it passes make room.
+// place puts l at the free index i. If the order of the heap demands it, place moves l up or down,
+// and moves the leases that l passes.
 func (d deadlines) place(l *Lease, i int) {
 	until := l.until()
 	for i > 0 {
@@ -91,8 +91,8 @@ func (d deadlines) place(l *Lease, i int) {
 	d[i], l.index = l, int32(i)
 }
 
-// epoch is the instant that deadlines are counted from: a Duration can be read atomically, and
-// epoch adds the monotonic reading, which UnixNano would lose.
+// epoch is the instant from which deadlines count. A Duration can be read atomically, and epoch
+// adds the monotonic reading, which UnixNano would lose.
 var epoch = time.Now()
 
 const never time.Duration = math.MaxInt64 // an instant that does not come

@@ -62,11 +62,11 @@ type Options struct {
 	// failed do not count, because OnFailure reports those. OnLate must neither block nor call Close.
 	OnLate func(group string, late Lateness)
 
-	// Only tests set these.
+	// Only tests set the rest.
 
 	batchSize int // the largest number of leases in one call; defaults to 100
 	// callTimeout is how long a call may take before another call renews its leases, while the first
-	// call goes on. It doubles with each further try. It defaults to Lease/6, which leaves time for
+	// call continues. It doubles with each further try. It defaults to Lease/6, which leaves time for
 	// two tries before the deadline.
 	callTimeout time.Duration
 }

@@ -12,24 +12,25 @@ import (
 )
 
 // mostCalls limits the calls of a group in flight, so that a batch neither waits for the reply to
-// the one before nor fills the connection. Overdue calls do not count, up to as many again: a store
-// that does not reply gets no more, and one that replies to some goes on with those.
+// the earlier batch nor fills the connection. Overdue calls do not count, up to the same number. So
+// a store that never replies gets no further calls, but the watchdog continues with a store that
+// replies to some.
 const mostCalls = 128
 
 // round is the pending work of one group. Watchdog.mu guards it.
 type round struct {
 	group   string
-	queue   []*batch   // that wait for their call, by due
+	queue   []*batch   // waiting for their call, by due
 	calls   []*renewal // in flight
-	overdue int        // how many of them are
+	overdue int        // how many of the calls are overdue
 }
 
 // batch is a set of leases that the next call renews. Watchdog.mu guards it.
 type batch struct {
 	leases   []*Lease
-	since    time.Duration // when the tick was that made them due, counted from epoch
+	since    time.Duration // the tick that made them due, counted from epoch
 	due      time.Duration // when the call may begin
-	patience time.Duration // how long a call may take before there is another
+	patience time.Duration // how long a call may take before another call begins
 	tries    wait.Backoff  // between failed calls
 	failed   bool          // the latest call has failed, so slowness is not why the batch is late
 }
@@ -39,8 +40,8 @@ type renewal struct {
 	batch   *batch
 	leases  []*Lease      // of the batch when the call began
 	began   time.Duration // a lease counts from before the request, see the package comment
-	due     time.Duration // when it is overdue
-	overdue bool          // its leases have been queued again, but a reply still counts
+	due     time.Duration // when the call is overdue
+	overdue bool          // the leases are queued again, but a reply still counts
 }
 
 // errNoOutcome is the error of a call that left leases unknown and returned no error.
@@ -49,8 +50,9 @@ var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 // errEnded is the error of a call that did not return.
 var errEnded = errors.New("a hook of the Redis client panicked or ended the goroutine of a renewal")
 
-// add queues b by its due time, behind batches that are due at the same time. A failed batch is
-// then behind all of this tick and before those of later ticks: neither starves the other.
+// add queues b by its due time, behind batches that are due at the same time. So a failed batch
+// comes after all batches of this tick and before all batches of later ticks, and neither starves
+// the other.
 func (r *round) add(b *batch) {
 	i := len(r.queue)
 	for i > 0 && r.queue[i-1].due > b.due {
@@ -64,8 +66,8 @@ func (r *round) hasRoom() bool {
 	return len(r.calls)-r.overdue < mostCalls && len(r.calls) < 2*mostCalls
 }
 
-// prune drops the leases that need no call at t: a late reply has renewed them, or to renew them
-// would keep others out for nothing. It reports whether none is left.
+// prune drops the leases that need no call at t, because a late reply has renewed them, or because
+// a renewal would keep others out for nothing. It reports whether no lease is left.
 func (b *batch) prune(t time.Duration) (empty bool) {
 	b.leases = slices.DeleteFunc(b.leases, func(l *Lease) bool {
 		if l.batch != b {
@@ -80,8 +82,8 @@ func (b *batch) prune(t time.Duration) (empty bool) {
 	return len(b.leases) == 0
 }
 
-// delay draws b's pause after a failure: below lease/300, later lease/30, or 5 ms if that is more.
-// After a rejection, which hardly passes that soon, it is below lease/30, later lease/10.
+// delay draws the pause after a failure: below lease/300, later lease/30, or 5 ms if that is more.
+// A rejection hardly passes that soon, so the pause is then below lease/30, later lease/10.
 func (b *batch) delay(lease time.Duration, rejected bool) time.Duration {
 	const shortest = 5 * time.Millisecond
 	first, longest := lease/300, lease/30
@@ -91,8 +93,8 @@ func (b *batch) delay(lease time.Duration, rejected bool) time.Duration {
 	return b.tries.Within(max(shortest, first), max(shortest, longest))
 }
 
-// begin begins the calls of r that are due and have room, and returns when to call it again unless
-// a call ends before. Called with mu held.
+// begin begins the due calls of r for which there is room, and returns when to call begin again
+// unless a call ends before. Called with mu held.
 func (w *Watchdog) begin(r *round, t time.Duration) (next time.Duration) {
 	for w.ctx.Err() == nil && len(r.queue) > 0 && r.queue[0].due <= t && r.hasRoom() {
 		b := r.queue[0]
@@ -119,8 +121,8 @@ func (w *Watchdog) begin(r *round, t time.Duration) (next time.Duration) {
 	return next
 }
 
-// repeat queues the leases of calls that are overdue at t once more, while the calls go on, and
-// returns what to report. Called with mu held.
+// repeat queues the leases of calls that are overdue at t once more, while the calls continue, and
+// returns the reports. Called with mu held.
 func (w *Watchdog) repeat(r *round, t time.Duration) (failures []func()) {
 	for _, c := range r.calls {
 		if c.overdue || c.due > t {
@@ -135,7 +137,7 @@ func (w *Watchdog) repeat(r *round, t time.Duration) (failures []func()) {
 			}
 		}
 		if again.prune(t) {
-			continue // all were removed
+			continue // all leases were removed
 		}
 		r.add(again)
 		leases, err := slices.Clone(again.leases), fmt.Errorf("no reply after %v", c.due-c.began)
@@ -150,10 +152,9 @@ func (w *Watchdog) repeat(r *round, t time.Duration) (failures []func()) {
 }
 
 // call makes one call and handles its result, even if Renew ends the goroutine, as a hook around
-// the client of the store may. After a panic, which goes on and ends the process, nothing stays
-// locked.
+// the client of the store may do. A panic goes on and ends the process, but leaves no mutex locked.
 func (w *Watchdog) call(r *round, c *renewal) {
-	deadline := Deadline(epoch.Add(c.began), w.options.Lease) // a later reply is worth nothing
+	deadline := Deadline(epoch.Add(c.began), w.options.Lease) // a later reply has no value
 	ctx, cancel := context.WithDeadline(w.ctx, deadline)
 	outcomes, err := []Outcome(nil), errEnded
 	defer func() {
@@ -164,7 +165,7 @@ func (w *Watchdog) call(r *round, c *renewal) {
 }
 
 // handle handles the result of a call, which gives leases until deadline. The number of retries is
-// not limited: a lease is due until it was renewed, removed or lost.
+// not limited, because a lease is due until it is renewed, removed or lost.
 func (w *Watchdog) handle(
 	r *round, c *renewal, deadline time.Time, outcomes []Outcome, err error,
 ) {
@@ -183,7 +184,7 @@ func (w *Watchdog) handle(
 		l.alone = outcome == Rejected || l.alone && outcome == notKnown
 		if outcome == notKnown || outcome == Rejected {
 			switch {
-			case l.batch != c.batch: // another call is to renew it, or has
+			case l.batch != c.batch: // another call renews the lease, or has renewed it
 			case outcome == Rejected && len(c.leases) > 1:
 				rejected = append(rejected, l)
 			default:
@@ -192,7 +193,7 @@ func (w *Watchdog) handle(
 			continue
 		}
 		if l.batch != nil && l.batch.since <= c.began {
-			l.batch = nil // also one that waits because c is overdue
+			l.batch = nil // even a batch that waits because c is overdue
 		}
 		switch {
 		case outcome == Gone:
@@ -203,7 +204,8 @@ func (w *Watchdog) handle(
 			}
 		case l.live(t):
 			w.extend(l, deadline)
-			// If it was in flight while a tick queued the others, the next tick could be too late.
+			// The renewal was in flight while a tick queued the other leases, and the next tick could be too
+			// late.
 			if l.renew && l.batch == nil && c.began < w.lastTick {
 				missed = append(missed, l)
 			}
@@ -231,7 +233,7 @@ func (w *Watchdog) handle(
 	}
 }
 
-// newBatch returns a batch of leases that a tick at since made due. Called with mu held.
+// newBatch returns a batch of leases that became due at the tick at since. Called with mu held.
 func (w *Watchdog) newBatch(leases []*Lease, since, due time.Duration) *batch {
 	b := &batch{leases: leases, since: since, due: due, patience: w.options.callTimeout}
 	for _, l := range leases {
@@ -247,8 +249,8 @@ func (w *Watchdog) fail(r *round, leases int, err error) {
 	}
 }
 
-// lose ends the watch of l and reports why, unless it has ended already. It ends the watch
-// immediately before the callback, so that a Remove before the callback is in time.
+// lose ends the watch of l and reports the reason, unless the watch has ended already. It ends the
+// watch immediately before the callback, so that a Remove before the callback is in time.
 func (w *Watchdog) lose(l *Lease, reason error) {
 	if w.ctx.Err() == nil && w.Remove(l) && l.Subject != nil {
 		l.Subject.Lost(l, reason)

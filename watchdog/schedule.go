@@ -29,7 +29,7 @@ func (w *Watchdog) schedule() {
 }
 
 // period returns the time from one tick to the next: 90 to 100 % of a third of the lease. Jitter
-// only shortens, so that no lease waits longer than that third for its renewal.
+// only shortens the time, so no lease waits longer than a third for its renewal.
 func period(lease time.Duration) time.Duration {
 	third := lease / 3
 	return third - wait.Random(third/10+1)
@@ -48,8 +48,7 @@ func (w *Watchdog) expired() *Lease {
 	return w.deadlines[0]
 }
 
-// plan ticks if it is time, begins the calls that are due, and returns when to call it again and
-// what to report.
+// plan ticks if it is time, begins due calls, and returns when to call plan again, and the reports.
 func (w *Watchdog) plan() (next time.Duration, reports []func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,14 +78,15 @@ func (w *Watchdog) plan() (next time.Duration, reports []func()) {
 		next = min(next, w.deadlines[0].until())
 	}
 	if w.armed > t {
-		next = min(next, w.armed) // or each Add of a loop that locks and unlocks would wake it
+		next = min(next, w.armed) // otherwise each Add of a loop of locks would wake the scheduler
 	}
 	w.armed = next
 	return next, reports
 }
 
-// findLate returns the reports of groups with leases that have been due for about a period, at most
-// once in each period: lost connections make ticks more frequent. Called with mu held, at a tick.
+// findLate returns the reports of groups with leases that have been due for about a period. It
+// returns reports at most once in each period, because lost connections make ticks more frequent.
+// Called with mu held, at a tick.
 func (w *Watchdog) findLate(t time.Duration) (reports []func()) {
 	if w.options.OnLate == nil || len(w.rounds) == 0 || t < w.nextLate {
 		return nil
@@ -116,7 +116,8 @@ func (w *Watchdog) findLate(t time.Duration) (reports []func()) {
 	return reports
 }
 
-// enqueue queues renewable leases with less than limit left, unless due. Called with mu held.
+// enqueue queues renewable leases with less than limit left, unless they are due. Called with mu
+// held.
 func (w *Watchdog) enqueue(t, limit time.Duration) {
 	w.nextEarly = never
 	type together struct {

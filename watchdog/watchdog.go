@@ -19,7 +19,7 @@ type Watchdog struct {
 	ctx        context.Context // ends when the watchdog closes, while mu is held
 	cancel     context.CancelFunc
 	goroutines sync.WaitGroup // Go is called only while mu is held and before ctx ended
-	wake       chan struct{}  // capacity 1; signals the scheduler that armed became earlier
+	wake       chan struct{}  // capacity 1; wakes the scheduler after armed became earlier
 
 	mu        sync.Mutex        // guards the fields below, and the unexported fields of the leases
 	deadlines deadlines         // every watched lease
@@ -32,7 +32,7 @@ type Watchdog struct {
 	period    time.Duration     // from the start of ticking, or from a tick, to the next tick
 
 	// armed is when the scheduler wakes by itself, at the latest for the next thing to do. If that
-	// was removed since, waking for nothing is cheaper than setting a timer at every removal.
+	// thing was removed, waking for nothing is cheaper than setting a timer at every removal.
 	armed time.Duration
 }
 
@@ -71,11 +71,11 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	l.deadline.Store(int64(until))
 	w.deadlines = append(w.deadlines, l)
 	w.deadlines.place(l, len(w.deadlines)-1)
-	// With Lease/2 left at the next tick it is not short: no need to read the clock.
+	// If Lease/2 is left at the next tick, the lease is not short, and Add need not read the clock.
 	if w.setRenew(l, renew) && until-w.nextTick < w.options.Lease/2 {
 		t := time.Since(epoch)
 		if left := until - t; left < w.options.Lease/2 {
-			// All leases that are short by then are renewed with it, so that they share a call.
+			// The early renewal takes all leases that are short by then, so that they share a call.
 			w.nextEarly = min(w.nextEarly, t+left/3)
 			w.wakeBy(w.nextEarly)
 		}
@@ -103,8 +103,8 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l.stage == watched && w.setRenew(l, renew) {
-		// The tick that setRenew may have started counts from now. A lease that is switched off and
-		// on again and again would never see a tick, so its age counts instead.
+		// The tick that setRenew may have started counts from now. A lease that is switched off and on
+		// again and again would never reach such a tick, so the age of the lease counts instead.
 		start := l.until() - (w.options.Lease - Drift(w.options.Lease))
 		w.nextTick = min(w.nextTick, max(time.Since(epoch), start+w.period))
 		w.wakeBy(w.nextTick)
@@ -136,7 +136,7 @@ func (w *Watchdog) Remove(l *Lease) bool {
 	w.setRenew(l, false)
 	last := len(w.deadlines) - 1
 	moved := w.deadlines[last]
-	w.deadlines[last] = nil // else the array would keep it alive
+	w.deadlines[last] = nil // otherwise the array would keep the lease alive
 	w.deadlines = w.deadlines[:last]
 	if moved != l {
 		w.deadlines.place(moved, int(l.index))
@@ -174,7 +174,7 @@ func (w *Watchdog) Close() {
 	w.goroutines.Wait()
 }
 
-// extend moves the deadline of l on, never back. Called with mu held.
+// extend moves the deadline of l forward, never back. Called with mu held.
 func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	if until := deadline.Sub(epoch); until > l.until() {
 		l.deadline.Store(int64(until))
@@ -182,7 +182,7 @@ func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// setRenew sets l.renew, and reports whether that switches renewing on. It starts the tick with the
+// setRenew sets l.renew, and reports whether that switches renewals on. It starts the tick with the
 // first renewable lease. Called with mu held.
 func (w *Watchdog) setRenew(l *Lease, renew bool) (on bool) {
 	if l.renew == renew {
@@ -195,8 +195,8 @@ func (w *Watchdog) setRenew(l *Lease, renew bool) (on bool) {
 			w.nextTick, w.nextEarly = never, never
 		}
 	} else if w.renewable++; w.renewable == 1 {
-		// The period is drawn at each tick and not here. In a loop that locks and unlocks, each
-		// start then moves the tick later, and the scheduler need not be woken.
+		// Each tick draws the period, and setRenew does not. In a loop that locks and unlocks, each start
+		// then moves the tick later, and need not wake the scheduler.
 		w.nextTick = time.Since(epoch) + w.period
 		w.wakeBy(w.nextTick)
 	}
