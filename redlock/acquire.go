@@ -12,7 +12,7 @@ import (
 	"holdfast/rlock"
 )
 
-// shortestWait is the shortest wait of TryLock. It leaves the nodes time to reply.
+// shortestWait is the shortest wait of TryLock, so that the nodes have time to reply.
 const shortestWait = 10 * time.Millisecond
 
 // attempt is one call to Lock or TryLock. It must not be used concurrently.
@@ -48,14 +48,14 @@ func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lea
 // trace is the trace of a call.
 type trace interface {
 	Context(ctx context.Context) context.Context
-	Reenters()    // called if the owner has the lock already
+	Reenters()    // called if the owner holds the lock already
 	WaitStart()   // called when the caller begins to wait
-	Heads()       // called when it becomes the first to wait
-	Rounds() bool // whether the tracer hears of rounds
+	Heads()       // called when the caller becomes the head of the queue
+	Rounds() bool // whether the tracer receives rounds
 	Round(d rlock.RoundEnd)
 }
 
-// take acquires the lock, or adds a level to what the owner in ctx holds.
+// take acquires the lock, or adds a nested hold for the owner in ctx.
 func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rlock.Lease,
 ) (h *rlock.Hold, err error) {
 	if err := cmp.Or(l.invalid, compose.CheckTimes(limit, time.Duration(lease))); err != nil {
@@ -91,7 +91,7 @@ func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rl
 			tr.Reenters()
 			return h, err
 		}
-		// Another goroutine of this owner has released the last level meanwhile.
+		// Another goroutine of this owner has released the last hold meanwhile.
 	}
 	if at.waits {
 		return at.queue()
@@ -104,7 +104,8 @@ func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rl
 }
 
 // round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
-// nil. Parts granted later are kept if the round succeeded, and released if it failed.
+// nil. After a success, round keeps parts that are granted later. After a failure, it releases
+// them.
 func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
 	a := &acquisition{lock: l, session: at.session, owner: l.nodes[0].NewOwner(), state: asking,
@@ -121,8 +122,9 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		if yes+open >= l.quorum {
 			return yes >= l.quorum
 		}
-		// The round has failed. A caller that waits needs more replies while they may show that
-		// another owner has a quorum, or that waiting is no use: too many nodes refuse for good.
+		// The round has failed. A waiting caller needs more replies while they may show that another
+		// owner has a quorum, or that waiting does not help because too many nodes reject the lock for
+		// good.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
 		return !at.waits || refused > l.spare ||
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= l.spare
@@ -136,7 +138,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 			hold = at.succeed(a)
 			return
 		}
-		// A round that was cut short says less than the one before.
+		// A round that was cut short says less than the round before.
 		if decided || at.last == nil || !at.budget.Over() {
 			at.last = a.result(at.budget, decided, time.Since(start))
 		}
@@ -153,7 +155,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 	return hold
 }
 
-// callSite returns where the caller acquires the lock, if a client asks for that.
+// callSite returns where the caller acquires the lock, if a client needs that.
 func (l *Lock) callSite() (site []uintptr) {
 	for _, node := range l.nodes {
 		site = node.CallSite()
@@ -164,7 +166,7 @@ func (l *Lock) callSite() (site []uintptr) {
 	return site
 }
 
-// roundEnd returns what a tracer is told of a round. Called with mu held.
+// roundEnd returns the report of a round for a tracer. Called with mu held.
 func (a *acquisition) roundEnd(decided bool, took time.Duration) rlock.RoundEnd {
 	noReply := ErrNoReply
 	if decided {
@@ -180,12 +182,12 @@ func (a *acquisition) roundEnd(decided bool, took time.Duration) rlock.RoundEnd 
 	return d
 }
 
-// succeed makes an acquisition with a quorum the owner's. It is called with mu held.
+// succeed gives an acquisition with a quorum to the owner. It is called with mu held.
 func (at *attempt) succeed(a *acquisition) *rlock.Hold {
 	a.state.enter(held)
 	for _, p := range a.parts {
-		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
-		// are about to send theirs: a quorum was just quicker.
+		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes still
+		// get their requests, because the quorum was only faster.
 		if p.state == asked {
 			if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
 				p.state.enter(missing)
@@ -199,10 +201,11 @@ func (at *attempt) succeed(a *acquisition) *rlock.Hold {
 	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
-// remaining returns how much longer enough nodes for a quorum may reply in time, counting those
-// that agreed; 0 if too few are left. With anyReply it then returns how much longer all that were
-// asked may. A node's time counts from when its request was sent, not queued: else the last of a
-// thousand locks acquired at once would fail, however fast nodes reply. Called with mu held.
+// remaining returns how much longer enough nodes for a quorum may reply in time, counting nodes
+// that agreed; 0 if too few nodes are left. With anyReply, remaining then returns how much longer
+// all asked nodes may reply. The time of a node counts from sending its request, not from queueing.
+// Otherwise the last of a thousand concurrent acquisitions would fail, however fast the nodes
+// reply. Called with mu held.
 func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {
@@ -216,7 +219,7 @@ func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) t
 	if anyReply {
 		needed = min(needed, len(left))
 	}
-	// A single node with a longer timeout does not delay a result that needs others.
+	// A single node with a longer timeout does not delay a result that needs other nodes.
 	return nthLast(left, needed, cmp.Compare)
 }
 

@@ -18,26 +18,27 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's lock, from the first request to the nodes until nothing is held any
-// more. It can be trusted as long as a quorum of its parts can: nobody else can get a quorum.
+// acquisition is one owner's lock, from the first request to the nodes until no node holds the
+// lock. The owner can trust the lock while it can trust a quorum of parts, because no other owner
+// can get a quorum.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
 	owner   string    // on the nodes; a part that rejoined has another
-	site    []uintptr // where the caller acquired it; nil unless an option asks for it
+	site    []uintptr // where the caller acquired the lock; nil unless an option needs it
 
 	mu         sync.Mutex // guards everything below
 	state      phase
-	parts      []*part       // by node; not changed once it is over
-	levels     []level       // those not released, outermost first; not changed once it is over
+	parts      []*part       // by node; not changed once the acquisition is over
+	levels     []level       // not released, outermost first; not changed once it is over
 	unlocked   int           // how many levels were released since the loss
-	longest    time.Duration // the longest lease that any node was asked for
-	extendedTo time.Time     // the latest deadline that an extension wanted; zero if none
+	longest    time.Duration // the longest lease in a request to a node
+	extendedTo time.Time     // the latest deadline that an extension requested; zero if none
 	round      *extension    // the extension in progress that late parts join; nil if none is
-	reason     error         // why it is over
-	deadline   time.Time     // once over, until when it could be trusted
+	reason     error         // why the acquisition is over
+	deadline   time.Time     // once over, until when the owner could trust the lock
 	decided    func() bool   // what the last call to waitUntil waits for
-	decision   chan struct{} // closed, and nil, once it returned true or another call followed
+	decision   chan struct{} // closed, and nil, once decided is true or another call follows
 
 	traced atomic.Value // for package rlock
 }
@@ -45,9 +46,9 @@ type acquisition struct {
 // hook gives access to what package rlock does not export.
 var hook = rlock.Internals(compose.Access{})
 
-// level is one nested Lock.
+// level is one hold of the owner.
 type level struct {
-	hold  *rlock.Hold // of the same level as the caller's, which it does not keep reachable
+	hold  *rlock.Hold // a second Hold, so that the caller's Hold can become unreachable
 	end   func(reason error)
 	renew bool
 }
@@ -60,15 +61,16 @@ type sessionKey struct {
 
 type lockSession = session.Session[sessionKey, *acquisition]
 
-// sessions has the sessions of this process, and what their owners hold, if anything. It belongs to
-// no Lock, because any number of Locks may be made of the same nodes.
+// sessions has the sessions of this process, and what their owners hold. It belongs to no Lock,
+// because a caller may make any number of Locks of the same nodes.
 var sessions = session.New[sessionKey, *acquisition]()
 
-// lostAcquisitions remembers, for Unlock without a hold, the acquisitions that were lost until all
-// their levels have been unlocked.
+// lostAcquisitions remembers lost acquisitions until all their levels are unlocked, for Unlock
+// without a hold.
 var lostAcquisitions losses.Memory[sessionKey, *acquisition]
 
-// heldIn returns what the owner of a session holds; nil if that is nothing.
+// heldIn returns the acquisition of the owner of a session; nil if the owner does not hold the
+// lock.
 func heldIn(s *lockSession) (a *acquisition) {
 	s.Do(func(state **acquisition) { a = *state })
 	return a
@@ -82,10 +84,10 @@ func (a *acquisition) Name() string  { return a.lock.name }
 func (a *acquisition) Owner() string { return a.owner }
 func (a *acquisition) Token() int64  { return 0 } // see the package documentation
 
-// TracedLevels returns where package rlock counts the levels that are traced.
+// TracedLevels returns where package rlock counts traced levels.
 func (a *acquisition) TracedLevels() *atomic.Value { return &a.traced }
 
-// Deadline returns the time until which a quorum of parts can be trusted.
+// Deadline returns the time until which the owner can trust a quorum of parts.
 func (a *acquisition) Deadline() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,7 +95,8 @@ func (a *acquisition) Deadline() time.Time {
 }
 
 // do calls f with mu held. If the deadline has passed and no watchdog has reported that yet, do
-// first ends the acquisition as lost. If the acquisition ends in do, it is finished without mu.
+// first ends the acquisition as lost. If the acquisition ends in do, do then calls finish without
+// mu.
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
@@ -107,7 +110,7 @@ func (a *acquisition) do(f func()) {
 	}
 }
 
-// finish ends the levels of an acquisition that is over, and then releases its parts.
+// finish ends the levels of an acquisition that is over, and then sends the releases of its parts.
 func (a *acquisition) finish() {
 	a.report(a.endLevels())
 	holds := make([]compose.NodeAcquisition, 0, 8)
@@ -119,15 +122,16 @@ func (a *acquisition) finish() {
 			}
 		}
 	})
-	// Releases need not wait for this: a renewal that comes after one finds another owner or none.
+	// Releases need not wait for Drop, because a renewal after a release finds another owner or none.
 	for _, hold := range holds {
 		hold.Drop()
 	}
 }
 
-// endLevels ends the levels of an acquisition that is over, if finish has not, and returns why.
+// endLevels ends the levels of an acquisition that is over, if finish has not done so, and returns
+// why.
 func (a *acquisition) endLevels() error {
-	// Innermost first: ending an outer context would end a context inside it before its hold.
+	// Innermost first, because ending an outer context would end a context inside before its hold.
 	for _, l := range slices.Backward(a.levels) {
 		l.end(a.reason)
 	}
@@ -142,8 +146,9 @@ func (a *acquisition) report(err error) {
 }
 
 // waitUntil blocks until done returns true, no time is left, or b ends. It reports whether done
-// returned true, or another call of waitUntil ended this one: an Unlock ends the wait of an Extend.
-// Both functions are called with mu held; the argument of left is true for its first call.
+// returned true, or another call of waitUntil ended this call, because an Unlock ends the wait of
+// an Extend. waitUntil calls both functions with mu held. The argument of left is true in its first
+// call.
 func (a *acquisition) waitUntil(b *wait.Budget, left func(bool) time.Duration, done func() bool,
 ) bool {
 	a.mu.Lock()
@@ -180,7 +185,7 @@ func (a *acquisition) notify() {
 	}
 }
 
-// trustedUntil returns the time until which a quorum of parts can be trusted.
+// trustedUntil returns the time until which the owner can trust a quorum of parts.
 func (a *acquisition) trustedUntil() time.Time {
 	if a.state.over() {
 		return a.deadline
@@ -194,7 +199,7 @@ func (a *acquisition) trustedUntil() time.Time {
 	return nthLast(deadlines, a.lock.quorum, time.Time.Compare)
 }
 
-// nthLast returns the n-th last of some times, which it sorts; zero if there are fewer.
+// nthLast sorts times and returns the n-th last of them; zero if there are fewer.
 func nthLast[T any](times []T, n int, compare func(a, b T) int) (nth T) {
 	if n > 0 && n <= len(times) {
 		slices.SortFunc(times, compare)
@@ -203,8 +208,9 @@ func nthLast[T any](times []T, n int, compare func(a, b T) int) (nth T) {
 	return nth
 }
 
-// check ends the acquisition, within do, if a quorum does not hold it any more. reason is why its
-// last part was lost, and before is the time until which it could be trusted with that part.
+// check ends the acquisition, within do, if a quorum does not hold the lock any more. reason is why
+// the last part was lost, and before is the time until which the owner could trust the lock with
+// that part.
 func (a *acquisition) check(reason error, before time.Time) {
 	now := time.Now()
 	if a.state != held || now.Before(a.trustedUntil()) {
@@ -227,11 +233,11 @@ func (a *acquisition) check(reason error, before time.Time) {
 	}), before)
 }
 
-// end ends the acquisition, within do, and decides what becomes of its parts. Nothing else ends
-// them after that.
+// end ends the acquisition, within do, and decides the further state of its parts. Nothing else
+// ends them after that.
 func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	if a.state == held {
-		// An owner that learned of a loss must not find the lost acquisition with its next attempt.
+		// After a loss, the next attempt of the owner must not find the lost acquisition.
 		a.session.Do(func(state **acquisition) { *state = nil })
 		a.session.Close()
 		if as == lost {
@@ -252,8 +258,8 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 		case p.state == asked:
 			p.state.enter(unwanted) // Run releases what the node grants
 			if time.Since(p.askedAt) >= p.request.Timeout {
-				// The node may carry out the request after its connection was closed, and then
-				// nobody gets the reply.
+				// The node may execute the request after its connection was closed, and then nobody gets the
+				// reply.
 				p.cleanUp()
 			}
 		default:
@@ -265,12 +271,12 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	}
 }
 
-// in returns a function that reports whether a part is in one of the states.
+// in returns a function that reports whether the state of a part is in states.
 func in(states ...state) func(p *part) bool {
 	return func(p *part) bool { return slices.Contains(states, p.state) }
 }
 
-// count returns the number of parts in one of the states.
+// count returns the number of parts in these states.
 func (a *acquisition) count(states ...state) int { return a.countIf(in(states...)) }
 
 // countIf returns the number of parts for which is returns true.

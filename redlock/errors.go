@@ -26,7 +26,7 @@ type QuorumError struct {
 	Granted int         // the number of nodes that agreed
 	Nodes   []NodeError // those that did not, in the order of the lock's nodes
 	did     string      // what the nodes that agreed did; "" if they granted the lock
-	cause   error       // why it was not retried, or what it means
+	cause   error       // why there was no retry, or what the error means
 }
 
 // NodeError reports why a node does not count.
@@ -41,7 +41,7 @@ type NodeError struct {
 func (e *QuorumError) Error() string {
 	text := ""
 	if e.cause != nil {
-		// The cause may begin with the prefix, too, which stands in front of the text already.
+		// The cause may begin with the prefix, which is in front of the text already.
 		text = strings.ReplaceAll(e.cause.Error(), "holdfast: ", "") + ": "
 	}
 	switch {
@@ -88,11 +88,11 @@ func (e *QuorumError) Unwrap() []error {
 	return append(errs, outcome)
 }
 
-// outvoted reports whether other owners hold the lock: without them there would be enough nodes.
-// Nodes whose reply was not awaited count as available.
+// outvoted reports whether other owners hold the lock, so that without them there would be enough
+// nodes. A node counts as available if its reply was not awaited.
 func (e *QuorumError) outvoted() bool {
 	if len(e.Nodes) == 0 {
-		return true // by another caller of this process
+		return true // another caller of this process holds the lock
 	}
 	others, failed := 0, 0
 	for _, n := range e.Nodes {
@@ -106,7 +106,8 @@ func (e *QuorumError) outvoted() bool {
 	return (others > 0 || failed == 0) && e.Granted+len(e.Nodes)-failed >= e.Want
 }
 
-// heldError returns the error of a node that another owner holds; nil if err is another one.
+// heldError returns the error of a node on which another owner holds the lock; nil for any other
+// error.
 func heldError(err error) (h *rlock.HeldError) {
 	errors.As(err, &h)
 	return h
@@ -139,7 +140,7 @@ var (
 	errNoPart     = errors.New("not acquired there")
 )
 
-// stalledError is an [ErrNoReply] of a node that is not asked any more until it replies.
+// stalledError is an [ErrNoReply] of a node that gets no requests until it replies.
 type stalledError struct{ since time.Duration }
 
 func (e stalledError) Error() string {
@@ -148,7 +149,7 @@ func (e stalledError) Error() string {
 
 func (stalledError) Unwrap() error { return ErrNoReply }
 
-// list formats how many nodes agreed, and the others by error, in order of the nodes.
+// list formats how many nodes agreed, and the other nodes by error, in order of the nodes.
 func (e *QuorumError) list(agreed string) string {
 	var texts []string
 	servers := make(map[string][]string)
@@ -172,7 +173,7 @@ func (e *QuorumError) list(agreed string) string {
 	return strings.Join(list, "; ")
 }
 
-// lossError says why a lock was lost. Its text lists the nodes that do not hold it any more.
+// lossError says why a lock was lost. Its text lists the nodes that do not hold the lock any more.
 type lossError struct {
 	text   string
 	reason error

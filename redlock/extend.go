@@ -39,32 +39,32 @@ func (a *acquisition) Extend(ctx context.Context, asked rlock.Lease) error {
 // extension is one round of requests to extend the parts of an acquisition. A node may reply after
 // the next round has begun.
 type extension struct {
-	levels int // to be set on the nodes; 0 leaves them as they are
+	levels int // the new count on the nodes; 0 leaves the count as it is
 	lease  time.Duration
-	renew  bool    // it is that of the watchdog, which Options.MaxHold bounds
+	renew  bool    // for the lease of the watchdog, which Options.MaxHold bounds
 	open   []*part // whose nodes have not replied; guarded by the acquisition's mutex
-	done   []*part // whose nodes have carried it out; guarded by the acquisition's mutex
+	done   []*part // whose nodes have extended; guarded by the acquisition's mutex
 }
 
-// extend makes a quorum of the nodes keep the lock for the lease of want from now. With nest they
-// count another level, which nest adds with mu held. The part of a node that does not hold the lock
-// is lost. With retry, rounds without a quorum are retried until b ends. It is called with the
-// session locked.
+// extend makes a quorum of the nodes keep the lock for the lease of want from now. With nest, the
+// nodes count another level, and extend calls nest with mu held to add the level. If a node does
+// not hold the lock, its part is lost. With retry, extend repeats rounds without a quorum until b
+// ends. It is called with the session locked.
 func (a *acquisition) extend(b *wait.Budget, want extension, retry bool, nest func()) error {
 	lease := want.lease
 	var delay wait.Backoff
 	var failure *QuorumError
 	for {
 		start, ex := time.Now(), &extension{lease: lease, renew: want.renew}
-		// kept reports whether the node of a part has carried out the extension and not lost it
-		// since, and open whether it may still do so.
+		// kept reports whether the node of a part has executed the extension and not lost the part since,
+		// and open whether the node may still execute it.
 		kept := func(p *part) bool { return slices.Contains(ex.done, p) && p.state == granted }
 		open := func(p *part) bool { return slices.Contains(ex.open, p) && p.state == granted }
 		a.do(func() {
 			if nest != nil {
 				ex.levels = len(a.levels) + 1
 			}
-			if retry { // a call without a wait takes one node's timeout at most
+			if retry { // a call without a wait takes at most the timeout of a node
 				a.round = ex
 			}
 			a.longest = max(a.longest, lease)
@@ -89,7 +89,7 @@ func (a *acquisition) extend(b *wait.Budget, want extension, retry bool, nest fu
 			case over:
 			case !done:
 				retry = retry && a.permanentRefusals() <= a.lock.spare
-				if failure == nil || !b.Over() { // one cut short says less than the one before
+				if failure == nil || !b.Over() { // a round cut short says less than the round before
 					failure = a.quorumError("extended", ErrNoReply, kept)
 				}
 			case nest != nil:
@@ -108,7 +108,7 @@ func (a *acquisition) extend(b *wait.Budget, want extension, retry bool, nest fu
 	}
 }
 
-// shortestLease is the shortest lease that a node takes.
+// shortestLease is the shortest lease that a node accepts.
 const shortestLease = 3 * time.Millisecond
 
 // extend asks the node to extend the part. It is called with mu held.
@@ -120,11 +120,11 @@ func (p *part) extend(ex *extension) {
 	}
 }
 
-// keep sends the request to extend the part, and handles the reply, for which it blocks.
+// keep sends the request to extend the part, blocks for the reply, and handles it.
 func (p *part) keep(hold compose.NodeAcquisition, ex *extension) {
 	lease := ex.lease
 	if ex.renew && !hold.MayRenew() {
-		lease = shortestLease // Options.MaxHold: the level does not make it last longer
+		lease = shortestLease // after Options.MaxHold, the level does not extend the lease
 	}
 	hold.MayLast(lease)
 	deadline := watchdog.Deadline(time.Now(), lease)
@@ -149,7 +149,7 @@ func (p *part) extended(
 			p.lost(watchdog.ErrGone)
 		default:
 			hold.Extended(deadline)
-			if !hold.Deadline().Before(deadline) { // else the part had expired before
+			if !hold.Deadline().Before(deadline) { // otherwise the part had expired before
 				ex.done = append(ex.done, p)
 			}
 		}

@@ -63,7 +63,8 @@ func (l *Lock) WithOptions(o Options) *Lock {
 	return &with
 }
 
-// checkLease returns the lease in whole milliseconds, as Redis counts it; an error if it is no use.
+// checkLease returns the lease in whole milliseconds, as Redis counts, or an error for an
+// impossible lease.
 func (l *Lock) checkLease(asked rlock.Lease) (time.Duration, error) {
 	lease := time.Duration(asked)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// part is what an acquisition has on one node: a request, then what the node has granted, then a
-// release. A node that is asked again has a new part, with another owner.
+// part is the share of an acquisition on one node: a request, then what the node has granted, then
+// a release. Each further request to a node has a new part, with another owner.
 type part struct {
 	acquisition *acquisition
 	node        compose.Node
@@ -24,27 +24,27 @@ type part struct {
 	lease       time.Duration
 	askedAt     time.Time // when the request was given to the pool
 	request     wait.Job
-	release     wait.Job // the first try of it
+	release     wait.Job // the first try of the release
 
 	// Guarded by the acquisition's mutex.
 	state       state
 	hold        compose.NodeAcquisition // renewed by its client; nil until granted
-	call        *wait.Job               // the last one that was sent
-	unconfirmed bool                    // a release without a reply may have been carried out
-	err         error                   // why the node does not count, or did not extend or release it
+	call        *wait.Job               // the latest
+	unconfirmed bool                    // the node may have executed a release without a reply
+	err         error                   // why the node does not count, or did not extend or release
 }
 
-// Run asks the node for the part, and handles the reply, for which it blocks. The acquisition may
-// be over before the request is sent: Run would have to wait for its mutex to know, which is held
-// while other nodes are asked.
+// Run asks the node for the part, blocks for the reply, and handles it. Run sends the request even
+// if the acquisition is over, because Run would have to wait for its mutex to know, and the
+// acquisition holds the mutex while it asks other nodes.
 func (p *part) Run() {
 	sent, vote, err := time.Now(), lua.Vote{}, transport.ErrThrown
 	defer func() { p.answered(sent, vote, err) }()
 	vote, err = p.node.Acquire(p.owner, p.lease, p.acquisition.lock.delay)
 }
 
-// answered handles the reply to the request, which was sent at that time. A hook around rueidis may
-// have ended the goroutine instead.
+// answered handles the reply to the request that was sent at sent. Instead of a reply, a hook
+// around rueidis may have ended the goroutine.
 func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 	a := p.acquisition
 	deadline := watchdog.Deadline(sent, p.lease)
@@ -53,8 +53,8 @@ func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 	switch h := vote.Holder; {
 	case err != nil:
 	case vote.Already:
-		// Only other nodes were asked for this owner before. This node is one of their servers
-		// under another name, and must not count twice.
+		// Only other nodes got requests for this owner before. So this node is one of their servers under
+		// another name, and must not count twice.
 		mayBeHeld, err = false, errSameServer
 	case h != nil:
 		err = p.node.Held(*h)
@@ -84,7 +84,7 @@ func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 		default:
 			p.state.enter(missing)
 			if p.failed("acquire", err); mayBeHeld {
-				p.cleanUp() // this owner is never used again
+				p.cleanUp() // no later request uses this owner
 			}
 		}
 	})
@@ -103,11 +103,11 @@ func (p *part) current() state {
 	return p.state
 }
 
-// Ended handles the end of the part: it is lost on its node, the node's client is closed, or the
-// part was dropped, which has no effect.
+// Ended handles the end of the part, because the part is lost on its node, the node's client is
+// closed, or finish has dropped the part, which has no effect.
 func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) }) }
 
-// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
+// Renewed handles the renewal of the part, and asks the nodes without a part to rejoin.
 func (p *part) Renewed() {
 	a := p.acquisition
 	a.do(func() {
@@ -123,7 +123,7 @@ func (p *part) Renewed() {
 
 // The methods below are called with mu held.
 
-// ask requests a new part of a node, for an owner that the node has not been asked for before.
+// ask requests a new part from a node, for an owner that is new to the node.
 func (a *acquisition) ask(node compose.Node, owner string, lease time.Duration) *part {
 	p := &part{acquisition: a, node: node, owner: owner, lease: lease, askedAt: time.Now(),
 		state: missing}
@@ -134,7 +134,7 @@ func (a *acquisition) ask(node compose.Node, owner string, lease time.Duration) 
 	return p
 }
 
-// failed notes why the node does not count, and tells the tracer of its client if it has failed.
+// failed records why the node does not count, and notifies the tracer of its client of a failure.
 func (p *part) failed(operation string, err error) {
 	p.err = err
 	if err != nil && heldError(err) == nil && !errors.Is(err, rlock.ErrClosed) {
@@ -142,7 +142,7 @@ func (p *part) failed(operation string, err error) {
 	}
 }
 
-// send gives a call to the node's pool, and returns an error if it could not.
+// send gives a call to the node's pool, and returns an error if it cannot.
 func (p *part) send(call *wait.Job, run wait.Runner, lease time.Duration) error {
 	if err := unavailable(p.node); err != nil {
 		return err
@@ -155,10 +155,10 @@ func (p *part) send(call *wait.Job, run wait.Runner, lease time.Duration) error 
 	return nil
 }
 
-// nodeTimeout returns how long to wait for a reply of a node. By default at least nine tenths of a
-// lease of 50 ms or more are left for the caller. Measured round trips never take it below a small
-// part of the lease: in a burst of locks, or after a pause of this process, they take many times as
-// long as in quiet times.
+// nodeTimeout returns how long to wait for a reply of a node. By default, at least nine tenths of a
+// lease of 50 ms or more are left for the caller. Short measured round trips never reduce the
+// timeout below a small part of the lease, because in a burst of locks, or after a pause of this
+// process, round trips take many times as long as in quiet times.
 func (l *Lock) nodeTimeout(node compose.Node, lease time.Duration) time.Duration {
 	if l.options.NodeTimeout > 0 {
 		return l.options.NodeTimeout
@@ -167,7 +167,7 @@ func (l *Lock) nodeTimeout(node compose.Node, lease time.Duration) time.Duration
 	return node.Pool().Timeout(least, min(lease/10, node.CommandTimeout()))
 }
 
-// unavailable returns why a node must not be asked; nil if it may be.
+// unavailable returns why a node must not get a request; nil if it may.
 func unavailable(node compose.Node) error {
 	if wait.Fired(node.Closing()) {
 		return rlock.ErrClosed
@@ -178,8 +178,8 @@ func unavailable(node compose.Node) error {
 	return nil
 }
 
-// rejoin brings a part that was granted late up to date: it is renewed and extended as the others
-// were. An extension in progress counts the part, too, and may need it for a quorum.
+// rejoin renews and extends a part that was granted late like the others. An extension in progress
+// also counts the part, and may need the part for a quorum.
 func (p *part) rejoin() {
 	a := p.acquisition
 	if a.state == held && a.renews() {
@@ -187,7 +187,7 @@ func (p *part) rejoin() {
 	}
 	levels := len(a.levels)
 	if a.round != nil {
-		levels = max(levels, a.round.levels) // the node may carry out the two in any order
+		levels = max(levels, a.round.levels) // the node may execute the two in any order
 	}
 	more := time.Until(a.extendedTo).Truncate(time.Millisecond)
 	if more > 0 && p.hold.Deadline().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
@@ -198,7 +198,7 @@ func (p *part) rejoin() {
 	}
 }
 
-// lost notes that the part is not held any more.
+// lost records that the node does not hold the part any more.
 func (p *part) lost(reason error) {
 	if p.state != granted && p.state != asked {
 		return
@@ -208,14 +208,15 @@ func (p *part) lost(reason error) {
 	}
 	p.err = reason
 	if p.state == asked {
-		return // Run is about to report that it was granted
+		return // Run is about to report the grant
 	}
 	a := p.acquisition
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
 	p.failed("hold", reason)
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
-		// Close does not release what is held. This is not held yet, and cannot be released later.
+		// Close does not release held locks. This lock is not held yet, and nothing can release the part
+		// later.
 		p.cleanUp()
 	}
 	a.check(reason, deadline)

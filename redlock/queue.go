@@ -13,8 +13,8 @@ import (
 	"holdfast/rlock"
 )
 
-// queues has the local queues of this process; like sessions it belongs to no Lock. Only the head
-// of a queue asks the nodes: others would get the same replies, and split the vote.
+// queues has the local queues of this process. Like sessions, queues belongs to no Lock. Only the
+// head of a queue asks the nodes, because others would get the same replies, and split the vote.
 var queues = waitqueue.New[identity, known]()
 
 // known holds what the heads of a queue have learned. The queue guards it.
@@ -22,7 +22,7 @@ type known struct {
 	// subs is by nodeID, because the order of the nodes may differ. It is empty until a head waits.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
-	freeAt time.Time // when the lease of the last head that acquired it ends
+	freeAt time.Time // when the lease of the last head that acquired the lock ends
 }
 
 // queue waits until the attempt is the head, and then runs a round whenever the lock may be free.
@@ -30,7 +30,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	w := queues.Join(at.lock.identity, "", 0, func() (known, bool) {
 		return known{subs: make(map[string]*pubsub.Subscription)}, true
 	})
-	nextAsks := true // at once when it becomes the head
+	nextAsks := true // whether the next head asks at once
 	defer func() {
 		if _, last := w.Leave(false, nextAsks); last != nil {
 			for _, sub := range last.subs {
@@ -52,10 +52,10 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	for delay := (wait.Backoff{}); ; ask = true {
 		if ask {
 			if hold := at.round(); hold != nil {
-				// The last result concerns an earlier holder. The next head has not asked the
-				// nodes, and no message announces the end of our lease: it needs freeAt.
+				// The last result concerns an earlier holder. The next head has not asked the nodes, and no
+				// message announces the end of our lease, so the next head needs freeAt.
 				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(at.lease), nil })
-				nextAsks = false // it waits for our release
+				nextAsks = false // the next head waits for our release
 				return hold, nil
 			}
 			q.Do(func(k *known) { k.result = at.last }) // for waiters that leave without a round
@@ -78,14 +78,16 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 
 // pause waits until another round may succeed. It returns false if the budget ended first.
 //
-// If one owner has the lock, that is when enough nodes announce a release, or when leases should
-// have ended. Otherwise the vote was split or nodes are missing, and pause sleeps for a random
-// time. It ignores messages then: a contender that followed them would collide with others again.
+// If one owner has the lock, pause waits until enough nodes announce a release, or until leases
+// should have ended. Otherwise the vote was split or nodes are missing, and pause sleeps for a
+// random time. It ignores messages then, because a contender that followed them would collide with
+// others again.
 func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
-	// longestPause is how long the head of a queue sleeps when a message never arrives.
+	// longestPause is how long the head of a queue sleeps if a message never arrives.
 	const longestPause = 5 * time.Second
-	// maxSplitVotes is how many rounds without a quorum for any owner count as bad luck. After that
-	// an owner probably has another name on each node, as in Redisson: listen for its release.
+	// maxSplitVotes is how many rounds without a quorum for any owner count as bad luck. After that,
+	// an owner probably has another name on each node, as in Redisson, so pause listens for its
+	// release.
 	const maxSplitVotes = 5
 	r := at.last
 	if r.held {
@@ -99,18 +101,19 @@ func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backof
 	return at.listen(q, after)
 }
 
-// roundBackoff returns the delay before the next round when no release is awaited: longer than a
-// round, and twice as long each time.
+// roundBackoff returns the delay before the next round if no release is awaited. The delay is
+// longer than a round, and doubles each time.
 func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
-// After the first announcement it waits for the others for about two rounds at most. A client that
-// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
+// listen waits for d, or until enough nodes on which another owner holds the lock have announced a
+// release for a quorum. After the first announcement it waits for the others for at most about two
+// rounds. A client that closes also ends the wait. It returns false if the budget ended first. Only
+// the head calls listen.
 //
-// The first call of a queue subscribes. The confirmation of a subscription counts as a message,
-// which makes the head ask for what was announced before.
+// The first call of a queue subscribes. The confirmation of a subscription counts as a message, and
+// makes the head ask for earlier announcements.
 func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) bool {
 	r := at.last
 	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
@@ -122,11 +125,11 @@ func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) 
 			if sub == nil {
 				sub = node.Subscribe()
 				if sub == nil {
-					continue // the kind of a cluster's channels is not known yet
+					continue // the client does not know the kind of a cluster's channels yet
 				}
 				k.subs[nodeID(node)] = sub
 			}
-			// The other nodes may announce the release of our own failed round.
+			// The other nodes may announce the release of our own failed round, so listen ignores them.
 			if heldError(r.nodes[i]) != nil {
 				cases = receiveAny(cases, sub.C())
 			}
@@ -134,7 +137,7 @@ func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) 
 	})
 	messages := len(cases)
 	for i, node := range at.lock.nodes {
-		if !errors.Is(r.nodes[i], rlock.ErrClosed) { // any client that closes later is news
+		if !errors.Is(r.nodes[i], rlock.ErrClosed) { // only clients that close later count
 			cases = receiveAny(cases, node.Closing())
 		}
 	}

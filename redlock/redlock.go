@@ -17,7 +17,8 @@ import (
 	"holdfast/rlock"
 )
 
-// identity is the same for locks of the same nodes and names. A handle spares hashing many bytes.
+// identity is the same for locks of the same nodes and names. A handle is faster to hash than a
+// long text.
 type identity = unique.Handle[string]
 
 // Lock is a lock on N independent masters. An owner holds it while it holds a lock on a quorum of
@@ -25,13 +26,13 @@ type identity = unique.Handle[string]
 // safe for concurrent use.
 type Lock struct {
 	name, server  string
-	first         *rlock.Lock // whose client's tracer is told; nil without nodes
+	first         *rlock.Lock // the tracer of its client is used; nil without nodes
 	nodes         []compose.Node
-	quorum, spare int // how many nodes it needs, and how many it does without
+	quorum, spare int // how many nodes are necessary, and how many may be missing
 	options       Options
-	delay         lua.Delay // how long a node that may have forgotten locks is not counted
+	delay         lua.Delay // how long a node that may have forgotten locks does not count
 	identity      identity
-	invalid       error // why this can never be locked: what is wrong with the nodes or the options
+	invalid       error // what is wrong with the nodes or the options; nil if nothing is
 }
 
 var _ rlock.Locker = (*Lock)(nil)
@@ -191,7 +192,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	return l.wrap(fmt.Errorf("%w: the owner in ctx does not hold this RedLock", rlock.ErrNotHeld))
 }
 
-// wrap adds the name of the lock to an error that does not name it already.
+// wrap adds the name of the lock to an error without the name.
 func (l *Lock) wrap(err error) error {
 	if _, names := err.(*rlock.LostError); names || err == nil { //nolint:errorlint // not inside
 		return err

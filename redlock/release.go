@@ -14,7 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level, and with the last one the lock: see waitForRelease.
+// Release releases a level. With the last level, Release releases the lock. See waitForRelease.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	switch l, after := a.endLevel(h, releasing); after {
 	case held:
@@ -26,14 +26,14 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	return a.endLevels() // finish may not have reached this level yet
 }
 
-// Leave ends a level. With the last one the nodes keep the lock until its leases end.
+// Leave ends a level. With the last level, the nodes keep the lock until its leases end.
 func (a *acquisition) Leave(h *rlock.Hold) {
 	if l, after := a.endLevel(h, left); after == held {
 		l.end(rlock.ErrReleased)
 	}
 }
 
-// endLevel removes a level, and returns it with the state afterwards. Without further levels it
+// endLevel removes a level, and returns it with the state afterwards. If no level is left, endLevel
 // ends the acquisition.
 func (a *acquisition) endLevel(h *rlock.Hold, as phase) (l level, after phase) {
 	a.do(func() {
@@ -58,7 +58,7 @@ func (a *acquisition) endLevel(h *rlock.Hold, as phase) (l level, after phase) {
 	return l, after
 }
 
-// free asks the node to release the part, and handles the reply, for which it blocks.
+// free asks the node to release the part, blocks for the reply, and handles it.
 func (p *part) free() {
 	reply, err := lua.Released{}, transport.ErrThrown
 	defer p.acquisition.do(func() { // even if a hook around rueidis has ended the goroutine
@@ -75,8 +75,8 @@ func (p *part) free() {
 	reply, err = p.node.Release(p.owner)
 }
 
-// waitForRelease retries releases that fail. It blocks until it is known whether a quorum held the
-// lock until now, for at most the CommandTimeout of the first node's client.
+// waitForRelease retries failed releases. It blocks until it knows whether a quorum held the lock
+// until now, for at most the CommandTimeout of the first node's client.
 func (a *acquisition) waitForRelease() error {
 	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
 	conclusive := func() bool { // more replies make no difference
@@ -98,7 +98,8 @@ func (a *acquisition) waitForRelease() error {
 }
 
 // outcome leaves the remaining releases to the background. It returns nil if a quorum has released
-// the lock, an [rlock.LostError] if no quorum held it any more, and else an unknown outcome.
+// the lock, an [rlock.LostError] if no quorum held the lock any more, and otherwise an unknown
+// outcome.
 func (a *acquisition) outcome() (err error) {
 	a.do(func() {
 		a.state.enter(released)
@@ -119,11 +120,11 @@ func (a *acquisition) outcome() (err error) {
 
 // The methods below are called with mu held.
 
-// cleanUp releases the part in the background, and retries until its lease ends. A part that was
-// refused does not need it: a script that refuses changes nothing.
+// cleanUp releases the part in the background, and retries until its lease ends. A rejected part
+// needs no clean-up, because a script that rejects changes nothing.
 func (p *part) cleanUp() { p.node.CleanUp(p.owner, time.Now().Add(p.acquisition.longest)) }
 
-// sendReleases sends the releases of the parts that are due, unless their nodes are stalled.
+// sendReleases sends the due releases of the parts, unless their nodes are stalled.
 func (a *acquisition) sendReleases() {
 	for _, p := range a.parts {
 		if p.state != releaseDue {
@@ -141,7 +142,8 @@ func (a *acquisition) sendReleases() {
 	}
 }
 
-// unreleased notes why a release has failed. Once nobody waits for it, the cleaner retries.
+// unreleased records why a release has failed. Once nobody waits for the release, the cleaner
+// retries.
 func (p *part) unreleased(err error) {
 	p.failed("release", err)
 	closed := errors.Is(err, rlock.ErrClosed)
@@ -151,7 +153,7 @@ func (p *part) unreleased(err error) {
 	case p.state == releaseSent:
 		p.state.enter(releaseDue)
 	}
-	// A closing client may still clean up; otherwise the part ends with its lease.
+	// A closing client may still clean up. Otherwise the part ends with its lease.
 	if closed || p.state == releaseDue && p.acquisition.state != releasing {
 		p.cleanUp()
 	}

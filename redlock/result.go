@@ -15,15 +15,16 @@ import (
 // result describes a failed round. It decides when to ask again.
 type result struct {
 	err       *QuorumError
-	nodes     []error       // by node: why it does not count; nil if it does
+	nodes     []error       // by node: why the node does not count; nil if it does
 	took      time.Duration // how long the round took
-	held      bool          // one owner has a quorum, until it unlocks or its lease ends
+	held      bool          // another owner has a quorum, until its release or the end of its lease
 	permanent bool          // waiting does not help
 	freeAfter time.Duration // until enough leases for a quorum should have ended; 0 if unknown
 }
 
-// result returns the result of a round that has just failed. Nodes without a reply are not blamed
-// if others decided the round, or the wait was too short for any reply. It is called with mu held.
+// result returns the result of a round that has just failed. Nodes without a reply do not count as
+// failed if other nodes decided the round, or the wait was too short for any reply. It is called
+// with mu held.
 func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *result {
 	noReply := ErrNoReply
 	if decided || b.Over() && took < shortestWait {
@@ -31,7 +32,7 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 	}
 	r := &result{err: a.quorumError("", noReply, in(granted)), took: took,
 		held: a.contenderNodes() >= a.lock.quorum}
-	delayed := 0 // beyond the end of the wait
+	delayed := 0 // nodes that do not count before the wait ends
 	var leases []time.Duration
 	for _, p := range a.parts {
 		r.nodes = append(r.nodes, p.err)
@@ -53,7 +54,7 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 
 // The methods below are called with mu held.
 
-// contenderNodes returns the largest number of nodes that one other owner holds.
+// contenderNodes returns the largest number of nodes on which the same other owner holds the lock.
 func (a *acquisition) contenderNodes() (most int) {
 	nodes := make(map[string]int)
 	for _, p := range a.parts {
@@ -65,15 +66,15 @@ func (a *acquisition) contenderNodes() (most int) {
 	return most
 }
 
-// permanentRefusals counts the nodes that refuse for good.
+// permanentRefusals counts the nodes that reject the lock for good.
 func (a *acquisition) permanentRefusals() int {
 	return a.countIf(func(p *part) bool {
 		return errors.Is(p.err, rlock.ErrClosed) || p.node.Permanent(p.err)
 	})
 }
 
-// quorumError returns an error with the nodes that did not do what was asked, and why. agrees
-// reports which did. noReply is the error of nodes without a reply.
+// quorumError returns an error with the nodes for which agrees returns false, and why they do not
+// count. did says what the others did. noReply is the error of nodes without a reply.
 func (a *acquisition) quorumError(did string, noReply error, agrees func(*part) bool) *QuorumError {
 	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, did: did}
 	for i, p := range a.parts {
@@ -100,7 +101,7 @@ func (a *acquisition) lostError(reason error, holds func(p *part) bool) *rlock.L
 	e := a.quorumError("", ErrNoReply, holds)
 	for _, n := range e.Nodes {
 		if errors.Is(reason, rlock.ErrClosed) {
-			reason = n.Err // a hold that ends because clients were closed is not lost
+			reason = n.Err // a closed client is not the reason of a loss
 		}
 	}
 	text := e.list("held on %d of %d nodes, %d are needed")

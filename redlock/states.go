@@ -19,17 +19,17 @@ import (
 type phase string
 
 const (
-	asking    phase = "asking"    // no quorum has granted it yet
-	held      phase = "held"      // a quorum has granted it
+	asking    phase = "asking"    // no quorum has granted the lock yet
+	held      phase = "held"      // a quorum has granted the lock
 	releasing phase = "releasing" // the last level is released; its caller waits for the nodes
 	released  phase = "released"  // nobody waits for the nodes any more
-	failed    phase = "failed"    // no quorum has granted it in time
-	lost      phase = "lost"      // a quorum does not hold it any more
+	failed    phase = "failed"    // no quorum has granted the lock in time
+	lost      phase = "lost"      // a quorum does not hold the lock any more
 	closed    phase = "closed"    // the clients of too many nodes were closed
-	left      phase = "left"      // its leases run out, as its holder wants
+	left      phase = "left"      // the holder lets the leases run out
 )
 
-// phases lists the phases that may follow each phase. Any other is a bug.
+// phases lists the phases that may follow each phase. Any other change is a bug.
 var phases = map[phase][]phase{
 	asking:    {held, failed},
 	held:      {releasing, lost, closed, left},
@@ -43,19 +43,19 @@ func (ph phase) over() bool { return ph != asking && ph != held }
 type state string
 
 const (
-	missing  state = "missing" // nothing is held: it was not asked for, not granted, or lost
+	missing  state = "missing" // not requested, not granted, or lost
 	asked    state = "asked"   // its request is under way
 	granted  state = "granted"
 	unwanted state = "unwanted" // its request is under way, and the acquisition is over
 
 	releaseDue  state = "release due"  // the acquisition is over; no release is under way
 	releaseSent state = "release sent" // its release is under way
-	freed       state = "freed"        // it was held until its release
-	gone        state = "gone"         // it was not held any more, or not granted
-	kept        state = "kept"         // until its lease ends: release refused, or it was left
+	freed       state = "freed"        // held until its release
+	gone        state = "gone"         // not held any more, or not granted
+	kept        state = "kept"         // until its lease ends, after a rejected release or Leave
 )
 
-// states lists the states that may follow each state of a part. Any other is a bug.
+// states lists the states that may follow each state of a part. Any other change is a bug.
 var states = map[state][]state{
 	missing:     {asked},
 	asked:       {granted, missing, unwanted},
