@@ -92,7 +92,7 @@ func (e *QuorumError) Unwrap() []error {
 // nodes. A node counts as available if its reply was not awaited.
 func (e *QuorumError) outvoted() bool {
 	if len(e.Nodes) == 0 {
-		return true // another caller of this process holds the lock
+		return true // another caller of this process holds the lock or waits for it
 	}
 	others, failed := 0, 0
 	for _, n := range e.Nodes {
