@@ -20,18 +20,19 @@ import (
 // attempt is one call to Lock or TryLock. It must not be used concurrently.
 type attempt struct {
 	lock  *Lock
-	limit time.Duration // of the wait: Unlimited or NoWait, or it ends at until
+	limit time.Duration // of the wait: Unlimited or NoWait, or the wait ends at until
 	until time.Time
 	lease rlock.Lease
 
 	acquired []*rlock.Hold // in the order of the parts
 	since    []time.Time   // for each of acquired, when its step began
 	lastStep int           // index of the first part that the last step acquired
-	panicked any           // by a part as the last step extended it; nil if none has
+	panicked any           // a part's panic while the last step extended it; nil if none
 }
 
-// acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
-// the batch is held, it waits for its first part alone, and the next step tries the rest again.
+// acquire acquires the parts in order, in steps. A step tries a batch with one script. If a lock of
+// the batch is held, the step waits for its first part alone, and the next step tries the rest
+// again.
 func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lease,
 ) (*rlock.Hold, error) {
 	trace := hook.Trace(ctx, l.first, "multilock", l.name, l.servers, limit, lease)
@@ -51,7 +52,7 @@ func (l *Lock) acquire(ctx context.Context, limit time.Duration, lease rlock.Lea
 // trace is the trace of a call.
 type trace interface {
 	Context(ctx context.Context) context.Context
-	Reenters() // called if the owner has the lock already
+	Reenters() // called if the owner holds the lock already
 }
 
 // acquireAll is acquire within a trace.
@@ -64,7 +65,7 @@ func (l *Lock) acquireAll(ctx context.Context, trace trace,
 	if token, _ := owner.From(ctx); token == 0 {
 		ctx = rlock.WithOwner(ctx)
 	}
-	ctx = owner.Within(ctx) // the caller holds the parts while it waits for others
+	ctx = owner.Within(ctx) // the caller holds parts while it waits for other parts
 	at := attempt{lock: l, limit: limit, lease: lease}
 	if limit > 0 && limit != wait.Unlimited {
 		at.until = time.Now().Add(limit)
@@ -93,8 +94,8 @@ func (l *Lock) acquireAll(ctx context.Context, trace trace,
 		}
 		for _, h := range holds {
 			at.acquired, at.since = append(at.acquired, h), append(at.since, began)
-			// When a part is lost, waiting for the others is pointless.
-			name := h.Name() // the function outlasts the call, and must not keep h reachable
+			// After the loss of a part, waiting for the others is pointless.
+			name := h.Name() // the function outlives the call, and must not keep h reachable
 			hook.OnEnd(h, func(reason error) {
 				if cancel := abort.Load(); cancel != nil {
 					(*cancel)(endError(name, reason))
@@ -156,7 +157,7 @@ func (at *attempt) acquirePart(ctx context.Context, part rlock.Locker) (*rlock.H
 	return hold, err
 }
 
-// ask calls the part.
+// ask calls the part, within the rest of the wait.
 func (at *attempt) ask(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
 	left := at.limit
 	switch left {
@@ -164,18 +165,18 @@ func (at *attempt) ask(ctx context.Context, part rlock.Locker) (*rlock.Hold, err
 		return part.Lock(ctx, at.lease)
 	case rlock.NoWait:
 	default:
-		// A wait that is over still tries once, as it does for a single lock: a free lock is not
-		// refused for lack of time.
+		// A wait that is over still tries once, as for a single lock, so that a free lock does not fail
+		// for lack of time.
 		left = max(time.Until(at.until), time.Nanosecond)
 	}
 	return part.TryLock(ctx, left, at.lease)
 }
 
-// tryBatch tries the batch once, within the caller's wait. If the wait ends first, the caller of
-// tryBatch tries the first part alone, whose error names the holder.
+// tryBatch tries the batch once, within the caller's wait. If the wait ends first, step tries the
+// first part alone, and the error of that part names the holder.
 func (at *attempt) tryBatch(ctx context.Context, batch []*rlock.Lock) ([]*rlock.Hold, error) {
 	if !at.until.IsZero() {
-		// Even the shortest wait leaves time for a reply, as it does for a single lock.
+		// Even the shortest wait leaves time for a reply, as for a single lock.
 		left := max(time.Until(at.until), 10*time.Millisecond)
 		bounded, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
@@ -192,38 +193,40 @@ func (at *attempt) mayTryAlone(err error) bool {
 		errors.Is(err, rlock.ErrInvalid):
 		return false
 	case errors.Is(err, rlock.ErrReleased):
-		return true // another goroutine of the owner released one of them: no level to add to
+		return true // another goroutine of the owner released a lock, so the lock needs a new acquisition
 	case errors.As(err, &refusal) && refusal.Class == rlock.ClassTemporary:
 		return true // while a cluster moves the slot, a script with one key still works
 	case errors.As(err, &refusal) && refusal.Code == "CROSSSLOT":
 		return true // the server looks like a single node, but has slots
 	}
-	// A caller that waits waits for the part. An error that an operator has to fix occurs again.
+	// A caller that waits can wait for the part alone. An error that an operator has to fix occurs
+	// again.
 	return at.limit != rlock.NoWait
 }
 
-// keepExtending extends the leases of the parts acquired so far until ctx ends. No lease is ever
-// longer than requested: a process that dies here blocks others no longer than that.
+// keepExtending extends the leases of the parts acquired so far until ctx ends. No lease ever gets
+// longer than requested, so a process that dies here blocks others no longer than that.
 func (at *attempt) keepExtending(ctx context.Context) {
 	for {
-		// Until a part has used a third of its lease; never zero, in case the server refuses.
+		// Wait until a part has used a third of its lease, but never for zero time, in case the server
+		// rejects.
 		lease := time.Duration(at.lease)
 		pause := time.Until(earliest(at.acquired)) - lease/3*2
 		select {
 		case <-time.After(max(pause, lease/30, time.Millisecond)):
-			_ = extend(ctx, at.lease, at.acquired) // is retried; a lost part aborts the step
+			_ = extend(ctx, at.lease, at.acquired) // the loop retries; a lost part aborts the step
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// confirm extends each part that expires earlier than the last step's parts by more than the drift
-// margin of a lease. With a watchdog none need that, and the same command checks that the parts
-// acquired some time ago are still held. It fails if a part is not held any more.
+// confirm extends each part that expires earlier than the parts of the last step by more than the
+// drift margin of a lease. With a watchdog, no part needs that, and the same command checks that
+// parts acquired some time ago are still held. It fails if a part is not held any more.
 func (at *attempt) confirm(ctx context.Context) error {
 	const recent = 100 * time.Millisecond
-	// A part that the owner held before may have a longer lease, which is no measure for others.
+	// A part that the owner held before may have a longer lease, which says nothing about the others.
 	wanted := watchdog.Deadline(time.Now(), time.Duration(at.lease))
 	if last := earliest(at.acquired[at.lastStep:]); last.Before(wanted) {
 		wanted = last
@@ -255,11 +258,11 @@ func endError(part string, reason error) error {
 	case errors.Is(reason, rlock.ErrClosed):
 		return fmt.Errorf("holdfast: lock %q: %w", part, reason)
 	}
-	return reason // it names the lock
+	return reason // a LostError, which names the lock
 }
 
-// partReleased returns the loss of a part that was released alone: by [rlock.Lock.Unlock] for the
-// same owner, or by the end of its client.
+// partReleased returns the loss of a part that was released separately, by [rlock.Lock.Unlock] for
+// the same owner, or by the end of its client.
 func partReleased(part string) error {
 	return &rlock.LostError{Lock: part, Reason: errReleased}
 }
@@ -267,9 +270,10 @@ func partReleased(part string) error {
 // errReleased is not [rlock.ErrReleased], which would mean that the whole lock was released.
 var errReleased = errors.New("released separately")
 
-// fail releases what was acquired, and returns the error of the attempt.
+// fail releases the acquired parts, and returns the error of the attempt.
 func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
-	// Another part has ended the wait, unless it only ended because its client was closed.
+	// The end of another part has ended the wait, unless that part only ended because its client
+	// closed.
 	cause := context.Cause(acquireCtx)
 	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
 	if ctx.Err() == nil && cause != nil && !byClose {
@@ -284,14 +288,14 @@ func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
 	return at.lock.wrap(err)
 }
 
-// earliest returns the time until which all of the holds are valid. holds must not be empty.
+// earliest returns the time until which all holds are valid. holds must not be empty.
 func earliest(holds []*rlock.Hold) time.Time {
 	return slices.MinFunc(holds, func(a, b *rlock.Hold) int {
 		return a.Deadline().Compare(b.Deadline())
 	}).Deadline()
 }
 
-// extend extends the leases of all of the holds concurrently, and joins the errors.
+// extend extends the leases of all holds concurrently, and joins the errors.
 func extend(ctx context.Context, lease rlock.Lease, holds []*rlock.Hold) error {
 	errs := make([]error, len(holds))
 	wait.Together(len(holds), func(i int) { errs[i] = holds[i].Extend(ctx, lease) })

@@ -33,7 +33,7 @@ type owned struct {
 // sessions has what each owner in this process has.
 var sessions = session.New[sessionKey, owned]()
 
-// lostHolds has holds that ended with ErrLost until they are unlocked, for Unlock without a hold.
+// lostHolds has lost holds until they are unlocked, for Unlock without a hold.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
 // acquisition implements the hold of all parts, as an [rlock.Acquisition].
@@ -41,7 +41,7 @@ type acquisition struct {
 	lock    *Lock
 	parts   []*rlock.Hold // in the order of lock.parts
 	session *session.Session[sessionKey, owned]
-	hold    *rlock.Hold // of the same level as the caller's, which it does not keep reachable
+	hold    *rlock.Hold // a second Hold, so that the caller's Hold can become unreachable
 	end     func(reason error)
 	detach  func()       // removes the hold from its session; more calls do nothing
 	live    atomic.Int32 // parts that have not ended
@@ -49,7 +49,7 @@ type acquisition struct {
 
 var _ rlock.Acquisition = (*acquisition)(nil)
 
-// newHold returns the hold of all parts, and whether the owner has others. ctx has an owner.
+// newHold returns the hold of all parts, and whether the owner has other holds. ctx has an owner.
 func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, nested bool) {
 	token, _ := owner.From(ctx)
 	key := sessionKey{token, l.identity}
@@ -74,10 +74,11 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) (_ *rlock.Hold, 
 	return hold, nested
 }
 
-// partEnded ends the hold because a part has ended. The session keeps it until the last has ended.
+// partEnded ends the hold because a part has ended. The session keeps the hold until its last part
+// has ended.
 func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.IsClosing(part) {
-		reason = partReleased(part.Name()) // no effect if this hold released it: the hold has ended
+		reason = partReleased(part.Name()) // no effect after Release, which has ended the hold
 	}
 	if errors.Is(reason, rlock.ErrLost) {
 		reason = &rlock.LostError{Lock: a.lock.name, Reason: reason} // reason names the part
@@ -92,8 +93,8 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	a.detach()
 }
 
-// TracedLevels returns where package rlock counts the levels that are traced. The holds of one
-// owner count as levels of one acquisition.
+// TracedLevels returns where package rlock counts traced levels. The holds of an owner count as
+// levels of one acquisition.
 func (a *acquisition) TracedLevels() (levels *atomic.Value) {
 	a.session.Do(func(ow *owned) { levels = &ow.traced })
 	return levels
@@ -101,10 +102,10 @@ func (a *acquisition) TracedLevels() (levels *atomic.Value) {
 
 func (a *acquisition) Name() string { return a.lock.name }
 
-// Owner returns the owner of the first part. Each part has its own.
+// Owner returns the owner of the first part. Each part has its own owner.
 func (a *acquisition) Owner() string { return a.parts[0].Owner() }
 
-// Token returns the token of the fenced part; 0 unless there is exactly one.
+// Token returns the token of the fenced part; 0 unless exactly one part is fenced.
 func (a *acquisition) Token() (token int64) {
 	for _, p := range a.parts {
 		if token != 0 && p.Token() != 0 {
@@ -131,7 +132,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 			errs[i] = partReleased(a.parts[i].Name())
 		}
 	}
-	lostHolds.Remove(a.session.Key(), a.hold) // after the last part has ended, which adds it
+	lostHolds.Remove(a.session.Key(), a.hold) // the end of the last part may have added it
 	if err := errors.Join(errs...); err != nil {
 		return releaseError{err}
 	}
@@ -147,18 +148,20 @@ func (a *acquisition) Leave(*rlock.Hold) {
 }
 
 // releaseError marks the error of a release that was tried. Without the mark, [rlock.ErrNotHeld]
-// means that the hold was released before; with it, that a part was not held any more.
+// means that the hold was released before. With the mark, it means that a part was not held any
+// more.
 type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }
 
-// Error leaves out the prefix of the parts' errors, because the MultiLock's error has it already.
+// Error leaves out the prefix of the parts' errors, because the error of the MultiLock has the
+// prefix already.
 func (e releaseError) Error() string {
 	return strings.ReplaceAll(e.error.Error(), "holdfast: ", "")
 }
 
-// release releases the holds of the first len(holds) parts, with one script for each batch. All
-// scripts run concurrently. It returns one error for each hold.
+// release releases the holds of the first len(holds) parts, with one script for each batch, and
+// runs all scripts concurrently. It returns one error for each hold.
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	batches := make(map[any][]int) // indexes of the parts that one script can release

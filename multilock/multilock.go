@@ -23,11 +23,11 @@ var hook = rlock.Internals(compose.Access{})
 // the same parts. A Lock is safe for concurrent use.
 type Lock struct {
 	name     string
-	servers  string      // that have names, sorted and joined by commas
-	first    *rlock.Lock // whose client's tracer is told; nil if no part is of package rlock
+	servers  string      // the names of the servers, sorted and joined by commas
+	first    *rlock.Lock // the tracer of its client is used; nil if no part is of package rlock
 	parts    []part      // in the order of acquisition, which is the same in all processes
 	identity string      // the same for locks of the same parts; "" if they can never be locked
-	invalid  error       // why this can never be locked; nil if it can
+	invalid  error       // why the parts can never be locked; nil if they can
 }
 
 var _ rlock.Locker = (*Lock)(nil)
@@ -76,7 +76,7 @@ func New(locks ...rlock.Locker) *Lock {
 	l.parts = slices.CompactFunc(l.parts, sameLock)
 	l.invalid = cmp.Or(l.invalid, check(l.parts))
 	if l.invalid != nil {
-		return l // without an identity: some of the parts may be missing
+		return l // without an identity, because parts may be missing
 	}
 	var identity []byte
 	for _, p := range l.parts {
@@ -142,7 +142,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	}
 	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock()
-		// Skip a hold that another goroutine is releasing. A releaseError is about a part only.
+		// Skip a hold that another goroutine is releasing. A releaseError only concerns a part.
 		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, new(releaseError)) {
 			return err
 		}

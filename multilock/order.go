@@ -14,10 +14,10 @@ import (
 type part struct {
 	compose.Identity
 	locker rlock.Locker
-	plain  *rlock.Lock // the same, if it is a lock of package rlock; else nil
+	plain  *rlock.Lock // locker, if it is a lock of package rlock; else nil
 }
 
-// newPart returns the part for a lock that is no MultiLock. index is different for each part.
+// newPart returns the part for a lock that is not a MultiLock. index differs for each part.
 func newPart(l rlock.Locker, index int) part {
 	if plain, ok := l.(*rlock.Lock); ok {
 		return part{locker: l, plain: plain, Identity: hook.Identity(plain)}
@@ -26,13 +26,13 @@ func newPart(l rlock.Locker, index int) part {
 	p.Name, p.Kind = l.Name(), fmt.Sprintf("%T", l)
 	if named, ok := l.(interface{ Server() string }); ok {
 		p.Server = named.Server()
-		// No client has this id. A lock without a server's name may be anywhere.
+		// No client has this id. A lock without the name of a server may be anywhere.
 		p.Client = "of " + cmp.Or(p.Server, strconv.Itoa(index))
 	}
 	return p
 }
 
-// sameLock reports whether two parts are one lock.
+// sameLock reports whether two parts are the same lock.
 func sameLock(a, b part) bool {
 	if a.plain != nil && b.plain != nil {
 		return a.Identity == b.Identity
@@ -41,14 +41,14 @@ func sameLock(a, b part) bool {
 		a.locker == b.locker
 }
 
-// compareParts orders parts by (server, name): the package documentation says why. On a cluster the
-// slot comes before the name, to make the parts of a batch neighbours.
+// compareParts orders parts by (server, name). The package documentation says why. On a cluster the
+// slot comes before the name, to make the parts of a batch neighbors.
 func compareParts(a, b part) int {
 	return cmp.Or(
 		cmp.Compare(a.Server, b.Server),
 		cmp.Compare(a.Slot, b.Slot),
 		cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.Mode, b.Mode), // write before read: a writer may read, not vice versa
+		cmp.Compare(a.Mode, b.Mode), // write before read, because a writer may read, not vice versa
 		cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(a.Client, b.Client),
 	)
@@ -62,7 +62,7 @@ func check(parts []part) error {
 	return cmp.Or(checkServers(parts), checkNames(parts), checkQueues(parts))
 }
 
-// checkServers refuses locks on several Redis servers of which one has no name. Other processes
+// checkServers rejects locks on several Redis servers if a server has no name. Other processes
 // might order the servers differently, and a deadlock would be possible.
 func checkServers(parts []part) error {
 	clients, unnamed := make(map[string]bool), ""
@@ -82,8 +82,8 @@ func checkServers(parts []part) error {
 	return nil
 }
 
-// checkNames refuses two locks of one name that exclude each other even for one owner. They are
-// neighbours in the order.
+// checkNames rejects two locks with the same name that exclude each other even for the same owner.
+// These locks are neighbors in the order.
 func checkNames(parts []part) error {
 	for i, b := range parts[1:] {
 		a := parts[i]
@@ -102,8 +102,9 @@ func checkNames(parts []part) error {
 	return nil
 }
 
-// checkQueues refuses fair locks that share a queue, as "x" and "{x}" do by Redisson's key names.
-// An owner that holds one and waits for the other might queue behind a waiter for the first.
+// checkQueues rejects fair locks that share a queue, as "x" and "{x}" do by Redisson's key names.
+// An owner that holds one lock and waits for the other might queue behind a waiter for the first
+// lock.
 func checkQueues(parts []part) error {
 	type queue struct{ client, key string }
 	names := make(map[queue]string)
