@@ -246,7 +246,7 @@ var advice = map[string]string{
 const (
 	HalfMoved = "HALFMOVED" // the script was aborted at a key that has moved to another node
 	NoCommand = "NOCOMMAND" // the script called a command that the server lacks or forbids
-	// Unsupported: the client sent a command that the server lacks.
+	// Unsupported is the code if the server lacks a command that the client sent.
 	Unsupported = "UNSUPPORTED"
 )
 

@@ -231,12 +231,12 @@ func (t *Transport) Permanent(err error) bool {
 	single := t.redis.Mode() == rueidis.ClientModeStandalone
 	switch {
 	case rediserr.HasCode(err, "READONLY"):
-		// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
-		// and may for a moment still reach a master that has become a replica. So may the address of
-		// a single server lead to another one. A replica from the start is a wrong address.
+		// Sentinel and Cluster replace the server behind a name. rueidis closes the old connections, and
+		// for a moment may still reach a master that has become a replica. The address of a single server
+		// may also move to another server. A server that was a replica from the start is a wrong address.
 		return single && !t.writes.Load()
 	case single && (errors.Is(err, rueidis.ErrClosing) || rediserr.HasCode(err, "MOVED", "ASK")):
-		return true // only its owner closes a client, and it follows no redirections of a cluster
+		return true // only its owner closes a client, and the client follows no redirection
 	}
 	return permanent
 }

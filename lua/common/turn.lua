@@ -30,7 +30,7 @@ local function inherits(whose, client, deaf)
     and not redis.call('ZSCORE', scores, before)
 end
 
-local soon = 10 -- milliseconds until the next script goes on where this one has stopped
+local soon = 10 -- milliseconds until the next script continues where this script has stopped
 
 -- offer notifies the head of the queue that the lock is free, unless the head is the owner that
 -- asks, and drops heads that let their turn pass. It returns the server's error for the message, or
