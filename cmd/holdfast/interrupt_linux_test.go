@@ -39,7 +39,7 @@ func TestSignalStopsEverything(t *testing.T) {
 	lines := bufio.NewScanner(stdout)
 	// by then all processes that stay have started
 	for handovers := 0; handovers < 3 && lines.Scan(); {
-		if strings.Contains(lines.Text(), " let go") {
+		if strings.Contains(lines.Text(), " released") {
 			handovers++
 		}
 	}

@@ -87,17 +87,17 @@ func finish(t *testing.T, cmd *exec.Cmd) outcome {
 var stories = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)queue +olga +is killed in the queue \(SIGKILL\)` +
 		`.*queue +noah +queues up for up to 10 s: olga, paul, noah\n` +
-		`.*queue +paul +holds, .* after noah let go, past olga, who is dead; waiting: noah\n`),
+		`.*queue +paul +holds, .* after noah released, past olga, who is dead; waiting: noah\n`),
 	regexp.MustCompile(`queue +mia +gives up after 1\.\d+ s: kate holds it for another `),
 	regexp.MustCompile(`(?s)readwrite wim +comes first from now on: new readers step back\n` +
-		`.*readwrite wim +writes, .* after \w+ let go; waiting: sam, tess\n`),
+		`.*readwrite wim +writes, .* after \w+ released; waiting: sam, tess\n`),
 	regexp.MustCompile(`(?s)redlock +node5 dies; the others are a quorum\n` +
 		`.*redlock +vera +lets go after .*, [2-9] leases of 1 s\n` +
-		`.*redlock +(walt|xena) +holds, .* after vera let go`),
+		`.*redlock +(walt|xena) +holds, .* after vera released`),
 	regexp.MustCompile(`(?s)watchdog +gina +is killed \(SIGKILL\) after .*, [3-9] leases of 1 s; ` +
 		`waiting: hugo\n.*watchdog +hugo +holds, .* s after gina was killed\n`),
-	regexp.MustCompile(`counter +(ada|ben|cleo|dan) +re-enters, level 2\n`),
-	regexp.MustCompile(`transfer +(yuri|zoe) +holds, .* after (yuri|zoe) let go`),
+	regexp.MustCompile(`counter +(ada|ben|cleo|dan) +acquires it again \(nested\)\n`),
+	regexp.MustCompile(`transfer +(yuri|zoe) +holds, .* after (yuri|zoe) released`),
 }
 
 // On a busy machine one of the processes may lose a lease of a second, and reports may come too
@@ -107,13 +107,13 @@ func TestDemoRunsWithoutRedis(t *testing.T) {
 	var missing []*regexp.Regexp
 	for range 3 {
 		o := run(t, "demo")
-		require.Contains(t, o.stdout, " sections, 0 overlaps, ", o.stderr)
+		require.Contains(t, o.stdout, " holds, 0 overlaps, ", o.stderr)
 		missing = slices.DeleteFunc(slices.Clone(stories), func(story *regexp.Regexp) bool {
 			return story.MatchString(o.stdout)
 		})
 		if o.status == 0 && len(missing) == 0 {
 			require.Regexp(t,
-				`\ndemo: 78 sections, 0 overlaps, counter 78, max wake-up .*, takeover .* s\n$`, o.stdout)
+				`\ndemo: 78 holds, 0 overlaps, counter 78, max wake-up .*, takeover .* s\n$`, o.stdout)
 			require.Empty(t, o.stderr)
 			return
 		}
@@ -127,7 +127,7 @@ func TestDemoWithoutTheLockFails(t *testing.T) {
 	o := run(t, "demo", "--break")
 	require.Equal(t, 1, o.status)
 	verdict := regexp.MustCompile(
-		`\ndemo: (\d+) sections, [1-9]\d* overlaps, counter (\d+) instead of (\d+), .*\n$`).
+		`\ndemo: (\d+) holds, [1-9]\d* overlaps, counter (\d+) instead of (\d+), .*\n$`).
 		FindStringSubmatch(o.stdout)
 	require.NotEmpty(t, verdict, o.stdout)
 	require.Equal(t, verdict[1], verdict[3])

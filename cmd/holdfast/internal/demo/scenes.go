@@ -35,7 +35,7 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 	first, second := section{untilCue, 60 * ms, false}, section{500 * ms, 60 * ms, false}
 	all := []scene{{
 		// In every third section, processes acquire a second level.
-		lock: "counter", title: "4 processes, 48 sections, never two at a time",
+		lock: "counter", title: "4 processes, 48 holds, never two at a time",
 		cast: each(part{Sections: slices.Repeat([]section{nest, plain, plain}, 4),
 			Unlocked: unlocked}, "ada", "ben", "cleo", "dan"),
 		times: map[kind]int{left: 48, nested: 16},

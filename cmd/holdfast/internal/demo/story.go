@@ -99,7 +99,7 @@ func (s *story) apply(a *actor, e event) string {
 		a.owner = e.Owner
 		return said + s.who("; waiting: ", e.Lock, waits)
 	case nested:
-		return "re-enters, level 2"
+		return "acquires it again (nested)"
 	case leaving:
 		become(idle)
 		s.free[e.Lock] = e
@@ -181,11 +181,11 @@ func (s *story) handover(a *actor, e event) string {
 		s.takeover = took
 		return said + "was killed"
 	case len(past) > 0:
-		return said + "let go, past " + names(past) + ", who is dead"
+		return said + "released, past " + names(past) + ", who is dead"
 	case a.Type != overQuorum:
 		s.wakeUp = max(s.wakeUp, took)
 	}
-	return said + "let go"
+	return said + "released"
 }
 
 // queue returns the processes queued for a lock, first come first.

@@ -70,7 +70,7 @@ func (v verdict) stoodStill() bool {
 
 // String returns the last line of the demo. It fits in 80 columns if everything went well.
 func (v verdict) String() string {
-	said := fmt.Sprintf("demo: %d sections, %d overlaps, counter %d", v.sections, v.overlaps,
+	said := fmt.Sprintf("demo: %d holds, %d overlaps, counter %d", v.sections, v.overlaps,
 		v.counter)
 	if v.counter != int64(v.sections) {
 		said += fmt.Sprintf(" instead of %d", v.sections)
