@@ -184,7 +184,7 @@ bench: ## compare with the floor and with other libraries; draws bench/plots (se
 bench-short: ## the same in less than two minutes: fewer and shorter rounds, nothing is written
 	@cd bench && GOWORK=off $(GO) run . -as 'make bench-short' -short $(BENCHFLAGS)
 
-mutants: ## make 296 small changes of the library, one at a time, and see which the tests notice (hours)
+mutants: ## make 301 small changes of the library, one at a time, and see which the tests notice (hours)
 	@$(with-server); $(GO) run ./internal/mutants -tests redis -results .tools/mutants/now.txt -compare internal/mutants/results.txt
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
