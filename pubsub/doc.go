@@ -11,8 +11,8 @@
 //     confirmation are lost.
 //   - The waiter joins a confirmed channel. The last request of the waiter was earlier.
 //   - The message "0" arrives, and this waiter is next.
-//   - Any other message arrives, which wakes every waiter. [Subscription.RetryAfter] returns a number
-//     above 1. With such a number, the waiter should not ask before the time has passed.
+//   - Any other message arrives, which wakes every waiter. [Subscription.RetryAfter] returns a
+//     number above 1. With such a number, the waiter should not ask before the time has passed.
 //   - Another waiter leaves with an unused permit. A permit for a number is not passed on.
 //
 // A waiter needs a single loop and no special cases:

@@ -23,8 +23,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// codeBlock is a block of code in a document. A block of Go is a file, or a fragment of declarations
-// or statements.
+// codeBlock is a block of code in a document. A block of Go is a file, or a fragment with
+// declarations or statements.
 type codeBlock struct {
 	document string
 	line     int // of its first line
