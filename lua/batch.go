@@ -22,11 +22,12 @@ type BatchPart struct {
 	Nested  bool // the owner has the lock and adds a level, as by [Reenter]
 }
 
-// AcquireBatch acquires several reentrant locks with the given lease, or adds nested holds, all or
-// none, with a single command. After a success, the index is -1. Otherwise nothing has changed, and
-// index is the lock that failed. Either holder has that lock, or a nil holder means that the owner
-// no longer holds the lock of a nested hold. The locks must differ, and on a cluster must be in the
-// same slot.
+// AcquireBatch acquires several reentrant locks with a single command, all or none. For a nested
+// part, AcquireBatch adds a hold to a lock that the owner already has. After a success, index is
+// -1. Otherwise nothing has changed, and index is the position of the lock that could not be
+// acquired. If holder is not nil, holder has that lock. If holder is nil, the part is nested, and
+// the owner has lost the lock. The locks must differ. On a cluster, all locks must be in the same
+// slot.
 func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration, parts []BatchPart,
 ) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
@@ -61,10 +62,11 @@ type BatchReleased struct {
 	Err error // the server's refusal to release this one: an [*rediserr.Error]
 }
 
-// ReleaseBatch releases several locks with a single command, each as [Exclusive.Release] does
-// without a hand-over. If the server rejects a release, the others succeed all the same. After an
-// error of the whole command, for example because an ACL forbids a key, all outcomes are unknown.
-// On a cluster, all locks must be in the same slot. channels selects the channels of the waiters.
+// ReleaseBatch releases several locks with a single command, as [Exclusive.Release] without a
+// hand-over. Waiters listen on the channels that channels selects. If Redis rejects the release of
+// a lock, the other releases still succeed. After an error of the whole command, for example
+// because an ACL forbids a key, all outcomes are unknown. On a cluster, all locks must be in the
+// same slot.
 func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, channels wire.Channels,
 	parts []BatchPart,
 ) ([]BatchReleased, error) {

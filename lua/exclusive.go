@@ -74,14 +74,15 @@ func (x *Exclusive) text(lease time.Duration) string {
 	return last.text
 }
 
-// Acquire acquires the lock for owner with a count of 1 and a TTL of at least lease, or returns the
-// holder. A nil holder means success. fence is the fencing token of a fenced lock, larger than the
-// tokens of all earlier acquisitions of the same name. A repeated command that had acquired the
-// lock returns the same token.
+// Acquire acquires the lock for owner, with a count of 1 and a TTL of at least lease. If another
+// owner has the lock, Acquire returns that owner as the holder, and otherwise a nil holder. The
+// fence is the fencing token of a fenced lock. The token is larger than the tokens of all earlier
+// acquisitions of the same name. If a command that acquired the lock is repeated, the repetition
+// returns the same token.
 //
-// If another owner holds the lock and registration is not "", Acquire registers owner and changes
-// nothing else. ticket identifies the registration, and 0 means none. An owner keeps an earlier
-// registration, and loses its registration when it gets the lock.
+// If another owner has the lock and registration is not "", Acquire registers owner as a waiter and
+// changes nothing else. The ticket identifies the registration, and 0 means that there is none. An
+// owner keeps an earlier registration, and loses the registration when it gets the lock.
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {
@@ -128,8 +129,9 @@ const (
 	Other               // a registered waiter: of another client, or the successor as registered
 )
 
-// Release leaves owner with the given count. With count 0, owner loses the lock regardless of its
-// count, and Release hands the lock over or announces the release. Release uses h only then.
+// Release leaves owner with the given count. With a count of 0, owner loses the lock, whatever its
+// count was. Release then hands the lock over as h allows, or announces the release. Otherwise
+// Release ignores h.
 func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int,
 	h HandOver,
 ) (Released, error) {

@@ -82,9 +82,10 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 	return holder, rp.Err
 }
 
-// Release leaves an owner with the given count. With count 0, the owner loses the lock regardless
-// of its count, leaves the queue, and Release notifies the next in the queue. With count 0, Release
-// accepts up to MaxFairReleases owners. Held then reports whether any of them held the lock.
+// Release leaves an owner with the given count. With a count of 0, the owner loses the lock,
+// whatever its count was, and leaves the queue. Release then notifies the next owner in the queue.
+// With a count of 0, you can pass up to MaxFairReleases owners, and Held reports whether any of
+// these owners held the lock.
 func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, count int, owners ...string,
 ) (Released, error) {
 	args := append([]string{strconv.Itoa(count)}, owners...)

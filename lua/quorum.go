@@ -13,8 +13,8 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Delay says how long a node does not count that may have forgotten locks. The zero Delay counts
-// all nodes.
+// Delay says for how long a node does not count, because the node may have forgotten locks. With
+// the zero Delay, all nodes count.
 type Delay struct {
 	// For is the longest lease that the node may have known. For counts from the start of the node, by
 	// its clock.

@@ -27,9 +27,10 @@ const (
 	readersTurn = 100 * time.Millisecond
 )
 
-// AcquireRead acquires the read hold with the given number for owner, or returns the owner in the
-// way. A nil holder means success. waits reports whether the owner waits. waited reports whether
-// the owner has waited already, because such a reader may pass after a writer.
+// AcquireRead acquires the read hold with the given number for owner. If another owner is in the
+// way, AcquireRead returns that owner, and otherwise nil. Set waits if the caller waits for the
+// lock, and waited if the caller has waited already. A reader that has waited may pass after a
+// writer has left.
 func (r ReadWrite) AcquireRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration, waits,
 	waited bool,
@@ -44,8 +45,8 @@ func (r ReadWrite) AcquireRead(
 		milliseconds(lease), waiting, milliseconds(r.Bound), milliseconds(wire.WaiterTTL)))
 }
 
-// ReleaseRead leaves owner with the given number of read holds, for the longest lease of its read
-// holds.
+// ReleaseRead leaves owner with the given number of read holds. These last for as long as the
+// longest lease of its earlier read holds.
 func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
 	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner), wire.ReadersTurnKey(r.Lock)}
@@ -54,8 +55,9 @@ func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner 
 		milliseconds(LongestSleep)))
 }
 
-// AcquireWrite acquires the write lock for owner with the given number of holds, or returns the
-// owner in the way. A nil holder means success. An owner that only reads is in its own way.
+// AcquireWrite acquires the write lock for owner, with the given number of holds. If another owner
+// is in the way, AcquireWrite returns that owner, and otherwise nil. An owner that only reads is in
+// its own way.
 func (r ReadWrite) AcquireWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 	waits bool,
@@ -66,10 +68,10 @@ func (r ReadWrite) AcquireWrite(
 		milliseconds(wire.WaiterTTL)))
 }
 
-// ReleaseWrite leaves owner with the given number of write holds. With 0, owner loses the write
-// lock regardless of the number, and readers no longer wait for owner. If owner has read holds, it
-// is then a reader. Otherwise, and if no reader of holdfast waits, the write lock passes, for
-// lease, to the owner with the wire.WriteField next. An empty next means nobody.
+// ReleaseWrite leaves owner with the given number of write holds. With a number of 0, owner loses
+// the write lock, and readers no longer wait for owner. If owner has read holds, owner remains a
+// reader. If owner has no read holds and no reader of holdfast waits, the write lock passes for
+// lease to the owner with the wire.WriteField next. If next is "", the lock becomes free.
 func (r ReadWrite) ReleaseWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
 	lease time.Duration,
