@@ -120,6 +120,9 @@ func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 
 // push adds a level after Redis has the level.
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
+	if err := a.extended(deadline); err != nil {
+		return nil, err
+	}
 	level := new(level)
 	hold := a.newHold(ctx, level, renew)
 	a.mu.Lock()
@@ -136,9 +139,6 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 		return nil, a.conclude()
 	case closing: // Close may have begun to release the holds that it found
 		return nil, ErrClosed
-	}
-	if err := a.extended(deadline); err != nil {
-		return nil, err
 	}
 	if renew {
 		a.SetRenew(true)

@@ -233,6 +233,20 @@ func TestNoLevelIsAddedWhileTheLastOneIsReleased(t *testing.T) {
 	})
 }
 
+// The watchdog is late, so the reply to the nested lock finds the loss.
+func TestNestedLockThatFindsTheLossLeavesNothingToUnlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModelAcquisition(nil)
+		defer m.close()
+		m.client.watchdog.Close()
+		time.Sleep(time.Until(m.a.Deadline()))
+		_, err := m.a.push(t.Context(), time.Now().Add(time.Hour), false)
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, m.holds[0].Unlock(), ErrLost)
+		require.Empty(t, m.client.losses.Of(m.a.key()))
+	})
+}
+
 // runPrograms runs that many programs, each of which does anything that may happen to an
 // acquisition, in some order. It stops at a transition that does not exist, and reports whether
 // there was one.
