@@ -241,12 +241,11 @@ func (at *attempt) start(ctx context.Context, l *Lock, limit time.Duration, leas
 	}
 	at.budget.Begin(ctx, c.closing, budget) // before Join, because a nil context panics here
 	r.until = at.budget.Until
-	if at.budget.Closing() || !c.group.Join() {
-		return ErrClosed
-	}
-	if at.budget.Err() != nil {
-		defer c.group.Leave()
+	switch {
+	case at.budget.Err() != nil:
 		return at.ended()
+	case !c.group.Join():
+		return ErrClosed
 	}
 	return nil
 }
@@ -342,7 +341,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	got, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
 		if call := c.calls.Begin(&at.budget, at.sent); call != nil {
-			got, state, err = at.send(call)
+			got, state, err = transport.Send(call, at.ask)
 		}
 	}
 	var lost error
@@ -399,14 +398,6 @@ func (at *attempt) try() (hold *Hold, err error) {
 		at.unknown = true
 	}
 	return nil, nil
-}
-
-// send sends the request, and ends the call even if a hook around rueidis ends the goroutine.
-func (at *attempt) send(call *transport.Call) (got reply, state transport.State, err error) {
-	err = transport.ErrThrown
-	defer func() { state, err = call.End(err) }()
-	got, err = at.lock.kind.acquire(call, at.client.redis, at.request)
-	return got, state, err
 }
 
 // detach sends the request from a worker. If the caller leaves, the worker cleans up.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/owner"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/waitqueue"
@@ -20,7 +21,7 @@ func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(n
 // lockOf returns the reentrant lock with a name in Redis.
 func (c *Client) lockOf(name string) *Lock {
 	return c.newLock(name, traits{family: "reentrant", handsOver: true, batched: true,
-		inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
+		wakes: owner.Plain, inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
 }
 
 // exclusive is the kind of a lock with one owner at a time. It implements the plain lock, and is

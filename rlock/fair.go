@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wire"
 	"holdfast/lua"
@@ -52,7 +53,7 @@ func (c *Client) fairOf(name string) *Lock { return c.newFair(name, "fair", nil)
 // the error, and otherwise nil.
 func (c *Client) newFair(name, family string, reentry error) *Lock {
 	return c.newLock(name, traits{family: family, queueKey: wire.QueueKey(name),
-		cleanups: lua.MaxFairReleases, inspect: lua.InspectFair, reentry: reentry},
+		wakes: owner.Fair, cleanups: lua.MaxFairReleases, inspect: lua.InspectFair, reentry: reentry},
 		fair{exclusive{client: c, name: name}})
 }
 

@@ -1,6 +1,9 @@
 package rlock
 
-import "holdfast/lua"
+import (
+	"holdfast/internal/owner"
+	"holdfast/lua"
+)
 
 // NewFencedLock returns the fenced lock with the given name, a reentrant lock that numbers its
 // acquisitions. See [Hold.Token]. The lock is compatible with RFencedLock of Redisson, and excludes
@@ -14,6 +17,7 @@ func (c *Client) NewFencedLock(name string) *Lock { return c.fencedOf(c.options.
 
 // fencedOf returns the fenced lock with a name in Redis.
 func (c *Client) fencedOf(name string) *Lock {
-	return c.newLock(name, traits{family: "fenced", handsOver: true, inspect: lua.InspectFenced},
+	return c.newLock(name, traits{family: "fenced", handsOver: true, wakes: owner.Plain,
+		inspect: lua.InspectFenced},
 		newExclusive(c, name, "fenced", true))
 }

@@ -3,6 +3,7 @@ package rlock
 import (
 	"errors"
 
+	"holdfast/internal/owner"
 	"holdfast/internal/rediserr"
 	"holdfast/lua"
 )
@@ -22,8 +23,9 @@ func (c *Client) NewNonReentrantLock(name string) *Lock {
 func (c *Client) nonReentrantOf(name string) *Lock {
 	// The script is the script of the plain lock. A second attempt of an owner is detected in this
 	// process, and a retried request must find its own acquisition.
-	return c.newLock(name, traits{family: "non-reentrant", handsOver: true, inspect: lua.Inspect,
-		reentry: errReentersPlain}, newExclusive(c, name, "nonreentrant", false))
+	return c.newLock(name, traits{family: "non-reentrant", handsOver: true,
+		wakes: owner.Plain, inspect: lua.Inspect, reentry: errReentersPlain},
+		newExclusive(c, name, "nonreentrant", false))
 }
 
 var errReentersPlain = reentryError("Client.NewLock")

@@ -66,7 +66,7 @@ func (l *Lock) newOwner() string {
 	begin := text.Len()
 	text.WriteString(c.id)
 	text.WriteByte(':')
-	text.Write(strconv.AppendUint(digits[:0], owner.Number(l.wakes(), c.acquired.Add(1)), 10))
+	text.Write(strconv.AppendUint(digits[:0], owner.Number(l.wakes, c.acquired.Add(1)), 10))
 	name := text.String()[begin:]
 	c.names.Put(text)
 	return name
@@ -74,14 +74,3 @@ func (l *Lock) newOwner() string {
 
 // key returns the key for the session of an owner with the lock.
 func (l *Lock) key(t owner.Token) sessionKey { return sessionKey{l.family, l.name, t} }
-
-// wakes returns the kind of waiters that a release of the lock wakes.
-func (l *Lock) wakes() owner.Kind {
-	switch {
-	case l.sharesKey:
-		return owner.ReadWrite
-	case l.queueKey != "":
-		return owner.Fair
-	}
-	return owner.Plain
-}

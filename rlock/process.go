@@ -153,7 +153,7 @@ func (at *attempt) noticeItself() {
 // uses another kind of lock. Nothing else shows that if the holder is in another process.
 func (at *attempt) noticeOtherKind() {
 	c, l := at.client, at.lock
-	held, wanted := owner.KindOf(at.holder.Owner), l.wakes()
+	held, wanted := owner.KindOf(at.holder.Owner), l.wakes
 	if held == owner.Unknown || held == wanted || !c.kinds.add(l.name) {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/owner"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/transport"
 	"holdfast/internal/wire"
@@ -37,7 +38,8 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	if c.options.WriterPreference == PreferWriters {
 		pair.bound = c.options.WatchdogLease
 	}
-	readers := traits{family: "readwrite", mode: sharedMode, sharesKey: true, inspect: lua.Inspect}
+	readers := traits{family: "readwrite", mode: sharedMode, sharesKey: true,
+		wakes: owner.ReadWrite, inspect: lua.Inspect}
 	writers := readers
 	writers.mode, writers.handsOver, writers.beside = exclusiveMode, true, errUpgrade
 	return &ReadWriteLock{c.newLock(name, readers, read{pair}),

@@ -189,7 +189,9 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 		}
 	}()
 	if call := c.calls.Begin(b, sent); call != nil {
-		reply, state, err = a.sendDirectly(call, left, o)
+		reply, state, err = transport.Send(call, func(ctx context.Context) (lua.Released, error) {
+			return a.lock.kind.release(ctx, a.owner, left, o)
+		})
 		if state != transport.NotSent {
 			a.settle(o, sent, reply, state)
 			returned = true
@@ -198,15 +200,6 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 	}
 	reply, state, err = a.detach(b, left, o)
 	returned = true
-	return reply, state, err
-}
-
-// sendDirectly sends the release and ends its call.
-func (a *acquisition) sendDirectly(call *transport.Call, left int, o offer,
-) (reply lua.Released, state transport.State, err error) {
-	err = transport.ErrThrown
-	defer func() { state, err = call.End(err) }()
-	reply, err = a.lock.kind.release(call, a.owner, left, o)
 	return reply, state, err
 }
 

@@ -53,7 +53,7 @@ const (
 // deadline moves on when the lease is renewed or extended, never moves back, and stops when the
 // lease ends. Before [Watchdog.Add], the deadline has no meaning. Deadline takes no mutex, and is
 // safe for concurrent use.
-func (l *Lease) Deadline() time.Time { return epoch.Add(l.until()) }
+func (l *Lease) Deadline() time.Time { return epoch.Add(time.Duration(l.deadline.Load())) }
 
 func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) }
 
@@ -68,10 +68,10 @@ type deadlines []*Lease
 // place puts l at the free index i. If the order of the heap demands it, place moves l up or down,
 // and moves the leases that l passes.
 func (d deadlines) place(l *Lease, i int) {
-	until := l.until()
+	until := l.deadline.Load()
 	for i > 0 {
 		parent := (i - 1) / 2
-		if d[parent].until() <= until {
+		if d[parent].deadline.Load() <= until {
 			break
 		}
 		d[i], d[parent].index = d[parent], int32(i)
@@ -79,10 +79,10 @@ func (d deadlines) place(l *Lease, i int) {
 	}
 	for {
 		child := 2*i + 1
-		if child+1 < len(d) && d[child+1].until() < d[child].until() {
+		if child+1 < len(d) && d[child+1].deadline.Load() < d[child].deadline.Load() {
 			child++
 		}
-		if child >= len(d) || until <= d[child].until() {
+		if child >= len(d) || until <= d[child].deadline.Load() {
 			break
 		}
 		d[i], d[child].index = d[child], int32(i)

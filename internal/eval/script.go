@@ -231,7 +231,9 @@ func (rp *Reply) List(sizes ...int) int {
 // Integer reads an integer.
 func (rp *Reply) Integer() int64 {
 	n, err := rp.next().ToInt64()
-	rp.Keep(err)
+	if err != nil {
+		rp.Keep(err)
+	}
 	return n
 }
 

@@ -80,12 +80,13 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	return k
 }
 
-// runCall runs a command and ends its call, even if foreign code ends the goroutine.
-func runCall[T any](call *Call, command func(context.Context) (T, error),
+// Send runs a command with the call as its context, and ends the call, even if a hook around rueidis
+// ends the goroutine.
+func Send[T any](k *Call, command func(context.Context) (T, error),
 ) (value T, state State, err error) {
 	err = ErrThrown
-	defer func() { state, err = call.End(err) }()
-	value, err = command(call)
+	defer func() { state, err = k.End(err) }()
+	value, err = command(k)
 	return value, state, err
 }
 

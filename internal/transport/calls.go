@@ -122,7 +122,7 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 ) (T, State, error) {
 	var before error
 	if call := c.Begin(b, time.Now()); call != nil {
-		value, state, err := runCall(call, command)
+		value, state, err := Send(call, command)
 		if kind.resendable() && Lost(err) {
 			before = err
 		} else if state != NotSent {

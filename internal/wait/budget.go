@@ -83,7 +83,7 @@ func (b *Budget) Err() error {
 		}
 		return fmt.Errorf("%w: %w", err, cause)
 	}
-	if b.Closing() {
+	if Fired(b.closing) {
 		return ErrClosed
 	}
 	return nil
