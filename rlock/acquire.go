@@ -387,7 +387,11 @@ func (at *attempt) try() (hold *Hold, err error) {
 			at.remains = at.refusedRemains()
 		}
 	default:
-		deadline := watchdog.Deadline(at.sent, at.request.lease)
+		sent := at.sent
+		if !got.sent.IsZero() {
+			sent = got.sent
+		}
+		deadline := watchdog.Deadline(sent, at.request.lease)
 		if time.Until(deadline) > 0 {
 			at.fresh.registered = at.request.registers
 			return at.begin(at.request.lease, deadline, got.fence)

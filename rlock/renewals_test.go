@@ -237,6 +237,22 @@ func TestPoolUsedUpByTheApplicationCostsNoLock(t *testing.T) {
 	}
 }
 
+func TestLeaseOfALockForReplicasCountsFromWhenAConnectionWasFree(t *testing.T) {
+	t.Parallel()
+	change := func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 }
+	inBubbleWith(t, change, rlock.Options{SyncReplicas: 1},
+		func(t *testing.T, b *bubble, redis rueidis.Client, c *rlock.Client) {
+			replicas(b, true)
+			b.server.Handle("BLPOP", func([]string) any { time.Sleep(1900 * time.Millisecond); return nil })
+			go redis.Do(context.Background(), redis.B().Blpop().Key("jobs").Timeout(0).Build())
+			synctest.Wait()
+			hold := take(t, c.NewLock("order"), rlock.Lease(2*time.Second))
+			require.GreaterOrEqual(t, time.Since(b.start), 1900*time.Millisecond)
+			require.Greater(t, time.Until(hold.Deadline()), 1900*time.Millisecond)
+			unlock(t, hold)
+		})
+}
+
 // An acquisition that waits for replicas has a connection of the pool. It tries up to five: some
 // may have been closed while they were idle.
 func TestAcquisitionOutlastsFourClosedConnectionsOfThePool(t *testing.T) {

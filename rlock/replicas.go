@@ -83,11 +83,12 @@ func (at *attempt) askServer(ctx context.Context, master server, r request, aski
 				return err
 			}
 		}
+		sent := time.Now()
 		got, err = at.lock.kind.acquire(ctx, connection, r)
 		if err != nil || got.holder != nil {
 			return err
 		}
-		got.taken = true
+		got.taken, got.sent = true, sent
 		got.short, err = at.replicated(connection, master.name, r)
 		return err
 	})
