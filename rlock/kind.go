@@ -97,10 +97,10 @@ type reply struct {
 	holder *lua.Holder // the holder; nil if the lock was acquired
 	fence  int64       // the fencing token, if the lock is fenced
 	ticket waitqueue.Ticket
-	// The others are set with SyncReplicas only. taken says that the lock was acquired, even if a later
-	// step failed. short says that the acquisition was undone, because too few replicas acknowledged
-	// it. sent is when the command was sent, which may be long after the caller asked, because the
-	// command needs a connection of its own.
+	// The others are set with SyncReplicas only. taken says that the lock was acquired, even if a
+	// later step failed. short says that the acquisition was undone, because too few replicas
+	// acknowledged it. sent is when the command was sent, which may be long after the caller asked,
+	// because the command needs a connection of its own.
 	taken bool
 	short *ReplicationError
 	sent  time.Time

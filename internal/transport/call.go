@@ -80,8 +80,8 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	return k
 }
 
-// Send runs a command with the call as its context, and ends the call, even if a hook around rueidis
-// ends the goroutine.
+// Send runs a command with the call as its context, and ends the call, even if a hook around
+// rueidis ends the goroutine.
 func Send[T any](k *Call, command func(context.Context) (T, error),
 ) (value T, state State, err error) {
 	err = ErrThrown
