@@ -24,10 +24,9 @@ type BatchPart struct {
 
 // AcquireBatch acquires several reentrant locks with a single command, all or none. For a nested
 // part, AcquireBatch adds a hold to a lock that the owner already has. After a success, index is
-// -1. Otherwise nothing has changed, and index is the position of the lock that could not be
-// acquired. If holder is not nil, holder has that lock. If holder is nil, the part is nested, and
-// the owner has lost the lock. The locks must differ. On a cluster, all locks must be in the same
-// slot.
+// -1. Otherwise nothing has changed, and index is the position of the first lock that could not be
+// acquired. The holder is the owner of that lock. It is nil if the part is nested and its owner has
+// lost the lock. The locks must differ, and on a cluster they must be in the same slot.
 func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration, parts []BatchPart,
 ) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
@@ -62,11 +61,10 @@ type BatchReleased struct {
 	Err error // the server's refusal to release this one: an [*rediserr.Error]
 }
 
-// ReleaseBatch releases several locks with a single command, as [Exclusive.Release] without a
+// ReleaseBatch releases several locks with a single command, as [Exclusive.Release] does without a
 // hand-over. Waiters listen on the channels that channels selects. If Redis rejects the release of
-// a lock, the other releases still succeed. After an error of the whole command, for example
-// because an ACL forbids a key, all outcomes are unknown. On a cluster, all locks must be in the
-// same slot.
+// one lock, the other releases still succeed. After an error of the whole command, for example if
+// an ACL forbids a key, all outcomes are unknown. On a cluster, all locks must be in the same slot.
 func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, channels wire.Channels,
 	parts []BatchPart,
 ) ([]BatchReleased, error) {

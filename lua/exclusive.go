@@ -76,13 +76,12 @@ func (x *Exclusive) text(lease time.Duration) string {
 
 // Acquire acquires the lock for owner, with a count of 1 and a TTL of at least lease. If another
 // owner has the lock, Acquire returns that owner as the holder, and otherwise a nil holder. The
-// fence is the fencing token of a fenced lock. The token is larger than the tokens of all earlier
-// acquisitions of the same name. If a command that acquired the lock is repeated, the repetition
-// returns the same token.
+// fence of a fenced lock is larger than the fences of all earlier acquisitions of the same name. If
+// a command that acquired the lock is repeated, the repetition returns the same fence.
 //
 // If another owner has the lock and registration is not "", Acquire registers owner as a waiter and
-// changes nothing else. The ticket identifies the registration, and 0 means that there is none. An
-// owner keeps an earlier registration, and loses the registration when it gets the lock.
+// changes nothing else. The ticket identifies the registration, and 0 means that there is none. A
+// waiter stays registered until it gets the lock.
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {
@@ -108,14 +107,14 @@ func (x *Exclusive) Acquire(
 // and Withdrawn, the release is announced.
 type HandOver struct {
 	Channels wire.Channels // on which waiters listen
-	// Others allows a grant to waiters of other clients. Others needs a server that counts all
-	// listeners of a channel, not one of several servers that forward messages.
+	// Others allows a grant to a waiter of another client. The server must count all listeners of a
+	// channel in the reply to PUBLISH. A node of a cluster does that only for sharded channels.
 	Others bool
 	// Successor is the registration of the next owner in this process, or "". If another waiter gets
 	// the lock, the successor stays registered.
 	Successor      string
 	SuccessorFirst bool        // Successor comes before all others
-	Streak         wire.Streak // of the lock until now: of the [wire.Grant], or of the owner before
+	Streak         wire.Streak // of the lock until this release
 	Withdrawn      string      // a registration that its owner no longer wants; "" if none
 }
 
@@ -126,12 +125,11 @@ type To int
 const (
 	Nobody    To = iota // the lock is free and its release was announced, or levels are left
 	Successor           // the successor in this process
-	Other               // a registered waiter: of another client, or the successor as registered
+	Other               // a registered waiter, perhaps the successor
 )
 
-// Release leaves owner with the given count. With a count of 0, owner loses the lock, whatever its
-// count was. Release then hands the lock over as h allows, or announces the release. Otherwise
-// Release ignores h.
+// Release sets the hold count of owner to count. If count is 0, owner loses the lock. Release then
+// hands the lock over as h allows, or announces the release. If count is above 0, h has no effect.
 func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int,
 	h HandOver,
 ) (Released, error) {

@@ -40,11 +40,11 @@ type FairRequest struct {
 	Count  int // the hold count to leave behind
 	Lease  time.Duration
 	Waits  bool          // the owner is queued if it does not get the lock
-	Window time.Duration // for how long at least it stays queued after a request without a Budget
+	Window time.Duration // how long it stays queued at least after a request without a Budget
 	Budget time.Duration // how much longer it waits; it leaves the queue then. 0 means no limit
 	// Until is the end of the budget by the clock of the server, as in [Holder].Clock, or zero if
-	// unknown. The server rejects a later request, which leaves nothing behind. Ignored without
-	// Budget.
+	// unknown. If the request arrives later, the server rejects it and changes nothing. Until is
+	// ignored without a Budget.
 	Until time.Time
 }
 
@@ -82,10 +82,9 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 	return holder, rp.Err
 }
 
-// Release leaves an owner with the given count. With a count of 0, the owner loses the lock,
-// whatever its count was, and leaves the queue. Release then notifies the next owner in the queue.
-// With a count of 0, you can pass up to MaxFairReleases owners, and Held reports whether any of
-// these owners held the lock.
+// Release sets the hold count of an owner to count. If count is 0, the owner loses the lock and
+// leaves the queue, and Release notifies the next owner in the queue. In that case you can pass up
+// to MaxFairReleases owners, and Held reports whether any of them held the lock.
 func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, count int, owners ...string,
 ) (Released, error) {
 	args := append([]string{strconv.Itoa(count)}, owners...)

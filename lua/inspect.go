@@ -21,7 +21,7 @@ type State struct {
 	Holds []Hold        // in no particular order; empty when the lock is free
 	TTL   time.Duration // the rest of the lease: 0 when the lock is free, or [wire.NoExpiry]
 	Queue []string      // the owners that wait for a fair lock, head first
-	Token int64         // the last token that a fenced lock has given; 0 if none
+	Token int64         // the latest fence of a fenced lock; 0 before the first
 }
 
 // Hold is the entry of an owner in a lock, with its count. A writer that reads has two entries.

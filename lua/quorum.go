@@ -13,8 +13,8 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Delay says for how long a node does not count, because the node may have forgotten locks. With
-// the zero Delay, all nodes count.
+// Delay says how long a node is ignored because it may have forgotten locks. With the zero Delay,
+// no node is ignored.
 type Delay struct {
 	// For is the longest lease that the node may have known. For counts from the start of the node, by
 	// its clock.

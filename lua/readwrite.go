@@ -15,8 +15,8 @@ import (
 type ReadWrite struct {
 	Lock     string        // its name
 	Channels wire.Channels // on which waiters listen
-	// Bound is how long new readers wait at a time for a writer that waits. With 0, readers never wait
-	// for a writer, and no key of holdfast is used.
+	// Bound is how long at a time new readers wait for a waiting writer. With 0, readers never wait
+	// for a writer, and the scripts only use keys that Redisson also uses.
 	Bound time.Duration
 }
 
@@ -27,12 +27,12 @@ const (
 	readersTurn = 100 * time.Millisecond
 )
 
-// AcquireRead acquires the read hold with the given number for owner. If another owner is in the
-// way, AcquireRead returns that owner, and otherwise nil. Set waits if the caller waits for the
-// lock, and waited if the caller has waited already. A reader that has waited may pass after a
-// writer has left.
+// AcquireRead acquires the read lock for owner, and sets its hold count in the read lock to count.
+// If another owner prevents that, AcquireRead returns that owner, and otherwise nil. Set waits if
+// the caller is going to wait for the lock, and waited if it has waited already. A reader that has
+// waited may go ahead once a writer has left.
 func (r ReadWrite) AcquireRead(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration, waits,
+	ctx context.Context, c rueidis.CoreClient, owner string, count int, lease time.Duration, waits,
 	waited bool,
 ) (*Holder, error) {
 	waiting := flag[waits]
@@ -41,39 +41,40 @@ func (r ReadWrite) AcquireRead(
 	}
 	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner),
 		wire.WriterKey(r.Lock), wire.ReaderKey(r.Lock), wire.ReadersTurnKey(r.Lock)}
-	return acquired(scripts["read_acquire.lua"].Run(ctx, c, keys, owner, strconv.Itoa(number),
+	return acquired(scripts["read_acquire.lua"].Run(ctx, c, keys, owner, strconv.Itoa(count),
 		milliseconds(lease), waiting, milliseconds(r.Bound), milliseconds(wire.WaiterTTL)))
 }
 
-// ReleaseRead leaves owner with the given number of read holds. These last for as long as the
-// longest lease of its earlier read holds.
-func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner string, number int,
+// ReleaseRead sets the hold count of owner in the read lock to count. The remaining holds keep the
+// longest lease that owner had.
+func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner string, count int,
 ) (Released, error) {
 	keys := []string{r.Lock, wire.HoldsKey(r.Lock, owner), wire.ReadersTurnKey(r.Lock)}
-	return released(scripts["read_release.lua"].Run(ctx, c, keys, owner, strconv.Itoa(number),
+	return released(scripts["read_release.lua"].Run(ctx, c, keys, owner, strconv.Itoa(count),
 		wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.Unlocked, publish[r.Channels],
 		milliseconds(LongestSleep)))
 }
 
-// AcquireWrite acquires the write lock for owner, with the given number of holds. If another owner
-// is in the way, AcquireWrite returns that owner, and otherwise nil. An owner that only reads is in
-// its own way.
+// AcquireWrite acquires the write lock for owner, and sets its hold count in the write lock to
+// count. If another owner prevents that, AcquireWrite returns that owner, and otherwise nil. An
+// owner that holds only the read lock cannot acquire the write lock, so AcquireWrite then returns
+// owner itself.
 func (r ReadWrite) AcquireWrite(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, owner string, count int, lease time.Duration,
 	waits bool,
 ) (*Holder, error) {
 	keys := []string{r.Lock, wire.WriterKey(r.Lock), wire.ReadersTurnKey(r.Lock)}
 	return acquired(scripts["write_acquire.lua"].Run(ctx, c, keys, wire.WriteField(owner),
-		strconv.Itoa(number), milliseconds(lease), flag[waits], milliseconds(r.Bound),
+		strconv.Itoa(count), milliseconds(lease), flag[waits], milliseconds(r.Bound),
 		milliseconds(wire.WaiterTTL)))
 }
 
-// ReleaseWrite leaves owner with the given number of write holds. With a number of 0, owner loses
-// the write lock, and readers no longer wait for owner. If owner has read holds, owner remains a
-// reader. If owner has no read holds and no reader of holdfast waits, the write lock passes for
-// lease to the owner with the wire.WriteField next. If next is "", the lock becomes free.
+// ReleaseWrite sets the hold count of owner in the write lock to count. If count is 0, owner loses
+// the write lock, and readers no longer wait for it. If owner also holds the read lock, it remains
+// a reader. Otherwise, if no reader of holdfast waits, the write lock passes for lease to the owner
+// named next, in the form of [wire.WriteField]. If next is "", the lock becomes free.
 func (r ReadWrite) ReleaseWrite(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
+	ctx context.Context, c rueidis.CoreClient, owner string, count int, next string,
 	lease time.Duration,
 ) (Released, error) {
 	turn := "0"
@@ -83,12 +84,12 @@ func (r ReadWrite) ReleaseWrite(
 	keys := []string{r.Lock, wire.WriterKey(r.Lock), wire.ReaderKey(r.Lock),
 		wire.ReadersTurnKey(r.Lock)}
 	return released(scripts["write_release.lua"].Run(ctx, c, keys, wire.WriteField(owner),
-		strconv.Itoa(number), wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.UnlockedForAll,
+		strconv.Itoa(count), wire.Suffix(r.Lock, ""), wire.RWChannel(r.Lock), wire.UnlockedForAll,
 		publish[r.Channels], turn, next, milliseconds(lease)))
 }
 
-// ForceUnlock releases the lock of all holders in a mode, as in State. The mode "read" means all
-// readers, and "write" means the writer and its read holds.
+// ForceUnlock releases the lock of all its readers if mode is "read". If mode is "write",
+// ForceUnlock releases the lock of its writer, including the read holds of the writer.
 func (r ReadWrite) ForceUnlock(ctx context.Context, c rueidis.CoreClient, mode string,
 ) (Released, error) {
 	return released(scripts["readwrite_force_unlock.lua"].Run(ctx, c, []string{r.Lock}, mode,

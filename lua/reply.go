@@ -11,13 +11,13 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Holder is the owner in the way of an acquisition.
+// Holder is the owner that prevents an acquisition.
 type Holder struct {
-	Owner string        // "<client id>:<number>"; "" when readers that waited have their turn
+	Owner string        // "<client id>:<number>"; "" if readers that have waited come first
 	TTL   time.Duration // the rest of its lease, or [wire.NoExpiry]
-	Next  bool          // it does not hold the lock, but comes before the one that asked
-	Sleep time.Duration // how long to wait at most before asking again, if that is not the TTL
-	Clock time.Time     // of the server, when it replied for a fair lock; else zero
+	Next  bool          // it does not hold the lock, but comes before the caller in the queue
+	Sleep time.Duration // the longest time to wait before the next request; 0 means the TTL
+	Clock time.Time     // the time of the server at its reply about a fair lock; else zero
 }
 
 // refusal reads who is in the way of an acquisition, and with a size of 4 the number that follows.
@@ -49,14 +49,14 @@ type Released struct {
 	// Held reports whether the owner held the lock, or for a release of any owner, whether the lock
 	// was held.
 	Held bool
-	// Refusal is the reason of the server for not announcing the release, or "". The text begins with
-	// the error code, such as NOPERM, on every version of the server.
+	// Refusal is the error with which the server rejected the announcement of the release, or "". It
+	// begins with the error code, such as NOPERM, on every version of the server.
 	Refusal string
 	Reading bool  // the owner gave back a write lock and has read holds left
 	To      To    // the owner that has the lock now
 	Fence   int64 // the fencing token of the successor, if it has the lock and the lock is fenced
-	// Began belongs to the [wire.Streak], if the successor has the lock because no waiter of another
-	// process could get the lock.
+	// Began belongs to the [wire.Streak] of the lock. It is set if the successor has the lock because
+	// no waiter of another process could get it.
 	Began  int64
 	Ticket int64 // of the successor, if it was registered
 	// Classic reports, with [wire.Both], that other clients listened on the classic channel. Only the

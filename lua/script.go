@@ -15,7 +15,7 @@ var sources embed.FS
 // scripts holds all scripts by file.
 var scripts = eval.Load(sources)
 
-// Script returns the script in a file, for packages that ask Redis other questions.
+// Script returns the script in a file, for packages with additional functions.
 func Script(file string) *eval.Script { return scripts[file] }
 
 // milliseconds formats a lease. Fractions are cut off: no lease in Redis is longer than asked for.

@@ -137,8 +137,8 @@ type Topic struct {
 	// Name separates subscribers of a channel that wait for different things. A message does not say
 	// what it is about, so a message for a single waiter wakes one subscriber of each name.
 	Name string
-	// Also has further channels. The Subscription gets permits from all channels, for the confirmation
-	// of each channel and for each message. These permits do not add up either.
+	// Also has further channels. The Subscription gets permits from all of them, but never has more
+	// than one permit at a time.
 	Also []string
 }
 

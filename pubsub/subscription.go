@@ -20,14 +20,14 @@ type Subscription struct {
 	channels []*channel
 }
 
-// C returns the channel that delivers permits. After a receive, ask again, because something may
-// have changed. Permits do not add up, so there is a single permit for everything since the last
-// receive. The channel never closes, and after Close no permit arrives.
+// C returns the channel that delivers permits. After each receive, ask again, because something may
+// have changed. There is never more than one permit, no matter how much has happened since the last
+// receive. The channel is never closed, and delivers nothing after Close.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// RetryAfter returns the number of the last permit, or 0 if the permit is a reason to ask. Call
-// RetryAfter after a receive from C. Each number is returned once. A number is dropped if a permit
-// to ask is pending.
+// RetryAfter returns the number of milliseconds that came with the last permit, or 0 if the waiter
+// should ask at once. Call RetryAfter after a receive from C. Each number is returned once. A
+// number is dropped if a permit without a number is pending.
 func (s *Subscription) RetryAfter() int64 { return s.retryAfter.Swap(0) }
 
 // Close leaves all channels of the Subscription. On each channel, an unused permit to ask goes to
