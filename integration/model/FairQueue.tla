@@ -13,7 +13,7 @@
 \* - Refusals by memory or permissions, and programs that damage the queue: tests of package lua do those.
 \* - A server's clock that the client does not know yet: a budget then counts from the execution of the request.
 \* - The time between a request and its reply, unless the caller has left or lost its connection by then.
-\* - The expiry of the budgets' key: it outlasts all budgets by four naps, and somebody asks in every sleep.
+\* - The expiry of the budgets' key: it outlasts all budgets by four naps, and somebody asks in every nap.
 \* Each owner waits once, because each call of rlock has a name of its own.
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -28,7 +28,7 @@ CONSTANTS
   JavaLease,
   Window,      \* of waiters without a limit
   JavaWindow,
-  Sleep,         \* LongestSleep
+  Nap,         \* MaxNap
   HeadTime,    \* headTimeout
   DeafTime,    \* deafTimeout
   LeastTime,   \* the shortest turn of a waiter whose client hangs
@@ -122,7 +122,7 @@ Min(a, b) == IF a <= b THEN a ELSE b
 \* RULE inheritTurn BREAKS TakenSoon
 \*   Budgets of waiters of a dead client end one after the other. Each of the next has a turn of its own.
 \*   STEPS Come Come Come Come Die Tick
-\*   WITH Waiters = {"a", "b", "c", "d"}; Siblings = {"b", "c"}; Budgets = {0, 3}; DeafTime = 2; Faults = {"die"}; Sleep = 1; MaxIdle = 3
+\*   WITH Waiters = {"a", "b", "c", "d"}; Siblings = {"b", "c"}; Budgets = {0, 3}; DeafTime = 2; Faults = {"die"}; Nap = 1; MaxIdle = 3
 \*
 \* RULE tellHead BREAKS TakenSoon
 \*   The head does not learn of a release, and sleeps.
@@ -147,7 +147,7 @@ Min(a, b) == IF a <= b THEN a ELSE b
 \* RULE nudge BREAKS TakenSoon
 \*   The next head asked before a short lease began, and nobody asks when that is over.
 \*   STEPS Come Come Come Ask Ask Tick
-\*   WITH Lease = 1; Sleep = 4; MaxFaults = 0; MaxIdle = 0
+\*   WITH Lease = 1; Nap = 4; MaxFaults = 0; MaxIdle = 0
 \*
 \* RULE freshTurn BREAKS NobodyPassedOver
 \*   A turn that began before Redisson took the lock counts against the next head.
@@ -227,7 +227,7 @@ Nudged(s, i, last, after) ==
           IN IF Hears(o) THEN s1 ELSE Nudged(s1, i - 1, last, after)
 
 Nudge(s, after, deaf) ==
-  IF ~Rule("nudge") \/ after >= Sleep THEN s ELSE Nudged(s, IF deaf THEN -1 ELSE 0, -10, after)
+  IF ~Rule("nudge") \/ after >= Nap THEN s ELSE Nudged(s, IF deaf THEN -1 ELSE 0, -10, after)
 
 \* offer: of the last head that was dropped silent, its client hung, and how long others of that get.
 RECURSIVE Offered(_, _, _, _, _, _)
@@ -235,7 +235,7 @@ Offered(s, asking, dropped, silent, hung, hurry) ==
   LET missed == Cardinality(dropped)
       settled == IF missed = 0 THEN s ELSE Drop(s, dropped, 0)
   IN IF missed = Len(s.queue) \/ s.queue[missed + 1].who = asking
-     THEN [s |-> settled, sleep |-> 0]
+     THEN [s |-> settled, nap |-> 0]
      ELSE
      LET head == s.queue[missed + 1].who
          s1 == IF Rule("tellHead") THEN Tell(s, head, 0) ELSE s
@@ -250,14 +250,14 @@ Offered(s, asking, dropped, silent, hung, hurry) ==
          over == mine /\ s.turn.ends <= 0 /\ Rule("dropPassedTurn")
          waits == s.budget[head]
      IN IF mine /\ ~over /\ s.turn.ends <= given
-        THEN [s |-> s1, sleep |-> Min(Max(s.turn.ends, 1), waits)]
+        THEN [s |-> s1, nap |-> Min(Max(s.turn.ends, 1), waits)]
         ELSE IF ~over /\ (mine \/ ~(silent /\ deaf))
         THEN LET s2 == IF missed = 0 THEN s1 ELSE Drop(s1, dropped, 0)
                  s3 == [s2 EXCEPT !.turn =
                           [who |-> head, score |-> s2.queue[1].score, ends |-> given,
                            hurried |-> IF Client(head) = hung THEN hurry ELSE 0, ttl |-> 2 * HeadTime]]
-                 sleep == Min(given, waits)
-             IN [s |-> IF deaf THEN Nudge(s3, sleep, TRUE) ELSE s3, sleep |-> sleep]
+                 nap == Min(given, waits)
+             IN [s |-> IF deaf THEN Nudge(s3, nap, TRUE) ELSE s3, nap |-> nap]
         ELSE Offered(s1, asking, dropped \cup {head}, deaf, Client(head),
                      IF mine /\ s.turn.hurried > 0 THEN Max(s.turn.hurried \div 4, LeastTime) ELSE DeafTime)
 
@@ -266,7 +266,7 @@ Offer(s, asking) == Offered(s, asking, {}, FALSE, None, DeafTime)
 \* keep
 Keep(s, o, w) ==
   LET i == Place(s, o)
-      base == Left(s) + 2 * Sleep
+      base == Left(s) + 2 * Nap
   IN IF ~Rule("keepScore") \/ i = 0 THEN s
      ELSE IF s.queue[i].score >= base + w THEN s
      ELSE LET short == (IF i = 1 THEN base ELSE Max(base, s.queue[i - 1].score)) + w - s.queue[i].score
@@ -275,9 +275,9 @@ Keep(s, o, w) ==
              ELSE [s EXCEPT !.queue[i].score = @ + short]
 
 \* Acquire is fair_acquire.lua for an owner that waits or not, with a window, until its budget ends. holder is None if
-\* the owner has the lock, or else who has it or comes first; sleep is when to ask again.
+\* the owner has the lock, or else who has it or comes first; nap is when to ask again.
 Acquire(s0, o, waits, w, ends) ==
-  IF s0.lock = o THEN [s |-> [s0 EXCEPT !.left = Max(@, Lease)], holder |-> None, sleep |-> 0]
+  IF s0.lock = o THEN [s |-> [s0 EXCEPT !.left = Max(@, Lease)], holder |-> None, nap |-> 0]
   ELSE
   LET free == s0.lock = None
       isLate == ends <= 0 /\ Rule("lateRequest")
@@ -286,13 +286,13 @@ Acquire(s0, o, waits, w, ends) ==
       s3 == IF ends # Ever /\ ~isLate /\ s2.budget[o] # Ever THEN [s2 EXCEPT !.budget[o] = ends] ELSE s2
       swept == Sweep(s3, {})
       queued == Queued(swept.s, o)
-      offered == IF free THEN Offer(swept.s, IF isLate THEN None ELSE o) ELSE [s |-> swept.s, sleep |-> -1]
+      offered == IF free THEN Offer(swept.s, IF isLate THEN None ELSE o) ELSE [s |-> swept.s, nap |-> -1]
       s5 == offered.s
       barges == free /\ ~waits /\ ~Rule("noBarging")
-  IN IF barges \/ (free /\ offered.sleep = 0 /\ ~isLate)
+  IN IF barges \/ (free /\ offered.nap = 0 /\ ~isLate)
      THEN LET s6 == [s5 EXCEPT !.lock = o, !.left = Lease]
               s7 == IF s6.queue # <<>> /\ ~barges THEN Pop(s6, Lease) ELSE s6
-          IN [s |-> Nudge(s7, Lease, FALSE), holder |-> None, sleep |-> 0]
+          IN [s |-> Nudge(s7, Lease, FALSE), holder |-> None, nap |-> 0]
      ELSE LET joins == waits /\ ~queued /\ ~isLate
               tail == IF s5.queue = <<>> THEN Left(s5) ELSE s5.queue[Len(s5.queue)].score
               s6 == IF ~joins THEN s5
@@ -301,7 +301,7 @@ Acquire(s0, o, waits, w, ends) ==
               s7 == IF behind /\ swept.another THEN Nudge(s6, s6.left, FALSE) ELSE s6
           IN [s |-> s7,
               holder |-> IF ~free THEN s7.lock ELSE IF s7.queue = <<>> THEN "nobody" ELSE s7.queue[1].who,
-              sleep |-> IF isLate THEN 1 ELSE IF behind THEN Sleep ELSE IF free THEN offered.sleep ELSE Min(s7.left, Sleep)]
+              nap |-> IF isLate THEN 1 ELSE IF behind THEN Nap ELSE IF free THEN offered.nap ELSE Min(s7.left, Nap)]
 
 \* Release is fair_release.lua, with a count of 0.
 Release(s0, names) ==
@@ -371,7 +371,7 @@ Comes(x, p) == p[x] \in {"waits", "hung", "leaves"} \/ (p[x] = "dead" /\ x \in l
 
 \* Forward has the waiters whose scores may pass before they ask again, because Redisson has subtracted the window of
 \* one of its own. Redisson then drops them. That is a limit of the code, too.
-Forward(s) == {x \in Waiters : Queued(s, x) /\ s.queue[Place(s, x)].score <= Sleep}
+Forward(s) == {x \in Waiters : Queued(s, x) /\ s.queue[Place(s, x)].score <= Nap}
 
 \* Served records that o has taken the lock or a place, if it has.
 Served(s, o, p) ==
@@ -389,7 +389,7 @@ Served(s, o, p) ==
 Asked(o, waits, w, ends) ==
   LET r == Acquire(Redis, o, waits, w, ends)
       p == [pc EXCEPT ![o] = IF r.holder = None THEN "holds" ELSE IF waits THEN "waits" ELSE "done"]
-  IN /\ Command(r.s, p, [sleep EXCEPT ![o] = IF Rule("lookAgain") THEN Min(r.sleep, Sleep) ELSE Ever])
+  IN /\ Command(r.s, p, [sleep EXCEPT ![o] = IF Rule("lookAgain") THEN Min(r.nap, Nap) ELSE Ever])
      /\ Served(r.s, o, p)
      /\ until' = [until EXCEPT ![o] = IF p[o] = "waits" \/ o \in late THEN ends ELSE Ever]
      /\ window' = [window EXCEPT ![o] = IF p[o] = "waits" \/ o \in late THEN w ELSE 0]
@@ -599,7 +599,7 @@ Tick(d) ==
   /\ sleep' = [o \in Owners |-> Less(sleep[o], d)]
   /\ until' = [o \in Owners |-> Less(until[o], d)]
   /\ idle' = IF lock = None /\ SomebodyWaits THEN Min(idle + d, MaxIdle + 1) ELSE 0
-  /\ old' = IF SomebodyWaits /\ \E i \in 1..Len(queue) : until[queue[i].who] <= 0 THEN Min(old + d, Sleep + 1) ELSE 0
+  /\ old' = IF SomebodyWaits /\ \E i \in 1..Len(queue) : until[queue[i].who] <= 0 THEN Min(old + d, Nap + 1) ELSE 0
   /\ UNCHANGED <<ear, window, late, faults, arrived, passed, ghost>>
 
 Next ==
@@ -641,11 +641,11 @@ OneHolder == \A o \in Owners : pc[o] = "holds" => lock = o
 \* A free lock is taken soon if somebody waits: no place outlives its waiter for long.
 TakenSoon == idle <= MaxIdle
 
-\* A place ends with its budget. Others look within a sleep.
-PlaceEndsWithBudget == old <= Sleep
+\* A place ends with its budget. Others look within a nap.
+PlaceEndsWithBudget == old <= Nap
 
 \* The score of a head that is dead, and has no budget, passes in time: Redisson passes over it only then.
-HeadPassesInTime == queue # <<>> => queue[1].score <= Max(Lease, JavaLease) + 2 * Sleep + Max(Window, JavaWindow)
+HeadPassesInTime == queue # <<>> => queue[1].score <= Max(Lease, JavaLease) + 2 * Nap + Max(Window, JavaWindow)
 
 \* A waiter that neither leaves nor hangs nor dies is served.
 WaiterIsServed == \A o \in Waiters : Waits(o) ~> ~Waits(o)

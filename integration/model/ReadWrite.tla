@@ -3,7 +3,7 @@
 \* readwrite.go, unconfirmed.go, cleaner.go, release.go and attempt.go do with their replies.
 \*
 \* Modelled: downgrade, several read holds of an owner, each with a lease of its own; requests and releases without a reply that are executed late, or
-\* never; cleanup; expiry; waiters that sleep until a message, the end of a lease or of their sleep; precedence.
+\* never; cleanup; expiry; waiters that sleep until a message, the end of a lease or of their nap; precedence.
 \* A hold's name in Redis is a number: a new one for each acquisition, but both modes of an owner share one.
 \*
 \* Left out, and why that is sound:
@@ -30,7 +30,7 @@ CONSTANTS
   Stays,                    \* readers that renew and never release
   Prompt,                   \* whether calls take no time, waiters that are woken ask at once, and writers release before their leases end
   Bound, Pause,             \* readers step back for Bound at a time, 0 = never, with pauses
-  Turn, WaiterTTL, LongestSleep, Ticks,
+  Turn, WaiterTTL, MaxNap, Ticks,
   Without                   \* rules left out
 
 VARIABLES
@@ -75,9 +75,9 @@ Reading(r) ==
   IF Rule("dropDeadReaders") THEN LongestRead(r) > 0 ELSE \E o \in Owners, i \in Names : r.reads[o][i] > 0
 LastUntil(r) == IF LongestRead(r) > 0 THEN [r EXCEPT !.ttl = LongestRead(r)] ELSE r
 
-Result(r, status, told) == [redis |-> r, status |-> status, told |-> told, sleep |-> 0]
-Refusal(r) == [redis |-> r, status |-> "refused", told |-> "", sleep |-> r.ttl]
-StepsBack(r, sleep) == [redis |-> r, status |-> "steps back", told |-> "", sleep |-> sleep]
+Result(r, status, told) == [redis |-> r, status |-> status, told |-> told, nap |-> 0]
+Refusal(r) == [redis |-> r, status |-> "refused", told |-> "", nap |-> r.ttl]
+StepsBack(r, nap) == [redis |-> r, status |-> "steps back", told |-> "", nap |-> nap]
 
 \* RULE longestRead BREAKS Exclusion
 \*   The hash ends with the lease of the latest reader. A writer gets in although another reads for longer.
@@ -160,7 +160,7 @@ ReadRelease(r, q) ==
         ELSE IF k > n /\ k <= count THEN 0 ELSE @[k]])]
       left == [r EXCEPT !.reads[o][i] = 0, !.holds[o][i] = TLCEval([k \in 1..MaxLevels |-> IF k <= count THEN 0 ELSE @[k]])]
       others == LongestRead(left)
-      sooner == others < Min(LongestSleep, r.ttl) /\ Rule("announceSooner")
+      sooner == others < Min(MaxNap, r.ttl) /\ Rule("announceSooner")
   IN IF count = 0 \/ r.mode = "none" THEN Result(r, "gone", "")
      ELSE IF n > 0 THEN IF longest = 0 THEN Result(r, "gone", "") ELSE Result(lowered, "lowered", "")
      ELSE IF r.mode = "write" THEN Result(left, status, "")
@@ -378,7 +378,7 @@ Execute(o) ==
   /\ May(o)
   /\ \E c \in {call[o]}, got \in {RunOnce(Request(o))} :
        LET waits == got.status \in {"refused", "steps back"} /\ o \in Patient
-           asleep == [c EXCEPT !.asleep = TRUE, !.behind = got.status = "steps back", !.wake = Min(got.sleep, LongestSleep),
+           asleep == [c EXCEPT !.asleep = TRUE, !.behind = got.status = "steps back", !.wake = Min(got.nap, MaxNap),
                                !.waited = TRUE, !.left = 0]
        IN /\ redis' = got.redis
           /\ \E calls \in {[call EXCEPT ![o] = IF waits THEN asleep ELSE NoCall]} : call' = Woken(calls, got.told)
