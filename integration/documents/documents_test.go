@@ -14,13 +14,18 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"holdfast/redlock"
+	"holdfast/watchdog"
 )
 
 // codeBlock is a block of code in a document. A block of Go is a file, or a fragment with
@@ -418,6 +423,20 @@ func TestPortingNamesTheReleasesThatTestsRunBeside(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(page), "Tests run beside Redisson "+
 		strings.Join(releases[:last], ", ")+" and "+releases[last]+",\n")
+}
+
+func TestOperationsStateWhatTheCodeDoes(t *testing.T) {
+	t.Parallel()
+	page := func(name string) string {
+		content, err := os.ReadFile("../../docs/" + name)
+		require.NoError(t, err)
+		return string(content)
+	}
+	require.Equal(t, time.Second+2*time.Millisecond, watchdog.Drift(100*time.Second))
+	require.Contains(t, page("guarantees.md"), "a margin of 1 % + 2 ms")
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[redlock.Options]()) {
+		require.Contains(t, page("configuration.md"), "\n| `"+field.Name+"` | ")
+	}
 }
 
 // TestFirstScreenOfREADMEHasTheProgram holds the README to what it is for: a first look.

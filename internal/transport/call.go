@@ -108,8 +108,8 @@ func (k *Call) End(err error) (State, error) {
 		c.abandon(time.Now())
 	}
 	c.mu.Unlock()
-	// Do not recycle a call that sweep has ended, even a moment ago. Neither a call whose derived
-	// context a dial may keep.
+	// A call that sweep has ended, even a moment ago, is not recycled. After a dial, the call is not
+	// recycled either, because the dial may keep a context that derives from it.
 	if !k.ended.Load() && !valued && k.start.Load() == phaseSending {
 		c.recycled.Put(k)
 	}
