@@ -13,20 +13,25 @@ import (
 	"holdfast/internal/wire"
 )
 
-// BatchPart is a lock in a batch.
+// BatchPart names one lock of a batch, and the owner that acquires or releases the lock.
 type BatchPart struct {
-	Lock    string
-	Channel string // the [wire.Channel] of the lock, for a release
-	Owner   string
-	Count   int  // the hold count to leave behind
-	Nested  bool // the owner has the lock and adds a level, as by [Reenter]
+	Lock  string
+	Owner string
+	// Count is the hold count of the owner after the command.
+	Count int
+	// Nested makes [AcquireBatch] add a nested hold, as [Reenter] does.
+	Nested bool
+	// Channel is the [wire.Channel] of the lock. Only [ReleaseBatch] needs the channel.
+	Channel string
 }
 
-// AcquireBatch acquires several reentrant locks with a single command, all or none. For a nested
-// part, AcquireBatch adds a hold to a lock that the owner already has. After a success, index is
-// -1. Otherwise nothing has changed, and index is the position of the first lock that could not be
-// acquired. The holder is the owner of that lock. It is nil if the part is nested and its owner has
-// lost the lock. The locks must differ, and on a cluster they must be in the same slot.
+// AcquireBatch acquires several plain locks with a single command, all or none. After a success,
+// the index is -1, and each lock lasts for at least lease. A nested part adds a hold for an owner
+// that already holds the lock.
+//
+// If one lock cannot be acquired, no lock changes. AcquireBatch then returns the index of this part
+// and the holder of the lock. The holder is nil if the part is nested and the owner has lost the
+// lock. The parts must name different locks, and on a cluster all locks must be in the same slot.
 func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration, parts []BatchPart,
 ) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
@@ -55,16 +60,21 @@ func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration
 	return int(i), holder, nil
 }
 
-// BatchReleased is the outcome of a release in a batch.
+// BatchReleased is the outcome of the release of one lock in a batch.
 type BatchReleased struct {
 	Released
-	Err error // the server's refusal to release this one: an [*rediserr.Error]
+	// Err is an [*rediserr.Error] if the server rejected the release of this lock. Released is then
+	// zero.
+	Err error
 }
 
-// ReleaseBatch releases several locks with a single command, as [Exclusive.Release] does without a
-// hand-over. Waiters listen on the channels that channels selects. If Redis rejects the release of
-// one lock, the other releases still succeed. After an error of the whole command, for example if
-// an ACL forbids a key, all outcomes are unknown. On a cluster, all locks must be in the same slot.
+// ReleaseBatch releases several plain locks with a single command, and returns an outcome for each
+// part, in the order of parts. Each release is like [Exclusive.Release] without a hand-over, and is
+// announced on the selected kind of channels.
+//
+// If Redis rejects the release of one lock, the other releases still succeed. After an error of the
+// whole command, for example if an ACL forbids a key, all outcomes are unknown. On a cluster, all
+// locks must be in the same slot.
 func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, channels wire.Channels,
 	parts []BatchPart,
 ) ([]BatchReleased, error) {
@@ -85,17 +95,19 @@ func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, channels wire.Chann
 	return outcomes, nil
 }
 
-// Held is a lock and its expected owner.
+// Held names a lock and the owner that should hold the lock.
 type Held struct {
-	Lock  string
-	Owner string // for a write lock the [wire.WriteField] of the owner
-	Read  bool   // a read lock
+	Lock string
+	// Owner is the name of the owner, and for a write lock the [wire.WriteField] of the owner.
+	Owner string
+	// Read selects the read lock of a read-write lock.
+	Read bool
 }
 
-// Renew renews several locks with a single command. Each lock that its owner still holds gets a TTL
-// of at least lease. The results say which locks their owners still hold. Do not mix read locks and
-// others. On a cluster, all locks must be in the same slot. After an error, some locks may have
-// been renewed.
+// Renew renews several locks with a single command. Each lock that its owner still holds then lasts
+// for at least lease. The result reports for each lock, in the order of renewals, whether its owner
+// still holds the lock. All locks must be read locks, or none of them. On a cluster, all locks must
+// be in the same slot. After an error, Renew may have renewed some of the locks.
 func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Held,
 ) ([]bool, error) {
 	file := "renew.lua"

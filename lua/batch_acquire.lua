@@ -1,4 +1,4 @@
--- Acquires several locks, each for an owner. If one fails, acquires none and says which one failed.
+-- Acquires several locks, each for an owner; or none, and then returns which lock prevented that.
 -- KEYS[i]    lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]    lease in milliseconds
 -- ARGV[3i-1] owner of KEYS[i]

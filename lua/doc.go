@@ -1,31 +1,99 @@
-// Package lua contains the Lua scripts that implement locks in Redis, and the functions that send
-// them. If you use locks, you never need this package. Each operation has its own .lua file.
-// Package internal/wire defines the names of keys and channels.
+// Package lua contains the Lua scripts that implement the locks in Redis, and Go functions to send
+// the scripts. Redis runs each script as a single step, so no other client sees a lock half
+// changed. Package rlock calls these functions, so users of locks never need this package.
 //
-// It is safe to run a script again if the outcome of the first run is unknown, because a script
-// sets the hold count to an absolute value instead of adding to it. The header of each .lua file
-// documents the arguments and the results, and why a second run does no harm. Functions that
-// several scripts need are fragments in the folder common. A script names its fragments on lines
-// "-- Needs", and package fragments inserts them. All scripts run on Redis 6.2 and newer.
+// # Locks in Redis
 //
-// Each function here sends a single command with EVALSHA. If the server does not know the script,
-// because the server is new or after SCRIPT FLUSH, the function sends the command once more with
-// EVAL. The functions never wait, never retry in any other case, and have no timeout. All of that
-// is up to the caller. Errors are of type *rediserr.Error. The Class of an error says whether Redis
-// rejected the command for now or for good, or may have executed it.
+// The key of a lock has the name of the lock, and the value is a hash. If an owner holds the lock,
+// the hash has a field with the name of the owner. The value of the field is the hold count, and
+// the TTL of the key is the lease. A free lock has no key, because a release deletes the field, and
+// Redis deletes the key when the lease ends.
 //
-// All functions are safe for concurrent use.
+//   - An owner is an identity that can hold a lock. The name of an owner is "<client id>:<number>".
+//     A client is an rlock.Client, which usually creates a new name for each acquisition of a free
+//     lock.
+//   - The holder of a lock is the owner that holds the lock at the moment.
+//   - A nested hold is one more hold of an owner that is already the holder. The hold count is the
+//     number of all holds. The lock is free after the release of the last hold.
+//   - The fence is the number of an acquisition of a fenced lock, also known as a fencing token. A
+//     second key has the latest fence, and each acquisition takes the next number.
 //
-// # Terms
+// A read-write lock has more fields and keys, see [ReadWrite]. A RedLock consists of plain locks on
+// several servers, see [AcquireVote].
 //
-//   - An owner is a text such as "<client id>:<number>". Its hold count is the number of its nested
-//     holds.
-//   - The fence, or fencing token, is the number of an acquisition of a fenced lock.
-//   - A waiter registers in Redis so that a release by another client can give it the lock. The
-//     ticket of a registration is a number. It tells the registration apart from earlier
-//     registrations of the same waiter.
-//   - A release hands the lock over to a waiter of the same process, the successor, or grants the
-//     lock to a registered waiter, which then receives a message.
-//   - A streak counts the hand-overs and grants since the lock was last free.
-//   - An announcement is a message to all waiters that the lock is free.
+// # Waiting for a plain or fenced lock
+//
+// A waiter is an owner that has asked for a held lock, and whose caller waits. The client of the
+// waiter subscribes to the channel of the lock. The client asks again, by calling Acquire, after
+// each message or when the lease of the holder should have ended. The release of the last hold
+// reaches the waiters in one of two ways:
+//
+//   - An announcement is a message to all waiters, on the channel of the lock. The lock is free,
+//     and the first client to ask gets it.
+//   - A hand-over gives the lock to one waiter in the command of the release. The lock is never
+//     free in between, and the waiter need not ask.
+//
+// A waiter can receive a hand-over in one of two roles:
+//
+//   - The successor is a waiter of the holder's own client, and the release names the successor.
+//     The reply to the release reports whether the successor has the lock.
+//   - A registered waiter can belong to any client. The waiter has an entry in a sorted set beside
+//     the lock, the registration, so a release finds the waiter there. The script of the release
+//     sends a message, the grant, on a channel of the waiter's client.
+//
+// A registration consists of the owner, the lease after a hand-over, and the kind of lock. The
+// score of the entry is the ticket, and the waiter with the lowest ticket comes first. No two
+// registrations have the same ticket, even if an owner registers again. The grant has the ticket,
+// so a client can ignore a grant for an earlier registration.
+//
+// In this example, owner A holds the plain lock "job", and owner B of another client waits:
+//
+//	A acquires the lock       HSET job A 1
+//	                          PEXPIRE job 30000
+//	B asks                    (reply: A holds the lock for 30 s; B's client subscribes)
+//	B asks and registers      ZADD holdfast_lock_waiters:{job} <ticket> "B 30000 p"
+//	A releases the lock       HDEL job A
+//	                          ZPOPMIN holdfast_lock_waiters:{job}
+//	                          HSET job B 1
+//	                          PEXPIRE job 30000
+//	                          PUBLISH holdfast_lock_present:{job}:<client id of B> <grant>
+//	B receives the grant      (nothing to send: B is the holder)
+//
+// A streak is a series of hand-overs without a moment in which the lock was free. A long streak is
+// interrupted, so that a client without a registration can get the lock. After 100 ms, every 16th
+// release of the streak announces the lock instead of handing it over, and after a second every
+// 4th.
+//
+// The waiters for a fair lock have a queue instead of registrations, see [Fair].
+//
+// # Channels
+//
+// A Redis cluster has two kinds of channels. A message on a classic channel (PUBLISH) goes to all
+// nodes, but a message on a sharded channel (SPUBLISH) stays with the nodes that have the slot of
+// the channel. Both kinds can have a channel with the same name, but a message on one kind does not
+// reach listeners on the other. A [wire.Channels] selects the kind. With [wire.Both], scripts use
+// sharded channels, and announce a release on the classic channel as well if a client listens only
+// there, as Redisson before 3.28 may do. Outside a cluster, all channels are classic. Package
+// internal/wire defines the names of all keys and channels.
+//
+// # Commands
+//
+// Each function sends a single command with EVALSHA, and blocks until the reply arrives or ctx
+// ends. If the server does not know the script, because the server is new or after SCRIPT FLUSH,
+// the function sends the command once more with EVAL. If a replica rejects the command, and the
+// client then reaches the new master, the function also sends the command once more. The caller
+// decides about all other retries.
+//
+// Errors are of type *rediserr.Error. The Class of an error is ClassTemporary if Redis rejected the
+// command for now, ClassPermanent if Redis rejects the command until somebody follows the Advice of
+// the error, and ClassUnknown if Redis may have executed the command.
+//
+// You can repeat a command with an unknown outcome, because a script sets the hold count to an
+// absolute value instead of adding to it. Only a repeated ForceUnlock can do harm, because it may
+// release a later acquisition. The header of each .lua file documents the arguments, the results,
+// and why a second run is safe.
+//
+// All functions are safe for concurrent use. All scripts run on Redis 6.2 and newer. The folder
+// common has fragments of Lua with functions for several scripts. A script names its fragments on
+// lines "-- Needs", and package internal/fragments inserts them.
 package lua

@@ -19,9 +19,9 @@ import (
 // The scripts of a release are looked up once.
 var release, releaseOnly = scripts["release.lua"], scripts["release_only.lua"]
 
-// Exclusive sends the commands of a plain or fenced lock. A single owner holds the lock at a time.
-// A waiter may be registered, and a release then grants the lock to the waiter. Exclusive builds
-// the keys of the commands once, and is safe for concurrent use.
+// Exclusive sends the commands of one plain or fenced lock, which has a single holder at a time.
+// The methods are safe for concurrent use. Keep the Exclusive of a lock, because each new Exclusive
+// builds the names of the keys again.
 type Exclusive struct {
 	name, channel string
 	fenced        bool
@@ -39,7 +39,8 @@ type leaseText struct {
 	text  string
 }
 
-// NewExclusive returns the commands of the lock with the given name.
+// NewExclusive returns the commands of the fenced lock with the given name if fenced is true, and
+// otherwise of the plain lock. NewExclusive sends nothing.
 func NewExclusive(name string, fenced bool) *Exclusive {
 	waiters, token := wire.WaitersKey(name), wire.TokenKey(name)
 	x := &Exclusive{name: name, channel: wire.Channel(name),
@@ -52,10 +53,11 @@ func NewExclusive(name string, fenced bool) *Exclusive {
 	return x
 }
 
-// Channel returns the channel for announcements of releases.
+// Channel returns the name of the channel on which releases are announced.
 func (x *Exclusive) Channel() string { return x.channel }
 
-// Registration returns the text to register an owner as a waiter. A grant lasts for lease.
+// Registration returns the registration of an owner, for [Exclusive.Acquire] or a [HandOver]. After
+// a hand-over to this registration, the owner holds the lock for lease. Registration sends nothing.
 func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	kind := " p"
 	if x.fenced {
@@ -74,14 +76,20 @@ func (x *Exclusive) text(lease time.Duration) string {
 	return last.text
 }
 
-// Acquire acquires the lock for owner, with a count of 1 and a TTL of at least lease. If another
-// owner has the lock, Acquire returns that owner as the holder, and otherwise a nil holder. The
-// fence of a fenced lock is larger than the fences of all earlier acquisitions of the same name. If
-// a command that acquired the lock is repeated, the repetition returns the same fence.
+// Acquire acquires the lock for owner, and returns a nil holder on success. The hold count is then
+// 1, and the lock lasts for at least lease. The fence of a fenced lock is larger than the fences of
+// all earlier acquisitions, and the fence of a plain lock is 0. Acquire also succeeds if owner is
+// the holder already, for example because the reply to an earlier command was lost. In this case
+// the fence remains the same, and the lease is not shortened.
 //
-// If another owner has the lock and registration is not "", Acquire registers owner as a waiter and
-// changes nothing else. The ticket identifies the registration, and 0 means that there is none. A
-// waiter stays registered until it gets the lock.
+// If another owner holds the lock, Acquire returns the holder and does not change the lock. With a
+// registration, which [Exclusive.Registration] builds, Acquire also registers owner as a waiter and
+// returns the ticket. If the same registration exists already, its ticket remains the same. With an
+// empty registration, the ticket is 0.
+//
+// A registration lasts until its owner gets the lock, or [HandOver].Withdrawn removes it. A release
+// also removes the registration of a waiter whose client no longer listens. If none of the
+// registered waiters asks for 15 s, all registrations of the lock expire.
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {
@@ -103,33 +111,55 @@ func (x *Exclusive) Acquire(
 	return fence, ticket, holder, rp.Err
 }
 
-// HandOver says who may get a lock after the release of its last hold. Without Others, Successor
-// and Withdrawn, the release is announced.
+// HandOver says to whom [Exclusive.Release] may hand the lock over after the last hold. The zero
+// HandOver makes Release announce the lock. Otherwise, the first of these waiters gets the lock:
+//
+//   - The successor, if SuccessorFirst is set.
+//   - The registered waiter with the lowest ticket, if Others is set. Release skips waiters whose
+//     client no longer listens.
+//   - The successor, if Others is set and no registered waiter is left.
+//
+// Only the first rule applies if the streak is due for an announcement, or if a client waits that
+// does not register, such as a client of Redisson. If no waiter gets the lock, Release announces
+// it.
 type HandOver struct {
-	Channels wire.Channels // on which waiters listen
-	// Others allows a grant to a waiter of another client. The server must count all listeners of a
-	// channel in the reply to PUBLISH. A node of a cluster does that only for sharded channels.
+	// Channels selects the kind of channels on which waiters listen.
+	Channels wire.Channels
+	// Others allows a hand-over to a registered waiter of any client. Release then has to count the
+	// listeners of a channel, so set Others only if the server knows all of them. A node of a cluster
+	// knows them only for sharded channels.
 	Others bool
-	// Successor is the registration of the next owner in this process, or "". If another waiter gets
-	// the lock, the successor stays registered.
-	Successor      string
-	SuccessorFirst bool        // Successor comes before all others
-	Streak         wire.Streak // of the lock until this release
-	Withdrawn      string      // a registration that its owner no longer wants; "" if none
+	// Successor is the [Exclusive.Registration] of the successor, or "" if no waiter of this client
+	// is next. If a registered waiter gets the lock instead, Release registers the successor.
+	Successor string
+	// SuccessorFirst makes Successor come before all registered waiters.
+	SuccessorFirst bool
+	// Streak is the streak of the lock until this release, as the holder got it with the lock. It is
+	// zero if the holder acquired a free lock.
+	Streak wire.Streak
+	// Withdrawn is a registration that Release removes, because the owner no longer waits, or "".
+	Withdrawn string
 }
 
-// To is the owner of a lock after its release.
+// To says which waiter got the lock in a release.
 type To int
 
-// The owners after a release.
+// The values of To.
 const (
-	Nobody    To = iota // the lock is free and its release was announced, or levels are left
-	Successor           // the successor in this process
-	Other               // a registered waiter, perhaps the successor
+	// Nobody means that no waiter got the lock. Either the lock is free and was announced, or the
+	// release did not change the holder.
+	Nobody To = iota
+	// Successor means that the successor got the lock. The reply is its acquisition, without a grant.
+	Successor
+	// Other means that a registered waiter got the lock, and receives a grant. The waiter can be the
+	// successor, if the successor was registered before.
+	Other
 )
 
-// Release sets the hold count of owner to count. If count is 0, owner loses the lock. Release then
-// hands the lock over as h allows, or announces the release. If count is above 0, h has no effect.
+// Release sets the hold count of owner to count. If count is above 0, owner keeps the lock, and h
+// has no effect. If count is 0, owner loses the lock, however many holds it had. Release then hands
+// the lock over as h allows, or announces the lock. [Released].To reports which waiter got the
+// lock. If owner did not hold the lock, the lock does not change, and [Released].Held is false.
 func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int,
 	h HandOver,
 ) (Released, error) {
@@ -150,15 +180,19 @@ func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner str
 	return released(release.Run(ctx, c, x.releases, args...))
 }
 
-// ForceUnlock releases the lock of any holder, and announces the release if the lock was held.
+// ForceUnlock releases all holds of the holder, whoever it is, and announces the lock on the
+// selected kind of channels. If the lock was free, ForceUnlock changes nothing, and [Released].Held
+// is false.
 func (x *Exclusive) ForceUnlock(ctx context.Context, c rueidis.CoreClient, channels wire.Channels,
 ) (Released, error) {
 	return released(scripts["force_unlock.lua"].Run(ctx, c, x.releases[:1], x.channel, wire.Unlocked,
 		publish[channels]))
 }
 
-// Reenter adds a nested hold. The count becomes count, and the TTL at least lease. If the owner
-// does not hold the lock, Reenter returns false and changes nothing.
+// Reenter adds a nested hold for an owner that holds the lock, and returns true. The hold count
+// becomes count, and the lock lasts for at least lease. If the owner does not hold the lock,
+// Reenter returns false and changes nothing. Reenter never acquires a free lock, because an owner
+// that has lost the lock must learn of the loss.
 func Reenter(ctx context.Context, c rueidis.CoreClient, h Held, count int, lease time.Duration,
 ) (bool, error) {
 	file, keys := "reenter.lua", []string{h.Lock}
@@ -170,17 +204,20 @@ func Reenter(ctx context.Context, c rueidis.CoreClient, h Held, count int, lease
 	return is, rp.Err
 }
 
-// Attach gives the lock of one owner to another, with a count of 1 and a TTL of lease. Attach
-// returns false if neither owner holds the lock.
-func Attach(ctx context.Context, c rueidis.CoreClient, lock, from, to string, lease time.Duration,
+// Transfer moves a lock from one owner to another, and returns true. The new owner then holds the
+// lock for lease, with a hold count of 1 and the same fence, and the former owner does not hold the
+// lock any more. If the new owner holds the lock already, because the command is repeated, the
+// lease is not shortened. If neither owner holds the lock, Transfer returns false and changes
+// nothing.
+func Transfer(ctx context.Context, c rueidis.CoreClient, lock, from, to string, lease time.Duration,
 ) (bool, error) {
-	rp := scripts["attach.lua"].Run(ctx, c, []string{lock}, from, to, milliseconds(lease))
+	rp := scripts["transfer.lua"].Run(ctx, c, []string{lock}, from, to, milliseconds(lease))
 	is := rp.Boolean()
 	return is, rp.Err
 }
 
-// token reads the token of a fenced lock. class is that of the error for a text that is none. It
-// adds advice to a refusal that concerns the counter.
+// token reads the fence of a fenced lock. If the text is not a number, the error has the given
+// class. token adds advice to an error that concerns the key of the fence.
 func token(rp *eval.Reply, lock string, class rediserr.Class) int64 {
 	token := rp.Decimal()
 	var e *rediserr.Error

@@ -11,40 +11,94 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Fair sends the commands of a fair lock. All clients of a lock must use the same settings.
+// Fair sends the commands of a fair lock, whose waiters get the lock in the order of arrival,
+// across all clients. All clients of a lock must use the same settings.
+//
+// # The queue
+//
+// The queue is a list of owners in Redis, and the first of them is the head. Only the head can
+// acquire a free lock. If the queue is empty, any owner can. An owner enters at the end of the
+// queue when a [FairRequest] with Waits does not get the lock. Further requests do not change its
+// place.
+//
+// The turn of the head is the time in which the head may acquire the free lock. The turn begins
+// when a script finds the lock free, usually the script of a release. The script notifies the head
+// by a message on a channel for this owner alone, and the client of the head then calls Acquire
+// again. A turn lasts 10 s, or half a second if no client listens on the channel, because such a
+// head is usually dead. If the head lets its turn pass, the next owner becomes the head. Further
+// owners of the same client have shorter turns.
+//
+// Each request also has two durations. The budget is the time until the caller gives up, if the
+// wait is limited. The window is for an owner without a budget. It is the time for which the owner
+// stays in the queue without asking. The owner leaves the queue when the first of these things
+// happens:
+//
+//   - The owner acquires the lock.
+//   - The caller gives up, and its client removes the owner with [Fair.Release].
+//   - The budget of the owner ends, at any place in the queue.
+//   - The owner lets its turn pass.
+//   - The owner has no budget, has become the head, and has stopped asking. After its last request,
+//     Redis keeps the owner for at least the rest of the holder's lease plus the window. An owner
+//     that asks every [LongestSleep] stays, if its window is at least 10 s.
+//
+// Redis has no timer for the queue. Instead, each Acquire, Release and ForceUnlock of any client
+// first removes the owners whose time has ended. A removed owner that asks again enters at the end.
+//
+// In this example, B waits for 5 s, and C without a limit:
+//
+//	A acquires the lock     queue: (empty)
+//	B asks, budget 5 s      queue: B     (reply: A holds the lock)
+//	C asks, window 5 min    queue: B C   (reply: A holds the lock)
+//	A releases the lock     queue: B C   (the turn of B begins, message to B)
+//	B asks again            queue: C     (B is the holder)
+//	B releases the lock     queue: C     (the turn of C begins, message to C)
 type Fair struct {
-	Lock     string        // its name
-	Channels wire.Channels // on which waiters listen
-	// Counted reports whether PUBLISH returns the number of all listeners, as on a single node or with
-	// sharded channels. A cluster node only counts its own listeners.
+	// Lock is the name of the lock.
+	Lock string
+	// Channels selects the kind of channels on which waiters listen.
+	Channels wire.Channels
+	// Counted reports whether PUBLISH returns the number of all listeners, as on a single server or
+	// with sharded channels. A node of a cluster counts only its own listeners of a classic channel.
+	// Without Counted, a turn lasts 10 s even if no client listens.
 	Counted bool
 }
 
 const (
-	// The head of the queue is dropped if it does not take a free lock for this long. It is told at
-	// once, asks every LongestSleep by itself, and may have to wait for a connection. A head without a
-	// listener has just queued, is reconnecting, or is dead.
+	// A turn lasts this long. The head is notified at once, asks every LongestSleep by itself, and
+	// may have to wait for a connection. A head without a listener has just queued, is reconnecting,
+	// or is dead.
 	headTimeout = 10 * time.Second       // with a listener
 	deafTimeout = 500 * time.Millisecond // without
-	// LongestSleep is the longest time for a waiter to sleep before it must ask again to stay in the
-	// queue. [Fair.Acquire] keeps an owner in the queue for twice as long after a request.
+	// LongestSleep is the longest time for which a waiter may sleep before it asks again, for a lock
+	// of any kind. A waiter for a fair lock that asks this often keeps its place in the queue.
 	LongestSleep = 5 * time.Second
-	// MaxFairReleases is the largest number of owners for [Fair.Release], because Lua limits the
-	// number of arguments.
+	// MaxFairReleases is the largest number of owners for one call of [Fair.Release], because Lua
+	// limits the number of arguments.
 	MaxFairReleases = 1000
 )
 
-// FairRequest is a request for a fair lock.
+// FairRequest is a request of an owner for a fair lock. See [Fair] for the queue.
 type FairRequest struct {
-	Owner  string
-	Count  int // the hold count to leave behind
-	Lease  time.Duration
-	Waits  bool          // the owner is queued if it does not get the lock
-	Window time.Duration // how long it stays queued at least after a request without a Budget
-	Budget time.Duration // how much longer it waits; it leaves the queue then. 0 means no limit
-	// Until is the end of the budget by the clock of the server, as in [Holder].Clock, or zero if
-	// unknown. If the request arrives later, the server rejects it and changes nothing. Until is
-	// ignored without a Budget.
+	Owner string
+	// Count is the hold count of the owner after it has acquired the lock.
+	Count int
+	// Lease is how long the lock lasts at least, once the owner has acquired it.
+	Lease time.Duration
+	// Waits makes the owner enter the queue if it does not get the lock.
+	Waits bool
+	// Window is how long an owner without a budget stays in the queue after the lease of the holder
+	// has ended, if the owner does not ask again. Clients of Redisson ignore budgets and need the
+	// window of every owner, so set Window to the whole wait if there is a budget.
+	Window time.Duration
+	// Budget is how much longer the owner waits. At the end, Redis removes the owner from the queue,
+	// even if its process has died. 0 means that the owner waits without a limit.
+	Budget time.Duration
+	// Until is the end of the budget by the clock of the server, or zero if that is unknown. You can
+	// calculate it from the Clock of an earlier [Holder]. The budget then ends at Until, even if the
+	// request was under way for long. If the request arrives later than that, its caller has left, so
+	// the owner neither gets the lock nor enters the queue, unless the owner is the holder already.
+	// If Until is zero, the budget counts from the arrival of the request. Without a budget, Until
+	// has no effect.
 	Until time.Time
 }
 
@@ -62,11 +116,12 @@ func (f Fair) run(ctx context.Context, c rueidis.CoreClient, file string, more .
 	return scripts[file].Run(ctx, c, keys, append(args, more...)...)
 }
 
-// Acquire acquires the lock for an owner, if the lock is free and no other owner is ahead in the
-// queue. Otherwise a waiting owner goes to the end of the queue, and stays there until its budget
-// ends. Without a limit, the owner stays for at least its window, and as long as it asks again
-// within each LongestSleep. Acquire returns the holder or the first owner in the queue, and nil on
-// success.
+// Acquire acquires the lock for the owner of the request, and returns nil on success. Acquire
+// succeeds if the lock is free and the owner is the head or the queue is empty, and also if the
+// owner is the holder already. The owner then leaves the queue.
+//
+// Otherwise Acquire returns the holder or, if the lock is free, the head. If the request waits, the
+// owner is in the queue afterwards, at its old place if it was queued before.
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {
@@ -82,16 +137,21 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 	return holder, rp.Err
 }
 
-// Release sets the hold count of an owner to count. If count is 0, the owner loses the lock and
-// leaves the queue, and Release notifies the next owner in the queue. In that case you can pass up
-// to MaxFairReleases owners, and Held reports whether any of them held the lock.
+// Release sets the hold count of an owner to count. If count is above 0, the owner keeps the lock,
+// and you must pass a single owner. If count is 0, each owner loses the lock and leaves the queue,
+// so Release also serves waiters that give up. You can then pass up to MaxFairReleases owners.
+//
+// If the lock becomes free, or is free and has a new head, the turn of the head begins, and Release
+// notifies the head. [Released].Held reports whether one of the owners held the lock.
 func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, count int, owners ...string,
 ) (Released, error) {
 	args := append([]string{strconv.Itoa(count)}, owners...)
 	return released(f.run(ctx, c, "fair_release.lua", args...))
 }
 
-// ForceUnlock releases the lock of any holder, and notifies the head of the queue.
+// ForceUnlock releases all holds of the holder, whoever it is. The queue stays as it is, the turn
+// of the head begins, and ForceUnlock notifies the head. If the lock was free, [Released].Held is
+// false.
 func (f Fair) ForceUnlock(ctx context.Context, c rueidis.CoreClient) (Released, error) {
 	return released(f.run(ctx, c, "fair_force_unlock.lua"))
 }

@@ -1,15 +1,15 @@
--- Acquires a fair lock for an owner if its turn has come; otherwise queues an owner that waits.
+-- Acquires a fair lock for an owner if no other owner comes first; otherwise queues the owner.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] as in common/queue.lua
 -- ARGV[6]  owner
 -- ARGV[7]  hold count to leave behind (absolute)
 -- ARGV[8]  lease in milliseconds
 -- ARGV[9]  1 = the owner waits in the queue, 0 = it acquires the lock only if no owner is queued
--- ARGV[10] window of the owner in milliseconds
+-- ARGV[10] window in milliseconds: how long the owner stays queued if it does not ask again
 -- ARGV[11] budget: for how many milliseconds more the owner waits; 0 = without a limit
 -- ARGV[12] end of the budget in milliseconds of the server's clock; 0 = unknown: counts from now
 -- Returns  as read_acquire.lua, followed by the clock of the server; a PTTL of -2 means that the
---          turn of the returned holder has come. An owner whose budget has ended does not get the
---          lock
+--          lock is free, and the returned owner is the head. An owner whose budget has ended does
+--          not get the lock
 -- Retry    safe: the count is absolute, and an owner that holds the lock or is queued stays so
 
 -- Needs attempt, refused, take, bounds, clock, queue, turn

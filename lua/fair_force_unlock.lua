@@ -1,4 +1,4 @@
--- Frees a fair lock regardless of its holder, and notifies the head of its queue.
+-- Releases a fair lock regardless of its holder, and notifies the head of its queue.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] as in common/queue.lua
 -- Returns  {status, refusal} as release.lua, status -1 if the lock was free
 -- Retry    safe, but a second run may free the lock of an owner that acquired it in between

@@ -1,12 +1,12 @@
--- Acquires a fenced lock for an owner and numbers the acquisition, or returns the holder.
+-- Acquires a fenced lock for an owner and returns the fence, or returns the holder.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
--- KEYS[2]  token: the number of the last acquisition; it has no TTL
+-- KEYS[2]  fence: the number of the last acquisition; it has no TTL
 -- KEYS[3]  waiters; left out as in acquire.lua
 -- ARGV[1]  owner
 -- ARGV[2]  lease in milliseconds
 -- ARGV[3]  the owner's registration, with waiters only
--- Returns  the token if the owner holds the lock now, else as acquire.lua
--- Retry    safe, as acquire.lua: a holder keeps its token, and each number is used once
+-- Returns  the fence if the owner holds the lock now, else as acquire.lua
+-- Retry    safe, as acquire.lua: a holder keeps its fence, and each number is used once
 
 local token, left = false, redis.call('PTTL', KEYS[1])
 if left ~= -2 then

@@ -1,7 +1,7 @@
--- Reads a fenced lock and the last token given. Changes nothing.
+-- Reads a fenced lock and its latest fence. Changes nothing.
 -- KEYS[1]  lock: hash of owner -> hold count
--- KEYS[2]  token: the number of the last acquisition
--- Returns  {PTTL, {field, value, ...}, token} as inspect.lua; token is '0' before the first
+-- KEYS[2]  fence: the number of the last acquisition
+-- Returns  {PTTL, {field, value, ...}, fence} as inspect.lua; fence is '0' before the first
 -- Retry    safe
 
 -- Needs fields

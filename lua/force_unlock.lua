@@ -1,4 +1,4 @@
--- Frees a lock regardless of its holder.
+-- Releases a lock regardless of its holder, and announces the release.
 -- KEYS[1]  lock: hash of owner -> hold count
 -- ARGV[1]  channel of the lock
 -- ARGV[2]  unlock message

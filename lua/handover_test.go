@@ -124,7 +124,7 @@ func TestTokensBeyondTheNumbersOfLuaAreExact(t *testing.T) {
 		require.Equal(t, token, fence)
 		state, err := lua.InspectFenced(t.Context(), c, lock)
 		require.NoError(t, err)
-		require.Equal(t, token, state.Token)
+		require.Equal(t, token, state.Fence)
 	}
 	for range 3 {
 		token++
@@ -236,7 +236,7 @@ func TestAttachThatComesOnceMoreDoesNotShortenTheLease(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", 3*lease)
 	attach := func() {
-		attached, err := lua.Attach(t.Context(), c, lock, other, me, lease)
+		attached, err := lua.Transfer(t.Context(), c, lock, other, me, lease)
 		require.NoError(t, err)
 		require.True(t, attached)
 	}

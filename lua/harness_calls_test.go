@@ -128,8 +128,8 @@ var calls = func() []call {
 		func(x ctx, c client) []any {
 			return all(lua.Reenter(x, c, lua.Held{Lock: lock, Owner: me, Read: true}, 3, longer))
 		})
-	add("attach.lua", states{"free", "another's"}, func(x ctx, c client) []any {
-		return all(lua.Attach(x, c, lock, other, me, lease))
+	add("transfer.lua", states{"free", "another's"}, func(x ctx, c client) []any {
+		return all(lua.Transfer(x, c, lock, other, me, lease))
 	})
 	add("renew.lua", states{"free", "mine", "another's"}, func(x ctx, c client) []any {
 		return all(lua.Renew(x, c, longer, []lua.Held{{Lock: lock, Owner: me}}))

@@ -17,28 +17,38 @@ import (
 
 // State is the state of a lock in Redis at a single moment.
 type State struct {
-	Mode  string        // "read" or "write" on a read-write lock, else ""
-	Holds []Hold        // in no particular order; empty when the lock is free
-	TTL   time.Duration // the rest of the lease: 0 when the lock is free, or [wire.NoExpiry]
-	Queue []string      // the owners that wait for a fair lock, head first
-	Token int64         // the latest fence of a fenced lock; 0 before the first
+	// Mode is "read" or "write" for a read-write lock that is not free, and otherwise "".
+	Mode string
+	// Holds has the holders with their hold counts, in no particular order. A free lock has none.
+	Holds []Hold
+	// TTL is the rest of the lease. It is 0 if the lock is free, and [wire.NoExpiry] if the lock
+	// never expires.
+	TTL time.Duration
+	// Queue has the owners in the queue of a fair lock, head first. Only [InspectFair] sets Queue.
+	Queue []string
+	// Fence is the latest fence of a fenced lock, or 0 before the first acquisition. Only
+	// [InspectFenced] sets Fence.
+	Fence int64
 }
 
-// Hold is the entry of an owner in a lock, with its count. A writer that reads has two entries.
+// Hold is the entry of an owner in the hash of a lock, with the hold count. In a read-write lock, a
+// writer that also reads has two entries.
 type Hold struct {
 	Owner string
 	Count int
-	Write bool // of a read-write lock
+	// Write reports whether these are holds of a write lock.
+	Write bool
 }
 
-// Inspect reads a lock of any kind, and changes nothing. InspectFair and InspectFenced return more.
+// Inspect returns the state of a lock of any kind, without a queue and fence. Inspect changes
+// nothing. If the key is a hash but not a lock, Inspect returns an error.
 func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := scripts["inspect.lua"].Run(ctx, c, []string{lock})
 	s := state(&rp, 2, lock)
 	return s, rp.Err
 }
 
-// InspectFair is like Inspect, and adds the queue of a fair lock.
+// InspectFair is like [Inspect], and adds the first 10,000 owners in the queue of a fair lock.
 func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := scripts["fair_inspect.lua"].Run(ctx, c, []string{lock, wire.QueueKey(lock)})
 	s := state(&rp, 3, lock)
@@ -46,11 +56,11 @@ func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State,
 	return s, rp.Err
 }
 
-// InspectFenced is like Inspect, and adds the last token of a fenced lock.
+// InspectFenced is like [Inspect], and adds the latest fence of a fenced lock.
 func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := scripts["fenced_inspect.lua"].Run(ctx, c, []string{lock, wire.TokenKey(lock)})
 	s := state(&rp, 3, lock)
-	s.Token = token(&rp, lock, rediserr.ClassPermanent)
+	s.Fence = token(&rp, lock, rediserr.ClassPermanent)
 	return s, rp.Err
 }
 

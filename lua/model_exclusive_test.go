@@ -214,7 +214,7 @@ func (m *exclusiveModel) requireState(t *rapid.T, state lua.State) {
 		require.Zero(t, state.TTL)
 	}
 	if m.fenced {
-		want.Token = m.token
+		want.Fence = m.token
 	}
 	require.Equal(t, want, state)
 }

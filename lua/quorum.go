@@ -13,32 +13,48 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Delay says how long a node is ignored because it may have forgotten locks. With the zero Delay,
-// no node is ignored.
+// Delay says how long a node of a RedLock does not count after it may have forgotten locks. A
+// RedLock consists of plain locks on several servers, its nodes, and an owner needs the votes of
+// most nodes. A node that counted at once could vote for a second owner while the first owner still
+// trusts the lease. With the zero Delay, a node always counts.
 type Delay struct {
-	// For is the longest lease that the node may have known. For counts from the start of the node, by
-	// its clock.
+	// For is the longest lease of all clients. A node does not count until For and another second
+	// have passed since the node started. The second is necessary because Redis reports its uptime in
+	// whole seconds.
 	For time.Duration
-	// Epoch makes For also count from the first question to a node without [wire.EpochKey]. Such a
-	// node is new, or lost its data, for example by FLUSHALL.
-	Epoch   bool
-	Durable bool // a restart forgets nothing, so that only the epoch counts
+	// Epoch also delays a node that had no data. The epoch of a node is the time at which AcquireVote
+	// found no [wire.EpochKey] on the node, and stored the time in this key. The node was then new,
+	// or had lost its data, for example by FLUSHALL. The node does not count until For has passed
+	// since the epoch.
+	Epoch bool
+	// Durable says that the node forgets nothing in a restart, so only the epoch delays the node.
+	Durable bool
 }
 
 // Vote is the reply of a node of a RedLock. Exactly one of Granted, Holder and Delayed is set.
 type Vote struct {
+	// Granted reports whether the owner holds the lock on this node now.
 	Granted bool
-	Already bool          // granted, and the owner had the lock before
-	Holder  *Holder       // another owner has the lock
-	Delayed time.Duration // how long the node is not counted yet
-	Emptied bool          // Delayed is for the epoch: what the node had before is unknown
+	// Already reports, if Granted is set, that the owner held the lock before the command.
+	Already bool
+	// Holder is the other owner that holds the lock, or nil.
+	Holder *Holder
+	// Delayed is how much longer the node does not count, or 0.
+	Delayed time.Duration
+	// Emptied reports that the node is delayed because of its epoch. Otherwise the node is delayed
+	// because of a restart.
+	Emptied bool
 }
 
-// AcquireVote acquires a reentrant lock with count 1 on a node of a RedLock, unless another owner
-// has the lock or the node does not count yet. Such a node rejects even the owner of the lock,
-// because the node may have restored a released lock. AcquireVote changes the lock only if it
-// returns Granted. With Delay.Epoch, the node must not be part of a cluster, where the epoch would
-// be in another slot than the lock.
+// AcquireVote acquires a plain lock for owner on one node of a RedLock. If the vote is granted, the
+// hold count is 1, and the lock lasts for at least lease.
+//
+// AcquireVote does not change the lock if another owner holds it, or if the node does not count yet
+// according to d. Such a node does not even vote for the holder, because a restarted node may have
+// restored a lock that was released in the meantime.
+//
+// With Delay.Epoch, the node must not be part of a cluster, where the epoch and the lock would be
+// in different slots.
 func AcquireVote(ctx context.Context, c rueidis.CoreClient, lock, owner string,
 	lease time.Duration, d Delay,
 ) (Vote, error) {

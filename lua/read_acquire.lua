@@ -10,7 +10,7 @@
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
 -- ARGV[6]  milliseconds after which the server forgets a waiter that does not ask again
 -- Returns  nil if the owner holds the lock now, else {PTTL of the lock, holder, sleep}. A PTTL of
---          -1 means "held, no expiry", and -2 that the holder waits and has precedence; sleep is in
+--          -1 means "held, no expiry", and -2 that a writer waits and has precedence; sleep is in
 --          how many milliseconds to ask again, -1 = when the lease has ended
 -- Retry    safe: the number is absolute, and the lease of a hold never gets shorter
 

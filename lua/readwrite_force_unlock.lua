@@ -1,7 +1,7 @@
 --!df flags=allow-undeclared-keys
--- Frees a read-write lock of all its readers, or of its writer.
+-- Releases a read-write lock of all its readers, or of its writer.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
--- ARGV[1]  mode to free the lock of: read or write
+-- ARGV[1]  mode to release the lock of: read or write
 -- ARGV[2]  prefix of the read holds of all owners of this lock
 -- ARGV[3]  channel of the lock
 -- ARGV[4]  unlock message

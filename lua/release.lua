@@ -1,8 +1,8 @@
--- Releases a whole lock, and hands it over, or announces that it is free. Exclusive.Release in
+-- Releases all holds of a lock, and hands it over or announces it. Exclusive.Release in
 -- exclusive.go chooses this script for the last hold, or release_only.lua without a hand-over.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  waiters: sorted set of registration -> ticket
--- KEYS[3]  token: the number of the last acquisition; left out for a plain lock
+-- KEYS[3]  fence: the number of the last acquisition; left out for a plain lock
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock; all from ARGV[3] or from ARGV[5] on may be left out: [default]
 -- ARGV[3]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua [PUBLISH]
@@ -15,7 +15,7 @@
 -- Returns  status, or {status, refusal, number, since}: status -1 = the owner did not hold the
 --          lock, 0 = nested holds are left, 1 = released, 3 = the successor has the lock, 4 = a
 --          waiter has it. refusal is the server's error if it rejected only the message, else ''.
---          number is the token with status 3, and the successor's ticket with status 4. With status
+--          number is the fence with status 3, and the successor's ticket with status 4. With status
 --          1 it is 1 if other clients listened on the classic channel, which the script counts only
 --          with BOTH. since is ARGV[6] from now on, or left out
 -- Retry    safe: a second run returns -1

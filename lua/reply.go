@@ -11,13 +11,21 @@ import (
 	"holdfast/internal/wire"
 )
 
-// Holder is the owner that prevents an acquisition.
+// Holder describes the owner that prevented an acquisition, and when to ask again. This owner is
+// the holder of the lock or, if Next is set, a waiter that comes first.
 type Holder struct {
-	Owner string        // "<client id>:<number>"; "" if readers that have waited come first
-	TTL   time.Duration // the rest of its lease, or [wire.NoExpiry]
-	Next  bool          // it does not hold the lock, but comes before the caller in the queue
-	Sleep time.Duration // the longest time to wait before the next request; 0 means the TTL
-	Clock time.Time     // the time of the server at its reply about a fair lock; else zero
+	// Owner is the name of the owner. It is "" if no particular owner prevented the acquisition, for
+	// example during the turn of readers.
+	Owner string
+	// TTL is the rest of the lease, or [wire.NoExpiry]. It is 0 if Next is set.
+	TTL time.Duration
+	// Next reports that the owner does not hold the lock but comes before the caller. The owner is
+	// the head of the queue of a fair lock, or a waiting writer that has precedence.
+	Next bool
+	// Sleep is how long the caller may sleep before it asks again. 0 means until the lease ends.
+	Sleep time.Duration
+	// Clock is the time of the server at its reply. Only [Fair.Acquire] sets Clock.
+	Clock time.Time
 }
 
 // refusal reads who is in the way of an acquisition, and with a size of 4 the number that follows.
@@ -46,28 +54,34 @@ func acquired(rp eval.Reply) (*Holder, error) {
 
 // Released is the outcome of a release.
 type Released struct {
-	// Held reports whether the owner held the lock, or for a release of any owner, whether the lock
-	// was held.
+	// Held reports whether the owner held the lock before the release. For ForceUnlock, Held reports
+	// whether any owner held the lock.
 	Held bool
-	// Refusal is the error with which the server rejected the announcement of the release, or "". It
+	// Refusal is the error with which the server rejected the message to the waiters, or "". The lock
+	// was released all the same, and the waiters notice the release when they next ask. The text
 	// begins with the error code, such as NOPERM, on every version of the server.
 	Refusal string
-	Reading bool  // the owner gave back a write lock and has read holds left
-	To      To    // the owner that has the lock now
-	Fence   int64 // the fencing token of the successor, if it has the lock and the lock is fenced
-	// Began belongs to the [wire.Streak] of the lock. It is set if the successor has the lock because
-	// no waiter of another process could get it.
-	Began  int64
-	Ticket int64 // of the successor, if it was registered
-	// Classic reports, with [wire.Both], that other clients listened on the classic channel. Only the
-	// last release of a plain or fenced lock reports Classic.
+	// Reading reports that the owner released a write lock and is a reader now.
+	Reading bool
+	// To says which waiter got the lock.
+	To To
+	// Fence is the fence of the successor, if the lock is fenced and To is Successor.
+	Fence int64
+	// Began is the new Began of the [wire.Streak], if To is Successor without SuccessorFirst. With 0,
+	// the old value still applies.
+	Began int64
+	// Ticket is the ticket of the successor, if a registered waiter got the lock instead and Release
+	// registered the successor. Otherwise Ticket is 0.
+	Ticket int64
+	// Classic reports that a client listened only on the classic channel. Classic is set only with
+	// [wire.Both], and only by the release of the last hold of a plain or fenced lock.
 	Classic bool
 }
 
 // outcomes has the outcome for each status that the scripts return for a release.
 var outcomes = map[int64]Released{
 	-1: {},                          // the owner did not hold the lock
-	0:  {Held: true},                // levels are left
+	0:  {Held: true},                // nested holds are left
 	1:  {Held: true},                // the lock is free
 	2:  {Held: true, Reading: true}, // the owner has read holds left
 	3:  {Held: true, To: Successor}, // the successor has the lock

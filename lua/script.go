@@ -15,7 +15,8 @@ var sources embed.FS
 // scripts holds all scripts by file.
 var scripts = eval.Load(sources)
 
-// Script returns the script in a file, for packages with additional functions.
+// Script returns the script in a file, such as "survey.lua", for packages that send the script
+// themselves. If the file does not exist, Script returns nil.
 func Script(file string) *eval.Script { return scripts[file] }
 
 // milliseconds formats a lease. Fractions are cut off: no lease in Redis is longer than asked for.

@@ -5,7 +5,7 @@
 -- ARGV[2]  and all that follow: what KEYS[2] and all that follow are, by the name in survey.go
 -- Returns  {clock, PTTL, mode, number of fields, {field, value, ...}, number of registrations,
 --          {registration, ticket, ...}, length of the queue, {owner, ...}, {score, budget, ...},
---          token, writer, its PTTL, reader}. clock is in milliseconds, -1 = rejected; '' stands for
+--          fence, writer, its PTTL, reader}. clock is in milliseconds, -1 = rejected; '' stands for
 --          something missing. A key of another type counts as missing
 -- Retry    safe
 

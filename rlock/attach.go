@@ -146,7 +146,7 @@ func (c *Client) parseDetached(text string) (l *Lock, owner string, fence int64,
 func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 	c, r := at.client, at.request
 	command := func(ctx context.Context) (bool, error) {
-		return lua.Attach(ctx, c.redis, at.lock.name, from, r.owner, r.lease)
+		return lua.Transfer(ctx, c.redis, at.lock.name, from, r.owner, r.lease)
 	}
 	cu := at.cleanup(r, 0)
 	undo := func(late bool) {

@@ -48,7 +48,7 @@ func TestAttachWhoseReplyIsLostIsRepeatedOrUndone(t *testing.T) {
 			c, p := proxied(t, s, rlock.Options{CommandTimeout: shortTimeout})
 			text, err := take(t, c.NewLock("order"), longLease).Detach()
 			require.NoError(t, err)
-			attach := loaded(t, s, "attach.lua")
+			attach := loaded(t, s, "transfer.lua")
 			p.CutReply(attach, of.lost)
 			if of.refused != "" {
 				p.Replace(attach, 1000, of.refused) // of what comes after that

@@ -52,7 +52,7 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 		return Info{}, err
 	}
 	info = Info{Name: l.name, Mode: state.Mode, TTL: state.TTL, Queue: state.Queue,
-		Token: state.Token}
+		Token: state.Fence}
 	for _, h := range state.Holds {
 		info.Locked, info.Owner, info.Count = true, h.Owner, h.Count
 		if l.mode == sharedMode {

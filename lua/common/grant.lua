@@ -4,9 +4,9 @@ local function lease_of(registration)
   return string.match(registration, ' (%d+) %a$')
 end
 
--- grant gives a free lock to the owner of a registration. It returns the number of the acquisition,
--- 0 for a plain lock. It returns nil if the server rejects a command, as a cluster does while a
--- slot moves. The lock is then still free, and the caller must notify all waiters.
+-- grant gives a free lock to the owner of a registration. token is the key of the fence. grant
+-- returns the fence, 0 for a plain lock, or nil if the server rejects a command, as a cluster does
+-- while a slot moves. The lock is then still free, and the caller must announce the lock.
 local function grant(lock, token, registration)
   local owner, lease, kind = string.match(registration, '^(%S+) (%d+) (%a)$')
   if not owner then return nil end -- not written by holdfast
@@ -39,8 +39,8 @@ end
 -- grant_oldest gives a free lock to the waiter of the popped registration, or to a waiter behind
 -- it, and notifies the waiter's client. It skips the leaving owner, and waiters whose client does
 -- not listen. It returns the new owner, or nil if there is none. It returns false if the server
--- rejects a command, or if a client listens that does not register. The caller must then notify all
--- waiters. If the leaving owner belongs to the notified client, the ticket in the message has a
+-- rejects a command, or if a client listens that does not register. The caller must then announce
+-- the lock. If the leaving owner belongs to the notified client, the ticket in the message has a
 -- plus sign, which every parser of numbers accepts.
 local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel, present, classic,
   streak)

@@ -1,4 +1,4 @@
--- Waiters is a sorted set of registrations. A release grants the lock to a registered owner.
+-- Waiters is a sorted set of registrations. A release can hand the lock over to a registered owner.
 -- A registration is "<owner> <lease in milliseconds> <kind>": p = plain, f = fenced. Its score is
 -- its ticket: the time in microseconds, and higher than all other tickets. A registration gets the
 -- lock once, so the ticket in a grant message says which reply to a request it follows.

@@ -1,4 +1,4 @@
--- Gives a detached lock to another owner, which continues with it.
+-- Transfers a detached lock from one owner to another.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]  owner that detached the lock
 -- ARGV[2]  new owner, which gets a count of 1
