@@ -326,6 +326,9 @@ func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
 			resumed = k.listener != nil
 			return k, always || resumed
 		})
+	if at.waiter != nil && at.lock.takesTurns && at.renew && at.remains == waitqueue.Nothing {
+		at.waiter.TakeTurns()
+	}
 	return at.waiter, resumed
 }
 
@@ -447,6 +450,10 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 			reason = waitqueue.Retry // the owner may have the lock already, and the reply will show that
 			continue
 		case waitqueue.Retry:
+			if turn, ok := w.Turn(); ok { // it came after the reason to ask
+				reason, grant = waitqueue.HasGrant, turn
+				continue
+			}
 			hold, err := at.tryAsHead(how, w)
 			given, granted := w.Reply(at.ticket, at.sent)
 			if hold != nil || err != nil || at.left {
@@ -564,6 +571,9 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 // accept uses a grant. If too little of the lease is left, accept returns neither a hold nor an
 // error.
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
+	if g.Turn.Owner != "" {
+		return at.takeTurn(g)
+	}
 	lease := at.request.grantLease
 	most := lease / 10 // the caller gets nearly the whole lease
 	if at.renew {
@@ -574,7 +584,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 		at.unknown = true
 		return nil, nil
 	}
-	at.fresh.streak = g.Streak
+	at.fresh.streak, at.fresh.ends = g.Streak, g.Registered
 	hold, err := at.begin(lease, watchdog.Deadline(g.Since, lease), g.Fence)
 	how := Granted
 	if g.Local {
@@ -641,6 +651,9 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 		return hold, nil
 	}
 	at.remains = max(at.remains, remains)
+	if turn := w.UnusedTurn(); turn.Owner != "" {
+		at.request.owner, at.remains = turn.Owner, waitqueue.Something
+	}
 	return nil, at.fail(err)
 }
 

@@ -51,6 +51,7 @@ type acquisition struct {
 	age        age   // guarded by mu
 	registered bool  // a grant message may still arrive, although the owner got the lock by asking
 	besides    bool  // guarded by mu; the owner has also asked for the other mode
+	ends       bool  // guarded by the session; the name is not passed on, see passOn
 
 	// These values are preallocated for the usual case, so that an acquisition needs one allocation.
 	outermost level

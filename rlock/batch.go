@@ -115,6 +115,7 @@ func (bt *batch) exceedsMaxHold() bool {
 	for _, p := range bt.parts {
 		if p.held != nil {
 			p.held.MayLast(bt.request.lease)
+			p.held.ends = true
 		}
 	}
 	return false

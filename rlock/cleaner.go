@@ -16,8 +16,9 @@ import (
 // cleanup ends when its lease ends, if not before.
 //
 // A cleanup cannot harm a later acquisition of the same owner, because each acquisition has its own
-// name in Redis. Only the read holds of a writer share a name, so the cleaner checks their session
-// first.
+// name in Redis. Acquisitions in local turns share a name, but a cleanup of the name is only added
+// when no further turn can follow (see passOn). The read holds of a writer also share a name, so the
+// cleaner checks their session first.
 type cleaner struct {
 	client *Client
 

@@ -59,6 +59,8 @@ type Client struct {
 	freed   chan struct{} // closed when Options.ReleaseOnClose is done
 	closed  chan struct{} // closed when everything has ended
 
+	forced forcings
+
 	// leftUntil is the latest end of a left or detached lease, or nil without such a lease.
 	leftUntil atomic.Pointer[time.Time]
 

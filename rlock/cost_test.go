@@ -96,6 +96,34 @@ func TestContentionOfProcessesCostsTwoCommandsPerAcquisition(t *testing.T) {
 	require.Less(t, float64(sent), most)
 }
 
+// 16 acquisitions cost the release that goes to Redis. The first waiters ask, and after 100 ms
+// another release goes to Redis.
+func TestHotLockOfAProcessCostsOneCommandForManyAcquisitions(t *testing.T) {
+	t.Parallel()
+	const goroutines, each = 64, 50
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{Anonymous: true})
+	warm(t, c, "order")
+	s.ResetStats(t)
+	start, inside := time.Now(), 0
+	var work sync.WaitGroup
+	for range goroutines {
+		work.Go(func() {
+			for range each {
+				hold, err := c.NewLock("order").Lock(t.Context(), rlock.Watchdog)
+				if assert.NoError(t, err) {
+					inside++ // guarded by the lock
+					assert.NoError(t, hold.Unlock())
+				}
+			}
+		})
+	}
+	work.Wait()
+	require.Equal(t, goroutines*each, inside)
+	most := goroutines*each*0.15 + float64(2*time.Since(start)/(100*time.Millisecond))
+	require.Less(t, float64(calls(s, "evalsha")), most)
+}
+
 // Rounds of renewals begin every 9 to 10 s.
 func TestWatchdogRenewsAHundredLocksWithOneCommand(t *testing.T) {
 	t.Parallel()

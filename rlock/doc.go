@@ -35,7 +35,8 @@
 //
 // In Redis, the name of an owner is "<client id>:<number>". Redisson uses the id of the thread as
 // the number, but holdfast uses a new number for each acquisition of a free lock. So a late release
-// from a broken connection cannot release a later acquisition by the same owner.
+// from a broken connection cannot release a later acquisition by the same owner. Holds that follow
+// each other in local turns (see Waiting) share a number.
 //
 // Half of the number is random, so if you clone a virtual machine, or a process with its memory,
 // neither copy mistakes a new lock of the other copy for its own. But both copies hold the locks
@@ -112,6 +113,15 @@
 // process. See [HandOver]. The other waiters are not woken, unless the lease of the hand-over is
 // shorter than 5 s. A number on the channel then tells them when to ask again, in case the new
 // owner dies.
+//
+// A process with a hot lock need not ask Redis for each hand-over. A plain or non-reentrant lock
+// that was acquired with [Watchdog] takes local turns. The release passes the lock on to the next
+// waiter of the process without a command, at most 15 times in a row and for at most 100 ms after
+// Redis gave the lock to the process. The next release goes to Redis, so others wait no longer than
+// without turns. In Redis, the lock keeps the owner and the count of the first hold of the turns. A
+// release by a turn returns nil even if Redis has just lost the lock. The release that goes to Redis
+// then returns [ErrLost], and so does the next renewal. Options.NoLocalTurns sends each release to
+// Redis.
 //
 // Waiters for a fair lock queue in Redis. Each waiter subscribes to its own channel, and asks at
 // least every 5 s to stay in the queue. Redis removes it from the queue when its wait ends.

@@ -20,7 +20,7 @@ func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(n
 
 // lockOf returns the reentrant lock with a name in Redis.
 func (c *Client) lockOf(name string) *Lock {
-	return c.newLock(name, traits{family: "reentrant", handsOver: true, batched: true,
+	return c.newLock(name, traits{family: "reentrant", handsOver: true, takesTurns: true, batched: true,
 		wakes: owner.Plain, inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
 }
 

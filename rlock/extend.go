@@ -61,6 +61,7 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	if err := a.lock.reentry; err != nil {
 		return nil, err
 	}
+	a.ends = true
 	if at.renew && !a.MayRenew() {
 		at.request.lease = shortestLease // a level must not exceed MaxHold
 	}

@@ -105,7 +105,8 @@ func (h *Hold) of() *level {
 func (h *Hold) Name() string { return h.of().acquisition.Name() }
 
 // Owner returns the name of the owner in Redis, "<client id>:<number>". All holds of an acquisition
-// have the same name. The next acquisition of the owner has another name.
+// have the same name. The next acquisition of the owner has another name. Acquisitions that follow
+// each other in local turns share a name (see Waiting in the package documentation).
 func (h *Hold) Owner() string { return h.of().acquisition.Owner() }
 
 // Token returns the fencing token, the number of this acquisition of a fenced lock
@@ -222,7 +223,8 @@ func ofEnded(reason error) error {
 // client was closed, Unlock blocks until rueidis gives up. Unlock returns
 //   - [ErrNotHeld] if this hold was released before;
 //   - [ErrLost] if the lock was lost before. Your work may have overlapped with the work of another
-//     holder. If the reply to a first release was lost and Redis then reports that the lock is
+//     holder. A release that passes the lock on in a local turn does not ask Redis, so it does not
+//     notice what happened in Redis within the last 100 ms. If the reply to a first release was lost and Redis then reports that the lock is
 //     gone, the lock counts as released, because Unlock cannot tell the two cases apart;
 //   - [ErrOutcomeUnknown] if Redis did not respond in time. The hold has ended in this process, and
 //     the client repeats the release in the background until the lease ends;

@@ -35,15 +35,18 @@ type kind interface {
 
 // traits has the properties of a kind of lock.
 type traits struct {
-	family    string     // in session keys; locks with equal family and name share a session
-	mode      mode       // how the lock is held
-	handsOver bool       // a release may give the lock to the next waiter in this process
-	batched   bool       // a script can acquire several such locks, and a RedLock can use the lock
-	sharesKey bool       // of a read-write lock; the other mode may keep the key beyond the lease
-	queueKey  string     // of the queue in Redis, which other locks may share; "" without a queue
-	wakes     owner.Kind // of the waiters that a release of the lock wakes
-	beside    error      // why an owner of the other mode cannot acquire the lock; nil if it can
-	reentry   error      // why an owner cannot acquire the lock again; nil if it can
+	family    string // in session keys; locks with equal family and name share a session
+	mode      mode   // how the lock is held
+	handsOver bool   // a release may give the lock to the next waiter in this process
+	// takesTurns says that a release may pass the lock on to the next waiter of this process without a
+	// command.
+	takesTurns bool
+	batched    bool       // a script can acquire several such locks, and a RedLock can use the lock
+	sharesKey  bool       // of a read-write lock; the other mode may keep the key beyond the lease
+	queueKey   string     // of the queue in Redis, which other locks may share; "" without a queue
+	wakes      owner.Kind // of the waiters that a release of the lock wakes
+	beside     error      // why an owner of the other mode cannot acquire the lock; nil if it can
+	reentry    error      // why an owner cannot acquire the lock again; nil if it can
 
 	cleanups int // how many cleanups one command handles; 0 counts as 1
 	inspect  func(ctx context.Context, c rueidis.CoreClient, lock string) (lua.State, error)

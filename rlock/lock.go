@@ -106,12 +106,15 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // owners have changed.
 //
 // Holds of this client end at once with [ErrLost]. Holds of other clients end at their next renewal
-// or nested hold, and so does a hold of this client that is just being acquired or handed over.
+// or nested hold, and so does a hold of this client that is just being acquired or handed over. No
+// local turn follows such a hold.
 //
 // On a read-write lock, the read side ends all readers if there is no writer. The write side ends
 // the writer and the reads of that writer.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
+	l.client.forced.begin(l.name)
+	defer l.client.forced.end(l.name)
 	// List the acquisitions before the command, because a waiter may acquire the lock before the
 	// reply, and must keep the lock.
 	acquisitions := l.client.acquisitions()

@@ -23,7 +23,7 @@ func (c *Client) NewNonReentrantLock(name string) *Lock {
 func (c *Client) nonReentrantOf(name string) *Lock {
 	// The script is the script of the plain lock. A second attempt of an owner is detected in this
 	// process, and a retried request must find its own acquisition.
-	return c.newLock(name, traits{family: "non-reentrant", handsOver: true,
+	return c.newLock(name, traits{family: "non-reentrant", handsOver: true, takesTurns: true,
 		wakes: owner.Plain, inspect: lua.Inspect, reentry: errReentersPlain},
 		newExclusive(c, name, "nonreentrant", false))
 }

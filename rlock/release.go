@@ -34,6 +34,9 @@ func (a *acquisition) Release(h *Hold) error {
 	if err != nil {
 		return err
 	}
+	if left == 0 && locked && a.passOn(h.level) {
+		return nil
+	}
 	if left == 0 && (a.registered || a.late != nil) {
 		defer a.cleanUpLate() // even if a hook around rueidis panics
 	}

@@ -76,6 +76,7 @@ var subjects = []subject{
 	{"deadlock", deadlock},
 	{"dropped", dropped},
 	{"handover", handover},
+	{"turns", turns},
 }
 
 // atOnce is how many proofs run at once. Most of them wait, so there are more than -parallel.

@@ -31,15 +31,17 @@
 //
 //   - Within a process, the release names the head of the local queue as its successor ([Offer]).
 //     The reply to the release is the acquisition.
+//   - In a local turn, a release passes the lock on to the head without a command, and the server
+//     does not learn of it ([Queues.Pass]).
 //   - Between processes, the head of each local queue is registered on the server. A release grants
 //     the lock to the oldest registration. A [Message] to the client of that registration is the
 //     acquisition.
 //
 // # Why that is safe
 //
-// Each acquisition has its own name of the owner. Whatever gives the lock to that name makes the
-// name the only owner. A waiter that did not ask for the lock must not trust the lease for longer
-// than the server keeps it:
+// Each acquisition has its own name of the owner, or in a local turn the name of the acquisition
+// before. Whatever gives the lock to that name makes the name the only owner. A waiter that did not
+// ask for the lock must not trust the lease for longer than the server keeps it:
 //
 //   - A successor learns of its lock from the reply to the release. The successor counts its lease
 //     from before that command was sent.
@@ -52,6 +54,8 @@
 //   - A waiter ignores a message with an older ticket. A message with a newer or an unknown ticket
 //     is a reason to ask, because the reply with that ticket did not arrive. Neither message grants
 //     the lock.
+//   - A waiter that takes a turn has nothing on the server under its own name. The holder before it
+//     has no command under way under the name that both use.
 //
 // No lock may stay with a caller that has left:
 //
@@ -61,6 +65,9 @@
 //   - A holder whose earlier request may still be executed names no successor. That request could
 //     take the lock again. The release would then give the lock to a successor whose hold is over
 //     by then.
+//   - A waiter that leaves may have been given a turn. [Waiter.UnusedTurn] reports the turn, and the
+//     client releases the lock. [Waiter.Turn] keeps a turn from coming between the decision to ask
+//     and the request.
 //   - A message may arrive for an owner that neither waits nor holds, because the server executed
 //     the registering request late. The client then releases the lock.
 //   - A client that is gone receives no message. The server reports that to the release, which

@@ -17,6 +17,12 @@ type Streak struct {
 	HereSince time.Time // when Here began to count; zero if not noted
 }
 
+// stays reports whether the lock may stay in this process although others may wait elsewhere.
+func (s Streak) stays() bool {
+	return s.Here < longestStreak &&
+		(s.HereSince.IsZero() || time.Since(s.HereSince) < longestStreakTime)
+}
+
 // Ticket distinguishes successive registrations of an owner. 0 means no registration.
 type Ticket int64
 
@@ -26,6 +32,9 @@ type Grant struct {
 	Local  bool      // by a release of this client
 	Fence  int64
 	Streak Streak
+	Turn   Turn // of a lock that was passed on without a command; else zero
+	// Registered says that the waiter was registered, so that an older message may still arrive.
+	Registered bool
 }
 
 // Message reports that a release, perhaps in another process, granted the lock to a registration.
@@ -58,8 +67,7 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	}
 	w.state.step(offer)
 	o.Successor = w
-	o.First = s.Here < longestStreak &&
-		(s.HereSince.IsZero() || time.Since(s.HereSince) < longestStreakTime)
+	o.First = s.stays()
 	if registers && !o.First {
 		// Another process may grant the successor the lock before the reply to the release arrives.
 		qs.registered[w.Owner] = w
@@ -116,10 +124,12 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	if before == LeftOffered || before == Acquired {
 		return remains && before == LeftOffered
 	}
+	registered := w.registered
 	w.registered, w.late = w.registered || remains, w.late || r.Late
 	switch r.Outcome {
 	case ToSuccessor:
-		w.giveGrant(Grant{r.Sent, true, r.Fence, o.After(r.Sent, r.Began)})
+		w.giveGrant(Grant{Since: r.Sent, Local: true, Fence: r.Fence, Streak: o.After(r.Sent, r.Began),
+			Registered: registered})
 	case SuccessorRegistered:
 		if r.Sent.Before(w.asked) {
 			w.wakeFor(Retry) // the waiter has asked since, and may have another registration
@@ -144,7 +154,8 @@ func (w *Waiter[Name, Data]) readMessages() {
 		case w.ticket == 0:
 			w.wakeFor(Retry) // the server decides
 		case m.Ticket == w.ticket:
-			w.giveGrant(Grant{Since: w.asked, Local: m.Local, Fence: m.Fence, Streak: m.Streak})
+			w.giveGrant(Grant{Since: w.asked, Local: m.Local, Fence: m.Fence, Streak: m.Streak,
+				Registered: true})
 		case m.Ticket > w.ticket:
 			w.wakeFor(Retry) // the reply with the newer ticket is missing
 		}

@@ -61,7 +61,7 @@ func TestWaiterIsWokenForTheGreatestReason(t *testing.T) {
 		reason, grant := why(third)
 		require.Equal(t, HasGrant, reason)
 		require.Equal(t, Grant{Since: start, Local: true, Fence: 9,
-			Streak: Streak{Here: 1, HereSince: start}}, grant)
+			Streak: Streak{Here: 1, HereSince: start}, Registered: true}, grant)
 	})
 }
 
@@ -85,7 +85,7 @@ func TestMessageIsAGrantOnlyWithTheTicketOfTheLatestRegistration(t *testing.T) {
 			reason, grant := why(w)
 			require.Equal(t, of.want, reason)
 			if reason == HasGrant {
-				require.Equal(t, Grant{Since: sent, Fence: 9}, grant)
+				require.Equal(t, Grant{Since: sent, Fence: 9, Registered: true}, grant)
 			}
 		}
 		// While a request is under way, it waits for the reply, which has the ticket.

@@ -171,6 +171,7 @@ type Waiter[Name comparable, Data any] struct {
 	asked      time.Time // when the request with this ticket was sent
 	reason     Reason    // why the waiter was woken
 	given      Grant     // while Granted, or while Asking if a grant has arrived
+	turns      bool      // the waiter takes turns, and nothing of it is on the server
 	unread     []Message // messages that arrived while the ticket was not certain
 	late       bool      // the server may still execute a release that names the waiter
 }
@@ -222,6 +223,9 @@ func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data)
 		r = Late
 	case w.registered:
 		r = Something
+	}
+	if acquired || w.state != Granted {
+		w.given = Grant{}
 	}
 	w.state.step(e)
 	delete(qs.registered, w.Owner)

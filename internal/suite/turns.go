@@ -1,0 +1,210 @@
+package suite
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+var takesTurns = only("plain", "nonreentrant")
+
+func noLocalTurns(o *rlock.Options) { o.NoLocalTurns = true }
+
+// Turns: a process passes a lock on to its next waiter without asking Redis.
+var turns = []Promise{
+	{
+		Name:  "a process passes a lock on 15 times without a command",
+		Kept:  takesTurns,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			lock := k.New(e.Party(t, anonymous), "lock")
+			hold, waiters := e.hot(t, lock, 40)
+			before := e.scripts(t)
+			for i, waiter := range waiters[:32] {
+				owner := hold.Owner()
+				locktest.Unlock(t, hold)
+				hold = locktest.Acquired(t, waiter)
+				asks := (i+2)%16 == 0 // hot has handed the lock over twice
+				if asks {
+					before++
+				}
+				require.Equal(t, !asks, owner == hold.Owner(), "hand-over %d", i)
+				require.Equal(t, before, e.scripts(t), "hand-over %d", i)
+				info := infoOf(t, lock.(*rlock.Lock))
+				require.Equal(t, hold.Owner(), info.Owner)
+				require.Equal(t, 1, info.Count)
+				before = e.scripts(t)
+			}
+			e.release(t, hold, waiters[32:])
+		},
+	},
+	{
+		Name:  "a lock that Redis gave to a process 100 ms ago is not passed on without a command",
+		Kept:  takesTurns,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			hold, waiters := e.hot(t, k.New(e.Party(t), "lock"), 3)
+			for i, commands := range []int{0, 1, 0} {
+				before := e.scripts(t)
+				time.Sleep(60 * time.Millisecond)
+				locktest.Unlock(t, hold)
+				hold = locktest.Acquired(t, waiters[i])
+				require.Equal(t, before+commands, e.scripts(t), "hand-over %d", i)
+			}
+			e.release(t, hold, nil)
+		},
+	},
+	{
+		Name:  "each reason to ask Redis at a release is heeded",
+		Kept:  takesTurns,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			for name, c := range map[string]struct {
+				options  []func(*rlock.Options)
+				waiter   rlock.Lease
+				before   func(t *testing.T, p *Party, hold *rlock.Hold)
+				commands int // of the release; 1 unless it is a turn
+			}{
+				"none":                   {},
+				"a turn is not wanted":   {options: []func(*rlock.Options){noLocalTurns}, commands: 1},
+				"the waiter has a lease": {waiter: rlock.Lease(time.Minute), commands: 1},
+				"the lease is extended":  {before: extends(time.Hour), commands: 1},
+				"the lease is long":      {before: extends(time.Second)},
+				"the holder nested":      {before: takesNested(k, "lock"), commands: 1},
+			} {
+				if k.Flat && name == "the holder nested" {
+					continue
+				}
+				p := e.Party(t, append(c.options, anonymous)...)
+				lock := k.New(p, "lock")
+				hold, between := e.hot(t, lock, 1)
+				lease := rlock.Watchdog
+				if c.waiter != 0 {
+					lease = c.waiter
+				}
+				waiter := locktest.LockInBackground(t.Context(), lock, lease)
+				e.settle()
+				locktest.Unlock(t, hold)
+				hold = locktest.Acquired(t, between[0])
+				if c.before != nil {
+					c.before(t, p, hold)
+				}
+				e.settle()
+				before := e.scripts(t)
+				locktest.Unlock(t, hold)
+				next := locktest.Acquired(t, waiter)
+				require.Equal(t, c.commands, e.scripts(t)-before, name)
+				e.release(t, next, nil)
+			}
+		},
+	},
+	{
+		Name: "a waiter that leaves as the lock is passed on to it gives the lock back",
+		Kept: takesTurns,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			for range 20 { // the waiter notices the end of its context first, or the lock
+				lock := k.New(e.Party(t), "lock")
+				hold, waiters := e.hot(t, lock, 1)
+				ctx, leave := context.WithCancel(t.Context())
+				leaver := e.waiter(ctx, t, lock)
+				last := e.waiter(t.Context(), t, lock)
+				locktest.Unlock(t, hold)
+				hold = locktest.Acquired(t, waiters[0])
+				leave()
+				locktest.Unlock(t, hold)
+				if o := locktest.Result(t, leaver); o.Err == nil {
+					locktest.Unlock(t, o.Hold)
+				}
+				locktest.Within(t, time.Second, func() {
+					locktest.Unlock(t, locktest.Acquired(t, last))
+					e.RequireNothingLeft(t)
+				})
+			}
+		},
+	},
+	{
+		Name:  "the watchdog renews a lock that was passed on",
+		Kept:  takesTurns,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			lock := k.New(e.Party(t), "lock")
+			hold, waiters := e.hot(t, lock, 1)
+			owner := hold.Owner()
+			locktest.Unlock(t, hold)
+			hold = locktest.Acquired(t, waiters[0])
+			require.Equal(t, owner, hold.Owner())
+			for range 20 {
+				time.Sleep(10 * time.Second)
+				require.True(t, hold.Valid())
+				require.LessOrEqual(t, time.Until(hold.Deadline()),
+					infoOf(t, lock.(*rlock.Lock)).TTL+time.Millisecond)
+			}
+			e.release(t, hold, nil)
+		},
+	},
+	{
+		Name:  "a process that passes a lock on notices within 100 ms and a hold that Redis lost it",
+		Kept:  takesTurns,
+		Exact: true,
+		Test: func(t *testing.T, e *Env, k Kind) {
+			const section = 20 * time.Millisecond
+			hold, waiters := e.hot(t, k.New(e.Party(t), "lock"), 10)
+			e.doAll(t, "DEL", "lock")
+			deleted := time.Now()
+			for _, waiter := range waiters {
+				time.Sleep(section)
+				err := hold.Unlock()
+				if err != nil {
+					require.ErrorIs(t, err, rlock.ErrLost)
+					require.LessOrEqual(t, time.Since(deleted), 100*time.Millisecond+section)
+					hold = locktest.Acquired(t, waiter) // by asking
+					e.release(t, hold, waiters[5:])
+					return
+				}
+				hold = locktest.Acquired(t, waiter)
+			}
+			t.Fatal("nobody noticed")
+		},
+	},
+}
+
+// hot returns a hold of a lock that Redis has just given to a waiter of this process, and n waiters
+// that Redis does not know.
+func (e *Env) hot(t *testing.T, lock rlock.Locker, n int) (*rlock.Hold, []<-chan locktest.Outcome) {
+	t.Helper()
+	first := locktest.Acquire(t, lock, rlock.Watchdog)
+	head := e.waiter(t.Context(), t, lock) // Redis knows it, so it does not pass its name on
+	second := e.waiter(t.Context(), t, lock)
+	rest := e.waiters(t.Context(), t, n, lock)
+	time.Sleep(time.Second) // until the head has asked again after it began to listen
+	locktest.Unlock(t, first)
+	locktest.Unlock(t, locktest.Acquired(t, head))
+	return locktest.Acquired(t, second), rest
+}
+
+// release releases a hold, and those of all waiters.
+func (e *Env) release(t *testing.T, hold *rlock.Hold, waiters []<-chan locktest.Outcome) {
+	t.Helper()
+	locktest.Unlock(t, hold)
+	for _, waiter := range waiters {
+		locktest.Unlock(t, locktest.Acquired(t, waiter))
+	}
+	e.RequireNothingLeft(t)
+}
+
+func extends(lease time.Duration) func(*testing.T, *Party, *rlock.Hold) {
+	return func(t *testing.T, _ *Party, hold *rlock.Hold) {
+		require.NoError(t, hold.Extend(t.Context(), rlock.Lease(lease)))
+	}
+}
+
+func takesNested(k Kind, name string) func(*testing.T, *Party, *rlock.Hold) {
+	return func(t *testing.T, p *Party, hold *rlock.Hold) {
+		locktest.Unlock(t, locktest.AcquireWith(hold.Context(), t, k.New(p, name), rlock.Watchdog))
+	}
+}
