@@ -59,7 +59,8 @@ func (at *attempt) takeTurn(g waitqueue.Grant) (*Hold, error) {
 	at.fresh.streak = g.Streak
 	hold, err := at.begin(lease, g.Turn.Until, 0)
 	if hold != nil && c.forced.since(at.lock.name, g.Streak.HereSince) {
-		at.fresh.lose(ErrForced) // ForceUnlock may have missed it
+		at.fresh.lose(ErrForced)          // ForceUnlock may have missed it
+		c.cleaner.add(at.fresh.cleanup()) // or it fails, and the lock would stay
 	}
 	at.call.given(HandedOver, lease)
 	return hold, err
