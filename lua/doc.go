@@ -60,9 +60,11 @@
 //	B receives the grant      (nothing to send: B is the holder)
 //
 // A streak is a series of hand-overs without a moment in which the lock was free. A long streak is
-// interrupted, so that a client without a registration can get the lock. After 100 ms, every 16th
-// release of the streak announces the lock instead of handing it over, and after a second every
-// 4th.
+// interrupted, so that a client without a registration can get the lock. Once 100 ms have passed
+// since the second hand-over of the streak, every 16th release is due for an announcement, and
+// after a second every 4th. A release that is due announces the lock instead of handing it over,
+// and so ends the streak. A release with [HandOver].SuccessorFirst does not count, and is never
+// due.
 //
 // The waiters for a fair lock have a queue instead of registrations, see [Fair].
 //

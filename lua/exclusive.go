@@ -111,17 +111,20 @@ func (x *Exclusive) Acquire(
 	return fence, ticket, holder, rp.Err
 }
 
-// HandOver says to whom [Exclusive.Release] may hand the lock over after the last hold. The zero
-// HandOver makes Release announce the lock. Otherwise, the first of these waiters gets the lock:
+// HandOver says to whom [Exclusive.Release] may hand the lock over after the last hold. The first
+// of these waiters gets the lock:
 //
 //   - The successor, if SuccessorFirst is set.
 //   - The registered waiter with the lowest ticket, if Others is set. Release skips waiters whose
 //     client no longer listens.
 //   - The successor, if Others is set and no registered waiter is left.
 //
-// Only the first rule applies if the streak is due for an announcement, or if a client waits that
-// does not register, such as a client of Redisson. If no waiter gets the lock, Release announces
-// it.
+// If no waiter gets the lock, Release announces it. So the zero HandOver makes Release announce the
+// lock.
+//
+// The second and third rule do not apply if a client waits that does not register, such as a client
+// of Redisson, or if the release is due for an announcement. The package documentation says when a
+// release is due.
 type HandOver struct {
 	// Channels selects the kind of channels on which waiters listen.
 	Channels wire.Channels
@@ -130,12 +133,16 @@ type HandOver struct {
 	// knows them only for sharded channels.
 	Others bool
 	// Successor is the [Exclusive.Registration] of the successor, or "" if no waiter of this client
-	// is next. If a registered waiter gets the lock instead, Release registers the successor.
+	// is next. Successor has an effect only with Others or SuccessorFirst. If another registered
+	// waiter gets the lock, Release registers the successor.
 	Successor string
 	// SuccessorFirst makes Successor come before all registered waiters.
 	SuccessorFirst bool
-	// Streak is the streak of the lock until this release, as the holder got it with the lock. It is
-	// zero if the holder acquired a free lock.
+	// Streak is the streak before this release, and depends on how the holder got the lock. The
+	// streak is zero after the acquisition of a free lock, and the Streak of the [wire.Grant] after a
+	// grant. If the holder got the lock as the successor of the release before, take the Streak of
+	// that release. Leave this Streak unchanged after SuccessorFirst. Otherwise add 1 to Count, and
+	// set Began to [Released].Began unless that is 0.
 	Streak wire.Streak
 	// Withdrawn is a registration that Release removes, because the owner no longer waits, or "".
 	Withdrawn string

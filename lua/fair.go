@@ -25,21 +25,28 @@ import (
 // when a script finds the lock free, usually the script of a release. The script notifies the head
 // by a message on a channel for this owner alone, and the client of the head then calls Acquire
 // again. A turn lasts 10 s, or half a second if no client listens on the channel, because such a
-// head is usually dead. If the head lets its turn pass, the next owner becomes the head. Further
-// owners of the same client have shorter turns.
+// head is usually dead.
 //
-// Each request also has two durations. The budget is the time until the caller gives up, if the
-// wait is limited. The window is for an owner without a budget. It is the time for which the owner
-// stays in the queue without asking. The owner leaves the queue when the first of these things
-// happens:
+// If the head lets its turn pass, the next owner becomes the head. A head that listens but lets its
+// turn pass probably belongs to a process that hangs. So if the next owners belong to the same
+// client, the first has a turn of half a second, and each further owner has a quarter of the turn
+// before, but at least 100 ms. If nobody listened for the head, Redis also removes the next owners
+// without a listener, because they had the same time to come.
+//
+// If the wait of a caller is limited, the request has a budget, the time until the caller gives up.
+// The window is for owners without a budget, and matters only once the owner is the head. If such a
+// head has stopped asking, Redis removes the head, but not before the lease of the holder and then
+// the window have passed. Redis uses the lease as it was when the head last asked or, if that was
+// later, when the holder acquired the lock.
+//
+// An owner leaves the queue when the first of these things happens:
 //
 //   - The owner acquires the lock.
 //   - The caller gives up, and its client removes the owner with [Fair.Release].
 //   - The budget of the owner ends, at any place in the queue.
-//   - The owner lets its turn pass.
-//   - The owner has no budget, has become the head, and has stopped asking. After its last request,
-//     Redis keeps the owner for at least the rest of the holder's lease plus the window. An owner
-//     that asks every [LongestSleep] stays, if its window is at least 10 s.
+//   - The owner is the head and lets its turn pass.
+//   - The owner is the head without a budget, and has stopped asking for so long that its window
+//     has passed. An owner that asks every [LongestSleep] stays, if its window is at least 10 s.
 //
 // Redis has no timer for the queue. Instead, each Acquire, Release and ForceUnlock of any client
 // first removes the owners whose time has ended. A removed owner that asks again enters at the end.
@@ -57,9 +64,10 @@ type Fair struct {
 	Lock string
 	// Channels selects the kind of channels on which waiters listen.
 	Channels wire.Channels
-	// Counted reports whether PUBLISH returns the number of all listeners, as on a single server or
-	// with sharded channels. A node of a cluster counts only its own listeners of a classic channel.
-	// Without Counted, a turn lasts 10 s even if no client listens.
+	// Set Counted if PUBLISH returns the number of all listeners, as on a single server or with
+	// sharded channels. A node of a cluster counts only its own listeners of a classic channel.
+	// Without Counted, Redis cannot find out whether a client listens, so a turn of half a second
+	// lasts 10 s instead.
 	Counted bool
 }
 
@@ -86,9 +94,9 @@ type FairRequest struct {
 	Lease time.Duration
 	// Waits makes the owner enter the queue if it does not get the lock.
 	Waits bool
-	// Window is how long an owner without a budget stays in the queue after the lease of the holder
-	// has ended, if the owner does not ask again. Clients of Redisson ignore budgets and need the
-	// window of every owner, so set Window to the whole wait if there is a budget.
+	// Window is the window of an owner without a budget, see [Fair]. Clients of Redisson ignore
+	// budgets and need the window of every owner, so set Window to the whole wait if there is a
+	// budget.
 	Window time.Duration
 	// Budget is how much longer the owner waits. At the end, Redis removes the owner from the queue,
 	// even if its process has died. 0 means that the owner waits without a limit.

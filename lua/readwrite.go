@@ -21,6 +21,10 @@ import (
 // free is announced, unless [ReadWrite.ReleaseWrite] hands it over to the next writer of its
 // client.
 //
+// Parameters named owner and all results have the plain name of the owner. Only next in
+// [ReadWrite.ReleaseWrite], and [Held].Owner for a write lock, take the [wire.WriteField] of the
+// owner.
+//
 // If Bound is above 0, a waiting writer has precedence over new readers. The writer keeps this
 // precedence by asking at least every [LongestSleep]. When a writer leaves, readers that have
 // waited have a turn of 100 ms, in which other writers do not get the lock.
@@ -47,8 +51,8 @@ const (
 //
 // If a writer holds the lock or has precedence, AcquireRead returns the writer and does not change
 // the lock, unless owner is that writer or already reads. Set waits if the caller is going to wait,
-// and waited if the caller has waited already. Waiting readers have a turn when the writer leaves,
-// and with waited, AcquireRead takes part in the turn.
+// and also waited if the caller has waited already. With both, the reader takes part in the turn
+// that begins when the writer leaves. Waited has no effect without waits.
 func (r ReadWrite) AcquireRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, count int, lease time.Duration, waits,
 	waited bool,

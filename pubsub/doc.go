@@ -2,23 +2,28 @@
 // this package. The package deals with channels, nodes and permits, and knows nothing about locks.
 //
 // A [Hub] keeps one connection and one goroutine for each node, no matter how many channels there
-// are. A [Subscription] is one waiter on one or more channels, and has at most one permit. A permit
-// means "something may have changed, so ask again". A permit may also carry a number of
-// milliseconds, which [Subscription.RetryAfter] returns. The waiter should then ask again when that
-// time has passed.
+// are. A [Subscription] is a waiter on one or more channels. A permit means "something may have
+// changed, so ask again". How to ask is up to the waiter, for example by a request to Redis. A
+// waiter has at most one permit at a time, even after several messages. Waiters for the same thing
+// use the same [Topic].Name, and the waiters of a channel stand in line in the order of arrival.
 //
 // A waiter gets a permit in these cases:
 //
 //   - The server has confirmed the channel, at first or after an interruption. Messages that were
 //     sent before the confirmation are lost, so something may have changed.
-//   - The waiter has joined a channel that is confirmed already. Something may have changed since
-//     the waiter last asked.
-//   - The message "0" has arrived, and it is the turn of this waiter.
-//   - Any other message has arrived. Such a message wakes every waiter, and a number above 1 is the
-//     number of milliseconds.
-//   - Another waiter has left without using its permit, unless that permit carried a number.
+//   - The waiter has called [Hub.Subscribe] for a channel that is confirmed already. Something may
+//     have changed since the waiter last asked.
+//   - The message "0" has arrived. For each [Topic].Name, the message wakes the first waiter in
+//     line without a pending permit to ask. This waiter then goes to the back of the line.
+//   - Any other message has arrived. The message wakes all waiters on the channel. If the message
+//     is a number above 1, each of these permits carries the number.
+//   - Another waiter with the same Name has closed its Subscription without receiving its permit.
+//     The permit goes to the next in line, unless the permit carried a number.
 //
-// A waiter needs a single loop and no special cases:
+// The number in a permit is a time in milliseconds. A permit with a number means "ask again after
+// this time". Every other permit is a permit to ask at once.
+//
+// A simple waiter asks after every permit:
 //
 //	subscription := hub.Subscribe(pubsub.Topic{Channel: channel})
 //	defer subscription.Close()
@@ -29,21 +34,35 @@
 //		}
 //	}
 //
+// This loop is always correct, but wastes a request if the permit carries a number. To save the
+// request, call [Subscription.RetryAfter] after each receive. If RetryAfter returns a number, keep
+// waiting, and ask when that time has passed or the next permit to ask arrives.
+//
 // # Paired channels
 //
-// A paired channel tells the listeners of this package apart from other listeners. This package
-// listens on a channel and on its paired channel, and nobody else listens on the paired channel.
-// See [Options].Paired. So if PUBSUB NUMSUB reports more listeners for the channel than for the
-// paired channel, other clients listen as well. The server subscribes and unsubscribes both with
-// one command, so the comparison is right at any time, even after a lost connection. A message on a
-// paired channel may be for this process alone. Such a message goes to [Options].OnDirect and gives
-// no permit.
+// A paired channel accompanies a channel, and only Hubs listen there. See [Options].Paired. A
+// paired channel has one of two uses:
 //
-// A message on a classic channel does not reach the sharded channel with the same name, nor the
-// other way round. With [Options].Classic, a connection first subscribes to the classic channels
-// and then to the sharded channel. The confirmation of the sharded channel therefore covers both,
-// and the waiter gets a single permit. The connection keeps the classic channels as long as it
-// keeps the sharded channel.
+//   - All Hubs have the same paired channel, which shows whether other programs listen on the
+//     channel. A Hub subscribes to both with one command, and unsubscribes with one command. So at
+//     any time, even after a lost connection, the Hub listens on both or on neither. If PUBSUB
+//     NUMSUB reports more listeners for the channel than for the paired channel, other programs
+//     listen as well. A Hub whose paired channels were rejected looks like such a program.
+//   - Each Hub has a paired channel of its own, and receives messages for this Hub alone there.
+//
+// A message on a paired channel goes to [Options].OnDirect and gives no permit.
+//
+// # Classic channels
+//
+// A Redis cluster has two kinds of channels. A message on a sharded channel stays with the nodes
+// that have the slot of the channel, and a message on a classic channel goes to all nodes. Both
+// kinds can have a channel with the same name, but a message on one kind does not reach listeners
+// on the other.
+//
+// A Hub with [Options].Sharded can also listen on classic channels, see [Options].Classic. The Hub
+// subscribes first to the classic channels and then to the sharded channel, on the same connection.
+// The confirmation of the sharded channel therefore covers both, and the waiter gets a single
+// permit. The connection keeps the classic channels as long as the sharded channel.
 //
 // # The life of a channel
 //
@@ -55,6 +74,10 @@
 //	                                                                v
 //	           wanted <----- subscriber joined ------ reply --- leaving
 //	          dropped <--- no subscriber -------------/         (UNSUBSCRIBE)
+//
+// A channel is routing until [Options].Route has returned the node, and wanted until the connection
+// to the node can send SUBSCRIBE. A channel that is asking or leaving waits for the reply to the
+// command. A dropped channel is gone, and the next Subscribe begins anew.
 //
 // If the server rejects a channel together with its paired channels, the Hub tries the channel once
 // more without them.

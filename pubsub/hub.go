@@ -33,24 +33,29 @@ type Options struct {
 	// with growing delays of up to a second.
 	Route func(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error)
 
-	// Sharded selects SSUBSCRIBE instead of SUBSCRIBE. Messages do not pass between the two.
+	// Sharded selects sharded channels (SSUBSCRIBE) instead of classic channels (SUBSCRIBE).
 	Sharded bool
 
-	// Classic, unless nil, returns the classic channels for a sharded channel, on the same connection.
-	// A message on the classic channel with the same name comes from a publisher without sharded
-	// channels, and counts as a message of the sharded channel. There may be other classic channels.
-	// If the server rejects the classic channels, the Hub subscribes to the sharded channel alone. If
-	// the server rejects the end of a classic subscription, the Hub subscribes to no further classic
-	// channels. The Hub calls Classic like Paired.
+	// Classic, unless nil, returns classic channels to which the Hub also subscribes, on the
+	// connection of the sharded channel. Set Classic only with Sharded. The classic channel with the
+	// name of the sharded channel carries messages of publishers without sharded channels, and the
+	// Hub treats them as messages of the sharded channel. Other classic channels serve only to be
+	// counted with PUBSUB NUMSUB, and the Hub ignores messages there.
+	//
+	// If the server rejects SUBSCRIBE, the Hub listens only on the sharded channel. If the server
+	// rejects UNSUBSCRIBE, the Hub keeps its classic channels, but subscribes to no further classic
+	// channels.
+	//
+	// The Hub calls Classic like Paired.
 	Classic func(channel string) []string
 
-	// Paired returns the paired channels of a channel. The Hub subscribes to them together with the
-	// channel, and unsubscribes together. A paired channel belongs to a single channel, has no
-	// subscribers of its own, and with sharded channels must be in the slot of its channel.
+	// Paired returns the paired channels of a channel. The package documentation says what they are
+	// for. A paired channel belongs to a single channel, and must not be the channel of a [Topic].
+	// With Sharded, a paired channel must be in the slot of its channel.
 	//
-	// If the server rejects the command, for example because no ACL rule matches the paired channels,
-	// the Hub tries the channel at once without its paired channels. The channel stays without them
-	// until its connection is lost or the Hub unsubscribes.
+	// If the server rejects the command for a channel and its paired channels, for example because no
+	// ACL rule matches the paired channels, the Hub tries the channel at once without them. The
+	// channel stays without paired channels until its connection is lost or the Hub unsubscribes.
 	//
 	// The Hub calls Paired on one goroutine at a time, each time before a connection gets a channel.
 	// Paired must not block. The Hub does not modify the result. Defaults to no paired channels.
@@ -63,8 +68,9 @@ type Options struct {
 	// after Close has returned.
 	OnDirect func(channel, message string)
 
-	// OnUnpaired, instead of a warning in the log, learns that the server rejected the paired
-	// channels. The Hub may call OnUnpaired concurrently, and holds no mutex.
+	// OnUnpaired, unless nil, is called when the server has rejected the paired channels of a channel
+	// but accepted the channel. Without OnUnpaired, the Hub logs a warning. The Hub may call
+	// OnUnpaired concurrently, and holds no mutex.
 	OnUnpaired func(channel string, refusal error)
 
 	// OnLost, unless nil, is called when a connection is lost, and must not block. The Hub may call
@@ -134,18 +140,20 @@ func New(o Options) *Hub {
 // Topic identifies what a [Subscription] listens to.
 type Topic struct {
 	Channel string
-	// Name separates subscribers of a channel that wait for different things. A message does not say
-	// what it is about, so a message for a single waiter wakes one subscriber of each name.
+	// Name says what the subscriber waits for. Subscribers of a channel can wait for different
+	// things, and a message does not say what has changed. So the message "0" wakes one subscriber of
+	// each Name.
 	Name string
 	// Also has further channels. The Subscription gets permits from all of them, but never has more
 	// than one permit at a time.
 	Also []string
 }
 
-// Subscribe adds a subscriber, and never blocks. The Hub subscribes to a new channel in the
-// background, and keeps trying until the server confirms or the last subscriber leaves. The
-// confirmation arrives as a permit on [Subscription.C]. On a closed Hub, the Subscription never
-// gets a permit.
+// Subscribe adds a subscriber, and never blocks. If the channel is confirmed already, the
+// Subscription starts with a permit. Otherwise the Hub subscribes to the channel in the background,
+// and keeps trying until the server confirms the channel or the last subscriber leaves. The
+// confirmation then arrives as a permit on [Subscription.C]. On a closed Hub, the Subscription
+// never gets a permit.
 func (h *Hub) Subscribe(to Topic) *Subscription {
 	s := &Subscription{hub: h, topic: to.Name, permits: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -174,10 +182,13 @@ func (h *Hub) join(s *Subscription, name string) {
 	}
 }
 
-// Resume adds a subscriber that has not asked yet, without Topic.Also, to a channel that is
-// confirmed with its paired channels. The subscriber gets no permit for that, so the caller can ask
-// at once and receives all later messages. For any other channel, and on a closed Hub, Resume
-// returns nil, and starts and allocates nothing. Resume never blocks.
+// Resume is a [Hub.Subscribe] for a caller that has not asked yet. Resume succeeds only if the
+// channel is already confirmed together with its paired channels, for an earlier subscriber.
+// Otherwise Resume does nothing and returns nil, as on a closed Hub and always without
+// [Options].Paired.
+//
+// The Subscription starts without a permit, so ask at once. Every later message gives a permit as
+// usual. Resume ignores [Topic].Also and never blocks.
 func (h *Hub) Resume(to Topic) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -190,8 +201,8 @@ func (h *Hub) Resume(to Topic) *Subscription {
 	return s
 }
 
-// Listens reports whether the Hub has any channel, with subscribers or shortly after them. Listens
-// takes no mutex, because each uncontended lock calls Listens.
+// Listens reports whether the Hub has any channel, with subscribers or in the second after the last
+// subscriber has left. Listens takes no mutex, because each uncontended lock calls Listens.
 func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
 // Redial replaces every connection, perhaps by a connection to another server. A subscription gets

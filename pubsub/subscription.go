@@ -20,20 +20,22 @@ type Subscription struct {
 	channels []*channel
 }
 
-// C returns the channel that delivers permits. After each receive, ask again, because something may
-// have changed. There is never more than one permit, no matter how much has happened since the last
-// receive. The channel is never closed, and delivers nothing after Close.
+// C returns the channel that delivers permits. After each receive, ask again, unless
+// [Subscription.RetryAfter] names a later time. There is never more than one permit, no matter how
+// much has happened since the last receive. The channel is never closed, and delivers nothing after
+// Close.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// RetryAfter returns the number of milliseconds that came with the last permit, or 0 if the waiter
-// should ask at once. Call RetryAfter after a receive from C. Each number is returned once. A
-// number is dropped if a permit without a number is pending.
+// RetryAfter returns the number of milliseconds after which the waiter should ask again, or 0 if
+// the waiter should ask at once. Call RetryAfter once after each receive from C, because a second
+// call returns 0. A permit to ask at once replaces a pending permit with a number, and a number
+// never replaces a pending permit to ask.
 func (s *Subscription) RetryAfter() int64 { return s.retryAfter.Swap(0) }
 
-// Close leaves all channels of the Subscription. On each channel, an unused permit to ask goes to
-// another subscriber of the topic, because the permit does not name its channel. A second after the
-// last subscriber has left, the Hub unsubscribes from the channel. Close does not wait for that. A
-// second Close does nothing.
+// Close leaves all channels of the Subscription. An unused permit to ask does not name its channel,
+// so on each of the channels, the next subscriber in line with the same Name gets a permit. A
+// second after the last subscriber has left, the Hub unsubscribes from the channel. Close does not
+// wait for that. A second Close does nothing.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
@@ -54,9 +56,9 @@ func (s *Subscription) Close() {
 	s.channels = nil
 }
 
-// Paired reports whether the channel is confirmed with its paired channels. Paired returns false
-// for a channel without paired channels, after a rejection of the paired channels, and after Close.
-// Of several channels, only Topic.Channel counts.
+// Paired reports whether [Topic].Channel is confirmed together with its paired channels. Paired
+// returns false if the channel has no paired channels, if the server has rejected them, and after
+// Close. The channels in [Topic].Also do not matter.
 func (s *Subscription) Paired() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

@@ -40,27 +40,38 @@
 //	                     +--------- the deadline came -------------> ended, Lost(ErrExpired)
 //
 // A lease never leaves the state ended. A late reply or a late Extend has no effect, and you cannot
-// add the lease again. A lease whose deadline has passed has ended, even before the report.
+// add the lease again.
+//
+// Once its deadline has passed, a lease can no longer be renewed or extended. The lease stays
+// watched until the report begins, usually at once. Until then, [Watchdog.Leases] and
+// [Watchdog.Find] return the lease, and [Watchdog.Remove] returns true and prevents the report.
 //
 // # When renewals happen
 //
-// All leases share a tick, as long as some lease needs renewals. A tick comes after 90 to 100 % of
-// a third of the lease time, so that processes that started together drift apart. A lease between
-// two ticks costs no call, and the number of calls does not grow with the number of acquisitions. A
-// lease that starts with less than half of the lease time is renewed after a third of its time,
-// together with all short leases.
+// As long as some lease needs renewals, the watchdog ticks. The time between two ticks is a third
+// of [Options].Lease or up to a tenth less, so that processes that started together drift apart. At
+// a tick, the watchdog renews all leases with renewals switched on, however much time they have
+// left. So a lease that is added and removed between two ticks costs no call.
 //
-// After an event that may have made the store forget leases, the tick comes earlier. See
-// [Watchdog.RenewNow].
+// Two things happen without waiting for the next tick. If a lease starts with less than half of
+// [Options].Lease, the watchdog renews the lease after a third of its time, together with all other
+// leases that have less than half left by then. After an event that may have made the store forget
+// leases, [Watchdog.RenewNow] renews all leases at once.
 //
-// The watchdog cuts the leases of a group into batches. See [Lease].Group. The batches of all
-// groups are renewed at the same time, with a limited number of calls in flight for each group.
-// Each goroutine lives as long as its call. After a failure, a batch waits for a short time and
-// then for all batches due by then, and is tried again until the deadline of its last lease. If a
-// call gets no reply in time, the watchdog tries the batch again while the first call continues,
-// and the first reply counts. A late reply counts from the start of its own call, like any reply.
+// The watchdog divides the leases of a group into batches of at most 100 leases, see [Lease].Group,
+// and makes one call of [Options].Renew for each batch. The calls run at the same time, each on its
+// own goroutine. A group has at most 128 calls in flight that are not overdue, and at most 256
+// calls in all. Further batches wait in a queue.
+//
+// A call without a reply after Lease/6 is overdue. The watchdog then starts a second call for the
+// same leases, and the first call continues. The second call is overdue after Lease/3, and so on.
+// Every reply counts, from the start of its own call.
+//
+// A failed batch pauses, and then joins the end of the queue. This repeats until each lease of the
+// batch is renewed, removed or lost, or you switch its renewals off. The pause is random, with a
+// maximum of Lease/300 at first and Lease/30 later, but the maximum is at least 5 ms.
 //
 // If the store rejects a call, the watchdog renews the leases of the call one by one, so that no
 // lease is lost because of another lease. A lease that was rejected alone has its own calls until
-// its renewal succeeds.
+// its renewal succeeds, and pauses for up to Lease/30 at first and Lease/10 later.
 package watchdog

@@ -14,7 +14,10 @@ const (
 	notKnown Outcome = iota // the zero Outcome
 	Held                    // the owner still held the lease, and it was renewed
 	Gone                    // the owner does not hold the lease any more
-	Stopped                 // it was not renewed, on purpose, and will not be: see SetRenew
+	// Stopped means that Renew chose not to renew the lease. The watchdog switches renewals off, like
+	// [Watchdog.SetRenew] with false. The watchdog still watches the deadline and reports
+	// [ErrExpired], and SetRenew with true switches renewals on again.
+	Stopped
 	// Rejected means that the store rejected the call, perhaps because of another lease. The watchdog
 	// tries the lease again at once, in its own call. After a success, the lease shares calls again.
 	Rejected
@@ -53,8 +56,8 @@ type Options struct {
 	// without a connection, calls may come many times a second, so a logger should limit its rate.
 	OnFailure func(group string, leases int, err error)
 
-	// OnOverdue, unless nil, is called like OnFailure when a call takes longer than Lease/6, with the
-	// leases to try again. The reply may still come and count.
+	// OnOverdue, unless nil, is called like OnFailure when a call is overdue, with the leases to try
+	// again. The reply may still come and count.
 	OnOverdue func(leases []*Lease)
 
 	// OnLate, unless nil, is called at a tick for each group with leases that were due at the last

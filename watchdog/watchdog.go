@@ -94,11 +94,14 @@ func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// SetRenew sets whether the watchdog renews l. SetRenew does nothing if l is not watched. A renewal
-// that is in flight when you switch renewals off still counts if it succeeds.
+// SetRenew switches the renewals of l on or off. Without renewals, the watchdog still watches the
+// deadline. A renewal that is in flight when you switch renewals off still counts if it succeeds.
+// SetRenew does nothing if l is not watched.
 //
-// If l is older than a third of [Options].Lease when you switch renewals on, l and all other leases
-// are due at once. If another request has also extended the lease, call Extend first.
+// If you switch renewals on, and more than a third of [Options].Lease has passed since the request
+// that last acquired, renewed or extended l, all leases are due at once, like at a tick. SetRenew
+// calculates the time of this request from the deadline, as if the request was for [Options].Lease.
+// So if another request has extended the lease, call Extend before SetRenew.
 func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
