@@ -18,11 +18,13 @@ import (
 
 // Server is a redis-server on a free port of the loopback interface that keeps nothing on disk.
 type Server struct {
-	Address string
+	Address string // for the benchmark's own commands
+	Clients string // for the clients that are measured
 
 	cmd   *exec.Cmd
 	ended chan struct{}
 	dir   string
+	relay *relay // nil without Delay
 }
 
 // Start starts a server, and returns when it replies. core is the only CPU it may use;
@@ -58,7 +60,7 @@ func launch(ctx context.Context, path string, core int) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Address: address, dir: dir, ended: make(chan struct{})}
+	s := &Server{Address: address, Clients: address, dir: dir, ended: make(chan struct{})}
 	var log bytes.Buffer
 	s.cmd = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly",
 		"no", "--dir", dir)
@@ -117,4 +119,7 @@ func (s *Server) Stop() {
 	_ = s.cmd.Process.Kill() // fails if it is dead already
 	<-s.ended
 	_ = os.RemoveAll(s.dir)
+	if s.relay != nil {
+		_ = s.relay.listener.Close() // it may be closed already
+	}
 }
