@@ -135,11 +135,9 @@ func measureAll(ctx context.Context, o options) (*report.Result, error) {
 		}
 		e.Log("%s", java)
 	}
-	if wanted[len(wanted)-1].Key == "redlock" {
-		defer e.StopNodes()
-		if err := e.StartNodes(ctx); err != nil {
-			return nil, err
-		}
+	defer e.StopNodes()
+	if err := e.StartNodes(ctx, wanted); err != nil {
+		return nil, err
 	}
 	result := &report.Result{Java: java}
 	var failed error
@@ -164,7 +162,8 @@ func runOne(
 	ctx context.Context, e *scenario.Env, s scenario.Scenario, result *report.Result,
 ) (*report.Table, error) {
 	var err error
-	e.Server, err = server.Start(ctx, worker.AnyCore)
+	e.Delay = s.Delay
+	e.Server, err = e.Start(ctx, worker.AnyCore)
 	if err != nil {
 		return nil, err
 	}

@@ -15,16 +15,21 @@ import (
 	"holdfast/rlock"
 )
 
-// bestPoll is how often pollers ask where the length of waits matters. With their defaults they ask
-// so rarely that the last holder acquires the lock again and again: many acquisitions, few
-// commands, and the others starve.
-const bestPoll = time.Millisecond
+// Pollers ask this often where the length of waits matters. With their defaults they ask so rarely
+// that the last holder acquires the lock again and again: many acquisitions, few commands, and the
+// others starve. A millisecond gives the shortest waits to few callers, and 5 ms the most
+// acquisitions to many without that.
+const oftenPoll, bestPoll = time.Millisecond, 5 * time.Millisecond
 
 // all are the contestants in the order in which they are shown and take turns.
 var all = []contest.Contestant{
-	raw(), localQueue(), queue(), message(), announced(), quorum(),
+	raw("raw scripts", "EVALSHA of one script to acquire, and of one to release"),
+	batched(raw("raw scripts", "")),
+	raw("raw scripts, no network", "without the delays of the network"),
+	localQueue(), queue(), message(), announced(), quorum(),
 
 	holdfast("holdfast", "defaults, with the watchdog", rlock.Options{}),
+	batched(holdfast("holdfast", "", rlock.Options{})),
 	holdfast("holdfast, announcing",
 		"HandOverNone: every release is announced, and nothing handed over", announcing()),
 	observed("holdfast, metrics", "with OpenTelemetry: metrics", nil),
@@ -43,22 +48,28 @@ var all = []contest.Contestant{
 	rueidisLock("rueidislock, patient",
 		"as above, and TryNextAfter 1 s: after 20 ms, its default, a busy server's answer comes "+
 			"too late", time.Second),
+	batched(rueidisLock("rueidislock, patient", "", time.Second)),
 	redsyncOn("redsync, rueidis", "defaults: asks every 50 to 250 ms, and gives up after 32 times",
 		rueidisPools),
+	batched(redsyncOn("redsync, rueidis", "", rueidisPools)),
 	redsyncOn("redsync, rueidis, 1 ms", "asks every ms, and does not give up", rueidisPools,
+		polling(oftenPoll)...),
+	redsyncOn("redsync, rueidis, 5 ms", "asks every 5 ms, and does not give up", rueidisPools,
 		polling(bestPoll)...),
 	redsyncOn("redsync, rueidis, fail fast", "WithFailFast", rueidisPools,
 		redsync.WithFailFast(true)),
 	redsyncOn("redsync, go-redis", "defaults, as above", goredisPools),
-	redsyncOn("redsync, go-redis, 1 ms", "asks every ms, and does not give up", goredisPools,
+	redsyncOn("redsync, go-redis, 5 ms", "asks every 5 ms, and does not give up", goredisPools,
 		polling(bestPoll)...),
 	redislockWith("redislock", "exponential backoff from the 16 ms that it recommends, to 512 ms",
 		func() redislock.RetryStrategy {
 			return redislock.ExponentialBackoff(16*time.Millisecond, 512*time.Millisecond)
 		}),
 	redislockWith("redislock, 1 ms", "linear backoff: asks every ms",
+		func() redislock.RetryStrategy { return redislock.LinearBackoff(oftenPoll) }),
+	redislockWith("redislock, 5 ms", "linear backoff: asks every 5 ms",
 		func() redislock.RetryStrategy { return redislock.LinearBackoff(bestPoll) }),
-	goZero("go-zero, 1 ms", "does not wait: asked every ms", bestPoll),
+	goZero("go-zero, 5 ms", "does not wait: asked every 5 ms", bestPoll),
 	inJava("redisson", "Java: RLock with the watchdog; defaults of the client for a single server"),
 	inJava("redisson, fair", "Java: as above, from getFairLock"),
 	inJava("redisson redlock", "Java: RedissonRedLock of five such clients"),

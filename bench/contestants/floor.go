@@ -110,9 +110,8 @@ func newClientName() string {
 }
 
 // raw is the lock without contention: a script to acquire it, and one to release it.
-func raw() contest.Contestant {
-	return contest.Contestant{Name: "raw scripts",
-		Setting: "EVALSHA of one script to acquire, and of one to release", Part: contest.Floor,
+func raw(name, setting string) contest.Contestant {
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			client, err := openRaw(s.Addresses[0], s)
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 func redislockWith(name, setting string, retry func() redislock.RetryStrategy) contest.Contestant {
 	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Cut: true,
 		Open: func(s contest.Setup) (contest.Client, error) {
-			client := openGoRedis(s.Addresses[0])
+			client := openGoRedis(s.Addresses[0], s)
 			return &redislockClient{client, redislock.New(client), cmp.Or(s.Lease, 8*time.Second),
 				retry}, nil
 		}}

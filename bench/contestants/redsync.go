@@ -56,7 +56,7 @@ func rueidisPools(s contest.Setup) (pools []redsyncredis.Pool, closeAll func(), 
 func goredisPools(s contest.Setup) (pools []redsyncredis.Pool, closeAll func(), err error) {
 	var clients []*redis.Client
 	for _, address := range s.Addresses {
-		client := openGoRedis(address)
+		client := openGoRedis(address, s)
 		clients = append(clients, client)
 		pools = append(pools, redsyncgoredis.NewPool(client))
 	}

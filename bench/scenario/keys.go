@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"holdfast/bench/report"
@@ -13,7 +14,7 @@ func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "keys64", Title: "64 goroutines, a key each", Floor: "raw scripts",
 		About: "One process and one client; " +
-			"each goroutine takes and releases a lock that nobody else wants.\n" + aboutBackground,
+			"each goroutine takes and releases a lock that nobody else wants.",
 		Columns: []report.Column{
 			{Key: "rate", Head: "cycles/s", Unit: report.Count, Ratio: true},
 			{Key: "cycle50", Head: "p50", Unit: report.Duration},
@@ -24,18 +25,28 @@ func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 			{Key: "jain", Head: "Jain", Unit: report.Decimal},
 		},
 	}
-	t.Columns = besideBackground(t.Columns, "rate", "allocs")
+	kinds := []contexts{cancellable, background}
+	if e.Delay > 0 {
+		kinds = kinds[:1]
+	} else {
+		t.About += "\n" + aboutBackground
+		t.Columns = besideBackground(t.Columns, "rate", "allocs")
+	}
 	l := &loads{env: e,
 		load: load{processes: 1, goroutines: 64, ownKeys: true,
 			window: pick(e, 400*time.Millisecond, 2*time.Second)},
 		origins: map[string]server.Origins{}}
-	names := []string{"raw scripts", ours, "holdfast, metrics", "holdfast, metrics and few traces",
-		"holdfast, metrics and traces", "rueidislock, patient", "redsync, rueidis",
-		"redsync, go-redis", "redislock"}
-	if !e.Short {
-		names = append(names, "rueidislock", "go-zero, 1 ms")
+	names := []string{"raw scripts", "raw scripts, batched", ours, "holdfast, batched",
+		"redsync, rueidis", "redsync, rueidis, batched"}
+	if e.Delay == 0 {
+		names = append(names, "holdfast, metrics", "holdfast, metrics and few traces",
+			"holdfast, metrics and traces")
 	}
-	err := e.takeTurnsWith(ctx, t, names, e.Rounds, l.round, cancellable, background)
+	if !e.Short {
+		names = append(names, "rueidislock", "rueidislock, patient, batched",
+			"redsync, go-redis", "redislock", "go-zero, 5 ms")
+	}
+	err := e.takeTurnsWith(ctx, t, names, e.Rounds, l.round, kinds...)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +56,20 @@ func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 		Label: "cycles per second, in terms of the raw scripts' (more is better): " +
 			"contexts that can be cancelled, Background",
 	}}
-	t.AtLeast(">= 0.87 x the floor", t.Ratio(ours, t.Floor, "rate"), 0.87, report.Ratio)
+	least := 0.87
+	if e.Delay > 0 {
+		least = 0.95
+	}
+	t.AtLeast(fmt.Sprintf(">= %v x the floor", least), t.Ratio(ours, t.Floor, "rate"), least,
+		report.Ratio)
+	t.AtLeast(fmt.Sprintf("batched: >= %v x the floor", least),
+		t.Ratio("holdfast, batched", "raw scripts, batched", "rate"), least, report.Ratio)
+	if e.Delay > 0 {
+		return t, nil
+	}
 	t.AtLeast("ahead of redsync", t.Ratio(ours, "redsync, rueidis", "rate"), 1, report.Ratio)
+	t.AtLeast("batched: ahead of redsync",
+		t.Ratio("holdfast, batched", "redsync, rueidis, batched", "rate"), 1, report.Ratio)
 	t.AtMost("<= 7 allocations per cycle", t.Figure(ours, "allocs"), 7.05, report.Decimal)
 	// OpenTelemetry may cost 1.3 x the time, which is 0.77 x the rate.
 	t.AtLeast("with metrics and few traces: >= 0.77 x holdfast",

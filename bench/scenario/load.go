@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -231,8 +232,9 @@ func (l *loads) round(
 	s := &sessions{loads: l, contestant: c, row: row, workers: ws, shared: shared}
 	undo, err := openAll(ctx, ws, func(i int) open {
 		o := open{Contestant: c.Name, Shared: path, Number: i, Contexts: c.contexts,
-			Setup: contest.Setup{Addresses: []string{l.env.Server.Address},
-				Goroutines: l.load.goroutines, Lease: 30 * time.Second}}
+			Setup: contest.Setup{Addresses: []string{l.env.Server.Clients},
+				Goroutines: l.load.goroutines, Lease: 30 * time.Second,
+				Far: l.env.Delay > 0}}
 		if l.load.ownKeys {
 			o.Number = -1 // there is one process then
 		}
@@ -375,10 +377,7 @@ func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 	if acquired == 0 {
 		return nil, errors.New("no lock was acquired")
 	}
-	least := processes[0]
-	for _, n := range processes {
-		least = min(least, n)
-	}
+	equal := float64(acquired) / float64(len(processes))
 	perLock := 1
 	if s.load.ownKeys {
 		perLock = s.load.goroutines
@@ -392,9 +391,10 @@ func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 		"jain": measure.Jain(each), "wait50": float64(waits.Quantile(0.5)),
 		"wait99": float64(waits.Quantile(0.99)), "longest": float64(waits.Max()),
 		"cycle50": float64(cycles.Quantile(0.5)), "cycle99": float64(cycles.Quantile(0.99)),
-		"gaveup":  float64(gaveUp),
-		"share":   float64(least) * float64(len(processes)) / float64(acquired),
-		"bound99": float64(waits.Quantile(0.99)) / bound, "boundmax": float64(waits.Max()) / bound,
+		"gaveup":   float64(gaveUp),
+		"least":    float64(slices.Min(processes)) / equal,
+		"most":     float64(slices.Max(processes)) / equal,
+		"boundmax": float64(waits.Max()) / bound,
 	}
 	if s.contestant.Java {
 		s.row.Note(noAllocs)

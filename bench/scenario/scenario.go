@@ -24,6 +24,7 @@ type Env struct {
 	Rounds int
 	Who    *regexp.Regexp // contestants besides the floors; nil is all
 	Server *server.Server
+	Delay  time.Duration // of each way through the network to the servers of the running scenario
 	// of the RedLock; started early, since nodes that have just started do not count
 	Nodes []*server.Server
 	Up    time.Time // when Nodes were started
@@ -39,21 +40,51 @@ type Env struct {
 type Scenario struct {
 	Key   string
 	run   func(context.Context, *Env) (*report.Table, error)
-	java  []string // contestants in Java
-	quick bool     // a short run, which has no time for more, includes the first of java
+	java  []string      // contestants in Java
+	quick bool          // a short run, which has no time for more, includes the first of java
+	far   bool          // runs a second time, over a slow network
+	nodes bool          // needs Env.Nodes
+	Delay time.Duration // of each way through the network; 0 on the loopback interface
 }
 
 // All are the scenarios in the order in which they run.
-var All = []Scenario{
-	{Key: "uncontended", run: uncontended, java: []string{redisson}},
-	{Key: "keys64", run: keys64, java: []string{redisson}},
-	{Key: "onekey64", run: oneKey64, java: []string{redisson, redissonFair}, quick: true},
+var All = withNetwork([]Scenario{
+	{Key: "uncontended", run: uncontended, java: []string{redisson}, far: true},
+	{Key: "keys64", run: keys64, java: []string{redisson}, far: true},
+	{Key: "onekey64", run: oneKey64, java: []string{redisson, redissonFair}, quick: true,
+		far: true},
 	{Key: "processes64", run: processes64, java: []string{redisson}},
-	{Key: "processes4x16", run: processes4x16, java: []string{redisson, redissonFair}},
-	{Key: "handover", run: handover, java: []string{redisson}},
+	{Key: "processes4x16", run: processes4x16, java: []string{redisson, redissonFair}, far: true},
+	{Key: "handover", run: handover, java: []string{redisson}, far: true},
 	{Key: "waiters", run: waiters},
 	{Key: "watchdog", run: watchdog},
-	{Key: "redlock", run: redLock, java: []string{"redisson redlock"}},
+	{Key: "redlock", run: redLock, java: []string{"redisson redlock"}, nodes: true, far: true},
+})
+
+// withNetwork adds the scenarios over a network whose round trip is a millisecond, each behind the
+// one without.
+func withNetwork(near []Scenario) (all []Scenario) {
+	for _, s := range near {
+		all = append(all, s)
+		if s.far {
+			s.Key, s.java, s.quick, s.Delay = s.Key+"-1ms", nil, false, time.Millisecond/2
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Start starts a server behind the network of the running scenario.
+func (e *Env) Start(ctx context.Context, core int) (*server.Server, error) {
+	s, err := server.Start(ctx, core)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Delay(e.Delay); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
 }
 
 // Run runs the scenario on the server of e.
@@ -62,7 +93,16 @@ func (s Scenario) Run(ctx context.Context, e *Env) (*report.Table, error) {
 	if e.Java != nil {
 		e.inJava = s.wantsJava(e)
 	}
-	return s.run(ctx, e)
+	if e.Short && s.Delay > 0 {
+		defer func(rounds int) { e.Rounds = rounds }(e.Rounds)
+		e.Rounds = 1
+	}
+	t, err := s.run(ctx, e)
+	if err == nil && s.Delay > 0 {
+		t.Scenario, t.Title, t.Plots = s.Key, t.Title+", over a network", nil
+		t.About += "\nEach way through the network takes 0.5 ms."
+	}
+	return t, err
 }
 
 // WantsJava reports whether contestants in Java take part in any of the scenarios, if they exist.
@@ -175,6 +215,8 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 const (
 	ours       = "holdfast"
 	announcing = "holdfast, announcing"
+
+	rawNear = "raw scripts, no network"
 
 	redisson     = "redisson"
 	redissonFair = "redisson, fair"

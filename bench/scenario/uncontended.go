@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"holdfast/bench/contest"
@@ -40,7 +41,7 @@ func (s *session) cycles(n int) (out cycled, err error) {
 }
 
 // chunk is how many cycles one contestant runs before the next: so few that a slow moment hits all.
-const chunk = 200
+const chunk, farChunk = 200, 20
 
 // uncontended measures a lock without contention, acquired by one goroutine. Client and server
 // share a core: otherwise it would mostly measure how long the other core takes to wake up. Each
@@ -50,24 +51,30 @@ func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine",
 		Floor: "raw scripts",
-		About: "Client and server on one core. Contestants take turns every 200 cycles.\n" +
-			aboutBackground,
+		About: "Client and server on one core. Contestants take turns after some cycles.",
 		Columns: []report.Column{
 			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true},
 			{Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
 			{Key: "commands", Head: "commands", Unit: report.Decimal},
-			{Key: "allocs", Head: "allocs", Unit: report.Decimal},
 		},
 	}
-	t.Columns = besideBackground(t.Columns, "p50", "p99", "allocs")
-	cs, err := e.contestants(t,
-		[]string{"raw scripts", ours, "rueidislock", "redsync, rueidis", "redsync, go-redis",
-			"redislock", "go-zero, 1 ms"})
+	names := []string{"raw scripts", ours, "rueidislock", "redsync, rueidis", "redsync, go-redis",
+		"redislock", "go-zero, 5 ms"}
+	kinds := []contexts{cancellable, background}
+	if e.Delay > 0 {
+		names, kinds = append([]string{rawNear}, pick(e, names[:2], names)...), kinds[:1]
+	} else {
+		t.About += "\n" + aboutBackground
+		t.Columns = append(t.Columns,
+			report.Column{Key: "allocs", Head: "allocs", Unit: report.Decimal})
+		t.Columns = besideBackground(t.Columns, "p50", "p99", "allocs")
+	}
+	cs, err := e.contestants(t, names)
 	if err != nil {
 		return nil, err
 	}
 	core := worker.LastCore()
-	s, err := server.Start(ctx, core)
+	s, err := e.Start(ctx, core)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +85,7 @@ func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 			w.Stop()
 		}
 	}()
-	es := entrants(t, cs, cancellable, background)
+	es := entrants(t, cs, kinds...)
 	for i := range e.Rounds {
 		if err := uncontendedRound(ctx, e, t, i, es, s, core, kept); err != nil {
 			return nil, err
@@ -92,6 +99,13 @@ func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 			"contexts that can be cancelled, Background",
 	}}
 	t.AtMost("2 commands", t.Figure(ours, "commands"), 2.01, report.Decimal)
+	if e.Delay > 0 {
+		t.AtMost("p50 <= 1.05 x the floor", t.Ratio(ours, t.Floor, "p50"), 1.05, report.Ratio)
+		added := (t.Figure(t.Floor, "p50") - t.Figure(rawNear, "p50")) / 2
+		t.AtMost("the network adds 1 ms to a command, +- 10 %: off by",
+			math.Abs(added-float64(2*e.Delay)), float64(2*e.Delay)/10, report.Duration)
+		return t, nil
+	}
 	t.AtMost("p50 <= 1.15 x the floor", t.Ratio(ours, t.Floor, "p50"), 1.15, report.Ratio)
 	t.AtMost("Background: p50 <= 1.05 x the floor",
 		t.Ratio(ours, t.Floor, background.key("p50")), 1.05, report.Ratio)
@@ -107,6 +121,10 @@ func uncontendedRound(
 	s *server.Server, core int, kept map[string]*worker.Process,
 ) error {
 	chunks := pick(e, 15, 30)
+	chunk := chunk
+	if e.Delay > 0 {
+		chunk = farChunk
+	}
 	ctx, cancel := within(ctx, time.Duration(chunks)*time.Second)
 	defer cancel()
 	conn, err := server.Dial(s.Address)
@@ -136,8 +154,11 @@ func uncontendedRound(
 			kept[c.Name] = w
 		}
 		o := open{Contestant: c.Name, Locks: []string{e.name("uncontended")}, Contexts: c.contexts,
-			Setup: contest.Setup{Addresses: []string{s.Address}, Goroutines: 1,
+			Setup: contest.Setup{Addresses: []string{s.Clients}, Goroutines: 1,
 				Lease: 30 * time.Second}}
+		if c.Name == rawNear {
+			o.Setup.Addresses = []string{s.Address}
+		}
 		if _, err := worker.Call[nothing](ctx, w, "open", o); err != nil {
 			return err
 		}
@@ -166,7 +187,7 @@ func uncontendedRound(
 			return err
 		}
 		sent, _ := watch.Stop().Clients(calls)
-		figures[i] = report.Figures{"commands": sent / chunk}
+		figures[i] = report.Figures{"commands": sent / float64(chunk)}
 	}
 	for range chunks {
 		for i, w := range ws {

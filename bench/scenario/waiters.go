@@ -180,7 +180,7 @@ func (e *Env) crowd(
 	}
 	undo, err := openAll(ctx, ws, func(i int) open {
 		return open{Contestant: c.Name, Locks: locks, Number: i,
-			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 100,
+			Setup: contest.Setup{Addresses: []string{e.Server.Clients}, Goroutines: 100,
 				Lease: 2 * time.Minute}}
 	})
 	if err != nil {

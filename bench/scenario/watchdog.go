@@ -70,7 +70,7 @@ func (e *Env) watchdogRound(
 	defer e.Pool.Put(ws)
 	e.names++
 	o := open{Contestant: c.Name,
-		Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 64,
+		Setup: contest.Setup{Addresses: []string{e.Server.Clients}, Goroutines: 64,
 			Period: watchdogLease}}
 	look := make([][]string, 0, held)
 	for i := range held {
