@@ -32,6 +32,7 @@ var all = []contest.Contestant{
 	batched(holdfast("holdfast", "", rlock.Options{})),
 	holdfast("holdfast, announcing",
 		"HandOverNone: every release is announced, and nothing handed over", announcing()),
+	fairLock(),
 	observed("holdfast, metrics", "with OpenTelemetry: metrics", nil),
 	observed("holdfast, metrics and traces",
 		"with OpenTelemetry: metrics, and two spans for each cycle", sdktrace.AlwaysSample()),

@@ -68,6 +68,27 @@ func (l *holdfastLocker) Lock(ctx context.Context) (err error) {
 
 func (l *holdfastLocker) Unlock(ctx context.Context) error { return l.hold.Unlock() }
 
+// fairLock is this library's fair lock. Its callers may be too many to have a turn each.
+func fairLock() contest.Contestant {
+	c := holdfast("holdfast, fair", "NewFairLock", rlock.Options{})
+	open := c.Open
+	c.Cut = true
+	c.Open = func(s contest.Setup) (contest.Client, error) {
+		client, err := open(s)
+		if err != nil {
+			return nil, err
+		}
+		return fairClient{client.(*holdfastClient)}, nil
+	}
+	return c
+}
+
+type fairClient struct{ *holdfastClient }
+
+func (c fairClient) Locker(name string) contest.Locker {
+	return &holdfastLocker{lock: c.client.NewFairLock(name), lease: rlock.Watchdog}
+}
+
 // holdfastRedLock is this library's lock over several servers.
 func holdfastRedLock(name, setting string, o redlock.Options) contest.Contestant {
 	return contest.Contestant{Name: name, Setting: setting, Part: contest.Ours,

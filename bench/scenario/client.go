@@ -135,6 +135,7 @@ func (s *session) warm(cycles int) error {
 	for i := 0; cycle(first) != nil && i < 20; i++ {
 		time.Sleep(50 * time.Millisecond)
 	}
+	cycles = min(cycles, max(1, 1000/len(s.lockers)))
 	errs := make([]error, len(s.lockers))
 	var all sync.WaitGroup
 	for i := range s.lockers {

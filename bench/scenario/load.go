@@ -27,8 +27,12 @@ type load struct {
 // ramp is how long a load runs before it is measured: until all have begun, and queues have formed.
 const ramp = 100 * time.Millisecond
 
-// grace is how long a wait may go on once nobody else acquires the lock.
-const grace = 2 * time.Second
+// grace returns how long waits may go on when the time is up. By then all have had the lock, even
+// if each holds it for a moment.
+func (l load) grace() time.Duration {
+	const each = 5 * time.Millisecond
+	return min(2*time.Second+time.Duration(l.processes*l.goroutines)*each, 8*time.Second)
+}
 
 // closed stands for a client that is closed.
 type closed struct{}
@@ -41,6 +45,7 @@ type run struct {
 	Start, From, Until time.Duration
 	Hold               time.Duration // how long a lock is held; mostly 0
 	Cut                bool          // cancel the contexts of waits at Until
+	Grace              time.Duration // how long waits may go on after Until
 }
 
 // ran is the result of a run.
@@ -86,7 +91,7 @@ func (s *session) run(r run) ran {
 		all.Go(func() { g.run(r) })
 	}
 	// A wait for a message that never comes must not cost the round. It ends with the client.
-	stuck := time.AfterFunc(r.Until-measure.Now()+grace, s.client.Close)
+	stuck := time.AfterFunc(r.Until-measure.Now()+r.Grace, s.client.Close)
 	all.Wait()
 	if !stuck.Stop() {
 		s.client = closed{}
@@ -298,7 +303,7 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 	start := measure.Now() + 20*time.Millisecond + extraTime(s.workers)/100
 	r := run{
 		Start: start, From: start + ramp, Until: start + ramp + window, Hold: hold,
-		Cut: s.contestant.Cut && s.contestant.contexts == cancellable,
+		Grace: s.load.grace(), Cut: s.contestant.Cut && s.contestant.contexts == cancellable,
 	}
 	rans, err := worker.CallAll[ran](ctx, s.workers, "run", func(int) any { return r })
 	if err != nil {
@@ -331,8 +336,8 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 			violations))
 	}
 	if stuck {
-		s.row.Problem(fmt.Sprintf("a waiter still waited %v after the last release, until the "+
-			"client was closed", grace))
+		s.row.Problem(fmt.Sprintf("a waiter still waited %v after the time was up, until the "+
+			"client was closed", r.Grace))
 		if hold > 0 {
 			return nil, errors.New("not measured because of that")
 		}

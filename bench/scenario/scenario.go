@@ -58,6 +58,8 @@ var All = withNetwork([]Scenario{
 	{Key: "handover", run: handover, java: []string{redisson}, far: true},
 	{Key: "waiters", run: waiters},
 	{Key: "watchdog", run: watchdog},
+	{Key: "holds", run: holds},
+	{Key: "contenders", run: contenders},
 	{Key: "redlock", run: redLock, java: []string{"redisson redlock"}, nodes: true, far: true},
 })
 
@@ -95,7 +97,7 @@ func (s Scenario) Run(ctx context.Context, e *Env) (*report.Table, error) {
 	}
 	if e.Short && s.Delay > 0 {
 		defer func(rounds int) { e.Rounds = rounds }(e.Rounds)
-		e.Rounds = 1
+		e.Rounds = (e.Rounds + 1) / 2
 	}
 	t, err := s.run(ctx, e)
 	if err == nil && s.Delay > 0 {
@@ -215,6 +217,7 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 const (
 	ours       = "holdfast"
 	announcing = "holdfast, announcing"
+	fair       = "holdfast, fair"
 
 	rawNear = "raw scripts, no network"
 

@@ -14,9 +14,14 @@ import (
 	"holdfast/bench/worker"
 )
 
-// parked is the cost of parked waiters.
-type parked struct {
+// grown is what a client needed before and after a task.
+type grown struct {
 	Before, After measure.Memory
+}
+
+// bytes returns by how much the memory has grown for each of n.
+func (g grown) bytes(n int) float64 {
+	return (float64(g.After.Live) - float64(g.Before.Live)) / float64(n)
 }
 
 // park is the task of having Each goroutines wait for each of the open locks.
@@ -29,10 +34,8 @@ type park struct {
 var unpark func()
 
 func init() {
-	worker.Handle("lock all", func(nothing) (nothing, error) {
-		return nothing{}, current.lockAll()
-	})
-	worker.Handle("park", func(p park) (parked, error) { return current.park(p) })
+	worker.Handle("lock all", func(nothing) (grown, error) { return current.lockAll() })
+	worker.Handle("park", func(p park) (grown, error) { return current.park(p) })
 	worker.Handle("unpark", func(nothing) (nothing, error) {
 		unpark()
 		return nothing{}, nil
@@ -40,10 +43,11 @@ func init() {
 }
 
 // lockAll acquires all open locks, some at a time.
-func (s *session) lockAll() error {
+func (s *session) lockAll() (out grown, _ error) {
+	out.Before = measure.Settled()
 	next, failed := make(chan int), make(chan error, len(s.lockers))
 	var all sync.WaitGroup
-	for range 64 {
+	for range 500 {
 		all.Go(func() {
 			for i := range next {
 				if err := s.lockers[i].Lock(s.contexts[i]); err != nil {
@@ -58,12 +62,13 @@ func (s *session) lockAll() error {
 	close(next)
 	all.Wait()
 	close(failed)
-	return <-failed
+	out.After = measure.Settled()
+	return out, <-failed
 }
 
-func (s *session) park(p park) (parked, error) {
+func (s *session) park(p park) (grown, error) {
 	callers, cancel := cancellable.make(len(s.lockers) * p.Each)
-	var out parked
+	var out grown
 	var all sync.WaitGroup
 	got := make(chan struct{}, 1)
 	out.Before = measure.Settled()
@@ -191,7 +196,7 @@ func (e *Env) crowd(
 		return err
 	}
 	settle := time.Second + time.Duration(of.waiters)*100*time.Microsecond
-	cost, err := worker.Call[parked](ctx, ws[1], "park",
+	cost, err := worker.Call[grown](ctx, ws[1], "park",
 		park{Each: of.waiters / len(locks), Settle: settle})
 	if err != nil {
 		return err
@@ -207,7 +212,7 @@ func (e *Env) crowd(
 	}
 	n := float64(of.waiters)
 	into[of.key+" commands"] = float64(sent) / n / window.Seconds()
-	into[of.key+" memory"] = (float64(cost.After.Live) - float64(cost.Before.Live)) / n
+	into[of.key+" memory"] = cost.bytes(of.waiters)
 	into[of.key+" goroutines"] = float64(cost.After.Goroutines-cost.Before.Goroutines) / n
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"holdfast/bench/contest"
 	"holdfast/bench/report"
 	"holdfast/bench/server"
@@ -40,12 +42,12 @@ func watchdog(ctx context.Context, e *Env) (*report.Table, error) {
 			{Key: "sweeps", Head: "looks", Unit: report.Count},
 		},
 	}
-	periods := pick(e, 3, 6)
+	h := holding{held: 10_000, looks: 10_000, lease: watchdogLease, periods: pick(e, 3, 6)}
 	who := []string{ours, "rueidislock, patient"}
 	err := e.takeTurns(ctx, t, who, pick(e, 1, min(e.Rounds, 3)), func(
 		ctx context.Context, c entrant, _ *report.Row, _ int,
 	) (report.Figures, error) {
-		return e.watchdogRound(ctx, c.Contestant, periods)
+		return e.renewals(ctx, c.Contestant, h)
 	})
 	if err != nil {
 		return nil, err
@@ -57,11 +59,26 @@ func watchdog(ctx context.Context, e *Env) (*report.Table, error) {
 	return t, nil
 }
 
-func (e *Env) watchdogRound(
-	ctx context.Context, c contest.Contestant, periods int,
+// holding is locks that are held for some periods of their watchdog.
+type holding struct {
+	held, looks int // how many, and at how many of them the benchmark looks
+	lease       time.Duration
+	periods     int
+}
+
+func init() {
+	worker.Handle("processor", func(nothing) (time.Duration, error) {
+		var used unix.Rusage
+		err := unix.Getrusage(unix.RUSAGE_SELF, &used)
+		return time.Duration(used.Utime.Nano() + used.Stime.Nano()), err
+	})
+}
+
+func (e *Env) renewals(
+	ctx context.Context, c contest.Contestant, h holding,
 ) (report.Figures, error) {
-	const held, period = 10_000, watchdogLease / 3
-	ctx, cancel := within(ctx, 20*time.Second)
+	period := h.lease / 3
+	ctx, cancel := within(ctx, 2*time.Minute)
 	defer cancel()
 	ws, err := e.Pool.Get(1, nil)
 	if err != nil {
@@ -71,19 +88,22 @@ func (e *Env) watchdogRound(
 	e.names++
 	o := open{Contestant: c.Name,
 		Setup: contest.Setup{Addresses: []string{e.Server.Clients}, Goroutines: 64,
-			Period: watchdogLease}}
-	look := make([][]string, 0, held)
-	for i := range held {
+			Period: h.lease}}
+	look := make([][]string, 0, h.looks)
+	for i := range h.held {
 		name := fmt.Sprintf("bench:watchdog:%d:%d", e.names, i)
 		o.Locks = append(o.Locks, name)
-		look = append(look, []string{"PTTL", keyOf(c.Name, name)})
+		if i%(h.held/h.looks) == 0 {
+			look = append(look, []string{"PTTL", keyOf(c.Name, name)})
+		}
 	}
 	undo, err := openAll(ctx, ws, func(int) open { return o })
 	if err != nil {
 		return nil, err
 	}
 	defer undo()
-	if _, err := worker.Call[nothing](ctx, ws[0], "lock all", nothing{}); err != nil {
+	memory, err := worker.Call[grown](ctx, ws[0], "lock all", nothing{})
+	if err != nil {
 		return nil, err
 	}
 	conn, err := server.Dial(e.Server.Address)
@@ -96,6 +116,7 @@ func (e *Env) watchdogRound(
 	// a third of the lease by a random part, and a window of some periods would have one more or
 	// less at its ends.
 	var before []int
+	var used time.Duration
 	least, lost, sweeps, renewed := math.MaxInt, 0, 0, 0
 	for began := time.Now(); ; time.Sleep(30 * time.Millisecond) {
 		left, err := leases(conn, look)
@@ -104,6 +125,10 @@ func (e *Env) watchdogRound(
 		}
 		if before == nil {
 			if err := conn.ResetCalls(); err != nil {
+				return nil, err
+			}
+			used, err = worker.Call[time.Duration](ctx, ws[0], "processor", nothing{})
+			if err != nil {
 				return nil, err
 			}
 			before = left
@@ -122,22 +147,30 @@ func (e *Env) watchdogRound(
 		}
 		before = left
 		lost = max(lost, missing)
-		if time.Since(began) >= time.Duration(periods)*period {
+		if time.Since(began) >= time.Duration(h.periods)*period {
 			break
 		}
 	}
 	if renewed == 0 {
 		return nil, fmt.Errorf("%s has renewed none of its locks in %v", c.Name,
-			time.Duration(periods)*period)
+			time.Duration(h.periods)*period)
 	}
 	calls, err := conn.Calls()
 	if err != nil {
 		return nil, err
 	}
-	late := max(watchdogLease*2/3-time.Duration(least)*time.Millisecond, 0)
+	after, err := worker.Call[time.Duration](ctx, ws[0], "processor", nothing{})
+	if err != nil {
+		return nil, err
+	}
+	renewals := float64(renewed * (h.held / h.looks))
+	late := max(h.lease*2/3-time.Duration(least)*time.Millisecond, 0)
+	scripts, evals := calls["evalsha"], calls["eval"]
 	return report.Figures{
-		"calls": float64(calls["evalsha"].Count+calls["eval"].Count) * held / float64(renewed),
+		"calls": float64(scripts.Count+evals.Count) * float64(h.held) / renewals,
 		"late":  float64(late), "lost": float64(lost), "sweeps": float64(sweeps),
+		"memory": memory.bytes(h.held), "client": float64(after-used) / renewals,
+		"server": float64(scripts.Time+evals.Time) / renewals,
 	}, nil
 }
 
