@@ -3,9 +3,11 @@ package lua_test
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -199,4 +201,18 @@ func TestScriptsComputeWithWholeNumbers(t *testing.T) {
 			require.NotRegexp(t, `[/^]|\d\.|\.\d|\de\d`, code, "%s: %s", file, line)
 		}
 	}
+}
+
+// Every process that imports this package would wait until all scripts are assembled, so a script
+// is assembled when it is first used.
+func TestImportAssemblesNoScript(t *testing.T) {
+	process := exec.Command(os.Args[0], "-test.run=^$")
+	process.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	trace, err := process.CombinedOutput()
+	require.NoError(t, err)
+	found := regexp.MustCompile(`init \S+/lua .* (\d+) allocs`).FindSubmatch(trace)
+	require.NotNil(t, found, "%s", trace)
+	objects, err := strconv.Atoi(string(found[1]))
+	require.NoError(t, err)
+	require.Less(t, objects, 400) // 2,200 with all scripts
 }

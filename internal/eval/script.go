@@ -20,17 +20,24 @@ import (
 	"holdfast/internal/rediserr"
 )
 
-// Script is a .lua file with its fragments. Servers identify a script by its SHA-1.
-type Script struct{ source, sha1 string }
+// Script is a .lua file with its fragments, assembled when the script is used first. A program uses
+// only some of the scripts, and often none.
+type Script struct{ text func() text }
 
-// Load returns the scripts of a directory by file, with fragments from the subdirectory common.
-// Load panics if a script names a missing fragment.
+// text is the source of a script, and the SHA-1 by which servers identify the script.
+type text struct{ source, sha1 string }
+
+// Load returns the scripts of a directory by file, with fragments from the subdirectory common. The
+// first use of a script panics if the script names a missing fragment.
 func Load(dir fs.FS) map[string]*Script {
-	loaded := map[string]*Script{}
-	for file, source := range fragments.Read(dir) {
-		loaded[file] = &Script{source, fmt.Sprintf("%x", sha1.Sum([]byte(source)))}
+	scripts := map[string]*Script{}
+	for _, file := range fragments.Files(dir) {
+		scripts[file] = &Script{sync.OnceValue(func() text {
+			source := fragments.Assemble(dir, file)
+			return text{source, fmt.Sprintf("%x", sha1.Sum([]byte(source)))}
+		})}
 	}
-	return loaded
+	return scripts
 }
 
 // follower is a client that may reach another server after a server has rejected a write because
@@ -65,13 +72,13 @@ func (s *Script) send(ctx context.Context, c rueidis.CoreClient, keys, args []st
 		}
 	}
 	n := int64(len(keys))
-	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
+	bySHA := c.B().Evalsha().Sha1(s.text().sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
 	message, err := c.Do(ctx, bySHA.ToPipe()).ToMessage()
 	if err == nil || rueidis.IsRedisNil(err) {
 		return Reply{message: message}
 	}
 	if isNoScript(err) {
-		bySource := c.B().Eval().Script(s.source).Numkeys(n).Key(keys...).Arg(args...).Build()
+		bySource := c.B().Eval().Script(s.text().source).Numkeys(n).Key(keys...).Arg(args...).Build()
 		message, err = c.Do(ctx, bySource.ToPipe()).ToMessage()
 	}
 	return s.reply(message, err)
@@ -85,7 +92,7 @@ type Call struct{ Keys, Args []string }
 func (s *Script) RunAll(ctx context.Context, c rueidis.CoreClient, calls []Call) []Reply {
 	commands := make(rueidis.Commands, len(calls))
 	for i, call := range calls {
-		commands[i] = c.B().Evalsha().Sha1(s.sha1).Numkeys(int64(len(call.Keys))).
+		commands[i] = c.B().Evalsha().Sha1(s.text().sha1).Numkeys(int64(len(call.Keys))).
 			Key(call.Keys...).Arg(call.Args...).Build()
 	}
 	replies := make([]Reply, len(calls))
@@ -142,9 +149,9 @@ func (s *Script) runFirst(ctx context.Context, c *remembering, keys, args []stri
 		cmd := c.B().Arbitrary(command, what, strconv.Itoa(len(keys))).Args(keys...).Args(args...).Build()
 		return c.Do(ctx, cmd.ToPipe()).ToMessage()
 	}
-	message, err := do("EVALSHA", s.sha1)
+	message, err := do("EVALSHA", s.text().sha1)
 	if isNoScript(err) {
-		message, err = do("EVAL", s.source)
+		message, err = do("EVAL", s.text().source)
 	}
 	rp := s.reply(message, err)
 	if rp.Err == nil {
@@ -172,7 +179,7 @@ func (s *Script) explain(err error) error {
 	}
 	if at := calledAt.FindStringSubmatch(e.Message); at != nil {
 		number, _ := strconv.Atoi(at[1])
-		lines := strings.Split(s.source, "\n")
+		lines := strings.Split(s.text().source, "\n")
 		line := lines[min(max(number, 1), len(lines))-1]
 		if command := called.FindStringSubmatch(line); command != nil {
 			rediserr.Advise(e, command[1])

@@ -300,7 +300,7 @@ func noteScripts(c *checkout, scripts map[string]string) (map[string]int, error)
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
 		return nil, err
 	}
-	ran := "package eval\n\nfunc (s *Script) ran() {\n\tswitch s.sha1 {\n"
+	ran := "package eval\n\nfunc (s *Script) ran() {\n\tswitch s.text().sha1 {\n"
 	lines := map[string]int{}
 	for _, script := range slices.Sorted(maps.Keys(scripts)) {
 		ran += fmt.Sprintf("\tcase \"%x\":\n\t\t_ = s\n", sha1.Sum([]byte(scripts[script])))
