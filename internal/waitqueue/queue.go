@@ -26,10 +26,11 @@ type Slot struct {
 }
 
 // A client begins with few slots, because a process may have thousands of clients that use few
-// locks. The client gets many slots after some tries may have met another name.
+// locks. The client gets more slots each time that some tries may have met another name.
 const (
-	fewSlots       = 512
-	manySlots      = 8192
+	fewestSlots    = 32
+	growth         = 16
+	mostSlots      = fewestSlots * growth * growth
 	mostCollisions = 64
 )
 
@@ -48,7 +49,7 @@ type Queue[Name comparable, Data any] struct {
 func New[Name comparable, Data any]() *Queues[Name, Data] {
 	qs := &Queues[Name, Data]{seed: maphash.MakeSeed(), byName: make(map[Name]*Queue[Name, Data]),
 		registered: make(map[string]*Waiter[Name, Data])}
-	slots := make([]Slot, fewSlots)
+	slots := make([]Slot, fewestSlots)
 	qs.slots.Store(&slots)
 	return qs
 }
@@ -59,14 +60,16 @@ func (qs *Queues[Name, Data]) slot(name Name) *Slot {
 	return &slots[maphash.Comparable(qs.seed, name)%uint64(len(slots))]
 }
 
-// grow replaces few slots by many after some collisions. The caller holds mu. Try and Has may miss
+// grow replaces the slots by more after some collisions. The caller holds mu. Try and Has may miss
 // a try in the old slots, and a queue that the new slots do not count yet. A missed queue costs a
 // refused request or an announced release, as if the queue had begun just now.
 func (qs *Queues[Name, Data]) grow() {
-	if len(*qs.slots.Load()) == manySlots || qs.collisions.Load() < mostCollisions {
+	size := len(*qs.slots.Load())
+	if size == mostSlots || qs.collisions.Load() < mostCollisions {
 		return
 	}
-	slots := make([]Slot, manySlots)
+	qs.collisions.Store(0)
+	slots := make([]Slot, size*growth)
 	qs.slots.Store(&slots)
 	for name := range qs.byName {
 		qs.slot(name).queues.Add(1)

@@ -8,8 +8,8 @@ import (
 	"holdfast/internal/waitqueue"
 )
 
-// A client begins with 512 slots. With 600 names in them, two thirds of all other names would meet
-// one.
+// A client begins with 32 slots. With 600 names in them, all other names would meet one. With 600
+// names in 512 slots, two thirds would.
 func TestManyQueuesGetManySlots(t *testing.T) {
 	t.Parallel()
 	queues := waitqueue.New[int, struct{}]()
