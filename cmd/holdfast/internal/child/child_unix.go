@@ -187,7 +187,9 @@ func (ch *Child) endGroup() {
 	if len(ch.crew.living(everybody)) == 0 {
 		return
 	}
-	ch.reports <- Report{Event: LeftBehind}
+	if !ch.keeper.due() { // otherwise the command did not end by itself
+		ch.reports <- Report{Event: LeftBehind}
+	}
 	ch.End()
 	// What cannot be killed belongs to another user, or hangs in the kernel.
 	const enough = 5 * time.Second

@@ -102,6 +102,7 @@ func (k *keeper) keep(cmd *exec.Cmd, output *os.File) {
 			cmd, output, err = k.start()
 		}
 		if err != nil { // nothing would end the group in time
+			k.last.kill = 0 // the command does not end by itself
 			k.last.crew(mark(k.env)).send(unix.SIGKILL)
 			k.mu.Unlock()
 			k.report(Killed)
@@ -136,6 +137,13 @@ func (k *keeper) tell(change func(*order)) {
 		_ = k.process.Signal(unix.SIGCONT)
 		_, _ = k.input.WriteString(k.last.String())
 	}
+}
+
+// due reports whether the group is ending by now, because of the last order.
+func (k *keeper) due() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return now() >= min(k.last.term, k.last.kill)
 }
 
 // stop ends the process, and returns when it has ended.

@@ -53,7 +53,8 @@ func (f *family) reap() {
 // ReapOrphans begins to reap what others leave to this process, until stop is called. As PID 1 of a
 // container, it is the parent of all processes that have lost theirs, and nobody else reaps them.
 func ReapOrphans() (stop func()) {
-	const pause = 100 * time.Millisecond // many may end at once
+	// Many may end at once. The last one is the command, after which nothing needs to be reaped.
+	const pause = 100 * time.Millisecond
 	died, over, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(died, unix.SIGCHLD)
 	go func() {
@@ -61,12 +62,12 @@ func ReapOrphans() (stop func()) {
 		for {
 			select {
 			case <-died:
-				children.reap()
 			case <-over:
 				return
 			}
 			select {
 			case <-time.After(pause):
+				children.reap()
 			case <-over:
 				return
 			}
