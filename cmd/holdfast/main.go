@@ -35,8 +35,6 @@ type commandLine struct {
 	Completion kongcompletion.Completion `cmd:"" help:"Print the line for your shell's start-up file that turns on completion."`
 
 	Worker workerCommand `cmd:"" hidden:""`
-	Guard  guardCommand  `cmd:"" hidden:""`
-	Start  startCommand  `cmd:"" hidden:""`
 }
 
 // exactly decodes an argument as it is. kong's own mapper replaces bytes that are not UTF-8, but
@@ -64,6 +62,9 @@ func mistaken(err error) string {
 }
 
 func main() {
+	if len(os.Args) > 1 && helpers[os.Args[1]] != nil {
+		os.Exit(status.Report(os.Stderr, helpers[os.Args[1]](os.Args[2:])))
+	}
 	var line commandLine
 	parser := kong.Must(&line,
 		kong.Name("holdfast"),

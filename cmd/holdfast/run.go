@@ -82,19 +82,12 @@ func (c runCommand) Run() error {
 	return runner.Run(o)
 }
 
-// guardCommand is "holdfast guard": a process of run, see package child.
-type guardCommand struct{}
-
-// Run does what it reads from standard input.
-func (guardCommand) Run() error { return child.Guard(os.Stdin, os.Stdout) }
-
-// startCommand is "holdfast start": a process of run, which becomes the command.
-type startCommand struct {
-	Command []string `arg:"" passthrough:""`
-}
-
-// Run returns only with an error.
-func (c startCommand) Run() error {
-	code, err := child.Become(c.Command[1:]) // after --
-	return status.New(code, fmt.Errorf("cannot start the command: %w", err))
+// helpers are the processes of run, see package child. They do not read a command line, because to
+// describe all commands takes longer than what these processes do.
+var helpers = map[string]func(args []string) error{
+	child.GuardCommand: func([]string) error { return child.Guard(os.Stdin, os.Stdout) },
+	child.StartCommand: func(args []string) error {
+		code, err := child.Become(args)
+		return status.New(code, fmt.Errorf("cannot start the command: %w", err))
+	},
 }

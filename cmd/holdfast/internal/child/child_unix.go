@@ -129,7 +129,7 @@ func (ch *Child) start() error {
 	defer func() { _ = unix.Close(ready) }()
 	err = children.start(func() (pid int, err error) {
 		ch.group, err = syscall.ForkExec(self(),
-			append([]string{"holdfast", StartCommand, "--", strconv.Itoa(ready)}, ch.command.Args...),
+			append([]string{"holdfast", StartCommand, strconv.Itoa(ready)}, ch.command.Args...),
 			&syscall.ProcAttr{Env: ch.command.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()})
 		return ch.group, err
 	})
