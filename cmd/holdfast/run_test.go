@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,6 +78,22 @@ func TestRunHasAStatusForEachReasonNotToRun(t *testing.T) {
 	o := run(t, "run", "--redis", "127.0.0.1:1", "job", "true")
 	require.Equal(t, 74, o.status)
 	require.Contains(t, o.stderr, "127.0.0.1:1")
+}
+
+// Each connection costs a round trip or two before the command can start or end.
+func TestRunNeedsOneConnection(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	received := regexp.MustCompile(`total_connections_received:(\d+)`)
+	connections := func() int {
+		found := received.FindStringSubmatch(redis.DoString(t, "INFO", "stats"))
+		n, err := strconv.Atoi(found[1])
+		require.NoError(t, err)
+		return n
+	}
+	before := connections()
+	require.Equal(t, outcome{}, ranUnder(t, redis, "job", "true"))
+	require.Equal(t, before+2, connections(), "one is the test's own")
 }
 
 // A file may be executable and yet not be a program: that shows only under the lock.

@@ -133,6 +133,7 @@ func (f Flags) Options() (all []rueidis.ClientOption, err error) {
 		option.Dialer.Timeout = cmp.Or(option.Dialer.Timeout, dialTimeout)
 		option.ClientName = "holdfast"
 		option.DisableCache = true // nothing is cached, and some services refuse it
+		small(&option)
 		all = append(all, option)
 	}
 	if master := cmp.Or(f.Sentinel, all[0].Sentinel.MasterSet); master != "" {
@@ -145,6 +146,14 @@ func (f Flags) Options() (all []rueidis.ClientOption, err error) {
 		all = []rueidis.ClientOption{one}
 	}
 	return all, nil
+}
+
+// small makes the client fit a program that sends few commands and soon ends: one connection, and
+// buffers that it can allocate without a garbage collection.
+func small(option *rueidis.ClientOption) {
+	option.PipelineMultiplex = -1
+	option.RingScaleEachConn = 8 // 256 commands
+	option.ReadBufferEachConn, option.WriteBufferEachConn = 32<<10, 32<<10
 }
 
 // Endpoint returns the host name of the server, or "" if it has an address alone, or if there are
