@@ -60,7 +60,7 @@ var commands = []string{
 	"TIME", "PUBSUB", "ZPOPMIN", "ZADD", "PUBLISH", "SUBSCRIBE",
 	"GET", "SET", "INCR", "HGET", "EXISTS", "DEL",
 	"ZRANGE", "ZREM", "ZSCORE", "LINDEX", "LPOP", "LRANGE", "LREM", "RPUSH",
-	"INFO", "WAIT", "HELLO", "CLIENT", "UNSUBSCRIBE", "PING", "SCRIPT", "HLEN"}
+	"INFO", "LASTSAVE", "WAIT", "HELLO", "CLIENT", "UNSUBSCRIBE", "PING", "SCRIPT", "HLEN"}
 
 // onClusters has those that it lists for a cluster.
 var onClusters = []string{"CLUSTER", "PUBSUB", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "ASKING",

@@ -73,6 +73,30 @@ func TestNodeIsCountedWhenItRanForTheDelayAndASecond(t *testing.T) {
 	requireFree(t, s, lock)
 }
 
+// INFO costs a server more than all other commands of the script together.
+func TestNodeIsAskedForItsUptimeOnlyAfterARecentStartOrSave(t *testing.T) {
+	t.Parallel()
+	s, c := start(t)
+	lacks := c.Do(t.Context(), c.B().Lastsave().Build()).Error() != nil
+	if lacks || redistest.ScriptsLack("TIME") {
+		t.Skip("the server rejects LASTSAVE or TIME")
+	}
+	d := lua.Delay{For: time.Millisecond}
+	asked := func() int {
+		before := s.CommandStats(t)["info"]
+		require.True(t, vote(t, c, me, d).Granted)
+		return s.CommandStats(t)["info"] - before - 1 // that of CommandStats
+	}
+	require.Eventually(t, func() bool { return uptime(t, s) >= 3*time.Second }, eventually,
+		20*time.Millisecond)
+	require.Zero(t, asked())
+	s.Do(t, "SAVE")
+	require.Equal(t, 1, asked())
+	d.For = time.Hour
+	require.False(t, vote(t, c, other, d).Granted)
+	require.False(t, vote(t, c, me, d).Granted, "neither says that the server has been up for long")
+}
+
 func TestNodeIsNotCountedForTheDelaySinceItsDataIsKnown(t *testing.T) {
 	t.Parallel()
 	s, c := start(t)

@@ -87,7 +87,9 @@
 // by itself. The script on a node also reads the uptime of the server. Until the uptime reaches
 // [Options].MaxLease plus a second, the node does not count. The second is added because Redis
 // reports whole seconds. When the node counts again, all forgotten locks are past their deadline.
-// Releases and renewals are never delayed, because they only concern locks known to the node.
+// Releases and renewals are never delayed, because they only concern locks known to the node. The
+// script first asks for the time of the last save, which costs a server much less than its uptime,
+// and is never before the start.
 //
 // If too many nodes have just started, as in a new deployment, there is no quorum for MaxLease, and
 // [DelayedError] says how much longer that lasts. A node with all its data is delayed as well. With

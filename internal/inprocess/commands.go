@@ -97,6 +97,8 @@ func (s *Server) execute(peer *resp.Peer, command string, args ...string) bool {
 	case command == "INFO" && first == "server":
 		peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nprocess_id:%d\r\n"+
 			"uptime_in_seconds:%d\r\n", os.Getpid(), time.Now().Unix()-s.started.Load()))
+	case command == "LASTSAVE":
+		peer.WriteInt(int(s.started.Load()))
 	case command == "INFO" && first == "replication":
 		peer.WriteBulk("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n")
 	case command == "INFO" && first == "commandstats":

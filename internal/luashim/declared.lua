@@ -6,7 +6,7 @@ local redis = (function(name, says, flagged)
   local all = 1 / 0
   local keys = {
     DEL = all, EXISTS = all, GET = 1, HDEL = 1, HEXISTS = 1, HGET = 1, HLEN = 1,
-    HRANDFIELD = 1, HSET = 1, INCR = 1, INFO = 0, LINDEX = 1, LLEN = 1, LPOP = 1,
+    HRANDFIELD = 1, HSET = 1, INCR = 1, INFO = 0, LASTSAVE = 0, LINDEX = 1, LLEN = 1, LPOP = 1,
     LRANGE = 1, LREM = 1, PEXPIRE = 1, PTTL = 1, PUBLISH = 0, PUBSUB = 0, RPUSH = 1, SET = 1,
     SPUBLISH = 0, TIME = 0, ZADD = 1, ZCARD = 1, ZPOPMIN = 1, ZRANGE = 1, ZREM = 1, ZSCORE = 1,
   }
