@@ -19,7 +19,7 @@
 //     second key has the latest fence, and each acquisition takes the next number.
 //
 // A read-write lock has more fields and keys, see [ReadWrite]. A RedLock consists of plain locks on
-// several servers, see [AcquireVote].
+// several servers, see [Ballot].
 //
 // # Waiting for a plain or fenced lock
 //
@@ -97,5 +97,5 @@
 //
 // All functions are safe for concurrent use. All scripts run on Redis 6.2 and newer. The folder
 // common has fragments of Lua with functions for several scripts. A script names its fragments on
-// lines "-- Needs", and package internal/fragments inserts them.
+// lines "-- Needs", and package internal/fragments inserts them when the script is first used.
 package lua

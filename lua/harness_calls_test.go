@@ -102,10 +102,10 @@ var calls = func() []call {
 			{Lock: lock, Owner: me, Count: 2, Nested: true}}))
 	})
 	add("quorum_acquire.lua", states{"free", "mine", "another's"}, func(x ctx, c client) []any {
-		return all(lua.AcquireVote(x, c, lock, me, longer, lua.Delay{}))
+		return all(lua.NewBallot(me, longer, lua.Delay{}).Cast(x, c, lock))
 	})
 	add("quorum_acquire.lua", states{"free"}, func(x ctx, c client) []any {
-		return all(lua.AcquireVote(x, c, lock, me, longer, lua.Delay{For: time.Hour, Epoch: true}))
+		return all(lua.NewBallot(me, longer, lua.Delay{For: time.Hour, Epoch: true}).Cast(x, c, lock))
 	})
 	add("fair_acquire.lua", states{"free", "mine", "queued", "another's", "queued for another's"},
 		func(x ctx, c client) []any {

@@ -13,6 +13,9 @@ import (
 	"holdfast/internal/wire"
 )
 
+// quorumAcquire is looked up once.
+var quorumAcquire = scripts["quorum_acquire.lua"]
+
 // Delay says how long a node of a RedLock does not count after it may have forgotten locks. A
 // RedLock consists of plain locks on several servers, its nodes, and an owner needs the votes of
 // most nodes. A node that counted at once could vote for a second owner while the first owner still
@@ -22,7 +25,7 @@ type Delay struct {
 	// have passed since the node started. The second is necessary because Redis reports its uptime in
 	// whole seconds.
 	For time.Duration
-	// Epoch also delays a node that had no data. The epoch of a node is the time at which AcquireVote
+	// Epoch also delays a node that had no data. The epoch of a node is the time at which [Ballot.Cast]
 	// found no [wire.EpochKey] on the node, and stored the time in this key. The node was then new,
 	// or had lost its data, for example by FLUSHALL. The node does not count until For has passed
 	// since the epoch.
@@ -46,28 +49,37 @@ type Vote struct {
 	Emptied bool
 }
 
-// AcquireVote acquires a plain lock for owner on one node of a RedLock. If the vote is granted, the
-// hold count is 1, and the lock lasts for at least lease.
-//
-// AcquireVote does not change the lock if another owner holds it, or if the node does not count yet
-// according to d. Such a node does not even vote for the holder, because a restarted node may have
-// restored a lock that was released in the meantime.
-//
-// With Delay.Epoch, the node must not be part of a cluster, where the epoch and the lock would be
-// in different slots.
-func AcquireVote(ctx context.Context, c rueidis.CoreClient, lock, owner string,
-	lease time.Duration, d Delay,
-) (Vote, error) {
-	keys := []string{lock}
-	if d.Epoch {
-		keys = append(keys, wire.EpochKey)
-	}
+// Ballot is the request for a RedLock, which is the same for all of its nodes.
+type Ballot struct {
+	args  []string
+	epoch bool
+}
+
+// NewBallot returns the request of an owner for a lease. The delay says which nodes do not count.
+func NewBallot(owner string, lease time.Duration, d Delay) Ballot {
 	delay := d.For.Milliseconds()
 	if d.For%time.Millisecond > 0 {
 		delay++ // a delay may be longer than asked for, but not shorter
 	}
-	rp := scripts["quorum_acquire.lua"].Run(ctx, c, keys, owner, milliseconds(lease),
-		strconv.FormatInt(max(0, delay), 10), flag[d.Durable])
+	return Ballot{epoch: d.Epoch, args: []string{owner, milliseconds(lease),
+		strconv.FormatInt(max(0, delay), 10), flag[d.Durable]}}
+}
+
+// Cast acquires a plain lock for the owner of the ballot on one node of a RedLock. If the vote is
+// granted, the hold count is 1, and the lock lasts for at least the lease.
+//
+// Cast does not change the lock if another owner holds it, or if the node does not count yet
+// according to the [Delay]. Such a node does not even vote for the holder, because a restarted node
+// may have restored a lock that was released in the meantime.
+//
+// With Delay.Epoch, the node must not be part of a cluster, where the epoch and the lock would be
+// in different slots.
+func (b Ballot) Cast(ctx context.Context, c rueidis.CoreClient, lock string) (Vote, error) {
+	keys := []string{lock}
+	if b.epoch {
+		keys = append(keys, wire.EpochKey)
+	}
+	rp := quorumAcquire.Run(ctx, c, keys, b.args...)
 	var v Vote
 	size := rp.Size()
 	switch {

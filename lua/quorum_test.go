@@ -15,7 +15,7 @@ import (
 // vote returns the vote of a client's node for an owner.
 func vote(t *testing.T, c client, owner string, d lua.Delay) lua.Vote {
 	t.Helper()
-	v, err := lua.AcquireVote(t.Context(), c, lock, owner, lease, d)
+	v, err := lua.NewBallot(owner, lease, d).Cast(t.Context(), c, lock)
 	require.NoError(t, err)
 	return v
 }
@@ -55,14 +55,14 @@ func TestLeaseOfAVoteIsCutToMillisecondsAndItsDelayIsNot(t *testing.T) {
 	for d, want := range map[time.Duration]string{-time.Hour: "0", 0: "0", 1: "1", time.Second: "1000",
 		time.Second + 1: "1001", math.MaxInt64: "9223372036855",
 		math.MaxInt64 - time.Millisecond: "9223372036854"} {
-		_, err := lua.AcquireVote(t.Context(), c, lock, me,
-			1500*time.Millisecond+999*time.Microsecond, lua.Delay{For: d})
+		odd := 1500*time.Millisecond + 999*time.Microsecond
+		_, err := lua.NewBallot(me, odd, lua.Delay{For: d}).Cast(t.Context(), c, lock)
 		require.NoError(t, err)
 		for _, command := range monitor.Commands(t) {
 			require.Equal(t, []string{"1", lock, me, "1500", want, "0"}, command[len(command)-6:], "%d", d)
 		}
 	}
-	v, err := lua.AcquireVote(t.Context(), c, "huge", me, math.MaxInt64, lua.Delay{})
+	v, err := lua.NewBallot(me, math.MaxInt64, lua.Delay{}).Cast(t.Context(), c, "huge")
 	require.NoError(t, err)
 	require.True(t, v.Granted)
 	require.InDelta(t, time.Duration(math.MaxInt64).Milliseconds(), s.DoInt(t, "PTTL", "huge"), 5000)
@@ -76,7 +76,7 @@ func TestEpochOfAnotherProgramIsAnErrorAndStays(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		before := everything(t, s)
-		_, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: 1, Epoch: true})
+		_, err := lua.NewBallot(me, lease, lua.Delay{For: 1, Epoch: true}).Cast(t.Context(), c, lock)
 		e := requireError(t, err, rediserr.ClassPermanent, "NOEPOCH")
 		require.Contains(t, e.Advice, "something else writes to the key "+wire.EpochKey)
 		require.Equal(t, before, everything(t, s))

@@ -9,6 +9,7 @@ import (
 	"holdfast/internal/compose"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -109,10 +110,12 @@ func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rl
 func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
 	a := &acquisition{lock: l, session: at.session, owner: l.nodes[0].NewOwner(), state: asking,
-		parts: make([]*part, 0, len(l.nodes)), site: l.callSite()}
+		parts: make([]*part, len(l.nodes)), site: l.callSite()}
+	ballot := lua.NewBallot(a.owner, at.lease, l.delay)
+	parts := make([]part, len(l.nodes)) // together, because they last equally long
 	a.do(func() {
-		for _, node := range l.nodes {
-			a.parts = append(a.parts, a.ask(node, a.owner, at.lease))
+		for i, node := range l.nodes {
+			a.parts[i] = parts[i].ask(a, node, a.owner, at.lease, ballot)
 		}
 	})
 	decided := a.waitUntil(at.budget, func(first bool) time.Duration {

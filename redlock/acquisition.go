@@ -31,6 +31,7 @@ type acquisition struct {
 	state      phase
 	parts      []*part       // by node; not changed once the acquisition is over
 	levels     []level       // not released, outermost first; not changed once it is over
+	level1     [1]level      // the memory of levels for the usual case
 	unlocked   int           // how many levels were released since the loss
 	longest    time.Duration // the longest lease in a request to a node
 	extendedTo time.Time     // the latest deadline that an extension requested; zero if none
@@ -100,7 +101,9 @@ func (a *acquisition) Deadline() time.Time {
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
-	a.check(watchdog.ErrExpired, a.trustedUntil())
+	if before == held {
+		a.check(watchdog.ErrExpired, a.trustedUntil())
+	}
 	f()
 	a.notify()
 	ended := !before.over() && a.state.over()
@@ -306,6 +309,9 @@ func (a *acquisition) setRenew(renew bool) {
 // addLevel adds a level, and returns its hold.
 func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
 	hold, kept, end := hook.NewHold(ctx, a, nil)
+	if a.levels == nil {
+		a.levels = a.level1[:0]
+	}
 	a.levels = append(a.levels, level{hold: kept, end: end, renew: renew})
 	if renew {
 		a.setRenew(true)

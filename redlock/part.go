@@ -22,7 +22,8 @@ type part struct {
 	node        compose.Node
 	owner       string // on the node
 	lease       time.Duration
-	askedAt     time.Time // when the request was given to the pool
+	ballot      lua.Ballot // the request with these
+	askedAt     time.Time  // when the request was given to the pool
 	request     wait.Job
 	release     wait.Job // the first try of the release
 
@@ -40,7 +41,7 @@ type part struct {
 func (p *part) Run() {
 	sent, vote, err := time.Now(), lua.Vote{}, transport.ErrThrown
 	defer func() { p.answered(sent, vote, err) }()
-	vote, err = p.node.Acquire(p.owner, p.lease, p.acquisition.lock.delay)
+	vote, err = p.node.Acquire(p.ballot)
 }
 
 // answered handles the reply to the request that was sent at sent. Instead of a reply, a hook
@@ -115,7 +116,9 @@ func (p *part) Renewed() {
 			// Every part reports its renewal. Ask a missing node only once for all of them.
 			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
 			if a.state == held && a.renews() && a.parts[i].state == missing && !soon {
-				a.parts[i] = a.ask(node, node.NewOwner(), node.WatchdogLease())
+				owner, lease := node.NewOwner(), node.WatchdogLease()
+				ballot := lua.NewBallot(owner, lease, a.lock.delay)
+				a.parts[i] = new(part).ask(a, node, owner, lease, ballot)
 			}
 		}
 	})
@@ -123,10 +126,12 @@ func (p *part) Renewed() {
 
 // The methods below are called with mu held.
 
-// ask requests a new part from a node, for an owner that is new to the node.
-func (a *acquisition) ask(node compose.Node, owner string, lease time.Duration) *part {
-	p := &part{acquisition: a, node: node, owner: owner, lease: lease, askedAt: time.Now(),
-		state: missing}
+// ask makes p a new part of a node, requests it for an owner that is new to the node, and returns p.
+func (p *part) ask(a *acquisition, node compose.Node, owner string, lease time.Duration,
+	ballot lua.Ballot,
+) *part {
+	*p = part{acquisition: a, node: node, owner: owner, lease: lease, ballot: ballot,
+		askedAt: time.Now(), state: missing}
 	if p.failed("acquire", p.send(&p.request, p, lease)); p.err == nil {
 		a.longest = max(a.longest, lease)
 		p.state.enter(asked)

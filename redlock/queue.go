@@ -19,7 +19,7 @@ var queues = waitqueue.New[identity, known]()
 
 // known holds what the heads of a queue have learned. The queue guards it.
 type known struct {
-	// subs is by nodeID, because the order of the nodes may differ. It is empty until a head waits.
+	// subs is by nodeID, because the order of the nodes may differ. It is nil until a head waits.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
 	freeAt time.Time // when the lease of the last head that acquired the lock ends
@@ -28,7 +28,7 @@ type known struct {
 // queue waits until the attempt is the head, and then runs a round whenever the lock may be free.
 func (at *attempt) queue() (*rlock.Hold, error) {
 	w := queues.Join(at.lock.identity, "", 0, func() (known, bool) {
-		return known{subs: make(map[string]*pubsub.Subscription)}, true
+		return known{}, true
 	})
 	nextAsks := true // whether the next head asks at once
 	defer func() {
@@ -120,6 +120,9 @@ func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) 
 	defer timer.Stop()
 	cases := receiveAny(receiveAny(nil, timer.C), at.budget.Ctx.Done())
 	q.Do(func(k *known) {
+		if k.subs == nil {
+			k.subs = make(map[string]*pubsub.Subscription)
+		}
 		for i, node := range at.lock.nodes {
 			sub := k.subs[nodeID(node)]
 			if sub == nil {

@@ -58,6 +58,12 @@ func (a *acquisition) endLevel(h *rlock.Hold, as phase) (l level, after phase) {
 	return l, after
 }
 
+// freeing is a part as the [wait.Runner] of its release.
+type freeing part
+
+// Run calls free.
+func (f *freeing) Run() { (*part)(f).free() }
+
 // free asks the node to release the part, blocks for the reply, and handles it.
 func (p *part) free() {
 	reply, err := lua.Released{}, transport.ErrThrown
@@ -134,7 +140,7 @@ func (a *acquisition) sendReleases() {
 		if call.Runner != nil {
 			call = new(wait.Job)
 		}
-		if err := p.send(call, wait.Func(p.free), a.longest); err != nil {
+		if err := p.send(call, (*freeing)(p), a.longest); err != nil {
 			p.unreleased(err)
 		} else {
 			p.state.enter(releaseSent)

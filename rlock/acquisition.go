@@ -75,9 +75,15 @@ func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.mod
 // begin registers the acquisition with the watchdog after Redis has given the lock, and returns the
 // hold of the first level.
 func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
-	c, level := a.client, &a.outermost
-	a.levels = append(a.level1[:0], level)
-	hold := a.newHold(ctx, level, renew)
+	hold := a.newHold(ctx, &a.outermost, renew)
+	a.enter(deadline, renew)
+	return hold
+}
+
+// enter is begin for an acquisition whose outermost level has its fields.
+func (a *acquisition) enter(deadline time.Time, renew bool) {
+	c := a.client
+	a.levels = append(a.level1[:0], &a.outermost)
 	if renew {
 		a.longestLease = c.options.WatchdogLease
 	}
@@ -97,7 +103,6 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	if c.introduction.state.Load() == due {
 		c.introduction.send()
 	}
-	return hold
 }
 
 // newHold returns the hold of a new level.

@@ -38,10 +38,10 @@ func (n node) Warn(text string, more ...any) { n.client.warn(text, more...) }
 
 func (n node) Held(by lua.Holder) error { return newHeldError(n.Lock, by, n.client.options.Debug) }
 
-func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error) {
+func (n node) Acquire(b lua.Ballot) (lua.Vote, error) {
 	var lost error
 	vote, err := timed(n, transport.Acquire, func(ctx context.Context) (lua.Vote, error) {
-		vote, err := lua.AcquireVote(ctx, n.client.redis, n.name, owner, lease, d)
+		vote, err := b.Cast(ctx, n.client.redis, n.name)
 		if vote.Already && lost != nil {
 			// The server executed the first request, or another node is the same server.
 			return lua.Vote{}, lost
@@ -108,12 +108,12 @@ func (n node) CallSite() []uintptr { return n.client.here() }
 func (n node) Hold(name string, as owner.Token, site []uintptr, deadline time.Time, p compose.Part,
 ) compose.NodeAcquisition {
 	c := n.client
-	// No other call ever uses this session.
-	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})
-	defer s.Close()
-	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
-	a.outermost.site = site
-	a.begin(context.Background(), deadline, false)
+	a := &acquisition{client: c, lock: n.Lock, token: as, owner: name, part: p}
+	a.session = &a.home // no other call finds this session
+	c.sessions.OpenNew(a.session, sessionKey{family: "node", lock: n.name, token: as})
+	a.session.Unlock()
+	a.outermost.acquisition, a.outermost.owner, a.outermost.site = a, as, site
+	a.enter(deadline, false)
 	if c.isClosing() { // Close may have missed the acquisition
 		a.Drop()
 		return nil

@@ -79,7 +79,7 @@ type Node interface {
 	Pool() *wait.Pool
 	Closing() <-chan struct{}
 
-	Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error)
+	Acquire(b lua.Ballot) (lua.Vote, error)
 	// Extend extends the lease, and reports whether the owner holds the lock. Extend also sets the
 	// number of levels, unless levels is 0.
 	Extend(owner string, levels int, lease time.Duration) (bool, error)
