@@ -19,7 +19,7 @@ const shortestWait = 10 * time.Millisecond
 // attempt is one call to Lock or TryLock. It must not be used concurrently.
 type attempt struct {
 	lock    *Lock
-	budget  *wait.Budget
+	budget  wait.Budget
 	waits   bool
 	lease   time.Duration
 	renew   bool
@@ -78,15 +78,15 @@ func (l *Lock) take(ctx context.Context, tr trace, limit time.Duration, lease rl
 	case limit != wait.Unlimited:
 		limit = max(limit, shortestWait)
 	}
-	at.budget = wait.NewBudget(ctx, nil, limit)
+	at.budget.Begin(ctx, nil, limit)
 	at.session = sessions.Open(sessionKey{l.identity, token})
 	defer at.session.Close()
-	if at.budget.Err() != nil || !at.session.Lock(at.budget) {
+	if at.budget.Err() != nil || !at.session.Lock(&at.budget) {
 		return nil, at.failure()
 	}
 	defer at.session.Unlock()
 	if a := heldIn(at.session); a != nil {
-		err := a.extend(at.budget, extension{lease: at.lease, renew: at.renew}, at.waits,
+		err := a.extend(&at.budget, extension{lease: at.lease, renew: at.renew}, at.waits,
 			func() { h = a.addLevel(ctx, at.renew) })
 		if !errors.Is(err, rlock.ErrReleased) {
 			tr.Reenters()
@@ -118,7 +118,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 			a.parts[i] = parts[i].ask(a, node, a.owner, at.lease, ballot)
 		}
 	})
-	decided := a.waitUntil(at.budget, func(first bool) time.Duration {
+	decided := a.waitUntil(&at.budget, func(first bool) time.Duration {
 		return a.remaining(in(granted), in(asked), first && at.waits)
 	}, func() bool {
 		yes, open := a.count(granted), a.count(asked)
@@ -143,7 +143,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		}
 		// A round that was cut short says less than the round before.
 		if decided || at.last == nil || !at.budget.Over() {
-			at.last = a.result(at.budget, decided, time.Since(start))
+			at.last = a.result(&at.budget, decided, time.Since(start))
 		}
 		a.end(failed, rlock.ErrReleased, time.Time{})
 	})
@@ -198,6 +198,7 @@ func (at *attempt) succeed(a *acquisition) *rlock.Hold {
 			}
 		}
 	}
+	a.budget.Adopt(&at.budget)
 	lostAcquisitions.Forget(at.session.Key())
 	at.session.Use() // until end
 	at.session.Do(func(state **acquisition) { *state = a })

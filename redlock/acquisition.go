@@ -24,8 +24,9 @@ import (
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
-	owner   string    // on the nodes; a part that rejoined has another
-	site    []uintptr // where the caller acquired the lock; nil unless an option needs it
+	owner   string      // on the nodes; a part that rejoined has another
+	site    []uintptr   // where the caller acquired the lock; nil unless an option needs it
+	budget  wait.Budget // of the release
 
 	mu         sync.Mutex // guards everything below
 	state      phase

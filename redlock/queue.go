@@ -41,7 +41,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	q, ask := w.Queue(), true
 	if !w.JoinedAsHead {
 		at.trace.WaitStart()
-		reason, _ := w.Wait(at.budget)
+		reason, _ := w.Wait(&at.budget)
 		if reason == waitqueue.Ended {
 			q.Do(func(k *known) { at.last = k.result })
 			return nil, at.failure()

@@ -84,7 +84,7 @@ func (p *part) free() {
 // waitForRelease retries failed releases. It blocks until it knows whether a quorum held the lock
 // until now, for at most the CommandTimeout of the first node's client.
 func (a *acquisition) waitForRelease() error {
-	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
+	b := a.budget.Begin(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
 	conclusive := func() bool { // more replies make no difference
 		yes, open := a.count(freed), a.count(releaseSent, unwanted, releaseDue)
 		return yes >= a.lock.quorum || yes+open < a.lock.quorum

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/rueidis"
 
@@ -66,10 +67,8 @@ func (s *Script) Run(ctx context.Context, c rueidis.CoreClient, keys []string, a
 
 // send executes the script with EVALSHA. If the server does not know the script, send uses EVAL.
 func (s *Script) send(ctx context.Context, c rueidis.CoreClient, keys, args []string) Reply {
-	if on, remembers := c.(*remembering); remembers {
-		if _, known := on.known.Load(s); !known {
-			return s.runFirst(ctx, on, keys, args)
-		}
+	if on, remembers := c.(*remembering); remembers && !on.knows(s) {
+		return s.runFirst(ctx, on, keys, args)
 	}
 	n := int64(len(keys))
 	bySHA := c.B().Evalsha().Sha1(s.text().sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
@@ -122,7 +121,23 @@ func (s *Script) reply(message rueidis.RedisMessage, err error) Reply {
 // remembering is a client that remembers which scripts its server has executed.
 type remembering struct {
 	rueidis.Client
-	known sync.Map // of *Script
+	// known has the scripts. They are few, and each command looks for one of them. A sync.Map would
+	// take longer than all else that this package does for a command.
+	known atomic.Pointer[[]*Script]
+	mu    sync.Mutex // held while known is replaced
+}
+
+// knows reports whether the server has executed a script.
+func (c *remembering) knows(s *Script) bool { return slices.Contains(*c.known.Load(), s) }
+
+// remember records that the server has executed a script.
+func (c *remembering) remember(s *Script) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.knows(s) {
+		known := append(slices.Clone(*c.known.Load()), s)
+		c.known.Store(&known)
+	}
 }
 
 // Remembering returns a client that sends the first use of each script on the connection that
@@ -133,7 +148,9 @@ func Remembering(c rueidis.Client) rueidis.Client {
 	if c.Mode() == rueidis.ClientModeCluster {
 		return c
 	}
-	return &remembering{Client: c}
+	r := &remembering{Client: c}
+	r.known.Store(new([]*Script))
+	return r
 }
 
 // Follow implements follower if the inner client does.
@@ -155,7 +172,7 @@ func (s *Script) runFirst(ctx context.Context, c *remembering, keys, args []stri
 	}
 	rp := s.reply(message, err)
 	if rp.Err == nil {
-		c.known.Store(s, nil)
+		c.remember(s)
 	}
 	return rp
 }

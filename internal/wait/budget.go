@@ -69,6 +69,9 @@ func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.
 	return b
 }
 
+// Adopt takes the timer of another budget whose caller does not wait any more.
+func (b *Budget) Adopt(from *Budget) { b.timer, from.timer = from.timer, nil }
+
 // Err returns the error of the context with its cause, or [ErrClosed], if one of them ended the
 // budget. Err returns nil if the budget lasts, or if its time is over.
 func (b *Budget) Err() error {
