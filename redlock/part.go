@@ -126,7 +126,8 @@ func (p *part) Renewed() {
 
 // The methods below are called with mu held.
 
-// ask makes p a new part of a node, requests it for an owner that is new to the node, and returns p.
+// ask makes p a new part of a node, and requests the part for an owner that is new to the node. ask
+// returns p.
 func (p *part) ask(a *acquisition, node compose.Node, owner string, lease time.Duration,
 	ballot lua.Ballot,
 ) *part {
