@@ -140,7 +140,7 @@ chaos: compiler ## let networks, processes and servers fail for SECONDS (120), d
 # The race detector would only slow down tests of one goroutine each.
 QUICK ?=
 EVERY ?=
-LARGE := ModelsHold/all/(HandOver|HandOver.local|RedLock.rejoin|Lease.two|Lease.late|ReadWrite|ReadWrite.levels).cfg
+LARGE := ModelsHold/all/(HandOver|HandOver.local|LocalTurns|RedLock.rejoin|Lease.two|Lease.late|ReadWrite|ReadWrite.levels).cfg
 LEFT_OUT := $(if $(EVERY),,RulesSuffice|)$(if $(QUICK),EveryRuleIsNeeded|$(LARGE)|)^$$
 model: ## check the models in TLA+, and play traces of hand-overs against the code; finds or installs Java
 	@HOLDFAST_TLC=$$(integration/model/ensure-tlc.sh); export HOLDFAST_TLC; $(with-server); \
