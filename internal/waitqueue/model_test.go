@@ -81,10 +81,21 @@ type modelWaiter struct {
 	waiter  *Waiter[string, struct{}]
 	owner   string
 	ask     *modelAsk
-	holds   bool // it left with the lock
+	turns   bool   // it takes turns, and nothing of it is on the server
+	decided bool   // it is about to ask
+	holds   bool   // it left with the lock
+	name    string // under which it holds the lock: its own, or that of the run
+	since   int    // its lease began after this
+	passed  bool   // it has passed the lock on
 	left    bool
 	cleaned bool // something was reported that may remain
 	ended   int  // the begin of the last of its ended leases
+}
+
+// modelTurn is a turn that its waiter has not noticed yet.
+type modelTurn struct {
+	to   *modelWaiter
+	name string
 }
 
 type (
@@ -97,6 +108,7 @@ type modelQueue struct {
 	server   modelServer
 	waiters  []*modelWaiter
 	release  *modelRelease // one at a time: only a holder releases
+	turn     *modelTurn    // one at a time: only a holder passes the lock on
 	messages []Message     // on their way
 }
 
@@ -123,6 +135,24 @@ func (m *modelQueue) join(t *rapid.T) {
 	}
 	w := &modelWaiter{owner: fmt.Sprint("client:", len(m.waiters))}
 	w.waiter = m.queues.Join("order", w.owner, time.Second, begin)
+	w.turns = rapid.IntRange(0, 3).Draw(t, "takes turns") > 0
+	if w.turns {
+		w.waiter.TakeTurns()
+	}
+	m.waiters = append(m.waiters, w)
+}
+
+// tries has a caller that does not wait get the free lock, or the lock of another client whose
+// lease has just ended.
+func (m *modelQueue) tries(t *rapid.T) {
+	if h := m.server.holder; h != "" && !strings.HasPrefix(h, "other:") ||
+		m.release != nil && m.release.of == h {
+		t.Skip()
+	}
+	w := &modelWaiter{owner: fmt.Sprint("client:", len(m.waiters)), since: m.server.tick(),
+		left: true, holds: true}
+	w.name = w.owner
+	m.server.grant(w.owner)
 	m.waiters = append(m.waiters, w)
 }
 
@@ -140,8 +170,20 @@ func (m *modelQueue) asks(t *rapid.T) {
 	if w.ask != nil {
 		t.Skip()
 	}
+	if !w.decided {
+		g, granted := w.waiter.Turn()
+		require.Equal(t, m.turn != nil && m.turn.to == w, granted)
+		w.turns, w.decided = false, true
+		if granted {
+			m.takesTurn(t, w, g)
+			return
+		}
+		if rapid.Bool().Draw(t, "something happens in between") {
+			return
+		}
+	}
 	require.True(t, w.waiter.Ask(true, true))
-	w.ask = &modelAsk{sent: m.server.tick()}
+	w.ask, w.decided = &modelAsk{sent: m.server.tick()}, false
 }
 
 func (m *modelQueue) executeAsk(t *rapid.T) {
@@ -176,6 +218,7 @@ func (m *modelQueue) hears(t *rapid.T) {
 		ask.ticket, ask.granted = 0, false
 	}
 	g, given := w.waiter.Reply(ask.ticket, modelTime(ask.sent))
+	require.Zero(t, g.Turn)
 	switch {
 	case ask.granted:
 		m.keeps(t, w, ask.sent)
@@ -187,7 +230,8 @@ func (m *modelQueue) hears(t *rapid.T) {
 // offers sends the release of the holder, with a successor if there is one.
 func (m *modelQueue) offers(t *rapid.T) {
 	knows := func(w *modelWaiter) bool { return w.owner != m.server.holder || w.holds }
-	if m.release != nil || m.server.holder == "" || !allOf(m.waiters, knows) {
+	passes := m.turn != nil && m.turn.name == m.server.holder
+	if m.release != nil || m.server.holder == "" || passes || !allOf(m.waiters, knows) {
 		t.Skip()
 	}
 	var until Streak
@@ -248,16 +292,69 @@ func (m *modelQueue) settles(t *rapid.T) {
 	}
 	m.release = nil
 	if rapid.IntRange(0, 4).Draw(t, "reply") == 0 {
-		r.reply = Release{Outcome: Uncertain, Sent: modelTime(r.sent)}
+		r.reply = Release{Outcome: Uncertain, Sent: modelTime(r.sent), Late: rapid.Bool().Draw(t, "late")}
 	}
-	if r.offer.Successor != nil && r.offer.Settle(r.reply) {
-		for _, w := range m.waiters {
-			if w.waiter == r.offer.Successor {
-				require.False(t, w.holds, "a held lock is about to be released")
-				m.cleansUp(w)
-			}
+	if r.offer.Successor == nil {
+		return
+	}
+	abandoned := r.offer.Settle(r.reply)
+	for _, w := range m.waiters {
+		if w.waiter != r.offer.Successor {
+			continue
+		}
+		w.turns = w.turns && r.reply.Outcome < Uncertain
+		if abandoned {
+			require.False(t, w.holds, "a held lock is about to be released")
+			m.cleansUp(w)
 		}
 	}
+}
+
+// passes has the holder pass the lock on without a command.
+func (m *modelQueue) passes(t *rapid.T) {
+	i := slices.IndexFunc(m.waiters, func(w *modelWaiter) bool {
+		return w.holds && !w.passed && w.name == m.server.holder
+	})
+	if i < 0 {
+		t.Skip()
+	}
+	h := m.waiters[i]
+	heard := slices.ContainsFunc(m.messages, func(g Message) bool { return g.Owner == h.name })
+	if heard || m.release != nil && m.release.of == h.name {
+		t.Skip() // as rlock does
+	}
+	s := Streak{HereSince: time.Now()}
+	if rapid.IntRange(0, 9).Draw(t, "after a streak") == 0 {
+		s.Here = longestStreak
+	}
+	var to *modelWaiter
+	if all := m.waiting(); len(all) > 0 && all[0].turns && s.Here == 0 && m.turn == nil &&
+		(m.release == nil || m.release.offer.Successor != all[0].waiter) {
+		to = all[0]
+	}
+	passed := m.queues.Pass("order", s, Turn{Owner: h.name, Until: modelTime(h.since)})
+	require.Equal(t, to != nil, passed)
+	if passed {
+		h.passed, m.turn = true, &modelTurn{to, h.name}
+	}
+}
+
+// takesTurn accepts a turn or declines it. It declines if the lease is over, which rlock knows from
+// the clock.
+func (m *modelQueue) takesTurn(t *rapid.T, w *modelWaiter, g Grant) {
+	require.Equal(t, &modelTurn{w, g.Turn.Owner}, m.turn)
+	m.turn = nil
+	over := slices.ContainsFunc(m.waiters, func(first *modelWaiter) bool {
+		return first.owner == g.Turn.Owner && g.Turn.Until.Unix() <= int64(first.ended)
+	})
+	if over || rapid.IntRange(0, 4).Draw(t, "accepts") == 0 {
+		w.waiter.Decline()
+		w.turns = false // it will ask
+		m.cleansUpName(g.Turn.Owner)
+		return
+	}
+	require.Equal(t, g.Turn.Owner, m.server.holder)
+	m.leavesWith(t, w, g.Turn.Owner, int(g.Turn.Until.Unix()))
 }
 
 // elsewhere is what another client does: it acquires, waits, or releases; or the holder's lease
@@ -311,10 +408,15 @@ func (m *modelQueue) wakes(t *rapid.T) {
 		if w.ask != nil {
 			continue
 		}
-		if w.waiter.woken() == HasGrant {
-			m.takes(t, w, w.waiter.given)
-			return
+		if w.waiter.woken() != HasGrant {
+			continue
 		}
+		if g := w.waiter.given; g.Turn.Owner != "" {
+			m.takesTurn(t, w, g)
+		} else {
+			m.takes(t, w, g)
+		}
+		return
 	}
 	t.Skip()
 }
@@ -322,7 +424,7 @@ func (m *modelQueue) wakes(t *rapid.T) {
 // takes accepts a grant, if its lease is not over.
 func (m *modelQueue) takes(t *rapid.T, w *modelWaiter, g Grant) {
 	if g.Since.Unix() <= int64(w.ended) { // a later lease is over, which rlock knows from the clock
-		m.leaves(w)
+		m.leaves(t, w)
 		return
 	}
 	require.Equal(t, w.owner, m.server.holder)
@@ -335,9 +437,14 @@ func (m *modelQueue) keeps(t *rapid.T, w *modelWaiter, since int) {
 	if since > w.ended {
 		require.Equal(t, w.owner, m.server.holder)
 	}
+	m.leavesWith(t, w, w.owner, since)
+}
+
+func (m *modelQueue) leavesWith(t *rapid.T, w *modelWaiter, name string, since int) {
 	remains, _ := w.waiter.Leave(true, false)
 	require.Equal(t, Nothing, remains)
-	w.left, w.holds = true, true
+	require.Zero(t, w.waiter.UnusedTurn())
+	w.left, w.holds, w.name, w.since = true, true, name, since
 }
 
 // givesUp has any waiter leave without it.
@@ -350,22 +457,34 @@ func (m *modelQueue) givesUp(t *rapid.T) {
 	if w.ask != nil {
 		t.Skip() // it leaves after the reply
 	}
-	m.leaves(w)
+	m.leaves(t, w)
 }
 
-func (m *modelQueue) leaves(w *modelWaiter) {
+func (m *modelQueue) leaves(t *rapid.T, w *modelWaiter) {
 	w.left = true
 	if remains, _ := w.waiter.Leave(false, true); remains != Nothing {
 		m.cleansUp(w)
 	}
+	turn := w.waiter.UnusedTurn()
+	if m.turn == nil || m.turn.to != w {
+		require.Zero(t, turn)
+		return
+	}
+	require.Equal(t, m.turn.name, turn.Owner)
+	m.turn = nil
+	m.cleansUpName(turn.Owner)
 }
 
 // cleansUp withdraws what a waiter that left may have, in the model at once.
 func (m *modelQueue) cleansUp(w *modelWaiter) {
 	w.cleaned = true
+	m.cleansUpName(w.owner)
+}
+
+func (m *modelQueue) cleansUpName(name string) {
 	o := &m.server
-	o.remove(w.owner)
-	if o.holder == w.owner {
+	o.remove(name)
+	if o.holder == name {
 		o.holder = ""
 		if len(o.registrations) > 0 {
 			m.passOn()
@@ -373,10 +492,18 @@ func (m *modelQueue) cleansUp(w *modelWaiter) {
 	}
 }
 
+// uses reports whether somebody holds the lock under a name, or is about to.
+func (m *modelQueue) uses(name string) bool {
+	return m.turn != nil && m.turn.name == name ||
+		slices.ContainsFunc(m.waiters, func(w *modelWaiter) bool {
+			return w.holds && !w.passed && w.name == name
+		})
+}
+
 // check asserts what is true at any time.
 func (m *modelQueue) check(t *rapid.T) {
 	underWay := func(w *modelWaiter) bool {
-		if m.release != nil && m.release.offer.Successor == w.waiter {
+		if m.release != nil && w.waiter != nil && m.release.offer.Successor == w.waiter {
 			return true
 		}
 		return slices.ContainsFunc(m.messages, func(g Message) bool { return g.Owner == w.owner })
@@ -387,8 +514,12 @@ func (m *modelQueue) check(t *rapid.T) {
 		}
 		require.Equal(t, -1, m.server.registrationOf(w.owner),
 			"%s has left, and its registration remains", w.owner)
-		require.True(t, w.holds || m.server.holder != w.owner,
+		require.True(t, m.server.holder != w.owner || m.uses(w.owner),
 			"%s has left, and has the lock for good", w.owner)
+	}
+	if m.turn != nil {
+		require.Contains(t, m.waiting(), m.turn.to, "a turn is lost")
+		require.Equal(t, Granted, m.turn.to.waiter.state)
 	}
 	m.queues.mu.Lock()
 	defer m.queues.mu.Unlock()
@@ -405,12 +536,14 @@ func program(t *rapid.T) {
 	t.Repeat(map[string]func(*rapid.T){
 		"":          m.check,
 		"join":      m.join,
+		"try":       m.tries,
 		"ask":       m.asks,
 		"ask ex":    m.executeAsk,
 		"hear":      m.hears,
 		"offer":     m.offers,
 		"offer ex":  m.executeRelease,
 		"settle":    m.settles,
+		"pass":      m.passes,
 		"elsewhere": m.elsewhere,
 		"deliver":   m.delivers,
 		"wake":      m.wakes,
@@ -421,7 +554,7 @@ func program(t *rapid.T) {
 // In whatever order things happen, a waiter holds the lock only if the server says so, and no
 // longer. And nothing remains of those that left without it that is not cleaned up.
 func TestModelOfHandOvers(t *testing.T) {
-	for range 10 { // a check is a hundred programs, which is few for what takes several steps
+	for range 20 { // a check is a hundred programs, which is few for what takes several steps
 		rapid.Check(t, program)
 	}
 }
