@@ -44,6 +44,15 @@ var lateMessages = chaos.Scenario{
 	Kinds:  []history.Kind{history.Fenced}, HandOver: chaos.ToAll, Processes: 4, Workers: 3,
 }
 
+// hotLock returns a lock that its process mostly passes on without a command, while something
+// fails. The other rules of such local turns are proven at less cost by the tests in
+// internal/waitqueue/turn_test.go and internal/suite/turns.go, and by the model LocalTurns.tla.
+func hotLock(faults ...chaos.Fault) chaos.Scenario {
+	s := chaos.Named("hot lock")
+	s.Faults, s.Quiet = faults, false
+	return s
+}
+
 // brokenLock is a lock with a mistake that others have made, and what must be found.
 type brokenLock struct {
 	mistake string
@@ -204,6 +213,27 @@ func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renew
 			"w.giveGrant(Grant{Since: time.Now(), Local: m.Local,",
 		}},
 		in:    lateMessages,
+		found: []string{history.Exclusion, history.Linearizable},
+	},
+	{
+		mistake: "a waiter that leaves and keeps its turn",
+		edits: []edit{{"internal/waitqueue/turn.go", "Turn { return w.given.Turn }",
+			"Turn { return Turn{} }"}},
+		in:    hotLock(),
+		found: []string{history.Progress, history.WakeUps},
+	},
+	{
+		mistake: "a turn that is not renewed",
+		edits: []edit{{"rlock/turn.go", "	hold, err := at.begin(lease, g.Turn.Until, 0)\n",
+			"	at.renew = false\n	hold, err := at.begin(lease, g.Turn.Until, 0)\n"}},
+		in:    hotLock(),
+		found: []string{history.Kept},
+	},
+	{
+		mistake: "a turn whose deadline is counted from the turn",
+		edits: []edit{{"rlock/turn.go", "at.begin(lease, g.Turn.Until, 0)",
+			"at.begin(lease, time.Now().Add(lease), 0)"}},
+		in:    hotLock(chaos.Partition),
 		found: []string{history.Exclusion, history.Linearizable},
 	},
 }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	longestMoment  = 2 * time.Millisecond  // inside a section
+	longestMoment  = 2 * time.Millisecond  // inside a section; see also Scenario.Moment
 	shortestHurry  = 10 * time.Millisecond // wait of an impatient worker
 	longestHurry   = 30 * time.Millisecond
 	longestContext = 15 * time.Millisecond // life of its context, if it has no wait
@@ -22,6 +22,9 @@ func (w *worker) hurry(ctx context.Context) {
 	if w.index < w.client.plan.Impatient {
 		kind = all[w.index%len(all)]
 	}
+	if w.client.plan.Moment > 0 {
+		w.sleep(ctx.Done(), untilWhole(0))
+	}
 	e := history.Event{
 		Locks: []history.Lock{{Name: w.client.plan.Names[kind][0], Kind: kind}},
 		Lease: w.client.plan.WatchdogLease,
@@ -34,8 +37,29 @@ func (w *worker) hurry(ctx context.Context) {
 	case impatient:
 		e.Wait = shortestHurry + w.upTo(longestHurry-shortestHurry)
 	}
+	if w.client.plan.Moment > 0 {
+		e.Wait = untilWhole(e.Wait)
+	}
 	if a := w.ask(ctx, e, ends); a != nil {
-		w.stayFor(ctx, a, w.upTo(longestMoment))
+		w.stayFor(ctx, a, w.moment())
 		w.release(a)
 	}
+}
+
+// moment returns how long to stay. With Scenario.Moment, a few stay until the lock was renewed.
+func (w *worker) moment() time.Duration {
+	longest := w.client.plan.Moment
+	switch {
+	case longest == 0:
+		return w.upTo(longestMoment)
+	case w.oneIn(50):
+		longest = w.client.plan.WatchdogLease
+	}
+	return untilWhole(w.upTo(longest))
+}
+
+// untilWhole returns the time from now until the first whole millisecond after d.
+func untilWhole(d time.Duration) time.Duration {
+	end := time.Duration(history.Now()) + d
+	return d + time.Millisecond - end%time.Millisecond
 }

@@ -36,6 +36,7 @@ type plan struct {
 	ReleaseOnClose bool
 	HandOver       rlock.HandOver
 	Impatient      int           // see Scenario.Impatient
+	Moment         time.Duration // see Scenario.Moment
 	Abandoned      time.Duration // see Scenario.Abandoned
 	// Durable reports that a restarted server has all its data.
 	Durable bool

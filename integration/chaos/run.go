@@ -194,6 +194,7 @@ func (r *run) startProcess(s *slot) {
 		// A process that is told to end has released its holds before.
 		ReleaseOnClose: s.index%2 == 1,
 		Impatient:      r.scenario.Impatient,
+		Moment:         r.scenario.Moment,
 		Abandoned:      r.scenario.Abandoned,
 		Durable:        r.scenario.Durable,
 	})

@@ -54,6 +54,10 @@ type Scenario struct {
 	// Impatient is how many workers of a process wait for milliseconds only, each for one kind of
 	// lock. The others wait for at least a second, for any kind. There is one lock of each.
 	Impatient int
+	// Moment is the longest time that such a worker has a lock, but for a few. Waits and holds then
+	// end at whole milliseconds, so that some waits end as the lock is passed on. Defaults to 2 ms and
+	// to any time.
+	Moment time.Duration
 	// Abandoned, if not 0, has the openers of a burst acquire a lock. The others wait for it with
 	// leases of up to this long, and never release half of them.
 	Abandoned time.Duration
