@@ -60,11 +60,13 @@
 //	B receives the grant      (nothing to send: B is the holder)
 //
 // A streak is a series of hand-overs without a moment in which the lock was free. A long streak is
-// interrupted, so that a client without a registration can get the lock. Once 100 ms have passed
-// since the second hand-over of the streak, every 16th release is due for an announcement, and
-// after a second every 4th. A release that is due announces the lock instead of handing it over,
-// and so ends the streak. A release with [HandOver].SuccessorFirst does not count, and is never
-// due.
+// interrupted, so that a client without a registration can get the lock. The interruption is a
+// release that is due for an announcement. Such a release announces the lock instead of handing it
+// over, and so ends the streak. A release is due if its number in the streak is a multiple of 16
+// and more than 100 ms have passed since the second hand-over, or if the number is a multiple of 4
+// and more than a second has passed. If the clock of Redis was set back since the second hand-over,
+// every release whose number is a multiple of 4 is due. A release with [HandOver].SuccessorFirst
+// has no number in the streak, and is never due.
 //
 // The waiters for a fair lock have a queue instead of registrations, see [Fair].
 //

@@ -88,8 +88,9 @@ func (x *Exclusive) text(lease time.Duration) string {
 // empty registration, the ticket is 0.
 //
 // A registration lasts until its owner gets the lock, or [HandOver].Withdrawn removes it. A release
-// also removes the registration of a waiter whose client no longer listens. If none of the
-// registered waiters asks for 15 s, all registrations of the lock expire.
+// also removes the registration of a waiter whose client no longer listens. All registrations of
+// the lock expire together, once no waiter has asked with a registration for 15 s ([LongestSleep]
+// times three), and no release has registered its successor in this time.
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {
@@ -138,11 +139,13 @@ type HandOver struct {
 	Successor string
 	// SuccessorFirst makes Successor come before all registered waiters.
 	SuccessorFirst bool
-	// Streak is the streak before this release, and depends on how the holder got the lock. The
-	// streak is zero after the acquisition of a free lock, and the Streak of the [wire.Grant] after a
-	// grant. If the holder got the lock as the successor of the release before, take the Streak of
-	// that release. Leave this Streak unchanged after SuccessorFirst. Otherwise add 1 to Count, and
-	// set Began to [Released].Began unless that is 0.
+	// Streak is the streak before this release, and depends on how the holder got the lock:
+	//
+	//   - As a free lock: zero.
+	//   - By a grant: the Streak of the [wire.Grant].
+	//   - As the successor, with SuccessorFirst: the Streak passed to that release, unchanged.
+	//   - As the successor, without SuccessorFirst: the Streak passed to that release, with 1 added to
+	//     Count, and with Began set to [Released].Began unless Released.Began is 0.
 	Streak wire.Streak
 	// Withdrawn is a registration that Release removes, because the owner no longer waits, or "".
 	Withdrawn string

@@ -34,10 +34,11 @@ import (
 // without a listener, because they had the same time to come.
 //
 // If the wait of a caller is limited, the request has a budget, the time until the caller gives up.
-// The window is for owners without a budget, and matters only once the owner is the head. If such a
-// head has stopped asking, Redis removes the head, but not before the lease of the holder and then
-// the window have passed. Redis uses the lease as it was when the head last asked or, if that was
-// later, when the holder acquired the lock.
+// The window is how long a silent head without a budget keeps its place after the lock should have
+// become free. When an owner becomes the head, its time of removal is about the end of the holder's
+// lease plus the window. Each further request of the head moves the time of removal to the end of
+// the lease plus the window plus 10 s, but never to an earlier time. If the lock is free, the
+// request takes the place of the end of the lease.
 //
 // An owner leaves the queue when the first of these things happens:
 //
@@ -94,9 +95,9 @@ type FairRequest struct {
 	Lease time.Duration
 	// Waits makes the owner enter the queue if it does not get the lock.
 	Waits bool
-	// Window is the window of an owner without a budget, see [Fair]. Clients of Redisson ignore
-	// budgets and need the window of every owner, so set Window to the whole wait if there is a
-	// budget.
+	// Window is how long a silent head keeps its place, see [Fair]. If Budget is set, the scripts of
+	// this package use the budget, but clients of Redisson that edit the same queue use the window. So
+	// set Window to the whole wait, from the first request on.
 	Window time.Duration
 	// Budget is how much longer the owner waits. At the end, Redis removes the owner from the queue,
 	// even if its process has died. 0 means that the owner waits without a limit.

@@ -21,7 +21,9 @@
 //     The permit goes to the next in line, unless the permit carried a number.
 //
 // The number in a permit is a time in milliseconds. A permit with a number means "ask again after
-// this time". Every other permit is a permit to ask at once.
+// this time". Every other permit is a permit to ask at once. A publisher sends a number if the
+// waiters might otherwise ask too late. For example, package lua sends the length of a short lease
+// that began after the waiters had asked.
 //
 // A simple waiter asks after every permit:
 //
@@ -35,8 +37,27 @@
 //	}
 //
 // This loop is always correct, but wastes a request if the permit carries a number. To save the
-// request, call [Subscription.RetryAfter] after each receive. If RetryAfter returns a number, keep
-// waiting, and ask when that time has passed or the next permit to ask arrives.
+// request, call [Subscription.RetryAfter] after each receive, and ask at the returned time:
+//
+//	next := time.Now() // when to ask
+//	for {
+//		select {
+//		case <-subscription.C():
+//			after := time.Duration(subscription.RetryAfter()) * time.Millisecond
+//			if retry := time.Now().Add(after); retry.Before(next) {
+//				next = retry
+//			}
+//		case <-time.After(time.Until(next)):
+//			if try() {
+//				return
+//			}
+//			next = time.Now().Add(limit)
+//		}
+//	}
+//
+// The time counts from the receive. If you receive several numbers before you ask, ask at the
+// earliest time. If each number restarted the timer, a series of numbers could postpone the request
+// without end.
 //
 // # Paired channels
 //
@@ -69,15 +90,20 @@
 //	Subscribe        Route          SUBSCRIBE        reply
 //	---------> routing ----> wanted ---------> asking -----> confirmed
 //	              ^                              |            |     |
-//	              +----- rejected, MOVED --------+            |     | no subscriber
+//	              +----- rejected, MOVED --------+            |     | no waiter
 //	              +------ connection lost, slot moved --------+     | for a second
 //	                                                                v
-//	           wanted <----- subscriber joined ------ reply --- leaving
-//	          dropped <--- no subscriber -------------/         (UNSUBSCRIBE)
+//	           wanted <----- waiter joined ---------- reply --- leaving
+//	          dropped <--- no waiter -----------------/         (UNSUBSCRIBE)
 //
 // A channel is routing until [Options].Route has returned the node, and wanted until the connection
 // to the node can send SUBSCRIBE. A channel that is asking or leaving waits for the reply to the
 // command. A dropped channel is gone, and the next Subscribe begins anew.
+//
+// If a channel loses its last waiter while it is routing or wanted, the Hub drops the channel at
+// once. A channel that is asking stays until the reply. If the connection is lost in any state, a
+// channel with waiters is routing again. Wherever the diagram leads to routing or wanted, the Hub
+// drops a channel without waiters instead.
 //
 // If the server rejects a channel together with its paired channels, the Hub tries the channel once
 // more without them.

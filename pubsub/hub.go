@@ -140,20 +140,18 @@ func New(o Options) *Hub {
 // Topic identifies what a [Subscription] listens to.
 type Topic struct {
 	Channel string
-	// Name says what the subscriber waits for. Subscribers of a channel can wait for different
-	// things, and a message does not say what has changed. So the message "0" wakes one subscriber of
-	// each Name.
+	// Name says what the waiter waits for. The waiters of a channel can wait for different things, and
+	// a message does not say what has changed. So the message "0" wakes one waiter of each Name.
 	Name string
 	// Also has further channels. The Subscription gets permits from all of them, but never has more
 	// than one permit at a time.
 	Also []string
 }
 
-// Subscribe adds a subscriber, and never blocks. If the channel is confirmed already, the
-// Subscription starts with a permit. Otherwise the Hub subscribes to the channel in the background,
-// and keeps trying until the server confirms the channel or the last subscriber leaves. The
-// confirmation then arrives as a permit on [Subscription.C]. On a closed Hub, the Subscription
-// never gets a permit.
+// Subscribe adds a waiter, and never blocks. If the channel is confirmed already, the Subscription
+// starts with a permit. Otherwise the Hub subscribes to the channel in the background, and keeps
+// trying until the server confirms the channel or the last waiter leaves. The confirmation then
+// arrives as a permit on [Subscription.C]. On a closed Hub, the Subscription never gets a permit.
 func (h *Hub) Subscribe(to Topic) *Subscription {
 	s := &Subscription{hub: h, topic: to.Name, permits: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -182,13 +180,15 @@ func (h *Hub) join(s *Subscription, name string) {
 	}
 }
 
-// Resume is a [Hub.Subscribe] for a caller that has not asked yet. Resume succeeds only if the
-// channel is already confirmed together with its paired channels, for an earlier subscriber.
-// Otherwise Resume does nothing and returns nil, as on a closed Hub and always without
-// [Options].Paired.
+// Resume joins a channel that the Hub already listens on, without the permit that [Hub.Subscribe]
+// would give. Use Resume if you will ask right after it anyway. This request sees everything that
+// happened before it, and every later message gives a permit. Resume ignores [Topic].Also and never
+// blocks.
 //
-// The Subscription starts without a permit, so ask at once. Every later message gives a permit as
-// usual. Resume ignores [Topic].Also and never blocks.
+// If the channel is not confirmed together with its paired channels, Resume does nothing and
+// returns nil, as on a closed Hub. Then use Subscribe. A channel without paired channels never
+// qualifies, because the result of the request may come as a message to this Hub alone, and such a
+// message needs a paired channel.
 func (h *Hub) Resume(to Topic) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,8 +201,9 @@ func (h *Hub) Resume(to Topic) *Subscription {
 	return s
 }
 
-// Listens reports whether the Hub has any channel, with subscribers or in the second after the last
-// subscriber has left. Listens takes no mutex, because each uncontended lock calls Listens.
+// Listens reports whether the Hub has any channel that is not dropped, even if all waiters have
+// left. The package documentation says when the Hub drops a channel. Listens takes no mutex,
+// because each uncontended lock calls Listens.
 func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
 // Redial replaces every connection, perhaps by a connection to another server. A subscription gets

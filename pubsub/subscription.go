@@ -27,15 +27,20 @@ type Subscription struct {
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
 // RetryAfter returns the number of milliseconds after which the waiter should ask again, or 0 if
-// the waiter should ask at once. Call RetryAfter once after each receive from C, because a second
-// call returns 0. A permit to ask at once replaces a pending permit with a number, and a number
-// never replaces a pending permit to ask.
+// the waiter should ask at once. The time counts from the receive. Call RetryAfter once after each
+// receive from C, because a second call returns 0. The package documentation has a sample.
+//
+// While a permit with a number is not yet received, a later number or a permit to ask at once
+// replaces this permit. A number never replaces a pending permit to ask.
 func (s *Subscription) RetryAfter() int64 { return s.retryAfter.Swap(0) }
 
-// Close leaves all channels of the Subscription. An unused permit to ask does not name its channel,
-// so on each of the channels, the next subscriber in line with the same Name gets a permit. A
-// second after the last subscriber has left, the Hub unsubscribes from the channel. Close does not
-// wait for that. A second Close does nothing.
+// Close leaves all channels of the Subscription. If a permit to ask is still unused, Close passes
+// the permit to the next waiter in line with the same Name. As a permit does not say which channel
+// it came from, Close does so on every channel of the Subscription.
+//
+// Close does not wait until the Hub has unsubscribed. The Hub unsubscribes from a confirmed channel
+// a second after the last waiter has left, and drops a channel that is still routing or wanted at
+// once. A second Close does nothing.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()

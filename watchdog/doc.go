@@ -53,10 +53,19 @@
 // a tick, the watchdog renews all leases with renewals switched on, however much time they have
 // left. So a lease that is added and removed between two ticks costs no call.
 //
-// Two things happen without waiting for the next tick. If a lease starts with less than half of
-// [Options].Lease, the watchdog renews the lease after a third of its time, together with all other
-// leases that have less than half left by then. After an event that may have made the store forget
-// leases, [Watchdog.RenewNow] renews all leases at once.
+// The next tick comes earlier in these cases:
+//
+//   - You call [Watchdog.RenewNow], after an event that may have made the store forget leases.
+//   - You switch on renewals with [Watchdog.SetRenew], and the last request for the lease would
+//     otherwise be more than a third of Options.Lease old by the next tick.
+//
+// The watchdog renews a lease without a tick in these cases:
+//
+//   - The lease starts with less than half of Options.Lease. The watchdog renews the lease after a
+//     third of its time, together with all other leases that have less than half left by then.
+//   - A call for the lease was under way during the last tick, and has now renewed the lease. The
+//     watchdog then renews the lease once more, because the next tick could be too late.
+//   - A call has failed or is overdue, see below.
 //
 // The watchdog divides the leases of a group into batches of at most 100 leases, see [Lease].Group,
 // and makes one call of [Options].Renew for each batch. The calls run at the same time, each on its

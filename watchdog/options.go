@@ -31,13 +31,14 @@ type Options struct {
 
 	// Renew renews leases of a group, for Lease each, and returns the outcomes in the same order. The
 	// result may be shorter than leases, and then the other outcomes are unknown. The error says why,
-	// and goes to OnFailure. Outcomes beside an error are valid. Renew must not give a lost lease back
-	// to its owner. If Renew ends the goroutine, all outcomes are unknown. A second renewal must do no
-	// harm.
+	// and goes to OnFailure. Renew may return outcomes and an error together. If Renew calls
+	// [runtime.Goexit], all outcomes are unknown. Renew must not give a lost lease back to its owner.
+	// A second renewal must do no harm.
 	//
 	// Renew should wait for the reply until ctx ends, because a late reply still counts, from the
-	// start of the call. ctx ends when leases from the start of the call would end, and when the
-	// watchdog closes. Renew must return soon after that, because Close waits for Renew.
+	// start of the call. ctx ends at [Deadline](start of the call, Lease), because a later reply could
+	// not prolong any lease, or when the watchdog closes. Renew must return soon after ctx has ended,
+	// because Close waits for Renew.
 	//
 	// The watchdog calls Renew on several goroutines at the same time, even for the same group. If a
 	// call takes longer than Lease/6, the watchdog may call Renew again for the same leases. A call
@@ -60,9 +61,9 @@ type Options struct {
 	// again. The reply may still come and count.
 	OnOverdue func(leases []*Lease)
 
-	// OnLate, unless nil, is called at a tick for each group with leases that were due at the last
-	// tick and are not renewed yet, at most once per third of Lease. Leases whose latest call has
-	// failed do not count, because OnFailure reports those. OnLate must neither block nor call Close.
+	// OnLate, unless nil, is called at a tick for each group with late leases, see [Lateness]. After a
+	// tick with such calls, OnLate is not called for 3/10 of Lease. OnLate must neither block nor call
+	// Close.
 	OnLate func(group string, late Lateness)
 
 	// Only tests set the rest.
@@ -74,8 +75,12 @@ type Options struct {
 	callTimeout time.Duration
 }
 
-// Lateness says how late the renewals of a group are.
+// Lateness describes a group in which renewals take longer than from one tick to the next. A lease
+// is late if it has been due for 3/10 of [Options].Lease or longer, which is the shortest time
+// between two regular ticks. A lease whose latest call has failed is not late, because OnFailure
+// reports this lease.
 type Lateness struct {
-	Late, Leases int           // Late of so many leases were not renewed within a period
-	Left         time.Duration // until the first of them is lost
+	Leases int           // leases of the group with renewals switched on
+	Late   int           // how many of them are late
+	Left   time.Duration // until the earliest deadline of the late leases
 }

@@ -98,10 +98,10 @@ func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 // deadline. A renewal that is in flight when you switch renewals off still counts if it succeeds.
 // SetRenew does nothing if l is not watched.
 //
-// If you switch renewals on, and more than a third of [Options].Lease has passed since the request
-// that last acquired, renewed or extended l, all leases are due at once, like at a tick. SetRenew
-// calculates the time of this request from the deadline, as if the request was for [Options].Lease.
-// So if another request has extended the lease, call Extend before SetRenew.
+// If you switch renewals on, the next tick comes at most a third of [Options].Lease after the
+// request that last acquired, renewed or extended l. If this time has passed, the watchdog ticks at
+// once. SetRenew calculates the time of the request from the deadline, as if the request was for
+// [Options].Lease. So if another request has extended the lease, call Extend before SetRenew.
 func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,9 +114,10 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	}
 }
 
-// RenewNow makes all leases due at once, like a tick. Call RenewNow after a connection was lost,
-// because the store may have forgotten the leases. If the last tick was less than a thirtieth of
-// [Options].Lease ago, RenewNow waits until that time has passed.
+// RenewNow ticks at once, and returns without waiting for the renewals. Call RenewNow after a
+// connection was lost, because the store may have forgotten the leases. A tick made this way comes
+// at least a thirtieth of [Options].Lease after the last tick, so the tick may be postponed until
+// then. As at every tick, the watchdog renews only leases with renewals switched on.
 func (w *Watchdog) RenewNow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
