@@ -417,7 +417,7 @@ type lossKey struct {
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.beginInnermost(); level != nil {
-			_, err := a.releaseLevel(level)
+			_, _, err := a.releaseLevel(level)
 			return err // nothing was sent, so the session need not be locked
 		}
 	}

@@ -262,7 +262,7 @@ func releaseBatch(holds []*Hold) []error {
 			errs[i] = ofEnded(ErrReleased)
 		} else if !a.session.TryLock() {
 			busy = append(busy, i)
-		} else if left, err := a.releaseLevel(h.level); err == nil {
+		} else if left, _, err := a.releaseLevel(h.level); err == nil {
 			releases = append(releases, partRelease{a, left, &errs[i]})
 		} else {
 			errs[i] = err

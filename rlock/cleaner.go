@@ -17,8 +17,8 @@ import (
 //
 // A cleanup cannot harm a later acquisition of the same owner, because each acquisition has its own
 // name in Redis. Acquisitions in local turns share a name, but a cleanup of the name is only added
-// when no further turn can follow (see passOn). The read holds of a writer also share a name, so the
-// cleaner checks their session first.
+// when no further turn can follow (see passOn). The read holds of a writer also share a name, so
+// the cleaner checks their session first.
 type cleaner struct {
 	client *Client
 
@@ -75,8 +75,9 @@ const registrationKept = 3 * lua.LongestSleep
 func (r request) lasts(of *Lock, heldFor time.Duration) time.Duration {
 	lasts := r.lease
 	if of.waiting.queued {
-		// A queue entry outlasts the holder's lease and the last request by twice the longest sleep. Each
-		// duration may be the longest Duration, so lasts limits each, because the sum must not overflow.
+		// A queue entry outlasts the holder's lease and the last request by twice the longest
+		// sleep. Each duration may be the longest Duration, so lasts limits each, because the sum
+		// must not overflow.
 		const ever = 100 * 365 * 24 * time.Hour
 		lasts = max(lasts, min(max(heldFor, 0), ever)+min(r.window, ever)+2*lua.LongestSleep)
 	}

@@ -20,8 +20,8 @@ func (c *Client) NewLock(name string) *Lock { return c.lockOf(c.options.mapped(n
 
 // lockOf returns the reentrant lock with a name in Redis.
 func (c *Client) lockOf(name string) *Lock {
-	return c.newLock(name, traits{family: "reentrant", handsOver: true, takesTurns: true, batched: true,
-		wakes: owner.Plain, inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
+	return c.newLock(name, traits{family: "reentrant", handsOver: true, takesTurns: true,
+		batched: true, wakes: owner.Plain, inspect: lua.Inspect}, newExclusive(c, name, "lock", false))
 }
 
 // exclusive is the kind of a lock with one owner at a time. It implements the plain lock, and is

@@ -47,9 +47,9 @@ type Acquisition interface {
 	Deadline() time.Time
 	// Extend makes the lock last for lease from now, as [Hold.Extend] describes.
 	Extend(ctx context.Context, lease Lease) error
-	// Release releases the hold h, and ends h with the function that [NewHold] returned. Each hold is
-	// released once, even if it has ended before. If the lock was lost, Release returns h.Err(), so
-	// that the caller of Unlock learns of the loss.
+	// Release releases the hold h, and ends h with the function that [NewHold] returned. Each hold
+	// is released once, even if it has ended before. If the lock was lost, Release returns h.Err(),
+	// so that the caller of Unlock learns of the loss.
 	Release(h *Hold) error
 }
 
@@ -224,8 +224,9 @@ func ofEnded(reason error) error {
 //   - [ErrNotHeld] if this hold was released before;
 //   - [ErrLost] if the lock was lost before. Your work may have overlapped with the work of another
 //     holder. A release that passes the lock on in a local turn does not ask Redis, so it does not
-//     notice what happened in Redis within the last 100 ms. If the reply to a first release was lost and Redis then reports that the lock is
-//     gone, the lock counts as released, because Unlock cannot tell the two cases apart;
+//     notice what happened in Redis within the last 100 ms. If the reply to a first release was
+//     lost and Redis then reports that the lock is gone, the lock counts as released, because
+//     Unlock cannot tell the two cases apart;
 //   - [ErrOutcomeUnknown] if Redis did not respond in time. The hold has ended in this process, and
 //     the client repeats the release in the background until the lease ends;
 //   - a *[ServerError] if Redis rejects the release. The hold has ended in this process, and the

@@ -113,7 +113,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // the writer and the reads of that writer.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
-	l.client.forced.begin(l.name)
+	l.client.forced.begin(l.name, l.client.options.WatchdogLease)
 	defer l.client.forced.end(l.name)
 	// List the acquisitions before the command, because a waiter may acquire the lock before the
 	// reply, and must keep the lock.

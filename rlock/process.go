@@ -54,16 +54,17 @@ func (c *Client) acquisition(name string) *acquisition {
 	return cmp.Or(found[exclusiveMode], found[sharedMode])
 }
 
-// unwatch makes the watchdog stop watching the acquisition, and removes its name. A second call
-// does nothing, even if a newer acquisition has the name.
-func (a *acquisition) unwatch() {
-	a.client.watchdog.Remove(&a.watched)
+// unwatch makes the watchdog stop watching the acquisition, and removes its name. unwatch reports
+// whether the watchdog had the acquisition until now. A second call does nothing, even if a newer
+// acquisition has the name.
+func (a *acquisition) unwatch() (watched bool) {
+	watched = a.client.watchdog.Remove(&a.watched)
 	ao := &a.client.owners
 	ao.mu.Lock()
 	defer ao.mu.Unlock()
 	found := ao.all[a.owner]
 	if found[a.lock.mode] != a {
-		return
+		return watched
 	}
 	found[a.lock.mode] = nil
 	if found == [modes]*acquisition{} {
@@ -71,6 +72,7 @@ func (a *acquisition) unwatch() {
 	} else {
 		ao.all[a.owner] = found
 	}
+	return watched
 }
 
 // site returns where the outermost level was acquired.

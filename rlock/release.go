@@ -30,11 +30,11 @@ func (a *acquisition) Release(h *Hold) error {
 	if locked {
 		defer a.session.Unlock()
 	}
-	left, err := a.releaseLevel(h.level)
+	left, watched, err := a.releaseLevel(h.level)
 	if err != nil {
 		return err
 	}
-	if left == 0 && locked && a.passOn(h.level) {
+	if left == 0 && locked && watched && a.passOn(h.level) {
 		return nil
 	}
 	if left == 0 && (a.registered || a.late != nil) {
@@ -51,8 +51,9 @@ func (a *acquisition) Release(h *Hold) error {
 }
 
 // releaseLevel ends a level in this process. releaseLevel returns how many levels are left, or why
-// the lock was lost.
-func (a *acquisition) releaseLevel(level *level) (left int, err error) {
+// the lock was lost. watched is set if the release of the last level has ended the watch, and no
+// loss did.
+func (a *acquisition) releaseLevel(level *level) (left int, watched bool, err error) {
 	c := a.client
 	if time.Until(a.watched.Deadline()) <= 0 {
 		err = a.loss(watchdog.ErrExpired)
@@ -64,7 +65,7 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 		if a.registered {
 			c.releasing.Store(a.owner, nil) // until cleanUpLate; before unwatch, see granted
 		}
-		a.unwatch()
+		watched = a.unwatch()
 		if a.lock.sharesKey {
 			a.endUntrusted()
 		}
@@ -82,7 +83,7 @@ func (a *acquisition) releaseLevel(level *level) (left int, err error) {
 		cu.until = time.Now().Add(max(time.Until(cu.until), c.options.CommandTimeout))
 		c.cleaner.add(cu)
 	}
-	return left, err
+	return left, watched, err
 }
 
 // remove ends a level, and returns how many levels are left. The end of the last level is the event

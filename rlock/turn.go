@@ -9,12 +9,14 @@ import (
 	"holdfast/internal/waitqueue"
 )
 
-// A local turn passes a lock on to the next waiter of this process without a command. Redis does not
-// learn of the turn, so the new holder has the name of the first one in Redis. Every rule here keeps
-// two holders apart, or bounds how long the process keeps the lock. The model is LocalTurns.tla.
+// A local turn passes a lock on to the next waiter of this process without a command. Redis does
+// not learn of the turn, so the new holder has the name of the first one in Redis. Every rule here
+// keeps two holders apart, or bounds how long the process keeps the lock. The model is
+// LocalTurns.tla.
 
 // passOn passes the lock of a released acquisition on to the next waiter, and reports whether it
-// did. last is the last level. The caller has locked the session.
+// did. last is the last level. The caller has locked the session, and the watchdog had the
+// acquisition until the release.
 func (a *acquisition) passOn(last *level) bool {
 	c, l := a.client, a.lock
 	if !l.takesTurns || c.options.NoLocalTurns || !c.queues.Has(l.waiting.queue) {
@@ -81,15 +83,16 @@ type forcing struct {
 	ended   time.Time // the end of the latest call that has ended
 }
 
-func (f *forcings) begin(lock string) {
+// begin notes a call. An earlier call of any lock is remembered for a while, until no turn from
+// before it can be taken.
+func (f *forcings) begin(lock string, while time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byLock == nil {
 		f.byLock = make(map[string]forcing)
 	}
-	// After a second, no turn has begun before the call.
 	maps.DeleteFunc(f.byLock, func(_ string, of forcing) bool {
-		return of.running == 0 && time.Since(of.ended) > time.Second
+		return of.running == 0 && time.Since(of.ended) > while
 	})
 	of := f.byLock[lock]
 	of.running++
@@ -104,8 +107,8 @@ func (f *forcings) end(lock string) {
 	f.byLock[lock] = forcing{of.running - 1, time.Now()}
 }
 
-// since reports whether a ForceUnlock may have released a lock that Redis gave to this client at the
-// time given.
+// since reports whether a ForceUnlock may have released a lock that Redis gave to this client at
+// the time given.
 func (f *forcings) since(lock string, given time.Time) bool {
 	if !f.some.Load() { // as nearly always
 		return false

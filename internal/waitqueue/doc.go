@@ -65,9 +65,9 @@
 //   - A holder whose earlier request may still be executed names no successor. That request could
 //     take the lock again. The release would then give the lock to a successor whose hold is over
 //     by then.
-//   - A waiter that leaves may have been given a turn. [Waiter.UnusedTurn] reports the turn, and the
-//     client releases the lock. [Waiter.Turn] keeps a turn from coming between the decision to ask
-//     and the request.
+//   - A waiter that leaves may have been given a turn. [Waiter.UnusedTurn] reports the turn, and
+//     the client releases the lock. [Waiter.Turn] keeps a turn from coming between the decision to
+//     ask and the request.
 //   - A message may arrive for an owner that neither waits nor holds, because the server executed
 //     the registering request late. The client then releases the lock.
 //   - A client that is gone receives no message. The server reports that to the release, which

@@ -227,7 +227,7 @@ func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data)
 	case w.registered:
 		r = Something
 	}
-	if acquired || w.state != Granted {
+	if acquired {
 		w.given = Grant{}
 	}
 	w.state.step(e)

@@ -28,8 +28,12 @@ func TestOnlyAHeadThatTheServerDoesNotKnowGetsATurn(t *testing.T) {
 		"takes no turns":  func(_ *Queues[string, int], w *Waiter[string, int]) { w.turns = false },
 		"asks":            func(_ *Queues[string, int], w *Waiter[string, int]) { w.Ask(false, false) },
 		"is about to ask": func(_ *Queues[string, int], w *Waiter[string, int]) { w.Turn() },
-		"is offered":      func(qs *Queues[string, int], _ *Waiter[string, int]) { qs.Offer("order", streak, false) },
-		"has the lock":    func(qs *Queues[string, int], _ *Waiter[string, int]) { qs.Pass("order", streak, turn) },
+		"is offered": func(qs *Queues[string, int], _ *Waiter[string, int]) {
+			qs.Offer("order", streak, false)
+		},
+		"has the lock": func(qs *Queues[string, int], _ *Waiter[string, int]) {
+			qs.Pass("order", streak, turn)
+		},
 		"has been registered": func(qs *Queues[string, int], _ *Waiter[string, int]) {
 			qs.Offer("order", streak, true).Settle(Release{Outcome: SuccessorRegistered, Ticket: 1})
 		},
