@@ -49,7 +49,7 @@ type Vote struct {
 	Emptied bool
 }
 
-// Ballot is the request for a RedLock, which is the same for all of its nodes.
+// Ballot is the request for a RedLock. All its nodes get the same request.
 type Ballot struct {
 	args  []string
 	epoch bool
