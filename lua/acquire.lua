@@ -10,9 +10,12 @@
 --          never gets shorter
 
 local left = redis.call('PTTL', KEYS[1])
-if left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+-- HRANDFIELD says who has the lock and, unless there are several fields, whether the owner does.
+local holders = left ~= -2 and redis.call('HRANDFIELD', KEYS[1], '10')
+if holders and holders[1] ~= ARGV[1]
+  and (not holders[2] or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0) then
   -- Needs refused, waiters
-  local refusal = refused(KEYS[1], left, -1)
+  local refusal = refused(KEYS[1], left, -1, holders)
   refusal[4] = KEYS[2] and register(KEYS[2], ARGV[3])
   return refusal
 end

@@ -59,9 +59,9 @@ func (x *Exclusive) Channel() string { return x.channel }
 // Registration returns the registration of an owner, for [Exclusive.Acquire] or a [HandOver]. After
 // a hand-over to this registration, the owner holds the lock for lease. Registration sends nothing.
 func (x *Exclusive) Registration(owner string, lease time.Duration) string {
-	kind := " p"
+	kind := " plain"
 	if x.fenced {
-		kind = " f"
+		kind = " fenced"
 	}
 	return owner + " " + x.text(lease) + kind
 }
@@ -184,8 +184,10 @@ func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner str
 		args = append(args, publish[h.Channels], flag[h.Others])
 	}
 	if h != usual {
-		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
-			h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
+		args = append(args, strconv.Itoa(h.Streak.Count+1), strconv.FormatInt(h.Streak.Began, 10))
+	}
+	if h.Successor != "" || h.Withdrawn != "" {
+		args = append(args, h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
 	}
 	return released(release.Run(ctx, c, x.releases, args...))
 }

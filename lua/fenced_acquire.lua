@@ -10,9 +10,11 @@
 
 local token, left = false, redis.call('PTTL', KEYS[1])
 if left ~= -2 then
-  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  local holders = redis.call('HRANDFIELD', KEYS[1], '10') -- as in acquire.lua
+  if holders[1] ~= ARGV[1]
+    and (not holders[2] or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0) then
     -- Needs refused, waiters
-    local refusal = refused(KEYS[1], left, -1)
+    local refusal = refused(KEYS[1], left, -1, holders)
     refusal[4] = KEYS[3] and register(KEYS[3], ARGV[3])
     return refusal
   end

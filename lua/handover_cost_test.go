@@ -3,7 +3,10 @@
 package lua_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,11 +44,11 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 			[]string{"hdel", "zpopmin", "pubsub", "incr", "get", "hset", "pexpire", "publish"}},
 		"to another, before the next": {plain, toNext(false), []string{older},
 			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "publish",
-				"pexpire", "time", "zadd", "pexpire"}},
+				"pttl", "pexpire", "time", "zadd", "pexpire"}},
 		"to another, before the next with its registration": {
 			plain, toNext(false), []string{older, next},
 			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "publish",
-				"pexpire", "zscore"}},
+				"pttl", "time", "zadd", "zscore", "pexpire"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
@@ -64,6 +67,45 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 					commands = monitor.CommandsOfScripts
 				}
 				require.Equal(t, want, names(commands(t)), of)
+			}
+		})
+	}
+}
+
+// A hand-over between processes is a release with a grant, and a request that registers the leaving
+// owner again. How much both cost the server bounds how often a hot lock changes hands.
+func TestHandOverOfAHotLockCostsTheseCommands(t *testing.T) {
+	for name, test := range map[string]struct {
+		e     *lua.Exclusive
+		fence []string
+	}{"plain": {plain, nil}, "fenced": {fenced, []string{"incr", "get"}}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := start(t)
+			attend(t, s)
+			owners := []string{older, far + ":2", far + ":3"}
+			_, _, holder, err := test.e.Acquire(t.Context(), c, owners[0], waiterLease, "")
+			require.NoError(t, err)
+			require.Nil(t, holder)
+			register(t, c, test.e, owners[1:]...)
+			monitor := s.Monitor(t)
+			began := time.Now().UnixMilli()
+			for turn := range 60 {
+				leaving := owners[turn%len(owners)]
+				out, err := test.e.Release(t.Context(), c, leaving, 0,
+					lua.HandOver{Others: true, Streak: wire.Streak{Count: 1 + turn%2, Began: began}})
+				require.NoError(t, err)
+				require.Equal(t, lua.Other, out.To)
+				register(t, c, test.e, leaving)
+			}
+
+			want := slices.Concat([]string{"zpopmin", "pubsub"}, test.fence,
+				[]string{"hset", "pexpire", "publish", "pttl", "hrandfield", "pttl", "time", "zadd"})
+			all := strings.Join(names(monitor.CommandsOfScripts(t)), " ")
+			turns := strings.Split(all, "hdel")[1:]
+			require.Contains(t, turns, " "+strings.Join(want, " ")+" ")
+			for _, turn := range turns {
+				// More than 10 ms after the last registration, the script checks the order of tickets.
+				require.LessOrEqual(t, len(strings.Fields(turn)), len(want)+3, turn)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 func TestReleaseSkipsAtMostAHundredWaiters(t *testing.T) {
 	s, c := startHeld(t)
 	for i := range 100 {
-		s.Do(t, "ZADD", waiters, strconv.Itoa(i), farther+":"+strconv.Itoa(i)+" 7000 p")
+		s.Do(t, "ZADD", waiters, strconv.Itoa(i), farther+":"+strconv.Itoa(i)+" 7000 plain")
 	}
 	sub := attend(t, s)
 	ticket := register(t, c, plain, older)
@@ -98,13 +98,46 @@ func TestLaterWaiterGetsALargerTicketWhateverTheClockSays(t *testing.T) {
 		plain.Registration(newer, waiterLease)}, registrations(t, s))
 }
 
+// The registrations of a hot lock follow each other within milliseconds, and cost less.
+func TestTicketsOfAHotLockAreInOrder(t *testing.T) {
+	s, c := startHeld(t)
+	var last int64
+	owners := make([]string, 200)
+	for i := range owners {
+		owners[i] = farther + ":" + strconv.Itoa(100+i)
+		ticket := register(t, c, plain, owners[i])
+		require.Greater(t, ticket, last)
+		require.Equal(t, ticket, register(t, c, plain, owners[i]), "it keeps its own")
+		last = ticket
+	}
+	require.WithinDuration(t, time.Now(), time.UnixMicro(last), eventually)
+	for i, registration := range registrations(t, s) {
+		require.Equal(t, plain.Registration(owners[i], waiterLease), registration)
+	}
+	requireTTL(t, s, waiters, 3*lua.LongestSleep)
+}
+
+// The ticket of one waiter is ahead of a clock that was set back. Waiters behind it must not pass
+// it until the clock catches up, however fast they follow each other.
+func TestHotLockWhoseClockWasSetBackKeepsItsOrder(t *testing.T) {
+	s, c := startHeld(t)
+	register(t, c, plain, newer)
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	s.Do(t, "ZADD", waiters, decimal(ahead), plain.Registration(older, waiterLease))
+	s.Do(t, "PEXPIRE", waiters, ms(time.Hour+3*lua.LongestSleep))
+	for i := range 20 {
+		require.Equal(t, ahead+1+int64(i), register(t, c, plain, farther+":"+strconv.Itoa(100+i)))
+		require.Equal(t, ahead, register(t, c, plain, older), "it keeps its own")
+	}
+}
+
 // Two clients that wait with leases of their own share the lock's description.
 func TestRegistrationHasItsOwnLease(t *testing.T) {
 	e := lua.NewExclusive(lock, true)
 	for range 2 {
-		require.Equal(t, older+" 7000 f", e.Registration(older, 7*time.Second))
-		require.Equal(t, newer+" 300000 f", e.Registration(newer, 5*time.Minute))
-		require.Equal(t, newer+" 1 p", plain.Registration(newer, 1999*time.Microsecond))
+		require.Equal(t, older+" 7000 fenced", e.Registration(older, 7*time.Second))
+		require.Equal(t, newer+" 300000 fenced", e.Registration(newer, 5*time.Minute))
+		require.Equal(t, newer+" 1 plain", plain.Registration(newer, 1999*time.Microsecond))
 	}
 	require.Equal(t, lockChannel, e.Channel())
 }
@@ -183,6 +216,9 @@ func TestGrantIsReadAsItWasWritten(t *testing.T) {
 			Streak: wire.Streak{Count: 17, Began: 250}},
 		older + " 1 2 0 0  a name with blanks ": {
 			Lock: " a name with blanks ", Owner: older, Ticket: 1, Fence: 2},
+		// As a server may format a score that ends in many zeros.
+		older + " +1.79e+15 0 1 0 order:42": {Lock: "order:42", Owner: older,
+			Ticket: 1790000000000000, Local: true, Streak: wire.Streak{Count: 1}},
 		older + " +1 2 0 0 order:42": {
 			Lock: "order:42", Owner: older, Ticket: 1, Local: true, Fence: 2},
 		older + " 1 2 0 0 ": {Owner: older, Ticket: 1, Fence: 2},
@@ -196,7 +232,8 @@ func TestGrantIsReadAsItWasWritten(t *testing.T) {
 func TestOtherMessagesAreNoGrants(t *testing.T) {
 	for _, message := range []string{"", "0", "1", older, older + " 1", older + " 1 2 3 4",
 		older + " 1x 2 3 4 order:42", older + " 1 2x 3 4 order:42", older + " 1 2 3x 4 order:42",
-		older + " 1 2 3 4x order:42", older + " 1.5 2 3 4 order:42",
+		older + " 1 2 3 4x order:42", older + " 1 1.79e+15 3 4 order:42",
+		older + " 1.5e+0 2 3 4 order:42", older + " 1.5 2 3 4 order:42",
 		older + "  1 2 3 4 order:42", older + " 9223372036854775808 2 3 4 order:42"} {
 		_, ok := wire.ParseGrant(message)
 		require.False(t, ok, "%q", message)

@@ -73,7 +73,7 @@ func (m *handOverModel) want() keyspace {
 		for _, w := range m.waiting {
 			tickets[m.registrationOf(w.owner)] = strconv.FormatInt(w.ticket, 10)
 		}
-		k[waiters] = entry{hash: tickets, ends: m.keep}
+		k[waiters] = entry{hash: tickets, ends: m.keep, early: 10}
 	}
 	return k
 }

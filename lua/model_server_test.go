@@ -197,6 +197,7 @@ end`
 // then told the exact time.
 type entry struct {
 	ends   *int64 // when it expires; nil is never
+	early  int64  // by how much it may expire early
 	text   string
 	stamps []*int64 // the times that a string begins with
 	hash   map[string]string
@@ -255,7 +256,7 @@ func (k keyspace) adopt(t *rapid.T, found sighting, tolerance int64, when string
 		times := found.keys[key].times()
 		for what, time := range want.times() {
 			require.Contains(t, times, what, "%s: %s", when, key)
-			require.InDelta(t, *time-found.at, *times[what]-found.at, float64(tolerance),
+			require.InDelta(t, *time-found.at, *times[what]-found.at, float64(tolerance+want.early),
 				"%s: milliseconds to the %s of %s", when, what, key)
 			*time = *times[what]
 		}

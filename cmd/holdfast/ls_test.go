@@ -44,7 +44,7 @@ func TestLsShowsLocksOfAllKindsAndNothingElse(t *testing.T) {
 			readers,
 			{"PEXPIRE", "hundred", "600000"},
 			{"RPUSH", "redisson_lock_queue:{free}", java},
-			{"ZADD", "holdfast_lock_waiters::{free}2", "1e15", java + " 30000 p"},
+			{"ZADD", "holdfast_lock_waiters::{free}2", "1e15", java + " 30000 plain"},
 			{"RPUSH", "redisson_lock_queue:{a}x{b}", java},
 			{"HSET", client, "program", "billing", "host", "web-1", "pid", "4711", "start",
 				"1700000000123", "label", ""},
@@ -196,8 +196,8 @@ func TestLsFindsLocksByAPattern(t *testing.T) {
 	for _, name := range []string{"{order:5}", "{x}order:5", "{invoice:5}"} {
 		p.do(t, "", "RPUSH", "redisson_lock_queue:"+name, java)
 	}
-	p.do(t, "", "ZADD", "holdfast_lock_waiters:{order:56}", "1", java+" 1 p")
-	p.do(t, "", "ZADD", "holdfast_lock_waiters::{x}order:56", "1", java+" 1 p")
+	p.do(t, "", "ZADD", "holdfast_lock_waiters:{order:56}", "1", java+" 1 plain")
+	p.do(t, "", "ZADD", "holdfast_lock_waiters::{x}order:56", "1", java+" 1 plain")
 	for pattern, want := range map[string][]string{
 		"order:*":    {"order:1", "order:2", "order:5", "order:56"},
 		"order:[25]": {"order:2", "order:5"},

@@ -1,7 +1,7 @@
 ------------------------------ MODULE HandOver ------------------------------
 \* The hand-over of a lock from its holder to a waiter, within a process and between processes.
 \* States, events and outcomes are those of internal/waitqueue (states.go, handover.go). What happens
-\* at the server is lua/acquire.lua and lua/release.lua with common/grant.lua and common/waiters.lua.
+\* at the server is lua/acquire.lua and lua/release.lua with common/waiters.lua.
 \* The rest is rlock: attempt.go, waiting.go, release.go, grant.go, cleaner.go.
 \*
 \* Each owner waits once, and holds the lock once, because each acquisition has a name of its own in

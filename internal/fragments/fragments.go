@@ -31,7 +31,7 @@ func Read(dir fs.FS) map[string]string {
 // A line "-- Needs a, b" in a script is replaced by common/a.lua and common/b.lua, each after the
 // fragments that its own such lines name. A fragment that is in scope already is not included
 // again: one that a block includes is in scope until the block ends. A script can thus include what
-// it seldom needs only there: creating a function costs a server as much as a command.
+// it seldom needs only there: a server creates the functions again in each run.
 func Assemble(dir fs.FS, file string) string {
 	s := script{dir: dir, included: map[string]int{}}
 	for line := range strings.Lines(s.read(file, file)) {

@@ -17,6 +17,7 @@ type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration            // guarded by mu; of the clock of this process
 	seen  time.Time                // guarded by mu; up to when leases have run
+	shown time.Time                // guarded by mu; the time of the last command
 	kept  map[string]time.Duration // guarded by mu; keys that do not expire, and their TTL
 }
 
@@ -37,7 +38,13 @@ func (c *clock) catchUp() {
 		}
 	}
 	c.redis.FastForward(elapsed)
-	c.redis.SetTime(now)
+	// A real server needs more than a microsecond for a command, so its clock shows each one another
+	// time. The time of a bubble stands still meanwhile.
+	c.shown = c.shown.Add(time.Microsecond)
+	if now.After(c.shown) {
+		c.shown = now
+	}
+	c.redis.SetTime(c.shown)
 	c.seen = now
 }
 

@@ -221,7 +221,7 @@ func registration(text string) (w Wait, kind Kind, ok bool) {
 		return Wait{}, "", false // not written by holdfast
 	}
 	kind = KindPlain
-	if parts[2] == "f" {
+	if parts[2] == "fenced" {
 		kind = KindFenced
 	}
 	return Wait{Owner: parts[0], Lease: wire.TTL(number(parts[1]))}, kind, true

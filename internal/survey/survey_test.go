@@ -32,7 +32,7 @@ func TestSurveyTellsTheKindOfALock(t *testing.T) {
 	c := s.Client(t)
 	now := time.Now()
 	s.Do(t, "HSET", "plain", thread, "2")
-	s.Do(t, "ZADD", "holdfast_lock_waiters:{plain}", "1700000000123456", another+" 30000 p")
+	s.Do(t, "ZADD", "holdfast_lock_waiters:{plain}", "1700000000123456", another+" 30000 plain")
 	s.Do(t, "HSET", "fenced", thread, "1")
 	s.Do(t, "PEXPIRE", "fenced", "30000")
 	s.Do(t, "SET", "redisson_lock_token:{fenced}", "9223372036854775807")
@@ -103,7 +103,7 @@ func TestSurveyReadsScoresThatAreNumbers(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	server.Handle("EVALSHA", func([]string) any {
-		return list{-1, -2, "", 0, list{}, 1, list{another + " 7000 p", 1600000000000001},
+		return list{-1, -2, "", 0, list{}, 1, list{another + " 7000 plain", 1600000000000001},
 			1, list{thread}, list{1600000000000, ""}, "", "", -2, 0}
 	})
 	waits := surveyOf(t, c, "order:42").Waits

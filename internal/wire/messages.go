@@ -31,6 +31,9 @@ func ParseGrant(message string) (g Grant, ok bool) {
 	for i := range numbers {
 		var err error
 		numbers[i], err = strconv.ParseInt(parts[1+i], 10, 64)
+		if err != nil && i == 0 {
+			numbers[i], err = score(parts[1+i])
+		}
 		if err != nil {
 			return Grant{}, false
 		}
@@ -38,6 +41,16 @@ func ParseGrant(message string) (g Grant, ok bool) {
 	return Grant{Owner: parts[0], Ticket: numbers[0], Local: strings.HasPrefix(parts[1], "+"),
 		Fence: numbers[1], Lock: parts[5],
 		Streak: Streak{Count: int(numbers[2]), Began: numbers[3]}}, true
+}
+
+// score parses a ticket with an exponent. A ticket is the score of a sorted set, and a server may
+// format a score that ends in many zeros in this way.
+func score(text string) (int64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if n := int64(f); err == nil && strings.Contains(text, "e+") && float64(n) == f {
+		return n, nil
+	}
+	return 0, strconv.ErrSyntax
 }
 
 // Streak counts the hand-overs of a lock since the lock was free. The count is limited, so that the
