@@ -51,7 +51,7 @@
 //	A acquires the lock       HSET job A 1
 //	                          PEXPIRE job 30000
 //	B asks                    (reply: A holds the lock for 30 s; B's client subscribes)
-//	B asks and registers      ZADD holdfast_lock_waiters:{job} <ticket> "B 30000 p"
+//	B asks and registers      ZADD holdfast_lock_waiters:{job} <ticket> "B 30000 plain"
 //	A releases the lock       HDEL job A
 //	                          ZPOPMIN holdfast_lock_waiters:{job}
 //	                          HSET job B 1

@@ -20,10 +20,11 @@ local delay, wait, reason = tonumber(ARGV[3]), 0, 0
 -- that was released since, and another owner may have the other nodes. A retry succeeds on a node
 -- that counted before.
 if delay > 0 and ARGV[4] == '0' then
-  -- A server sets LASTSAVE to its clock when it starts, and again after each save. If the last save
-  -- was long enough ago, so was the start. INFO would cost the server as much as the rest of this
-  -- script several times over. Both clocks are in whole seconds, and a difference of two times or an
-  -- uptime may be up to a second too long.
+  -- A server sets LASTSAVE to its clock when it starts, and again after each save. The documentation
+  -- of the command says so for Redis, Valkey and Dragonfly. If the last save was long enough ago, so
+  -- was the start. INFO would cost the server as much as the rest of this script several times over.
+  -- Both clocks are in whole seconds, and a difference of two times or an uptime may be up to a
+  -- second too long.
   local needed = delay + 1000
   local saved, time = redis.pcall('LASTSAVE'), redis.pcall('TIME')
   local since = type(saved) == 'number' and saved > 0 and time[1] and tonumber(time[1]) - saved
