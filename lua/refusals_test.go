@@ -123,7 +123,7 @@ func TestServerInTroubleRefusesAsAWhole(t *testing.T) {
 	t.Parallel()
 	s, c := start(t)
 	attend(t, s)
-	wants := regexp.MustCompile(`acquire|reenter|attach|identify`)
+	wants := regexp.MustCompile(`acquire|reenter|transfer|identify`)
 	looks := regexp.MustCompile(`inspect|survey|identity|force`)
 	for _, trouble := range []struct {
 		begin, end, code string

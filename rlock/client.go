@@ -93,7 +93,8 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	}
 	c := &Client{id: uuid.NewString(), options: options, group: wait.NewGroup(),
 		grantLease: options.grantLease(),
-		sessions:   session.New[sessionKey, owned](), queues: waitqueue.New[queueName, known](),
+		sessions:   session.New[sessionKey, owned](),
+		queues:     waitqueue.New[queueName, known]().Recycle(),
 		closing: make(chan struct{}), freed: make(chan struct{}), closed: make(chan struct{}),
 		backlog: backlog{byLock: make(map[string]debt)}}
 	c.log.client, c.log.inline = c, true

@@ -99,8 +99,8 @@ func (s *site) requireBeside(t testing.TB, l target, us side, step step, ours tr
 	switch {
 	case !us.registersFor(l.kind):
 	case step.waits:
-		want[waiters] = fmt.Sprintf(`zset "<owner> %d %c"`, sceneLease.Milliseconds(),
-			map[string]rune{reentrant: 'p', fenced: 'f'}[l.kind])
+		want[waiters] = fmt.Sprintf(`zset "<owner> %d %s"`, sceneLease.Milliseconds(),
+			map[string]string{reentrant: "plain", fenced: "fenced"}[l.kind])
 	case step.grants:
 		grants = 1
 	}

@@ -1,11 +1,12 @@
 package waitqueue
 
 import (
-	"container/list"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"holdfast/internal/wait"
 )
 
 // Queues has the local queues of a client, by name. It is safe for concurrent use.
@@ -16,6 +17,8 @@ type Queues[Name comparable, Data any] struct {
 	mu         sync.Mutex
 	byName     map[Name]*Queue[Name, Data]    // guarded by mu
 	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
+	recycles   bool                           // constant, see Recycle
+	wakes      sync.Pool                      // of chan struct{}, empty, of waiters that have left
 }
 
 // Slot counts the tries and queues of all names with the same hash, so that Try need not lock
@@ -36,10 +39,11 @@ const (
 
 // Queue is the first-come, first-served queue for one name. Queues.mu guards its fields.
 type Queue[Name comparable, Data any] struct {
-	all     *Queues[Name, Data]
-	name    Name
-	waiters *list.List // of *Waiter; the front is the head
-	data    Data
+	all         *Queues[Name, Data]
+	name        Name
+	first, last *Waiter[Name, Data] // the first one is the head; nil without waiters
+	size        int                 // the number of waiters
+	data        Data
 
 	refusals int  // the number of refused requests
 	refused  bool // the last reply was a refusal, which also applies to waiters that join now
@@ -51,6 +55,14 @@ func New[Name comparable, Data any]() *Queues[Name, Data] {
 		registered: make(map[string]*Waiter[Name, Data])}
 	slots := make([]Slot, fewestSlots)
 	qs.slots.Store(&slots)
+	return qs
+}
+
+// Recycle makes the waiters use the channels of waiters that have left, and returns qs. Call Recycle
+// before the first waiter joins. In tests, all waiters must then be in the same bubble of
+// testing/synctest.
+func (qs *Queues[Name, Data]) Recycle() *Queues[Name, Data] {
+	qs.recycles = true
 	return qs
 }
 
@@ -113,28 +125,61 @@ func (qs *Queues[Name, Data]) Join(
 		if !ok {
 			return nil
 		}
-		q = &Queue[Name, Data]{all: qs, name: name, waiters: list.New(), data: data}
+		q = &Queue[Name, Data]{all: qs, name: name, data: data}
 		qs.byName[name] = q
 		if qs.slot(name).queues.Add(1) > 1 {
 			qs.collisions.Add(1)
 		}
 		qs.grow()
 	}
-	w := &Waiter[Name, Data]{Owner: owner, Lease: lease, JoinedAsHead: q.waiters.Len() == 0, queue: q,
-		refusals: q.refusals, wake: make(chan struct{}, 1), state: Waiting}
+	wake, _ := qs.wakes.Get().(chan struct{})
+	if wake == nil {
+		wake = make(chan struct{}, 1)
+	}
+	w := &Waiter[Name, Data]{Owner: owner, Lease: lease, JoinedAsHead: q.size == 0, queue: q,
+		refusals: q.refusals, wake: wake, state: Waiting}
 	if q.refused {
 		w.refusals--
 	}
-	w.element = q.waiters.PushBack(w)
+	q.append(w)
 	return w
 }
 
 // head returns the first waiter of a queue; nil if there is no queue or no waiter.
 func (q *Queue[Name, Data]) head() *Waiter[Name, Data] {
-	if q == nil || q.waiters.Len() == 0 {
+	if q == nil {
 		return nil
 	}
-	return q.waiters.Front().Value.(*Waiter[Name, Data])
+	return q.first
+}
+
+// append adds a waiter to the end of the list. The waiters themselves are the list, because a hot
+// lock has a new waiter for each acquisition, and container/list would allocate once more for each.
+func (q *Queue[Name, Data]) append(w *Waiter[Name, Data]) {
+	w.before = q.last
+	if q.last == nil {
+		q.first = w
+	} else {
+		q.last.behind = w
+	}
+	q.last = w
+	q.size++
+}
+
+// remove removes a waiter from the list.
+func (q *Queue[Name, Data]) remove(w *Waiter[Name, Data]) {
+	if w.before == nil {
+		q.first = w.behind
+	} else {
+		w.before.behind = w.behind
+	}
+	if w.behind == nil {
+		q.last = w.before
+	} else {
+		w.behind.before = w.before
+	}
+	w.before, w.behind = nil, nil
+	q.size--
 }
 
 // Do calls f with the data of the queue, and holds the mutex that guards the data. f must not
@@ -163,9 +208,10 @@ type Waiter[Name comparable, Data any] struct {
 	JoinedAsHead bool
 
 	queue    *Queue[Name, Data]
-	element  *list.Element
+	before   *Waiter[Name, Data] // in the list of the queue, as behind; guarded by Queues.mu
+	behind   *Waiter[Name, Data]
 	refusals int           // Queue.refusals before the waiter, to count refusals since then
-	wake     chan struct{} // signals a reason to wake up
+	wake     chan struct{} // signals a reason to wake up; nil once it is recycled
 
 	// Guarded by Queues.mu.
 	state      State
@@ -233,7 +279,12 @@ func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data)
 	w.state.step(e)
 	delete(qs.registered, w.Owner)
 	before := q.head()
-	q.waiters.Remove(w.element)
+	q.remove(w)
+	if qs.recycles { // nobody wakes a waiter that has left
+		wait.Fired(w.wake)
+		qs.wakes.Put(w.wake)
+		w.wake = nil
+	}
 	switch next := q.head(); {
 	case next == nil:
 		delete(qs.byName, q.name)
@@ -254,7 +305,7 @@ func (qs *Queues[Name, Data]) Waiters(matches func(Name) bool) (n, refusals int)
 	defer qs.mu.Unlock()
 	for name, q := range qs.byName {
 		if matches(name) {
-			n, refusals = n+q.waiters.Len(), refusals+q.refusals
+			n, refusals = n+q.size, refusals+q.refusals
 		}
 	}
 	return n, refusals

@@ -388,6 +388,7 @@ type Options struct {
 	SyncReplicas     int
 	SyncTimeout      time.Duration
 	HandOver         HandOver
+	NoLocalTurns     bool
 	Server           string
 	ReleaseOnClose   bool
 	MaxHold          time.Duration
