@@ -95,7 +95,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		grantLease: options.grantLease(),
 		sessions:   session.New[sessionKey, owned](),
 		queues:     waitqueue.New[queueName, known]().Recycle(),
-		closing: make(chan struct{}), freed: make(chan struct{}), closed: make(chan struct{}),
+		closing:    make(chan struct{}), freed: make(chan struct{}), closed: make(chan struct{}),
 		backlog: backlog{byLock: make(map[string]debt)}}
 	c.log.client, c.log.inline = c, true
 	c.pool = wait.NewPool(c.group.Go)

@@ -58,8 +58,8 @@ func New[Name comparable, Data any]() *Queues[Name, Data] {
 	return qs
 }
 
-// Recycle makes the waiters use the channels of waiters that have left, and returns qs. Call Recycle
-// before the first waiter joins. In tests, all waiters must then be in the same bubble of
+// Recycle makes the waiters use the channels of waiters that have left, and returns qs. Call
+// Recycle before the first waiter joins. In tests, all waiters must then be in the same bubble of
 // testing/synctest.
 func (qs *Queues[Name, Data]) Recycle() *Queues[Name, Data] {
 	qs.recycles = true
