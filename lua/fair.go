@@ -95,9 +95,11 @@ type FairRequest struct {
 	Lease time.Duration
 	// Waits makes the owner enter the queue if it does not get the lock.
 	Waits bool
-	// Window is how long a silent head keeps its place, see [Fair]. If Budget is set, the scripts of
-	// this package use the budget, but clients of Redisson that edit the same queue use the window. So
-	// set Window to the whole wait, from the first request on.
+	// Window is how long a silent head keeps its place, see [Fair]. With a Budget, set Window in every
+	// request to the whole time that the caller waits, counted from its first request. The scripts of
+	// this package then ignore Window, but clients of Redisson that edit the same queue do not.
+	// Without a Budget, set Window to at least 10 s, so that an owner that asks every [LongestSleep]
+	// keeps its place.
 	Window time.Duration
 	// Budget is how much longer the owner waits. At the end, Redis removes the owner from the queue,
 	// even if its process has died. 0 means that the owner waits without a limit.
