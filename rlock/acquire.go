@@ -494,8 +494,8 @@ func (at *attempt) tryAsHead(how *waiting, w *waiter) (*Hold, error) {
 	})
 	at.request.waited = w.Waited()
 	_, away := at.client.transport.HandsOver()
-	at.fresh.ends = w.Known()
 	at.request.registers = w.Ask(how.registers && away, hears)
+	at.fresh.ends = w.Known()
 	at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // for an acquisition by asking
 	return at.try()
 }

@@ -32,24 +32,24 @@ func CleanUp(l *Lock, owner string) {
 	l.client.cleanUp(cleanup{lock: l, request: request{owner: owner}})
 }
 
-// TakeTurn gives a caller that waits for the lock a turn of the owner, and returns the hold, or nil
-// if the caller declines.
-func TakeTurn(l *Lock, owner string, until time.Time) (*Hold, error) {
+// GiveTurn gives a turn of the owner to a caller that is about to ask for the lock, or about to
+// leave. GiveTurn returns what the caller gets.
+func GiveTurn(l *Lock, owner string, until time.Time, leaves bool) (*Hold, error) {
 	at := attempt{fresh: new(acquisition)}
 	if err := at.start(context.Background(), l, wait.Unlimited, Watchdog); err != nil {
 		return nil, err
 	}
 	defer l.client.group.Leave()
-	at.fresh.token, at.session = ownerpkg.New(), &at.fresh.home
+	at.request.owner, at.fresh.token, at.session = l.newOwner(), ownerpkg.New(), &at.fresh.home
 	l.client.sessions.OpenNew(at.session, l.key(at.fresh.token))
 	defer at.session.Unlock()
 	w, _ := at.join(l.waiting, true)
 	turn := waitqueue.Turn{Owner: owner, Until: until}
 	l.client.queues.Pass(l.waiting.queue, waitqueue.Streak{HereSince: time.Now()}, turn)
-	grant, _ := w.Turn()
-	hold, err := at.takeTurn(grant)
-	w.Leave(hold != nil, false)
-	return hold, err
+	if leaves {
+		return at.leave(w, nil, nil)
+	}
+	return at.queue(l.waiting, w, true)
 }
 
 // Sessions returns how many sessions of a client are open, by holds, attempts and cleanups, and how

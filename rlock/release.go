@@ -34,7 +34,7 @@ func (a *acquisition) Release(h *Hold) error {
 	if err != nil {
 		return err
 	}
-	if left == 0 && locked && watched && a.passOn(h.level) {
+	if left == 0 && locked && watched && a.passOn() {
 		return nil
 	}
 	if left == 0 && (a.registered || a.late != nil) {

@@ -15,9 +15,8 @@ import (
 // LocalTurns.tla.
 
 // passOn passes the lock of a released acquisition on to the next waiter, and reports whether it
-// did. last is the last level. The caller has locked the session, and the watchdog had the
-// acquisition until the release.
-func (a *acquisition) passOn(last *level) bool {
+// did. The caller has locked the session, and the watchdog had the acquisition until the release.
+func (a *acquisition) passOn() bool {
 	c, l := a.client, a.lock
 	if !l.takesTurns || c.options.NoLocalTurns || !c.queues.Has(l.waiting.queue) {
 		return false
@@ -25,11 +24,11 @@ func (a *acquisition) passOn(last *level) bool {
 	// A late request would give the lock to the name again after the last turn. A grant message for
 	// the name would release the lock of another turn. After a nested call, the count in Redis may
 	// not be 1.
-	if a.ends || a.registered || a.late != nil || a.part != nil {
+	if a.ends || a.late != nil || a.part != nil {
 		return false
 	}
 	a.mu.Lock()
-	usual := last.renew && a.longestLease == c.options.WatchdogLease
+	usual := a.longestLease == c.options.WatchdogLease // 0 without the watchdog
 	a.mu.Unlock()
 	until := a.watched.Deadline()
 	// Nobody renews the lease until the next holder is awake.

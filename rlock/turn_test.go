@@ -13,29 +13,43 @@ import (
 
 // The other promises about local turns are in internal/suite/turns.go.
 
-func TestTurnThatCannotBeTrustedForLongIsGivenBack(t *testing.T) {
+// plant puts a lock of the owner into Redis, and returns a time until which it can be trusted.
+func plant(t *testing.T, s *redistest.Server, lock, owner string) time.Time {
+	t.Helper()
+	s.Do(t, "HSET", lock, owner, "1")
+	s.Do(t, "PEXPIRE", lock, "60000")
+	return time.Now().Add(time.Minute)
+}
+
+func TestTurnIsTakenByACallerThatIsAboutToAskUnlessItsLeaseIsShort(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	lock, owner := c.NewLock("order"), c.ID()+":1"
 	for _, trusted := range []bool{true, false} {
-		s.Do(t, "HSET", "order", owner, "1")
-		until := time.Now().Add(time.Minute)
+		until := plant(t, s, "order", owner)
 		if !trusted { // less than half of the lease of a waiter, which is 5 s
 			until = time.Now().Add(2 * time.Second)
 		}
-		hold, err := rlock.TakeTurn(lock, owner, until)
+		hold, err := rlock.GiveTurn(lock, owner, until, false)
 		require.NoError(t, err)
-		require.Equal(t, trusted, hold != nil)
-		if trusted {
-			require.Equal(t, owner, hold.Owner())
-			unlock(t, hold)
-		}
+		require.Equal(t, trusted, hold.Owner() == owner, "otherwise the caller asks by its own name")
+		unlock(t, hold)
 		waitUntilFree(t, s, "order")
 	}
 }
 
-func TestTurnIsGivenBackAfterThisClientForcedALock(t *testing.T) {
+func TestTurnOfACallerThatLeavesIsGivenBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	owner := c.ID() + ":1"
+	_, err := rlock.GiveTurn(c.NewLock("order"), owner, plant(t, s, "order", owner), true)
+	require.Error(t, err)
+	waitUntilFree(t, s, "order")
+}
+
+func TestTurnIsGivenBackIfThisClientForcesTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	gate := keepReplies(s.Client(t), loaded(t, s, "force_unlock.lua"))
@@ -49,12 +63,12 @@ func TestTurnIsGivenBackAfterThisClientForcedALock(t *testing.T) {
 	}()
 	receive(t, gate.kept, "nothing was forced")
 	for _, of := range []*rlock.Lock{c.NewLock("another"), lock} {
-		s.Do(t, "HSET", of.Name(), owner, "1")
-		hold, err := rlock.TakeTurn(of, owner, time.Now().Add(time.Minute))
+		hold, err := rlock.GiveTurn(of, owner, plant(t, s, of.Name(), owner), false)
 		require.NoError(t, err)
-		require.Equal(t, of != lock, hold != nil)
+		require.Equal(t, of != lock, hold.Owner() == owner)
+		unlock(t, hold)
+		waitUntilFree(t, s, of.Name())
 	}
-	waitUntilFree(t, s, "order")
 	gate.open()
 	require.NoError(t, receive(t, forced, "the release hangs"))
 }

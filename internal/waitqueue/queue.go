@@ -42,7 +42,6 @@ type Queue[Name comparable, Data any] struct {
 	all         *Queues[Name, Data]
 	name        Name
 	first, last *Waiter[Name, Data] // the first one is the head; nil without waiters
-	size        int                 // the number of waiters
 	data        Data
 
 	refusals int  // the number of refused requests
@@ -136,7 +135,7 @@ func (qs *Queues[Name, Data]) Join(
 	if wake == nil {
 		wake = make(chan struct{}, 1)
 	}
-	w := &Waiter[Name, Data]{Owner: owner, Lease: lease, JoinedAsHead: q.size == 0, queue: q,
+	w := &Waiter[Name, Data]{Owner: owner, Lease: lease, JoinedAsHead: q.first == nil, queue: q,
 		refusals: q.refusals, wake: wake, state: Waiting}
 	if q.refused {
 		w.refusals--
@@ -163,7 +162,6 @@ func (q *Queue[Name, Data]) append(w *Waiter[Name, Data]) {
 		q.last.behind = w
 	}
 	q.last = w
-	q.size++
 }
 
 // remove removes a waiter from the list.
@@ -179,7 +177,6 @@ func (q *Queue[Name, Data]) remove(w *Waiter[Name, Data]) {
 		w.behind.before = w.before
 	}
 	w.before, w.behind = nil, nil
-	q.size--
 }
 
 // Do calls f with the data of the queue, and holds the mutex that guards the data. f must not
@@ -304,8 +301,12 @@ func (qs *Queues[Name, Data]) Waiters(matches func(Name) bool) (n, refusals int)
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for name, q := range qs.byName {
-		if matches(name) {
-			n, refusals = n+q.size, refusals+q.refusals
+		if !matches(name) {
+			continue
+		}
+		refusals += q.refusals
+		for w := q.first; w != nil; w = w.behind {
+			n++
 		}
 	}
 	return n, refusals
