@@ -181,7 +181,7 @@ module: ## rename the module: make module PATH=example.com/you/holdfast
 bench: ## compare with the floor and with other libraries; draws bench/plots (see bench/README.md)
 	@cd bench && GOWORK=off $(GO) run . -as 'make bench' -json results.json -markdown results.md -plots plots $(BENCHFLAGS)
 
-bench-short: ## the same in less than two minutes: fewer and shorter rounds, nothing is written
+bench-short: ## the same in less than three minutes: fewer and shorter rounds, nothing is written
 	@cd bench && GOWORK=off $(GO) run . -as 'make bench-short' -short $(BENCHFLAGS)
 
 mutants: ## make 301 small changes of the library, one at a time, and see which the tests notice (hours)

@@ -48,7 +48,7 @@ type options struct {
 func parse() (options, error) {
 	var o options
 	var pattern, who string
-	flag.BoolVar(&o.short, "short", false, "shorter and fewer rounds: less than two minutes in all")
+	flag.BoolVar(&o.short, "short", false, "shorter and fewer rounds: less than three minutes in all")
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each contestant (default 3, or 2 with -short)")
 	flag.StringVar(&pattern, "scenario", "", "only scenarios that match this regular `expression`")
 	flag.StringVar(&who, "contestant", "",
