@@ -160,9 +160,11 @@ func ExampleHold_Done() {
 
 	// A process that leads keeps the lock until it stops, or until it loses the lock.
 	hold := must(client.NewLock("leader").Lock(context.Background(), rlock.Watchdog))
-	go func() { _ = hold.Unlock() }() // as when the process receives a signal to stop
+	stopped := make(chan error)
+	go func() { stopped <- hold.Unlock() }() // as when the process receives a signal to stop
 	<-hold.Done()
 	fmt.Println("no longer the leader:", hold.Err())
+	<-stopped
 	// Output: no longer the leader: lock released
 }
 

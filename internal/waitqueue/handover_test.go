@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"holdfast/internal/redistest"
 	"holdfast/internal/transition"
 	"holdfast/internal/wait"
 )
 
 func TestMain(m *testing.M) {
 	transition.Bug = func(bug string) { panic(bug) }
-	goleak.VerifyTestMain(m)
+	redistest.FixChecks(2000) // a hundred programs are few for what takes several steps
+	redistest.VerifyMain(m)
 }
 
 // What follows are promises to waiters that the model of hand-overs does not see.
