@@ -25,6 +25,7 @@ type plan struct {
 	Names         map[history.Kind][]string
 	Kept, Storm   []string // names of locks, see Scenario
 	SyncReplicas  int
+	Pool          int  // see Scenario
 	Far           bool // see Scenario
 	WatchdogLease time.Duration
 	Command       time.Duration
@@ -51,7 +52,7 @@ type address struct {
 
 // option returns the rueidis option of an address, by way of the proxies.
 func (p plan) option(a address) rueidis.ClientOption {
-	option := rueidis.ClientOption{InitAddress: a.Servers}
+	option := rueidis.ClientOption{InitAddress: a.Servers, BlockingPoolSize: p.Pool}
 	option.Sentinel.MasterSet = a.Group
 	option.ForceSingleClient = a.Single
 	p.setTimes(&option)

@@ -183,6 +183,7 @@ func (r *run) startProcess(s *slot) {
 		Kept:          r.scenario.kept(s.name()),
 		Storm:         r.scenario.storm(s.name()),
 		SyncReplicas:  r.scenario.SyncReplicas,
+		Pool:          r.scenario.Pool,
 		Far:           r.scenario.Far,
 		WatchdogLease: r.scenario.lease(),
 		Command:       r.scenario.command(),

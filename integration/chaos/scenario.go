@@ -69,6 +69,9 @@ type Scenario struct {
 	// Storm is how many calls without wait each process begins in a second, beside its workers,
 	// each for one of as many locks of its own.
 	Storm int
+	// Pool is how many connections a process has for calls that wait for replicas. A storm of calls
+	// that take their whole time uses all of them up. Defaults to what rueidis defaults to.
+	Pool int
 	// SyncReplicas is rlock.Options.SyncReplicas.
 	SyncReplicas int
 	// Shortest is how long a run must last to show what it is for.
