@@ -496,7 +496,7 @@ func (at *attempt) tryAsHead(how *waiting, w *waiter) (*Hold, error) {
 	_, away := at.client.transport.HandsOver()
 	at.request.registers = w.Ask(how.registers && away, hears)
 	at.fresh.ends = w.Known()
-	at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // for an acquisition by asking
+	at.fresh.streak = waitqueue.Streak{Here: 1, HereSince: time.Now()} // of an acquisition by asking
 	return at.try()
 }
 

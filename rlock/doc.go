@@ -114,14 +114,14 @@
 // shorter than 5 s. A number on the channel then tells them when to ask again, in case the new
 // owner dies.
 //
-// A process with a hot lock need not ask Redis for each hand-over. A plain or non-reentrant lock
-// that was acquired with [Watchdog] takes local turns. The release passes the lock on to the next
-// waiter of the process without a command, at most 15 times in a row and for at most 100 ms after
-// Redis gave the lock to the process. The next release goes to Redis, so others wait no longer than
-// without turns. In Redis, the lock keeps the owner and the count of the first hold of the turns. A
-// release by a turn returns nil even if Redis has just lost the lock. The release that goes to
-// Redis then returns [ErrLost], and so does the next renewal. Options.NoLocalTurns sends each
-// release to Redis.
+// A process with a hot lock need not ask Redis for each hand-over. A plain, non-reentrant, or write
+// lock that was acquired with [Watchdog] takes local turns. The release passes the lock on to the
+// next waiter of the process without a command, at most 15 times in a row and for at most 100 ms
+// after Redis gave the lock to the process. A writer that has also read releases its lock in Redis.
+// The next release goes to Redis, so others wait no longer than without turns. In Redis, the lock
+// keeps the owner and the count of the first hold of the turns. A release by a turn returns nil
+// even if Redis has just lost the lock. The release that goes to Redis then returns [ErrLost], and
+// so does the next renewal. Options.NoLocalTurns sends each release to Redis.
 //
 // Waiters for a fair lock queue in Redis. Each waiter subscribes to its own channel, and asks at
 // least every 5 s to stay in the queue. Redis removes it from the queue when its wait ends.

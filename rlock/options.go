@@ -130,10 +130,10 @@ type Options struct {
 	// HandOverNone. Defaults to HandOverAnywhere.
 	HandOver HandOver
 
-	// NoLocalTurns sends each release to Redis. Otherwise a release may pass a plain or non-reentrant
-	// lock on to the next waiter of this process without asking Redis whether the lock still exists,
-	// for up to 100 ms. See Waiting in the package documentation. Without hand-overs, there are no
-	// local turns either. Defaults to false.
+	// NoLocalTurns sends each release to Redis. Otherwise a release may pass a plain, non-reentrant,
+	// or write lock on to the next waiter of this process without asking Redis whether the lock still
+	// exists, for up to 100 ms. See Waiting in the package documentation. Without hand-overs, there
+	// are no local turns either. Defaults to false.
 	NoLocalTurns bool
 
 	// Server names this Redis in errors, and determines the order of the parts of a MultiLock, so all

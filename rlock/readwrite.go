@@ -41,7 +41,8 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	readers := traits{family: "readwrite", mode: sharedMode, sharesKey: true,
 		wakes: owner.ReadWrite, inspect: lua.Inspect}
 	writers := readers
-	writers.mode, writers.handsOver, writers.beside = exclusiveMode, true, errUpgrade
+	writers.mode, writers.beside = exclusiveMode, errUpgrade
+	writers.handsOver, writers.takesTurns = true, true
 	return &ReadWriteLock{c.newLock(name, readers, read{pair}),
 		c.newLock(name, writers, write{pair})}
 }

@@ -28,7 +28,8 @@ func (a *acquisition) passOn() bool {
 		return false
 	}
 	a.mu.Lock()
-	usual := a.longestLease == c.options.WatchdogLease // 0 without the watchdog
+	usual := a.longestLease == c.options.WatchdogLease && // 0 without the watchdog
+		!a.besides // reads of this writer, or late requests to read, have the same name
 	a.mu.Unlock()
 	until := a.watched.Deadline()
 	// Nobody renews the lease until the next holder is awake.

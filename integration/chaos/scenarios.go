@@ -142,7 +142,7 @@ var Scenarios = []Scenario{
 	{
 		// A process passes its lock on to its next caller without a word to Redis, see rlock/turn.go.
 		Name: "hot lock", Topology: integration.Single, OnlyVirtual: true, Costs: 4,
-		Kinds: []history.Kind{history.Plain}, Peace: time.Second, Quiet: true,
+		Kinds: []history.Kind{history.Plain, history.Write}, Peace: time.Second, Quiet: true,
 		Processes: 2, Workers: 6, Impatient: 2, Moment: 20 * time.Millisecond,
 		Pace:   5 * time.Millisecond,
 		Faults: []Fault{Flushed, ProcessKilled, ProcessStopped, Partition, CutReplies},
