@@ -343,7 +343,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	}
 	got, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
-		if call := c.calls.Begin(&at.budget, at.sent); call != nil {
+		if call := c.calls.Begin(&at.budget, at.sent, c.transport.Direct(at.lock.name)); call != nil {
 			got, state, err = transport.Send(call, at.ask)
 		}
 	}

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/logtest"
@@ -107,6 +109,52 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 	requireKept(t, others, 3*lease/2, "a lock of another node was lost")
 	for _, hold := range others {
 		unlock(t, hold)
+	}
+}
+
+func TestHungNodeHoldsUpNoCallerOfAnother(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	client := newClientOn(t, cluster.Client(t), rlock.Options{CommandTimeout: 30 * time.Second})
+	// cycles has many callers send to a node at the same time.
+	cycles := func(name string) {
+		var callers sync.WaitGroup
+		for i := range 64 {
+			lock := client.NewLock(fmt.Sprintf("{%s}%d", name, i))
+			callers.Go(func() {
+				for range 50 {
+					if hold, err := lock.Lock(t.Context(), rlock.Watchdog); assert.NoError(t, err) {
+						assert.NoError(t, hold.Unlock())
+					}
+				}
+			})
+		}
+		callers.Wait()
+	}
+	names := oneLockPerNode(t, cluster)
+	hung := cluster.Nodes[2]
+	cycles(names[hung])
+	hung.Pause(t)
+	stuck := make(chan error, 1000)
+	for i := range cap(stuck) {
+		lock := client.NewLock(fmt.Sprintf("{%s}%d", names[hung], i))
+		go func() {
+			hold, err := lock.Lock(t.Context(), rlock.Watchdog)
+			if err == nil {
+				err = hold.Unlock()
+			}
+			stuck <- err
+		}()
+	}
+	for node, name := range names {
+		if node != hung {
+			cycles(name)
+		}
+	}
+	require.Empty(t, stuck, "a caller of the hung node gave up meanwhile, so this took too long")
+	hung.Resume(t)
+	for range cap(stuck) {
+		require.NoError(t, receive(t, stuck, "a caller did not return"))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -21,16 +22,18 @@ import (
 // in the background. So the best of several runs is compared, and may be half an object more.
 
 func TestUncontendedCycleAllocatesFewObjects(t *testing.T) {
-	s := redistest.Start(t)
+	single := redistest.Start(t).Client(t)
 	for _, of := range []struct {
 		name               string
+		redis              rueidis.Client
 		goroutines, cycles int
 		most               float64
 	}{
-		{"beside others", 64, 500, 2},
-		{"alone", 1, 5000, 2},
+		{"beside others", single, 64, 500, 2},
+		{"alone", single, 1, 5000, 2},
+		{"on a cluster", redistest.StartCluster(t, 3).Client(t), 64, 500, 2},
 	} {
-		c := newClient(t, s, rlock.Options{})
+		c := newClientOn(t, of.redis, rlock.Options{})
 		cycles := func(n int) {
 			var work sync.WaitGroup
 			for i := range of.goroutines {

@@ -192,7 +192,7 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 			c.group.Leave() // a worker is a separate task
 		}
 	}()
-	if call := c.calls.Begin(b, sent); call != nil {
+	if call := c.calls.Begin(b, sent, c.transport.Direct(a.lock.name)); call != nil {
 		reply, state, err = transport.Send(call, func(ctx context.Context) (lua.Released, error) {
 			return a.lock.kind.release(ctx, a.owner, left, o)
 		})

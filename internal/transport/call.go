@@ -12,6 +12,7 @@ import (
 // Call is a command that its caller sends, and the context of that command.
 type Call struct {
 	commandContext
+	node       *Node       // of a cluster, which the command is for; else nil
 	budget     wait.Budget // a copy of the caller's; guarded by calls.mu
 	sentAt     time.Time
 	limit      time.Time // when the call ends; guarded by calls.mu once it is under way
@@ -38,8 +39,20 @@ const (
 )
 
 // Begin returns the context for a command that the caller sends itself now. The caller then ends
-// the call with [Call.End]. Begin returns nil if a worker must send the command. See [Detach].
-func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
+// the call with [Call.End]. Begin returns nil if a worker must send the command. See [Detach]. On a
+// cluster, node is the node of the lock, see [Transport.Direct].
+func (c *Calls) Begin(b *wait.Budget, now time.Time, node *Node) *Call {
+	replied := &c.replied
+	if c.ready != nil {
+		if node == nil {
+			return nil
+		}
+		if node.client == nil {
+			c.moved() // rueidis may have found the node meanwhile
+			return nil
+		}
+		replied = &node.replies // the reply of one node says nothing about the others
+	}
 	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) {
 		return nil
 	}
@@ -57,7 +70,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 	// Begin reads workersUntil with mu held, because an abandoned command sets workersUntil before the
 	// command leaves the count.
 	since := now.Sub(c.began)
-	up := since-time.Duration(c.replied.Load()) <= recentReply
+	up := replied.age(now) <= recentReply
 	blocked := since < time.Duration(c.workersUntil.Load()) || c.dials.Load() > 0
 	hasRoom := c.count+c.workers < mostUnderway
 	if !up || blocked || !hasRoom || !c.overlapped && !endless {
@@ -65,7 +78,7 @@ func (c *Calls) Begin(b *wait.Budget, now time.Time) *Call {
 		c.recycled.Put(k)
 		return nil
 	}
-	k.budget, k.values, k.valued = *b, b.Ctx, false
+	k.budget, k.values, k.valued, k.node = *b, b.Ctx, false, node
 	k.sentAt, k.limit, k.deadline, k.endless = now, limit, limit, endless
 	k.start.Store(phaseBegun)
 	k.progress.Store(phaseBegun)
@@ -92,17 +105,20 @@ func Send[T any](k *Call, command func(context.Context) (T, error),
 
 // End ends a call with the error of its command, and returns the outcome.
 func (k *Call) End(err error) (State, error) {
-	c := k.calls
+	c, node := k.calls, k.node
 	sentAt, left, state := k.sentAt, k.ended.Load(), Executed
 	if err != nil {
 		state, err = k.failed(err, left)
 	}
-	c.recordReply(sentAt, state) // before another call may begin
+	c.recordReply(node, sentAt, state) // before another call may begin
+	if node != nil && state == NotSent {
+		c.moved()
+	}
 	c.mu.Lock()
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
 	c.count-- // the timer stays set, because setting it costs more than its wake-ups
-	k.budget, k.values = wait.Budget{}, nil
+	k.budget, k.values, k.node = wait.Budget{}, nil, nil
 	valued := k.valued
 	if state == Abandoned {
 		c.abandon(time.Now())
@@ -128,6 +144,8 @@ func (k *Call) failed(err error, left bool) (State, error) {
 		return NotSent, err // this call or another call started the dial
 	case k.progress.Load() == phaseSending && connectionLost(err):
 		return NotSent, err // the connection was lost before
+	case k.node != nil && redirected(err):
+		return NotSent, err
 	case state == Abandoned, state == Unconfirmed && left:
 		return Abandoned, ErrNoReply
 	}

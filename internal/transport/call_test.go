@@ -31,7 +31,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 		group := wait.NewGroup()
 		defer group.Wait()
 		c := NewCalls(group, timeout, nil)
-		c.recordReply(time.Now(), Executed)
+		c.recordReply(nil, time.Now(), Executed)
 		c.overlapped = true
 		test(t, c)
 	})
@@ -51,10 +51,10 @@ func hang(k *Call) error {
 func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		direct := func() bool {
-			k := c.Begin(unlimited(t), time.Now())
+			k := c.Begin(unlimited(t), time.Now(), nil)
 			if k != nil {
 				_, _ = k.End(errLost)
-				c.recordReply(time.Now(), Executed)
+				c.recordReply(nil, time.Now(), Executed)
 			}
 			return k != nil
 		}
@@ -64,15 +64,15 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 		time.Sleep(recentReply + 1)
 		require.False(t, direct(), "the last reply was to a command of long ago")
 		sent := time.Now()
-		c.recordReply(sent, Executed)
+		c.recordReply(nil, sent, Executed)
 		time.Sleep(recentReply + 1)
-		c.recordReply(sent, Executed)
+		c.recordReply(nil, sent, Executed)
 		require.False(t, direct(), "the time of sending counts")
-		c.recordReply(time.Now(), Refused)
+		c.recordReply(nil, time.Now(), Refused)
 		require.True(t, direct(), "a refusal is a reply")
-		c.recordReply(time.Now(), Unconfirmed)
+		c.recordReply(nil, time.Now(), Unconfirmed)
 		require.False(t, direct(), "no reply has come")
-		c.recordReply(time.Now(), Executed)
+		c.recordReply(nil, time.Now(), Executed)
 		c.workersUntil.Store(math.MaxInt64)
 		require.False(t, direct())
 	})
@@ -81,12 +81,13 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 func TestCommandsInFlightAreBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		var calls []*Call
-		for k := c.Begin(unlimited(t), time.Now()); k != nil; k = c.Begin(unlimited(t), time.Now()) {
+		begin := func() *Call { return c.Begin(unlimited(t), time.Now(), nil) }
+		for k := begin(); k != nil; k = begin() {
 			calls = append(calls, k)
 		}
 		require.Len(t, calls, mostUnderway)
 		_, _ = calls[7].End(nil)
-		calls[7] = c.Begin(unlimited(t), time.Now())
+		calls[7] = c.Begin(unlimited(t), time.Now(), nil)
 		require.NotNil(t, calls[7])
 		for _, k := range calls {
 			_, _ = k.End(nil)
@@ -129,9 +130,9 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *Calls) {
-				_, _ = c.Begin(unlimited(t), time.Now()).End(nil) // sets the timer for later
+				_, _ = c.Begin(unlimited(t), time.Now(), nil).End(nil) // sets the timer for later
 				b, began := of.begin(t), time.Now()
-				k := c.Begin(b, began)
+				k := c.Begin(b, began, nil)
 				state, err := k.End(hang(k))
 				took := time.Since(began)
 				require.GreaterOrEqual(t, took, of.least)
@@ -148,7 +149,7 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 func TestReplyWithinTheGraceCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		ctx, cancel := context.WithCancel(t.Context())
-		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
+		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now(), nil)
 		cancel()
 		time.Sleep(grace - 1)
 		require.NoError(t, k.Err())
@@ -167,23 +168,23 @@ func TestReplyWithinTheGraceCounts(t *testing.T) {
 // when it ends.
 func TestCallerDoesNotDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(unlimited(t), time.Now())
+		k := c.Begin(unlimited(t), time.Now(), nil)
 		_, err := (&net.Dialer{Timeout: time.Second}).DialContext(k, "tcp", "127.0.0.1:1")
 		require.Error(t, err)
 		<-k.Done()
 		require.ErrorIs(t, k.Err(), context.Canceled)
 		state, _ := k.End(rediserr.Classify(err))
 		require.Equal(t, NotSent, state)
-		require.Nil(t, c.Begin(unlimited(t), time.Now()), "a worker must dial")
+		require.Nil(t, c.Begin(unlimited(t), time.Now(), nil), "a worker must dial")
 
-		c.recordReply(time.Now(), Executed)
-		k = c.Begin(unlimited(t), time.Now())
+		c.recordReply(nil, time.Now(), Executed)
+		k = c.Begin(unlimited(t), time.Now(), nil)
 		require.NoError(t, k.Err())
 		state, _ = k.End(rediserr.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
-		c.recordReply(time.Now(), Executed)
-		k = c.Begin(unlimited(t), time.Now())
+		c.recordReply(nil, time.Now(), Executed)
+		k = c.Begin(unlimited(t), time.Now(), nil)
 		require.NoError(t, k.Err())
 		select {
 		case <-k.Done():
@@ -198,15 +199,15 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		b := unlimited(t)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			k := c.Begin(b, time.Now())
+			k := c.Begin(b, time.Now(), nil)
 			_ = k.Err() // as rueidis does first
 			_, _ = k.End(nil)
 		}))
-		k := c.Begin(b, time.Now())
+		k := c.Begin(b, time.Now(), nil)
 		_, _ = k.End(hang(k))
-		c.recordReply(time.Now(), Executed)
+		c.recordReply(nil, time.Now(), Executed)
 		for range 10 {
-			again := c.Begin(b, time.Now())
+			again := c.Begin(b, time.Now(), nil)
 			require.NotSame(t, k, again)
 			require.NoError(t, again.Err())
 			_, _ = again.End(nil)
@@ -227,7 +228,7 @@ func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
 			{wait.NewBudget(context.Background(), nil, timeout-grace), false},
 			{wait.NewBudget(t.Context(), nil, wait.Unlimited), false},
 		} {
-			k := c.Begin(of.b, time.Now())
+			k := c.Begin(of.b, time.Now(), nil)
 			deadline, has := k.Deadline()
 			require.Equal(t, of.has, has)
 			if has {
@@ -242,15 +243,15 @@ func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
 func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, c *Calls) {
-			k := c.Begin(unlimited(t), time.Now())
+			k := c.Begin(unlimited(t), time.Now(), nil)
 			time.Sleep(timeout)
 			if late {
 				time.Sleep(timeout/4 + 1)
 			}
 			_, _ = k.End(nil)
 			direct := func() bool {
-				c.recordReply(time.Now(), Executed)
-				k := c.Begin(unlimited(t), time.Now())
+				c.recordReply(nil, time.Now(), Executed)
+				k := c.Begin(unlimited(t), time.Now(), nil)
 				if k != nil {
 					_, _ = k.End(nil)
 				}
@@ -271,8 +272,8 @@ func TestContextThatAHookKeepsNeverHasTheValuesOfAnotherCaller(t *testing.T) {
 		var hooks sync.WaitGroup
 		for i := range 1000 {
 			ctx := context.WithValue(t.Context(), valueKey{}, i)
-			c.recordReply(time.Now(), Executed)
-			k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now())
+			c.recordReply(nil, time.Now(), Executed)
+			k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now(), nil)
 			require.Equal(t, i, k.Value(valueKey{}))
 			require.NoError(t, k.Err()) // as rueidis does first
 			require.Nil(t, k.Value(valueKey{}))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"os"
 	"sync"
@@ -31,8 +30,10 @@ import (
 // Only two things could block a caller for longer: a dial, which rueidis shares between callers,
 // and a connection with a full queue. So a worker sends the command, and the caller waits for the
 // worker, if
-//   - the server is a cluster, because the reply of one node says nothing about the others;
-//   - no reply came within the last 100 ms, or the connection turns out to be lost;
+//   - no reply came within the last 100 ms, on a cluster from the [Node] of the lock, or the
+//     connection turns out to be lost;
+//   - the lock is at another node of the cluster by now, or the command is for several locks or
+//     neither acquires nor releases, because the client of the cluster knows the way;
 //   - a command of a worker, [Calls.WhenIdle] or [Undo] dials, because rueidis would let the caller
 //     wait for that dial. Rarely rueidis still does so, if the dial began a moment later, if
 //     another command dials, for example of the application or a RedLock, or if the dial does not
@@ -55,7 +56,11 @@ type Calls struct {
 	onLost  func()                      // called when a command lost its connection; or nil
 	closed  chan struct{}               // a closed channel
 
-	replied      atomic.Int64 // about when the latest command with a reply was sent, in ns since began
+	outdated func() bool           // the topology may be read again; nil without a cluster
+	read     func(context.Context) // reads it
+	reading  atomic.Bool           // a task reads it
+
+	replied      replies
 	workersUntil atomic.Int64 // until then workers send all commands, in ns since began
 	dials        atomic.Int64 // the dials in progress by workers and WhenIdle
 
@@ -85,12 +90,12 @@ type Calls struct {
 const recentReply = 100 * time.Millisecond
 
 // NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command. For
-// a cluster, Calls calls ready before each command, for example [Transport.Ready], and workers send
-// all commands, because the reply of one node says nothing about the others. For any other server,
-// ready is nil.
+// a cluster, Calls calls ready before each command of a worker, for example [Transport.Ready]. For
+// any other server, ready is nil.
 func NewCalls(group *wait.Group, timeout time.Duration, ready func(context.Context) error) *Calls {
 	c := &Calls{group: group, timeout: timeout, began: time.Now(), closed: make(chan struct{}),
 		ready: ready}
+	c.replied.began = c.began
 	close(c.closed)
 	c.outage.shared = true
 	for kind := range c.gates { // each node of a cluster would need a gate of its own
@@ -106,12 +111,10 @@ func NewCalls(group *wait.Group, timeout time.Duration, ready func(context.Conte
 	}
 	c.timer = time.AfterFunc(time.Hour, c.sweep)
 	c.timer.Stop()
-	c.recordReply(c.began, NotSent)
-	if ready != nil { // a node that hangs must not hold up commands to others
-		c.workersUntil.Store(math.MaxInt64)
-		return c
+	c.recordReply(nil, c.began, NotSent)
+	if ready == nil { // a node that hangs must not take up the places of others
+		c.places = newPlaces()
 	}
-	c.places = newPlaces()
 	return c
 }
 
@@ -121,7 +124,7 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 	command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
 	var before error
-	if call := c.Begin(b, time.Now()); call != nil {
+	if call := c.Begin(b, time.Now(), nil); call != nil {
 		value, state, err := Send(call, command)
 		if kind.resendable() && Lost(err) {
 			before = err
@@ -143,31 +146,51 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 // to replace a lost connection. The function must not block. Call OnLost before the first command.
 func (c *Calls) OnLost(f func()) { c.onLost = f }
 
+// OnMoved lets Calls read the topology of a cluster again in the background, if a caller has not
+// reached the node of a lock. outdated says whether that is due, and must not block. Call OnMoved
+// before the first command.
+func (c *Calls) OnMoved(outdated func() bool, read func(context.Context)) {
+	c.outdated, c.read = outdated, read
+}
+
+// moved reads the topology again if that is due. It does not block.
+func (c *Calls) moved() {
+	if c.outdated == nil || !c.outdated() || !c.reading.CompareAndSwap(false, true) {
+		return
+	}
+	read := func() {
+		defer c.reading.Store(false)
+		ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+		defer cancel()
+		c.read(ctx)
+	}
+	if !c.group.Go(read) { // the client is closed
+		c.reading.Store(false)
+	}
+}
+
 func (c *Calls) reportLost() {
 	if c.onLost != nil {
 		c.onLost()
 	}
 }
 
-// recordReply records whether a command sent at the given time got a reply. It does not write after
-// each reply, because a write slows down all other processors that send.
-func (c *Calls) recordReply(sent time.Time, outcome State) {
+// recordReply records whether a command sent at the given time got a reply. node is the node of a
+// cluster to which the caller sent the command itself, or nil.
+func (c *Calls) recordReply(node *Node, sent time.Time, outcome State) {
 	if outcome == Unconfirmed {
 		c.reportLost()
 	}
-	at := int64(math.MinInt64 / 2) // long before any reply
-	if outcome == Executed || outcome == Refused {
-		at = int64(sent.Sub(c.began))
-	}
-	if at < 0 || at > c.replied.Load()+int64(recentReply/10) {
-		c.replied.Store(at)
+	c.replied.record(sent, outcome)
+	if node != nil {
+		node.record(sent, outcome)
 	}
 }
 
 // Quiet reports whether no reply has come for long, so that a proxy may have closed the
 // connections.
 func (c *Calls) Quiet() bool {
-	return time.Since(c.began)-time.Duration(c.replied.Load()) > 10*recentReply
+	return c.replied.age(time.Now()) > 10*recentReply
 }
 
 // Kind says which capacity a command uses. Acquisitions cannot use up the capacity for held locks,

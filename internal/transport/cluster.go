@@ -27,11 +27,13 @@ type cluster struct {
 	ranges   atomic.Value // []slotRange, by the last reply
 	fetching sync.Mutex   // held during a fetch, so that concurrent callers share one reply
 	fetched  time.Time    // guarded by fetching
+	read     atomic.Int64 // a copy of fetched in ns since 1970, for callers that must not wait
 }
 
 type slotRange struct {
 	first, last uint16
 	master      string // host:port
+	node        *Node
 }
 
 // master returns the address of the master that serves slot, in the form of [rueidis.Client.Nodes].
@@ -50,13 +52,24 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 		if err != nil {
 			return "", fmt.Errorf("read the cluster's slots: %w", err)
 		}
-		var ranges []slotRange
-		for _, entry := range entries {
-			if r, ok := cs.parse(entry); ok {
-				ranges = append(ranges, r)
-			}
-		}
 		cs.fetched = time.Now()
+		cs.read.Store(cs.fetched.UnixNano())
+		var ranges []slotRange
+		nodes, clients := map[string]*Node{}, cs.client.Nodes()
+		for _, entry := range entries {
+			r, ok := cs.parse(entry)
+			if !ok {
+				continue
+			}
+			r.node = nodes[r.master]
+			if r.node == nil {
+				r.node = &Node{client: clients[r.master]}
+				r.node.began = cs.fetched
+				r.node.at.Store(longAgo)
+				nodes[r.master] = r.node
+			}
+			ranges = append(ranges, r)
+		}
 		cs.ranges.Store(ranges)
 	}
 	if address := cs.remembered(slot); address != "" {
@@ -66,15 +79,24 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 }
 
 // remembered returns the master of slot by the last reply, or "".
-func (cs *cluster) remembered(slot uint16) string {
+func (cs *cluster) remembered(slot uint16) string { return cs.at(slot).master }
+
+// node returns the master of slot by the last reply, or nil.
+func (cs *cluster) node(slot uint16) *Node { return cs.at(slot).node }
+
+// at returns the range of slot by the last reply; zero if there is none.
+func (cs *cluster) at(slot uint16) slotRange {
 	ranges, _ := cs.ranges.Load().([]slotRange)
 	for _, r := range ranges {
 		if r.first <= slot && slot <= r.last {
-			return r.master
+			return r
 		}
 	}
-	return ""
+	return slotRange{}
 }
+
+// readAt returns when the topology was read; long ago if never.
+func (cs *cluster) readAt() time.Time { return time.Unix(0, cs.read.Load()) }
 
 // parse reads an entry of CLUSTER SLOTS: first and last slot, master as {host, port, …}, replicas.
 func (cs *cluster) parse(entry rueidis.RedisMessage) (r slotRange, ok bool) {
@@ -103,7 +125,8 @@ func (cs *cluster) parse(entry rueidis.RedisMessage) (r slotRange, ok bool) {
 			}
 		}
 	}
-	return slotRange{uint16(first), uint16(last), net.JoinHostPort(host, port)}, host != ""
+	r = slotRange{first: uint16(first), last: uint16(last), master: net.JoinHostPort(host, port)}
+	return r, host != ""
 }
 
 // Masters returns the sorted addresses of the masters of a cluster, in the form of

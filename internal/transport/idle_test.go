@@ -14,7 +14,7 @@ func TestWhenIdleWaitsUntilNoCommandIsUnderWay(t *testing.T) {
 		c.overlapped = false
 		for name, end := range map[string]func() func(){
 			"a caller's": func() func() {
-				k := c.Begin(forever(), time.Now())
+				k := c.Begin(forever(), time.Now(), nil)
 				require.NotNil(t, k)
 				return func() { _, _ = k.End(nil) }
 			},
@@ -29,7 +29,7 @@ func TestWhenIdleWaitsUntilNoCommandIsUnderWay(t *testing.T) {
 				return func() { close(reply) }
 			},
 		} {
-			c.recordReply(time.Now(), Executed) // so that callers may send
+			c.recordReply(nil, time.Now(), Executed) // so that callers may send
 			ends, ran := end(), make(chan bool, 1)
 			synctest.Wait()
 			go func() { ran <- c.WhenIdle(func(context.Context) {}) }()
@@ -52,11 +52,11 @@ func TestCommandsWaitForTheIdleCommandForAMoment(t *testing.T) {
 			go c.WhenIdle(func(context.Context) { time.Sleep(takes) })
 			synctest.Wait()
 			start := time.Now()
-			k := c.Begin(forever(), start)
+			k := c.Begin(forever(), start, nil)
 			require.Equal(t, min(takes, grace), time.Since(start))
 			require.Equal(t, overlaps, c.overlapped)
 			_, _ = k.End(nil)
-			k = c.Begin(forever(), start)
+			k = c.Begin(forever(), start, nil)
 			require.Equal(t, min(takes, grace), time.Since(start), "it waits once")
 			_, _ = k.End(nil)
 			time.Sleep(takes)

@@ -159,8 +159,8 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 				return StateOf(err), err
 			},
 			"caller": func(t *testing.T, c *Calls, send command) (State, error) {
-				c.recordReply(time.Now(), Executed)
-				k := c.Begin(unlimited(t), time.Now())
+				c.recordReply(nil, time.Now(), Executed)
+				k := c.Begin(unlimited(t), time.Now(), nil)
 				_, err := send(k)
 				state, err := k.End(err)
 				if state == NotSent { // it had to dial
@@ -219,8 +219,8 @@ func TestCallThatFoundItsConnectionLostWasNotSent(t *testing.T) {
 			NotSent:     func(*Call) {},
 			Unconfirmed: func(k *Call) { _, _ = k.Deadline() }, // rueidis is about to send
 		} {
-			c.recordReply(time.Now(), Executed)
-			k := c.Begin(unlimited(t), time.Now())
+			c.recordReply(nil, time.Now(), Executed)
+			k := c.Begin(unlimited(t), time.Now(), nil)
 			_ = k.Err()
 			asked(k)
 			state, _ := k.End(errLost)

@@ -76,6 +76,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
 		t.cluster = &cluster{client: redis}
+		t.redis = direct{redis, t.cluster}
 	case rueidis.ClientModeStandalone:
 		t.endpoint = &endpoint{Client: redis, wrote: &t.writes, moved: t.redial,
 			ended: make(chan struct{})}

@@ -193,7 +193,7 @@ func send[T any](d *delivery, command func(context.Context) (T, error)) (value T
 		}
 		if err == nil && !d.first && !gate.on.Load() { // as nearly always
 			if d.kind != Apart {
-				c.recordReply(d.began, Executed)
+				c.recordReply(nil, d.began, Executed)
 			}
 			return value, nil
 		}
@@ -227,7 +227,7 @@ func (d *delivery) again(err error) (bool, error) {
 		state = NotSent
 	}
 	if d.kind != Apart {
-		c.recordReply(d.began, state)
+		c.recordReply(nil, d.began, state)
 	}
 	if Lost(err) && d.kind.resendable() && d.sends < MostSends-1 && !d.decided.Load() {
 		d.sends, d.canceled, d.before = d.sends+1, 0, err

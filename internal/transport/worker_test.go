@@ -66,7 +66,7 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			require.Equal(t, Abandoned, state)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, ErrNoReply)
-			require.Nil(t, c.Begin(unlimited(t), time.Now()), "no reply has come")
+			require.Nil(t, c.Begin(unlimited(t), time.Now(), nil), "no reply has come")
 		}
 	})
 }
@@ -246,8 +246,8 @@ func TestCallersDoNotSendWhileACommandWithoutCancelDials(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, c *Calls) {
 			sends := func() bool {
-				c.recordReply(time.Now(), Executed)
-				k := c.Begin(forever(), time.Now())
+				c.recordReply(nil, time.Now(), Executed)
+				k := c.Begin(forever(), time.Now(), nil)
 				if k != nil {
 					_, _ = k.End(nil)
 				}
