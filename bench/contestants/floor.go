@@ -55,10 +55,12 @@ func openRaw(address string, s contest.Setup) (rueidis.Client, error) {
 	}
 	for _, sc := range []script{acquireScript, releaseScript, queueAcquireScript,
 		queueReleaseScript} {
-		if err := client.Do(context.Background(),
-			client.B().ScriptLoad().Script(sc.text).Build()).Error(); err != nil {
-			client.Close()
-			return nil, fmt.Errorf("script load: %w", err)
+		for _, node := range client.Nodes() {
+			if err := node.Do(context.Background(),
+				node.B().ScriptLoad().Script(sc.text).Build()).Error(); err != nil {
+				client.Close()
+				return nil, fmt.Errorf("script load: %w", err)
+			}
 		}
 	}
 	return client, nil

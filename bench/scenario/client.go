@@ -130,7 +130,7 @@ type warming struct {
 // the scripts, and then all at the same time, so that connections are dialled and the client knows
 // that it has many callers.
 func (s *session) warm(cycles int) error {
-	first := s.client.Locker(fmt.Sprintf("warm:%d:%d", s.number, time.Now().UnixNano()))
+	first := s.client.Locker(fmt.Sprintf("{warm:%d:%d}", s.number, time.Now().UnixNano()))
 	// A client that counts failures refuses to work for a moment if scripts were not loaded.
 	for i := 0; cycle(first) != nil && i < 20; i++ {
 		time.Sleep(50 * time.Millisecond)
@@ -139,7 +139,7 @@ func (s *session) warm(cycles int) error {
 	errs := make([]error, len(s.lockers))
 	var all sync.WaitGroup
 	for i := range s.lockers {
-		own := s.client.Locker(fmt.Sprintf("warm:%d:%d:%d", s.number, time.Now().UnixNano(), i))
+		own := s.client.Locker(fmt.Sprintf("{warm:%d:%d:%d}", s.number, time.Now().UnixNano(), i))
 		all.Go(func() {
 			for range cycles {
 				errs[i] = cycle(own)

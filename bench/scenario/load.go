@@ -276,13 +276,13 @@ func (l *loads) round(
 }
 
 // lockName returns a function that returns the names of the locks of one round, the same in all
-// processes.
+// processes. The braces keep what belongs to a lock on the same node of a cluster.
 func (e *Env) lockName(ownKeys bool) func(g int) string {
 	return func(g int) string {
 		if !ownKeys {
 			g = 0
 		}
-		return fmt.Sprintf("bench:load:%d:%d", e.names, g)
+		return fmt.Sprintf("{bench:load:%d:%d}", e.names, g)
 	}
 }
 

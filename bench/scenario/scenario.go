@@ -60,6 +60,7 @@ var All = withNetwork([]Scenario{
 	{Key: "watchdog", run: watchdog},
 	{Key: "holds", run: holds},
 	{Key: "contenders", run: contenders},
+	{Key: "cluster", run: cluster},
 	{Key: "redlock", run: redLock, java: []string{"redisson redlock"}, nodes: true, far: true},
 })
 

@@ -28,9 +28,9 @@ type Server struct {
 }
 
 // Start starts a server, and returns when it replies. core is the only CPU it may use;
-// worker.AnyCore is all of them. The server ends with Stop, and with this process however that
-// ends.
-func Start(ctx context.Context, core int) (*Server, error) {
+// worker.AnyCore is all of them. The options are those of the command line. The server ends with
+// Stop, and with this process however that ends.
+func Start(ctx context.Context, core int, options ...string) (*Server, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, errors.New("there is no redis-server on PATH: install one")
@@ -39,7 +39,7 @@ func Start(ctx context.Context, core int) (*Server, error) {
 	// port is tried.
 	for range 5 {
 		var s *Server
-		s, err = launch(ctx, path, core)
+		s, err = launch(ctx, path, core, options)
 		if err == nil {
 			return s, nil
 		}
@@ -47,7 +47,7 @@ func Start(ctx context.Context, core int) (*Server, error) {
 	return nil, err
 }
 
-func launch(ctx context.Context, path string, core int) (*Server, error) {
+func launch(ctx context.Context, path string, core int, options []string) (*Server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -62,8 +62,9 @@ func launch(ctx context.Context, path string, core int) (*Server, error) {
 	}
 	s := &Server{Address: address, Clients: address, dir: dir, ended: make(chan struct{})}
 	var log bytes.Buffer
-	s.cmd = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly",
-		"no", "--dir", dir)
+	options = append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly",
+		"no", "--dir", dir}, options...)
+	s.cmd = exec.Command(path, options...)
 	s.cmd.Stdout, s.cmd.Stderr = &log, &log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 
