@@ -26,14 +26,14 @@ MIN_COVERAGE := 90
 
 # Modules of their own, for what the library must not depend on. go.work has them all but bench,
 # which needs newer versions than the library promises to work with.
-MODULES := cmd/holdfast cmd/holdfastvet examples/gocron examples/observed integration otel redissonyaml
+MODULES := cmd/holdfast cmd/holdfastvet examples/fenced examples/gocron examples/observed integration otel redissonyaml
 # The packages of the library and of all these modules.
 ALL := ./... $(MODULES:%=./%/...)
 # Those whose tests play faults that last only seconds: nothing may be compiled beside them.
 TIMED := ./... ./cmd/holdfast/... ./integration/...
 
 # Code that users read or run, in which holdfastvet must find nothing.
-EXEMPLARY := ./cmd/holdfast ./examples ./examples/gocron ./examples/observed
+EXEMPLARY := ./cmd/holdfast ./examples ./examples/fenced ./examples/gocron ./examples/observed
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
@@ -53,6 +53,9 @@ with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); expor
 
 # Installs a Redis server if there is none and the user is root.
 with-server = internal/redistest/ensure-server.sh
+
+# Installs a PostgreSQL in the same way. Without one, the test that needs it fails and says so.
+with-postgres = examples/fenced/ensure-postgres.sh || true
 
 # Builds the tests' Redisson if there is Maven, and sets $$tags to what go test needs to run them.
 with-peer-if-any = tags=redis; \
@@ -80,7 +83,7 @@ demo: ## see locks at work; needs nothing but Go
 # Behind the others run those that mostly wait, beside Redisson, and those in virtual time, which no
 # load can disturb. The race detector would distort the latter. At last come counts of allocations.
 test: compiler ## run the tests on a real Redis under the race detector, with Redisson if there is Maven
-	@$(with-server); $(with-peer-if-any); failed=0; \
+	@$(with-server); $(with-postgres); $(with-peer-if-any); failed=0; \
 	run() { $(GO) test -race $(quick) -tags $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
 	behind() { \
 		local failed=0; \
@@ -205,7 +208,7 @@ fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 tools: $(GOLANGCI) compiler
 	$(GO) list -deps -test -tags redis,interop,model,nightly $(ALL) >/dev/null
 	for module in . bench $(MODULES); do (cd $$module && GOWORK=off $(GO) mod download); done
-	$(with-server); otel/dashboard/ensure-prometheus.sh; integration/model/ensure-tlc.sh; $(with-peer)
+	$(with-server); $(with-postgres); otel/dashboard/ensure-prometheus.sh; integration/model/ensure-tlc.sh; $(with-peer)
 	for version in $(VERSIONS); do HOLDFAST_REDISSON=$$version integration/redisson/build.sh; done
 	integration/compat/servers.sh $(SERVERS)
 

@@ -27,7 +27,7 @@ install_packages() (
   [[ -z $ours ]] || rm -f "$ours"
   if ((status == 0)) && command -v systemctl >/dev/null; then
     local service
-    for service in redis-server docker; do # only those that were just installed
+    for service in redis-server postgresql docker; do # only those that were just installed
       [[ " $* " != *" $service"* ]] || systemctl --quiet disable "$service" >&2 || true
     done
   fi
