@@ -442,7 +442,7 @@ func TestOperationsStateWhatTheCodeDoes(t *testing.T) {
 // TestFirstScreenOfREADMEHasTheProgram holds the README to what it is for: a first look.
 func TestFirstScreenOfREADMEHasTheProgram(t *testing.T) {
 	t.Parallel()
-	const screen, mostLines = 56, 150
+	const mostLines = 150
 	content, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	readme := string(content)
