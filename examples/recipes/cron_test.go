@@ -16,7 +16,7 @@ func TestNightlyJobRunsOnOnePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := rlocktest.New(t)
 		ran := 0
-		takes := time.Hour
+		takes := 15 * time.Minute
 		job := func(ctx context.Context) error {
 			ran++
 			time.Sleep(takes)
