@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,16 +24,18 @@ func TestNightlyJobRunsOnOnePod(t *testing.T) {
 			return context.Cause(ctx)
 		}
 		night := func() {
+			var pods sync.WaitGroup
 			for pod := range 3 {
 				client := redis.NewClient(rlock.Options{})
-				go func() {
+				pods.Go(func() {
 					time.Sleep(time.Duration(pod) * time.Minute) // its clock
 					if err := nightly(t.Context(), client, job); err != nil {
 						t.Error(err)
 					}
-				}()
+				})
 			}
-			time.Sleep(takes + 10*time.Minute)
+			pods.Wait()
+			time.Sleep(10 * time.Minute)
 		}
 		night()
 		require.Equal(t, 1, ran)
