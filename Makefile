@@ -26,7 +26,7 @@ MIN_COVERAGE := 90
 
 # Modules of their own, for what the library must not depend on. go.work has them all but bench,
 # which needs newer versions than the library promises to work with.
-MODULES := cmd/holdfast cmd/holdfastvet examples/fenced examples/gocron examples/observed integration otel redissonyaml
+MODULES := cmd/holdfast cmd/holdfastvet examples/fenced examples/gocron examples/observed goredis integration otel redissonyaml
 # The packages of the library and of all these modules.
 ALL := ./... $(MODULES:%=./%/...)
 # Those whose tests play faults that last only seconds: nothing may be compiled beside them.

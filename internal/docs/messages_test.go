@@ -49,7 +49,8 @@ placeholder, such as ‹owner›, for each value. A long message consists of sev
 var sections = []struct{ title, directory string }{
 	{theErrors, ""}, {logLines, "-"}, {theProgram, "cmd/holdfast/"},
 	{theDoctor, "cmd/holdfast/internal/doctor/"}, {"Vet", "cmd/holdfastvet/"}, {"Tests", "rlocktest/"},
-	{"Redisson's configuration file", "redissonyaml/"}, {"Metrics and traces", "otel/"},
+	{"Redisson's configuration file", "redissonyaml/"}, {"Options of go-redis", "goredis/"},
+	{"Metrics and traces", "otel/"},
 }
 
 var (
