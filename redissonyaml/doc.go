@@ -27,6 +27,9 @@
 //   - nameMapper, if you state that the mapper is a prefix. See [Options].PrefixMappers.
 //   - ${NAME} and ${NAME:-default}, which Load replaces by environment variables before parsing.
 //
+// If the Java service has its servers in spring.data.redis instead of a Redisson file, use
+// [LoadSpringYAML] or [LoadSpringProperties].
+//
 // For missing keys, Load uses the defaults of rueidis and holdfast. Where both sides must agree,
 // these are the defaults of Redisson. The key checkLockSyncedSlaves is true by default, as in
 // Redisson, and becomes [rlock.SyncConnected] with Sentinel and Cluster. A single replica must then

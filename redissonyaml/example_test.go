@@ -53,3 +53,41 @@ singleServerConfig:
 	// 5 singleServerConfig.host
 	// unknown key; remove it, or add it to Options.Handled if the program does not need it
 }
+
+// A Go service reads application.yml of the Java service beside it.
+func ExampleLoadSpringYAML() {
+	config, err := redissonyaml.LoadSpringYAML(strings.NewReader(`
+server.port: 8080
+spring:
+  data:
+    redis:
+      host: ${REDIS_HOST:127.0.0.1}
+      database: 2
+      timeout: 2s
+      lettuce.pool.enabled: true
+`), redissonyaml.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(config.Redis.InitAddress, config.Redis.SelectDB, config.Locks.CommandTimeout)
+	for _, note := range config.Notes {
+		fmt.Println(note.Number, note.Key)
+	}
+
+	// Output:
+	// [127.0.0.1:6379] 2 2s
+	// 9 spring.data.redis.lettuce.pool.enabled
+	// 0 checkLockSyncedSlaves
+}
+
+func ExampleLoadSpringProperties() {
+	config, err := redissonyaml.LoadSpringProperties(strings.NewReader(`
+spring.data.redis.cluster.nodes=10.0.0.1:7001,10.0.0.2:7001
+spring.data.redis.ssl.enabled=true
+`), redissonyaml.Options{})
+	fmt.Println(config.Redis.InitAddress, config.Redis.TLSConfig != nil, err)
+
+	// Output:
+	// [10.0.0.1:7001 10.0.0.2:7001] true <nil>
+}

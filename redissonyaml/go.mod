@@ -5,6 +5,7 @@ go 1.25.0
 replace holdfast => ../
 
 require (
+	github.com/magiconair/properties v1.8.10
 	github.com/redis/rueidis v1.0.79
 	github.com/stretchr/testify v1.12.1
 	go.yaml.in/yaml/v3 v3.0.5

@@ -7,7 +7,7 @@ import (
 
 // Line is a finding about a line of a file.
 type Line struct {
-	Number int    // of the line; 0 if the file lacks it
+	Number int    // of the line; 0 if the file lacks it, or in a file of properties
 	Key    string // the key with its section, as in "singleServerConfig.retryAttempts"
 	Text   string // what is the matter, and what to do
 }

@@ -36,6 +36,11 @@ func Load(file io.Reader, options Options) (*Config, error) {
 	}
 	r := &reader{options: options, text: text, config: new(Config), verification: strict}
 	r.read(document.Content[0])
+	return r.result()
+}
+
+// result returns what the file says, or all that is wrong.
+func (r *reader) result() (*Config, error) {
 	if len(r.wrong) > 0 {
 		slices.SortStableFunc(r.wrong, byNumber)
 		return nil, &Error{Lines: r.wrong}
@@ -57,8 +62,11 @@ func withoutText(err error) error {
 		"; put a value that begins with * in quotes")
 }
 
-// byNumber orders lines as in the file, and what the file lacks behind them.
+// byNumber orders lines as in the file, and behind them lines without a number by their keys.
 func byNumber(a, b Line) int {
+	if a.Number == 0 && b.Number == 0 {
+		return cmp.Compare(a.Key, b.Key)
+	}
 	return cmp.Compare(cmp.Or(a.Number, math.MaxInt), cmp.Or(b.Number, math.MaxInt))
 }
 
@@ -71,6 +79,7 @@ type reader struct {
 
 	section string // the section that is being read; "" for the top level
 	mode    string // the section of the servers; "" before it was found
+	named   string // the key of the servers in messages; "" is mode
 
 	addresses    []address
 	verification verification
@@ -170,7 +179,7 @@ func (r *reader) follow(key, value *yaml.Node, tables ...map[string]rule) {
 		}
 	}
 	if key.Value == "spring" {
-		r.fail(at, "redissonyaml does not read Spring files; pass only the Redisson part")
+		r.fail(at, "this is a file of Spring; pass it to LoadSpringYAML")
 		return
 	}
 	r.fail(at, "unknown key; remove it, or add it to Options.Handled if the program does not "+
@@ -205,8 +214,9 @@ func (r *reader) finish() {
 			r.fail(place{key: r.mode}, "has no masterName; add the name of the master")
 		}
 		if c.Redis.Password != "" && c.Redis.Sentinel.Password == "" {
-			r.note(place{key: r.mode}, "holdfast connects to Sentinels without a password. Redisson "+
-				"tries the password of the servers; if the Sentinels require it, set sentinelPassword")
+			r.note(place{key: cmp.Or(r.named, r.mode)}, "holdfast connects to Sentinels without a "+
+				"password. Redisson tries the password of the servers; if the Sentinels require it, "+
+				"set the password of the Sentinels")
 		}
 	case cluster:
 		c.Redis.ClusterOption.ShardsRefreshInterval = cmp.Or(
