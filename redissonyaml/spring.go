@@ -138,9 +138,11 @@ func (d *document) flatten(name string, node *yaml.Node, depth int) bool {
 			}
 		}
 	case yaml.ScalarNode:
-		if !isNull(node) {
-			d.set(name, node.Value, node.Line)
+		value := node.Value
+		if isNull(node) {
+			value = "" // as in Spring
 		}
+		d.set(name, value, node.Line)
 	}
 	return true
 }

@@ -147,7 +147,7 @@ spring.data.redis.cluster:
 func TestSpringEnvironmentOutranksTheFile(t *testing.T) {
 	t.Setenv("SPRING_DATA_REDIS_HOST", "10.0.0.8")
 	t.Setenv("SPRING_DATA_REDIS_CLIENTNAME", "checkout")
-	config := loadSpring(t, "spring.data.redis: {host: localhost, client-name: x}")
+	config := loadSpring(t, "spring.data.redis: {host: localhost, client_name: x}")
 	require.Equal(t, []string{"10.0.0.8:6379"}, config.Redis.InitAddress)
 	require.Equal(t, "checkout", config.Redis.ClientName)
 	require.Equal(t, []string{"10.0.0.8:6379"}, loadSpring(t, "a: b").Redis.InitAddress)
@@ -157,6 +157,9 @@ func TestSpringEnvironmentOutranksTheFile(t *testing.T) {
 	require.Equal(t, "SPRING_DATA_REDIS_PORT", wrong.Lines[0].Key)
 
 	t.Setenv("SPRING_DATA_REDIS_PORT", "6379")
+	t.Setenv("SPRING_DATA_REDIS_CLUSTER_NODES", "n1:7001,n2:7002")
+	config = loadSpring(t, "spring.data.redis.cluster.nodes: ['a:1', 'b:2']")
+	require.Equal(t, []string{"n1:7001", "n2:7002"}, config.Redis.InitAddress)
 	t.Setenv("SPRING_DATA_REDIS_CLUSTER_NODES_0_", "n1:7001")
 	require.ErrorContains(t, rejectSpring(t, "a: b"), "SPRING_DATA_REDIS_CLUSTER_NODES to all")
 }
@@ -168,7 +171,7 @@ redis: {pass-word: "a:${HOLDFAST_UNSET:b}"}
 spring.data.redis:
   host: "${HOLDFAST_HOST:localhost}"
   port: "${HOLDFAST_UNSET:${HOLDFAST_UNSET2:6380}}"
-  password: "<${redis.password}>${"
+  password: "<${redis.pass-word}>${"
   client-name: "${holdfast.host}"
 `)
 	require.Equal(t, []string{"10.0.0.7:6380"}, config.Redis.InitAddress)
@@ -190,6 +193,7 @@ func TestSpringLaterDocumentOutranksAnEarlierOne(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"c:3"}, config.Redis.InitAddress)
 	require.Equal(t, "secret", config.Redis.Password)
+	require.Empty(t, loadSpring(t, base+"---\nspring.data.redis.password: ~").Redis.Password)
 
 	config, err = redissonyaml.LoadSpringProperties(strings.NewReader(
 		"spring.data.redis.host=a\n#---\nspring.data.redis.host=b\n"), redissonyaml.Options{})
