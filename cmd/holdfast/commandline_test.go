@@ -43,7 +43,7 @@ func TestHelpServerHasTheFlagsOfAllServers(t *testing.T) {
 func TestUsageErrorsHaveTheirStatus(t *testing.T) {
 	t.Parallel()
 	for line, help := range map[string]string{"": "holdfast", "bogus": "holdfast",
-		"--version": "holdfast", "doctor --bogus": "holdfast doctor",
+		"run --wait 1x job true": "holdfast run", "doctor --bogus": "holdfast doctor",
 		"doctor extra": "holdfast doctor", "doctor --user": "holdfast doctor",
 		"run": "holdfast run", "run --kind spin job true": "holdfast run",
 		"completion tcsh": "holdfast completion", "version extra": "holdfast version"} {
@@ -52,6 +52,14 @@ func TestUsageErrorsHaveTheirStatus(t *testing.T) {
 		require.Empty(t, o.stdout, line)
 		require.Regexp(t, `^holdfast: .*\nRun: `+help+` --help\n$`, o.stderr, line)
 	}
+}
+
+func TestVersionIsACommandAndAFlag(t *testing.T) {
+	t.Parallel()
+	o := run(t, "version")
+	require.Zero(t, o.status)
+	require.Regexp(t, `^holdfast \S+ go1\S+ \S+/\S+\n$`, o.stdout)
+	require.Equal(t, o, run(t, "--version"))
 }
 
 func TestCompletionOfEachShell(t *testing.T) {

@@ -107,9 +107,9 @@ func TestFirstContactIsOneLine(t *testing.T) {
 		{"no socket", nil, []string{"-r", socket + "x"}, 74, "no such file"},
 
 		{"password in argv", nil, []string{"-r", url(guarded.Addr())}, 64, "can read the command line"},
-		{"no port", nil, []string{"-r", "localhost"}, 64, "--redis: cannot read the address"},
+		{"two ports", nil, []string{"-r", "localhost:1:2"}, 64, "--redis: cannot read the address"},
 		{"user without a URL", nil, []string{"-r", secret + "@" + plain.Addr()}, 64,
-			"--redis: cannot read the address; use host:port"},
+			"--redis: cannot read the address; use host, host:port"},
 		{"bad REDIS_URL", []string{"REDIS_URL=redis://:" + secret + "@host:bad"}, nil, 64,
 			"REDIS_URL: cannot read the URL"},
 		{"no file", nil, []string{"--password-file", "/no/such"}, 64, "--password-file: "},

@@ -13,7 +13,9 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -35,6 +37,8 @@ type commandLine struct {
 	Completion kongcompletion.Completion `cmd:"" help:"Print the line for your shell's start-up file that turns on completion."`
 
 	Worker workerCommand `cmd:"" hidden:""`
+
+	ShowVersion versionFlag `name:"version" help:"Print the version."`
 }
 
 // exactly decodes an argument as it is. kong's own mapper replaces bytes that are not UTF-8, but
@@ -49,6 +53,24 @@ func exactly(ctx *kong.DecodeContext, target reflect.Value) error {
 		return fmt.Errorf("this argument must be a string (got %v)", token.Value)
 	}
 	target.SetString(text)
+	return nil
+}
+
+// seconds decodes a duration, or a number without a unit as seconds, as flock does.
+func seconds(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("duration")
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprint(token.Value)
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		text += "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("expected a duration such as 1m30s, or seconds (got %q)", token.Value)
+	}
+	target.SetInt(int64(d))
 	return nil
 }
 
@@ -74,6 +96,7 @@ func main() {
 		kong.Help(printHelp),
 		kong.Vars{"redis": redisHelp},
 		kong.KindMapper(reflect.String, kong.MapperFunc(exactly)),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(seconds)),
 	)
 	kongcompletion.Register(parser)
 	parsed, err := parser.Parse(os.Args[1:])

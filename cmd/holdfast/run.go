@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,11 @@ type runCommand struct {
 	KillAfter *time.Duration `placeholder:"DURATION" help:"Time between SIGTERM and SIGKILL when the lock is about to be lost. At most a third of --lease. Default: 5s, or a third of --lease if that is less."`
 	OnLost    string         `enum:"term,ignore" default:"term" placeholder:"ACTION" help:"What to do if the lock is lost: term (default) ends the command, ignore lets it run."`
 	Conflict  int            `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if someone else holds the lock (default 75)."`
-	Shell     bool           `help:"Run the command with sh -c."`
+	Script    *string        `short:"c" name:"command" xor:"script" placeholder:"COMMAND" help:"Run this command with sh -c, instead of one after NAME."`
+	Shell     bool           `xor:"script" help:"Run the command after NAME with sh -c."`
+	Label     string         `placeholder:"TEXT" help:"What others see as the holder of the lock. Default: run and the name of the command."`
+	Replicas  replicas       `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. With connected, one replica must have it while one is connected."`
+	Fsync     bool           `name:"fsync-always" help:"With --quorum: all servers run with appendfsync always, so a restarted server counts at once."`
 	Quorum    bool           `help:"Lock a majority of independent servers (RedLock). Give --redis once for each server."`
 	Quiet     bool           `short:"q" help:"Do not print messages about waiting or about the current holder."`
 	connect.Flags
@@ -62,7 +67,8 @@ The command has these environment variables:
 func (c runCommand) Run() error {
 	o := runner.Options{Flags: c.Flags, Name: c.Name, Kind: runner.Kind(c.Kind), Quorum: c.Quorum,
 		Args: c.Command, Wait: rlock.Forever, Lease: c.Lease, KillAfter: c.KillAfter,
-		Ignore: c.OnLost == "ignore", Conflict: c.Conflict, Quiet: c.Quiet}
+		Ignore: c.OnLost == "ignore", Conflict: c.Conflict, Quiet: c.Quiet, Label: c.Label,
+		SyncReplicas: int(c.Replicas), FsyncAlways: c.Fsync}
 	switch {
 	case c.Nonblock:
 		o.Wait = rlock.NoWait
@@ -72,14 +78,41 @@ func (c runCommand) Run() error {
 	if len(o.Args) > 0 && o.Args[0] == "--" {
 		o.Args = o.Args[1:]
 	}
-	if c.Shell && len(o.Args) > 0 {
-		script := strings.Join(o.Args, " ")
-		o.Args = []string{"/bin/sh", "-c", script}
-		if runtime.GOOS == "windows" {
-			o.Args = []string{"cmd", "/C", script}
-		}
+	switch {
+	case c.Script != nil && len(o.Args) > 0:
+		return status.New(status.Usage, fmt.Errorf("--command and the command %s after the name "+
+			"exclude each other; leave out one of the two", o.Args[0]))
+	case c.Script != nil:
+		o.Args = shellCommand(*c.Script)
+	case c.Shell && len(o.Args) > 0:
+		o.Args = shellCommand(strings.Join(o.Args, " "))
 	}
 	return runner.Run(o)
+}
+
+// shellCommand returns the arguments that make a shell run a script.
+func shellCommand(script string) []string {
+	if runtime.GOOS == "windows" {
+		return []string{"cmd", "/C", script}
+	}
+	return []string{"/bin/sh", "-c", script}
+}
+
+// replicas is a value of rlock.Options.SyncReplicas.
+type replicas int
+
+// UnmarshalText reads a number or "connected".
+func (r *replicas) UnmarshalText(text []byte) error {
+	if string(text) == "connected" {
+		*r = replicas(rlock.SyncConnected)
+		return nil
+	}
+	n, err := strconv.ParseUint(string(text), 10, 16)
+	if err != nil {
+		return fmt.Errorf("must be a number of replicas or connected (got %q)", text)
+	}
+	*r = replicas(n)
+	return nil
 }
 
 // helpers are the processes of run, see package child. They do not read a command line, because to

@@ -61,6 +61,9 @@ func TestRunHasAStatusForEachReasonNotToRun(t *testing.T) {
 		{[]string{"--wait=-3s", "job", "true"}, 64, "negative"},
 		{[]string{"-E", "256", "job", "true"}, 64, "between 0 and 255"},
 		{[]string{"", "true"}, 64, "the name is empty"},
+		{[]string{"--fsync-always", "job", "true"}, 64, "only with --quorum"},
+		{[]string{"--sync-replicas=-1", "job", "true"}, 64, "a number of replicas or connected"},
+		{[]string{"--sync-replicas", "1", "--quorum", "job", "true"}, 64, "not work with --quorum"},
 		{[]string{"--quorum", "job", "true"}, 64, "at least 3 --redis"},
 		{[]string{"--quorum", "--kind", "fair", "job", "true"}, 64, "--kind lock"},
 		{[]string{"job", "--", "no such program"}, 127, "not found"},
@@ -198,7 +201,7 @@ func TestRunThatWaitedInVainEndsWithTheStatusThatItWasGiven(t *testing.T) {
 	j := startRun(t, redis.Addr(), forEver()...)
 	j.line(t, "in")
 	// Long enough to connect and ask on a busy machine: otherwise it does not know of a holder.
-	o := ranUnder(t, redis, "--wait", "3s", "-E", "9", "job", "true")
+	o := ranUnder(t, redis, "--wait", "3", "-E", "9", "job", "true")
 	require.Equal(t, 9, o.status)
 	require.Equal(t, outcome{status: 75}, ranUnder(t, redis, "-n", "-q", "job", "true"))
 	require.Equal(t, outcome{status: 0}, ranUnder(t, redis, "-n", "-q", "-E", "0", "job", "false"))

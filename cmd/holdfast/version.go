@@ -5,6 +5,8 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/alecthomas/kong"
 )
 
 // versionCommand is "holdfast version".
@@ -14,6 +16,18 @@ type versionCommand struct{}
 func (versionCommand) Run() error {
 	_, err := fmt.Fprintf(os.Stdout, "holdfast %s %s %s/%s\n", version(), runtime.Version(),
 		runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// versionFlag is "holdfast --version".
+type versionFlag bool
+
+// BeforeReset prints the version and exits, before a missing command is noticed.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	err := versionCommand{}.Run()
+	if err == nil {
+		app.Exit(0)
+	}
 	return err
 }
 

@@ -22,7 +22,7 @@ import (
 // Flags are the flags with which each command finds its server. Passwords are not among them: the
 // command line of a process can be read by all users of its machine.
 type Flags struct {
-	Redis        []string `group:"Server" short:"r" placeholder:"ADDR" sep:"none" help:"Redis server, as host:port, a URL (rediss:// for TLS), or the path of a socket. Repeat the flag for the nodes of a cluster. Default: $$REDIS_URL, or 127.0.0.1:6379."`
+	Redis        []string `group:"Server" short:"r" placeholder:"ADDR" sep:"none" help:"Redis server, as host, host:port, a URL (rediss:// for TLS), or the path of a socket. Repeat the flag for the nodes of a cluster. Default: $$REDIS_URL, or 127.0.0.1:6379."`
 	Sentinel     string   `group:"Server" placeholder:"MASTER" help:"Ask Sentinels for the server of this name. --redis has the addresses of the Sentinels."`
 	User         string   `group:"Server" placeholder:"NAME" help:"User of the ACL. The password comes from $$REDISCLI_AUTH, $$REDIS_URL, or --password-file."`
 	PasswordFile string   `group:"Server" placeholder:"FILE" help:"File that contains the password."`
@@ -120,7 +120,7 @@ func (f Flags) Options() (all []rueidis.ClientOption, err error) {
 		return nil, usage(err)
 	}
 	for _, address := range addresses {
-		option, err := parse(address)
+		option, err := parse(address, f.Sentinel != "")
 		if err != nil {
 			return nil, usage(fmt.Errorf("%s: %w", from, err))
 		}
@@ -173,9 +173,13 @@ func (f Flags) Endpoint() string {
 // usage makes err one of the command line.
 func usage(err error) error { return status.New(status.Usage, err) }
 
-// parse returns the options for host:port, the path of a socket, or a URL. Its errors do not show
-// what may be a password.
-func parse(address string) (option rueidis.ClientOption, err error) {
+// parse returns the options for a host with or without a port, the path of a socket, or a URL. Its
+// errors do not show what may be a password.
+func parse(address string, ofSentinel bool) (option rueidis.ClientOption, err error) {
+	port := "6379"
+	if ofSentinel {
+		port = "26379"
+	}
 	switch {
 	case strings.HasPrefix(address, "/"):
 		address = (&url.URL{Scheme: "unix", Path: address}).String()
@@ -186,9 +190,13 @@ func parse(address string) (option rueidis.ClientOption, err error) {
 			return option, errors.New("cannot read the URL; use the form redis://user@host:port/db")
 		}
 	default:
+		if host := strings.Trim(address, "[]"); address != "" &&
+			(!strings.Contains(address, ":") || net.ParseIP(host) != nil) {
+			address = net.JoinHostPort(host, port)
+		}
 		_, _, err = net.SplitHostPort(address)
 		if err != nil || strings.Contains(address, "@") {
-			return option, errors.New("cannot read the address; use host:port, " +
+			return option, errors.New("cannot read the address; use host, host:port, " +
 				"redis://user@host:port/db, or /path/of/socket")
 		}
 		option.InitAddress = []string{address}

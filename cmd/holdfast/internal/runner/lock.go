@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,14 +39,15 @@ func (o Options) open(ctx context.Context, until time.Time) (l *lock, err error)
 	}
 	for _, redis := range l.redis {
 		client, err := rlock.New(redis, rlock.Options{WatchdogLease: o.Lease, Logger: logger(),
-			Label: "run " + filepath.Base(o.Args[0])})
+			Label:        cmp.Or(o.Label, "run "+filepath.Base(o.Args[0])),
+			SyncReplicas: o.SyncReplicas})
 		if err != nil {
 			l.close()
 			return nil, status.New(status.Usage, err)
 		}
 		l.clients = append(l.clients, client)
 	}
-	l.Locker = redlock.NewOn(o.Name, redlock.Options{}, l.clients...)
+	l.Locker = redlock.NewOn(o.Name, redlock.Options{FsyncAlways: o.FsyncAlways}, l.clients...)
 	if !o.Quorum {
 		l.Locker = o.Kind.of(l.clients[0], o.Name)
 	}

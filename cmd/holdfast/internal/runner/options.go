@@ -25,6 +25,10 @@ type Options struct {
 	Ignore    bool           // let the command run when the lock is lost
 	Conflict  int            // the exit status if another has the lock
 	Quiet     bool
+	Label     string // what others see; "" for "run" and the command's name
+
+	SyncReplicas int  // see rlock.Options
+	FsyncAlways  bool // of all servers of a quorum, see redlock.Options
 }
 
 // Kind is the kind of a lock.
@@ -73,7 +77,11 @@ func (o Options) check() error {
 			o.Lease/3, o.killAfter())
 	case o.Conflict < 0 || o.Conflict > 255:
 		err = fmt.Errorf("--conflict-exit-code must be between 0 and 255 (got %d)", o.Conflict)
+	case o.FsyncAlways && !o.Quorum:
+		err = errors.New("--fsync-always works only with --quorum; leave it out")
 	case !o.Quorum:
+	case o.SyncReplicas != 0:
+		err = errors.New("--sync-replicas does not work with --quorum; leave out one of the two")
 	case o.Kind != Plain:
 		err = fmt.Errorf("--quorum works only with --kind lock (got %s)", o.Kind)
 	case o.Sentinel != "":

@@ -52,7 +52,12 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 		width = max(width-len(text)-len(": "), 1)
 	}
 	found, err := locks.Inspect(ctx, l.redis[0], o.Name)
-	found.Waiters = slices.DeleteFunc(found.Waiters, l.isOwn)
+	found.Waiters = slices.DeleteFunc(found.Waiters, func(w locks.Waiter) bool {
+		return l.isOwn(w.Owner)
+	})
+	found.Holders = slices.DeleteFunc(found.Holders, func(h locks.Holder) bool {
+		return l.isOwn(h.Owner) // until replicas have the lock
+	})
 	switch {
 	case err != nil && connect.Passes(err) && redraw: // elsewhere the line stays
 		text += ": Redis does not reply"
@@ -70,7 +75,7 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 	}
 }
 
-// isOwn reports whether a waiter is this run: a line about the others does not count it.
-func (l *lock) isOwn(w locks.Waiter) bool {
-	return strings.HasPrefix(w.Owner, l.clients[0].ID()+":")
+// isOwn reports whether an owner is this run: a line about the others does not count it.
+func (l *lock) isOwn(owner string) bool {
+	return strings.HasPrefix(owner, l.clients[0].ID()+":")
 }

@@ -103,9 +103,13 @@ var flags = strings.NewReplacer(
 	"set rueidis.ClientOption.ConnLifetime, so that connections follow the address",
 	"start the command again",
 	"rueidis.ClientOption.DisableCache", "no cache",
-	"set redlock.Options.FsyncAlways", "leave out --quorum",
+	"set redlock.Options.FsyncAlways", "pass --fsync-always",
 	", set a smaller redlock.Options.MaxLease in all processes, or set FsyncAlways if the node runs "+
-		"with appendfsync always", "",
+		"with appendfsync always",
+	", or pass --fsync-always if all servers run with appendfsync always",
 	"; check the node, or raise redlock.Options.NodeTimeout", "; check the node",
 	", or set Options.HandOver to HandOverNone", "",
+	"set Options.SyncReplicas to 1", "pass --sync-replicas 1",
+	"Options.SyncReplicas", "--sync-replicas",
+	", or raise Options.SyncTimeout", "",
 	"Options.WatchdogLease", "--lease")

@@ -1,0 +1,65 @@
+//go:build unix
+
+package main
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+func TestRunTakesACommandForAShellAsFlockDoes(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for _, args := range [][]string{
+		{"job", "-c", "echo a | tr a b; exit 3"}, {"-c", "echo a | tr a b; exit 3", "job"},
+		{"--shell", "job", "--", "echo a | tr a b;", "exit 3"},
+	} {
+		require.Equal(t, outcome{stdout: "b\n", status: 3}, ranUnder(t, redis, args...), "%v", args)
+	}
+	o := ranUnder(t, redis, "job", "-c", "true", "--", "false")
+	require.Equal(t, 64, o.status)
+	require.Contains(t, o.stderr, "exclude each other")
+}
+
+func TestRunShowsItsLabel(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), append([]string{"--label", "nightly\x1b backup"}, forEver()...)...)
+	j.line(t, "in")
+	o := ranUnder(t, redis, "-n", "job", "true")
+	require.Contains(t, o.stderr, `held by nightly\x1b backup on `)
+	for _, command := range []string{"ls", "inspect"} {
+		o := run(t, append([]string{command, "-r", redis.Addr()}, "job")...)
+		require.Contains(t, o.stdout, `nightly\x1b backup`, command)
+	}
+	j.signal(t, syscall.SIGTERM)
+	j.dead(t)
+}
+
+func TestRunWaitsForReplicas(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	o := ranUnder(t, redis, "--sync-replicas", "1", "-w", "3", "job", "false")
+	require.Equal(t, 74, o.status)
+	require.Contains(t, o.stderr, "only 0 of 1 replicas")
+	require.NotContains(t, o.stderr, "Options.")
+	o = ranUnder(t, redis, "--sync-replicas", "connected", "job", "true")
+	require.Zero(t, o.status)
+	require.Contains(t, o.stderr, "pass --sync-replicas 1 to")
+	requireFree(t, redis)
+}
+
+// A server of a quorum that has just started may have forgotten a lock, unless it never forgets.
+func TestRunCountsARestartedServerAtOnceIfItForgetsNothing(t *testing.T) {
+	t.Parallel()
+	flags := append(servers(redistest.StartAll(t, 3)), "--quorum", "--lease", "10m", "-n", "job")
+	o := run(t, append(append([]string{"run"}, flags...), "true")...)
+	require.NotZero(t, o.status)
+	require.Contains(t, o.stderr, "pass --fsync-always")
+	o = run(t, append(append([]string{"run", "--fsync-always"}, flags...), "true")...)
+	require.Equal(t, outcome{}, o)
+}
