@@ -76,7 +76,7 @@ func (c lsCommand) Run(ctx context.Context) error {
 		sayNothingFound("no locks")
 	}
 	if len(all) > 0 {
-		for _, line := range view.Table(all, tty.Width(os.Stdout)) {
+		for _, line := range view.Table(all, tty.Width(os.Stdout), time.Now()) {
 			fmt.Fprintln(out, line)
 		}
 	}

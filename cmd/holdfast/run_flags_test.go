@@ -3,8 +3,10 @@
 package main
 
 import (
+	"encoding/json"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +40,27 @@ func TestRunShowsItsLabel(t *testing.T) {
 	}
 	j.signal(t, syscall.SIGTERM)
 	j.dead(t)
+}
+
+func TestOthersSeeSinceWhenARunHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	began := time.Now().Truncate(time.Millisecond)
+	j := startRun(t, redis.Addr(), forEver()...)
+	j.line(t, "in")
+	var lock struct{ Holders []struct{ Since time.Time } }
+	require.Eventually(t, func() bool { // the command does not wait for the note
+		o := run(t, "inspect", "--json", "-r", redis.Addr(), "job")
+		require.NoError(t, json.Unmarshal([]byte(o.stdout), &lock))
+		return !lock.Holders[0].Since.IsZero()
+	}, longest, time.Millisecond)
+	require.WithinRange(t, lock.Holders[0].Since, began, time.Now())
+	require.Contains(t, run(t, "inspect", "-r", redis.Addr(), "job").stdout, ", held for ")
+	require.Contains(t, run(t, "ls", "-r", redis.Addr()).stdout, " HELD ")
+	j.signal(t, syscall.SIGTERM)
+	j.dead(t)
+	j.status(t)
+	requireFree(t, redis)
 }
 
 func TestRunWaitsForReplicas(t *testing.T) {

@@ -32,6 +32,23 @@ func TestIdentityIsAHashOfItsOwnWithATTL(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", key))
 }
 
+func TestTheStartOfAHoldIsPartOfTheIdentity(t *testing.T) {
+	s := redistest.Start(t)
+	c := s.Client(t)
+	since := time.UnixMilli(1700000001456)
+	require.NoError(t, identity.NoteHold(t.Context(), c, clientID, since, time.Minute))
+	require.InDelta(t, time.Minute.Milliseconds(), s.DoInt(t, "PTTL", wire.ClientKey(clientID)), 5000)
+	require.NoError(t, identity.Note(t.Context(), c, clientID, nightly, time.Minute))
+	who, held, err := identity.ReadHold(t.Context(), c, clientID)
+	require.NoError(t, err)
+	require.Equal(t, nightly, who)
+	require.Equal(t, since, held)
+	s.Do(t, "HSET", wire.ClientKey(clientID), "held", "soon")
+	_, held, err = identity.ReadHold(t.Context(), c, clientID)
+	require.NoError(t, err)
+	require.Zero(t, held)
+}
+
 func TestFieldsOfAnIdentityThatCannotBeReadAreIgnored(t *testing.T) {
 	s := redistest.Start(t)
 	c := s.Client(t)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -72,7 +73,7 @@ func (t table) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 func (t table) View() tea.View {
 	lines := make([]string, height)
 	if len(t.all) > 0 {
-		copy(lines[1:], view.Table(t.all, t.width))
+		copy(lines[1:], view.Table(t.all, t.width, time.Now()))
 	}
 	return tea.NewView(strings.Join(lines, "\n"))
 }

@@ -16,7 +16,7 @@ func (l Lock) MarshalJSON() ([]byte, error) {
 		Token: l.Token, Node: l.Node}
 	for _, h := range l.Holders {
 		object.Holders = append(object.Holders,
-			holderJSON{h.Owner, h.Count, h.Mode, newClientJSON(h.Client)})
+			holderJSON{h.Owner, h.Count, h.Mode, newTime(h.Client.Held), newClientJSON(h.Client)})
 	}
 	for _, w := range l.Waiters {
 		object.Waiters = append(object.Waiters, waiterJSON{w.Owner, newTime(w.Since),
@@ -56,6 +56,7 @@ type holderJSON struct {
 	Owner  string      `json:"owner"`
 	Count  int         `json:"count"`
 	Mode   string      `json:"mode,omitempty"`
+	Since  *time.Time  `json:"since,omitempty"`
 	Client *clientJSON `json:"client,omitempty"`
 }
 

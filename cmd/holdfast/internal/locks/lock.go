@@ -64,6 +64,8 @@ func (l Lock) Mode() (mode string) {
 type Client struct {
 	ID                string
 	identity.Identity // zero if it did not tell Redis who it is; clients of Redisson do not
+	// Held is since when it holds its only lock, as holdfast run records; zero if not known.
+	Held time.Time
 }
 
 // Known reports whether it told Redis who it is.

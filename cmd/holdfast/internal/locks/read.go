@@ -125,10 +125,10 @@ func (r *reader) identify(ctx context.Context, locks []result) {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			if is, err := identity.Read(ctx, r.redis, id); err == nil {
+			if is, held, err := identity.ReadHold(ctx, r.redis, id); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
-				r.clients[id] = Client{ID: id, Identity: is}
+				r.clients[id] = Client{ID: id, Identity: is, Held: held}
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -15,6 +16,7 @@ import (
 	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/view"
+	"holdfast/internal/identity"
 	"holdfast/internal/wait"
 	"holdfast/redlock"
 	"holdfast/rlock"
@@ -25,6 +27,7 @@ type lock struct {
 	rlock.Locker
 	redis   []rueidis.Client
 	clients []*rlock.Client
+	notes   sync.WaitGroup // what noteHold sends
 }
 
 // closeTimeout bounds the removal of what may be left in Redis: a registration, a late grant.
@@ -189,10 +192,33 @@ func (k Kind) of(c *rlock.Client, name string) rlock.Locker {
 	return c.NewLock(name)
 }
 
+// identityLeases is for how many leases Redis keeps who holds a lock, as for the library.
+const identityLeases = 3
+
+// noteHold records in Redis that the lock is held from now on, for those who look at it. It does
+// not wait for the replies.
+func (l *lock) noteHold(lease time.Duration) {
+	now := time.Now()
+	for i, c := range l.clients {
+		l.notes.Go(func() { // an error says nothing about the lock
+			_ = identity.NoteHold(context.Background(), l.redis[i], c.ID(), now, identityLeases*lease)
+		})
+	}
+}
+
 // close ends the clients, and removes what they left in Redis if that can be reached.
 func (l *lock) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
+	noted := make(chan struct{})
+	go func() {
+		l.notes.Wait() // otherwise a late note would outlive the client
+		close(noted)
+	}()
+	select {
+	case <-noted:
+	case <-ctx.Done():
+	}
 	for _, c := range l.clients {
 		_ = c.Close(ctx) // the process ends anyway
 	}

@@ -34,6 +34,7 @@ func Run(o Options) error {
 	if err != nil {
 		return err
 	}
+	l.noteHold(o.Lease)
 	return o.underLock(hold, signals)
 }
 

@@ -105,7 +105,7 @@ func (m model) body() []string {
 		all[i] = r.Lock
 	}
 	const marks = "   "
-	table := view.Table(all, max(1, m.width-len(marks)))
+	table := view.Table(all, max(1, m.width-len(marks)), time.Now())
 	lines := []string{dim.Render(m.cut(marks + table[0]))}
 	first := max(0, min(m.at-m.space()/2, len(shown)-m.space()))
 	for i := first; i < min(first+m.space(), len(shown)); i++ {

@@ -35,6 +35,9 @@ func Details(l locks.Lock, now time.Time) string {
 		if h.Count != 1 {
 			text += fmt.Sprintf(" %d times", h.Count)
 		}
+		if !h.Client.Held.IsZero() {
+			text += ", held for " + Since(h.Client.Held, now)
+		}
 		d.line("holder", printable.Short(h.Owner)+" "+text)
 		d.client(h.Client, now)
 	}

@@ -20,6 +20,8 @@ var (
 	java = locks.Holder{Owner: "b983c153-7421-469a-addb-44fb92259a1b:12", Count: 2}
 )
 
+var now = time.Unix(1_700_000_000, 0)
+
 func someLocks() []locks.Lock {
 	return []locks.Lock{
 		{
@@ -47,7 +49,24 @@ func TestTableAlignsItsColumns(t *testing.T) {
 		"stock:é  fair        b983c153…:12                     2  never ends        0",
 		"prices   read-write  2 readers                        3       2m30s        0",
 		"queue    fair        -                                -           -       12",
-	}, Table(someLocks(), 0))
+	}, Table(someLocks(), 0, now))
+}
+
+func TestHeldIsAColumnOfLocksThatAreKnownToBeHeldForSomeTime(t *testing.T) {
+	t.Parallel()
+	all := someLocks()
+	all[0].Holders[0].Client.Held = now.Add(-150 * time.Second)
+	all[2].Holders[0].Client.Held = now.Add(-time.Second)
+	all[2].Holders[1].Client.Held = now.Add(-3 * time.Second)
+	require.Equal(t, []string{
+		"NAME     KIND        HOLDER                        HELD  COUNT         TTL  WAITERS",
+		"job      lock        nightly on web-1 (pid 4711)  2m30s      1      12.3 s        3",
+		"stock:é  fair        b983c153…:12                     -      2  never ends        0",
+		"prices   read-write  2 readers                    3.0 s      3       2m30s        0",
+		"queue    fair        -                                -      -           -       12",
+	}, Table(all, 0, now))
+	require.Contains(t, Details(all[0], now), "holder     1:1 holds, held for 2m30s\n")
+	require.NotContains(t, Details(all[1], now), "held for")
 }
 
 func TestTableShrinksHoldersAndNames(t *testing.T) {
@@ -58,9 +77,9 @@ func TestTableShrinksHoldersAndNames(t *testing.T) {
 		"stock:é  fair        b983c153…:…      2  never ends        0",
 		"prices   read-write  2 readers        3       2m30s        0",
 		"queue    fair        -                -           -       12",
-	}, Table(someLocks(), 60))
+	}, Table(someLocks(), 60, now))
 	for width := 1; width < 90; width++ {
-		for _, line := range Table(someLocks(), width) {
+		for _, line := range Table(someLocks(), width, now) {
 			require.LessOrEqual(t, ansi.StringWidth(line), width)
 		}
 	}
@@ -97,7 +116,7 @@ func TestNothingFromRedisMovesTheCursor(t *testing.T) {
 		{Owner: evil + ":" + evil,
 			Client: locks.Client{Identity: identity.Identity{Label: evil, Host: evil}}},
 	}}
-	text := strings.Join(append(Table([]locks.Lock{l}, 0), Line(l, 0), ShortOwner(evil)), "")
+	text := strings.Join(append(Table([]locks.Lock{l}, 0, now), Line(l, 0), ShortOwner(evil)), "")
 	require.NotContains(t, text, "\x1b")
 	require.NotContains(t, text, "\n")
 	require.Contains(t, text, `a\x1b[2J\n"\\xff  `)
