@@ -1,56 +1,9 @@
 package holdfastotel
 
-import (
-	"context"
-	"errors"
-	"net"
-
-	"holdfast/redlock"
-	"holdfast/rlock"
-)
+import "holdfast/internal/errortype"
 
 // otherType is the value for what has no value of its own, by OpenTelemetry's conventions.
-const otherType = "_OTHER"
-
-// types has the error types of sentinels. An error may match several, of which the first counts:
-// the specific come before the general.
-var types = []struct {
-	err error
-	is  string
-}{
-	{rlock.ErrExpired, "expired"},
-	{rlock.ErrGone, "gone"},
-	{rlock.ErrForced, "forced"},
-	{rlock.ErrLost, lost},
-	{rlock.ErrUpgrade, "upgrade"},
-	{rlock.ErrDeadlock, "deadlock"},
-	{rlock.ErrReentry, "reentry"},
-	{rlock.ErrNotReplicated, "not_replicated"},
-	{rlock.ErrInvalid, "invalid"},
-	{rlock.ErrReleased, "released"},
-	{redlock.ErrNoQuorum, noQuorum},
-	{rlock.ErrNotAcquired, notAcquired},
-	{rlock.ErrClosed, closed},
-	{rlock.ErrNotHeld, "not_held"},
-	{rlock.ErrOutcomeUnknown, "outcome_unknown"},
-	{redlock.ErrNoReply, "no_reply"},
-}
-
-// serverTypes has the error types of servers' codes. Others, which a module may make up, become
-// "server".
-var serverTypes = typesOf("ASK", "BUSY", "CLUSTERDOWN", "CROSSSLOT", "DENIED", "ERR", "HALFMOVED",
-	"LOADING", "MASTERDOWN", "MAXCLIENTS", "MISCONF", "MOVED", "NOAUTH", "NOCOMMAND", "NOEPOCH",
-	"NOINFO", "NOPERM", "NOPROTO", "NOREPLICAS", "NOSCRIPT", "NOTLOCK", "OOM", "READONLY", "TRYAGAIN",
-	"UNBLOCKED", "UNSUPPORTED", "WRONGPASS", "WRONGTYPE")
-
-// typesOf returns the error types of codes.
-func typesOf(codes ...string) map[string]string {
-	m := make(map[string]string, len(codes))
-	for _, code := range codes {
-		m[code] = "server_" + code
-	}
-	return m
-}
+const otherType = errortype.Other
 
 // ErrorType returns the value of [AttrErrorType] for an error of rlock, multilock or redlock, and
 // "" for nil. The result is one of these:
@@ -65,52 +18,4 @@ func typesOf(codes ...string) map[string]string {
 //   - "no_connection", or "no_reply" if a command or a new connection got no reply
 //   - "delayed" for a node of a RedLock that does not count yet
 //   - "_OTHER"
-func ErrorType(err error) string {
-	if err == nil {
-		return ""
-	}
-	for _, t := range types {
-		if errors.Is(err, t.err) {
-			return t.is
-		}
-	}
-	var (
-		server  *rlock.ServerError
-		delayed *redlock.DelayedError
-	)
-	switch {
-	case errors.As(err, &delayed):
-		return "delayed"
-	case errors.As(err, &server):
-		return serverType(server)
-	case errors.Is(err, context.Canceled):
-		return canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return "deadline_exceeded"
-	}
-	return otherType
-}
-
-// serverType returns the error type of a server's refusal or of a missing reply.
-func serverType(err *rlock.ServerError) string {
-	if t := serverTypes[err.Code]; t != "" {
-		return t
-	}
-	switch {
-	case err.Code != "":
-	case err.Class == rlock.ClassTemporary && ungreeted(err):
-		return "no_reply"
-	case err.Class == rlock.ClassTemporary:
-		return "no_connection"
-	case err.Class == rlock.ClassUnknown:
-		return "no_reply"
-	}
-	return "server"
-}
-
-// ungreeted reports whether a server accepted a connection, and did not reply on it: it hangs. A
-// command that waits for such a connection was not sent.
-func ungreeted(err error) bool {
-	var network *net.OpError
-	return errors.As(err, &network) && network.Op != "dial" && network.Timeout()
-}
+func ErrorType(err error) string { return errortype.Of(err) }

@@ -30,6 +30,8 @@ type runCommand struct {
 	Replicas  replicas       `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. With connected, one replica must have it while one is connected."`
 	Fsync     bool           `name:"fsync-always" help:"With --quorum: all servers run with appendfsync always, so a restarted server counts at once."`
 	Quorum    bool           `help:"Lock a majority of independent servers (RedLock). Give --redis once for each server."`
+	Metrics   string         `name:"metrics-file" placeholder:"FILE" help:"Write metrics to this file, for the textfile collector of node_exporter."`
+	Log       string         `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print messages as text (default) or as json, an object per line."`
 	Quiet     bool           `short:"q" help:"Do not print messages about waiting or about the current holder."`
 	connect.Flags
 
@@ -68,7 +70,8 @@ func (c runCommand) Run() error {
 	o := runner.Options{Flags: c.Flags, Name: c.Name, Kind: runner.Kind(c.Kind), Quorum: c.Quorum,
 		Args: c.Command, Wait: rlock.Forever, Lease: c.Lease, KillAfter: c.KillAfter,
 		Ignore: c.OnLost == "ignore", Conflict: c.Conflict, Quiet: c.Quiet, Label: c.Label,
-		SyncReplicas: int(c.Replicas), FsyncAlways: c.Fsync}
+		SyncReplicas: int(c.Replicas), FsyncAlways: c.Fsync,
+		JSON: c.Log == "json", MetricsFile: c.Metrics}
 	switch {
 	case c.Nonblock:
 		o.Wait = rlock.NoWait

@@ -4,6 +4,10 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -85,4 +89,86 @@ func TestRunCountsARestartedServerAtOnceIfItForgetsNothing(t *testing.T) {
 	require.Contains(t, o.stderr, "pass --fsync-always")
 	o = run(t, append(append([]string{"run", "--fsync-always"}, flags...), "true")...)
 	require.Equal(t, outcome{}, o)
+}
+
+// messages returns the objects that a run has printed with --log json.
+func messages(t *testing.T, text string) (all []message) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var m message
+		require.NoError(t, json.Unmarshal([]byte(line), &m), line)
+		require.WithinDuration(t, time.Now(), m.Time, time.Hour)
+		m.Time = time.Time{}
+		all = append(all, m)
+	}
+	return all
+}
+
+type message struct {
+	Time             time.Time
+	Level, Msg, Lock string
+	Status           int
+}
+
+func TestRunPrintsMessagesAsJSON(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	j := startRun(t, redis.Addr(), append([]string{"--log", "json", "--lease", "1s"}, forEver()...)...)
+	j.line(t, "in")
+	o := ranUnder(t, redis, "--log", "json", "-n", "job", "true")
+	require.Equal(t, 75, o.status)
+	all := messages(t, o.stderr)
+	require.Len(t, all, 1)
+	require.Regexp(t, `^not acquired: held by run sh on `, all[0].Msg)
+	all[0].Msg = ""
+	require.Equal(t, message{Level: "ERROR", Lock: "job", Status: 75}, all[0])
+	waiter := startRun(t, redis.Addr(), "--log", "json", "job", "true")
+	require.Eventually(t, func() bool {
+		return strings.HasSuffix(waiter.stderr.String(), "}\n")
+	}, longest, time.Millisecond)
+	require.Regexp(t, `^waiting: held by `, messages(t, waiter.stderr.String())[0].Msg)
+	redis.Do(t, "DEL", "job")
+	j.dead(t)
+	require.Equal(t, 76, j.status(t))
+	all = messages(t, j.stderr.String())
+	require.Equal(t, "WARN", all[0].Level)
+	require.Regexp(t, `^lost: gone .*the command is being ended$`, all[0].Msg)
+	require.Zero(t, waiter.status(t))
+}
+
+func TestRunWritesMetrics(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	path := filepath.Join(t.TempDir(), "nightly.prom")
+	has := func(pattern string) bool {
+		text, _ := os.ReadFile(path)
+		return regexp.MustCompile(`(?m)^holdfast_` + pattern + `$`).Match(text)
+	}
+	j := startRun(t, redis.Addr(), append([]string{"--metrics-file", path, "--lease", "1s"},
+		forEver()...)...)
+	j.line(t, "in")
+	require.Eventually(t, func() bool { return has(`lock_held\{.*holdfast_lock_name="job"\} 1`) },
+		longest, time.Millisecond)
+	require.Equal(t, 75, ranUnder(t, redis, "-n", "--metrics-file", path, "job", "true").status)
+	require.True(t, has(`lock_held\{.*\} 1`), "whoever did not get the lock changes nothing")
+	redis.Do(t, "DEL", "job")
+	j.dead(t)
+	require.Equal(t, 76, j.status(t))
+	for _, pattern := range []string{
+		`lock_lost_total\{.*error_type="gone"\} 1`, `lock_held\{.*\} 0`, `run_exit_status\{.*\} 76`,
+		`lock_acquire_duration_seconds_count\{.*="not_acquired",error_type="not_acquired"\} 1`,
+		`lock_acquire_duration_seconds_count\{.*="acquired",.*="free"\} 1`,
+	} {
+		require.True(t, has(pattern), pattern)
+	}
+	require.False(t, has(`run_success_timestamp_seconds.*`))
+	require.Equal(t, outcome{}, ranUnder(t, redis, "--metrics-file", path, "job", "true"))
+	require.True(t, has(`run_success_timestamp_seconds\{holdfast_lock_name="job"\} \d+.*`))
+	require.True(t, has(`run_exit_status\{.*\} 0`))
+	o := run(t, "run", "-r", "127.0.0.1:1", "--metrics-file", path, "job", "true")
+	require.Equal(t, 74, o.status)
+	require.True(t, has(`lock_acquire_duration_seconds_count\{.*="failed",error_type="no_connection"\} 1`))
+	o = ranUnder(t, redis, "--metrics-file", filepath.Join(path, "no-folder"), "job", "true")
+	require.Zero(t, o.status, "metrics are not worth a failure")
+	require.Contains(t, o.stderr, "cannot write --metrics-file: ")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,9 +42,13 @@ func (o Options) open(ctx context.Context, until time.Time) (l *lock, err error)
 		return nil, err
 	}
 	for _, redis := range l.redis {
-		client, err := rlock.New(redis, rlock.Options{WatchdogLease: o.Lease, Logger: logger(),
+		options := rlock.Options{WatchdogLease: o.Lease, Logger: o.logger(),
 			Label:        cmp.Or(o.Label, "run "+filepath.Base(o.Args[0])),
-			SyncReplicas: o.SyncReplicas})
+			SyncReplicas: o.SyncReplicas}
+		if o.metrics != nil {
+			options.Tracer = o.metrics
+		}
+		client, err := rlock.New(redis, options)
 		if err != nil {
 			l.close()
 			return nil, status.New(status.Usage, err)
@@ -204,6 +209,25 @@ func (l *lock) noteHold(lease time.Duration) {
 			_ = identity.NoteHold(context.Background(), l.redis[i], c.ID(), now, identityLeases*lease)
 		})
 	}
+}
+
+// traced returns the lock as a tracer would see it, for metrics without a connection.
+func (o Options) traced() rlock.TracedLock {
+	l := rlock.TracedLock{Name: o.Name, Kind: string(o.Kind)}
+	switch {
+	case o.Quorum:
+		l.Kind = "redlock"
+	case o.Kind == Plain:
+		l.Kind = "reentrant"
+	}
+	options, _ := o.Options()
+	var servers []string
+	for _, option := range options {
+		servers = append(servers, option.InitAddress...)
+	}
+	slices.Sort(servers)
+	l.Server = strings.Join(servers, ",")
+	return l
 }
 
 // close ends the clients, and removes what they left in Redis if that can be reached.

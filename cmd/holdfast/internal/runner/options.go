@@ -4,12 +4,12 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"holdfast/cmd/holdfast/internal/child"
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/textfile"
 )
 
 // Options says what to run, and under which lock.
@@ -29,6 +29,11 @@ type Options struct {
 
 	SyncReplicas int  // see rlock.Options
 	FsyncAlways  bool // of all servers of a quorum, see redlock.Options
+
+	JSON        bool   // print messages as objects
+	MetricsFile string // for node_exporter; "" for none
+
+	metrics *textfile.Metrics // nil without a file
 }
 
 // Kind is the kind of a lock.
@@ -97,16 +102,4 @@ func (o Options) check() error {
 		return status.New(code, err)
 	}
 	return nil
-}
-
-// note prints a message that --quiet suppresses.
-func (o Options) note(format string, args ...any) {
-	if !o.Quiet {
-		o.warn(format, args...)
-	}
-}
-
-// warn prints a message.
-func (o Options) warn(format string, args ...any) {
-	status.Print(os.Stderr, fmt.Sprintf(format, args...))
 }

@@ -14,14 +14,23 @@ import (
 
 	"holdfast/cmd/holdfast/internal/child"
 	"holdfast/cmd/holdfast/internal/status"
+	"holdfast/cmd/holdfast/internal/textfile"
 	"holdfast/rlock"
 )
 
 // Run acquires the lock, runs the command, and releases the lock when the command has ended. The
 // error has the exit status; without a text, if that is the command's own.
-func Run(o Options) error {
+func Run(o Options) error { return o.report(o.run()) }
+
+func (o Options) run() error {
 	if err := o.check(); err != nil {
 		return err
+	}
+	if o.MetricsFile != "" {
+		o.metrics = textfile.New(o.MetricsFile, o.Name, func(err error) {
+			o.warn("cannot write --metrics-file: %v; check the folder and its permissions", err)
+		})
+		defer o.metrics.Close()
 	}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
@@ -35,7 +44,11 @@ func Run(o Options) error {
 		return err
 	}
 	l.noteHold(o.Lease)
-	return o.underLock(hold, signals)
+	o.metrics.Began()
+	began := time.Now()
+	err = o.underLock(hold, signals)
+	o.metrics.Ended(status.Code(err), time.Since(began))
+	return err
 }
 
 // acquired is the result of an acquisition.
@@ -49,7 +62,7 @@ type acquired struct {
 func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	result := make(chan acquired, 1)
+	result, began := make(chan acquired, 1), time.Now()
 	var until time.Time
 	if o.Wait > rlock.NoWait && o.Wait != rlock.Forever {
 		until = time.Now().Add(o.Wait)
@@ -90,6 +103,9 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 			if interrupt != nil {
 				a.err = interrupt
 			} else if a.err != nil {
+				if a.lock == nil {
+					o.metrics.Unreachable(o.traced(), a.err, time.Since(began))
+				}
 				a.err = o.acquireError(a.err, a.lock)
 			}
 			return a.lock, a.hold, a.err

@@ -23,7 +23,7 @@ const (
 // showWait tells on standard error that the lock is waited for, until ctx ends: with a line that is
 // redrawn on a terminal and erased at the end, and with one line that stays elsewhere.
 func (o Options) showWait(ctx context.Context, l *lock) {
-	began, draws := time.Now(), tty.Are(os.Stderr)
+	began, draws := time.Now(), tty.Are(os.Stderr) && !o.JSON
 	for pause := unremarkable; ; pause = redrawn {
 		select {
 		case <-ctx.Done():
@@ -43,13 +43,13 @@ func (o Options) showWait(ctx context.Context, l *lock) {
 func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, redraw bool) {
 	ctx, cancel := context.WithTimeout(ctx, redrawn)
 	defer cancel()
-	text, width := fmt.Sprintf("holdfast: lock %q: waiting", o.Name), 0
+	text, width := fmt.Sprintf("lock %q: waiting", o.Name), 0
 	if redraw {
 		text += fmt.Sprintf(" for %v", since.Round(time.Second))
 		width = tty.Width(os.Stderr)
 	}
 	if width > 0 {
-		width = max(width-len(text)-len(": "), 1)
+		width = max(width-len("holdfast: ")-len(text)-len(": "), 1)
 	}
 	found, err := locks.Inspect(ctx, l.redis[0], o.Name)
 	found.Waiters = slices.DeleteFunc(found.Waiters, func(w locks.Waiter) bool {
@@ -69,9 +69,9 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 	switch {
 	case context.Cause(ctx) == context.Canceled: //nolint:errorlint // the wait is over
 	case redraw:
-		fmt.Fprint(os.Stderr, "\r\x1b[K"+text)
+		fmt.Fprint(os.Stderr, "\r\x1b[Kholdfast: "+text)
 	default:
-		fmt.Fprintln(os.Stderr, text)
+		o.note("%s", text)
 	}
 }
 

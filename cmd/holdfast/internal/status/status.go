@@ -59,22 +59,33 @@ func (e *Error) Error() string {
 // Unwrap returns the error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Report prints err to w, as one message, and returns the exit status: 0 for nil, [Failed] if err
-// has none.
+// Report prints err to w, as one message, and returns its exit status.
 func Report(w io.Writer, err error) int {
-	if err == nil {
-		return 0
+	if text := Message(err); text != "" {
+		Print(w, text)
 	}
-	status := Failed
+	return Code(err)
+}
+
+// Message returns the text of an error that is to be printed; "" if it is silent, or nil.
+func Message(err error) string {
 	var e *Error
-	if errors.As(err, &e) {
-		status = e.Status
-		if e.Err == nil {
-			return status
-		}
+	if err == nil || errors.As(err, &e) && e.Err == nil {
+		return ""
 	}
-	Print(w, err.Error())
-	return status
+	return err.Error()
+}
+
+// Code returns the exit status of an error: 0 for nil, [Failed] if err has none.
+func Code(err error) int {
+	var e *Error
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.Status
+	}
+	return Failed
 }
 
 // Print prints a message of the program to w.
