@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
 )
 
 // commands has all commands that users see.
@@ -79,8 +81,8 @@ func TestCompletionOfEachShell(t *testing.T) {
 	}
 }
 
-// complete returns what the program offers for the last word of a line.
-func complete(t *testing.T, line string) []string {
+// completed returns what the program offers for the last word of a line.
+func completed(t *testing.T, line string) []string {
 	t.Helper()
 	o := runWith(t, []string{"COMP_LINE=" + line})
 	require.Zero(t, o.status)
@@ -89,10 +91,38 @@ func complete(t *testing.T, line string) []string {
 
 func TestWordsAreCompleted(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"inspect"}, complete(t, "holdfast in"))
-	require.ElementsMatch(t, commands, complete(t, "holdfast "))
-	require.Contains(t, complete(t, "holdfast doctor --sen"), "--sentinel")
-	require.ElementsMatch(t, []string{"bash", "zsh", "fish"}, complete(t, "holdfast completion "))
+	require.Equal(t, []string{"inspect"}, completed(t, "holdfast in"))
+	require.ElementsMatch(t, commands, completed(t, "holdfast "))
+	require.Contains(t, completed(t, "holdfast doctor --sen"), "--sentinel")
+	require.ElementsMatch(t, []string{"bash", "zsh", "fish"}, completed(t, "holdfast completion "))
+}
+
+func TestNamesOfLocksAreCompleted(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	const owner = "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
+	for _, name := range []string{"order:42", "order:43", "stock", "order*", "order:a b"} {
+		redis.Do(t, "HSET", name, owner, "1")
+	}
+	for line, want := range map[string][]string{
+		"inspect order:":             {"order:42", "order:43"}, // no shell would read the others as they are
+		"unlock --redis=%s order:42": {"order:42"},
+		"run -n -r %s s":             {"stock"},
+		"run -r %s stock s":          {}, // the command
+		"inspect order*":             {},
+		"inspect --redis ":           {},
+		"inspect -r 127.0.0.1:1 s":   {},
+		"inspect --bogus -r":         {"-r"},
+	} {
+		o := runWith(t, []string{"REDIS_URL=redis://" + redis.Addr(),
+			"COMP_LINE=holdfast " + strings.ReplaceAll(line, "%s", redis.Addr())})
+		require.Equal(t, outcome{stdout: o.stdout}, o, line)
+		require.ElementsMatch(t, want, strings.Fields(o.stdout), line)
+	}
+	// bash passes what is behind the last colon, and replaces that.
+	o := runWith(t, []string{"REDIS_URL=redis://" + redis.Addr(),
+		"COMP_LINE=holdfast inspect order:4"}, "holdfast", "4", "inspect")
+	require.ElementsMatch(t, []string{"42", "43"}, strings.Fields(o.stdout))
 }
 
 func TestBashCompletesWithTheCode(t *testing.T) {

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -31,6 +31,7 @@ func TestDoctorExitsWithTheWorstState(t *testing.T) {
 		state := []string{"ok     ", "warning", "error  "}[want]
 		require.Regexp(t, `(?m)^`+state+` persistence  \S`, o.stdout)
 		require.Regexp(t, `^((ok     |warning|error  ) [a-z-]+ +\S.*\n){20,40}$`, o.stdout)
+		require.Regexp(t, `^`+state+` summary      \S`, o.stdout)
 		require.NotContains(t, o.stdout, "\x1b")
 		require.Zero(t, redis.DoInt(t, "DBSIZE"))
 	}
@@ -80,14 +81,51 @@ func TestInterruptedDoctorLeavesNothing(t *testing.T) {
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() && !strings.Contains(lines.Text(), " channels ") {
-	}
 	require.Eventually(t, func() bool {
 		return len(redis.DoStrings(t, "KEYS", "redisson_lock_token:*")) > 0
 	}, 10*time.Second, time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	text, err := io.ReadAll(stdout)
+	require.NoError(t, err)
+	require.Contains(t, string(text), " channels ", "what it found before")
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 130, cmd.ProcessState.ExitCode())
 	require.Zero(t, redis.DoInt(t, "DBSIZE"))
+}
+
+func TestDoctorSumsUpWhatThisUserMayNotAsk(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t, redistest.WithUser("app", "secret", "~*", "&*", "+@all", "-info",
+		"-config", "-scan"))
+	app := func(args ...string) outcome {
+		return runWith(t, []string{"REDISCLI_AUTH=secret"},
+			append([]string{"doctor", "--user", "app", "-r", redis.Addr()}, args...)...)
+	}
+	o := app()
+	require.Equal(t, 1, o.status, o.stdout)
+	require.Regexp(t, `^warning summary      .*failed checks: 12 \(version, service, `, o.stdout)
+	require.Regexp(t, `(?m)^warning rights       12 checks failed, because this user lacks permissions `+
+		`\(version, .*, leases\); grant \+info \S*config\S* \+scan to this user, or check by hand `, o.stdout)
+	require.Equal(t, 1, strings.Count(o.stdout, "this user lacks"))
+	require.Contains(t, app("--json").stdout, "maxmemory-policy is noeviction, or grant +info")
+
+	o = app("--kind", "fair", "--kind", "read", "--ignore", "read", "--ignore", "memory,leases")
+	require.Regexp(t, `(?m)^ok      fair `, o.stdout)
+	require.Contains(t, o.stdout, " 10 checks failed")
+	for _, check := range []string{"lock", "fenced", "read", "write", "hand-over", "memory", "leases"} {
+		require.NotRegexp(t, `(?m)^\w+ +`+check+` `, o.stdout)
+	}
+	require.Regexp(t, `(?m)^ok      hand-over `, app("--kind", "fenced").stdout)
+	o = app("--ignore", "luck")
+	require.Equal(t, 64, o.status)
+	require.Contains(t, o.stderr, `there is no check "luck"; the checks are node, version, `)
+	require.Equal(t, 64, app("--kind", "spin").status)
+}
+
+func TestDoctorWithoutTheBadChecksIsContent(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t, redistest.WithArgs("--slowlog-log-slower-than", "-1"))
+	o := run(t, "doctor", "-r", redis.Addr(), "--ignore", "persistence", "--ignore", "round-trip")
+	require.Zero(t, o.status, o.stdout)
+	require.Regexp(t, `^ok      summary      all \d\d checks passed\n`, o.stdout)
 }

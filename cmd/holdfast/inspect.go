@@ -20,7 +20,7 @@ import (
 
 // inspectCommand is "holdfast inspect".
 type inspectCommand struct {
-	Name string `arg:"" help:"Name of the lock."`
+	Name string `arg:"" predictor:"lock" help:"Name of the lock."`
 
 	Watch bool `short:"w" help:"Refresh every second. Without a terminal, print only changes."`
 	JSON  bool `name:"json" help:"Print the JSON object of ls --json, and the number of subscribers."`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
+	"github.com/posener/complete"
 
 	"holdfast/cmd/holdfast/internal/status"
 )
@@ -96,9 +97,11 @@ func main() {
 		kong.Help(printHelp),
 		kong.Vars{"redis": redisHelp},
 		kong.KindMapper(reflect.String, kong.MapperFunc(exactly)),
+		kong.Writers(completions(os.Stdout), os.Stderr),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(seconds)),
 	)
-	kongcompletion.Register(parser)
+	kongcompletion.Register(parser,
+		kongcompletion.WithPredictor("lock", complete.PredictFunc(lockNames)))
 	parsed, err := parser.Parse(os.Args[1:])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "holdfast: %v\nRun: %s --help\n", err, mistaken(err))

@@ -35,7 +35,7 @@ type runCommand struct {
 	Quiet     bool           `short:"q" help:"Do not print messages about waiting or about the current holder."`
 	connect.Flags
 
-	Name    string   `arg:"" help:"Name of the lock."`
+	Name    string   `arg:"" predictor:"lock" help:"Name of the lock."`
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"Command to run, with its arguments."`
 }
 

@@ -18,7 +18,7 @@ import (
 
 // unlockCommand is "holdfast unlock".
 type unlockCommand struct {
-	Name string `arg:"" help:"Name of the lock."`
+	Name string `arg:"" predictor:"lock" help:"Name of the lock."`
 
 	Owner string `xor:"whose" placeholder:"ID" help:"Release the lock only if this owner holds it. ID is CLIENT:NUMBER, as holdfast inspect prints it."`
 	Force bool   `xor:"whose" help:"Release the lock whoever holds it, including all readers."`

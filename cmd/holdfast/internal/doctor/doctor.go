@@ -17,6 +17,9 @@ type Options struct {
 	Prefix string // of the names that locks are tried under, for users that may use only some
 	Full   bool   // look at all keys, however many there are
 
+	Kinds  []string // of locks to try: of KindNames; nil for all
+	Ignore []string // checks to leave out: of Names
+
 	Endpoint string // the name of a single server; "" if it has none, only an address
 }
 
@@ -29,7 +32,7 @@ type check struct {
 
 // checks has all checks, in the order of the report.
 var checks = []check{
-	{name: "node", look: reachable}, // the first, because others need a node that replies
+	{name: needed, look: reachable}, // the first, because others need a node that replies
 	{name: "version", look: version},
 	{name: "service", look: service},
 	{name: "role", look: role},
@@ -54,6 +57,31 @@ var checks = []check{
 	{name: "leases", look: leases, once: true},
 }
 
+// needed is the check that the others need.
+const needed = "node"
+
+// ignores reports whether a check is left out.
+func (o Options) ignores(check string) bool { return slices.Contains(o.Ignore, check) }
+
+// KindNames returns the kinds of locks that are tried.
+func KindNames() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Names returns the names of all checks, in the order of the report.
+func Names() (names []string) {
+	for _, c := range checks {
+		names = append(names, c.name)
+		if c.name == "locks" {
+			names = append(append(names, KindNames()...), handOverCheck)
+		}
+	}
+	return names
+}
+
 // checkTime bounds one check on one node.
 const checkTime = 20 * time.Second
 
@@ -66,7 +94,13 @@ func Examine(ctx context.Context, redis rueidis.Client, o Options, report func(F
 		return Error, err
 	}
 	for _, c := range checks {
+		if o.ignores(c.name) && c.name != needed {
+			continue
+		}
 		for _, f := range c.examine(ctx, nodes) {
+			if o.ignores(f.Check) {
+				continue
+			}
 			worst = max(worst, f.State)
 			report(f)
 		}

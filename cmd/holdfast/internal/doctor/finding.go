@@ -35,6 +35,9 @@ type Finding struct {
 	Node   string `json:"node,omitempty"` // of a cluster, if it is not the same on all
 	Text   string `json:"text"`
 	Advice string `json:"advice,omitempty"` // what to do
+
+	denied bool   // this user may not ask
+	grant  string // the right that is missing then, if the server names it
 }
 
 // said formats what was found. What comes from the server is escaped and shortened.
@@ -57,12 +60,13 @@ func ok(format string, args ...any) Finding {
 
 // unknown returns that the server did not say, and what to look at by hand.
 func unknown(err error, byHand string) Finding {
-	advice := "check by hand " + byHand
+	f := Finding{State: Unknown, Text: fmt.Sprintf("this check failed (%v)", reason(err)),
+		Advice: "check by hand " + byHand, denied: codeOf(err) == "NOPERM"}
 	if refused := refusedCommand.FindStringSubmatch(reason(err)); refused != nil {
-		advice += ", or grant +" + refused[1] + " to this user"
+		f.grant = "+" + refused[1]
+		f.Advice += ", or grant " + f.grant + " to this user"
 	}
-	return Finding{State: Unknown, Text: fmt.Sprintf("this check failed (%v)", reason(err)),
-		Advice: advice}
+	return f
 }
 
 // refusedCommand finds the command that a user may not call, as Redis 7 says it. Redis 6 does not

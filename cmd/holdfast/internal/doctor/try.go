@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type kind struct {
 	name          string
 	rights        rights
 	first, second func(c *rlock.Client, name string) *rlock.Lock
+	handsOver     bool
 }
 
 func newRead(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Read() }
@@ -36,11 +38,11 @@ func newRead(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLo
 func newWrite(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Write() }
 
 var kinds = []kind{
-	{"lock", plain, (*rlock.Client).NewLock, (*rlock.Client).NewLock},
-	{"fair", fair, (*rlock.Client).NewFairLock, (*rlock.Client).NewFairLock},
-	{"fenced", fenced, (*rlock.Client).NewFencedLock, (*rlock.Client).NewFencedLock},
-	{"read", readWrite, newRead, newWrite},
-	{"write", readWrite, newWrite, newRead},
+	{"lock", plain, (*rlock.Client).NewLock, (*rlock.Client).NewLock, true},
+	{"fair", fair, (*rlock.Client).NewFairLock, (*rlock.Client).NewFairLock, false},
+	{"fenced", fenced, (*rlock.Client).NewFencedLock, (*rlock.Client).NewFencedLock, true},
+	{"read", readWrite, newRead, newWrite, false},
+	{"write", readWrite, newWrite, newRead, false},
 }
 
 // locks tries each kind of lock, and hand-overs, on a name that nobody uses.
@@ -48,6 +50,7 @@ func locks(ctx context.Context, n *node) []Finding {
 	if n.lockName() == "" {
 		return nil
 	}
+	kinds := n.kinds()
 	found := make([]Finding, len(kinds), len(kinds)+1)
 	logs := make([]warnings, len(kinds))
 	var tries sync.WaitGroup
@@ -58,7 +61,25 @@ func locks(ctx context.Context, n *node) []Finding {
 		})
 	}
 	tries.Wait()
-	return append(found, n.judgeHandOver(ctx, found[0]).named("hand-over"))
+	for i, k := range kinds {
+		if k.handsOver && !n.ignores(handOverCheck) {
+			return append(found, n.judgeHandOver(ctx, found[i]).named(handOverCheck))
+		}
+	}
+	return found
+}
+
+// handOverCheck is the name of the check that goes with locks that hand over.
+const handOverCheck = "hand-over"
+
+// kinds returns the kinds to try.
+func (n *node) kinds() (chosen []kind) {
+	for _, k := range kinds {
+		if (n.Kinds == nil || slices.Contains(n.Kinds, k.name)) && !n.ignores(k.name) {
+			chosen = append(chosen, k)
+		}
+	}
+	return chosen
 }
 
 // try acquires a lock of that kind, renews it, and releases it while another client waits. It
@@ -168,7 +189,8 @@ const noHandOvers = "turn hand-overs off in your programs (option HandOver, see 
 // most of what is refused is not logged.
 func (n *node) judgeHandOver(ctx context.Context, lock Finding) Finding {
 	if lock.State != OK {
-		return unknown(errors.New("plain locks have a problem"), "the line of lock first")
+		return unknown(errors.New("locks that hand over have a problem"),
+			"the line of lock or fenced first")
 	}
 	if rules := n.missing(ctx, handOver); len(rules) > 0 {
 		return warning("grant "+strings.Join(rules, " ")+" to this user, or "+noHandOvers,
