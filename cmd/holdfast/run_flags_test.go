@@ -3,10 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/doctable"
 	"holdfast/internal/redistest"
 )
 
@@ -171,4 +174,43 @@ func TestRunWritesMetrics(t *testing.T) {
 	o = ranUnder(t, redis, "--metrics-file", filepath.Join(path, "no-folder"), "job", "true")
 	require.Zero(t, o.status, "metrics are not worth a failure")
 	require.Contains(t, o.stderr, "cannot write --metrics-file: ")
+}
+
+// A refused command is noted in ACL LOG, where an operator looks for attacks.
+func TestARunWithTheRightsOfTheDocumentIsRefusedNothing(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for kind, heading := range map[string]string{
+		"lock": "Plain locks", "fenced": "Fenced locks", "fair": "Fair locks",
+		"read": "Read-write locks", "write": "Read-write locks",
+	} {
+		rules := slices.Concat(doctable.Rules(t, "../..", heading)...)
+		redis.Do(t, append([]string{"ACL", "SETUSER", kind, "reset", "on", ">secret", "resetchannels",
+			"~holdfast_client:*", "+cluster|slots"}, rules...)...)
+		redis.Do(t, "ACL", "LOG", "RESET")
+		name, other := "order:"+kind, map[string]string{"read": "write"}[kind]
+		j := startRun(t, redis.Addr(), append([]string{"--kind", cmp.Or(other, kind), name},
+			shell(`echo in >&3; sleep 1000`)...)...)
+		j.line(t, "in")
+		as := []string{"--user", kind, "--password-file", passwordFile(t), "--kind", kind, name}
+		waiter := startRun(t, redis.Addr(), append(as, shell(`echo in >&3`)...)...)
+		require.Eventually(t, func() bool {
+			return strings.Contains(waiter.stderr.String(), ": waiting: held by ")
+		}, longest, time.Millisecond, kind)
+		o := run(t, slices.Concat([]string{"run", "-n", "-r", redis.Addr()}, as, []string{"true"})...)
+		require.Equal(t, 75, o.status, o.stderr)
+		require.Contains(t, o.stderr, " held by "+map[string]string{"read": "writer ",
+			"write": "writer "}[kind]+"run sh on ")
+		j.signal(t, syscall.SIGTERM)
+		waiter.line(t, "in")
+		require.Zero(t, waiter.status(t))
+		require.Empty(t, redis.Do(t, "ACL", "LOG"), kind)
+	}
+}
+
+func passwordFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(path, []byte("secret\n"), 0o600))
+	return path
 }

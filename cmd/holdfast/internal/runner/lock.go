@@ -14,9 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/cmd/holdfast/internal/connect"
-	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
-	"holdfast/cmd/holdfast/internal/view"
 	"holdfast/internal/identity"
 	"holdfast/internal/wait"
 	"holdfast/redlock"
@@ -183,7 +181,7 @@ func closeAll(all ...rueidis.Client) {
 }
 
 // of returns the lock of this kind.
-func (k Kind) of(c *rlock.Client, name string) rlock.Locker {
+func (k Kind) of(c *rlock.Client, name string) *rlock.Lock {
 	switch k {
 	case Fair:
 		return c.NewFairLock(name)
@@ -276,7 +274,7 @@ func (o Options) acquireError(err error, l *lock) error {
 	}
 	var held *rlock.HeldError
 	if !o.Quorum && errors.As(err, &held) && !held.Next {
-		if who := heldBy(l, o.Name); who != "" {
+		if who := o.heldBy(l); who != "" {
 			err = fmt.Errorf("lock %q: not acquired: %s", o.Name, who)
 		}
 	}
@@ -313,15 +311,4 @@ func (l *lock) ask(name string) error {
 		return failed
 	}
 	return nil
-}
-
-// heldBy says who holds a lock: its process, if Redis knows that. "" if nobody does any more.
-func heldBy(l *lock, name string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), redrawn)
-	defer cancel()
-	found, err := locks.Inspect(ctx, l.redis[0], name)
-	if err != nil || len(found.Holders) == 0 {
-		return ""
-	}
-	return view.Line(found, 0)
 }

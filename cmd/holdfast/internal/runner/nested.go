@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"holdfast/cmd/holdfast/internal/child"
-	"holdfast/cmd/holdfast/internal/locks"
 	"holdfast/cmd/holdfast/internal/status"
 )
 
@@ -17,7 +16,7 @@ func (o Options) refuseOwn(ctx context.Context, l *lock) error {
 	if outer == "" || os.Getenv(lockVariable) != o.Name || o.Quorum {
 		return nil
 	}
-	found, err := locks.Inspect(ctx, l.redis[0], o.Name)
+	found, err := o.look(ctx, l)
 	if err != nil {
 		return nil //nolint:nilerr // the acquisition says what is wrong
 	}

@@ -51,7 +51,7 @@ func (o Options) drawWait(ctx context.Context, l *lock, since time.Duration, red
 	if width > 0 {
 		width = max(width-len("holdfast: ")-len(text)-len(": "), 1)
 	}
-	found, err := locks.Inspect(ctx, l.redis[0], o.Name)
+	found, err := o.look(ctx, l)
 	found.Waiters = slices.DeleteFunc(found.Waiters, func(w locks.Waiter) bool {
 		return l.isOwn(w.Owner)
 	})
