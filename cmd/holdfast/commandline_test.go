@@ -12,7 +12,7 @@ import (
 )
 
 // commands has all commands that users see.
-var commands = []string{"demo", "run", "ls", "inspect", "top", "unlock", "doctor", "version",
+var commands = []string{"demo", "run", "hold", "ls", "inspect", "top", "unlock", "doctor", "version",
 	"help", "completion"}
 
 func TestEachCommandHasHelp(t *testing.T) {

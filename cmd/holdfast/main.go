@@ -27,6 +27,7 @@ import (
 type commandLine struct {
 	Demo    demoCommand    `cmd:"" help:"Watch processes compete for locks, for about ten seconds."`
 	Run     runCommand     `cmd:"" help:"Run a command under a lock."`
+	Hold    holdCommand    `cmd:"" help:"Hold a lock for other processes, as a sidecar."`
 	Ls      lsCommand      `cmd:"" help:"List locks with their holders and waiters."`
 	Inspect inspectCommand `cmd:"" help:"Show everything about one lock."`
 	Top     topCommand     `cmd:"" help:"Watch locks live. Locks with the most waiters come first."`

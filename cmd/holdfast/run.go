@@ -121,7 +121,9 @@ func (r *replicas) UnmarshalText(text []byte) error {
 // helpers are the processes of run, see package child. They do not read a command line, because to
 // describe all commands takes longer than what these processes do.
 var helpers = map[string]func(args []string) error{
-	child.GuardCommand: func([]string) error { return child.Guard(os.Stdin, os.Stdout) },
+	child.GuardCommand: func(files []string) error {
+		return child.Guard(os.Stdin, os.Stdout, files...)
+	},
 	child.StartCommand: func(args []string) error {
 		code, err := child.Become(args)
 		return status.New(code, fmt.Errorf("cannot start the command: %w", err))

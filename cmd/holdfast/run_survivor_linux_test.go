@@ -2,8 +2,11 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,5 +57,20 @@ func TestRunNamesWhatItMayNotKillAndDoesNotSayThatItWasKilled(t *testing.T) {
 			require.Equal(t, 76, j.status(t), "%s", j.stderr)
 			require.Contains(t, j.stderr.String(), "the command has ended\n")
 		})
+	}
+}
+
+func TestRunWarnsOfACommandThatItCouldNotKill(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return // only root can become a user who may not kill all
+	}
+	redis := redistest.Start(t)
+	require.NoError(t, os.Chmod(filepath.Dir(binary), 0o755))
+	for program, warns := range map[string]bool{"su": true, "ls": false} {
+		args := become("nobody", binary, "run", "-r", redis.Addr(), "job", "--", program, "--version")
+		o := finish(t, exec.CommandContext(t.Context(), args[0], args[1:]...))
+		require.Zero(t, o.status, o.stderr)
+		require.Equal(t, warns, strings.Contains(o.stderr, "su changes its user"), o.stderr)
 	}
 }

@@ -3,6 +3,7 @@ package child
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"sync"
@@ -82,7 +83,7 @@ func (ch *Child) Done() <-chan struct{} { return ch.done }
 func (ch *Child) Status() int { return ch.cmd.ProcessState.ExitCode() }
 
 // Guard is for other systems.
-func Guard(io.Reader, io.Writer) error { return errors.New("does not work on Windows") }
+func Guard(io.Reader, io.Writer, ...string) error { return errors.New("does not work on Windows") }
 
 // Become is for other systems.
 func Become([]string) (code int, err error) {
@@ -97,3 +98,36 @@ func Forwarded() []os.Signal { return []os.Signal{os.Interrupt} }
 
 // JobControl returns none.
 func JobControl() []os.Signal { return nil }
+
+// FileGuard removes a file that must not outlive a lock. If this process is killed, the file stays.
+type FileGuard struct {
+	path    string
+	reserve time.Duration
+	removed chan struct{}
+	timer   *time.Timer
+}
+
+// GuardFile returns the guard of a file.
+func GuardFile(path string, reserve time.Duration) (*FileGuard, error) {
+	g := &FileGuard{path: path, reserve: reserve, removed: make(chan struct{})}
+	remove := sync.OnceFunc(func() {
+		_ = os.Remove(path)
+		close(g.removed)
+	})
+	g.timer = time.AfterFunc(math.MaxInt64, remove)
+	return g, nil
+}
+
+// Until moves the deadline.
+func (g *FileGuard) Until(deadline time.Time) {
+	g.timer.Reset(time.Until(deadline) - g.reserve)
+}
+
+// Removed returns a channel that is closed when the file was removed before Close.
+func (g *FileGuard) Removed() <-chan struct{} { return g.removed }
+
+// Close removes the file.
+func (g *FileGuard) Close() {
+	g.timer.Stop()
+	_ = os.Remove(g.path)
+}

@@ -72,3 +72,14 @@ func Look(program string) (file string, code int, err error) {
 	}
 	return "", status.NotExecutable, err
 }
+
+// ChangesUser reports whether a program runs as another user than this process, as sudo does, so
+// that this process may not send it signals. It cannot tell of programs that start such a program.
+func ChangesUser(program string) bool {
+	file, _, err := Look(program)
+	if err != nil || os.Geteuid() <= 0 { // root may send signals to all; Windows has no such users
+		return false
+	}
+	info, err := os.Stat(file)
+	return err == nil && info.Mode()&os.ModeSetuid != 0
+}

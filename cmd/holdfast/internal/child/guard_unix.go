@@ -42,7 +42,8 @@ func (o order) crew(mark string) crew { return crew{o.group, o.session, mark} }
 
 // Guard is "holdfast guard": it carries out the orders that it reads, and reports what it did. It
 // kills the group, and returns an error, if the orders end without one that says that it is done.
-func Guard(orders io.Reader, reports io.Writer) error {
+// When it kills the group, it removes the files.
+func Guard(orders io.Reader, reports io.Writer, files ...string) error {
 	for _, s := range Forwarded() {
 		signal.Ignore(s) // it ends when run says so
 	}
@@ -58,7 +59,8 @@ func Guard(orders io.Reader, reports io.Writer) error {
 			received <- o
 		}
 	}()
-	g := guard{order: order{term: never, kill: never}, mark: mark(os.Environ()), reports: reports}
+	g := guard{order: order{term: never, kill: never}, mark: mark(os.Environ()), reports: reports,
+		files: files}
 	for {
 		select {
 		case o, more := <-received:
@@ -82,6 +84,7 @@ type guard struct {
 	mark    string
 	phase   phase
 	reports io.Writer
+	files   []string
 }
 
 // phase is how far the end of a group has come.
@@ -131,6 +134,11 @@ func (g *guard) act() {
 
 // signal sends the crew a signal, and reports that.
 func (g *guard) signal(e Event, s syscall.Signal) {
+	if e == Killed {
+		for _, file := range g.files {
+			_ = os.Remove(file) // it may be gone
+		}
+	}
 	g.crew(g.mark).send(s)
 	fmt.Fprintln(g.reports, int(e))
 }

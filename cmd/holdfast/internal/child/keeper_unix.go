@@ -17,6 +17,7 @@ import (
 // keeper keeps a guard process for one group. Its methods are safe for concurrent use.
 type keeper struct {
 	env     []string // of the command, and of the process
+	files   []string // that the process removes when it kills the group
 	reports chan<- Report
 	ended   chan struct{} // closed when there is no process any more
 
@@ -31,8 +32,8 @@ type keeper struct {
 const shortestLife = time.Second
 
 // newKeeper starts a process, which has nothing to do yet.
-func newKeeper(env []string, reports chan<- Report) (*keeper, error) {
-	k := &keeper{env: env, reports: reports, ended: make(chan struct{}),
+func newKeeper(env []string, reports chan<- Report, files ...string) (*keeper, error) {
+	k := &keeper{env: env, files: files, reports: reports, ended: make(chan struct{}),
 		last: order{term: never, kill: never}}
 	cmd, output, err := k.start()
 	if err != nil {
@@ -55,7 +56,7 @@ func (k *keeper) start() (*exec.Cmd, *os.File, error) {
 		return nil, nil, err
 	}
 	defer reports.Close()
-	cmd := exec.Command(self(), GuardCommand)
+	cmd := exec.Command(self(), append([]string{GuardCommand}, k.files...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Env = read, reports, k.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal can signal or stop it
 	err = children.start(func() (pid int, err error) {

@@ -1,11 +1,9 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -41,8 +39,7 @@ func (o Options) open(ctx context.Context, until time.Time) (l *lock, err error)
 	}
 	for _, redis := range l.redis {
 		options := rlock.Options{WatchdogLease: o.Lease, Logger: o.logger(),
-			Label:        cmp.Or(o.Label, "run "+filepath.Base(o.Args[0])),
-			SyncReplicas: o.SyncReplicas}
+			Label: o.label(), SyncReplicas: o.SyncReplicas}
 		if o.metrics != nil {
 			options.Tracer = o.metrics
 		}
@@ -87,7 +84,11 @@ func (o Options) connect(ctx context.Context, until time.Time) ([]rueidis.Client
 			return nil, failed
 		}
 		if backoff.Failures == 1 {
-			o.note("%v; holdfast tries again for %v", err, time.Until(until).Round(time.Second))
+			limit := ""
+			if left := time.Until(until); left < longestWait/2 {
+				limit = fmt.Sprintf(" for %v", left.Round(time.Second))
+			}
+			o.note("%v; holdfast tries again%s", err, limit)
 		}
 		select {
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"holdfast/cmd/holdfast/internal/child"
@@ -75,31 +76,51 @@ func (o Options) check() error {
 	switch {
 	case len(o.Args) == 0:
 		err = errors.New("there is no command; use the form holdfast run NAME -- COMMAND")
-	case o.Lease < shortestLease:
-		err = fmt.Errorf("--lease must be at least %v (got %v)", shortestLease, o.Lease)
-	case o.killAfter() < 0 || o.killAfter() > o.Lease/3:
-		err = fmt.Errorf("--kill-after must be between 0 and %v, a third of --lease (got %v)",
-			o.Lease/3, o.killAfter())
 	case o.Conflict < 0 || o.Conflict > 255:
 		err = fmt.Errorf("--conflict-exit-code must be between 0 and 255 (got %d)", o.Conflict)
-	case o.FsyncAlways && !o.Quorum:
-		err = errors.New("--fsync-always works only with --quorum; leave it out")
-	case !o.Quorum:
-	case o.SyncReplicas != 0:
-		err = errors.New("--sync-replicas does not work with --quorum; leave out one of the two")
-	case o.Kind != Plain:
-		err = fmt.Errorf("--quorum works only with --kind lock (got %s)", o.Kind)
-	case o.Sentinel != "":
-		err = errors.New("--quorum needs independent servers; leave out --sentinel")
-	case len(o.Redis) < fewestServers:
-		err = fmt.Errorf("--quorum needs at least %d --redis servers; with fewer, no server may fail",
-			fewestServers)
+	default:
+		err = o.checkLock()
 	}
 	if err != nil {
 		return status.New(status.Usage, err)
 	}
 	if _, code, err := child.Look(o.Args[0]); err != nil {
 		return status.New(code, err)
+	}
+	return nil
+}
+
+// label returns what others see.
+func (o Options) label() string {
+	switch {
+	case o.Label != "":
+		return o.Label
+	case len(o.Args) == 0:
+		return "hold"
+	}
+	return "run " + filepath.Base(o.Args[0])
+}
+
+// checkLock returns an error for options about the lock that cannot work.
+func (o Options) checkLock() error {
+	switch {
+	case o.Lease < shortestLease:
+		return fmt.Errorf("--lease must be at least %v (got %v)", shortestLease, o.Lease)
+	case o.killAfter() < 0 || o.killAfter() > o.Lease/3:
+		return fmt.Errorf("--kill-after must be between 0 and %v, a third of --lease (got %v)",
+			o.Lease/3, o.killAfter())
+	case o.FsyncAlways && !o.Quorum:
+		return errors.New("--fsync-always works only with --quorum; leave it out")
+	case !o.Quorum:
+	case o.SyncReplicas != 0:
+		return errors.New("--sync-replicas does not work with --quorum; leave out one of the two")
+	case o.Kind != Plain:
+		return fmt.Errorf("--quorum works only with --kind lock (got %s)", o.Kind)
+	case o.Sentinel != "":
+		return errors.New("--quorum needs independent servers; leave out --sentinel")
+	case len(o.Redis) < fewestServers:
+		return fmt.Errorf("--quorum needs at least %d --redis servers; with fewer, no server may fail",
+			fewestServers)
 	}
 	return nil
 }

@@ -156,6 +156,10 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 	if !o.Ignore {
 		command.Deadline = hold.Deadline()
 	}
+	if child.ChangesUser(o.Args[0]) {
+		o.note("lock %q: %s changes its user, so holdfast cannot kill it if the lock is lost; start "+
+			"holdfast run as that user instead", o.Name, o.Args[0])
+	}
 	signal.Notify(signals, child.JobControl()...)
 	ch, err := child.Start(command)
 	if err != nil {
@@ -302,16 +306,20 @@ func (o Options) release(hold *rlock.Hold) error {
 	return nil
 }
 
-// lockVariable is the variable with the name of the lock.
-const lockVariable = "HOLDFAST_LOCK"
+const (
+	// lockVariable is the variable with the name of the lock.
+	lockVariable = "HOLDFAST_LOCK"
+	// eventVariable is the variable with the event that a hook is for.
+	eventVariable = "HOLDFAST_EVENT"
+)
 
 // environment returns the environment of the command.
 func environment(o Options, hold *rlock.Hold) []string {
 	// A command may be a run inside another one.
 	outer := func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains([]string{lockVariable, child.OwnerVariable, "HOLDFAST_TOKEN",
-			"HOLDFAST_DEADLINE"}, name)
+		return slices.Contains([]string{lockVariable, child.OwnerVariable, eventVariable,
+			"HOLDFAST_TOKEN", "HOLDFAST_DEADLINE"}, name)
 	}
 	env := append(slices.DeleteFunc(os.Environ(), outer),
 		lockVariable+"="+o.Name,
