@@ -19,6 +19,8 @@
 // A descendant that leaves the group but not the session, as timeout(1) and the jobs of a shell do,
 // is found on Linux by its environment: see crew. One that leaves the session is out of reach.
 //
+// A guard can also keep a file instead of a group: see [FileGuard].
+//
 // On a terminal, run is a small shell with one job: it gives the terminal to the group and takes it
 // back, and when the command is stopped with Ctrl-Z, it stops as well, until it is continued.
 package child
