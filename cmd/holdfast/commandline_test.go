@@ -12,8 +12,8 @@ import (
 )
 
 // commands has all commands that users see.
-var commands = []string{"demo", "run", "hold", "ls", "inspect", "top", "unlock", "doctor", "version",
-	"help", "completion"}
+var commands = []string{"demo", "run", "hold", "ls", "inspect", "top", "unlock", "doctor",
+	"version", "help", "completion"}
 
 func TestEachCommandHasHelp(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,8 @@ func TestNamesOfLocksAreCompleted(t *testing.T) {
 		redis.Do(t, "HSET", name, owner, "1")
 	}
 	for line, want := range map[string][]string{
-		"inspect order:":             {"order:42", "order:43"}, // no shell would read the others as they are
+		// No shell would read the others as they are.
+		"inspect order:":             {"order:42", "order:43"},
 		"unlock --redis=%s order:42": {"order:42"},
 		"run -n -r %s s":             {"stock"},
 		"run -r %s stock s":          {}, // the command

@@ -28,8 +28,9 @@ type doctorCommand struct {
 func (doctorCommand) Help() string {
 	return `Prints a summary, then one line for each check: eviction, persistence, replicas,
 version, the permissions of this user, clocks, slow scripts, and more. A line is
-ok, warning, or error, and says what to do. The doctor acquires and releases each kind of lock
-under a name that nobody else uses. On a cluster it checks each master.
+ok, warning, or error, and says what to do. The doctor acquires and releases each
+kind of lock under a name that nobody else uses. On a cluster it checks each
+master.
 
 The exit status is 0 if all is well, 1 with warnings, 2 with errors, and 74 if
 Redis does not reply.

@@ -104,15 +104,17 @@ func TestDoctorSumsUpWhatThisUserMayNotAsk(t *testing.T) {
 	o := app()
 	require.Equal(t, 1, o.status, o.stdout)
 	require.Regexp(t, `^warning summary      .*failed checks: 12 \(version, service, `, o.stdout)
-	require.Regexp(t, `(?m)^warning rights       12 checks failed, because this user lacks permissions `+
-		`\(version, .*, leases\); grant \+info \S*config\S* \+scan to this user, or check by hand `, o.stdout)
+	require.Regexp(t, `(?m)^warning rights       12 checks failed, because this user lacks `+
+		`permissions \(version, .*, leases\); grant \+info \S*config\S* \+scan to this user, or check `,
+		o.stdout)
 	require.Equal(t, 1, strings.Count(o.stdout, "this user lacks"))
 	require.Contains(t, app("--json").stdout, "maxmemory-policy is noeviction, or grant +info")
 
 	o = app("--kind", "fair", "--kind", "read", "--ignore", "read", "--ignore", "memory,leases")
 	require.Regexp(t, `(?m)^ok      fair `, o.stdout)
 	require.Contains(t, o.stdout, " 10 checks failed")
-	for _, check := range []string{"lock", "fenced", "read", "write", "hand-over", "memory", "leases"} {
+	for _, check := range []string{"lock", "fenced", "read", "write", "hand-over", "memory",
+		"leases"} {
 		require.NotRegexp(t, `(?m)^\w+ +`+check+` `, o.stdout)
 	}
 	require.Regexp(t, `(?m)^ok      hand-over `, app("--kind", "fenced").stdout)

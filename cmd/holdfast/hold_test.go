@@ -24,7 +24,9 @@ import (
 func startHold(t *testing.T, redis string, args ...string) (j *job, ready string) {
 	t.Helper()
 	ready = filepath.Join(t.TempDir(), "ready")
-	say := func(more string) string { return `exec 3>>"$PIPE.events"; echo $HOLDFAST_EVENT >&3; ` + more }
+	say := func(more string) string {
+		return `exec 3>>"$PIPE.events"; echo $HOLDFAST_EVENT >&3; ` + more
+	}
 	j = prepareRun(t, redis, append([]string{"job", "--ready-file", ready, "--lease", "3s",
 		"--on-acquired", say(`exec sleep 1000`), "--on-lost", say("")}, args...)...)
 	j.cmd.Args[1] = "hold"
@@ -200,7 +202,8 @@ func TestHoldRefusesWhatCannotWork(t *testing.T) {
 		{[]string{""}, 64, "the name is empty"},
 		{[]string{"job", "--http", "nowhere"}, 64, "--http: "},
 		{[]string{"job", "--lease", "1ms"}, 64, "--lease must be at least 100ms"},
-		{[]string{"job", "--ready-file", filepath.Join(t.TempDir(), "no", "folder")}, 64, "--ready-file: "},
+		{[]string{"job", "--ready-file", filepath.Join(t.TempDir(), "no", "folder")}, 64,
+			"--ready-file: "},
 		{[]string{"string"}, 74, "WRONGTYPE"},
 	} {
 		o := run(t, append([]string{"hold", "-r", redis.Addr()}, test.args...)...)

@@ -465,7 +465,7 @@ func lockSights() (all []sight) {
 			advice: "option HandOver", server: timeless},
 		sight{check: "locks", line: "hand-over", state: Warning, text: "may not call PUBSUB",
 			advice: "option HandOver", server: with("--rename-command", "PUBSUB", "")},
-		sight{check: "locks", line: "hand-over", state: Unknown, text: "locks that hand over have a problem",
+		sight{check: "locks", line: "hand-over", state: Unknown, text: "that hand over have a problem",
 			on: "-hset"},
 		sight{check: "locks", line: "lock", state: Error, text: "failed", server: flushed})
 }

@@ -80,8 +80,8 @@ func merged(all []Finding) (merged []Finding) {
 		grants = []string{"more rights to this user"} // Redis 6 does not name them
 	}
 	checks := names(denied, Unknown)
-	one := Finding{State: Unknown, Check: "rights", Text: fmt.Sprintf("%d checks failed, because this "+
-		"user lacks permissions (%s)", len(checks), strings.Join(checks, ", ")),
+	one := Finding{State: Unknown, Check: "rights", Text: fmt.Sprintf("%d checks failed, because "+
+		"this user lacks permissions (%s)", len(checks), strings.Join(checks, ", ")),
 		Advice: "grant " + strings.Join(grants, " ") + ", or check by hand what holdfast doctor --json " +
 			"lists"}
 	for _, f := range all {

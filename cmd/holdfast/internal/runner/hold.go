@@ -135,7 +135,8 @@ func (s *sidecar) acquire(l *lock) (hold *rlock.Hold, err error) {
 		if err == nil {
 			hold, err = s.extend(s.ended, hold)
 		}
-		if err == nil || s.ended.Err() != nil || errors.Is(err, rlock.ErrInvalid) || !connect.Passes(err) {
+		passes := err != nil && !errors.Is(err, rlock.ErrInvalid) && connect.Passes(err)
+		if !passes || s.ended.Err() != nil {
 			return hold, err
 		}
 		pause := backoff.Next()
@@ -170,7 +171,7 @@ func (s *sidecar) holding(l *lock, hold *rlock.Hold) (lost bool, err error) {
 	if loss != nil {
 		_ = hold.Unlock() // it may have been renewed after all
 		s.start(eventLost, s.OnLost, hold, time.Now().Add(s.Lease)).wait(s.hurried)
-		return true, nil
+		return true, nil //nolint:nilerr // it was reported
 	}
 	s.start(eventReleased, s.OnLost, hold, time.Now().Add(s.Lease)).wait(s.hurried)
 	if err := s.release(hold); err != nil {
@@ -211,8 +212,8 @@ func (s *sidecar) watch(hold *rlock.Hold, guard *child.FileGuard, hook *hook) er
 	}
 }
 
-// unrenewed returns the error of a lock whose guard has acted, because its deadline came near. It is
-// given up: whoever relied on it was told so.
+// unrenewed returns the error of a lock whose guard has acted, because its deadline came near. It
+// is given up: whoever relied on it was told so.
 func (s *sidecar) unrenewed(hold *rlock.Hold) error {
 	if err := hold.Err(); err != nil {
 		return err

@@ -26,10 +26,11 @@ func (o Options) warn(format string, args ...any) {
 // print prints a message as a line, or with --log json as an object that has the name of the lock.
 func (o Options) print(level slog.Level, text string, attrs ...slog.Attr) {
 	if !o.JSON {
+		words := []string{text}
 		for _, a := range attrs {
-			text += fmt.Sprintf(" %s=%v", a.Key, a.Value)
+			words = append(words, fmt.Sprintf("%s=%v", a.Key, a.Value))
 		}
-		status.Print(os.Stderr, text)
+		status.Print(os.Stderr, strings.Join(words, " "))
 		return
 	}
 	text = strings.TrimPrefix(status.Text(text), fmt.Sprintf("lock %q: ", o.Name))

@@ -42,7 +42,7 @@ func update(path string, add, set samples) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // unless it has been renamed
+	defer func() { _ = os.Remove(file.Name()) }() // unless it has been renamed
 	_, err = file.Write(format(all))
 	if err == nil {
 		err = file.Chmod(0o644) // node_exporter is another user
@@ -105,7 +105,8 @@ func inOrder(a, b string) int {
 	}
 	nameA, labelsA, boundA := split(a)
 	nameB, labelsB, boundB := split(b)
-	return cmp.Or(cmp.Compare(labelsA, labelsB), cmp.Compare(nameA, nameB), cmp.Compare(boundA, boundB))
+	return cmp.Or(cmp.Compare(labelsA, labelsB), cmp.Compare(nameA, nameB),
+		cmp.Compare(boundA, boundB))
 }
 
 // number returns a number as Prometheus reads it.
@@ -153,7 +154,8 @@ var families = []family{
 	{renewalFailures, "counter", "Failed renewals of a lease. Each is tried again.", nil},
 	{held, "gauge", "Held locks.", nil},
 	{nodeFailures, "counter", "Requests that a node of a RedLock failed to serve.", nil},
-	{roundDuration, "histogram", "Duration of a round of requests to the nodes of a RedLock.", seconds},
+	{roundDuration, "histogram", "Duration of a round of requests to the nodes of a RedLock.",
+		seconds},
 	{runAcquired, "gauge", "When holdfast run last acquired the lock.", nil},
 	{runSuccess, "gauge", "When the command last ended with status 0.", nil},
 	{runDuration, "gauge", "How long the command last ran.", nil},

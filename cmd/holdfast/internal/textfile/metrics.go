@@ -149,7 +149,9 @@ func (m *Metrics) acquired(add samples, l rlock.TracedLock, outcome, how, errorT
 }
 
 // AcquireStart implements [rlock.Tracer].
-func (*Metrics) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context { return ctx }
+func (*Metrics) AcquireStart(ctx context.Context, _ rlock.AcquireStart) context.Context {
+	return ctx
+}
 
 // AcquireEnd implements [rlock.Tracer].
 func (m *Metrics) AcquireEnd(ctx context.Context, d rlock.AcquireEnd) {
