@@ -167,6 +167,13 @@ var calls = func() []call {
 	add("write_release.lua", states{"writes"}, func(x ctx, c client) []any {
 		return all(preferring.ReleaseWrite(x, c, me, 0, wire.WriteField(next), longer))
 	})
+	for kind, in := range map[lua.Keeping]states{
+		{}:                {"free", "mine twice", "another's"},
+		{Fair: true}:      {"free", "mine", "queued", "queued for another's"},
+		{ReadWrite: true}: {"free", "writes", "another writes"},
+	} {
+		add("keep.lua", in, func(x ctx, c client) []any { return all(lua.Keep(x, c, keeping(kind))) })
+	}
 	add("force_unlock.lua", states{"free", "mine"},
 		func(x ctx, c client) []any { return all(plain.ForceUnlock(x, c, wire.Classic)) })
 	add("fair_force_unlock.lua", states{"free", "mine", "queued", "queued for another's"},
@@ -189,6 +196,15 @@ var calls = func() []call {
 		func(x ctx, c client) []any { return all(identity.Read(x, c, clientID)) })
 	return table
 }()
+
+// keeping completes a kind of lock for [lua.Keep].
+func keeping(k lua.Keeping) lua.Keeping {
+	k.Held, k.By, k.For = lua.Held{Lock: lock, Owner: me}, next, lease/2
+	if k.ReadWrite {
+		k.Owner, k.By = wire.WriteField(me), wire.WriteField(next)
+	}
+	return k
+}
 
 // plant writes a state of the lock with plain commands. It deletes all else.
 func plant(tb testing.TB, s *redistest.Server, state string) {

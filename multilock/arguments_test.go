@@ -52,6 +52,8 @@ func TestPartsThatCanNeverBeHeldTogetherAreRefused(t *testing.T) {
 				[]string{`"b" on first`, "two clients"}},
 			{[]rlock.Locker{c.NewFairLock("a"), c.NewFairLock("b"), c.NewFairLock("{a}")},
 				[]string{`"a" and "{a}" share a queue`}},
+			{[]rlock.Locker{c.NewLock("b"), rlock.AtLeast(c.NewLock("a"), time.Second)},
+				[]string{`lock "a" stays taken after its release`}},
 			{[]rlock.Locker{c.NewLock("a"), c.NewFairLock("a")}, []string{`lock "a" appears as two kinds`}},
 			{[]rlock.Locker{pages.Write(), c.NewFencedLock("a"), pages.Read()},
 				[]string{`lock "a" appears as two kinds`}},

@@ -59,7 +59,19 @@ func check(parts []part) error {
 	if len(parts) == 0 {
 		return compose.Invalid("there are no locks; pass at least one")
 	}
-	return cmp.Or(checkServers(parts), checkNames(parts), checkQueues(parts))
+	return cmp.Or(checkKept(parts), checkServers(parts), checkNames(parts), checkQueues(parts))
+}
+
+// checkKept rejects locks of [rlock.AtLeast]. If another part is taken, the MultiLock releases the
+// earlier parts again, and nobody could take these.
+func checkKept(parts []part) error {
+	for _, p := range parts {
+		if p.Kept {
+			return compose.Invalid("lock %q stays taken after its release (rlock.AtLeast), so it cannot be "+
+				"part of a MultiLock; acquire it by itself, before the MultiLock", p.Name)
+		}
+	}
+	return nil
 }
 
 // checkServers rejects locks on several Redis servers if a server has no name. Other processes

@@ -186,6 +186,9 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 // owner holds the lock in the other mode, both modes share the name.
 func (at *attempt) joinOwner() (*Hold, error) {
 	l := at.lock
+	if err := at.refuseReading(); err != nil {
+		return nil, err
+	}
 	if a := held(at.session, l.mode); a != nil {
 		hold, err := at.reenter(a)
 		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
@@ -605,6 +608,7 @@ func (at *attempt) begin(lease time.Duration, deadline time.Time, fence int64) (
 		late := at.request
 		a.late = &late
 	}
+	a.keepFor(at.lock.atLeast)
 	hold := a.begin(at.budget.Ctx, deadline, at.renew)
 	if a.lock.sharesKey {
 		a.endUntrusted()

@@ -40,6 +40,8 @@ type acquisition struct {
 
 	began *time.Time // nil without Options.MaxHold
 
+	keep atomic.Pointer[keeping] // nil without a hold of AtLeast
+
 	unrenewed error // guarded by mu; why the watchdog does not renew the lease; nil if it does
 
 	levels []*level // guarded by mu; the levels that are not released yet, outermost first
@@ -272,6 +274,12 @@ func (a *acquisition) cleanup() cleanup {
 	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: time.Now().Add(lasts)}
 	if a.lock.sharesKey {
 		cu.session, cu.until = a.session, cu.until.Add(a.client.options.CommandTimeout)
+	}
+	switch k, lost := a.kept(), a.lostError(); {
+	case lost == nil:
+		cu.keep = k
+	case errors.Is(lost, watchdog.ErrExpired):
+		cu.from = k.until // the lease in Redis ends a little later, and nobody cuts it short
 	}
 	return cu
 }

@@ -252,15 +252,15 @@ func releaseBatch(holds []*Hold) []error {
 	c := holds[0].level.acquisition.(*acquisition).client
 	b := wait.NewBudget(context.Background(), nil, c.options.CommandTimeout)
 	releases := make([]partRelease, 0, len(holds))
-	// busy has the holds whose session another call of the owner has locked, perhaps for long. These
-	// holds come last, because no session may stay locked while this call is blocked on another
-	// session.
+	// busy has the holds that AtLeast keeps, which need another command, and the holds whose
+	// session another call of the owner has locked, perhaps for long. These holds come last,
+	// because no session may stay locked while this call is blocked on another session.
 	var busy []int
 	for i, h := range holds {
 		a := h.level.acquisition.(*acquisition)
 		if !h.level.beginRelease() {
 			errs[i] = ofEnded(ErrReleased)
-		} else if !a.session.TryLock() {
+		} else if a.keepsTaken() || !a.session.TryLock() {
 			busy = append(busy, i)
 		} else if left, _, err := a.releaseLevel(h.level); err == nil {
 			releases = append(releases, partRelease{a, left, &errs[i]})

@@ -1,10 +1,12 @@
 package rlock
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
 
+	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
@@ -44,6 +46,7 @@ type cleanup struct {
 	since   time.Time    // the time of the first removal
 	delay   wait.Backoff // between retries
 	session *lockSession // set if the owner has one name for both modes
+	keep    keeping      // until when the lock stays taken; zero without AtLeast
 }
 
 // refusedRemains returns what a refused request leaves in Redis. A request is refused if another
@@ -100,6 +103,8 @@ type lane struct {
 // own lane.
 func (cu cleanup) laneKey() any {
 	switch {
+	case cu.keep.owner != "":
+		return nil
 	case cu.session != nil:
 		return cu.session
 	case cu.lock.cleanups > 1:
@@ -277,8 +282,16 @@ func (cl *cleaner) retryLater(cu cleanup) {
 // cleanUp sends a batch of cleanups of one lock. cleanUp returns false if the caller should try
 // again.
 func (c *Client) cleanUp(batch ...cleanup) bool {
-	l := batch[0].lock
-	released, err := l.kind.cleanUp(batch)
+	l, first := batch[0].lock, batch[0]
+	var released lua.Released
+	var err error
+	if first.keep.rest() > 0 { // then it is alone
+		released, err = transport.Undo(c.calls, func(ctx context.Context) (lua.Released, error) {
+			return l.keepTaken(ctx, first.request.owner, first.keep)
+		})
+	} else {
+		released, err = l.kind.cleanUp(batch)
+	}
 	c.reportRefusal(l, released.Refusal)
 	return err == nil || c.transport.Permanent(err)
 }

@@ -61,7 +61,7 @@ type Client struct {
 
 	forced forcings
 
-	// leftUntil is the latest end of a left or detached lease, or nil without such a lease.
+	// leftUntil is the latest end of a left, detached or kept lock, or nil without such a lock.
 	leftUntil atomic.Pointer[time.Time]
 
 	publishRefused atomic.Bool // already reported
@@ -206,6 +206,16 @@ func (c *Client) shutdown() {
 	c.directory.cancel()
 	c.group.Wait()
 	c.transport.Close()
+}
+
+// leaveUntil notes that a lock stays taken without a hold. Close then keeps the identity of the
+// client until over.
+func (c *Client) leaveUntil(over time.Time) {
+	for last := c.leftUntil.Load(); last == nil || last.Before(over); last = c.leftUntil.Load() {
+		if c.leftUntil.CompareAndSwap(last, &over) {
+			return
+		}
+	}
 }
 
 // releaseAll releases every hold of this client.

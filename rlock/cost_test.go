@@ -59,6 +59,14 @@ func TestCommandsOfEachOperation(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		costsOne("TryLock that is refused")
 		unlock(t, contender)
+		if k.name == "read" {
+			continue
+		}
+		loaded(t, s, "keep.lua")
+		hold = take(t, rlock.AtLeast(lock, time.Hour), rlock.Watchdog)
+		monitor.Commands(t)
+		unlock(t, hold)
+		costsOne("Unlock of AtLeast")
 	}
 }
 

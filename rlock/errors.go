@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/internal/compose"
+	"holdfast/internal/owner"
 	"holdfast/internal/printable"
 	"holdfast/internal/rediserr"
 	"holdfast/internal/wait"
@@ -139,6 +140,8 @@ func (e *HeldError) Error() string {
 		held = "readers that waited for a writer come first"
 	case e.Next:
 		held = e.who() + " waits for it and comes first"
+	case e.kept():
+		held = "released by " + e.who() + ", but kept by rlock.AtLeast"
 	case e.Owner != "":
 		held = e.holder()
 	case errors.Is(e.cause, ErrReleased):
@@ -157,7 +160,7 @@ func (e *HeldError) Error() string {
 	switch {
 	case e.cause != nil:
 		return fmt.Sprintf("not acquired, %s: %s%s", withoutPrefix(e.cause), held, e.advice())
-	case e.Next, e.Owner == "":
+	case e.Next, e.Owner == "", e.kept():
 		return "not acquired: " + held + "; retry later, or use a longer wait"
 	case e.SameProcess, e.stuck():
 		return "not acquired: " + held + e.advice()
@@ -192,6 +195,9 @@ func (e *HeldError) who() string {
 	return owner
 }
 
+// kept reports that the lock was released, but that AtLeast keeps it taken.
+func (e *HeldError) kept() bool { return owner.KindOf(e.Owner) == owner.Kept && !e.Next }
+
 // stuck reports that the lock never expires. Waiting then helps only if Owner releases the lock.
 func (e *HeldError) stuck() bool { return e.TTL == NoExpiry && e.Owner != "" && !e.Next }
 
@@ -200,7 +206,7 @@ func (e *HeldError) advice() string {
 	switch {
 	case e.stuck() && !e.SameProcess:
 		return `; find out who wrote the key, and if it is a lock, release it with "holdfast unlock"`
-	case !e.SameProcess || e.Next:
+	case !e.SameProcess || e.Next || e.kept():
 		return ""
 	case !e.SameClient:
 		return "; if one of your callers holds it, use that client, and pass its hold.Context() down"

@@ -71,6 +71,7 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	}
 	hold, err := a.push(at.budget.Ctx, deadline, at.renew)
 	if err == nil {
+		a.keepFor(at.lock.atLeast)
 		at.call.Reenters()
 	}
 	return hold, err

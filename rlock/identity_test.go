@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -125,12 +126,18 @@ func TestServerThatDoesNotTakeAnIdentityIsAskedAgainSoonUnlessTheACLForbidsIt(t 
 func TestClosedClientIsKnownWhileALeftLockRemains(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	hold := take(t, c.NewLock("order"), math.MaxInt64-1)
-	waitForIdentity(t, s, c)
-	hold.Leave()
-	closeClient(t, c)
-	require.True(t, exists(s, identityOf(c)))
+	for _, left := range []bool{true, false} {
+		c := newClient(t, s, rlock.Options{})
+		hold := take(t, rlock.AtLeast(c.NewLock(fmt.Sprint("order ", left)), time.Hour), math.MaxInt64-1)
+		waitForIdentity(t, s, c)
+		if left {
+			hold.Leave()
+		} else {
+			unlock(t, hold)
+		}
+		closeClient(t, c)
+		require.True(t, exists(s, identityOf(c)))
+	}
 }
 
 func TestClosedClientIsForgottenOnceTheLeaseOfALeftLockIsOver(t *testing.T) {

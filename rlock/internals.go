@@ -65,6 +65,7 @@ func (internals) Identity(l *Lock) compose.Identity {
 	return compose.Identity{
 		Batch:  compose.Batch{Client: l.client.id, Slot: l.client.transport.Slot(l.name)},
 		Server: l.Server(), Name: l.name, Kind: l.family, Mode: int(l.mode), Queue: l.queueKey,
+		Kept:    l.atLeast > 0,
 		Batched: l.batched && l.invalid == nil && l.client.options.SyncReplicas == 0,
 	}
 }

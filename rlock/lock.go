@@ -34,8 +34,9 @@ type Lock struct {
 	name   string
 	traits
 	kind    kind
-	waiting *waiting // of a caller without an owner yet
-	invalid error    // why nobody can ever acquire this name
+	waiting *waiting      // of a caller without an owner yet
+	invalid error         // why nobody can ever acquire this name
+	atLeast time.Duration // see AtLeast; 0 without
 }
 
 var _ Locker = (*Lock)(nil)

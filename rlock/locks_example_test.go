@@ -241,3 +241,24 @@ func ExampleHold_Detach() {
 	// locked between the requests: true <nil>
 	// released after the second: <nil>
 }
+
+// A job that takes a moment would run once more on a machine whose clock is late.
+func ExampleAtLeast() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+	lock := rlock.AtLeast(client.NewLock("nightly"), 10*time.Minute)
+
+	job := func(context.Context) error {
+		fmt.Println("the job runs")
+		return nil
+	}
+	for range 2 { // on two machines
+		err := rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, job)
+		fmt.Println("too early:", errors.Is(err, rlock.ErrNotAcquired))
+	}
+	// Output:
+	// the job runs
+	// too early: false
+	// too early: true
+}

@@ -53,10 +53,12 @@ const (
 // that was given up may still deliver a release later. The late release must then find nothing.
 // Otherwise it would free the lock of a later holder.
 //
-// newOwner draws the number here and not in advance, because a copy of this process, in a cloned
+// The client draws the number here and not in advance, because a copy of this process, in a cloned
 // virtual machine, has the same memory.
-func (l *Lock) newOwner() string {
-	c := l.client
+func (l *Lock) newOwner() string { return l.client.newName(l.wakes) }
+
+// newName returns a new name with the kind in its number.
+func (c *Client) newName(k owner.Kind) string {
 	text, _ := c.names.Get().(*strings.Builder)
 	if text == nil || text.Cap()-text.Len() < longestName {
 		text = new(strings.Builder)
@@ -66,7 +68,7 @@ func (l *Lock) newOwner() string {
 	begin := text.Len()
 	text.WriteString(c.id)
 	text.WriteByte(':')
-	text.Write(strconv.AppendUint(digits[:0], owner.Number(l.wakes, c.acquired.Add(1)), 10))
+	text.Write(strconv.AppendUint(digits[:0], owner.Number(k, c.acquired.Add(1)), 10))
 	name := text.String()[begin:]
 	c.names.Put(text)
 	return name

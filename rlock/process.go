@@ -128,7 +128,7 @@ func (at *attempt) noticeOwnHolder() {
 	}
 	at.blocked = time.Time{} // log once
 	e := at.heldError()
-	if e.SameProcess && c.ownWaits.allows(lease) {
+	if e.SameProcess && !e.kept() && c.ownWaits.allows(lease) {
 		c.warn("holdfast: a call has waited for a lock for longer than Options.WatchdogLease: "+
 			e.holder()+e.advice(), "lock", at.lock.name, "owner", printable.Short(e.Owner))
 	}
@@ -156,7 +156,7 @@ func (at *attempt) noticeItself() {
 func (at *attempt) noticeOtherKind() {
 	c, l := at.client, at.lock
 	held, wanted := owner.KindOf(at.holder.Owner), l.wakes
-	if held == owner.Unknown || held == wanted || !c.kinds.add(l.name) {
+	if held == owner.Unknown || held == owner.Kept || held == wanted || !c.kinds.add(l.name) {
 		return
 	}
 	c.warn(fmt.Sprintf("holdfast: a caller waits for a %s lock, but the name is held as a %s lock, "+

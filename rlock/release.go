@@ -125,7 +125,7 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 		// After an unconfirmed release, no successor is named again, because the successor asks instead.
 		// While a late request may take the lock again, no successor is named either. Otherwise the
 		// release would also give that lock away.
-		o, joined := a.offer(last && first && a.late == nil)
+		o, joined := a.offer(last && first && a.late == nil && !a.keepsTaken())
 		var state transport.State
 		reply, state, err = a.sendOnce(b, left, o, joined)
 		if state == transport.Executed {
@@ -194,7 +194,7 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 	}()
 	if call := c.calls.Begin(b, sent, c.transport.Direct(a.lock.name)); call != nil {
 		reply, state, err = transport.Send(call, func(ctx context.Context) (lua.Released, error) {
-			return a.lock.kind.release(ctx, a.owner, left, o)
+			return a.command(ctx, left, o)
 		})
 		if state != transport.NotSent {
 			a.settle(o, sent, reply, state)
@@ -205,6 +205,14 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 	reply, state, err = a.detach(b, left, o)
 	returned = true
 	return reply, state, err
+}
+
+// command sends the command of a release.
+func (a *acquisition) command(ctx context.Context, left int, o offer) (lua.Released, error) {
+	if left == 0 && a.keepsTaken() { // see atleast.go
+		return a.lock.keepTaken(ctx, a.owner, a.kept())
+	}
+	return a.lock.kind.release(ctx, a.owner, left, o)
 }
 
 // settle reports the outcome of a release to the successor, if there is a successor.
@@ -296,7 +304,7 @@ func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 	r, state, err := transport.Detach(a.client.calls, transport.Release, b, a,
 		func(a *acquisition, ctx context.Context) (lua.Released, error) {
 			sent = time.Now()
-			return a.lock.kind.release(ctx, a.owner, left, o)
+			return a.command(ctx, left, o)
 		}, func(a *acquisition, r lua.Released, err error) {
 			a.settle(o, sent, r, transport.StateOf(err))
 			a.handleLateReply(left, err)
@@ -354,6 +362,7 @@ func (h *Hold) abandon() {
 	}
 	a := h.level.acquisition.(*acquisition)
 	if left, _ := a.remove(h.level, release); left == 0 {
+		a.keep.Store(nil)
 		a.Drop()
 		a.client.cleaner.add(a.cleanup())
 	}
@@ -425,6 +434,7 @@ func (a *acquisition) Leave(h *Hold) {
 // lock. The client ignores that message until the lease is over, and cleans up after any other
 // grant.
 func (a *acquisition) endLeft() {
+	a.keep.Store(nil) // only a release keeps the lock
 	c, cu := a.client, a.cleanup()
 	// In Redis the lease ends later than in this process. The difference is the drift of the whole
 	// lease and the time that the command took to reach Redis.
@@ -437,11 +447,7 @@ func (a *acquisition) endLeft() {
 		over = cu.until
 	}
 	over = over.Add(min(c.options.CommandTimeout, closeTimeout))
-	for last := c.leftUntil.Load(); last == nil || last.Before(over); last = c.leftUntil.Load() {
-		if c.leftUntil.CompareAndSwap(last, &over) { // Close then keeps the identity of the client
-			break
-		}
-	}
+	c.leaveUntil(over)
 	if a.registered {
 		c.releasing.Store(a.owner, nil)
 		time.AfterFunc(time.Until(over), func() { c.releasing.Delete(a.owner) })

@@ -24,7 +24,7 @@ func (a *acquisition) passOn() bool {
 	// A late request would give the lock to the name again after the last turn. A grant message for
 	// the name would release the lock of another turn. After a nested call, the count in Redis may
 	// not be 1.
-	if a.ends || a.late != nil || a.part != nil {
+	if a.ends || a.late != nil || a.part != nil || a.keepsTaken() {
 		return false
 	}
 	a.mu.Lock()

@@ -50,6 +50,7 @@ var ErrNoLease = Invalid("lease must not be 0; use a duration, or rlock.Watchdog
 type Identity struct {
 	Batch
 	Batched bool   // for a plain lock, which a script can acquire together with others of its Batch
+	Kept    bool   // for a lock of AtLeast
 	Server  string // the name of the Redis; "" if the Redis has no name and its address may change
 	Name    string
 	Mode    int    // the read mode of a read-write lock comes after the write mode

@@ -3,6 +3,7 @@
 package owner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -129,18 +130,19 @@ const (
 	Plain          // reentrant, non-reentrant and fenced locks
 	Fair           // in the order of a queue in Redis
 	ReadWrite      // both sides of a read-write lock
+	Kept           // a released lock that stays taken for a while, so no release will follow
 )
 
 // String returns the kind as an adjective.
 func (k Kind) String() string {
-	return [...]string{"unknown", "plain", "fair", "read-write"}[k]
+	return [...]string{"unknown", "plain", "fair", "read-write", "kept"}[k]
 }
 
 // The bits of a number, from the highest:
 //
 //   - 0, because the number is a positive int64;
 //   - 1, because the thread ids of Redisson are smaller;
-//   - the kind;
+//   - the kind, 0 for Kept;
 //   - a random part;
 //   - a counter.
 const (
@@ -157,8 +159,8 @@ const (
 func Number(k Kind, count uint64) uint64 {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // cannot fail
-	return marked | uint64(k)<<kindShift | uint64(binary.BigEndian.Uint32(random[:]))<<countBits |
-		count&countsMask
+	return marked | uint64(k&kindMask)<<kindShift |
+		uint64(binary.BigEndian.Uint32(random[:]))<<countBits | count&countsMask
 }
 
 // KindOf returns the kind in a name "<client id>:<number>", or Unknown if the number is not from
@@ -170,5 +172,5 @@ func KindOf(name string) Kind {
 	if err != nil || n < marked {
 		return Unknown
 	}
-	return Kind(n >> kindShift & kindMask)
+	return cmp.Or(Kind(n>>kindShift&kindMask), Kept)
 }

@@ -52,6 +52,7 @@ var subjects = []subject{
 	{"loss", loss},
 	{"hold", hold},
 	{"detach", detach},
+	{"atleast", atLeast},
 	{"restart", restart},
 	{"foreign", foreign},
 	{"waiting", waiting},

@@ -31,6 +31,10 @@ type Acquisition interface {
 	Token() int64
 }
 
+func AtLeast(lock Locker, d time.Duration) Locker {
+	return *new(Locker)
+}
+
 const Attached How = 5
 
 type Class int
