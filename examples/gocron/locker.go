@@ -3,7 +3,6 @@ package gocron
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -18,7 +17,7 @@ type LockerOptions struct {
 	Prefix string
 
 	// Splay is for how long after the start of a job no other instance starts it, even if it has
-	// ended: for so long the clocks of two instances may differ. It must be shorter than the time
+	// ended. The clocks of two instances may differ for so long. It must be shorter than the time
 	// between two runs of a job. Defaults to 1 s.
 	Splay time.Duration
 
@@ -50,18 +49,11 @@ func NewLocker(client *rlock.Client, options LockerOptions) *Locker {
 // Lock acquires the lock of a job without waiting. The error matches rlock.ErrNotAcquired if the
 // job runs elsewhere, or was started within Splay. The job is not run then.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	name := l.options.Prefix + job
-	hold, err := l.client.NewLock(name).TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+	lock := rlock.AtLeast(l.client.NewLock(l.options.Prefix+job), l.options.Splay)
+	hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 	if err != nil {
 		return nil, err
 	}
-	// This one is not released, but runs out.
-	started, err := l.client.NewLock(name+":started").
-		TryLock(hold.Context(), rlock.NoWait, rlock.Lease(l.options.Splay))
-	if err != nil {
-		return nil, errors.Join(err, hold.Unlock())
-	}
-	started.Leave()
 	return &runningJob{hold: hold, logger: l.options.Logger}, nil
 }
 

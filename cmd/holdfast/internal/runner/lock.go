@@ -52,7 +52,7 @@ func (o Options) open(ctx context.Context, until time.Time) (l *lock, err error)
 	}
 	l.Locker = redlock.NewOn(o.Name, redlock.Options{FsyncAlways: o.FsyncAlways}, l.clients...)
 	if !o.Quorum {
-		l.Locker = o.Kind.of(l.clients[0], o.Name)
+		l.Locker = rlock.AtLeast(o.Kind.of(l.clients[0], o.Name), o.AtLeast)
 	}
 	return l, nil
 }

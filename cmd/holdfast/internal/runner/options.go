@@ -16,17 +16,19 @@ import (
 // Options says what to run, and under which lock.
 type Options struct {
 	connect.Flags
-	Name      string
-	Kind      Kind
-	Quorum    bool           // a RedLock over all servers
-	Args      []string       // the command
-	Wait      time.Duration  // rlock.Forever and rlock.NoWait as well
-	Lease     time.Duration  // of the watchdog
-	KillAfter *time.Duration // nil: 5 s, or a third of the lease if that is less
-	Ignore    bool           // let the command run when the lock is lost
-	Conflict  int            // the exit status if another has the lock
-	Quiet     bool
-	Label     string // what others see; "" for "run" and the command's name
+	Name       string
+	Kind       Kind
+	Quorum     bool           // a RedLock over all servers
+	Args       []string       // the command
+	Wait       time.Duration  // rlock.Forever and rlock.NoWait as well
+	Lease      time.Duration  // of the watchdog
+	KillAfter  *time.Duration // nil: 5 s, or a third of the lease if that is less
+	AtLeast    time.Duration  // the lock stays taken for this long after its acquisition
+	MaxRuntime time.Duration  // of the command; 0 is unlimited
+	Ignore     bool           // let the command run when the lock is lost
+	Conflict   int            // the exit status if another has the lock
+	Quiet      bool
+	Label      string // what others see; "" for "run" and the command's name
 
 	SyncReplicas int  // see rlock.Options
 	FsyncAlways  bool // of all servers of a quorum, see redlock.Options
@@ -78,6 +80,12 @@ func (o Options) check() error {
 		err = errors.New("there is no command; use the form holdfast run NAME -- COMMAND")
 	case o.Conflict < 0 || o.Conflict > 255:
 		err = fmt.Errorf("--conflict-exit-code must be between 0 and 255 (got %d)", o.Conflict)
+	case o.AtLeast < 0:
+		err = fmt.Errorf("--at-least must not be negative (got %v)", o.AtLeast)
+	case o.AtLeast > 0 && (o.Quorum || o.Kind == Read):
+		err = errors.New("--at-least works neither with --quorum nor with --kind read")
+	case o.MaxRuntime < 0:
+		err = fmt.Errorf("--max-runtime must not be negative (got %v)", o.MaxRuntime)
 	default:
 		err = o.checkLock()
 	}

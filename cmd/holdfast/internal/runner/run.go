@@ -167,7 +167,7 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 		return status.New(status.NotExecutable, fmt.Errorf("cannot start the command %s: %w",
 			o.Args[0], err))
 	}
-	stopped := o.supervise(hold, ch)
+	stopped, overdue := o.supervise(hold, ch)
 	lost := o.release(hold)
 	switch {
 	case lost != nil && o.Ignore: // it may have been lost after the last renewal
@@ -180,24 +180,38 @@ func (o Options) underLock(hold *rlock.Hold, signals chan os.Signal) error {
 		return status.New(status.Lost, fmt.Errorf("%w; the command ended with status %d", lost,
 			ch.Status()))
 	}
+	if overdue { // which was said
+		return status.New(status.TimedOut, nil)
+	}
 	if ch.Status() == 0 {
 		return nil
 	}
 	return status.New(ch.Status(), nil)
 }
 
-// supervise ends the command when the lock is lost, or about to be. It returns when the command has
-// ended, and whether it was ended for that.
-func (o Options) supervise(hold *rlock.Hold, ch *child.Child) (stopped bool) {
+// supervise ends the command when the lock is lost, or about to be, and when its time is over. It
+// returns when the command has ended, and whether it was ended for one of the two.
+func (o Options) supervise(hold *rlock.Hold, ch *child.Child) (stopped, overdue bool) {
 	// A renewal moves the deadline; it comes at each third of the lease.
 	tick := time.NewTicker(min(max(o.Lease/30, 10*time.Millisecond), time.Second))
 	defer tick.Stop()
 	s := supervision{Options: o, hold: hold, child: ch, lost: hold.Done()}
+	var over <-chan time.Time
+	if o.MaxRuntime > 0 {
+		over = time.After(o.MaxRuntime)
+	}
 	deadline := hold.Deadline()
 	for {
 		select {
+		case <-over:
+			s.overdue = true
+			s.warn("lock %q: the command has run for %v (--max-runtime), and is being ended", s.Name,
+				o.MaxRuntime)
+			ch.End()
 		case <-tick.C:
-			if moved := hold.Deadline(); !o.Ignore && s.lost != nil && moved != deadline {
+			// A deadline that moves would withdraw the order to end the command.
+			moved := hold.Deadline()
+			if !o.Ignore && s.lost != nil && !s.overdue && moved != deadline {
 				deadline = moved
 				ch.Until(deadline)
 			}
@@ -212,7 +226,7 @@ func (o Options) supervise(hold *rlock.Hold, ch *child.Child) (stopped bool) {
 			if s.survived {
 				s.warn("lock %q: the command has ended", s.Name)
 			}
-			return s.stopped
+			return s.stopped, s.overdue
 		}
 	}
 }
@@ -224,6 +238,7 @@ type supervision struct {
 	child   *child.Child
 	lost    <-chan struct{} // closed by a loss; nil once that was handled
 	stopped bool            // the command was ended because of its lock
+	overdue bool            // the command was ended because of --max-runtime
 	ended   bool            // it has ended by itself
 
 	survived bool // something could not be ended
@@ -250,15 +265,15 @@ func (s *supervision) hear(r child.Report) {
 	switch {
 	case r.Event == child.LeftBehind:
 		s.ended = true
-		if !s.stopped {
+		if !s.stopped && !s.overdue {
 			s.note("lock %q: the command has ended, and its remaining processes are being ended", s.Name)
 		}
-	case r.Event == child.Terminated && !s.ended && !s.stopped:
+	case r.Event == child.Terminated && !s.ended && !s.stopped && !s.overdue:
 		s.stopped = true
 		s.warn("lock %q: not renewed, and may be lost in %v; the command is being ended", s.Name,
 			time.Until(s.hold.Deadline()).Round(100*time.Millisecond))
 	case r.Event == child.Killed:
-		s.stopped = s.stopped || !s.ended
+		s.stopped = s.stopped || !s.ended && !s.overdue
 		if len(r.Survivors) == 0 {
 			s.warn("lock %q: the command was killed", s.Name)
 		}

@@ -21,6 +21,7 @@ const (
 	Server      = 74  // the server did not answer, or refused (EX_IOERR)
 	NotAcquired = 75  // another holds the lock (EX_TEMPFAIL)
 	Lost        = 76  // the lock was lost while the command ran
+	TimedOut    = 124 // the command ran for too long, as timeout(1) says it
 	Interrupted = 130 // SIGINT, as shells say it
 )
 
