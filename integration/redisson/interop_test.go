@@ -17,6 +17,7 @@ type promise struct {
 var promises = []promise{
 	{"ExcludeEachOtherAtEveryLevel", excludeEachOtherAtEveryLevel},
 	{"LockIsAcquiredWhenTheLeaseOfTheOtherSideEnds", lockIsAcquiredWhenTheLeaseOfTheOtherSideEnds},
+	{"ReleasedLockStaysTakenForJavaUntilAtLeast", releasedLockStaysTakenForJavaUntilAtLeast},
 	{"ForceUnlockByTheOtherSideEndsTheHold", forceUnlockByTheOtherSideEndsTheHold},
 	{"MixedFairQueueIsServedInOrder", mixedFairQueueIsServedInOrder},
 	{"NonReentrantLocksRefuseTheirOwnersOnBothSides", nonReentrantLocksRefuseTheirOwnersOnBothSides},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
 
@@ -74,6 +75,30 @@ func lockIsAcquiredWhenTheLeaseOfTheOtherSideEnds(t *testing.T, s *site) {
 			unlock(t, d.waiter, d.want)
 		}
 	})
+}
+
+// A Java waiter learns that the lock is taken for less than the lease that it knows.
+func releasedLockStaysTakenForJavaUntilAtLeast(t *testing.T, s *site) {
+	const atLeast = 1500 * time.Millisecond
+	for _, c := range endsOfLeases(javaSide) {
+		l := c.make()
+		if l.hold.kind == read || l.hold.kind == multi || l.want.kind == multi {
+			continue
+		}
+		holder, waiter := newGoActor(t, s).(*goActor), newJavaActor(t, s)
+		lock := rlock.AtLeast(lockerOf(holder.clients, l.hold), atLeast)
+		since := time.Now()
+		hold, err := lock.TryLock(holder.ctx, rlock.NoWait, rlock.Lease(time.Hour))
+		require.NoError(t, err, c.name)
+		waiting := waitInBackground(waiter, l.want)
+		if channel := l.want.channels()[0]; !l.want.queues() {
+			locktest.Eventually(t, func() bool { return s.listeners(t, channel) > 0 }, "Java does not wait")
+		}
+		require.NoError(t, hold.Unlock(), c.name)
+		require.Greater(t, acquired(t, waiting, c.name).Sub(since), atLeast-early, c.name)
+		unlock(t, waiter, l.want)
+		s.requireFree(t, l.want)
+	}
 }
 
 func watchdogsKeepLocksFromTheOtherSide(t *testing.T, s *site) {
