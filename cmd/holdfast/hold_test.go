@@ -27,7 +27,7 @@ func startHold(t *testing.T, redis string, args ...string) (j *job, ready string
 	say := func(more string) string {
 		return `exec 3>>"$PIPE.events"; echo $HOLDFAST_EVENT >&3; ` + more
 	}
-	j = prepareRun(t, redis, append([]string{"job", "--ready-file", ready, "--lease", "3s",
+	j = prepareRun(t, redis, append([]string{"job", "--ready-file", ready,
 		"--on-acquired", say(`exec sleep 1000`), "--on-lost", say("")}, args...)...)
 	j.cmd.Args[1] = "hold"
 	j.start(t)
@@ -74,7 +74,8 @@ func TestHoldIsReadyWhileItHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	redis.Do(t, "HSET", "job", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1")
-	j, ready := startHold(t, redis.Addr(), "--http", "127.0.0.1:0", "--kind", "fenced")
+	j, ready := startHold(t, redis.Addr(), "--http", "127.0.0.1:0", "--kind", "fenced",
+		"--lease", "9s") // a third of it is how late a loss is noticed
 	url := j.says(t, `readiness at (\S+)/readyz`)
 	get := func(path string) (status int, body string) {
 		response, err := http.Get(url + path)
@@ -147,12 +148,14 @@ func TestHoldReleasesTheLockAfterASignal(t *testing.T) {
 func TestTheReadyFileDoesNotOutliveTheLock(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	j, ready := startHold(t, redis.Addr())
+	j, ready := startHold(t, redis.Addr(), "--lease", "6s")
 	eventually(t, func() bool { return exists(ready) && j.events(t) != "" })
 	j.signal(t, unix.SIGSTOP)
 	eventually(t, func() bool { return !exists(ready) })
 	j.signal(t, unix.SIGCONT)
-	eventually(t, func() bool { return exists(ready) && j.events(t) == "acquired lost acquired " })
+	eventually(t, func() bool {
+		return exists(ready) && strings.HasPrefix(j.events(t), "acquired lost acquired ")
+	})
 	j.signal(t, unix.SIGKILL)
 	eventually(t, func() bool { return !exists(ready) })
 }
@@ -160,7 +163,7 @@ func TestTheReadyFileDoesNotOutliveTheLock(t *testing.T) {
 func TestHoldCanExitAfterALoss(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	j, ready := startHold(t, redis.Addr(), "--exit-on-loss", "--log", "json")
+	j, ready := startHold(t, redis.Addr(), "--exit-on-loss", "--log", "json", "--lease", "9s")
 	eventually(t, func() bool { return exists(ready) && j.events(t) != "" })
 	redis.Do(t, "DEL", "job")
 	require.Equal(t, 76, j.status(t))
@@ -173,14 +176,14 @@ func TestHoldWaitsForAServer(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	redis.Kill(t)
-	j, ready := startHold(t, redis.Addr())
+	j, ready := startHold(t, redis.Addr(), "--lease", "6s")
 	j.says(t, `; holdfast tries again\n`)
 	require.False(t, exists(ready))
 	redis.Restart(t)
 	eventually(t, func() bool { return exists(ready) })
 	redis.Kill(t) // the lock is lost, and the next one cannot be acquired
 	j.says(t, `lock "job": (lost: |given up, because it was not renewed)`)
-	eventually(t, func() bool { return j.events(t) == "acquired lost " })
+	eventually(t, func() bool { return strings.HasSuffix(j.events(t), "lost ") })
 	require.False(t, exists(ready))
 	redis.Restart(t)
 	eventually(t, func() bool { return exists(ready) })

@@ -73,7 +73,7 @@ func TestOthersSeeSinceWhenARunHoldsTheLock(t *testing.T) {
 func TestRunWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	o := ranUnder(t, redis, "--sync-replicas", "1", "-w", "3", "job", "false")
+	o := ranUnder(t, redis, "--sync-replicas", "1", "job", "false")
 	require.Equal(t, 74, o.status)
 	require.Contains(t, o.stderr, "only 0 of 1 replicas")
 	require.NotContains(t, o.stderr, "Options.")
