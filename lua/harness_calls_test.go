@@ -190,6 +190,14 @@ var calls = func() []call {
 		func(x ctx, c client) []any { return all(lua.InspectFenced(x, c, lock)) })
 	add("survey.lua", states{"waited for"},
 		func(x ctx, c client) []any { return all(survey.NewSurveyor(c, false).Survey(x, lock)) })
+	add("once_begin.lua", states{"free", "mine", "mine after another run", "mine with a result",
+		"another's"}, func(x ctx, c client) []any {
+		return all(lua.BeginOnce(x, c, lock, me, "run", lease))
+	})
+	add("once_store.lua", states{"free", "mine", "mine after another run", "mine with a result",
+		"another's"}, func(x ctx, c client) []any {
+		return all(lua.StoreOnce(x, c, lock, me, stored("run"), lease))
+	})
 	add("identify.lua", states{"free"},
 		func(x ctx, c client) []any { return all(identity.Note(x, c, clientID, nightly, lease)) })
 	add("identity.lua", states{"free"},
@@ -229,6 +237,12 @@ func plant(tb testing.TB, s *redistest.Server, state string) {
 		return
 	case "mine":
 		s.Do(tb, "HSET", lock, me, "1")
+	case "mine after another run":
+		s.Do(tb, "HSET", lock, me, "1")
+		s.Do(tb, "SET", onceKey, "41 another", "PX", ms(lease))
+	case "mine with a result":
+		s.Do(tb, "HSET", lock, me, "1")
+		s.Do(tb, "SET", onceKey, "41 another - its result", "PX", ms(lease))
 	case "mine twice":
 		s.Do(tb, "HSET", lock, me, "2")
 	case "another's":
@@ -285,6 +299,9 @@ func outlined(values []any) string {
 			for _, part := range v {
 				text += outlined(all(part.Released))
 			}
+		case lua.OnceRecord:
+			v.Token = min(v.Token, 1000) // or a time
+			text += fmt.Sprintf(" %+v", v)
 		case lua.Released:
 			v.Refusal, v.Began, v.Ticket = "", min(v.Began, 1), min(v.Ticket, 1)
 			text += fmt.Sprintf(" %+v", v)
@@ -328,7 +345,7 @@ func everything(tb testing.TB, s *redistest.Server) []string {
 func ofLocks(found []string) []string {
 	return slices.DeleteFunc(slices.Clone(found), func(entry string) bool {
 		return !regexp.MustCompile(`^(order:42|account:1|.*:rwlock_timeout:\d|holdfast_client|` +
-			wire.EpochKey + `)`).MatchString(entry)
+			`holdfast_once|` + wire.EpochKey + `)`).MatchString(entry)
 	})
 }
 

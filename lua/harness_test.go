@@ -49,6 +49,7 @@ const (
 	waiters     = "holdfast_lock_waiters:{order:42}"
 	present     = "holdfast_lock_present:{order:42}"
 	counter     = "redisson_lock_token:{order:42}"
+	onceKey     = "holdfast_once:{order:42}"
 )
 
 // The lock in all its kinds, preferring with precedence for writers that wait.

@@ -61,6 +61,8 @@ type Client struct {
 
 	forced forcings
 
+	attached sync.Map // what other packages of the module keep for the client; see Attached
+
 	// leftUntil is the latest end of a left, detached or kept lock, or nil without such a lock.
 	leftUntil atomic.Pointer[time.Time]
 

@@ -4,10 +4,15 @@ import (
 	"context"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/internal/compose"
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/lua"
 )
 
-// Internals is for packages multilock, redlock and rlocktest. It is not for users.
+// Internals is for packages multilock, redlock, once and rlocktest. It is not for users.
 func Internals(compose.Access) internals { return internals{} } //nolint:revive // has no other use
 
 // internals has methods that are safe for concurrent use.
@@ -84,6 +89,35 @@ func (internals) Trace(ctx context.Context, of *Lock, kind, name, server string,
 
 // Node returns a plain lock as part of a lock over several servers; an error for other kinds.
 func (internals) Node(l *Lock) (compose.Node, error) { return l.node() }
+
+// The following are for once.
+
+// Attached returns what a package has attached to a client under a key. If there is nothing yet,
+// Attached attaches what create returns.
+func (internals) Attached(c *Client, key any, create func() any) any {
+	value, known := c.attached.Load(key)
+	if !known {
+		value, _ = c.attached.LoadOrStore(key, create())
+	}
+	return value
+}
+
+// Once sends a command beside a lock, for at most Options.CommandTimeout. final says that the
+// command uses the capacity of held locks, and also works while the client closes.
+func (internals) Once(ctx context.Context, l *Lock, final bool,
+	command func(context.Context, rueidis.CoreClient) (lua.OnceRecord, error),
+) (lua.OnceRecord, error) {
+	b, kind := l.exchangeBudget(ctx), transport.Acquire
+	if final {
+		b, kind = wait.NewBudget(ctx, nil, l.client.options.CommandTimeout), transport.Keep
+	}
+	return exchange(b, l, kind, func(ctx context.Context) (lua.OnceRecord, error) {
+		return command(ctx, l.client.redis)
+	})
+}
+
+// Permanent reports whether no retry of a command helps after err.
+func (internals) Permanent(l *Lock, err error) bool { return l.client.transport.Permanent(err) }
 
 // The following are for rlocktest.
 

@@ -225,6 +225,12 @@ func (rp *Reply) Size() int {
 // IsNil reports whether the whole reply is nil, without an error.
 func (rp *Reply) IsNil() bool { return rp.Err == nil && rp.message.IsNil() }
 
+// Is reports whether the whole reply is the integer n, without an error.
+func (rp *Reply) Is(n int64) bool {
+	number, err := rp.message.AsInt64()
+	return rp.Err == nil && rp.message.IsInt64() && err == nil && number == n
+}
+
 // next returns the next value of the list, or the whole reply if the caller has entered no list.
 func (rp *Reply) next() *rueidis.RedisMessage {
 	value := &rp.message

@@ -190,7 +190,7 @@ const noScripts = "holdfast needs Lua scripts; use Redis 6.2 or newer, or Valkey
 var withoutCommand = map[string]string{
 	"EVAL":    noScripts,
 	"EVALSHA": noScripts,
-	"TIME":    "only fair locks and redlock.Options.Epoch need TIME",
+	"TIME":    "only fair locks, package once, and redlock.Options.Epoch need TIME",
 	"WAIT":    "rlock.Options.SyncReplicas needs WAIT; grant +wait, or set SyncReplicas to 0",
 	"CLUSTER": "a client of a cluster needs CLUSTER SLOTS",
 }

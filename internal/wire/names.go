@@ -72,6 +72,9 @@ func WriteField(owner string) string { return owner + WriteSuffix }
 // WriteSuffix is what [WriteField] appends.
 const WriteSuffix = ":write"
 
+// OnceKey returns the key of the result that package once stores under the lock n.
+func OnceKey(n string) string { return Prefix("holdfast_once", n) }
+
 // ClientKey returns the key that says who the client with that id is. The id is the part of an
 // owner before the colon. Clients of Redisson have no such key.
 func ClientKey(client string) string { return Prefix("holdfast_client", client) }
@@ -85,7 +88,7 @@ func Related(n string) []string {
 	return []string{
 		Channel(n), RWChannel(n), presentChannel(n), WaitersKey(n), QueueKey(n), ScoresKey(n),
 		TurnKey(n), BudgetsKey(n), TokenKey(n), WriterKey(n), ReaderKey(n), ReadersTurnKey(n),
-		HoldsKey(n, "owner"),
+		OnceKey(n), HoldsKey(n, "owner"),
 	}
 }
 
@@ -96,7 +99,7 @@ var derived = []string{
 	"redisson_lock_token:", "redisson_unlock_latch:", "holdfast_lock_present:",
 	"holdfast_lock_waiters:", "holdfast_lock_turn:", "holdfast_lock_budget:",
 	"holdfast_rwlock_writer:", "holdfast_rwlock_reader:", "holdfast_rwlock_turn:", "holdfast_client:",
-	"holdfast_classic:",
+	"holdfast_classic:", "holdfast_once:",
 }
 
 // readHold matches the key of a read hold.

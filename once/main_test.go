@@ -1,0 +1,9 @@
+package once_test
+
+import (
+	"testing"
+
+	"holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.VerifyMain(m) }
