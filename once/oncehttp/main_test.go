@@ -1,0 +1,9 @@
+package oncehttp_test
+
+import (
+	"testing"
+
+	"holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.VerifyMain(m) }
