@@ -1,0 +1,13 @@
+//go:build redis
+
+package once_test
+
+import (
+	"testing"
+
+	"holdfast/internal/locktest"
+)
+
+func TestMain(m *testing.M) {
+	locktest.Main(m, map[string]func([]string) error{role: work})
+}
