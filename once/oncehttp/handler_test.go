@@ -149,6 +149,7 @@ func TestRequestWithoutAUsableKeyIsRejected(t *testing.T) {
 		for range 2 {
 			require.Equal(t, http.StatusCreated, s.send(t.Context(), request{method: "PUT"}).Code)
 		}
+		require.EqualValues(t, 3, s.runs.Load())
 		s = newService(redis, oncehttp.Options{Optional: true}, nil)
 		for range 2 {
 			require.Equal(t, http.StatusCreated, s.send(t.Context(), request{key: "-", user: "-"}).Code)

@@ -1,6 +1,6 @@
 //go:build redis
 
-package once_test
+package killed_test
 
 import (
 	"encoding/json"

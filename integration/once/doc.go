@@ -1,2 +1,0 @@
-// Package once has a test of package holdfast/once with processes that are killed.
-package once
