@@ -13,6 +13,7 @@ const (
 	nested  kind = "nested"  // acquired one more level
 	leaving kind = "leaving" // is about to unlock
 	left    kind = "left"    // has unlocked
+	served  kind = "served"  // got the result that By has stored
 	gaveUp  kind = "gave-up" // did not acquire the lock in time
 	failed  kind = "failed"  // something went wrong, and the process ends
 	killed  kind = "killed"  // the stage sent it SIGKILL
@@ -27,6 +28,7 @@ type event struct {
 	Process string
 	Lock    string
 	Owner   string        // of the lock: itself if it entered, another if it gave up
+	By      string        // the process whose result it got
 	Client  string        // its id, when ready
 	Found   []string      // who was inside by the markers and should not have been
 	Shared  bool          // others may be inside too

@@ -51,6 +51,7 @@ const (
 	writing    = "write"
 	several    = "multi" // a MultiLock of fair locks
 	overQuorum = "red"   // a RedLock over the nodes
+	onceKey    = "once"  // not a lock, but a key of package once
 )
 
 // cue has the stage do something once all these events have happened: "olga queued, walt left 2",

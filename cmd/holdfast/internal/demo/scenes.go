@@ -142,6 +142,18 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 			{"gina killed, hugo entered", 0, watchdogLease + slack},
 			{"jack waiting, jack gave-up", 1500 * ms, 1500*ms + slack},
 		},
+	}, {
+		// One caller waits while the function runs, and one comes when the result is stored.
+		lock: "once", title: "3 callers with one key of package once: one runs",
+		cast: slices.Concat(each(part{Type: onceKey, Lease: rlock.Watchdog, Sections: stay()}, "bea"),
+			each(part{Type: onceKey, Lease: rlock.Watchdog, Sections: onCue(0)}, "cal", "dot")),
+		cues: []cue{
+			{"bea entered", 0, "go cal"},
+			{"cal waiting", 300 * ms, "go bea"},
+			{"bea left", 300 * ms, "go dot"},
+		},
+		times:    map[kind]int{entered: 1, left: 1, served: 2},
+		promises: []promise{{story: "bea entered, cal waiting, bea leaving, cal served, dot served"}},
 	}}
 	for _, s := range all {
 		for i := range s.cast {
@@ -153,6 +165,9 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 			}
 			for i := range p.Names {
 				p.Names[i] = prefix + p.Names[i]
+				if p.Type == onceKey {
+					p.Names[i] = oncePrefix + p.Names[i]
+				}
 				if p.Unlocked {
 					p.Names[i] += "/" + p.Process
 				}

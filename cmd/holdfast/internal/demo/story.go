@@ -90,7 +90,8 @@ func (s *story) apply(a *actor, e event) string {
 		}
 		return fmt.Sprintf("queues up for up to %s: %s", brief(a.Wait), names(s.queue(e.Lock)))
 	case entered:
-		said := cmp.Or(map[string]string{reading: "reads", writing: "writes"}[a.Type], "holds")
+		said := cmp.Or(map[string]string{reading: "reads", writing: "writes",
+			onceKey: "runs the function"}[a.Type], "holds")
 		if e.Shared {
 			said += s.who(" with ", e.Lock, holds)
 		}
@@ -106,7 +107,13 @@ func (s *story) apply(a *actor, e event) string {
 		if a.often() {
 			return ""
 		}
+		if a.Type == onceKey {
+			return "returns a result after " + brief(stayed)
+		}
 		return "lets go" + s.after(a, stayed)
+	case served:
+		become(idle)
+		return "gets the result of " + e.By
 	case gaveUp:
 		become(idle)
 		a.queued = 0

@@ -68,7 +68,11 @@ func Work(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
 	go w.listen(in)
 	go w.stalls.watch(ctx)
 	for _, s := range w.part.Sections {
-		if err := w.play(ctx, s); err != nil {
+		play := w.play
+		if w.part.Type == onceKey {
+			play = w.ask
+		}
+		if err := play(ctx, s); err != nil {
 			return err
 		}
 	}
