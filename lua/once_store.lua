@@ -5,13 +5,13 @@
 -- ARGV[2]  run
 -- ARGV[3]  record with the result
 -- ARGV[4]  lifetime of the result in milliseconds
--- Returns  1 = this run stored its result; the record of another run that has stored a result; 0 =
---          neither, because the owner does not hold the lock or a later run has begun
+-- Returns  1 = stored; a record with a result that was stored before; 0 = nothing is stored, because
+--          the owner does not hold the lock or a later run has begun
 -- Retry    safe: a result is never replaced
 
 local record = redis.call('GET', KEYS[2])
 local run, more = string.match(record or '', '^%d+ ([^ ]+)( ?)')
-if more == ' ' then return run == ARGV[2] and 1 or record end
+if more == ' ' then return record end
 -- Without a record, the run took longer than the lifetime of its record. No later run has begun,
 -- because the owner holds the lock.
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 or record and run ~= ARGV[2] then
