@@ -97,6 +97,12 @@ func TestRepeatedRequestGetsTheStoredResponse(t *testing.T) {
 		}
 		time.Sleep(ttl)
 		require.Equal(t, "2", s.send(t.Context(), request{}).Header().Get("Run"))
+
+		silent := newService(redis, oncehttp.Options{}, func(http.ResponseWriter, *http.Request) {})
+		for range 2 {
+			require.Equal(t, http.StatusOK, silent.send(t.Context(), request{key: "k2"}).Code)
+		}
+		require.EqualValues(t, 1, silent.runs.Load())
 	})
 }
 
