@@ -59,7 +59,7 @@ func TestKilledRunnersCostOneRunEach(t *testing.T) {
 			stopping = true
 			g.stop()
 			continue
-		case <-time.After(2 * locktest.Timeout):
+		case <-time.After(6 * locktest.Timeout):
 			require.FailNow(t, "no process has done anything for long")
 		}
 		switch w := r.by; r.What {

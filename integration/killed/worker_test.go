@@ -73,22 +73,15 @@ func work([]string) error {
 		var callers sync.WaitGroup
 		for range o.Callers {
 			callers.Go(func() {
-				result, err := once.Do(context.Background(), client, keyOf(round), time.Hour,
-					func(ctx context.Context) (string, error) {
-						mu.Lock()
-						_ = output.Encode(event{What: "runs", Round: round})
-						mu.Unlock()
-						count := redis.B().Incr().Key(runsOf(round)).Build()
-						if err := redis.Do(ctx, count).Error(); err != nil {
-							return "", err
-						}
-						time.Sleep(takes)
-						return rand.Text(), nil
-					})
+				result, err := ask(redis, client, round, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					_ = output.Encode(event{What: "runs", Round: round})
+				})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
-				case errors.Is(err, once.ErrNotRecorded):
+				case errors.Is(err, once.ErrNotRecorded), errors.Is(err, rlock.ErrLost):
 					done.Lost++
 				case err != nil:
 					done.Errors = append(done.Errors, err.Error())
@@ -109,6 +102,27 @@ func work([]string) error {
 		}
 	}
 	return nil
+}
+
+// ask returns the result of a round. It calls runs before the function does anything.
+func ask(redis rueidis.Client, client *rlock.Client, round int, runs func()) (string, error) {
+	for {
+		result, err := once.Do(context.Background(), client, keyOf(round), time.Hour,
+			func(ctx context.Context) (string, error) {
+				runs()
+				count := redis.B().Incr().Key(runsOf(round)).Build()
+				if err := redis.Do(ctx, count).Error(); err != nil {
+					return "", err
+				}
+				time.Sleep(takes)
+				return rand.Text(), nil
+			})
+		early := errors.Is(err, rlock.ErrLost) || errors.Is(err, rlock.ErrOutcomeUnknown)
+		if !early || !errors.Is(err, rlock.ErrNotRun) {
+			return result, err
+		}
+		// This process stood still, and lost its lock before the function ran.
+	}
 }
 
 func keyOf(round int) string  { return fmt.Sprintf("round:%d", round) }
