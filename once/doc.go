@@ -18,10 +18,10 @@
 //     (rlock.Options.WatchdogLease).
 //
 // So the function runs once, and once more for each run that fails, dies, loses its lock, or cannot
-// store its result. No library can promise less than "at least once" for an effect outside Redis,
-// because a process can die between the effect and the record of its result. Use [Token] to make a
-// resource reject the late writes of an earlier run, or pass the key on to a service that has
-// idempotency keys itself.
+// store its result. No library can promise exactly one run for an effect outside Redis, because a
+// process can die between the effect and the record of its result. Use [Token] to make a resource
+// reject the late writes of an earlier run, or pass the key on to a service that has idempotency
+// keys itself.
 //
 // All promises depend on Redis keeping its data. After a failover that loses the result, the
 // function may run again, because storing a result does not wait for replicas, even with
