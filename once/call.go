@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/compose"
+	"holdfast/internal/flight"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -62,13 +63,13 @@ func (c *call) do(ctx context.Context, fn func(context.Context) ([]byte, error),
 				"with the key; use another key", rlock.ErrNotAcquired, rlock.ErrDeadlock))
 		}
 	}
-	all := ofClient(c.client)
-	fl := all.join(c.lock.Name())
-	defer all.leave(c.lock.Name(), fl)
-	if !fl.wait(ctx, c.noWait) {
+	all := hook.Flights(c.client)
+	fl := all.Join(c.lock.Name())
+	defer all.Leave(c.lock.Name(), fl)
+	if !fl.Wait(ctx, c.noWait) {
 		return c.shared(ctx, fl)
 	}
-	defer fl.pass()
+	defer fl.Pass()
 	record, err := c.look(ctx)
 	if err != nil || !record.Stored { // acquire returns a lasting error
 		record, err = c.acquire(ctx, &running{client: c.client, lock: c.lock.Name(), outer: outer}, fn)
@@ -76,14 +77,14 @@ func (c *call) do(ctx context.Context, fn func(context.Context) ([]byte, error),
 			return record, err
 		}
 	}
-	all.land(c.lock.Name(), fl, record)
+	all.Land(c.lock.Name(), fl, record)
 	return c.matching(record)
 }
 
 // shared returns the result of another caller of this client, or why there is none.
-func (c *call) shared(ctx context.Context, fl *flight) (lua.OnceRecord, error) {
-	if fl.hasLanded() {
-		return c.matching(fl.record)
+func (c *call) shared(ctx context.Context, fl *flight.Flight) (lua.OnceRecord, error) {
+	if fl.HasLanded() {
+		return c.matching(fl.Record())
 	}
 	running := fmt.Errorf("%w: another caller of this client runs its function for the key; "+
 		"retry later", rlock.ErrNotAcquired)

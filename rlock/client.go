@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/eval"
+	"holdfast/internal/flight"
 	"holdfast/internal/losses"
 	"holdfast/internal/session"
 	"holdfast/internal/transport"
@@ -61,7 +62,7 @@ type Client struct {
 
 	forced forcings
 
-	attached sync.Map // what other packages of the module keep for the client; see Attached
+	flights flight.Group // of package once
 
 	// leftUntil is the latest end of a left, detached or kept lock, or nil without such a lock.
 	leftUntil atomic.Pointer[time.Time]

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/compose"
+	"holdfast/internal/flight"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
@@ -92,15 +93,8 @@ func (internals) Node(l *Lock) (compose.Node, error) { return l.node() }
 
 // The following are for once.
 
-// Attached returns what a package has attached to a client under a key. If there is nothing yet,
-// Attached attaches what create returns.
-func (internals) Attached(c *Client, key any, create func() any) any {
-	value, known := c.attached.Load(key)
-	if !known {
-		value, _ = c.attached.LoadOrStore(key, create())
-	}
-	return value
-}
+// Flights returns the keys of package once that callers of a client ask for at the moment.
+func (internals) Flights(c *Client) *flight.Group { return &c.flights }
 
 // Once sends a command beside a lock, for at most Options.CommandTimeout. final says that the
 // command uses the capacity of held locks, and also works while the client closes.
