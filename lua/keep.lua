@@ -12,16 +12,22 @@
 
 -- Needs attempt, announce
 local lock, left = KEYS[1], tonumber(ARGV[3])
+-- No lock has an empty field, so this removes nothing. A replica, and a server that does not let
+-- the user remove the owner, end the script here. A server that is out of memory only rejects HSET
+-- as the first write.
+redis.call('HDEL', lock, '')
 if redis.call('HEXISTS', lock, ARGV[2]) == 1 then
   if redis.call('PTTL', lock) > left then redis.call('PEXPIRE', lock, ARGV[3]) end
 elseif redis.call('HEXISTS', lock, ARGV[1]) == 1 then
-  -- This comes first, because a server that is out of memory rejects a first write, except PEXPIRE.
-  redis.call('PEXPIRE', lock, ARGV[3])
   redis.call('HSET', lock, ARGV[2], '1') -- before HDEL: an empty hash would lose its TTL
+  local _, refusal = attempt('PEXPIRE', lock, ARGV[3])
+  if refusal then
+    redis.call('HDEL', lock, ARGV[2])
+    return refusal
+  end
   redis.call('HDEL', lock, ARGV[1])
 else
-  -- Needs not_held
-  return not_held(lock) or {-1, ''}
+  return {-1, ''}
 end
 local channel = ARGV[4]
 if KEYS[2] then
