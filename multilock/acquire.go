@@ -70,7 +70,8 @@ func (l *Lock) acquireAll(ctx context.Context, trace trace,
 	if limit > 0 && limit != wait.Unlimited {
 		at.until = time.Now().Add(limit)
 	}
-	acquireCtx, cancel := context.WithCancelCause(ctx)
+	// The contexts of the parts have no user, and so need no grace.
+	acquireCtx, cancel := context.WithCancelCause(rlock.WithGrace(ctx, 0))
 	defer cancel(nil)
 	var abort atomic.Pointer[context.CancelCauseFunc]
 	abort.Store(&cancel)

@@ -123,6 +123,7 @@ func (a *acquisition) newHold(ctx context.Context, l *level, renew bool) *Hold {
 		l.root = ownerContext.Root
 		l.root.Add(l)
 	}
+	h.watchCaller()
 	return h
 }
 

@@ -75,7 +75,8 @@
 // or renewal, plus the lease, minus a margin for clock drift. At the deadline, the context of the
 // hold ends with the cause [ErrLost], even if a command is under way. No other client acquires the
 // lock before then, as long as all clocks run at the same speed within the margin and Redis keeps
-// its data.
+// its data. The context also ends with the context of the caller, or a while later with
+// [WithGrace].
 //
 //	         Lock, TryLock              Unlock of the last hold        Redis confirms
 //	free ───────────────────▶ held ───────────────────────────▶ releasing ──────────▶ released

@@ -189,6 +189,33 @@ func ExampleWithOwner() {
 	// <nil>
 }
 
+func ExampleWithGrace() {
+	client, disconnect := connect()
+	defer disconnect()
+	stop, sigterm := context.WithCancel(context.Background()) // as from signal.NotifyContext
+
+	rows := []string{"a", "b", "c"}
+	err := rlock.Do(rlock.WithGrace(stop, 10*time.Second), client.NewLock("batch"), time.Second,
+		rlock.Watchdog, func(ctx context.Context) error {
+			for _, row := range rows {
+				if stop.Err() != nil {
+					return errors.New("stopped before row " + row)
+				}
+				if row == "b" {
+					sigterm()
+				}
+				// This row is finished under the lock, unless it takes more than 10 s.
+				fmt.Println("writes", row, ctx.Err())
+			}
+			return nil
+		})
+	fmt.Println(err)
+	// Output:
+	// writes a <nil>
+	// writes b <nil>
+	// stopped before row c
+}
+
 func ExampleLock_Unlock() {
 	client, disconnect := connect()
 	defer disconnect()

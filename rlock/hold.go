@@ -69,7 +69,9 @@ func (l *level) newHold(ctx context.Context, of Acquisition) *Hold {
 		token = owner.New()
 	}
 	l.acquisition, l.owner = of, token
-	return &Hold{level: l, parent: ctx, ownerContext: ownerContext}
+	h := &Hold{level: l, parent: ctx, ownerContext: ownerContext}
+	h.watchCaller()
+	return h
 }
 
 // noHold stands for a nil *Hold.
@@ -122,11 +124,17 @@ func (h *Hold) Token() int64 { return h.of().acquisition.Token() }
 // Lock or TryLock, and carries the owner, so a call with it can acquire the same lock again.
 //
 // The context ends when the hold ends. The cause is [ErrLost] (a *[LostError]) as soon as the lock
-// can no longer be trusted, [ErrReleased] after Unlock, or [ErrClosed].
+// can no longer be trusted, [ErrReleased] after Unlock, or [ErrClosed]. The context also ends with
+// the context given to Lock or TryLock, unless [WithGrace] puts that off.
 func (h *Hold) Context() context.Context {
 	if h == nil {
 		h = noHold
 	}
+	return h.context()
+}
+
+// context implements [Hold.Context].
+func (h *Hold) context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx == nil {
@@ -150,7 +158,13 @@ func (h *Hold) newContext() context.Context {
 		caller = &severable{context: h.parent}
 		parent = caller
 	}
-	inner, cancel := context.WithCancelCause(parent)
+	var inner context.Context
+	var cancel context.CancelCauseFunc
+	if grace := h.grace(); grace > 0 {
+		inner, cancel = withGraced(parent, grace)
+	} else {
+		inner, cancel = context.WithCancelCause(parent)
+	}
 	l.cancelAtEnd(cancel, caller)
 	return owner.Carry(inner,
 		&owner.Context{Token: l.owner, Outer: h.ownerContext, Hold: h})

@@ -35,7 +35,13 @@ type Context struct {
 	// Hold is the hold whose context carries the owner context, or nil for a context that is not of a
 	// hold.
 	Hold Hold
+	// Inside reports that the parent context comes from the context of a hold, even without an owner.
+	Inside bool
 }
+
+// UnderHold reports whether the context comes from the context of a hold. UnderHold of nil returns
+// false.
+func (c *Context) UnderHold() bool { return c != nil && (c.Inside || c.Hold != nil) }
 
 // Hold is a hold of package rlock.
 type Hold interface{ Err() error }
@@ -97,9 +103,10 @@ func From(ctx context.Context) (t Token, c *Context) {
 
 // With returns a context in which t replaces the owner. With 0, the context has no owner.
 func With(ctx context.Context, t Token) context.Context {
-	c := &Context{Token: t}
+	_, outer := From(ctx)
+	c := &Context{Token: t, Inside: outer.UnderHold()}
 	if t != 0 {
-		_, c.Outer = From(ctx)
+		c.Outer = outer
 	}
 	return Carry(ctx, c)
 }
@@ -107,7 +114,8 @@ func With(ctx context.Context, t Token) context.Context {
 // WithRoot is like [With], for a context that only one goroutine at a time uses.
 func WithRoot(ctx context.Context, t Token) context.Context {
 	_, outer := From(ctx)
-	return Carry(ctx, &Context{Token: t, Root: new(Root), Outer: outer})
+	return Carry(ctx,
+		&Context{Token: t, Root: new(Root), Outer: outer, Inside: outer.UnderHold()})
 }
 
 // Within returns a context with the owner of ctx and an owner context with a Root. If the owner
@@ -117,7 +125,7 @@ func Within(ctx context.Context) context.Context {
 	if c.Root != nil {
 		return ctx
 	}
-	return Carry(ctx, &Context{Token: t, Root: new(Root), Outer: c})
+	return Carry(ctx, &Context{Token: t, Root: new(Root), Outer: c, Inside: c.UnderHold()})
 }
 
 // Kind says how a release wakes the waiters of a lock. Locks of different kinds with the same name

@@ -49,6 +49,7 @@ var subjects = []subject{
 	{"unlock", unlock},
 	{"do", do},
 	{"context", contexts},
+	{"grace", grace},
 	{"loss", loss},
 	{"hold", hold},
 	{"detach", detach},

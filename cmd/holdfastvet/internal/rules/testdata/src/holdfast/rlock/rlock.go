@@ -532,6 +532,10 @@ func With[T any](ctx context.Context, lock Locker, wait time.Duration, lease Lea
 	return *new(T), *new(error)
 }
 
+func WithGrace(ctx context.Context, d time.Duration) context.Context {
+	return *new(context.Context)
+}
+
 func WithOwner(ctx context.Context) context.Context {
 	return *new(context.Context)
 }
