@@ -3,6 +3,8 @@ package gocron_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
@@ -12,37 +14,49 @@ import (
 	"holdfast/rlocktest"
 )
 
-// candidates returns electors of two processes.
-func candidates(redis *rlocktest.Redis) (a, b *adapter.Elector) {
-	return adapter.NewElector(redis.NewClient(rlock.Options{}).NewLock("leader")),
-		adapter.NewElector(redis.NewClient(rlock.Options{}).NewLock("leader"))
+// candidates returns electors of two processes. a leads.
+func candidates(t *testing.T, redis *rlocktest.Redis) (a, b *adapter.Elector) {
+	t.Helper()
+	a = adapter.NewElector(redis.NewClient(rlock.Options{}).NewLock("leader"))
+	require.NoError(t, a.IsLeader(t.Context()), "it waits for the first election")
+	return a, adapter.NewElector(redis.NewClient(rlock.Options{}).NewLock("leader"))
 }
 
-func TestFirstThatAsksLeadsUntilItIsClosed(t *testing.T) {
-	redis := rlocktest.New(t)
-	a, b := candidates(redis)
-	job, end := context.WithCancel(t.Context())
-	require.NoError(t, a.IsLeader(job))
-	end() // of the job, not of the leadership
-	require.ErrorIs(t, b.IsLeader(t.Context()), rlock.ErrNotAcquired)
-	require.NoError(t, a.IsLeader(t.Context()))
-
-	require.NoError(t, a.Close(t.Context()))
-	require.NoError(t, b.IsLeader(t.Context()))
-	require.ErrorIs(t, a.IsLeader(t.Context()), rlock.ErrClosed)
-	require.NoError(t, a.Close(t.Context()), "closed twice")
-	require.NoError(t, b.Close(t.Context()))
+func TestLeaderLeadsUntilItIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := candidates(t, rlocktest.New(t))
+		require.ErrorIs(t, b.IsLeader(t.Context()), rlock.ErrNotAcquired)
+		time.Sleep(time.Minute)
+		require.NoError(t, a.IsLeader(t.Context()))
+		require.NoError(t, a.Close(t.Context()))
+		synctest.Wait()
+		require.NoError(t, b.IsLeader(t.Context()))
+		require.ErrorIs(t, a.IsLeader(t.Context()), rlock.ErrClosed)
+		require.NoError(t, a.Close(t.Context()), "closed twice")
+		require.NoError(t, b.Close(t.Context()))
+	})
 }
 
 func TestLeaderWhoseLockIsLostIsACandidateAgain(t *testing.T) {
-	redis := rlocktest.New(t)
-	a, b := candidates(redis)
-	require.NoError(t, a.IsLeader(t.Context()))
-	redis.Lose("leader")
-	require.NoError(t, b.IsLeader(t.Context()))
-	require.ErrorIs(t, a.IsLeader(t.Context()), rlock.ErrNotAcquired)
-	require.ErrorIs(t, a.Close(t.Context()), rlock.ErrLost)
-	require.NoError(t, b.Close(t.Context()))
+	synctest.Test(t, func(t *testing.T) {
+		redis := rlocktest.New(t)
+		a, b := candidates(t, redis)
+		synctest.Wait()
+		redis.Lose("leader")
+		require.ErrorIs(t, a.IsLeader(t.Context()), rlock.ErrNotAcquired)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, b.IsLeader(t.Context()))
+		require.NoError(t, b.Close(t.Context()))
+		synctest.Wait()
+		require.NoError(t, a.IsLeader(t.Context()))
+		require.ErrorIs(t, a.Close(t.Context()), rlock.ErrLost)
+	})
+}
+
+func TestErrorThatNoRetryCanFixEndsTheCandidacy(t *testing.T) {
+	elector := adapter.NewElector(rlocktest.New(t).Client().NewLock(""))
+	require.ErrorIs(t, elector.IsLeader(t.Context()), rlock.ErrInvalid)
+	require.ErrorIs(t, elector.Close(t.Context()), rlock.ErrInvalid)
 }
 
 // asked is an elector that sends what it answers.
@@ -59,13 +73,13 @@ func (a asked) IsLeader(ctx context.Context) error {
 
 func TestSchedulerRunsItsJobsIfItLeads(t *testing.T) {
 	redis := rlocktest.New(t)
-	a, b := candidates(redis)
-	require.NoError(t, a.IsLeader(t.Context()))
+	a, b := candidates(t, redis)
 	ran := make(chan bool)
 	follower := asked{b, make(chan error)}
 	start(t, gocron.WithDistributedElector(follower), ran, func() { t.Error("b does not lead") })
 	require.ErrorIs(t, <-follower.answers, rlock.ErrNotAcquired)
 	start(t, gocron.WithDistributedElector(a), ran, func() {})
 	require.True(t, <-ran)
+	require.NoError(t, b.Close(t.Context()))
 	require.NoError(t, a.Close(t.Context()))
 }

@@ -1,0 +1,221 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"holdfast/internal/compose"
+	"holdfast/internal/wait"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// Options configures a [Candidate]. The zero value has all defaults. The callbacks run one after
+// the other on the goroutine of [Candidate.Run], which waits for them.
+type Options struct {
+	// Grace is how long the work may go on under the lock after the context of Run has ended, for
+	// example on SIGTERM. Run releases the lock as soon as the work returns. Defaults to 0, so the
+	// work ends with that context.
+	Grace time.Duration
+
+	// Elected is called when the candidate has become the leader, before the work begins. hold is the
+	// lock of the leader, and has its fencing token. Do not release it. Defaults to nothing.
+	Elected func(hold *rlock.Hold)
+
+	// Lost is called when the leadership was lost, after the work has returned and before the
+	// candidate stands again. The reason matches [rlock.ErrLost]. If the work returned an error
+	// besides, the reason matches that error as well. Defaults to nothing, because the client of the
+	// lock logs each loss.
+	Lost func(reason error)
+
+	// Failed is called when the candidate could not get the lock for a reason that should pass, for
+	// example too few replicas, before it tries again. While Redis is unreachable, the candidate waits
+	// and calls nothing. Defaults to a warning on slog.Default().
+	Failed func(err error)
+}
+
+// Run is New(lock, o).Run(ctx, work), for a program that need not ask who leads.
+func Run(ctx context.Context, lock rlock.Locker, o Options,
+	work func(ctx context.Context) error,
+) error {
+	return New(lock, o).Run(ctx, work)
+}
+
+// A Candidate stands for election in one process. Candidates with locks of the same name elect one
+// leader among them. All methods are safe for concurrent use.
+type Candidate struct {
+	lock    rlock.Locker
+	options Options
+	running atomic.Bool
+	hold    atomic.Pointer[rlock.Hold] // of the leader; nil while the candidate does not lead
+}
+
+// New returns a candidate. The lock may be of any kind that excludes others, so not the read side
+// of a read-write lock. New sends nothing.
+func New(lock rlock.Locker, o Options) *Candidate { return &Candidate{lock: lock, options: o} }
+
+// IsLeader reports whether the candidate leads at this moment. It does not block. IsLeader returns
+// false as soon as the lock cannot be trusted, even if the work still runs, and after the work has
+// returned. The answer may be outdated when you use it, so give each step of the work the context
+// of the work, and let a resource check the fencing token if a late write does harm.
+func (c *Candidate) IsLeader() bool {
+	hold := c.hold.Load()
+	return hold != nil && hold.Valid()
+}
+
+// Run stands for election, and runs work while it leads. Run blocks until work has a result, until
+// ctx ends, or until an error that cannot pass by itself. When Run returns, work has returned and
+// the lock is released.
+//
+// The context of work derives from ctx, and carries the owner of the lock. It ends
+//   - at once, if the leadership is lost. Work must then return soon, because another leader may be
+//     at work already. Run waits for work, calls Lost, and stands again after a pause of up to a
+//     second. While Redis is unreachable, the leadership lasts until the lease ends;
+//   - Options.Grace after ctx has ended. In the grace, work can learn from ctx itself that it
+//     should finish, and from the deadline of its context how much time is left.
+//
+// Work has a result if it returns before its context has ended. Run then returns the result, and
+// the candidate stands no more, even after nil. Once the context of work has ended, nil and errors
+// that match the error or the cause of the context are no results:
+//   - If ctx has ended, Run returns the cause of ctx, joined with another error of work.
+//   - If the leadership is lost, Lost receives any other error of work, and Run stands again. Many
+//     libraries do not say that their context has ended, so an error after a loss proves nothing.
+//
+// Run also returns the cause of ctx if ctx ends while Run waits for the lock. Other errors are
+//   - [rlock.ErrClosed] if the client of the lock is closed;
+//   - the errors of Lock that no retry can fix, such as a *[rlock.ServerError] for a wrong
+//     password, and [rlock.ErrInvalid]. Run stands again after other errors, and outlasts outages;
+//   - the error of the release, joined with the result of work. If it matches [rlock.ErrLost], the
+//     leadership was lost and nobody had noticed;
+//   - [rlock.ErrInvalid] if the candidate runs already.
+//
+// If work panics, Run releases the lock and panics. An owner in ctx has no effect, because a
+// candidate excludes all others. If ctx is the context of a hold, the leadership ends with that
+// hold and has no grace.
+func (c *Candidate) Run(ctx context.Context, work func(ctx context.Context) error) error {
+	if !c.running.CompareAndSwap(false, true) {
+		return fmt.Errorf("holdfast: lock %q: %w", c.lock.Name(), compose.Invalid(
+			"the candidate already runs; make a candidate for each call of Run"))
+	}
+	defer c.running.Store(false)
+	campaign := rlock.WithGrace(rlock.Detached(ctx), c.options.Grace)
+	for {
+		hold, err := c.lock.TryLock(campaign, rlock.Forever, rlock.Watchdog)
+		switch {
+		case err == nil:
+			var again bool
+			again, err = c.lead(ctx, hold, work)
+			if !again {
+				return err
+			}
+			c.lost(err)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !passes(err):
+			return err
+		default:
+			c.failed(err)
+		}
+		pause(ctx)
+	}
+}
+
+// lead runs work under the lock and releases the lock. With again, err is why the leadership was
+// lost. Otherwise err is the result of Run.
+func (c *Candidate) lead(ctx context.Context, hold *rlock.Hold,
+	work func(ctx context.Context) error,
+) (again bool, err error) {
+	var loss error
+	defer func() { // even if work or Elected panics or ends the goroutine
+		c.hold.Store(nil) // before others may lead
+		if release := hold.Unlock(); loss == nil {
+			err = join(err, release)
+		}
+	}()
+	c.hold.Store(hold)
+	if c.options.Elected != nil {
+		c.options.Elected(hold)
+	}
+	leading := hold.Context()
+	err = work(leading)
+	ended := leading.Err()
+	if ended == nil {
+		return false, err
+	}
+	if errors.Is(err, ended) || errors.Is(err, context.Cause(leading)) {
+		err = nil // it only says that the context has ended
+	}
+	loss = hold.Err()
+	if ctx.Err() != nil {
+		return false, join(context.Cause(ctx), loss, err)
+	}
+	return !errors.Is(loss, rlock.ErrClosed), join(loss, err)
+}
+
+// join is errors.Join, but returns an error that is alone as it is.
+func join(all ...error) error {
+	all = slices.DeleteFunc(all, func(err error) bool { return err == nil })
+	if len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
+}
+
+func (c *Candidate) lost(reason error) {
+	if c.options.Lost != nil {
+		c.options.Lost(reason)
+	}
+}
+
+func (c *Candidate) failed(err error) {
+	if c.options.Failed != nil {
+		c.options.Failed(err)
+		return
+	}
+	slog.Default().Warn("holdfast: a candidate could not get the lock, and tries again",
+		"lock", c.lock.Name(), "error", err)
+}
+
+// passes reports whether the lock could not be acquired for a reason that should pass by itself, as
+// missing replicas do, and a wrong password does not. Waiting outlasts most of these anyway.
+func passes(err error) bool {
+	var rejection *rlock.ServerError
+	return !permanent(err) && (errors.As(err, &rejection) || errors.Is(err, rlock.ErrOutcomeUnknown) ||
+		errors.Is(err, rlock.ErrNotReplicated) || errors.Is(err, redlock.ErrNoQuorum))
+}
+
+// permanent reports whether an error has a part that no retry can fix. A RedLock returns the errors
+// of several nodes.
+func permanent(err error) bool {
+	if errors.Is(err, rlock.ErrClosed) || errors.Is(err, rlock.ErrInvalid) {
+		return true
+	}
+	//nolint:errorlint // it looks at each part
+	switch err := err.(type) {
+	case *rlock.ServerError:
+		return err.Class == rlock.ClassPermanent
+	case interface{ Unwrap() error }:
+		return permanent(err.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, part := range err.Unwrap() {
+			if permanent(part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pause waits for between half a second and a second, or until ctx ends. Candidates that have
+// failed together try again at different times.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(time.Second/2 + wait.Random(time.Second/2)):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,60 @@
+package leader_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"holdfast/leader"
+	"holdfast/rlock"
+	"holdfast/rlocktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLockIsReleasedWhenForeignCodePanics(t *testing.T) {
+	t.Parallel()
+	lock := rlocktest.New(t).Client().NewLock("leader")
+	candidate := leader.New(lock, leader.Options{})
+	for range 2 {
+		require.PanicsWithValue(t, "work", func() {
+			_ = candidate.Run(t.Context(), func(context.Context) error { panic("work") })
+		})
+		require.False(t, candidate.IsLeader())
+	}
+	require.PanicsWithValue(t, "elected", func() {
+		_ = leader.Run(t.Context(), lock,
+			leader.Options{Elected: func(*rlock.Hold) { panic("elected") }}, nil)
+	})
+	hold, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+	require.NoError(t, err)
+	require.NoError(t, hold.Unlock())
+}
+
+func TestCandidateRunsOnce(t *testing.T) {
+	t.Parallel()
+	candidate := leader.New(rlocktest.New(t).Client().NewLock("leader"), leader.Options{})
+	require.NoError(t, candidate.Run(t.Context(), func(context.Context) error {
+		require.ErrorIs(t, candidate.Run(t.Context(), nil), rlock.ErrInvalid)
+		require.True(t, candidate.IsLeader())
+		return nil
+	}))
+}
+
+func TestRecipeIsAnExample(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/recipes.md")
+	require.NoError(t, err)
+	_, recipe, found := strings.Cut(string(page), "## Elect a leader\n\n```go\n")
+	require.True(t, found)
+	recipe, _, _ = strings.Cut(recipe, "```\n")
+	example, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	if !strings.Contains(string(example), recipe) {
+		t.Error("the recipe differs from example_test.go; copy one to the other")
+	}
+}
