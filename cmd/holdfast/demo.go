@@ -23,7 +23,7 @@ type demoCommand struct {
 
 // Help returns the text that "holdfast demo --help" shows.
 func (demoCommand) Help() string {
-	return `24 processes play six scenes at the same time:
+	return `27 processes play seven scenes at the same time:
 
   counter    Four processes increment one counter under a lock.
   queue      Processes queue for a fair lock. One gives up, and one is killed.
@@ -31,6 +31,7 @@ func (demoCommand) Help() string {
   transfer   Two accounts are locked together, whatever their order.
   redlock    A lock on a quorum of five embedded servers, of which two die.
   watchdog   A holder outlives its lease until it is killed. Another gives up.
+  leader     One of three leads. It is killed, and the next leader resigns.
 
 On a terminal, a table below the story shows the locks that are in Redis.
 

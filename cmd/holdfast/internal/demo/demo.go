@@ -1,4 +1,5 @@
-// Package demo plays six scenes with locks in several processes, tells what happens, and judges it.
+// Package demo plays seven scenes with locks in several processes, tells what happens, and judges
+// it.
 //
 // [Run] starts one process per part, sends each its part and its cues on standard input, and reads
 // its events from its standard output. [Work] is what such a process runs.

@@ -52,6 +52,7 @@ const (
 	several    = "multi" // a MultiLock of fair locks
 	overQuorum = "red"   // a RedLock over the nodes
 	onceKey    = "once"  // not a lock, but a key of package once
+	leading    = "lead"  // a reentrant lock, acquired by package leader
 )
 
 // cue has the stage do something once all these events have happened: "olga queued, walt left 2",

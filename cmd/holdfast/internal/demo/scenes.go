@@ -143,6 +143,26 @@ func scenes(prefix string, where server, unlocked bool) []scene {
 			{"jack waiting, jack gave-up", 1500 * ms, 1500*ms + slack},
 		},
 	}, {
+		// A leader that is killed is followed when the rest of its lease is over; one that resigns, at
+		// once.
+		lock: "leader", title: "one of 3 leads: it is killed, and the next one resigns",
+		cast: slices.Concat(each(part{Type: leading, Lease: rlock.Watchdog, Sections: stay()}, "alma"),
+			each(part{Type: leading, Lease: rlock.Watchdog, Sections: onCue(untilCue)}, "bert"),
+			each(part{Type: leading, Lease: rlock.Watchdog, Sections: onCue(500 * ms)}, "cora")),
+		cues: []cue{
+			{"alma entered", 0, "go bert"},
+			{"bert waiting", watchdogLease, "kill alma"},
+			{"bert entered", 500 * ms, "go cora"},
+			{"cora waiting", 500 * ms, "go bert"},
+		},
+		times: map[kind]int{entered: 3, left: 2},
+		promises: []promise{
+			{"alma killed, bert entered", 0, watchdogLease + slack},
+			{"bert leaving, cora entered", 0, slack},
+			{story: "alma entered, bert waiting, alma killed, bert entered, cora waiting, " +
+				"bert leaving, cora entered, cora leaving"},
+		},
+	}, {
 		// One caller waits while the function runs, and one comes when the result is stored.
 		lock: "once", title: "3 callers with one key of package once: one runs",
 		cast: slices.Concat(each(part{Type: onceKey, Lease: rlock.Watchdog, Sections: stay()}, "bea"),

@@ -18,7 +18,7 @@ type story struct {
 	free   map[string]event // by lock: how it was let go; after SIGKILL it stays held for the lease
 
 	wakeUp   time.Duration // the longest; not over a quorum, where a waiter may have to ask again
-	takeover time.Duration // how long after SIGKILL a lock was passed on
+	takeover time.Duration // how long after SIGKILL a lock was passed on, at most
 	faults                 // who was overtaken or misinformed
 }
 
@@ -90,7 +90,7 @@ func (s *story) apply(a *actor, e event) string {
 		}
 		return fmt.Sprintf("queues up for up to %s: %s", brief(a.Wait), names(s.queue(e.Lock)))
 	case entered:
-		said := cmp.Or(map[string]string{reading: "reads", writing: "writes",
+		said := cmp.Or(map[string]string{reading: "reads", writing: "writes", leading: "leads",
 			onceKey: "runs the function"}[a.Type], "holds")
 		if e.Shared {
 			said += s.who(" with ", e.Lock, holds)
@@ -107,8 +107,11 @@ func (s *story) apply(a *actor, e event) string {
 		if a.often() {
 			return ""
 		}
-		if a.Type == onceKey {
+		switch a.Type {
+		case onceKey:
 			return "returns a result after " + brief(stayed)
+		case leading:
+			return "resigns" + s.after(a, stayed)
 		}
 		return "lets go" + s.after(a, stayed)
 	case served:
@@ -140,11 +143,11 @@ func (s *story) apply(a *actor, e event) string {
 	return ""
 }
 
-// after returns how long a holder stayed, in words, and how many leases that is if it was renewed.
+// after returns how long a holder stayed, in words, and how many leases that is if it is several.
 func (s *story) after(a *actor, stayed time.Duration) string {
 	said := " after " + brief(stayed)
-	if a.Lease == rlock.Watchdog {
-		said += fmt.Sprintf(", %d leases of %s", stayed/watchdogLease, brief(watchdogLease))
+	if leases := stayed / watchdogLease; a.Lease == rlock.Watchdog && leases > 1 {
+		said += fmt.Sprintf(", %d leases of %s", leases, brief(watchdogLease))
 	}
 	return said
 }
@@ -155,6 +158,8 @@ func (s *story) waits(a *actor) string {
 	switch queue := names(s.queue(a.Lock)); {
 	case a.often(), a.Type == fair, s.who("", a.Lock, holds) == "":
 		return ""
+	case a.Type == leading:
+		return "stands for election"
 	case a.Type == reading && queue != "":
 		return "steps back for " + queue
 	default:
@@ -185,7 +190,7 @@ func (s *story) handover(a *actor, e event) string {
 	said := fmt.Sprintf(", %s after %s ", brief(took), from.Process)
 	switch {
 	case from.Kind == killed:
-		s.takeover = took
+		s.takeover = max(s.takeover, took)
 		return said + "was killed"
 	case len(past) > 0:
 		return said + "released, past " + names(past) + ", who is dead"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/leader"
 	"holdfast/multilock"
 	"holdfast/redlock"
 	"holdfast/rlock"
@@ -161,6 +162,9 @@ func (w *worker) play(ctx context.Context, s section) error {
 		return err
 	}
 	w.emit(event{Kind: waiting})
+	if w.part.Type == leading {
+		return w.lead(ctx, s)
+	}
 	hold, err := w.lock.TryLock(ctx, w.part.Wait, w.part.Lease)
 	at := time.Since(w.origin)
 	if held := new(rlock.HeldError); errors.As(err, &held) {
@@ -170,15 +174,28 @@ func (w *worker) play(ctx context.Context, s section) error {
 		return err
 	}
 	err = w.inside(hold, s, at)
+	hold.UnlockTo(&err)
 	if err == nil {
 		w.emit(event{Kind: left})
 	}
 	return err
 }
 
-// inside does what only a lock makes safe, and releases it.
-func (w *worker) inside(hold *rlock.Hold, s section, at time.Duration) (err error) {
-	defer hold.UnlockTo(&err)
+// lead stands for election, and stays under the lock as the leader.
+func (w *worker) lead(ctx context.Context, s section) error {
+	var hold *rlock.Hold
+	var at time.Duration
+	options := leader.Options{Elected: func(h *rlock.Hold) { hold, at = h, time.Since(w.origin) }}
+	err := leader.Run(ctx, w.lock, options,
+		func(context.Context) error { return w.inside(hold, s, at) })
+	if err == nil {
+		w.emit(event{Kind: left})
+	}
+	return err
+}
+
+// inside does what only a lock makes safe.
+func (w *worker) inside(hold *rlock.Hold, s section, at time.Duration) error {
 	ctx := hold.Context()
 	found, err := w.mark(ctx, true)
 	w.emit(event{Kind: entered, At: at, Owner: hold.Owner(), Found: found})
