@@ -10,7 +10,7 @@ import (
 func batch(stop context.Context, lock rlock.Locker, rows []string,
 	write func(ctx context.Context, row string) error,
 ) (err error) {
-	hold, err := lock.TryLock(context.WithoutCancel(stop), 3*time.Second, rlock.Watchdog)
+	hold, err := lock.TryLock(rlock.WithGrace(stop, 10*time.Second), 3*time.Second, rlock.Watchdog)
 	if err != nil {
 		return err
 	}

@@ -8,25 +8,11 @@ import (
 	"holdfast/rlock"
 )
 
-func nightly(ctx context.Context, client *rlock.Client,
-	job func(context.Context) error,
-) (err error) {
-	hold, err := client.NewLock("nightly").TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	if errors.Is(err, rlock.ErrNotAcquired) {
-		return nil // another pod runs the job
+func nightly(ctx context.Context, client *rlock.Client, job func(context.Context) error) error {
+	lock := rlock.AtLeast(client.NewLock("nightly"), 10*time.Minute)
+	err := rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, job)
+	if errors.Is(err, rlock.ErrNotRun) && errors.Is(err, rlock.ErrNotAcquired) {
+		return nil // another pod runs the job, or has run the job
 	}
-	if err != nil {
-		return err
-	}
-	defer hold.UnlockTo(&err)
-	started, err := client.NewLock("nightly:started").
-		TryLock(hold.Context(), rlock.NoWait, rlock.Lease(10*time.Minute))
-	if errors.Is(err, rlock.ErrNotAcquired) {
-		return nil // another pod has run the job
-	}
-	if err != nil {
-		return err
-	}
-	started.Leave() // taken for ten minutes, even after the job
-	return job(hold.Context())
+	return err
 }

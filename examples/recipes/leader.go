@@ -5,17 +5,22 @@ import (
 	"log/slog"
 	"time"
 
+	"holdfast/leader"
 	"holdfast/rlock"
 )
 
-// campaign calls lead whenever this process becomes the leader, until ctx ends.
-func campaign(ctx context.Context, client *rlock.Client, lead func(context.Context) error) {
-	for ctx.Err() == nil {
-		err := rlock.Do(ctx, client.NewLock("leader"), rlock.Forever, rlock.Watchdog, lead)
-		slog.Info("not the leader", "error", err)
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
+// campaign calls step again and again in one process at a time, until ctx ends.
+func campaign(ctx context.Context, client *rlock.Client, step func(context.Context) error) error {
+	options := leader.Options{
+		Grace:   10 * time.Second, // for the last step, after SIGTERM
+		Elected: func(*rlock.Hold) { slog.Info("this process leads") },
 	}
+	return leader.Run(ctx, client.NewLock("billing"), options, func(lead context.Context) error {
+		for ctx.Err() == nil && lead.Err() == nil {
+			if err := step(lead); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -21,11 +21,20 @@ func TestAnotherProcessLeadsWhenTheLeaderStopsOrLosesItsLock(t *testing.T) {
 			client := redis.NewClient(rlock.Options{})
 			go func() {
 				defer close(ended)
-				campaign(ctx, client, func(ctx context.Context) error {
+				err := campaign(ctx, client, func(lead context.Context) error {
 					leads <- name
-					<-ctx.Done()
+					select {
+					case <-ctx.Done():
+						if lead.Err() != nil {
+							t.Error("the last step has no time left")
+						}
+					case <-lead.Done():
+					}
 					return nil
 				})
+				if err != nil {
+					t.Error(err)
+				}
 			}()
 			return func() { cancel(); <-ended }
 		}
@@ -33,7 +42,7 @@ func TestAnotherProcessLeadsWhenTheLeaderStopsOrLosesItsLock(t *testing.T) {
 		require.Equal(t, "a", <-leads)
 		stopB := stand("b")
 		synctest.Wait()
-		redis.Lose("leader")
+		redis.Lose("billing")
 		require.Equal(t, "b", <-leads)
 		synctest.Wait()
 		stopB()
