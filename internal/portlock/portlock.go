@@ -111,7 +111,7 @@ func isFree(port int) bool {
 func reuse(_, _ string, socket syscall.RawConn) error {
 	var failed error
 	err := socket.Control(func(fd uintptr) {
-		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+		failed = syscall.SetsockoptInt(handle(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	})
 	return errors.Join(err, failed)
 }
