@@ -37,6 +37,20 @@ EXEMPLARY := ./cmd/holdfast ./examples ./examples/fenced ./examples/gocron ./exa
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
+ACTIONLINT_VERSION := v1.7.12
+ACTIONLINT := .tools/actionlint-$(ACTIONLINT_VERSION)/actionlint
+
+# Those that are released, each with a tag of its own, and those of them that must compile for every
+# system. The hosted workflow also runs their tests without a tag there.
+RELEASED := $(filter-out examples/% integration,$(MODULES))
+PORTABLE := ./... $(RELEASED:%=./%/...)
+
+# What only a release needs. make release-tools installs it, which takes minutes.
+GORELEASER_VERSION := v2.15.4
+GORELEASER := .tools/goreleaser-$(GORELEASER_VERSION)/goreleaser
+CYCLONEDX_VERSION := v1.10.0
+CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
+GOVULNCHECK_VERSION := v1.9.0
 
 # Leaves out what make lint checks, and what only debuggers need: a minute of the processor's time.
 quick = -vet=off -ldflags=-w
@@ -71,10 +85,11 @@ SECONDS ?= 120
 SEED ?= new
 SCENARIO ?=
 
-.PHONY: help demo test nightly tagged dashboard containers rapid interop chaos model compat lint fmt module bench bench-short cover fuzz mutants tools compiler
+.PHONY: help demo test nightly tagged dashboard containers rapid interop chaos model compat lint fmt module bench bench-short cover fuzz mutants tools compiler \
+	vulncheck apidiff release-tools release-dry-run release release-tags
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
@@ -155,7 +170,7 @@ compat: ## run the tests that depend on the server on other versions and makes, 
 	@integration/compat/all.sh $(SERVERS)
 
 # golangci-lint has all checks of staticcheck's command.
-lint: $(GOLANGCI) ## check formatting, go vet, golangci-lint with staticcheck, prose, go.mod, the module graph
+lint: $(GOLANGCI) $(ACTIONLINT) ## check formatting, go vet, golangci-lint with staticcheck, prose, workflows, go.mod, the module graph
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
 	! grep -rnE '^(<{7}|>{7}) ' --include='*.md' --exclude-dir=.tools --exclude-dir=vendor . # conflict markers
 	$(GO) vet ./... # without tags, as go test ./... compiles it
@@ -164,7 +179,11 @@ lint: $(GOLANGCI) ## check formatting, go vet, golangci-lint with staticcheck, p
 	tool=$$(mktemp); trap 'rm "$$tool"' EXIT; $(GO) build -o "$$tool" ./cmd/holdfastvet; \
 	GOGC=400 $(GO) vet -vettool="$$tool" $(addsuffix /...,$(EXEMPLARY))
 	$(GOLANGCI) run $(ALL)
+	GOOS=windows $(GO) vet $(PORTABLE) # the system that differs most
 	$(GO) run ./internal/prose
+	$(ACTIONLINT)
+	for module in bench $(MODULES); do grep -qx "      - /$$module" .github/dependabot.yml || \
+		{ echo ".github/dependabot.yml lacks /$$module" >&2; exit 1; }; done
 	for module in . bench $(MODULES); do (cd $$module && GOWORK=off $(GO) mod tidy -diff); done
 	internal/consumer-graph.sh 20
 
@@ -205,12 +224,33 @@ fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	done
 
 # All that comes over the network and that .ci/run needs, so that it can be fetched again if it fails.
-tools: $(GOLANGCI) compiler
+tools: $(GOLANGCI) $(ACTIONLINT) compiler
 	$(GO) list -deps -test -tags redis,interop,model,nightly $(ALL) >/dev/null
 	for module in . bench $(MODULES); do (cd $$module && GOWORK=off $(GO) mod download); done
 	$(with-server); $(with-postgres); otel/dashboard/ensure-prometheus.sh; integration/model/ensure-tlc.sh; $(with-peer)
 	for version in $(VERSIONS); do HOLDFAST_REDISSON=$$version integration/redisson/build.sh; done
 	integration/compat/servers.sh $(SERVERS)
+
+# It asks https://vuln.go.dev.
+vulncheck: ## look for known vulnerabilities in what the modules call; needs the network
+	@failed=0; for module in . bench $(MODULES); do echo "$$module:"; \
+		(cd $$module && GOWORK=off $(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -test ./...) || failed=1; \
+	done; exit $$failed
+
+BASE ?=
+apidiff: ## compare the exported API with the last release; BASE=commit compares with that
+	@GO='$(GO)' BASE='$(BASE)' internal/apidiff.sh . $(filter-out cmd/%,$(RELEASED))
+
+release-tools: $(GORELEASER) $(CYCLONEDX) ## install what release-dry-run needs into .tools (minutes)
+
+release-dry-run: release-tools ## build a release of HEAD into dist, test what it consists of, publish nothing
+	@GO='$(GO)' GORELEASER='$(CURDIR)/$(GORELEASER)' CYCLONEDX='$(CURDIR)/$(CYCLONEDX)' internal/release-dry-run.sh $(RELEASED)
+
+release: release-tools
+	PATH="$(CURDIR)/$(dir $(CYCLONEDX)):$$PATH" $(GORELEASER) release --clean
+
+release-tags: ## tag HEAD and all modules with VERSION, as in VERSION=v0.1.0; pushes nothing
+	@GO='$(GO)' internal/release-tags.sh '$(VERSION)' $(RELEASED)
 
 # The race detector links against C.
 compiler:
@@ -226,3 +266,12 @@ compiler:
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+$(ACTIONLINT):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+
+$(GORELEASER):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
+$(CYCLONEDX):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)

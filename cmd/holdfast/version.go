@@ -9,10 +9,14 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// release is the version of a release. The linker sets it, see .goreleaser.yaml.
+var release string
+
 // versionCommand is "holdfast version".
 type versionCommand struct{}
 
-// Run prints the version of the program: that of its module, or the commit it was built from.
+// Run prints the version of the program: that of its release or module, or the commit it was built
+// from.
 func (versionCommand) Run() error {
 	_, err := fmt.Fprintf(os.Stdout, "holdfast %s %s %s/%s\n", version(), runtime.Version(),
 		runtime.GOOS, runtime.GOARCH)
@@ -33,6 +37,9 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 
 // version returns the version, as far as it is known.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"

@@ -324,7 +324,7 @@ func anchors(content string) map[string]bool {
 
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	pages := append(documents(t), "../../CHANGELOG.md", "../../CONTRIBUTING.md",
+	pages := append(documents(t), "../../CHANGELOG.md", "../../CONTRIBUTING.md", "../../SECURITY.md",
 		"../../bench/README.md", "../README.md", "../model/README.md")
 	link := regexp.MustCompile(`\]\(([^)\s]*)\)`)
 	for _, page := range pages {
@@ -355,13 +355,20 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// buildProgram builds holdfast, and returns the path of the binary.
+func buildProgram(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "holdfast")
+	out, err := exec.Command("go", "build", "-o", program, "holdfast/cmd/holdfast").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
+}
+
 // TestShellInDocuments checks the syntax of shell blocks, and that the commands and flags of
 // holdfast that they use are those that its help shows.
 func TestShellInDocuments(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "holdfast")
-	out, err := exec.Command("go", "build", "-o", program, "holdfast/cmd/holdfast").CombinedOutput()
-	require.NoError(t, err, string(out))
+	program := buildProgram(t)
 	server, err := exec.Command(program, "help", "server").Output()
 	require.NoError(t, err)
 	help := make(map[string]string)

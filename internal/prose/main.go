@@ -78,8 +78,9 @@ func check(verbose bool) (complaints []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pages = append(pages, "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "bench/README.md",
-		"integration/README.md", "integration/model/README.md", "internal/mutants/README.md")
+	pages = append(pages, "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
+		"bench/README.md", "integration/README.md", "integration/model/README.md",
+		"internal/mutants/README.md")
 	slices.Sort(pages)
 	for _, page := range pages {
 		content, err := os.ReadFile(page)

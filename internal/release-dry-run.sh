@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# release-dry-run.sh MODULE... builds a release of HEAD into dist as .goreleaser.yaml says, and tests
+# that
+#
+#   - a second clone, in another directory, builds the same bytes
+#   - the program runs in a file system with nothing else, if the user can be root on Linux
+#   - the package for Debian has the program
+#   - the lists of modules name the modules
+#   - go install works with the tags that release-tags.sh makes for the modules in these directories
+#
+# It publishes nothing, and needs no network but the Go module proxy. GORELEASER and CYCLONEDX are
+# the programs. Changes that are not committed are left out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+modules=("$@") go=${GO:-go}
+
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
+fail() { echo "release-dry-run.sh: $*" >&2; exit 1; }
+
+# clone makes a clone of HEAD. A release needs to know where it is published.
+clone() {
+  git clone -q . "$1"
+  git -C "$1" remote set-url origin https://github.com/example/holdfast
+}
+
+for where in first second/of/two; do
+  step "build the ${where%%/*} time"
+  clone "$work/$where"
+  (cd "$work/$where" && PATH=${CYCLONEDX%/*}:$PATH "$GORELEASER" release --snapshot --clean --parallelism 2) \
+    >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+done
+rm -rf dist
+cp -r "$work/first/dist" dist
+
+step "compare both"
+diff dist/checksums.txt "$work/second/of/two/dist/checksums.txt" ||
+  fail "the release is not reproducible: the files above differ"
+
+step "count"
+(cd dist && sha256sum --quiet -c checksums.txt)
+version=$(sed -nE 's/.*"version":"([^"]*)".*/\1/p' dist/metadata.json)
+expect() {
+  local found
+  found=$(cd dist && compgen -G "$2" | wc -l) || true
+  printf '%3d %s\n' "$found" "$2"
+  ((found == $1)) || fail "want $1 files $2"
+}
+expect 8 '*.tar.gz'
+expect 4 '*.zip'
+expect 2 '*.deb'
+expect 2 '*.rpm'
+expect 12 '*.cdx.json'
+for list in dist/holdfast_*.cdx.json; do
+  grep -q '"github.com/redis/rueidis"' "$list" || fail "$list does not name rueidis"
+done
+
+# bare runs a program in a file system that has nothing else, as process 1 of its own processes.
+# As in a container there is /proc. The demo starts 24 processes and an embedded server.
+bare() {
+  local root=$work/bare status=0
+  mkdir -p "$root/proc"
+  cp "$1" "$root/holdfast"
+  "${as_root[@]}" chroot "$root" /holdfast version | tee "$work/version"
+  grep -q "^holdfast $version " "$work/version" || fail "the program does not know its version, $version"
+  "${as_root[@]}" unshare --mount --pid --fork sh -c 'mount -t proc proc "$1/proc" && exec chroot "$1" /holdfast demo --plain' \
+    sh "$root" >"$work/demo" 2>&1 || status=$?
+  tail -n 3 "$work/demo"
+  # 2: the machine was too busy to judge.
+  ((status == 0 || status == 2)) || { cat "$work/demo"; fail "the demo failed"; }
+}
+
+arch=$("$go" env GOHOSTARCH)
+as_root=()
+((EUID == 0)) || as_root=(sudo -n)
+if [[ $("$go" env GOHOSTOS) == linux ]] && "${as_root[@]}" true; then
+  step "run the program in an empty file system"
+  mkdir "$work/archive"
+  tar -C "$work/archive" -xf "dist/holdfast_${version}_linux_$arch.tar.gz"
+  bare "$work/archive/holdfast"
+else
+  step "left out: to run the program in an empty file system takes root on Linux"
+fi
+if command -v dpkg-deb >/dev/null; then
+  step "unpack the package"
+  dpkg-deb -x "dist/holdfast_${version}_linux_$arch.deb" "$work/deb"
+  "$go" version -m "$work/deb/usr/bin/holdfast" | grep -qF "CGO_ENABLED=0" || fail "the program is not static"
+  find "$work/deb" -type f -printf '%P\n'
+fi
+
+step "install the modules by their tags"
+clone "$work/tagged"
+(
+  cd "$work/tagged"
+  git config user.name release && git config user.email release@holdfast.invalid
+  path=github.com/example/holdfast # git finds the clone there
+  GO=$go internal/rename-module.sh $path
+  sed -i 's/^## \[Unreleased\]/## [0.0.1]/' CHANGELOG.md
+  git commit -qam "Rename the module"
+  GO=$go internal/release-tags.sh v0.0.1 "${modules[@]}"
+
+  export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$PWD.insteadOf GIT_CONFIG_VALUE_0=https://$path
+  export GOPRIVATE=$path GOMODCACHE=$work/modules GOWORK=off GOBIN=$work/installed
+  export GOPROXY="file://$("$go" env -C / GOMODCACHE)/cache/download,$("$go" env GOPROXY)"
+  for module in "${modules[@]}"; do
+    if [[ $module == cmd/* ]]; then
+      "$go" install "$path/$module@v0.0.1"
+      "$go" version -m "$GOBIN/${module##*/}" | grep -E '^\s(mod|dep)\s+'$path
+    else
+      mkdir -p "$work/uses/$module"
+      cd "$work/uses/$module"
+      printf 'module user\n\ngo 1.25.0\n' >go.mod
+      printf 'package user\n\nimport _ "%s"\n' "$path/$module" >user.go
+      "$go" get "$path/$module@v0.0.1" && "$go" build ./...
+      grep "$path" go.mod
+    fi
+  done
+)
+
+step "done: $version is in dist"
