@@ -85,7 +85,7 @@ SECONDS ?= 120
 SEED ?= new
 SCENARIO ?=
 
-.PHONY: help demo test nightly tagged dashboard containers rapid interop chaos model compat lint fmt module bench bench-short cover fuzz mutants tools compiler \
+.PHONY: help demo test nightly tagged dashboard containers image rapid interop chaos model compat lint fmt module bench bench-short cover fuzz mutants tools compiler \
 	vulncheck apidiff release-tools release-dry-run release release-tags
 
 help: ## list the targets
@@ -117,7 +117,7 @@ test: compiler ## run the tests on a real Redis under the race detector, with Re
 	$(GO) test -tags redis $(light) $(quick) $(TESTFLAGS) -run "$(call names,$$files)" $$(dirname $$files | sort -u) || failed=1; \
 	exit $$failed
 
-nightly: tagged dashboard containers rapid ## run what takes long: tests with the tag nightly, containers, random programs
+nightly: tagged dashboard containers image rapid ## run what takes long: tests with the tag nightly, containers, random programs
 
 tagged:
 	@files=$$(grep -rlE '^//go:build (.*[ (])?nightly' --include='*_test.go' integration rlock multilock redlock); \
@@ -132,6 +132,11 @@ dashboard: compiler
 containers: compiler
 	@trap 'integration/containers/ensure-docker.sh stop' EXIT; exports=$$(integration/containers/ensure-docker.sh); eval "$$exports"; \
 	$(GO) test -race -tags redis -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration
+
+# The image of the Dockerfile, built without a registry. It starts a Docker engine if there is none.
+image:
+	@trap 'integration/containers/ensure-docker.sh stop' EXIT; integration/containers/ensure-docker.sh >/dev/null; \
+	$(GO) test $(quick) -tags containers -count=1 -timeout 10m $(TESTFLAGS) ./integration/image
 
 # Each model in Go, compared with more programs, from a new seed.
 rapid:
@@ -174,7 +179,7 @@ lint: $(GOLANGCI) $(ACTIONLINT) ## check formatting, go vet, golangci-lint with 
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
 	! grep -rnE '^(<{7}|>{7}) ' --include='*.md' --exclude-dir=.tools --exclude-dir=vendor . # conflict markers
 	$(GO) vet ./... # without tags, as go test ./... compiles it
-	$(GO) vet -tags redis,interop,model,nightly $(ALL)
+	$(GO) vet -tags redis,interop,model,nightly,containers $(ALL)
 	cd bench && GOWORK=off $(GO) vet ./...
 	tool=$$(mktemp); trap 'rm "$$tool"' EXIT; $(GO) build -o "$$tool" ./cmd/holdfastvet; \
 	GOGC=400 $(GO) vet -vettool="$$tool" $(addsuffix /...,$(EXEMPLARY))

@@ -4,7 +4,7 @@
 #
 #   - a second clone, in another directory, builds the same bytes
 #   - the program runs in a file system with nothing else, if the user can be root on Linux
-#   - the package for Debian has the program
+#   - the package for Debian has the program, and systemd accepts the units in it
 #   - the lists of modules name the modules
 #   - go install works with the tags that release-tags.sh makes for the modules in these directories
 #
@@ -21,7 +21,7 @@ fail() { echo "release-dry-run.sh: $*" >&2; exit 1; }
 
 # clone makes a clone of HEAD. A release needs to know where it is published.
 clone() {
-  git clone -q . "$1"
+  git -c advice.detachedHead=false clone -q . "$1"
   git -C "$1" remote set-url origin https://github.com/example/holdfast
 }
 
@@ -87,6 +87,14 @@ if command -v dpkg-deb >/dev/null; then
   dpkg-deb -x "dist/holdfast_${version}_linux_$arch.deb" "$work/deb"
   "$go" version -m "$work/deb/usr/bin/holdfast" | grep -qF "CGO_ENABLED=0" || fail "the program is not static"
   find "$work/deb" -type f -printf '%P\n'
+  # The units name the program where the package puts it.
+  if command -v systemd-analyze >/dev/null; then
+    mkdir -p "$work/deb/etc/systemd/system" "$work/deb/usr/lib/systemd"
+    ln -s usr/lib "$work/deb/lib"
+    cp -r /usr/lib/systemd/system "$work/deb/usr/lib/systemd/"
+    cp "$work"/deb/usr/share/doc/holdfast/examples/* "$work/deb/etc/systemd/system"
+    (cd deploy/systemd && systemd-analyze verify --man=no --root="$work/deb" *)
+  fi
 fi
 
 step "install the modules by their tags"
@@ -97,12 +105,13 @@ clone "$work/tagged"
   path=github.com/example/holdfast # git finds the clone there
   GO=$go internal/rename-module.sh $path
   sed -i 's/^## \[Unreleased\]/## [0.0.1]/' CHANGELOG.md
-  git commit -qam "Rename the module"
+  git add -A && git commit -qm "Rename the module"
   GO=$go internal/release-tags.sh v0.0.1 "${modules[@]}"
 
   export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$PWD.insteadOf GIT_CONFIG_VALUE_0=https://$path
-  export GOPRIVATE=$path GOMODCACHE=$work/modules GOWORK=off GOBIN=$work/installed
-  export GOPROXY="file://$("$go" env -C / GOMODCACHE)/cache/download,$("$go" env GOPROXY)"
+  export GOPRIVATE=$path GOWORK=off GOBIN=$work/installed CGO_ENABLED=0 GOFLAGS=-trimpath
+  GOPROXY="file://$("$go" env GOMODCACHE)/cache/download,$("$go" env GOPROXY)"
+  export GOPROXY GOMODCACHE=$work/modules # so that no other run sees these tags
   for module in "${modules[@]}"; do
     if [[ $module == cmd/* ]]; then
       "$go" install "$path/$module@v0.0.1"
