@@ -25,9 +25,9 @@ var (
 // result for ttl, and returns it. While another caller with the key runs its function, Do waits.
 // See the package documentation for what that promises.
 //
-// Do blocks until there is a result, fn has failed, or ctx ends. Waiting callers do not poll. A
-// client lets one caller of a key at a time ask Redis, so a thousand callers send a few commands. A
-// caller whose result is stored already sends one command.
+// Do blocks until there is a result, fn has failed, or ctx ends, also while Redis is down. Waiting
+// callers do not poll. A client lets one caller of a key at a time ask Redis, so a thousand callers
+// send a few commands. A caller whose result is stored already sends one command.
 //
 // The context of fn derives from ctx, and carries the owner of the lock. It ends when ctx ends or
 // the lock is lost, and never because of callers that only wait. When fn has returned, Do stores

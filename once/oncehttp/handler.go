@@ -60,6 +60,9 @@ var ErrTooLarge = errors.New("the response is larger than oncehttp.Options.MaxRe
 //   - 500 or 503 if Redis does not store the response. next may have run, and the client should
 //     repeat the request. It is 503 if a repetition may succeed.
 //
+// While Redis is down, a request waits until its context ends. So put a handler in front that gives
+// the context a timeout, or the client waits for as long as it likes.
+//
 // The context of the request that next gets ends when the lock of the key is lost, and when the
 // client disconnects. To finish what a disconnected client has begun, put a handler in front that
 // calls [http.Request.WithContext] with a context from [context.WithoutCancel] and a timeout.
