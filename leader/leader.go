@@ -18,28 +18,28 @@ import (
 // Options configures a [Candidate]. The zero value has all defaults. The callbacks run one after
 // the other on the goroutine of [Candidate.Run], which waits for them.
 type Options struct {
-	// Grace is how long the work may go on under the lock after the context of Run has ended, for
-	// example on SIGTERM. Run releases the lock as soon as the work returns. Defaults to 0, so the
-	// work ends with that context.
+	// Grace is how long the work may continue under the lock after the context of Run has ended, for
+	// example on SIGTERM. Run releases the lock as soon as the work returns. Defaults to 0, which ends
+	// the work together with the context of Run.
 	Grace time.Duration
 
-	// Elected is called when the candidate has become the leader, before the work begins. hold is the
-	// lock of the leader, and has its fencing token. Do not release it. Defaults to nothing.
+	// Elected, if set, is called when the candidate has become the leader, before the work begins.
+	// hold has the fencing token of the leader. Do not release hold.
 	Elected func(hold *rlock.Hold)
 
-	// Lost is called when the leadership was lost, after the work has returned and before the
-	// candidate stands again. The reason matches [rlock.ErrLost]. If the work returned an error
-	// besides, the reason matches that error as well. Defaults to nothing, because the client of the
-	// lock logs each loss.
+	// Lost, if set, is called after the leadership was lost and the work has returned, before the
+	// candidate stands for election again. The reason matches [rlock.ErrLost]. If the work returned
+	// an error of its own, the reason also matches that error. The client of the lock logs each loss,
+	// even without Lost.
 	Lost func(reason error)
 
-	// Failed is called when the candidate could not get the lock for a reason that should pass, for
-	// example too few replicas, before it tries again. While Redis is unreachable, the candidate waits
-	// and calls nothing. Defaults to a warning on slog.Default().
+	// Failed is called before the candidate tries again because it could not get the lock for a
+	// temporary reason, for example too few replicas. While Redis is unreachable, the candidate waits
+	// without calling Failed. Defaults to a warning on slog.Default().
 	Failed func(err error)
 }
 
-// Run is New(lock, o).Run(ctx, work), for a program that need not ask who leads.
+// Run is New(lock, o).Run(ctx, work), for a program that does not need [Candidate.IsLeader].
 func Run(ctx context.Context, lock rlock.Locker, o Options,
 	work func(ctx context.Context) error,
 ) error {
@@ -55,52 +55,55 @@ type Candidate struct {
 	hold    atomic.Pointer[rlock.Hold] // of the leader; nil while the candidate does not lead
 }
 
-// New returns a candidate. The lock may be of any kind that excludes others, so not the read side
-// of a read-write lock. New sends nothing.
+// New returns a candidate. The lock may be of any exclusive kind. Do not pass the read side of a
+// read-write lock, because several readers would lead at once. New sends nothing.
 func New(lock rlock.Locker, o Options) *Candidate { return &Candidate{lock: lock, options: o} }
 
-// IsLeader reports whether the candidate leads at this moment. It does not block. IsLeader returns
-// false as soon as the lock cannot be trusted, even if the work still runs, and after the work has
-// returned. The answer may be outdated when you use it, so give each step of the work the context
-// of the work, and let a resource check the fencing token if a late write does harm.
+// IsLeader reports whether the candidate leads at this moment, without blocking. IsLeader returns
+// false as soon as the lock can no longer be trusted, even if the work still runs. The result may
+// be outdated when you use it, so pass the context of the work to each step. If a late write would
+// do harm, let the resource check the fencing token.
 func (c *Candidate) IsLeader() bool {
 	hold := c.hold.Load()
 	return hold != nil && hold.Valid()
 }
 
-// Run stands for election, and runs work while it leads. Run blocks until work has a result, until
-// ctx ends, or until an error that cannot pass by itself. When Run returns, work has returned and
-// the lock is released.
+// Run stands for election, and calls work when the candidate leads. Run blocks until work has a
+// result, until ctx ends, or until an error that no retry can fix. When Run returns, work has
+// returned and the lock is released.
 //
-// The context of work derives from ctx, and carries the owner of the lock. It ends
-//   - at once, if the leadership is lost. Work must then return soon, because another leader may be
-//     at work already. Run waits for work, calls Lost, and stands again after a pause of up to a
-//     second. While Redis is unreachable, the leadership lasts until the lease ends;
-//   - Options.Grace after ctx has ended. In the grace, work can learn from ctx itself that it
-//     should finish, and from the deadline of its context how much time is left.
+// The context of work derives from ctx, and carries the owner of the lock. The context ends
+//   - at once, if the leadership is lost. work must then return soon, because another leader may
+//     already be working. Run waits for work, calls Lost, and stands for election again after a
+//     pause of up to a second. While Redis is unreachable, the leadership lasts until the lease
+//     ends,
+//   - Options.Grace after ctx has ended. During the grace, check ctx itself to see that work should
+//     finish, and the deadline of the context of work to see how much time is left.
 //
-// Work has a result if it returns before its context has ended. Run then returns the result, and
-// the candidate stands no more, even after nil. Once the context of work has ended, nil and errors
-// that match the error or the cause of the context are no results:
-//   - If ctx has ended, Run returns the cause of ctx, joined with another error of work.
-//   - If the leadership is lost, Lost receives any other error of work, and Run stands again. Many
-//     libraries do not say that their context has ended, so an error after a loss proves nothing.
+// If work returns before its context has ended, its return value is the result. Run returns the
+// result, even nil, and does not stand for election again. If work returns after its context has
+// ended, Run ignores nil, and ignores an error matching the error or the cause of the context:
+//   - If ctx has ended, Run returns the cause of ctx, joined with any other error of work.
+//   - If the leadership is lost, Lost receives any other error of work, and Run stands for election
+//     again. Run does not return this error, because many libraries hide that their context has
+//     ended.
 //
 // Run also returns the cause of ctx if ctx ends while Run waits for the lock. Other errors are
-//   - [rlock.ErrClosed] if the client of the lock is closed;
+//   - [rlock.ErrClosed] if the client of the lock is closed,
 //   - the errors of Lock that no retry can fix, such as a *[rlock.ServerError] for a wrong
-//     password, and [rlock.ErrInvalid]. Run stands again after other errors, and outlasts outages;
-//   - the error of the release, joined with the result of work. If it matches [rlock.ErrLost], the
-//     leadership was lost and nobody had noticed;
-//   - [rlock.ErrInvalid] if the candidate runs already.
+//     password, and [rlock.ErrInvalid]. After other errors, Run tries again, so Run outlasts
+//     outages,
+//   - the error of the release, joined with the result of work. If this error matches
+//     [rlock.ErrLost], the leadership was lost unnoticed before work returned,
+//   - [rlock.ErrInvalid] if Run is already running for this candidate.
 //
-// If work panics, Run releases the lock and panics. An owner in ctx has no effect, because a
-// candidate excludes all others. If ctx is the context of a hold, the leadership ends with that
-// hold and has no grace.
+// If work panics, Run releases the lock, and the panic continues. Run ignores an owner in ctx,
+// because a candidate excludes all others. If ctx is the context of a hold, the leadership ends
+// with that hold and has no grace.
 func (c *Candidate) Run(ctx context.Context, work func(ctx context.Context) error) error {
 	if !c.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("holdfast: lock %q: %w", c.lock.Name(), compose.Invalid(
-			"the candidate already runs; make a candidate for each call of Run"))
+			"the candidate is already running; use another candidate for a concurrent call of Run"))
 	}
 	defer c.running.Store(false)
 	campaign := rlock.WithGrace(rlock.Detached(ctx), c.options.Grace)

@@ -35,12 +35,12 @@ func Fingerprint(request []byte) Option {
 	return func(s *settings) { s.print = base64.RawURLEncoding.EncodeToString(sum[:]) }
 }
 
-// NoWait makes [Do] return an error that matches [rlock.ErrNotAcquired] if another caller runs its
-// function for the key at the moment.
+// NoWait makes [Do] return an error that matches [rlock.ErrNotAcquired], instead of waiting, if
+// another caller is running its function for the key.
 func NoWait() Option { return func(s *settings) { s.noWait = true } }
 
-// Codec sets how results become bytes, as in Codec(json.Marshal, json.Unmarshal). By default,
-// results are stored as JSON, and a []byte is stored as it is.
+// Codec sets how results are encoded, as in Codec(json.Marshal, json.Unmarshal). By default, Do
+// stores results as JSON, and a []byte as it is.
 func Codec(marshal func(v any) ([]byte, error), unmarshal func(data []byte, v any) error) Option {
 	return func(s *settings) { s.marshal, s.unmarshal = marshal, unmarshal }
 }

@@ -48,8 +48,8 @@ var private = map[*regexp.Regexp]string{
 
 // packages are those that users import.
 var packages = []string{
-	"./rlock", "./multilock", "./redlock", "./rlocktest", "./otel", "./redissonyaml", "./goredis",
-	"./lua", "./pubsub", "./watchdog",
+	"./rlock", "./multilock", "./redlock", "./leader", "./once", "./once/oncehttp", "./rlocktest",
+	"./otel", "./redissonyaml", "./goredis", "./lua", "./pubsub", "./watchdog",
 }
 
 // messages is the page with the texts of errors, logs and the program, which are in code spans.

@@ -17,11 +17,11 @@ import (
 
 // Options configures a [Handler]. The zero value has all defaults.
 type Options struct {
-	// Optional lets POST and PATCH requests without a key through to the handler, which then runs each
+	// Optional passes POST and PATCH requests without a key on to the handler, which then runs each
 	// time. Otherwise such a request gets the status 400.
 	Optional bool
 
-	// NoWait makes a request get the status 409 while another request with its key is running.
+	// NoWait replies to a request with the status 409 while another request with its key is running.
 	// Otherwise the request waits for the response, until the context of the request ends.
 	NoWait bool
 
@@ -34,9 +34,9 @@ type Options struct {
 	// Defaults to 1 MiB.
 	MaxResponse int
 
-	// Error writes the response to a request that gets no response of the handler. Set Error to log
-	// such requests, or to write another format. Defaults to [http.Error] with the text of err, or
-	// with the name of the status from 500 on.
+	// Error writes the response to a request that gets no response from the handler. Set Error to log
+	// such requests, or to write another format. Defaults to [http.Error], with the text of err for a
+	// status below 500, and with the text of the status otherwise.
 	Error func(w http.ResponseWriter, r *http.Request, status int, err error)
 }
 
@@ -48,31 +48,33 @@ var ErrTooLarge = errors.New("the response is larger than oncehttp.Options.MaxRe
 // to later requests with the key, with the header "Idempotency-Replayed: true". Requests with other
 // methods go to next.
 //
-// principal returns who sends a request, such as the id of the authenticated user. Only requests of
-// the same principal share a key. A request with the principal "" gets the status 403. If all users
-// may see all responses, return the same text for all. principal must not be nil.
+// principal returns the sender of a request, such as the id of the authenticated user. Only
+// requests of the same principal share a key. A request with the principal "" gets the status 403.
+// If all users may see all responses, return the same text for all. principal must not be nil.
 //
-// A response with a status from 500 on is not stored, and the next request with the key runs next
-// again. Any other response that a client sees is stored. Otherwise a request gets
-//   - 400 if its key is missing, repeated, or longer than 255 bytes,
-//   - 422 if the key was used with another method, URL or body,
+// If next responds with a status of 500 or more, the response is sent but not stored, and the next
+// request with the key runs next again. Any other response of next is stored before it is sent.
+// Instead of a response of next, a client gets
+//   - 400 if the key is missing, repeated, or longer than 255 bytes,
+//   - 403, 413 or 500 as described for principal, Options.MaxRequest and Options.MaxResponse,
 //   - 409 with Options.NoWait while another request with the key is running,
-//   - 500 or 503 if Redis does not store the response. next may have run, and the client should
-//     repeat the request. It is 503 if a repetition may succeed.
+//   - 422 if the key was used with another method, URL or body,
+//   - 500 or 503 if Redis fails or the lock is lost. next may have run, and its response was not
+//     stored. With 503, a retry may succeed.
 //
 // While Redis is down, a request waits until its context ends. So put a handler in front that gives
 // the context a timeout, or the client waits for as long as it likes.
 //
-// The context of the request that next gets ends when the lock of the key is lost, and when the
-// client disconnects. To finish what a disconnected client has begun, put a handler in front that
-// calls [http.Request.WithContext] with a context from [context.WithoutCancel] and a timeout.
-// [once.Token] returns the fencing token. The response is sent when next has returned, so next
-// cannot flush or hijack.
+// The request that next gets has its own context, which ends when the lock of the key is lost, or
+// when the client disconnects. To finish a request whose client has disconnected, wrap the returned
+// handler in a handler that calls [http.Request.WithContext] with a context from
+// [context.WithoutCancel] and a timeout. Pass the context of the request to [once.Token] to get the
+// fencing token. The response is sent after next has returned, so next cannot flush or hijack.
 func Handler(client *rlock.Client, ttl time.Duration, principal func(*http.Request) string,
 	next http.Handler, o Options,
 ) http.Handler {
 	if principal == nil {
-		panic("oncehttp.Handler: principal is nil; pass a function that returns who sends a request")
+		panic("oncehttp.Handler: principal is nil; pass a function that returns the sender of a request")
 	}
 	o.MaxRequest = cmp.Or(o.MaxRequest, 1<<20)
 	o.MaxResponse = cmp.Or(o.MaxResponse, 1<<20)

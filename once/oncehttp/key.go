@@ -17,7 +17,7 @@ const (
 var (
 	errNoKey = errors.New("the header Idempotency-Key is missing; send a new key with each new " +
 		"request, and the same key when you repeat a request")
-	errKeys = errors.New("the request has several headers Idempotency-Key; send one")
+	errKeys = errors.New("the request has several Idempotency-Key headers; send one")
 	errLong = fmt.Errorf("the header Idempotency-Key is longer than %d bytes; send a shorter key",
 		longestKey)
 	errNobody = errors.New("the request has no principal, so its key belongs to nobody; " +
