@@ -49,7 +49,7 @@ func ExampleNewClient() {
 	// <nil>
 }
 
-// What could lead the locks elsewhere is an error, which says what to do.
+// A field that could lead the locks to another server is an error, which says what to do instead.
 func ExampleClientOption() {
 	options := &redis.Options{
 		Addr: "10.0.0.7:6379",

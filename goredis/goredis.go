@@ -21,12 +21,13 @@ type Options interface {
 	*redis.Options | *redis.FailoverOptions | *redis.ClusterOptions | *redis.UniversalOptions
 }
 
-// NewClient opens a rueidis client for locks. It connects at once, and waits for each server at
-// most DialTimeout, or 5 s without a DialTimeout. It returns an error if [ClientOption] rejects the
-// options, or else what rueidis.NewClient returns. If the server of redis.Options does not respond,
-// rueidis.NewClient returns an error together with a client that connects later.
+// NewClient opens a rueidis client for locks. NewClient connects at once, and waits for each server
+// for at most DialTimeout, or 5 s without a DialTimeout. If [ClientOption] rejects the options,
+// NewClient returns an error. Otherwise NewClient returns what rueidis.NewClient returns. With
+// redis.Options, this is an error together with a client if the server does not respond. You may
+// close that client, or use it, because it connects later.
 //
-// The caller closes the client, after the rlock.Client that uses it.
+// Close the client after the rlock.Client that uses it.
 func NewClient[O Options](options O) (rueidis.Client, error) {
 	option, err := ClientOption(options)
 	if err != nil {
@@ -35,14 +36,14 @@ func NewClient[O Options](options O) (rueidis.Client, error) {
 	return rueidis.NewClient(option)
 }
 
-// ClientOption returns the options of rueidis that lead to the same servers as options, and
-// connects to nothing. The package comment lists the fields that ClientOption follows, rejects and
-// ignores. ClientOption does not change options, and the caller may change the result. The result
-// shares the TLSConfig and the functions of options.
+// ClientOption translates the options of a go-redis client to the options of a rueidis client for
+// the same servers. ClientOption does not connect. The package comment lists the fields that
+// ClientOption applies, rejects and ignores. ClientOption does not change options, and you may
+// change the result. The result shares the TLSConfig and the functions of options.
 //
-// A redis.UniversalOptions counts as what redis.NewUniversalClient makes of it. The Options of an
+// ClientOption treats a redis.UniversalOptions as redis.NewUniversalClient does. The Options of an
 // existing redis.Client or redis.ClusterClient work too, unless the client found its master through
-// Sentinels. Then pass the redis.FailoverOptions.
+// Sentinels. In this case, pass the redis.FailoverOptions.
 //
 // The error names all rejected fields. Clear these fields in a copy of options, and set their
 // counterparts in the result.
@@ -266,7 +267,7 @@ func (c connection) authenticate() authenticate {
 		defer cancel()
 		username, password, err := c.provide(ctx)
 		if err != nil {
-			return rueidis.AuthCredentials{}, fmt.Errorf("goredis: the provider of credentials failed: %w",
+			return rueidis.AuthCredentials{}, fmt.Errorf("goredis: the credentials provider failed: %w",
 				err)
 		}
 		username, password = credentials(username, password)

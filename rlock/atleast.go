@@ -11,29 +11,29 @@ import (
 // longestKept limits the argument of AtLeast. A longer time is a mistake, such as [Forever].
 const longestKept = 100 * 365 * 24 * time.Hour
 
-// AtLeast returns the given lock in a form that stays taken until d after each acquisition, even if
-// you release it earlier. So a short job does not run again on a machine whose clock is late. With
-// a d of 0 or less, AtLeast returns lock itself. AtLeast sends nothing.
+// AtLeast returns a variant of lock that stays taken for at least d after each acquisition, even if
+// you release it earlier. Use AtLeast to keep a short job from running again on a machine whose
+// clock is late. If d is 0 or less, AtLeast returns lock itself. AtLeast sends nothing.
 //
-// Lock and TryLock block as those of the given lock, and return the same errors. Unlock does not
-// wait for d. If d is not over at the release of the last hold, the command of the release sets the
-// TTL of the lock to the rest of d. Unlock returns nil, and the hold ends with [ErrReleased]. Until
-// the end of d, nobody gets the lock, not even the same owner, and waiters get it then. After d,
-// Unlock is an ordinary release. Nested holds count d each from its own acquisition, and the latest
-// end counts.
+// Lock and TryLock block like the methods of the given lock, and return the same errors. Unlock
+// does not wait for d. If d is not over when the last hold is released, the release sets the TTL of
+// the lock to the rest of d. Unlock returns nil, and the hold ends with [ErrReleased]. Until the
+// end of d, nobody gets the lock, not even the same owner. Then a waiter gets the lock. After d,
+// Unlock is an ordinary release. For each nested hold, d begins with the acquisition of that hold,
+// and the latest end counts.
 //
-// After the release, nobody renews the lock, and [Client.Close] does not free it. ForceUnlock of
-// the given lock does. If Redis does not confirm the release, the client repeats it as usual, and
-// the lock may stay taken for a moment longer than d.
+// After the release, the lock is not renewed, and [Client.Close] does not free the lock.
+// ForceUnlock of the given lock does. If Redis does not confirm the release, the client repeats the
+// release as usual, and the lock may stay taken for a moment longer than d.
 //
-// Only a release keeps the lock. If the process dies or the lock is lost, the lock is free when its
-// lease ends, and after [Hold.Leave] and [Hold.Detach] as well. So if the lock must stay taken even
-// then, do not use [Watchdog], but a lease of d or longer.
+// Only a release keeps the lock taken for d. If the process dies, if the lock is lost, or after
+// [Hold.Leave] or [Hold.Detach], the lock is free when its lease ends. If the lock must stay taken
+// even then, acquire the lock with a lease of d or longer instead of [Watchdog].
 //
 // Lock and TryLock return [ErrInvalid] if d is above 100 years, and for a read lock, a MultiLock, a
-// RedLock, and Lockers of your own. They also return ErrInvalid to an owner that would hold the
-// read lock beside the write lock. A MultiLock with such a part returns ErrInvalid too, because it
-// may have to release the part at once.
+// RedLock, or a Locker of your own. They also return ErrInvalid if an owner would hold the read
+// lock beside the write lock. A MultiLock rejects a part made by AtLeast with ErrInvalid, because
+// the MultiLock may have to release the part at once.
 func AtLeast(lock Locker, d time.Duration) Locker {
 	if d <= 0 {
 		return lock

@@ -60,7 +60,7 @@
 //   - A non-reentrant lock ([Client.NewNonReentrantLock], [Client.NewNonReentrantFairLock]) returns
 //     an error if the owner has the lock already.
 //
-// [AtLeast] makes a lock stay taken for some time, even if it is released earlier.
+// [AtLeast] keeps a lock taken for some time, even if you release the lock earlier.
 //
 // Package multilock acquires several locks, all or none. Package redlock makes a lock out of plain
 // locks on several servers. Both implement [Locker] and return a Hold.

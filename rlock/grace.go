@@ -7,22 +7,21 @@ import (
 )
 
 // WithGrace returns a context for Lock, TryLock, [Do] and [With] that lets work under the lock
-// outlive its caller. Use it to finish a step under the lock after SIGTERM, or after the client of
-// a request has gone. A hold acquired with the result has a [Hold.Context] that lasts until d after
-// ctx has ended, and then ends with the error and the cause of ctx. The context still ends at once
-// when the lock is lost, when you release the hold, and when the client is closed.
+// outlive its caller. Use WithGrace to finish a step under the lock after SIGTERM, or after the
+// client of a request has disconnected. If you acquire a hold with the result, [Hold.Context] ends
+// d after ctx, with the error and the cause of ctx. The context still ends at once when the lock is
+// lost, when you release the hold, and when the client is closed.
 //
-// The wait for the lock has no grace, and ends with ctx. To learn in the grace that ctx has ended,
-// keep ctx itself.
+// The wait for the lock has no grace, and ends with ctx. During the grace, check ctx itself to see
+// that ctx has ended.
 //
 // The deadline of Hold.Context is the deadline of ctx plus d. Once ctx has ended early, the
 // deadline is the end of the grace. As without a grace, [Hold.Deadline] is the deadline of the
 // lock, and the context ends with [ErrLost] when it passes.
 //
 // The outermost hold decides. If ctx comes from the context of a hold, WithGrace has no effect, so
-// a nested hold ends no later than the hold around it, and gets no second grace. With 0 or less,
-// holds have no grace, as without WithGrace. WithGrace does not block. All kinds of locks keep this
-// promise.
+// a nested hold ends no later than the hold around it, and gets no second grace. If d is 0 or less,
+// holds have no grace. WithGrace does not block. All kinds of locks support a grace.
 func WithGrace(ctx context.Context, d time.Duration) context.Context {
 	d = max(d, 0)
 	if d == graceIn(ctx) {
