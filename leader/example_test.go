@@ -38,7 +38,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// campaign calls step again and again in one process at a time, until ctx ends.
+// campaign calls step in a loop, but only in one process at a time, until ctx ends.
 func campaign(ctx context.Context, client *rlock.Client, step func(context.Context) error) error {
 	options := leader.Options{
 		Grace:   10 * time.Second, // for the last step, after SIGTERM

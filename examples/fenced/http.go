@@ -15,7 +15,7 @@ func handler(db *sql.DB, work func(*http.Request, *sql.Tx) error) http.HandlerFu
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, err := strconv.ParseInt(r.Header.Get("Fencing-Token"), 10, 64)
 		if err != nil {
-			http.Error(w, "the header Fencing-Token is missing", http.StatusPreconditionRequired)
+			http.Error(w, "the header Fencing-Token must be a number", http.StatusPreconditionRequired)
 			return
 		}
 		err = commit(r.Context(), db, r.URL.Path, token, func(_ context.Context, tx *sql.Tx) error {

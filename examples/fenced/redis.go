@@ -15,7 +15,7 @@ var setFenced = rueidis.NewLuaScript(`
 	redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])
 	return 1`)
 
-// set stores a value, unless a value with a larger token is there.
+// set stores a value, unless Redis has a value with a larger token.
 func set(ctx context.Context, redis rueidis.Client, key, value string, token int64) error {
 	args := []string{strconv.FormatInt(token, 10), value}
 	stored, err := setFenced.Exec(ctx, redis, []string{key}, args).AsBool()

@@ -20,7 +20,7 @@ func consume(ctx context.Context, client *rlock.Client, keys <-chan string,
 				err := rlock.Do(ctx, lock, time.Second, rlock.Watchdog,
 					func(ctx context.Context) error { return handle(ctx, key) })
 				if err != nil {
-					slog.Error(key, "error", err)
+					slog.Error("event not handled", "key", key, "error", err)
 				}
 			}
 		})

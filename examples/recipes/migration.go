@@ -19,7 +19,7 @@ func besideJava(redis rueidis.Client) (*rlock.Client, error) {
 	})
 }
 
-// stage is what a version of your service locks.
+// stage says which locks a version of your service takes.
 type stage int
 
 const (

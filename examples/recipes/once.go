@@ -20,7 +20,8 @@ func pay(ctx context.Context, client *rlock.Client, order string,
 		})
 }
 
-func payments(client *rlock.Client, user func(*http.Request) string, next http.Handler,
+func payments(client *rlock.Client, user func(*http.Request) string,
+	next http.Handler,
 ) http.Handler {
 	return oncehttp.Handler(client, 24*time.Hour, user, next, oncehttp.Options{})
 }

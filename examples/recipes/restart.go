@@ -8,7 +8,7 @@ import (
 	"holdfast/rlock"
 )
 
-// untilDone runs job under the lock, again and again until no loss has interrupted it.
+// untilDone runs job under the lock, and again after each loss of the lock.
 func untilDone(ctx context.Context, lock rlock.Locker, job func(context.Context) error) error {
 	for {
 		err := rlock.Do(ctx, lock, rlock.Forever, rlock.Watchdog, job)

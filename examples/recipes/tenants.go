@@ -24,7 +24,7 @@ func eachTenant(ctx context.Context, client *rlock.Client, tenants []string,
 				func(ctx context.Context) error { return job(ctx, tenants[i]) })
 			busy := errors.Is(err, rlock.ErrNotRun) && errors.Is(err, rlock.ErrNotAcquired)
 			if err != nil && !busy {
-				slog.Error(tenants[i], "error", err)
+				slog.Error("tenant not served", "tenant", tenants[i], "error", err)
 			}
 		})
 	}

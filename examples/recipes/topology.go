@@ -6,7 +6,7 @@ import (
 	"holdfast/rlock"
 )
 
-// orderLock is a lock on one master, behind Sentinel, or on a cluster. rueidis knows which.
+// orderLock is a lock on one master, behind Sentinel, or on a cluster. rueidis decides which.
 func orderLock(client *rlock.Client, order string) rlock.Locker {
 	return client.NewLock("order:" + order)
 }
