@@ -9,13 +9,13 @@
 //	...
 //	client, err := rlock.New(redis, config.Locks)
 //
-// [Load] treats each key of the file in one of three ways. Load follows a key by setting a field of
+// [Load] treats each key of the file in one of three ways. Load applies a key by setting a field of
 // rueidis.ClientOption or rlock.Options. Load ignores a harmless key, such as the size of a
 // connection pool, and adds a line to [Config].Notes. Load rejects any other key, even an unknown
 // key, because without the key the Go side could connect to another server, trust another
 // certificate, or use other lock names than the Java side.
 //
-// Load follows these keys:
+// Load applies these keys:
 //
 //   - singleServerConfig, sentinelServersConfig and clusterServersConfig, with addresses (redis,
 //     rediss, valkey, valkeys), username, password, database, clientName, connectTimeout, timeout,

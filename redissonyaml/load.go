@@ -179,7 +179,7 @@ func (r *reader) follow(key, value *yaml.Node, tables ...map[string]rule) {
 		}
 	}
 	if key.Value == "spring" {
-		r.fail(at, "this is a file of Spring; pass it to LoadSpringYAML")
+		r.fail(at, "this is a Spring file; pass it to LoadSpringYAML")
 		return
 	}
 	r.fail(at, "unknown key; remove it, or add it to Options.Handled if the program does not "+

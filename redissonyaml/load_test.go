@@ -262,7 +262,7 @@ singleServerConfig: {address: "redis://a:1"}
 singleServerConfig:
   address: "redis://${HOLDFAST_UNSET}:1" # singleServerConfig.address: ${HOLDFAST_UNSET} is not`,
 		"a file of Spring": `
-spring: {redis: {}} # spring: this is a file of Spring
+spring: {redis: {}} # spring: this is a Spring file
 singleServerConfig: {address: "redis://a:1"}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,26 +21,27 @@ import (
 )
 
 // LoadSpringYAML reads spring.data.redis from a file such as application.yml of Spring Boot, for a
-// Java service whose Redisson starter takes its servers from there. It connects to nothing. Like
-// [Load], it follows, notes or rejects each key below spring.data.redis, and returns an *[Error]
-// with all rejected lines. Spring Boot 2 calls these keys spring.redis.
+// Java service whose Redisson starter reads its servers from there. LoadSpringYAML does not
+// connect. Like [Load], it applies, ignores or rejects each key below spring.data.redis, and
+// returns an *[Error] with all rejected lines. In Spring Boot 2, these keys begin with
+// spring.redis.
 //
-// As in Spring, an environment variable such as SPRING_DATA_REDIS_PASSWORD outranks the file, and
+// As in Spring, an environment variable such as SPRING_DATA_REDIS_PASSWORD overrides the file, and
 // ${NAME:default} stands for an environment variable or for another key of the file. A later
-// document of the file outranks an earlier one. To follow the file of a profile, put the file
-// behind the first one, and add spring.profiles.active to Options.Handled:
+// document of the file overrides earlier documents. To read the file of a profile as well, append
+// the file to the first file, and add spring.profiles.active to Options.Handled:
 //
 //	io.MultiReader(application, strings.NewReader("\n---\n"), applicationProd)
 //
-// LoadSpringYAML does not see what Java gets from its command line, from code or from a
-// configuration server. It rejects keys that lead to other files, and a file without a server,
-// although Spring would connect to localhost. Its other settings are Redisson's defaults.
+// LoadSpringYAML does not see the settings that Java gets from its command line, from code or from
+// a configuration server. LoadSpringYAML rejects keys that lead to other files, and a file without
+// a server, although Spring would connect to localhost. All other settings are Redisson's defaults.
 func LoadSpringYAML(file io.Reader, options Options) (*Config, error) {
 	return loadSpring(file, options, yamlDocuments)
 }
 
 // LoadSpringProperties is [LoadSpringYAML] for a file such as application.properties. A line with
-// #--- divides documents. Its lines have no numbers.
+// #--- separates documents. Rejected lines have no line numbers.
 func LoadSpringProperties(file io.Reader, options Options) (*Config, error) {
 	return loadSpring(file, options, propertyDocuments)
 }
@@ -99,7 +100,7 @@ func yamlDocuments(content []byte) (all []*document, err error) {
 		d := newDocument()
 		if root.Content[0].Kind == yaml.ScalarNode && !isNull(root.Content[0]) {
 			return nil, errors.New("redissonyaml: the file must be a mapping of keys to values; pass a " +
-				"file of properties to LoadSpringProperties")
+				"properties file to LoadSpringProperties")
 		}
 		if !d.flatten("", root.Content[0], 0) {
 			return nil, errors.New("redissonyaml: the file has too many keys; pass a file with only " +
@@ -156,8 +157,8 @@ func propertyDocuments(content []byte) (all []*document, err error) {
 	for _, part := range divider.Split(string(content), -1) {
 		parsed, err := loader.LoadBytes([]byte(part))
 		if err != nil { // which may contain a password
-			return nil, errors.New("redissonyaml: the file of properties cannot be read; check what " +
-				`follows \u in it`)
+			return nil, errors.New("redissonyaml: the properties file cannot be read; check each " +
+				`\u escape`)
 		}
 		d := newDocument()
 		for name, value := range parsed.Map() {
@@ -245,7 +246,7 @@ func (d *document) concerning() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(d.values)), concerns)
 }
 
-// merge adds a document, which outranks those before it.
+// merge adds a document, which overrides those before it.
 func (s *spring) merge(d *document) {
 	s.wrong = append(s.wrong, d.wrong...)
 	for name, condition := range d.values {
@@ -293,7 +294,7 @@ func (s *spring) collect() {
 			s.fail(p.at, "leads to other files, which may change spring.data.redis; append these files, "+
 				"and add this key to Options.Handled")
 		case strings.HasPrefix(name, springPrefix2+redissonBelow):
-			s.fail(p.at, "has the settings of Redisson, which outrank spring.data.redis; put them into "+
+			s.fail(p.at, "has the settings of Redisson, which override spring.data.redis; put them into "+
 				"a file for both sides, and pass this file to Load")
 		case !ok:
 			s.fail(p.at, "the file also has keys of spring.redis; keep those that your Spring Boot reads")
@@ -325,7 +326,7 @@ func (s *spring) overrule() {
 		for _, dash := range []string{"_", ""} {
 			name := prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", dash).Replace(key))
 			if _, indexed := os.LookupEnv(name + "_0_"); indexed {
-				s.fail(place{key: name + "_0_"}, "redissonyaml does not follow single elements; set "+
+				s.fail(place{key: name + "_0_"}, "redissonyaml does not support single elements; set "+
 					name+" to all elements with commas")
 			}
 			value, ok := os.LookupEnv(name)
@@ -353,7 +354,7 @@ func (s *spring) get(key string) (value string, at place, ok bool) {
 		if missing != p.value && secret(key, p.value) || !variableName.MatchString(missing) {
 			missing = "a variable in this value"
 		}
-		s.fail(p.at, missing+" is not set, neither in the environment nor in the file; set it, or "+
+		s.fail(p.at, missing+" is not set in the environment or in the file; set it, or "+
 			"add a default, as in ${NAME:default}")
 	}
 	return value, p.at, missing == ""
@@ -551,7 +552,7 @@ func (s *spring) duration(key string) time.Duration {
 	}
 	d, err := time.ParseDuration(iso)
 	if !isISO || err != nil || d < time.Millisecond {
-		s.fail(at, "must be a time of at least 1ms, as in 500ms or 2s")
+		s.fail(at, "must be a duration of at least 1ms, such as 500ms or 2s")
 		return 0
 	}
 	return d
@@ -566,7 +567,7 @@ func (s *spring) tls() bool {
 	_, bundle := s.all[canonical(s.prefix+"ssl.bundle")] // the program may handle it
 	if name, at, ok := s.get("ssl.bundle"); ok && name != "" {
 		bundle = true
-		s.fail(at, "redissonyaml does not read bundles of certificates; set Redis.TLSConfig after Load, "+
+		s.fail(at, "redissonyaml does not read SSL bundles; set Redis.TLSConfig after Load, "+
 			"and add this key to Options.Handled")
 	}
 	if !set {
@@ -626,14 +627,14 @@ func (s *spring) url(text string, at place, useTLS bool) (addresses []string, tl
 		return nil, false
 	}
 	if enabled, set := s.flag("ssl.enabled"); set && !enabled && u.Scheme == "rediss" {
-		s.fail(at, "has rediss, but "+s.prefix+"ssl.enabled is false; make both the same")
+		s.fail(at, "uses rediss, but "+s.prefix+"ssl.enabled is false; make the two agree")
 	}
 	if name, at, ok := s.get("username"); ok && name != "" {
 		s.fail(at, "Spring Boot 3 and 4 disagree about this key beside "+s.prefix+"url; write the user "+
 			"into the URL")
 	}
 	if _, at, ok := s.get("password"); ok {
-		s.note(at, "ignored, because "+s.prefix+"url outranks this key")
+		s.note(at, "ignored, because "+s.prefix+"url overrides this key")
 	}
 	c.Username, c.Password = "", ""
 	if u.User != nil {
@@ -652,8 +653,8 @@ func (s *spring) url(text string, at place, useTLS bool) (addresses []string, tl
 		database = int(n)
 	}
 	if database != c.SelectDB {
-		s.fail(at, "Spring Boot takes the database from "+s.prefix+"database before 3.5, and from the "+
-			"URL since; write the same database into both")
+		s.fail(at, "before version 3.5, Spring Boot takes the database from "+s.prefix+
+			"database, and since then from the URL; write the same database into both")
 	}
 	return []string{u.Host}, useTLS || u.Scheme == "rediss"
 }

@@ -241,7 +241,7 @@ spring.data.redis:
 		"bundle": `
 spring.data.redis:
   host: a
-  ssl: {bundle: redis} # spring.data.redis.ssl.bundle: redissonyaml does not read bundles`,
+  ssl: {bundle: redis} # spring.data.redis.ssl.bundle: redissonyaml does not read SSL bundles`,
 		"import": `
 spring.config.import: "configserver:" # spring.config.import: leads to other files
 spring.data.redis.host: a`,
@@ -271,7 +271,7 @@ spring.data.redis:
 		"no time": `
 spring.data.redis:
   host: a
-  timeout: 2 weeks # spring.data.redis.timeout: must be a time`,
+  timeout: 2 weeks # spring.data.redis.timeout: must be a duration`,
 		"no flag": `
 spring.data.redis:
   host: a
@@ -289,12 +289,12 @@ spring.data.redis:
 		"no URL": `
 spring.data.redis.url: a:6379 # spring.data.redis.url: must have the form`,
 		"another database in the URL": `
-spring.data.redis.url: redis://a:1/2 # spring.data.redis.url: Spring Boot takes the database from`,
+spring.data.redis.url: redis://a:1/2 # spring.data.redis.url: before version 3.5, Spring Boot`,
 		"a user beside the URL": `
 spring.data.redis.url: redis://a:1
 spring.data.redis.username: b # spring.data.redis.username: Spring Boot 3 and 4 disagree`,
 		"TLS or not": `
-spring.data.redis.url: rediss://a:1 # spring.data.redis.url: has rediss, but
+spring.data.redis.url: rediss://a:1 # spring.data.redis.url: uses rediss, but
 spring.data.redis.ssl.enabled: false`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestSpringFileWithoutServersIsAnError(t *testing.T) {
 	for file, says := range map[string]string{
 		"":                         "the file names no server",
 		"server.port: 1":           "the file names no server",
-		"spring.data.redis.host=a": "pass a file of properties to LoadSpringProperties",
+		"spring.data.redis.host=a": "pass a properties file to LoadSpringProperties",
 		"spring.data.redis.sentinel: {nodes: 'a:1'}":                            "the name of the master",
 		"spring.data.redis.sentinel: {master: m}":                               "add the addresses",
 		"spring.data.redis: {url: 'redis://a:1', cluster: {nodes: 'a:1'}}":      "several kinds",
