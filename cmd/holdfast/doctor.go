@@ -19,8 +19,8 @@ type doctorCommand struct {
 
 	JSON   bool     `name:"json" help:"Print one JSON object per line."`
 	Prefix string   `placeholder:"TEXT" help:"Prefix for the names of test locks, for users whose ACL allows only certain names."`
-	Kind   []string `enum:"lock,fair,read,write,fenced" placeholder:"KIND" help:"Try only this kind of lock: lock, fair, read, write, or fenced. Repeat the flag for several. Default: all."`
-	Ignore []string `placeholder:"CHECK" help:"Leave out this check, by the name in the second column. Repeat the flag for several."`
+	Kind   []string `enum:"lock,fair,read,write,fenced" placeholder:"KIND" help:"Try only this kind of lock: lock, fair, read, write, or fenced. Repeat the flag for several kinds. Default: all."`
+	Ignore []string `placeholder:"CHECK" help:"Skip this check. The second column of the output has the names. Repeat the flag to skip several checks."`
 	Full   bool     `help:"Search all keys for locks that never expire, instead of the first 100,000."`
 }
 
@@ -38,7 +38,7 @@ Redis does not reply.
   holdfast doctor --redis rediss://shop@redis.example.com:6380 --prefix order:`
 }
 
-// Validate refuses checks that do not exist.
+// Validate rejects checks that do not exist.
 func (c doctorCommand) Validate() error {
 	for _, name := range c.Ignore {
 		if names := doctor.Names(); !slices.Contains(names, name) {

@@ -13,16 +13,16 @@ type holdCommand struct {
 	Kind       string        `enum:"lock,fair,read,write,fenced" default:"lock" placeholder:"KIND" help:"Kind of lock: lock (default), fair, read, write, or fenced."`
 	ReadyFile  string        `placeholder:"FILE" help:"File that exists only while the lock is held."`
 	HTTP       string        `name:"http" placeholder:"ADDR" help:"Serve /readyz (200 while the lock is held, else 503) and / (JSON) at this address, for example :8080."`
-	OnAcquired *string       `placeholder:"COMMAND" help:"Run this command with sh -c when the lock was acquired. It is ended if the lock is lost."`
-	OnLost     *string       `placeholder:"COMMAND" help:"Run this command with sh -c when the lock was lost, and before it is released."`
-	ExitOnLoss bool          `help:"Exit with 76 if the lock is lost. Default: wait for the lock again."`
+	OnAcquired *string       `placeholder:"COMMAND" help:"Run this command with sh -c after each acquisition of the lock. It is ended when the lock is lost or released."`
+	OnLost     *string       `placeholder:"COMMAND" help:"Run this command with sh -c after each loss of the lock, and before its release."`
+	ExitOnLoss bool          `help:"Exit with 76 if the lock is lost, instead of waiting for the lock again."`
 	Lease      time.Duration `default:"30s" placeholder:"DURATION" help:"Lease of the lock (default 30s). If this machine dies, the lock stays taken for this long."`
 	Label      string        `placeholder:"TEXT" help:"What others see as the holder of the lock. Default: hold."`
-	Replicas   replicas      `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. With connected, one replica must have it while one is connected."`
+	Replicas   replicas      `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. The value connected requires one replica while a replica is connected."`
 	Fsync      bool          `name:"fsync-always" help:"With --quorum: all servers run with appendfsync always, so a restarted server counts at once."`
 	Quorum     bool          `help:"Lock a majority of independent servers (RedLock). Give --redis once for each server."`
 	Metrics    string        `name:"metrics-file" placeholder:"FILE" help:"Write metrics to this file, for the textfile collector of node_exporter."`
-	Log        string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print messages as text (default) or as json, an object per line."`
+	Log        string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print messages as text (default), or as json with one object per line."`
 	Quiet      bool          `short:"q" help:"Print only warnings and errors."`
 	connect.Flags
 
@@ -31,22 +31,21 @@ type holdCommand struct {
 
 // Help returns the text that "holdfast hold --help" shows.
 func (holdCommand) Help() string {
-	return `Holds the lock for other processes, such as the containers of a pod: waits for the
-lock, holds and renews it, and waits again if the lock is lost. Without a reply
-from Redis it tries again.
+	return `Holds the lock for other processes, such as the other containers of a pod. Waits
+for the lock, holds and renews it, and waits again if the lock is lost. While
+Redis does not reply, hold tries again.
 
   holdfast hold --http :8080 --label "$HOSTNAME" leader
 
-SIGTERM, SIGINT, and SIGHUP release the lock. A second signal kills a hook that
-still runs. The exit status is 0 after a signal. Otherwise:
+On SIGTERM, SIGINT, or SIGHUP, hold releases the lock and exits with 0. A second
+signal kills a hook that still runs. Other exit statuses:
 
-  64  The command line is wrong, or the file or address cannot be used.
+  64  The command line is wrong, or a file or the address cannot be used.
   74  Redis rejected a command.
-  76  The lock was lost, with --exit-on-loss, or before its release.
+  76  The lock was lost with --exit-on-loss, or shortly before its release.
 
-Hooks have the environment variables of holdfast run, and HOLDFAST_EVENT:
-acquired, lost, or released. Those for lost and released have the time of one
---lease.`
+Hooks have the environment variables of holdfast run. HOLDFAST_EVENT is acquired,
+lost, or released. A hook for lost or released is ended after one --lease.`
 }
 
 // Run holds the lock. It handles signals itself.

@@ -21,19 +21,19 @@ type runCommand struct {
 	Wait       *time.Duration `short:"w" xor:"wait" placeholder:"DURATION" help:"Give up after this long, connecting included. Default: wait forever."`
 	Nonblock   bool           `short:"n" xor:"wait" help:"Do not wait for the lock."`
 	Lease      time.Duration  `default:"30s" placeholder:"DURATION" help:"Lease of the lock (default 30s). If this machine dies, the lock stays taken for this long."`
-	AtLeast    time.Duration  `placeholder:"DURATION" help:"Keep the lock taken until this long after its acquisition, even if the command ends or fails earlier."`
-	MaxRuntime time.Duration  `placeholder:"DURATION" help:"End the command after this long, with SIGTERM, and with SIGKILL after --kill-after."`
+	AtLeast    time.Duration  `placeholder:"DURATION" help:"Keep the lock taken for at least this long after its acquisition, even if the command ends or fails earlier."`
+	MaxRuntime time.Duration  `placeholder:"DURATION" help:"End the command with SIGTERM after this long, and with SIGKILL after --kill-after."`
 	KillAfter  *time.Duration `placeholder:"DURATION" help:"Time between SIGTERM and SIGKILL when the lock is about to be lost, or at --max-runtime. At most a third of --lease. Default: 5s, or a third of --lease if that is less."`
 	OnLost     string         `enum:"term,ignore" default:"term" placeholder:"ACTION" help:"What to do if the lock is lost: term (default) ends the command, ignore lets it run."`
 	Conflict   int            `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if someone else holds the lock (default 75)."`
-	Script     *string        `short:"c" name:"command" xor:"script" placeholder:"COMMAND" help:"Run this command with sh -c, instead of one after NAME."`
+	Script     *string        `short:"c" name:"command" xor:"script" placeholder:"COMMAND" help:"Run this command with sh -c, instead of a command after NAME."`
 	Shell      bool           `xor:"script" help:"Run the command after NAME with sh -c."`
 	Label      string         `placeholder:"TEXT" help:"What others see as the holder of the lock. Default: run and the name of the command."`
-	Replicas   replicas       `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. With connected, one replica must have it while one is connected."`
+	Replicas   replicas       `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. The value connected requires one replica while a replica is connected."`
 	Fsync      bool           `name:"fsync-always" help:"With --quorum: all servers run with appendfsync always, so a restarted server counts at once."`
 	Quorum     bool           `help:"Lock a majority of independent servers (RedLock). Give --redis once for each server."`
 	Metrics    string         `name:"metrics-file" placeholder:"FILE" help:"Write metrics to this file, for the textfile collector of node_exporter."`
-	Log        string         `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print messages as text (default) or as json, an object per line."`
+	Log        string         `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print messages as text (default), or as json with one object per line."`
 	Quiet      bool           `short:"q" help:"Do not print messages about waiting or about the current holder."`
 	connect.Flags
 
