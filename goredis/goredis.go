@@ -160,8 +160,8 @@ func cluster(o *redis.ClusterOptions) (rueidis.ClientOption, error) {
 		protocol:   o.Protocol, dialTimeout: o.DialTimeout, lifetime: o.ConnMaxLifetime,
 	}.option()
 	if o.NewClient != nil && !isDefault(o.NewClient) {
-		problems = append(problems, "NewClient may change the options of a node, and rueidis cannot "+
-			"call it; make the same changes in the result")
+		problems = append(problems, "the field NewClient may change the options of a node, and rueidis "+
+			"cannot call it; make the same changes in the result")
 	}
 	if o.ClusterSlots != nil {
 		problems = append(problems, "ClusterSlots chooses the servers itself, and rueidis cannot call "+

@@ -86,7 +86,7 @@ func (c *call) shared(ctx context.Context, fl *flight.Flight) (lua.OnceRecord, e
 	if fl.HasLanded() {
 		return c.matching(fl.Record())
 	}
-	running := fmt.Errorf("%w: another caller of this client runs its function for the key; "+
+	running := fmt.Errorf("%w: another caller of this client is running its function for the key; "+
 		"retry later", rlock.ErrNotAcquired)
 	if err := ctx.Err(); err != nil {
 		return lua.OnceRecord{}, c.notRun(fmt.Errorf("%w: %w", because(ctx), running))

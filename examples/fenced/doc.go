@@ -1,8 +1,9 @@
-// Package fenced lets the resource reject a write whose writer has lost its lock: a transaction in
-// PostgreSQL, a write to Redis, and a request to an HTTP service. It is an example to copy, and a
-// module of its own, so that holdfast does not depend on a database. docs/recipes.md explains it.
+// Package fenced makes a resource reject a late write by a process that has lost its lock. The
+// resource is a database in PostgreSQL, a key in Redis, or an HTTP service. The package is an
+// example to copy, which docs/recipes.md explains, and a module of its own, so that holdfast does
+// not depend on a database.
 //
-// A fenced lock numbers its acquisitions. Each write carries the number, its token, and the
-// resource keeps the largest token that it has seen. The check and the write must be one step, so
-// that no other write comes between them.
+// A fenced lock numbers its acquisitions. Each write carries this number, the fencing token, and
+// the resource keeps the largest token so far. The resource must check the token and write in a
+// single step, so that no other write comes in between.
 package fenced

@@ -20,7 +20,7 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// program returns the path of a program of PostgreSQL: that on PATH, or else Debian's newest.
+// program returns the path of a program of PostgreSQL on PATH, or else of Debian's newest version.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -33,8 +33,8 @@ func program(t *testing.T, name string) string {
 	return slices.Max(found)
 }
 
-// asServer returns a command that runs a program of PostgreSQL, which root may not run: then it is
-// run by another user, who gets the directory.
+// asServer returns a command that runs a program of PostgreSQL. PostgreSQL rejects root, so root
+// runs the program as another user, who becomes the owner of the directory.
 func asServer(t *testing.T, dir, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Geteuid() != 0 {

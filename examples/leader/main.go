@@ -1,4 +1,4 @@
-// Leader elects one of several processes: start it in some terminals, and stop the one that leads.
+// Leader elects one of several processes. Start it in several terminals, and stop the leader.
 //
 //	go run ./examples/leader 127.0.0.1:6379
 package main
@@ -19,7 +19,7 @@ import (
 	"holdfast/rlock"
 )
 
-// lead says every second that this process leads, until ctx ends.
+// lead prints every second that this process leads, until ctx ends.
 func lead(ctx context.Context) error {
 	each := time.NewTicker(time.Second)
 	defer each.Stop()
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer redis.Close()
-	// Another process waits for 6 s at most if the leader dies.
+	// If the leader dies, another process takes over within 6 s.
 	client, err := rlock.New(redis, rlock.Options{WatchdogLease: 6 * time.Second})
 	if err != nil {
 		return err

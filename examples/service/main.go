@@ -1,4 +1,4 @@
-// Service is the program of docs/guide.md: a web service that ships no order twice at once.
+// Service is the program of docs/guide.md, a web service that never ships an order twice at once.
 package main
 
 import (
