@@ -155,7 +155,7 @@ func (s *sidecar) acquire(l *lock) (hold *rlock.Hold, err error) {
 // meanwhile. It returns an error if the process must end.
 func (s *sidecar) holding(l *lock, hold *rlock.Hold) (lost bool, err error) {
 	l.noteHold(s.Lease)
-	s.metrics.Began()
+	s.metrics.Acquired()
 	s.note("lock %q: held as %s", s.Name, hold.Owner())
 	guard, err := s.publish(hold)
 	if err != nil {

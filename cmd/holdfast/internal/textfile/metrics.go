@@ -118,13 +118,16 @@ func (m *Metrics) Unreachable(l rlock.TracedLock, err error, took time.Duration)
 	m.change(func(add, _ samples) { m.acquired(add, l, "failed", "", is, took) })
 }
 
+// Acquired records that the lock was acquired.
+func (m *Metrics) Acquired() {
+	m.change(func(_, set samples) { set[m.run().series(runAcquired)] = timestamp() })
+}
+
 // Began records that the command begins. Until its first success, the time of the last one is 0, so
 // that an alert on that time also finds a job that never succeeds.
 func (m *Metrics) Began() {
-	m.change(func(add, set samples) {
-		set[m.run().series(runAcquired)] = timestamp()
-		add[m.run().series(runSuccess)] += 0
-	})
+	m.Acquired()
+	m.change(func(add, _ samples) { add[m.run().series(runSuccess)] += 0 })
 }
 
 // Ended records how the command ended.

@@ -46,6 +46,24 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
+// An alert on the time of the last success would fire for a lock that is only held.
+func TestOnlyALockOfARunHasATimeOfSuccess(t *testing.T) {
+	t.Parallel()
+	for _, runs := range []bool{true, false} {
+		path := filepath.Join(t.TempDir(), "holdfast.prom")
+		m := New(path, "nightly", func(err error) { t.Error(err) })
+		if runs {
+			m.Began()
+		} else {
+			m.Acquired()
+		}
+		m.Close()
+		require.Equal(t, runs, strings.Contains(read(t, path),
+			"\nholdfast_run_success_timestamp_seconds{holdfast_lock_name=\"nightly\"} 0\n"))
+		require.Contains(t, read(t, path), "holdfast_run_acquired_timestamp_seconds{")
+	}
+}
+
 func TestCountersGrowFromRunToRun(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "holdfast.prom")
