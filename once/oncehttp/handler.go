@@ -62,8 +62,8 @@ var ErrTooLarge = errors.New("the response is larger than oncehttp.Options.MaxRe
 //   - 500 or 503 if Redis fails or the lock is lost. next may have run, and its response was not
 //     stored. With 503, a retry may succeed.
 //
-// While Redis is down, a request waits until its context ends. So put a handler in front that gives
-// the context a timeout, or the client waits for as long as it likes.
+// While Redis is down, a request waits until its context ends. To bound the wait, wrap the returned
+// handler with [http.TimeoutHandler].
 //
 // The request that next gets has its own context, which ends when the lock of the key is lost, or
 // when the client disconnects. To finish a request whose client has disconnected, wrap the returned
