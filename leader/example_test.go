@@ -41,8 +41,8 @@ func must[T any](value T, err error) T {
 // campaign calls step in a loop, but only in one process at a time, until ctx ends.
 func campaign(ctx context.Context, client *rlock.Client, step func(context.Context) error) error {
 	options := leader.Options{
-		Grace:   10 * time.Second, // for the last step, after SIGTERM
-		Elected: func(*rlock.Hold) { slog.Info("this process leads") },
+		Grace:     10 * time.Second, // for the last step, after SIGTERM
+		OnElected: func(*rlock.Hold) { slog.Info("this process leads") },
 	}
 	return leader.Run(ctx, client.NewLock("billing"), options, func(lead context.Context) error {
 		for ctx.Err() == nil && lead.Err() == nil {
@@ -105,7 +105,7 @@ func ExampleOptions() {
 	client, disconnect := connect()
 	defer disconnect()
 	var token int64
-	options := leader.Options{Elected: func(hold *rlock.Hold) { token = hold.Token() }}
+	options := leader.Options{OnElected: func(hold *rlock.Hold) { token = hold.Token() }}
 	for range 2 {
 		err := leader.Run(context.Background(), client.NewFencedLock("ledger"), options,
 			func(context.Context) error {

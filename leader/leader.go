@@ -23,20 +23,20 @@ type Options struct {
 	// the work together with the context of Run.
 	Grace time.Duration
 
-	// Elected, if set, is called when the candidate has become the leader, before the work begins.
+	// OnElected, if set, is called when the candidate has become the leader, before the work begins.
 	// hold has the fencing token of the leader. Do not release hold.
-	Elected func(hold *rlock.Hold)
+	OnElected func(hold *rlock.Hold)
 
-	// Lost, if set, is called after the leadership was lost and the work has returned, before the
+	// OnLost, if set, is called after the leadership was lost and the work has returned, before the
 	// candidate stands for election again. The reason matches [rlock.ErrLost]. If the work returned
 	// an error of its own, the reason also matches that error. The client of the lock logs each loss,
-	// even without Lost.
-	Lost func(reason error)
+	// even without OnLost.
+	OnLost func(reason error)
 
-	// Failed is called before the candidate tries again because it could not get the lock for a
+	// OnFailed is called before the candidate tries again because it could not get the lock for a
 	// temporary reason, for example too few replicas. While Redis is unreachable, the candidate waits
-	// without calling Failed. Defaults to a warning on slog.Default().
-	Failed func(err error)
+	// without calling OnFailed. Defaults to a warning on slog.Default().
+	OnFailed func(err error)
 }
 
 // Run is New(lock, o).Run(ctx, work), for a program that does not need [Candidate.IsLeader].
@@ -74,7 +74,7 @@ func (c *Candidate) IsLeader() bool {
 //
 // The context of work derives from ctx, and carries the owner of the lock. The context ends
 //   - at once, if the leadership is lost. work must then return soon, because another leader may
-//     already be working. Run waits for work, calls Lost, and stands for election again after a
+//     already be working. Run waits for work, calls OnLost, and stands for election again after a
 //     pause of up to a second. While Redis is unreachable, the leadership lasts until the lease
 //     ends,
 //   - Options.Grace after ctx has ended. During the grace, check ctx itself to see that work should
@@ -84,9 +84,9 @@ func (c *Candidate) IsLeader() bool {
 // result, even nil, and does not stand for election again. If work returns after its context has
 // ended, Run ignores nil, and ignores an error matching the error or the cause of the context:
 //   - If ctx has ended, Run returns the cause of ctx, joined with any other error of work.
-//   - If the leadership is lost, Lost receives any other error of work, and Run stands for election
-//     again. Run does not return this error, because many libraries hide that their context has
-//     ended.
+//   - If the leadership is lost, OnLost receives any other error of work, and Run stands for
+//     election again. Run does not return this error, because many libraries hide that their
+//     context has ended.
 //
 // Run also returns the cause of ctx if ctx ends while Run waits for the lock. Other errors are
 //   - [rlock.ErrClosed] if the client of the lock is closed,
@@ -134,15 +134,15 @@ func (c *Candidate) lead(ctx context.Context, hold *rlock.Hold,
 	work func(ctx context.Context) error,
 ) (again bool, err error) {
 	var loss error
-	defer func() { // even if work or Elected panics or ends the goroutine
+	defer func() { // even if work or OnElected panics or ends the goroutine
 		c.hold.Store(nil) // before others may lead
 		if release := hold.Unlock(); loss == nil {
 			err = join(err, release)
 		}
 	}()
 	c.hold.Store(hold)
-	if c.options.Elected != nil {
-		c.options.Elected(hold)
+	if c.options.OnElected != nil {
+		c.options.OnElected(hold)
 	}
 	leading := hold.Context()
 	err = work(leading)
@@ -170,14 +170,14 @@ func join(all ...error) error {
 }
 
 func (c *Candidate) lost(reason error) {
-	if c.options.Lost != nil {
-		c.options.Lost(reason)
+	if c.options.OnLost != nil {
+		c.options.OnLost(reason)
 	}
 }
 
 func (c *Candidate) failed(err error) {
-	if c.options.Failed != nil {
-		c.options.Failed(err)
+	if c.options.OnFailed != nil {
+		c.options.OnFailed(err)
 		return
 	}
 	slog.Default().Warn("holdfast: a candidate could not get the lock, and tries again",

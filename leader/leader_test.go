@@ -120,9 +120,9 @@ func TestLeaderStandsAgainAfterALoss(t *testing.T) {
 		var steps []string
 		var lost time.Time
 		o := leader.Options{
-			Grace:   time.Minute,
-			Elected: func(hold *rlock.Hold) { steps = append(steps, "elected "+hold.Name()) },
-			Lost: func(reason error) {
+			Grace:     time.Minute,
+			OnElected: func(hold *rlock.Hold) { steps = append(steps, "elected "+hold.Name()) },
+			OnLost: func(reason error) {
 				require.ErrorIs(t, reason, rlock.ErrLost)
 				require.ErrorIs(t, reason, errWork)
 				steps = append(steps, "lost")
@@ -183,11 +183,11 @@ func TestIsLeaderOnlyWhileTheLockCanBeTrusted(t *testing.T) {
 		var candidate *leader.Candidate
 		var until time.Time
 		candidate = leader.New(redis.Client().NewLock("leader"), leader.Options{
-			Elected: func(hold *rlock.Hold) {
+			OnElected: func(hold *rlock.Hold) {
 				require.True(t, candidate.IsLeader())
 				until = hold.Deadline()
 			},
-			Lost: func(error) { require.False(t, candidate.IsLeader()) },
+			OnLost: func(error) { require.False(t, candidate.IsLeader()) },
 		})
 		require.False(t, candidate.IsLeader())
 		terms := 0
@@ -325,7 +325,7 @@ func TestResultOfWork(t *testing.T) {
 				sigterm := func() { stop(errStop) }
 				defer sigterm()
 				terms := 0
-				o := leader.Options{Grace: time.Second, Lost: func(error) { panic("it stands again") }}
+				o := leader.Options{Grace: time.Second, OnLost: func(error) { panic("it stands again") }}
 				err := leader.Run(ctx, redis.Client().NewLock("leader"), o,
 					func(ctx context.Context) error {
 						terms++
@@ -449,7 +449,7 @@ func TestCandidateStandsAgainAfterAnErrorThatPasses(t *testing.T) {
 				led := false
 				var failed error
 				err := leader.Run(t.Context(), &refused{lock, c.err},
-					leader.Options{Failed: func(err error) { failed = err }},
+					leader.Options{OnFailed: func(err error) { failed = err }},
 					func(context.Context) error {
 						led = true
 						return nil

@@ -28,7 +28,7 @@ func TestLockIsReleasedWhenForeignCodePanics(t *testing.T) {
 	}
 	require.PanicsWithValue(t, "elected", func() {
 		_ = leader.Run(t.Context(), lock,
-			leader.Options{Elected: func(*rlock.Hold) { panic("elected") }}, nil)
+			leader.Options{OnElected: func(*rlock.Hold) { panic("elected") }}, nil)
 	})
 	hold, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 	require.NoError(t, err)

@@ -34,8 +34,8 @@ func NewElector(lock rlock.Locker) *Elector {
 	settled, elected := context.WithTimeout(ctx, time.Second)
 	e := &Elector{stop: stop, settled: settled, ended: make(chan struct{})}
 	e.candidate = leader.New(lock, leader.Options{
-		Elected: func(*rlock.Hold) { elected() },
-		Lost: func(reason error) {
+		OnElected: func(*rlock.Hold) { elected() },
+		OnLost: func(reason error) {
 			if e.lost == nil {
 				e.lost = reason
 			}

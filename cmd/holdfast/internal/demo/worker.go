@@ -185,7 +185,7 @@ func (w *worker) play(ctx context.Context, s section) error {
 func (w *worker) lead(ctx context.Context, s section) error {
 	var hold *rlock.Hold
 	var at time.Duration
-	options := leader.Options{Elected: func(h *rlock.Hold) { hold, at = h, time.Since(w.origin) }}
+	options := leader.Options{OnElected: func(h *rlock.Hold) { hold, at = h, time.Since(w.origin) }}
 	err := leader.Run(ctx, w.lock, options,
 		func(context.Context) error { return w.inside(hold, s, at) })
 	if err == nil {
