@@ -53,8 +53,9 @@ var ErrTooLarge = errors.New("the response is larger than oncehttp.Options.MaxRe
 // If all users may see all responses, return the same text for all. principal must not be nil.
 //
 // If next responds with a status of 500 or more, the response is sent but not stored, and the next
-// request with the key runs next again. Any other response of next is stored before it is sent.
-// Instead of a response of next, a client gets
+// request with the key runs next again. Nor is anything stored if next writes nothing and the
+// context of the request has ended. Any other response of next is stored before it is sent. Instead
+// of a response of next, a client gets
 //   - 400 if the key is missing, repeated, or longer than 255 bytes,
 //   - 403, 413 or 500 as described for principal, Options.MaxRequest and Options.MaxResponse,
 //   - 409 with Options.NoWait while another request with the key is running,
@@ -138,6 +139,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, key string, body
 			inner.Body = io.NopCloser(bytes.NewReader(body))
 			rec := recorder{header: http.Header{}, limit: h.MaxResponse}
 			h.next.ServeHTTP(&rec, inner)
+			if rec.sent.Status == 0 && r.Context().Err() != nil {
+				// A stored 200 would tell the client that its request had succeeded.
+				return response{}, fmt.Errorf("%w: %w", errGaveUp, context.Cause(r.Context()))
+			}
 			return rec.response()
 		}, options...)
 	switch {

@@ -217,6 +217,23 @@ func TestServerErrorsAreNotStored(t *testing.T) {
 	})
 }
 
+func TestHandlerThatGivesUpForAClientThatLeftRunsAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
+		ctx, leave := context.WithCancel(t.Context())
+		s := newService(redis, oncehttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
+			leave()
+			if r.Context().Err() == nil {
+				w.WriteHeader(http.StatusCreated)
+			}
+		})
+		require.Equal(t, http.StatusServiceUnavailable, s.send(ctx, request{}).Code)
+		for range 2 {
+			require.Equal(t, http.StatusCreated, s.send(t.Context(), request{}).Code)
+		}
+		require.EqualValues(t, 2, s.runs.Load())
+	})
+}
+
 func TestSizesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
 		s := newService(redis, oncehttp.Options{MaxRequest: 5, MaxResponse: 5}, nil)

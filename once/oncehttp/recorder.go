@@ -8,6 +8,9 @@ import (
 // errNotStored is the error of a run whose response is not stored.
 var errNotStored = errors.New("the status is 500 or more")
 
+// errGaveUp is the error of a run without a response whose request has ended.
+var errGaveUp = errors.New("the handler wrote no response, and the request has ended")
+
 // response is the stored response of a key.
 type response struct {
 	Status   int
