@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"time"
 
@@ -155,7 +154,13 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, key string, body
 		h.Error(w, r, http.StatusInternalServerError, ErrTooLarge)
 		return
 	}
-	maps.Copy(w.Header(), got.Header)
+	for name, values := range got.Header {
+		texts := make([]string, len(values))
+		for i, value := range values {
+			texts[i] = string(value)
+		}
+		w.Header()[name] = texts
+	}
 	if !ran {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}

@@ -217,6 +217,23 @@ func TestServerErrorsAreNotStored(t *testing.T) {
 	})
 }
 
+func TestHeadersKeepTheirBytes(t *testing.T) {
+	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
+		const latin1 = "attachment; filename=\"caf\xe9\""
+		s := newService(redis, oncehttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Disposition", latin1)
+			w.Header()["Outer"], w.Header()["Date"] = []string{"1", "2"}, nil
+		})
+		for range 2 {
+			w := s.send(t.Context(), request{})
+			require.Equal(t, latin1, w.Header().Get("Content-Disposition"))
+			require.Equal(t, []string{"1", "2"}, w.Header()["Outer"])
+			require.Contains(t, w.Header(), "Date")
+		}
+		require.EqualValues(t, 1, s.runs.Load())
+	})
+}
+
 func TestHandlerThatGivesUpForAClientThatLeftRunsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
 		ctx, leave := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ var errGaveUp = errors.New("the handler wrote no response, and the request has e
 // response is the stored response of a key.
 type response struct {
 	Status   int
-	Header   http.Header
+	Header   map[string][][]byte // not an http.Header, because JSON has no text for all bytes
 	Body     []byte
 	TooLarge bool `json:",omitempty"` // there is no body
 }
@@ -31,7 +31,14 @@ func (rec *recorder) Header() http.Header { return rec.header }
 // WriteHeader keeps the status and the headers so far. It ignores informational responses.
 func (rec *recorder) WriteHeader(status int) {
 	if rec.sent.Status == 0 && status >= 200 {
-		rec.sent.Status, rec.sent.Header = status, rec.header.Clone()
+		rec.sent.Status, rec.sent.Header = status, make(map[string][][]byte)
+		for name, values := range rec.header {
+			bytes := make([][]byte, len(values)) // without values, package http leaves out its own
+			for i, value := range values {
+				bytes[i] = []byte(value)
+			}
+			rec.sent.Header[name] = bytes
+		}
 	}
 }
 
