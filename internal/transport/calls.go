@@ -59,6 +59,7 @@ type Calls struct {
 	outdated func() bool           // the topology may be read again; nil without a cluster
 	read     func(context.Context) // reads it
 	reading  atomic.Bool           // a task reads it
+	closing  <-chan struct{}       // closed when the client begins to close
 
 	replied      replies
 	workersUntil atomic.Int64 // until then workers send all commands, in ns since began
@@ -147,10 +148,12 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 func (c *Calls) OnLost(f func()) { c.onLost = f }
 
 // OnMoved lets Calls read the topology of a cluster again in the background, if a caller has not
-// reached the node of a lock. outdated says whether that is due, and must not block. Call OnMoved
-// before the first command.
-func (c *Calls) OnMoved(outdated func() bool, read func(context.Context)) {
-	c.outdated, c.read = outdated, read
+// reached the node of a lock. outdated says whether that is due, and must not block. The end of
+// closing cancels the read. Call OnMoved before the first command.
+func (c *Calls) OnMoved(
+	closing <-chan struct{}, outdated func() bool, read func(context.Context),
+) {
+	c.closing, c.outdated, c.read = closing, outdated, read
 }
 
 // moved reads the topology again if that is due. It does not block.
@@ -162,6 +165,15 @@ func (c *Calls) moved() {
 		defer c.reading.Store(false)
 		ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 		defer cancel()
+		read := make(chan struct{})
+		defer close(read)
+		go func() {
+			select {
+			case <-c.closing:
+				cancel()
+			case <-read:
+			}
+		}()
 		c.read(ctx)
 	}
 	if !c.group.Go(read) { // the client is closed

@@ -27,7 +27,8 @@ type cluster struct {
 	ranges   atomic.Value // []slotRange, by the last reply
 	fetching sync.Mutex   // held during a fetch, so that concurrent callers share one reply
 	fetched  time.Time    // guarded by fetching
-	read     atomic.Int64 // a copy of fetched in ns since 1970, for callers that must not wait
+	// read is a copy of fetched for callers that must not wait; nil before the first reply.
+	read atomic.Pointer[time.Time]
 }
 
 type slotRange struct {
@@ -52,8 +53,9 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 		if err != nil {
 			return "", fmt.Errorf("read the cluster's slots: %w", err)
 		}
-		cs.fetched = time.Now()
-		cs.read.Store(cs.fetched.UnixNano())
+		now := time.Now()
+		cs.fetched = now
+		cs.read.Store(&now)
 		var ranges []slotRange
 		nodes, clients := map[string]*Node{}, cs.client.Nodes()
 		for _, entry := range entries {
@@ -95,8 +97,11 @@ func (cs *cluster) at(slot uint16) slotRange {
 	return slotRange{}
 }
 
-// readAt returns when the topology was read; long ago if never.
-func (cs *cluster) readAt() time.Time { return time.Unix(0, cs.read.Load()) }
+// older reports whether the last reply is older than age, or there is none.
+func (cs *cluster) older(age time.Duration) bool {
+	read := cs.read.Load()
+	return read == nil || time.Since(*read) > age
+}
 
 // parse reads an entry of CLUSTER SLOTS: first and last slot, master as {host, port, …}, replicas.
 func (cs *cluster) parse(entry rueidis.RedisMessage) (r slotRange, ok bool) {

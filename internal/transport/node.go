@@ -87,7 +87,7 @@ const leastAge = time.Second
 
 // Outdated reports whether the topology is old enough to be read again.
 func (t *Transport) Outdated() bool {
-	return t.cluster != nil && time.Since(t.cluster.readAt()) > leastAge
+	return t.cluster != nil && t.cluster.older(leastAge)
 }
 
 // ReadTopology asks the cluster for its topology. It blocks for the reply, which ctx cancels.

@@ -118,7 +118,7 @@ func TestCallThatMissesItsNodeIsSentByAWorkerAndReadsTheTopologyOnce(t *testing.
 		inCluster(t, func(t *testing.T, c *Calls, node *Node) {
 			read := 0
 			begun, end := make(chan struct{}), make(chan struct{})
-			c.OnMoved(func() bool { return true }, func(context.Context) {
+			c.OnMoved(nil, func() bool { return true }, func(context.Context) {
 				read++
 				close(begun)
 				<-end
@@ -146,7 +146,7 @@ func TestTopologyIsReadAgainForANodeThatRueidisDidNotKnowUnlessItIsNew(t *testin
 	for _, outdated := range []bool{true, false} {
 		inCluster(t, func(t *testing.T, c *Calls, node *Node) {
 			read := 0
-			c.OnMoved(func() bool { return outdated }, func(context.Context) { read++ })
+			c.OnMoved(nil, func() bool { return outdated }, func(context.Context) { read++ })
 			node.client = nil
 			for range 2 {
 				require.Nil(t, c.Begin(unlimited(t), time.Now(), node))
@@ -169,8 +169,22 @@ func TestTopologyIsReadAgainOnceItIsOld(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 	require.NotNil(t, tr.Direct("order").client)
 	require.False(t, tr.Outdated())
-	tr.cluster.read.Store(time.Now().Add(-leastAge - time.Millisecond).UnixNano())
+	long := time.Now().Add(-leastAge - time.Millisecond)
+	tr.cluster.read.Store(&long)
 	require.True(t, tr.Outdated())
 	require.Nil(t, (&Transport{}).Direct("order"), "there is no cluster")
 	require.False(t, (&Transport{}).Outdated())
+}
+
+func TestEndOfTheClientEndsTheReadOfTheTopology(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *Calls, node *Node) {
+		closing, began := make(chan struct{}), time.Now()
+		c.OnMoved(closing, func() bool { return true }, func(ctx context.Context) { <-ctx.Done() })
+		node.client = nil
+		require.Nil(t, c.Begin(unlimited(t), time.Now(), node))
+		synctest.Wait()
+		close(closing)
+		c.group.Wait()
+		require.Zero(t, time.Since(began))
+	})
 }
