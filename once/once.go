@@ -11,7 +11,7 @@ import (
 
 var (
 	// ErrMismatch reports that the result of the key was stored for a request with another
-	// [Fingerprint]. The function was not called.
+	// [Fingerprint]. The function was not called, unless the error also matches [ErrNotRecorded].
 	ErrMismatch = errors.New("the key was used for another request")
 
 	// ErrNotRecorded reports that the function succeeded, but that the result could not be stored.
@@ -31,8 +31,9 @@ var (
 //
 // The context of fn derives from ctx, and carries the owner of the lock. This context ends when ctx
 // ends or the lock is lost, and never because a waiting caller leaves. When fn has returned, Do
-// stores the result even if ctx has ended, which takes up to Options.CommandTimeout of the client.
-// While ctx lasts, Do retries a failed store until the lock is lost.
+// stores the result even if ctx has ended. While ctx lasts, Do retries a failed store until the
+// lock is lost. If Redis hangs, the store and the release of the lock each take up to
+// Options.CommandTimeout of the client, also after the end of ctx.
 //
 // Do returns
 //   - the error of fn. Do then stores nothing, and the next waiting caller runs its function;
@@ -44,7 +45,8 @@ var (
 //   - [rlock.ErrLost] with [rlock.ErrNotRun] if the lock was lost before fn was called;
 //   - [rlock.ErrDeadlock] if ctx is the context of fn for the same key. Do does not detect cycles
 //     of several keys;
-//   - [rlock.ErrInvalid] for an empty key, or a ttl below 1 ms. Redis counts whole milliseconds.
+//   - [rlock.ErrInvalid] for an empty key, a key with unpaired braces on a cluster, and a ttl below
+//     1 ms. Redis counts whole milliseconds.
 //
 // The error matches [rlock.ErrNotRun] if this call did not call fn. If this call did call fn, Do
 // returns the result of fn together with the error. Without an error, all callers get a result

@@ -58,7 +58,7 @@ var ErrTooLarge = errors.New("the response is larger than oncehttp.Options.MaxRe
 //   - 400 if the key is missing, repeated, or longer than 255 bytes,
 //   - 403, 413 or 500 as described for principal, Options.MaxRequest and Options.MaxResponse,
 //   - 409 with Options.NoWait while another request with the key is running,
-//   - 422 if the key was used with another method, URL or body,
+//   - 422 if the key was used with another method, host, URL or body,
 //   - 500 or 503 if Redis fails or the lock is lost. next may have run, and its response was not
 //     stored. With 503, a retry may succeed.
 //
@@ -106,11 +106,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Error(w, r, http.StatusBadRequest, err)
 		return
 	}
-	principal := h.principal(r)
-	if principal == "" {
-		h.Error(w, r, http.StatusForbidden, errNobody)
-		return
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxRequest))
 	if err != nil {
 		status := http.StatusBadRequest
@@ -120,12 +115,21 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Error(w, r, status, err)
 		return
 	}
+	asked := r.Clone(r.Context()) // principal may parse the body
+	asked.Body = io.NopCloser(bytes.NewReader(body))
+	principal := h.principal(asked)
+	if principal == "" {
+		h.Error(w, r, http.StatusForbidden, errNobody)
+		return
+	}
 	h.serve(w, r, redisKey(principal, key), body)
 }
 
 // serve replies to a request with the response of the key.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, key string, body []byte) {
-	request := fmt.Appendf(nil, "%s %s\n%s", r.Method, r.URL.RequestURI(), body)
+	// RequestURI is what the client sent, even behind http.StripPrefix.
+	request := fmt.Appendf(nil, "%s %s %s\n%s", r.Method, r.Host,
+		cmp.Or(r.RequestURI, r.URL.RequestURI()), body)
 	options := []once.Option{once.Fingerprint(request)}
 	if h.NoWait {
 		options = append(options, once.NoWait())
@@ -150,7 +154,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, key string, body
 	case err != nil:
 		h.fail(w, r, err)
 		return
-	case got.TooLarge:
+	}
+	if got.TooLarge {
 		h.Error(w, r, http.StatusInternalServerError, ErrTooLarge)
 		return
 	}
@@ -173,7 +178,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusServiceUnavailable
 	var server *rlock.ServerError
 	switch {
-	case errors.Is(err, once.ErrMismatch):
+	case errors.Is(err, once.ErrMismatch) && !errors.Is(err, once.ErrNotRecorded):
 		status = http.StatusUnprocessableEntity
 	case h.NoWait && errors.Is(err, rlock.ErrNotRun) && errors.Is(err, rlock.ErrNotAcquired):
 		status = http.StatusConflict

@@ -315,3 +315,76 @@ func TestUnstoredResponseIsNotSent(t *testing.T) {
 		require.Equal(t, http.StatusInternalServerError, s.send(t.Context(), request{}).Code)
 	})
 }
+
+func TestPrincipalMayReadTheForm(t *testing.T) {
+	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
+		h := oncehttp.Handler(redis.Client(), ttl,
+			func(r *http.Request) string { return r.FormValue("user") },
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, r.FormValue("amount"))
+			}), oncehttp.Options{})
+		send := func(body string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodPost, "/pay", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("Idempotency-Key", "k1")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w
+		}
+		require.Equal(t, "5", send("user=ada&amount=5").Body.String())
+		require.Equal(t, http.StatusUnprocessableEntity, send("user=ada&amount=6").Code)
+	})
+}
+
+func TestRequestForAnotherHostOrPathIsAnotherRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
+		s := newService(redis, oncehttp.Options{}, nil)
+		mux := http.NewServeMux()
+		mux.Handle("/a/", http.StripPrefix("/a", s.handler))
+		mux.Handle("/b/", http.StripPrefix("/b", s.handler))
+		for _, of := range []struct {
+			url    string
+			status int
+		}{
+			{"http://one/a/pay", http.StatusCreated},
+			{"http://one/b/pay", http.StatusUnprocessableEntity},
+			{"http://two/a/pay", http.StatusUnprocessableEntity},
+		} {
+			r := httptest.NewRequest(http.MethodPost, of.url, strings.NewReader("5"))
+			r.Header.Set("Idempotency-Key", "k1")
+			r.Header.Set("User", "ada")
+			w := httptest.NewRecorder()
+			mux.ServeHTTP(w, r)
+			require.Equal(t, of.status, w.Code, of.url)
+		}
+	})
+}
+
+func TestServerErrorThatIsTooLargeIsNotSentInPart(t *testing.T) {
+	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
+		next := func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "10")
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, "12345")
+			_, _ = io.WriteString(w, "67890")
+		}
+		s := newService(redis, oncehttp.Options{MaxResponse: 5}, next)
+		w := s.send(t.Context(), request{})
+		require.Equal(t, http.StatusInternalServerError, w.Code)
+		require.NotContains(t, w.Body.String(), "12345")
+	})
+}
+
+func TestEmptyKeyIsNotAMissingOne(t *testing.T) {
+	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
+		s := newService(redis, oncehttp.Options{Optional: true}, nil)
+		for _, key := range []string{"", " ", `""`} {
+			r := httptest.NewRequest(http.MethodPost, "/pay", http.NoBody)
+			r.Header.Set("Idempotency-Key", key)
+			r.Header.Set("User", "ada")
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, r)
+			require.Equal(t, http.StatusBadRequest, w.Code, "%q", key)
+		}
+	})
+}

@@ -17,8 +17,9 @@ const (
 var (
 	errNoKey = errors.New("the header Idempotency-Key is missing; send a new key with each new " +
 		"request, and the same key when you repeat a request")
-	errKeys = errors.New("the request has several Idempotency-Key headers; send one")
-	errLong = fmt.Errorf("the header Idempotency-Key is longer than %d bytes; send a shorter key",
+	errEmpty = errors.New("the header Idempotency-Key is empty; send a new key with each new request")
+	errKeys  = errors.New("the request has several Idempotency-Key headers; send one")
+	errLong  = fmt.Errorf("the header Idempotency-Key is longer than %d bytes; send a shorter key",
 		longestKey)
 	errNobody = errors.New("the request has no principal, so its key belongs to nobody; " +
 		"authenticate the request first")
@@ -28,16 +29,20 @@ var (
 // leave out.
 func keyOf(r *http.Request) (string, error) {
 	keys := r.Header.Values(header)
-	if len(keys) > 1 {
+	switch len(keys) {
+	case 0:
+		return "", errNoKey
+	case 1:
+	default:
 		return "", errKeys
 	}
-	key := strings.TrimSpace(strings.Join(keys, ""))
+	key := strings.TrimSpace(keys[0])
 	if inner, ok := strings.CutPrefix(key, `"`); ok && strings.HasSuffix(inner, `"`) {
 		key = strings.TrimSuffix(inner, `"`)
 	}
 	switch {
 	case key == "":
-		return "", errNoKey
+		return "", errEmpty
 	case len(key) > longestKey:
 		return "", errLong
 	}
