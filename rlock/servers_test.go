@@ -245,7 +245,7 @@ func TestLocksThatNeedTheClockOfTheServerSaySoWhereItIsRefused(t *testing.T) {
 	c := newClient(t, s, rlock.Options{})
 	requireRefusedAtOnce(t, c.NewFairLock("fair"), "NOCOMMAND")
 	_, err := c.NewFairLock("fair").TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorContains(t, err, "fair locks and redlock.Options.Epoch need TIME")
+	require.ErrorContains(t, err, "fair locks, package once, and redlock.Options.Epoch need TIME")
 	requireFree(t, s, "fair")
 }
 
