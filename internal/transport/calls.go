@@ -96,7 +96,7 @@ const recentReply = 100 * time.Millisecond
 func NewCalls(group *wait.Group, timeout time.Duration, ready func(context.Context) error) *Calls {
 	c := &Calls{group: group, timeout: timeout, began: time.Now(), closed: make(chan struct{}),
 		ready: ready}
-	c.replied.began = c.began
+	c.replied.begin(c.began)
 	close(c.closed)
 	c.outage.shared = true
 	for kind := range c.gates { // each node of a cluster would need a gate of its own
@@ -112,7 +112,6 @@ func NewCalls(group *wait.Group, timeout time.Duration, ready func(context.Conte
 	}
 	c.timer = time.AfterFunc(time.Hour, c.sweep)
 	c.timer.Stop()
-	c.recordReply(nil, c.began, NotSent)
 	if ready == nil { // a node that hangs must not take up the places of others
 		c.places = newPlaces()
 	}
@@ -161,24 +160,23 @@ func (c *Calls) moved() {
 	if c.outdated == nil || !c.outdated() || !c.reading.CompareAndSwap(false, true) {
 		return
 	}
-	read := func() {
-		defer c.reading.Store(false)
-		ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
-		defer cancel()
-		read := make(chan struct{})
-		defer close(read)
-		go func() {
-			select {
-			case <-c.closing:
-				cancel()
-			case <-read:
-			}
-		}()
-		c.read(ctx)
-	}
-	if !c.group.Go(read) { // the client is closed
+	if !c.group.Go(c.readTopology) { // the client is closed
 		c.reading.Store(false)
 	}
+}
+
+func (c *Calls) readTopology() {
+	defer c.reading.Store(false)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	c.read(ctx)
 }
 
 func (c *Calls) reportLost() {

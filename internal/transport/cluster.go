@@ -66,8 +66,7 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 			r.node = nodes[r.master]
 			if r.node == nil {
 				r.node = &Node{client: clients[r.master]}
-				r.node.began = cs.fetched
-				r.node.at.Store(longAgo)
+				r.node.begin(now)
 				nodes[r.master] = r.node
 			}
 			ranges = append(ranges, r)

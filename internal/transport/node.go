@@ -12,7 +12,7 @@ import (
 	"holdfast/internal/wire"
 )
 
-// replies records when a server last replied. The zero value has no reply until began is set.
+// replies records when a server last replied. Call begin first.
 type replies struct {
 	began time.Time
 	at    atomic.Int64 // about when the latest command with a reply was sent, in ns since began
@@ -20,6 +20,12 @@ type replies struct {
 
 // longAgo is before any reply.
 const longAgo = math.MinInt64 / 2
+
+// begin sets the time from which replies count. There is no reply yet.
+func (r *replies) begin(now time.Time) {
+	r.began = now
+	r.at.Store(longAgo)
+}
 
 // record records whether a command sent at the given time got a reply. record does not write after
 // each reply, because a write slows down all other processors that send.

@@ -30,8 +30,7 @@ func inCluster(t *testing.T, test func(t *testing.T, c *Calls, node *Node)) {
 // newNode returns a node, and has it reply.
 func newNode(replies bool) *Node {
 	n := &Node{client: new(countingClient)}
-	n.began = time.Now()
-	n.at.Store(longAgo)
+	n.begin(time.Now())
 	if replies {
 		n.record(time.Now(), Executed)
 	}
