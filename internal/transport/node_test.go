@@ -160,12 +160,12 @@ func TestTopologyIsReadAgainOnceItIsOld(t *testing.T) {
 	var reply any = list{entry(0, 16383, "fake", 6379)}
 	_, asked, client := startSlots(t, &reply)
 	tr := &Transport{cluster: &cluster{client: client}}
-	require.Nil(t, tr.Direct("order"))
-	tr.hub.Store(new(pubsub.Hub))
-	require.Nil(t, tr.Direct("order"), "the topology is not known yet")
 	require.True(t, tr.Outdated())
+	require.Nil(t, tr.Direct("order"), "the topology is not known yet")
 	tr.ReadTopology(t.Context())
 	require.EqualValues(t, 1, asked.Load())
+	require.Nil(t, tr.Direct("order"), "the kind of channels is not known yet")
+	tr.hub.Store(new(pubsub.Hub))
 	require.NotNil(t, tr.Direct("order").client)
 	require.False(t, tr.Outdated())
 	long := time.Now().Add(-leastAge - time.Millisecond)

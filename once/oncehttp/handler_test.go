@@ -316,6 +316,34 @@ func TestUnstoredResponseIsNotSent(t *testing.T) {
 	})
 }
 
+// The handler has run, so 422, which says that it has not, would be wrong.
+func TestRunWhoseKeyAnotherRequestTookIsUnavailable(t *testing.T) {
+	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
+		redis.Allow(rlocktest.Check(^0)) // the first run loses its lock
+		c, err := rueidis.NewClient(redis.ClientOption())
+		require.NoError(t, err)
+		defer c.Close()
+		other := new(service)
+		other.handler = oncehttp.Handler(redis.NewClient(rlock.Options{}), ttl, user,
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }),
+			oncehttp.Options{})
+		s := newService(redis, oncehttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
+			locks, err := c.Do(t.Context(), c.B().Keys().Pattern("once:http:*").Build()).AsStrSlice()
+			if err != nil || len(locks) != 1 {
+				t.Error(locks, err)
+				return
+			}
+			redis.Lose(locks[0])
+			<-r.Context().Done()
+			if got := other.send(t.Context(), request{body: "another"}); got.Code != http.StatusOK {
+				t.Error(got.Code)
+			}
+			w.WriteHeader(http.StatusOK)
+		})
+		require.Equal(t, http.StatusServiceUnavailable, s.send(t.Context(), request{body: "one"}).Code)
+	})
+}
+
 func TestPrincipalMayReadTheForm(t *testing.T) {
 	bubble(t, func(t *testing.T, redis *rlocktest.Redis) {
 		h := oncehttp.Handler(redis.Client(), ttl,
@@ -343,19 +371,20 @@ func TestRequestForAnotherHostOrPathIsAnotherRequest(t *testing.T) {
 		mux.Handle("/a/", http.StripPrefix("/a", s.handler))
 		mux.Handle("/b/", http.StripPrefix("/b", s.handler))
 		for _, of := range []struct {
-			url    string
-			status int
+			host, path string
+			status     int
 		}{
-			{"http://one/a/pay", http.StatusCreated},
-			{"http://one/b/pay", http.StatusUnprocessableEntity},
-			{"http://two/a/pay", http.StatusUnprocessableEntity},
+			{"one", "/a/pay", http.StatusCreated},
+			{"one", "/b/pay", http.StatusUnprocessableEntity},
+			{"two", "/a/pay", http.StatusUnprocessableEntity},
 		} {
-			r := httptest.NewRequest(http.MethodPost, of.url, strings.NewReader("5"))
+			r := httptest.NewRequest(http.MethodPost, of.path, strings.NewReader("5"))
+			r.Host = of.host
 			r.Header.Set("Idempotency-Key", "k1")
 			r.Header.Set("User", "ada")
 			w := httptest.NewRecorder()
 			mux.ServeHTTP(w, r)
-			require.Equal(t, of.status, w.Code, of.url)
+			require.Equal(t, of.status, w.Code, of.host+of.path)
 		}
 	})
 }
