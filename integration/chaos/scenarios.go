@@ -42,7 +42,7 @@ var Scenarios = []Scenario{
 		Name: "stopped replica", Topology: integration.Replicated,
 		Kinds: []history.Kind{history.Plain}, Peace: time.Second / 4, SyncReplicas: 1,
 		Command:   3 * time.Second,
-		Processes: 1, Workers: 1, Kept: 5, Storm: 60, Pool: 64, Shortest: 6 * time.Second,
+		Processes: 1, Workers: 1, Kept: 5, Storm: 60, Pool: 16, Shortest: 6 * time.Second,
 		Faults: []Fault{ReplicaStopped},
 	},
 	{
