@@ -205,6 +205,7 @@ func TestHoldRefusesWhatCannotWork(t *testing.T) {
 		{nil, 64, "expected"},
 		{[]string{""}, 64, "the name is empty"},
 		{[]string{"job", "--http", "nowhere"}, 64, "--http: "},
+		{[]string{"job", "--ready-file", t.TempDir()}, 64, "is not a file"},
 		{[]string{"job", "--lease", "1ms"}, 64, "--lease must be at least 100ms"},
 		{[]string{"job", "--ready-file", filepath.Join(t.TempDir(), "no", "folder")}, 64,
 			"--ready-file: "},

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/status"
 	"holdfast/cmd/holdfast/internal/textfile"
+	"holdfast/internal/printable"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 )
@@ -41,7 +43,7 @@ const (
 func Hold(o HoldOptions) error { return o.report(o.hold()) }
 
 func (o HoldOptions) hold() error {
-	if err := o.checkLock(); err != nil {
+	if err := cmp.Or(o.checkLock(), o.checkReadyFile()); err != nil {
 		return status.New(status.Usage, err)
 	}
 	s := &sidecar{HoldOptions: o}
@@ -54,7 +56,7 @@ func (o HoldOptions) hold() error {
 		o.note("lock %q: readiness at http://%v/readyz", o.Name, listener.Addr())
 	}
 	if o.ReadyFile != "" {
-		_ = os.Remove(o.ReadyFile) // of a process that was killed with its guard
+		_ = os.Remove(o.ReadyFile) // see checkReadyFile
 	}
 	if o.MetricsFile != "" {
 		s.metrics = textfile.New(o.MetricsFile, o.Name, func(err error) {
@@ -68,6 +70,16 @@ func (o HoldOptions) hold() error {
 	s.ended, s.hurried, end = untilSignals()
 	defer end()
 	return s.campaign()
+}
+
+// checkReadyFile returns an error if something other than a file has the path, because hold removes
+// what a process left there that was killed with its guard.
+func (o HoldOptions) checkReadyFile() error {
+	if info, err := os.Lstat(o.ReadyFile); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("--ready-file: %s is not a file; choose a path at which nothing else is",
+			printable.Short(o.ReadyFile))
+	}
+	return nil
 }
 
 // untilSignals returns a context that ends with the first signal that asks this process to end, and
