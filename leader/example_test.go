@@ -38,33 +38,18 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// campaign calls step in a loop, but only in one process at a time, until ctx ends.
-func campaign(ctx context.Context, client *rlock.Client, step func(context.Context) error) error {
-	options := leader.Options{
-		Grace:     10 * time.Second, // for the last step, after SIGTERM
-		OnElected: func(*rlock.Hold) { slog.Info("this process leads") },
-	}
-	return leader.Run(ctx, client.NewLock("billing"), options, func(lead context.Context) error {
-		for ctx.Err() == nil && lead.Err() == nil {
-			if err := step(lead); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 func ExampleRun() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx, sigterm := context.WithCancel(context.Background())
-	steps := 0
-	err := campaign(ctx, client, func(lead context.Context) error {
-		steps++
-		if steps == 3 {
-			sigterm()
+	options := leader.Options{Grace: 10 * time.Second} // for the last step, after SIGTERM
+	err := leader.Run(ctx, client.NewLock("billing"), options, func(lead context.Context) error {
+		for step := 1; ctx.Err() == nil && lead.Err() == nil; step++ {
+			if step == 3 {
+				sigterm()
+			}
+			fmt.Println("step", step, lead.Err())
 		}
-		fmt.Println("step", steps, lead.Err())
 		return nil
 	})
 	fmt.Println("ended:", err)

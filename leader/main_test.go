@@ -2,8 +2,6 @@ package leader_test
 
 import (
 	"context"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,18 +41,4 @@ func TestCandidateRunsOnce(t *testing.T) {
 		require.True(t, candidate.IsLeader())
 		return nil
 	}))
-}
-
-func TestRecipeIsAnExample(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../docs/recipes.md")
-	require.NoError(t, err)
-	_, recipe, found := strings.Cut(string(page), "## Elect a leader\n\n```go\n")
-	require.True(t, found)
-	recipe, _, _ = strings.Cut(recipe, "```\n")
-	example, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	if !strings.Contains(string(example), recipe) {
-		t.Error("the recipe differs from example_test.go; copy one to the other")
-	}
 }
