@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/runner"
 	"holdfast/rlock"
@@ -10,20 +8,14 @@ import (
 
 // holdCommand is "holdfast hold".
 type holdCommand struct {
-	Kind       string        `enum:"lock,fair,read,write,fenced" default:"lock" placeholder:"KIND" help:"Kind of lock: lock (default), fair, read, write, or fenced."`
-	ReadyFile  string        `placeholder:"FILE" help:"File that exists only while the lock is held."`
-	HTTP       string        `name:"http" placeholder:"ADDR" help:"Serve /readyz (200 while the lock is held, else 503) and / (JSON) at this address, for example :8080."`
-	OnAcquired *string       `placeholder:"COMMAND" help:"Run this command with sh -c after each acquisition of the lock. It is ended when the lock is lost or released."`
-	OnLost     *string       `placeholder:"COMMAND" help:"Run this command with sh -c after each loss of the lock, and before its release."`
-	ExitOnLoss bool          `help:"Exit with 76 if the lock is lost, instead of waiting for the lock again."`
-	Lease      time.Duration `default:"30s" placeholder:"DURATION" help:"Lease of the lock (default 30s). If this machine dies, the lock stays taken for this long."`
-	Label      string        `placeholder:"TEXT" help:"What others see as the holder of the lock. Default: hold."`
-	Replicas   replicas      `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. The value connected requires one replica while a replica is connected."`
-	Fsync      bool          `name:"fsync-always" help:"With --quorum: all servers run with appendfsync always, so a restarted server counts at once."`
-	Quorum     bool          `help:"Lock a majority of independent servers (RedLock). Give --redis once for each server."`
-	Metrics    string        `name:"metrics-file" placeholder:"FILE" help:"Write metrics to this file, for the textfile collector of node_exporter."`
-	Log        string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print messages as text (default), or as json with one object per line."`
-	Quiet      bool          `short:"q" help:"Print only warnings and errors."`
+	ReadyFile  string  `placeholder:"FILE" help:"File that exists only while the lock is held."`
+	HTTP       string  `name:"http" placeholder:"ADDR" help:"Serve /readyz (200 while the lock is held, else 503) and / (JSON) at this address, for example :8080."`
+	OnAcquired *string `placeholder:"COMMAND" help:"Run this command with sh -c after each acquisition of the lock. It is ended when the lock is lost or released."`
+	OnLost     *string `placeholder:"COMMAND" help:"Run this command with sh -c after each loss of the lock, and before its release."`
+	ExitOnLoss bool    `help:"Exit with 76 if the lock is lost, instead of waiting for the lock again."`
+	Label      string  `placeholder:"TEXT" help:"What others see as the holder of the lock. Default: hold."`
+	Quiet      bool    `short:"q" help:"Print only warnings and errors."`
+	lockFlags
 	connect.Flags
 
 	Name string `arg:"" predictor:"lock" help:"Name of the lock."`
@@ -50,11 +42,11 @@ lost, or released. A hook for lost or released is ended after one --lease.`
 
 // Run holds the lock. It handles signals itself.
 func (c holdCommand) Run() error {
+	options := c.options()
+	options.Flags, options.Name, options.Wait = c.Flags, c.Name, rlock.Forever
+	options.Label, options.Quiet = c.Label, c.Quiet
 	return runner.Hold(runner.HoldOptions{
-		Options: runner.Options{Flags: c.Flags, Name: c.Name, Kind: runner.Kind(c.Kind),
-			Quorum: c.Quorum, Wait: rlock.Forever, Lease: c.Lease, Quiet: c.Quiet, Label: c.Label,
-			SyncReplicas: int(c.Replicas), FsyncAlways: c.Fsync,
-			JSON: c.Log == "json", MetricsFile: c.Metrics},
+		Options:   options,
 		ReadyFile: c.ReadyFile, HTTP: c.HTTP, OnAcquired: hookCommand(c.OnAcquired),
 		OnLost: hookCommand(c.OnLost), ExitOnLoss: c.ExitOnLoss,
 	})

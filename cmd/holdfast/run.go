@@ -15,12 +15,28 @@ import (
 	"holdfast/rlock"
 )
 
+// lockFlags are the flags of a lock that is held for a command, or for other processes.
+type lockFlags struct {
+	Kind     string        `enum:"lock,fair,read,write,fenced" default:"lock" placeholder:"KIND" help:"Kind of lock: lock (default), fair, read, write, or fenced."`
+	Lease    time.Duration `default:"30s" placeholder:"DURATION" help:"Lease of the lock (default 30s). If this machine dies, the lock stays taken for this long."`
+	Quorum   bool          `help:"Lock a majority of independent servers (RedLock). Give --redis once for each server."`
+	Replicas replicas      `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. The value connected requires one replica while a replica is connected."`
+	Fsync    bool          `name:"fsync-always" help:"With --quorum: all servers run with appendfsync always, so a restarted server counts at once."`
+	Metrics  string        `name:"metrics-file" placeholder:"FILE" help:"Write metrics to this file, for the textfile collector of node_exporter."`
+	Log      string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print messages as text (default), or as json with one object per line."`
+}
+
+// options returns what the flags say.
+func (f lockFlags) options() runner.Options {
+	return runner.Options{Kind: runner.Kind(f.Kind), Lease: f.Lease, Quorum: f.Quorum,
+		SyncReplicas: int(f.Replicas), FsyncAlways: f.Fsync, MetricsFile: f.Metrics,
+		JSON: f.Log == "json"}
+}
+
 // runCommand is "holdfast run".
 type runCommand struct {
-	Kind       string         `enum:"lock,fair,read,write,fenced" default:"lock" placeholder:"KIND" help:"Kind of lock: lock (default), fair, read, write, or fenced."`
 	Wait       *time.Duration `short:"w" xor:"wait" placeholder:"DURATION" help:"Give up after this long, connecting included. Default: wait forever."`
 	Nonblock   bool           `short:"n" xor:"wait" help:"Do not wait for the lock."`
-	Lease      time.Duration  `default:"30s" placeholder:"DURATION" help:"Lease of the lock (default 30s). If this machine dies, the lock stays taken for this long."`
 	AtLeast    time.Duration  `placeholder:"DURATION" help:"Keep the lock taken for at least this long after its acquisition, even if the command ends or fails earlier."`
 	MaxRuntime time.Duration  `placeholder:"DURATION" help:"End the command with SIGTERM after this long, and with SIGKILL after --kill-after."`
 	KillAfter  *time.Duration `placeholder:"DURATION" help:"Time between SIGTERM and SIGKILL when the lock is about to be lost, or at --max-runtime. At most a third of --lease. Default: 5s, or a third of --lease if that is less."`
@@ -29,12 +45,8 @@ type runCommand struct {
 	Script     *string        `short:"c" name:"command" xor:"script" placeholder:"COMMAND" help:"Run this command with sh -c, instead of a command after NAME."`
 	Shell      bool           `xor:"script" help:"Run the command after NAME with sh -c."`
 	Label      string         `placeholder:"TEXT" help:"What others see as the holder of the lock. Default: run and the name of the command."`
-	Replicas   replicas       `name:"sync-replicas" placeholder:"N" help:"Acquire the lock only if N replicas have it. The value connected requires one replica while a replica is connected."`
-	Fsync      bool           `name:"fsync-always" help:"With --quorum: all servers run with appendfsync always, so a restarted server counts at once."`
-	Quorum     bool           `help:"Lock a majority of independent servers (RedLock). Give --redis once for each server."`
-	Metrics    string         `name:"metrics-file" placeholder:"FILE" help:"Write metrics to this file, for the textfile collector of node_exporter."`
-	Log        string         `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print messages as text (default), or as json with one object per line."`
 	Quiet      bool           `short:"q" help:"Do not print messages about waiting or about the current holder."`
+	lockFlags
 	connect.Flags
 
 	Name    string   `arg:"" predictor:"lock" help:"Name of the lock."`
@@ -70,12 +82,11 @@ The command has these environment variables:
 
 // Run runs the command under the lock. It handles signals itself.
 func (c runCommand) Run() error {
-	o := runner.Options{Flags: c.Flags, Name: c.Name, Kind: runner.Kind(c.Kind), Quorum: c.Quorum,
-		Args: c.Command, Wait: rlock.Forever, Lease: c.Lease, KillAfter: c.KillAfter,
-		AtLeast: c.AtLeast, MaxRuntime: c.MaxRuntime,
-		Ignore: c.OnLost == "ignore", Conflict: c.Conflict, Quiet: c.Quiet, Label: c.Label,
-		SyncReplicas: int(c.Replicas), FsyncAlways: c.Fsync,
-		JSON: c.Log == "json", MetricsFile: c.Metrics}
+	o := c.options()
+	o.Flags, o.Name, o.Args, o.Wait = c.Flags, c.Name, c.Command, rlock.Forever
+	o.AtLeast, o.MaxRuntime, o.KillAfter = c.AtLeast, c.MaxRuntime, c.KillAfter
+	o.Ignore, o.Conflict = c.OnLost == "ignore", c.Conflict
+	o.Label, o.Quiet = c.Label, c.Quiet
 	switch {
 	case c.Nonblock:
 		o.Wait = rlock.NoWait
