@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# apidiff.sh MODULE... prints how the exported API of the modules in these directories differs from
-# the last release, the newest tag that HEAD descends from, or from the commit BASE. It fails if a
-# program could break that uses the API, unless CHANGELOG.md announces that: the section of what is
-# not released yet has a heading ### Breaking.
+# apidiff.sh MODULE... compares the exported API of the modules in these directories with the last
+# release, which is the newest tag of the library before HEAD, or with the commit BASE. The script
+# prints the differences. It fails if the API breaks and CHANGELOG.md has no new heading ### Breaking.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 apidiff=golang.org/x/exp/cmd/apidiff@v0.0.0-20260209203927-2842357ff358
 base=${BASE:-$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || true)}
 if [[ -z $base ]]; then
-  echo "apidiff.sh: nothing was released yet, so there is nothing to compare with"
+  echo "apidiff.sh: there is no tag of a release to compare with; set BASE to a commit to compare with that"
   exit 0
 fi
 
@@ -18,28 +17,32 @@ trap 'git worktree remove --force "$work/base" 2>/dev/null || true; rm -rf "$wor
 git worktree add -q --detach "$work/base" "$base"
 GOBIN=$work "${GO:-go}" install "$apidiff"
 
-# export_of writes the API of the module in the working directory to a file.
+# export_of FILE writes the API of the module in the working directory to FILE.
 export_of() { GOWORK=off "$work/apidiff" -m -w "$1" "$(sed -n 's/^module //p' go.mod)"; }
 
-# differences prints those between two exports.
+# differences [-incompatible] prints the differences between the files before and after.
 differences() {
   "$work/apidiff" -m "$@" "$work/before" "$work/after" 2>&1 | sed '/^Ignoring internal package/d'
 }
 
+# The packages that only serve the other packages may break (docs/stability.md).
+unstable='^(Incompatible changes:|- \./(lua|pubsub|watchdog)\b.*)$'
 breaks=
 for module in "$@"; do
-  [[ -e $work/base/$module/go.mod ]] || continue # it is new
+  [[ -e $work/base/$module/go.mod ]] || continue # the module is new
   (cd "$work/base/$module" && export_of "$work/before")
   (cd "$module" && export_of "$work/after")
   printf '== %s since %s\n' "$(sed -n 's/^module //p' "$module/go.mod")" "$base"
   differences
-  ! differences -incompatible | grep -vqE '^(Incompatible changes:|- \./(lua|pubsub|watchdog)\b.*)$' || breaks=yes
+  differences -incompatible >"$work/breaks"
+  ! grep -vqE "$unstable" "$work/breaks" || breaks=yes
 done
 [[ -n $breaks ]] || exit 0
-if sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep -q '^### Breaking$'; then
-  echo "apidiff.sh: programs can break, as CHANGELOG.md announces"
+git diff "$base" -- CHANGELOG.md >"$work/changelog"
+if grep -q '^+### Breaking$' "$work/changelog"; then
+  echo "apidiff.sh: the API breaks, as CHANGELOG.md announces"
   exit 0
 fi
-echo "apidiff.sh: programs can break: keep the old API, or list the changes in CHANGELOG.md," \
+echo "apidiff.sh: the API breaks: keep the old names, or list the changes in CHANGELOG.md," \
   "below ## [Unreleased], under a heading ### Breaking" >&2
 exit 1
