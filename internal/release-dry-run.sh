@@ -1,25 +1,28 @@
 #!/usr/bin/env bash
-# release-dry-run.sh MODULE... builds a release of HEAD into dist as .goreleaser.yaml says, and tests
-# that
+# release-dry-run.sh MODULE... builds a release of HEAD into dist as .goreleaser.yaml says, publishes
+# nothing, and tests that
 #
 #   - a second clone, in another directory, builds the same bytes
-#   - the program runs in a file system with nothing else, if the user can be root on Linux
-#   - the package for Debian has the program, and systemd accepts the units in it
+#   - the program runs in an empty file system (needs root on Linux)
+#   - the package for Debian contains the program, and systemd accepts its units
 #   - the lists of modules name the modules
-#   - go install works with the tags that release-tags.sh makes for the modules in these directories
+#   - go install and go get work with the tags of release-tags.sh for the modules in these directories
 #
-# It publishes nothing, and needs no network but the Go module proxy. GORELEASER and CYCLONEDX are
-# the programs. Changes that are not committed are left out.
+# GORELEASER and CYCLONEDX are the paths of these programs. The script needs no network but the Go
+# module proxy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 modules=("$@") go=${GO:-go}
+: "${GORELEASER:?is not set: run make release-dry-run}" "${CYCLONEDX:?is not set: run make release-dry-run}"
 
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 fail() { echo "release-dry-run.sh: $*" >&2; exit 1; }
 
-# clone makes a clone of HEAD. A release needs to know where it is published.
+[[ -z $(git status --porcelain) ]] || echo "release-dry-run.sh: leaving out the changes that are not committed" >&2
+
+# clone DIR makes a clone of HEAD. GoReleaser reads from the remote where to publish.
 clone() {
   git -c advice.detachedHead=false clone -q . "$1"
   git -C "$1" remote set-url origin https://github.com/example/holdfast
@@ -36,7 +39,7 @@ cp -r "$work/first/dist" dist
 
 step "compare both"
 diff dist/checksums.txt "$work/second/of/two/dist/checksums.txt" ||
-  fail "the release is not reproducible: the files above differ"
+  fail "two builds differ in the files above: find what depends on the time or the directory"
 
 step "count"
 (cd dist && sha256sum --quiet -c checksums.txt)
@@ -45,7 +48,7 @@ expect() {
   local found
   found=$(cd dist && compgen -G "$2" | wc -l) || true
   printf '%3d %s\n' "$found" "$2"
-  ((found == $1)) || fail "want $1 files $2"
+  ((found == $1)) || fail "dist has $found files $2 instead of $1: correct .goreleaser.yaml, or the number in this script"
 }
 expect 8 '*.tar.gz'
 expect 4 '*.zip'
@@ -56,18 +59,18 @@ for list in dist/holdfast_*.cdx.json; do
   grep -q '"github.com/redis/rueidis"' "$list" || fail "$list does not name rueidis"
 done
 
-# bare runs a program in a file system that has nothing else, as process 1 of its own processes.
-# As in a container there is /proc. The demo starts 24 processes and an embedded server.
+# bare PROGRAM runs a program as process 1 in a file system with nothing else but /proc, as in a
+# container. The demo starts 24 processes and an embedded server.
 bare() {
   local root=$work/bare status=0
   mkdir -p "$root/proc"
   cp "$1" "$root/holdfast"
   "${as_root[@]}" chroot "$root" /holdfast version | tee "$work/version"
-  grep -q "^holdfast $version " "$work/version" || fail "the program does not know its version, $version"
+  grep -q "^holdfast $version " "$work/version" || fail "the program does not print its version, $version"
   "${as_root[@]}" unshare --mount --pid --fork sh -c 'mount -t proc proc "$1/proc" && exec chroot "$1" /holdfast demo --plain' \
     sh "$root" >"$work/demo" 2>&1 || status=$?
   tail -n 3 "$work/demo"
-  # 2: the machine was too busy to judge.
+  # Status 2 means that the machine was too busy to judge.
   ((status == 0 || status == 2)) || { cat "$work/demo"; fail "the demo failed"; }
 }
 
@@ -80,7 +83,7 @@ if [[ $("$go" env GOHOSTOS) == linux ]] && "${as_root[@]}" true; then
   tar -C "$work/archive" -xf "dist/holdfast_${version}_linux_$arch.tar.gz"
   bare "$work/archive/holdfast"
 else
-  step "left out: to run the program in an empty file system takes root on Linux"
+  step "skip the empty file system, which needs root on Linux"
 fi
 if command -v dpkg-deb >/dev/null; then
   step "unpack the package"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# release-tags.sh VERSION MODULE... tags HEAD with the version of the library, such as v0.1.0, and a
-# commit beside it with those of the modules in these directories, such as otel/v0.1.0. It pushes
-# nothing.
+# release-tags.sh VERSION MODULE... tags HEAD with VERSION, such as v0.1.0, for the library. For the
+# modules in these directories it makes a second commit, with a tag such as otel/v0.1.0 for each
+# module. The script pushes nothing.
 #
-# The go.mod of a module replaces the library by the directory above, which only works in a clone:
-# `go install` rejects a program with a replacement, and requires of the library a version that does
-# not exist. So that commit has no replacements, and requires the version that is being released. It
-# is on no branch, because the next change would need the replacements again.
+# In a clone, a replace in the go.mod of a module finds the library in the directory above. With a
+# replace, `go install` rejects a program, and a user of the module would need a version of the
+# library that does not exist. So the second commit has no replace, and requires VERSION. No branch
+# contains this commit, because the next change needs the replace again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,14 +14,18 @@ fail() { echo "release-tags.sh: $*" >&2; exit 1; }
 
 version=${1:-}
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] ||
-  fail "${version:-nothing} is not a version; want one such as VERSION=v0.1.0"
+  fail "\"$version\" is not a version: set VERSION, for example VERSION=v0.1.0"
 shift
-[[ -z $(git status --porcelain) ]] || fail "there are changes that are not committed: commit them first"
+[[ -z $(git status --porcelain) ]] || fail "the working tree has changes: commit them first"
 grep -qF "## [${version#v}]" CHANGELOG.md ||
-  fail "CHANGELOG.md has no heading ## [${version#v}]: rename ## [Unreleased]"
+  fail "CHANGELOG.md has no heading ## [${version#v}]: rename ## [Unreleased] and commit"
+for tag in "$version" "${@/%//$version}"; do
+  ! git rev-parse -q --verify "refs/tags/$tag" >/dev/null ||
+    fail "the tag $tag exists: choose another version, or delete the tag with git tag -d if it was never pushed"
+done
 
 beside=$(mktemp -d)
-trap 'git worktree remove --force "$beside"' EXIT
+trap 'git worktree remove --force "$beside" 2>/dev/null || rm -rf "$beside"' EXIT
 git worktree add -q --detach "$beside" HEAD
 for module in "$@"; do
   (
@@ -38,6 +42,6 @@ git tag -am "holdfast $version" "$version"
 for module in "$@"; do
   git -C "$beside" tag -am "holdfast/$module $version" "$module/$version"
 done
-echo "Tagged. To publish, push the library first, because the modules require it:"
+echo "Tagged. To release, push the tag of the library first, because the modules require the library:"
 echo "  git push origin $version"
 echo "  git push origin ${*/%//$version}"
