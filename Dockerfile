@@ -1,13 +1,13 @@
-# An image with nothing but the program: no shell, no libraries, not root.
+# An image with nothing but the program. The image has no shell and no libraries, and does not run as
+# root.
 #
 #   docker build --build-arg VERSION=0.1.0 -t holdfast .
 #   docker run --rm holdfast version
-#   docker build --target prebuilt -t holdfast DIR   takes the program from DIR, with -f Dockerfile
-#
-# Docker's older builder builds all stages above the target, so the offline one comes first.
+#   docker build --target prebuilt -f Dockerfile -t holdfast DIR   # copies the program from DIR
 
-# prebuilt takes the program from a release or from make release-dry-run, and needs no network. It
-# has no certificates: for a rediss:// URL mount some, and pass --cacert.
+# prebuilt copies the program of a release or of make release-dry-run, and needs no network. This
+# image has no certificates. For a rediss:// URL, mount a file with certificates and pass --cacert.
+# prebuilt comes first because Docker's older builder builds all stages above the target.
 FROM scratch AS prebuilt
 COPY holdfast /holdfast
 USER 65532:65532
