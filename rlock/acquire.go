@@ -346,7 +346,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	}
 	got, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
-		if call := c.calls.Begin(&at.budget, at.sent, c.transport.Direct(at.lock.name)); call != nil {
+		if call := c.calls.Begin(&at.budget, at.sent, at.lock.name); call != nil {
 			got, state, err = transport.Send(call, at.ask)
 		}
 	}
@@ -608,8 +608,11 @@ func (at *attempt) begin(lease time.Duration, deadline time.Time, fence int64) (
 		late := at.request
 		a.late = &late
 	}
-	a.keepFor(at.lock.atLeast)
-	hold := a.begin(at.budget.Ctx, deadline, at.renew)
+	if at.lock.atLeast > 0 {
+		a.keepFor(at.lock.atLeast)
+	}
+	hold := a.newHold(at.budget.Ctx, &a.outermost, at.renew)
+	a.enter(deadline, at.renew)
 	if a.lock.sharesKey {
 		a.endUntrusted()
 	}

@@ -74,15 +74,8 @@ func (a *acquisition) Lost(_ *watchdog.Lease, reason error) { a.lose(reason) }
 // key identifies the acquisition among the losses.
 func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.mode} }
 
-// begin registers the acquisition with the watchdog after Redis has given the lock, and returns the
-// hold of the first level.
-func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
-	hold := a.newHold(ctx, &a.outermost, renew)
-	a.enter(deadline, renew)
-	return hold
-}
-
-// enter is begin for an acquisition whose outermost level has its fields.
+// enter registers an acquisition with its session and the watchdog after Redis has given the lock.
+// The outermost level has its fields already, see newHold.
 func (a *acquisition) enter(deadline time.Time, renew bool) {
 	c := a.client
 	a.levels = append(a.level1[:0], &a.outermost)

@@ -85,11 +85,8 @@ type keeping struct {
 func (k keeping) rest() time.Duration { return time.Until(k.until) }
 
 // keepFor makes the release keep the lock taken until d from now, or for longer if another hold of
-// the acquisition asked for that. With 0, nothing changes. The caller has locked the session.
+// the acquisition asked for that. The caller has locked the session.
 func (a *acquisition) keepFor(d time.Duration) {
-	if d == 0 {
-		return
-	}
 	k := a.kept()
 	if until := time.Now().Add(d); until.After(k.until) {
 		k.until = until
@@ -109,7 +106,10 @@ func (a *acquisition) kept() (k keeping) {
 }
 
 // keepsTaken reports whether a release must keep the lock taken now. Time only changes it to false.
-func (a *acquisition) keepsTaken() bool { return a.kept().rest() > 0 }
+func (a *acquisition) keepsTaken() bool {
+	k := a.keep.Load()
+	return k != nil && k.rest() > 0
+}
 
 // keepTaken sends the release of an owner that keeps the lock taken. The command may be repeated.
 func (l *Lock) keepTaken(ctx context.Context, holder string, k keeping) (lua.Released, error) {

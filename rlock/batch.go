@@ -205,7 +205,8 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 		if p.held == nil {
 			a := &acquisition{client: bt.client, lock: p.lock, session: p.session,
 				token: p.session.Key().token, owner: p.owner}
-			holds = append(holds, a.begin(bt.budget.Ctx, deadline, bt.renew))
+			holds = append(holds, a.newHold(bt.budget.Ctx, &a.outermost, bt.renew))
+			a.enter(deadline, bt.renew)
 		} else if hold, err := p.held.push(bt.budget.Ctx, deadline, bt.renew); err == nil {
 			holds = append(holds, hold)
 		} else {

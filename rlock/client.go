@@ -115,7 +115,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	c.calls = transport.NewCalls(c.group, options.CommandTimeout, ready)
 	c.calls.OnLost(c.connectionLost)
 	if ready != nil {
-		c.calls.OnMoved(c.closing, c.transport.Outdated, c.transport.ReadTopology)
+		c.calls.OnCluster(c.closing, c.transport.Direct, c.transport.Outdated, c.transport.ReadTopology)
 	}
 	c.cleaner = newCleaner(c)
 	c.tracing = newTracing(c)

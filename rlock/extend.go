@@ -71,7 +71,9 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	}
 	hold, err := a.push(at.budget.Ctx, deadline, at.renew)
 	if err == nil {
-		a.keepFor(at.lock.atLeast)
+		if at.lock.atLeast > 0 {
+			a.keepFor(at.lock.atLeast)
+		}
 		at.call.Reenters()
 	}
 	return hold, err

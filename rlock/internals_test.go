@@ -53,7 +53,8 @@ func TestHoldThatIsLostWhileItIsDetachedEnds(t *testing.T) {
 		a := &acquisition{client: c, lock: l, owner: "me:1"}
 		a.session = &a.home
 		c.sessions.OpenNew(a.session, l.key(7))
-		h := a.begin(t.Context(), time.Now().Add(time.Hour), false)
+		h := a.newHold(t.Context(), &a.outermost, false)
+		a.enter(time.Now().Add(time.Hour), false)
 		lost := make(chan struct{})
 		go func() {
 			defer close(lost)
@@ -140,7 +141,8 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 	m := &modelAcquisition{client: c}
 	m.a = &acquisition{client: c, lock: lock, owner: "client:1",
 		session: c.sessions.Open(lock.key(1))}
-	m.holds = []*Hold{m.a.begin(context.Background(), time.Now().Add(time.Hour), false)}
+	m.holds = []*Hold{m.a.newHold(context.Background(), &m.a.outermost, false)}
+	m.a.enter(time.Now().Add(time.Hour), false)
 	return m
 }
 

@@ -34,7 +34,7 @@ func (a *acquisition) Release(h *Hold) error {
 	if err != nil {
 		return err
 	}
-	if left == 0 && locked && watched && a.passOn() {
+	if left == 0 && locked && watched && a.waited() && a.passOn() {
 		return nil
 	}
 	if left == 0 && (a.registered || a.late != nil) {
@@ -117,7 +117,8 @@ func (a *acquisition) remove(l *level, last event) (left int, lost error) {
 // scripts of other kinds in lua/fair.go and lua/readwrite.go. The caller has locked the session.
 // before is the error of an earlier command that Redis may have executed, or nil.
 func (a *acquisition) send(b *wait.Budget, left int, before error) error {
-	c, last, unknown := a.client, left == 0, transport.StateOf(before) > transport.Refused
+	c, last := a.client, left == 0
+	unknown := before != nil && transport.StateOf(before) > transport.Refused
 	var delay wait.Backoff
 	var reply lua.Released
 	var err error
@@ -125,7 +126,10 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 		// After an unconfirmed release, no successor is named again, because the successor asks instead.
 		// While a late request may take the lock again, no successor is named either. Otherwise the
 		// release would also give that lock away.
-		o, joined := a.offer(last && first && a.late == nil && !a.keepsTaken())
+		o, joined := offer{Streak: a.streak}, false
+		if last && first && a.late == nil && a.waited() && !a.keepsTaken() {
+			o, joined = a.offer()
+		}
 		var state transport.State
 		reply, state, err = a.sendOnce(b, left, o, joined)
 		if state == transport.Executed {
@@ -157,14 +161,15 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 	}
 }
 
-// offer picks a successor for a release, if the release may have a successor. With joined, the
-// caller leaves the tasks of the client after it has sent the release. Close cannot finish before
-// that.
-func (a *acquisition) offer(may bool) (o offer, joined bool) {
+// waited reports whether a caller of this process may wait for a release to give it the lock.
+func (a *acquisition) waited() bool {
+	return a.lock.handsOver && a.client.queues.Has(a.lock.waiting.queue)
+}
+
+// offer picks a successor for a release. With joined, the caller leaves the tasks of the client
+// after it has sent the release. Close cannot finish before that.
+func (a *acquisition) offer() (o offer, joined bool) {
 	c, l := a.client, a.lock
-	if !may || !l.handsOver || !c.queues.Has(l.waiting.queue) {
-		return offer{Streak: a.streak}, false
-	}
 	here, away := c.transport.HandsOver()
 	// When the client closes, its waiters are about to leave.
 	if !here || c.isClosing() || !c.group.Join() {
@@ -181,45 +186,44 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 	c, sent, returned := a.client, time.Now(), false
 	defer func() {
 		if !returned {
-			a.settle(o, sent, reply, transport.Unconfirmed)
-			if left == 0 {
-				a.releaseUnconfirmed()
-				c.cleaner.add(a.cleanup())
-				a.step(giveUp)
-			}
+			state = transport.Unconfirmed
+		}
+		if o.Successor != nil && state != transport.Detached {
+			a.settle(o, sent, reply, state)
+		}
+		if !returned && left == 0 {
+			a.releaseUnconfirmed()
+			c.cleaner.add(a.cleanup())
+			a.step(giveUp)
 		}
 		if joined {
 			c.group.Leave() // a worker is a separate task
 		}
 	}()
-	if call := c.calls.Begin(b, sent, c.transport.Direct(a.lock.name)); call != nil {
+	if call := c.calls.Begin(b, sent, a.lock.name); call != nil {
 		reply, state, err = transport.Send(call, func(ctx context.Context) (lua.Released, error) {
 			return a.command(ctx, left, o)
 		})
 		if state != transport.NotSent {
-			a.settle(o, sent, reply, state)
 			returned = true
 			return reply, state, err
 		}
 	}
-	reply, state, err = a.detach(b, left, o)
+	reply, sent, state, err = a.detach(b, left, o)
 	returned = true
 	return reply, state, err
 }
 
 // command sends the command of a release.
 func (a *acquisition) command(ctx context.Context, left int, o offer) (lua.Released, error) {
-	if left == 0 && a.keepsTaken() { // see atleast.go
-		return a.lock.keepTaken(ctx, a.owner, a.kept())
+	if k := a.keep.Load(); left == 0 && k != nil && k.rest() > 0 { // see atleast.go
+		return a.lock.keepTaken(ctx, a.owner, *k)
 	}
 	return a.lock.kind.release(ctx, a.owner, left, o)
 }
 
-// settle reports the outcome of a release to the successor, if there is a successor.
+// settle reports the outcome of a release to the successor.
 func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
-	if o.Successor == nil {
-		return
-	}
 	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Fence: r.Fence,
 		Ticket: waitqueue.Ticket(r.Ticket), Began: r.Began, Late: state == transport.Abandoned}
 	switch {
@@ -297,22 +301,25 @@ func (c *Client) reportClassic(l *Lock) {
 // The rest of the file handles a caller that leaves before the reply, and other ends than by
 // Unlock.
 
-// detach sends the release from a worker, so that the caller can leave at any time.
+// detach sends the release from a worker, so that the caller can leave at any time. sent is the time
+// of the last try, because a worker repeats a command whose dial was ended.
 func (a *acquisition) detach(b *wait.Budget, left int, o offer,
-) (lua.Released, transport.State, error) {
-	var sent time.Time // of the last try, because a worker repeats a command whose dial was ended
-	r, state, err := transport.Detach(a.client.calls, transport.Release, b, a,
+) (r lua.Released, sent time.Time, state transport.State, err error) {
+	var try time.Time
+	r, state, err = transport.Detach(a.client.calls, transport.Release, b, a,
 		func(a *acquisition, ctx context.Context) (lua.Released, error) {
-			sent = time.Now()
+			try = time.Now()
 			return a.command(ctx, left, o)
 		}, func(a *acquisition, r lua.Released, err error) {
-			a.settle(o, sent, r, transport.StateOf(err))
+			if o.Successor != nil {
+				a.settle(o, try, r, transport.StateOf(err))
+			}
 			a.handleLateReply(left, err)
 		})
-	if state != transport.Detached {
-		a.settle(o, sent, r, state)
+	if state != transport.Detached { // then the worker may still set try
+		sent = try
 	}
-	return r, state, err
+	return r, sent, state, err
 }
 
 // handleLateReply handles the reply to a release whose caller has left.

@@ -18,7 +18,7 @@ import (
 // did. The caller has locked the session, and the watchdog had the acquisition until the release.
 func (a *acquisition) passOn() bool {
 	c, l := a.client, a.lock
-	if !l.takesTurns || c.options.NoLocalTurns || !c.queues.Has(l.waiting.queue) {
+	if !l.takesTurns || c.options.NoLocalTurns {
 		return false
 	}
 	// A late request would give the lock to the name again after the last turn. A grant message for

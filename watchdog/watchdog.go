@@ -72,7 +72,7 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.deadlines = append(w.deadlines, l)
 	w.deadlines.place(l, len(w.deadlines)-1)
 	// If Lease/2 is left at the next tick, the lease is not short, and Add need not read the clock.
-	if w.setRenew(l, renew) && until-w.nextTick < w.options.Lease/2 {
+	if renew && w.setRenew(l, true) && until-w.nextTick < w.options.Lease/2 {
 		t := time.Since(epoch)
 		if left := until - t; left < w.options.Lease/2 {
 			// The early renewal takes all leases that are short by then, so that they share a call.
@@ -137,7 +137,9 @@ func (w *Watchdog) Remove(l *Lease) bool {
 	if l.stage != watched {
 		return false
 	}
-	w.setRenew(l, false)
+	if l.renew {
+		w.setRenew(l, false)
+	}
 	last := len(w.deadlines) - 1
 	moved := w.deadlines[last]
 	w.deadlines[last] = nil // otherwise the array would keep the lease alive

@@ -39,11 +39,14 @@ const (
 )
 
 // Begin returns the context for a command that the caller sends itself now. The caller then ends
-// the call with [Call.End]. Begin returns nil if a worker must send the command. See [Detach]. On a
-// cluster, node is the node of the lock, see [Transport.Direct].
-func (c *Calls) Begin(b *wait.Budget, now time.Time, node *Node) *Call {
-	replied := &c.replied
+// the call with [Call.End]. Begin returns nil if a worker must send the command. See [Detach]. lock is
+// the lock that the command is for, or "" if the command is for several locks.
+func (c *Calls) Begin(b *wait.Budget, now time.Time, lock string) *Call {
+	node, replied := (*Node)(nil), &c.replied
 	if c.ready != nil {
+		if lock != "" && c.nodeOf != nil {
+			node = c.nodeOf(lock)
+		}
 		if node == nil {
 			return nil
 		}

@@ -51,7 +51,7 @@ func hang(k *Call) error {
 func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		direct := func() bool {
-			k := c.Begin(unlimited(t), time.Now(), nil)
+			k := c.Begin(unlimited(t), time.Now(), "")
 			if k != nil {
 				_, _ = k.End(errLost)
 				c.recordReply(nil, time.Now(), Executed)
@@ -81,13 +81,13 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 func TestCommandsInFlightAreBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		var calls []*Call
-		begin := func() *Call { return c.Begin(unlimited(t), time.Now(), nil) }
+		begin := func() *Call { return c.Begin(unlimited(t), time.Now(), "") }
 		for k := begin(); k != nil; k = begin() {
 			calls = append(calls, k)
 		}
 		require.Len(t, calls, mostUnderway)
 		_, _ = calls[7].End(nil)
-		calls[7] = c.Begin(unlimited(t), time.Now(), nil)
+		calls[7] = c.Begin(unlimited(t), time.Now(), "")
 		require.NotNil(t, calls[7])
 		for _, k := range calls {
 			_, _ = k.End(nil)
@@ -130,9 +130,9 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *Calls) {
-				_, _ = c.Begin(unlimited(t), time.Now(), nil).End(nil) // sets the timer for later
+				_, _ = c.Begin(unlimited(t), time.Now(), "").End(nil) // sets the timer for later
 				b, began := of.begin(t), time.Now()
-				k := c.Begin(b, began, nil)
+				k := c.Begin(b, began, "")
 				state, err := k.End(hang(k))
 				took := time.Since(began)
 				require.GreaterOrEqual(t, took, of.least)
@@ -149,7 +149,7 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 func TestReplyWithinTheGraceCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		ctx, cancel := context.WithCancel(t.Context())
-		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now(), nil)
+		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now(), "")
 		cancel()
 		time.Sleep(grace - 1)
 		require.NoError(t, k.Err())
@@ -168,23 +168,23 @@ func TestReplyWithinTheGraceCounts(t *testing.T) {
 // when it ends.
 func TestCallerDoesNotDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		k := c.Begin(unlimited(t), time.Now(), nil)
+		k := c.Begin(unlimited(t), time.Now(), "")
 		_, err := (&net.Dialer{Timeout: time.Second}).DialContext(k, "tcp", "127.0.0.1:1")
 		require.Error(t, err)
 		<-k.Done()
 		require.ErrorIs(t, k.Err(), context.Canceled)
 		state, _ := k.End(rediserr.Classify(err))
 		require.Equal(t, NotSent, state)
-		require.Nil(t, c.Begin(unlimited(t), time.Now(), nil), "a worker must dial")
+		require.Nil(t, c.Begin(unlimited(t), time.Now(), ""), "a worker must dial")
 
 		c.recordReply(nil, time.Now(), Executed)
-		k = c.Begin(unlimited(t), time.Now(), nil)
+		k = c.Begin(unlimited(t), time.Now(), "")
 		require.NoError(t, k.Err())
 		state, _ = k.End(rediserr.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
 		c.recordReply(nil, time.Now(), Executed)
-		k = c.Begin(unlimited(t), time.Now(), nil)
+		k = c.Begin(unlimited(t), time.Now(), "")
 		require.NoError(t, k.Err())
 		select {
 		case <-k.Done():
@@ -199,15 +199,15 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		b := unlimited(t)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			k := c.Begin(b, time.Now(), nil)
+			k := c.Begin(b, time.Now(), "")
 			_ = k.Err() // as rueidis does first
 			_, _ = k.End(nil)
 		}))
-		k := c.Begin(b, time.Now(), nil)
+		k := c.Begin(b, time.Now(), "")
 		_, _ = k.End(hang(k))
 		c.recordReply(nil, time.Now(), Executed)
 		for range 10 {
-			again := c.Begin(b, time.Now(), nil)
+			again := c.Begin(b, time.Now(), "")
 			require.NotSame(t, k, again)
 			require.NoError(t, again.Err())
 			_, _ = again.End(nil)
@@ -228,7 +228,7 @@ func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
 			{wait.NewBudget(context.Background(), nil, timeout-grace), false},
 			{wait.NewBudget(t.Context(), nil, wait.Unlimited), false},
 		} {
-			k := c.Begin(of.b, time.Now(), nil)
+			k := c.Begin(of.b, time.Now(), "")
 			deadline, has := k.Deadline()
 			require.Equal(t, of.has, has)
 			if has {
@@ -243,7 +243,7 @@ func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
 func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, c *Calls) {
-			k := c.Begin(unlimited(t), time.Now(), nil)
+			k := c.Begin(unlimited(t), time.Now(), "")
 			time.Sleep(timeout)
 			if late {
 				time.Sleep(timeout/4 + 1)
@@ -251,7 +251,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			_, _ = k.End(nil)
 			direct := func() bool {
 				c.recordReply(nil, time.Now(), Executed)
-				k := c.Begin(unlimited(t), time.Now(), nil)
+				k := c.Begin(unlimited(t), time.Now(), "")
 				if k != nil {
 					_, _ = k.End(nil)
 				}
@@ -273,7 +273,7 @@ func TestContextThatAHookKeepsNeverHasTheValuesOfAnotherCaller(t *testing.T) {
 		for i := range 1000 {
 			ctx := context.WithValue(t.Context(), valueKey{}, i)
 			c.recordReply(nil, time.Now(), Executed)
-			k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now(), nil)
+			k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited), time.Now(), "")
 			require.Equal(t, i, k.Value(valueKey{}))
 			require.NoError(t, k.Err()) // as rueidis does first
 			require.Nil(t, k.Value(valueKey{}))

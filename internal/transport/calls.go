@@ -56,10 +56,12 @@ type Calls struct {
 	onLost  func()                      // called when a command lost its connection; or nil
 	closed  chan struct{}               // a closed channel
 
-	outdated func() bool           // the topology may be read again; nil without a cluster
-	read     func(context.Context) // reads it
-	reading  atomic.Bool           // a task reads it
-	closing  <-chan struct{}       // closed when the client begins to close
+	// These are nil without a cluster.
+	nodeOf   func(lock string) *Node // see Transport.Direct
+	outdated func() bool             // the topology may be read again
+	read     func(context.Context)   // reads it
+	reading  atomic.Bool             // a task reads it
+	closing  <-chan struct{}         // closed when the client begins to close
 
 	replied      replies
 	workersUntil atomic.Int64 // until then workers send all commands, in ns since began
@@ -124,7 +126,7 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 	command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
 	var before error
-	if call := c.Begin(b, time.Now(), nil); call != nil {
+	if call := c.Begin(b, time.Now(), ""); call != nil {
 		value, state, err := Send(call, command)
 		if kind.resendable() && Lost(err) {
 			before = err
@@ -146,13 +148,14 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 // to replace a lost connection. The function must not block. Call OnLost before the first command.
 func (c *Calls) OnLost(f func()) { c.onLost = f }
 
-// OnMoved lets Calls read the topology of a cluster again in the background, if a caller has not
-// reached the node of a lock. outdated says whether that is due, and must not block. The end of
-// closing cancels the read. Call OnMoved before the first command.
-func (c *Calls) OnMoved(
-	closing <-chan struct{}, outdated func() bool, read func(context.Context),
+// OnCluster lets callers send commands to the nodes of a cluster. nodeOf returns the node of a lock,
+// as [Transport.Direct] does. If a caller has not reached the node, Calls reads the topology again
+// in the background. outdated says whether that is due, and must not block. The end of closing
+// cancels the read. Call OnCluster before the first command.
+func (c *Calls) OnCluster(closing <-chan struct{}, nodeOf func(lock string) *Node,
+	outdated func() bool, read func(context.Context),
 ) {
-	c.closing, c.outdated, c.read = closing, outdated, read
+	c.closing, c.nodeOf, c.outdated, c.read = closing, nodeOf, outdated, read
 }
 
 // moved reads the topology again if that is due. It does not block.

@@ -14,7 +14,7 @@ func TestWhenIdleWaitsUntilNoCommandIsUnderWay(t *testing.T) {
 		c.overlapped = false
 		for name, end := range map[string]func() func(){
 			"a caller's": func() func() {
-				k := c.Begin(forever(), time.Now(), nil)
+				k := c.Begin(forever(), time.Now(), "")
 				require.NotNil(t, k)
 				return func() { _, _ = k.End(nil) }
 			},
@@ -52,11 +52,11 @@ func TestCommandsWaitForTheIdleCommandForAMoment(t *testing.T) {
 			go c.WhenIdle(func(context.Context) { time.Sleep(takes) })
 			synctest.Wait()
 			start := time.Now()
-			k := c.Begin(forever(), start, nil)
+			k := c.Begin(forever(), start, "")
 			require.Equal(t, min(takes, grace), time.Since(start))
 			require.Equal(t, overlaps, c.overlapped)
 			_, _ = k.End(nil)
-			k = c.Begin(forever(), start, nil)
+			k = c.Begin(forever(), start, "")
 			require.Equal(t, min(takes, grace), time.Since(start), "it waits once")
 			_, _ = k.End(nil)
 			time.Sleep(takes)

@@ -37,6 +37,12 @@ func newNode(replies bool) *Node {
 	return n
 }
 
+// beginAt begins a call for a lock at a node.
+func beginAt(t *testing.T, c *Calls, at *Node) *Call {
+	c.nodeOf = func(string) *Node { return at }
+	return c.Begin(unlimited(t), time.Now(), "order")
+}
+
 // countingClient counts its commands. It is the client of a node, or of a cluster.
 type countingClient struct {
 	rueidis.Client
@@ -52,7 +58,7 @@ func TestCallerSendsToANodeOfAClusterOnlyWhileThatNodeReplies(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *Calls, node *Node) {
 		another := newNode(false)
 		begins := func(n *Node) bool {
-			k := c.Begin(unlimited(t), time.Now(), n)
+			k := beginAt(t, c, n)
 			if k != nil {
 				_, _ = k.End(nil)
 			}
@@ -67,7 +73,7 @@ func TestCallerSendsToANodeOfAClusterOnlyWhileThatNodeReplies(t *testing.T) {
 		c.recordReply(nil, time.Now(), Executed) // of another node
 		require.False(t, begins(node))
 		node.record(time.Now(), Executed)
-		k := c.Begin(unlimited(t), time.Now(), node)
+		k := beginAt(t, c, node)
 		_, _ = k.End(errLost)
 		require.False(t, begins(node), "its connection was lost")
 	})
@@ -82,15 +88,15 @@ func TestCommandOfACallGoesToItsNodeAndOthersGoThroughTheCluster(t *testing.T) {
 		silent := newNode(false)
 		cs.ranges.Store([]slotRange{{first: 0, last: 65535, node: silent}})
 		d := direct{through, cs}
-		k := c.Begin(unlimited(t), time.Now(), node)
+		k := beginAt(t, c, node)
 		d.Do(k, command())
 		_, _ = k.End(nil)
 		require.Equal(t, 1, node.client.(*countingClient).commands)
 		require.Zero(t, through.commands)
-		require.Nil(t, c.Begin(unlimited(t), time.Now(), silent))
+		require.Nil(t, beginAt(t, c, silent))
 		d.Do(t.Context(), command())
 		require.Equal(t, 1, through.commands)
-		k = c.Begin(unlimited(t), time.Now(), silent)
+		k = beginAt(t, c, silent)
 		require.NotNil(t, k, "a reply of its slot did not count")
 		_, _ = k.End(nil)
 	})
@@ -117,14 +123,14 @@ func TestCallThatMissesItsNodeIsSentByAWorkerAndReadsTheTopologyOnce(t *testing.
 		inCluster(t, func(t *testing.T, c *Calls, node *Node) {
 			read := 0
 			begun, end := make(chan struct{}), make(chan struct{})
-			c.OnMoved(nil, func() bool { return true }, func(context.Context) {
+			c.OnCluster(nil, nil, func() bool { return true }, func(context.Context) {
 				read++
 				close(begun)
 				<-end
 			})
 			var calls []*Call
 			for range 3 {
-				calls = append(calls, c.Begin(unlimited(t), time.Now(), node))
+				calls = append(calls, beginAt(t, c, node))
 			}
 			for _, k := range calls {
 				_ = k.Err() // rueidis has a connection
@@ -145,10 +151,10 @@ func TestTopologyIsReadAgainForANodeThatRueidisDidNotKnowUnlessItIsNew(t *testin
 	for _, outdated := range []bool{true, false} {
 		inCluster(t, func(t *testing.T, c *Calls, node *Node) {
 			read := 0
-			c.OnMoved(nil, func() bool { return outdated }, func(context.Context) { read++ })
+			c.OnCluster(nil, nil, func() bool { return outdated }, func(context.Context) { read++ })
 			node.client = nil
 			for range 2 {
-				require.Nil(t, c.Begin(unlimited(t), time.Now(), node))
+				require.Nil(t, beginAt(t, c, node))
 				synctest.Wait()
 			}
 			require.Equal(t, outdated, read == 2)
@@ -178,9 +184,9 @@ func TestTopologyIsReadAgainOnceItIsOld(t *testing.T) {
 func TestEndOfTheClientEndsTheReadOfTheTopology(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *Calls, node *Node) {
 		closing, began := make(chan struct{}), time.Now()
-		c.OnMoved(closing, func() bool { return true }, func(ctx context.Context) { <-ctx.Done() })
+		c.OnCluster(closing, nil, func() bool { return true }, func(ctx context.Context) { <-ctx.Done() })
 		node.client = nil
-		require.Nil(t, c.Begin(unlimited(t), time.Now(), node))
+		require.Nil(t, beginAt(t, c, node))
 		synctest.Wait()
 		close(closing)
 		c.group.Wait()

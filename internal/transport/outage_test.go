@@ -160,7 +160,7 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 			},
 			"caller": func(t *testing.T, c *Calls, send command) (State, error) {
 				c.recordReply(nil, time.Now(), Executed)
-				k := c.Begin(unlimited(t), time.Now(), nil)
+				k := c.Begin(unlimited(t), time.Now(), "")
 				_, err := send(k)
 				state, err := k.End(err)
 				if state == NotSent { // it had to dial
@@ -220,7 +220,7 @@ func TestCallThatFoundItsConnectionLostWasNotSent(t *testing.T) {
 			Unconfirmed: func(k *Call) { _, _ = k.Deadline() }, // rueidis is about to send
 		} {
 			c.recordReply(nil, time.Now(), Executed)
-			k := c.Begin(unlimited(t), time.Now(), nil)
+			k := c.Begin(unlimited(t), time.Now(), "")
 			_ = k.Err()
 			asked(k)
 			state, _ := k.End(errLost)

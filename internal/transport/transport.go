@@ -327,7 +327,7 @@ func (t *Transport) HandsOver() (here, away bool) {
 	if until != nil && time.Now().Before(*until) {
 		return false, false
 	}
-	return true, t.options.GivesAway && t.Counted()
+	return true, t.options.GivesAway && (t.cluster == nil || t.Counted())
 }
 
 // ForbiddenFor is how long the client does not try again what the ACL has rejected: hand-overs, and

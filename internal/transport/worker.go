@@ -51,6 +51,9 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	if w.thrown != nil {
 		w.thrown.raise()
 	}
+	if w.err == nil {
+		return w.value, Executed, nil
+	}
 	return w.value, StateOf(w.err), w.err
 }
 

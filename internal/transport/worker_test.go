@@ -66,7 +66,7 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			require.Equal(t, Abandoned, state)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, ErrNoReply)
-			require.Nil(t, c.Begin(unlimited(t), time.Now(), nil), "no reply has come")
+			require.Nil(t, c.Begin(unlimited(t), time.Now(), ""), "no reply has come")
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestCallersDoNotSendWhileACommandWithoutCancelDials(t *testing.T) {
 		inBubble(t, func(t *testing.T, c *Calls) {
 			sends := func() bool {
 				c.recordReply(nil, time.Now(), Executed)
-				k := c.Begin(forever(), time.Now(), nil)
+				k := c.Begin(forever(), time.Now(), "")
 				if k != nil {
 					_, _ = k.End(nil)
 				}
