@@ -171,11 +171,12 @@ const leaves = 250 * time.Millisecond
 // delay is how slow servers are in atAnyInstant.
 const delay = 4 * time.Millisecond
 
-// late is how much later than it should an attempt may end. That of a MultiLock releases what it
-// has.
+// late is how much later than it should an attempt may end. A MultiLock has several commands under
+// way, so its caller sends a command itself, and may leave only with the reply. The MultiLock then
+// releases what it has.
 func late(k Kind) time.Duration {
 	if k.Name == "multilock" {
-		return delay
+		return 2 * delay
 	}
 	return 0
 }
