@@ -141,7 +141,7 @@ image:
 # Each model in Go, compared with more programs, from a new seed.
 rapid:
 	@$(with-server); \
-	$(GO) test -tags redis -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run Model ./lua ./rlock ./watchdog -rapid.seed=0 -rapid.checks=2000
+	$(GO) test -tags redis -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run Model ./lua ./internal/waitqueue -rapid.seed=0 -rapid.checks=2000
 
 # Releases of integration/redisson/releases.txt, or all; empty for the newest one.
 VERSIONS ?=
