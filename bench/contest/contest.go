@@ -30,7 +30,7 @@ type Setup struct {
 	// lease of the watchdog, if there is one; 0 is the contestant's default
 	Period     time.Duration
 	Pipelining bool // rueidis pipelines every command from the start
-	Batching   bool // rueidis has one connection, and waits for more commands before it sends
+	Batching   bool // the client sends the commands of many callers together
 	Far        bool // the network is slow
 	Waiter     bool // this client waits for another; only for floors that are no lock
 }

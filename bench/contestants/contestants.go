@@ -60,12 +60,12 @@ var all = []contest.Contestant{
 	redsyncOn("redsync, rueidis, fail fast", "WithFailFast", rueidisPools,
 		redsync.WithFailFast(true)),
 	redsyncOn("redsync, go-redis", "defaults, as above", goredisPools),
+	autoPipelining(redsyncOn("redsync, go-redis", "", goredisPools)),
 	redsyncOn("redsync, go-redis, 5 ms", "asks every 5 ms, and does not give up", goredisPools,
 		polling(bestPoll)...),
 	redislockWith("redislock", "exponential backoff from the 16 ms that it recommends, to 512 ms",
-		func() redislock.RetryStrategy {
-			return redislock.ExponentialBackoff(16*time.Millisecond, 512*time.Millisecond)
-		}),
+		recommendedBackoff),
+	autoPipelining(redislockWith("redislock", "", recommendedBackoff)),
 	redislockWith("redislock, 1 ms", "linear backoff: asks every ms",
 		func() redislock.RetryStrategy { return redislock.LinearBackoff(oftenPoll) }),
 	redislockWith("redislock, 5 ms", "linear backoff: asks every 5 ms",

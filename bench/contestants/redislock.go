@@ -17,14 +17,21 @@ import (
 func redislockWith(name, setting string, retry func() redislock.RetryStrategy) contest.Contestant {
 	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Cut: true,
 		Open: func(s contest.Setup) (contest.Client, error) {
-			client := openGoRedis(s.Addresses[0], s)
+			client, err := openGoRedis(s.Addresses[0], s)
+			if err != nil {
+				return nil, err
+			}
 			return &redislockClient{client, redislock.New(client), cmp.Or(s.Lease, 8*time.Second),
 				retry}, nil
 		}}
 }
 
+func recommendedBackoff() redislock.RetryStrategy {
+	return redislock.ExponentialBackoff(16*time.Millisecond, 512*time.Millisecond)
+}
+
 type redislockClient struct {
-	redis *redis.Client
+	redis redis.UniversalClient
 	lock  *redislock.Client
 	lease time.Duration
 	retry func() redislock.RetryStrategy

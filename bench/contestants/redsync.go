@@ -54,17 +54,22 @@ func rueidisPools(s contest.Setup) (pools []redsyncredis.Pool, closeAll func(), 
 }
 
 func goredisPools(s contest.Setup) (pools []redsyncredis.Pool, closeAll func(), err error) {
-	var clients []*redis.Client
-	for _, address := range s.Addresses {
-		client := openGoRedis(address, s)
-		clients = append(clients, client)
-		pools = append(pools, redsyncgoredis.NewPool(client))
-	}
-	return pools, func() {
+	var clients []redis.UniversalClient
+	closeAll = func() {
 		for _, c := range clients {
 			_ = c.Close()
 		}
-	}, nil
+	}
+	for _, address := range s.Addresses {
+		client, err := openGoRedis(address, s)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		clients = append(clients, client)
+		pools = append(pools, redsyncgoredis.NewPool(client))
+	}
+	return pools, closeAll, nil
 }
 
 type redsyncClient struct {

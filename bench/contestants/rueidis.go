@@ -12,9 +12,14 @@ import (
 // batched is a contestant on rueidis with the settings that take the least time of the processor
 // for many callers. They were found for the raw scripts, and suit the other contestants too.
 func batched(c contest.Contestant) contest.Contestant {
+	return batching(c, "PipelineMultiplex -1 and MaxFlushDelay 20 us; otherwise as without")
+}
+
+// batching is a contestant whose client waits for more commands before it sends.
+func batching(c contest.Contestant, setting string) contest.Contestant {
 	open := c.Open
 	c.Name += ", batched"
-	c.Setting = "PipelineMultiplex -1 and MaxFlushDelay 20 us; otherwise as without"
+	c.Setting = setting
 	c.Open = func(s contest.Setup) (contest.Client, error) {
 		s.Batching = true
 		return open(s)

@@ -44,7 +44,8 @@ func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 	}
 	if !e.Short {
 		names = append(names, "rueidislock", "rueidislock, patient, batched",
-			"redsync, go-redis", "redislock", "go-zero, 5 ms")
+			"redsync, go-redis", "redsync, go-redis, batched", "redislock", "redislock, batched",
+			"go-zero, 5 ms")
 	}
 	err := e.takeTurnsWith(ctx, t, names, e.Rounds, l.round, kinds...)
 	if err != nil {
