@@ -3,7 +3,6 @@ package multilock_test
 import (
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,14 +139,9 @@ func (p *pair) requireFree(t testing.TB) {
 // asked returns how many scripts the servers were asked to run since the last call.
 func (p *pair) asked(t testing.TB) (first, second int) {
 	t.Helper()
-	count := func(s suite.Server) int {
-		_, calls, _ := strings.Cut(s.Do(t, "INFO", "commandstats").(string), "evalsha:calls=")
-		calls, _, _ = strings.Cut(calls, ",")
-		n, _ := strconv.Atoi(calls) // "" if there was none
-		s.Do(t, "CONFIG", "RESETSTAT")
-		return n
-	}
-	return count(p.first), count(p.second)
+	first, _ = suite.Asked(t, p.first)
+	second, _ = suite.Asked(t, p.second)
+	return first, second
 }
 
 // requireLost requires an error of a loss that names the part once, and says why it was lost.

@@ -1,11 +1,16 @@
+//go:build !race
+
 package redlock_test
 
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/suite"
+	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
@@ -42,4 +47,48 @@ func TestEachStepIsOneCommandForEachNode(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A node that hangs is asked only now and then, and costs the other nodes nothing. The scripts of a
+// cycle call six commands.
+func TestCycleCostsTwoScriptsForEachNodeThatReplies(t *testing.T) {
+	t.Parallel()
+	const cycles = 50
+	for _, of := range []struct {
+		last string
+		fail func(suite.Server, testing.TB)
+		most int // scripts of the last node
+	}{
+		{"up", func(suite.Server, testing.TB) {}, 2 * cycles},
+		{"hung", suite.Server.Pause, 4},
+		{"dead", suite.Server.Kill, 0},
+	} {
+		inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+			w.lock = redlock.NewOn(name, hasty, w.clients...)
+			unlock(t, w.takeOnAll(t, longLease))
+			synctest.Wait()
+			for _, s := range w.Servers {
+				suite.Asked(t, s)
+			}
+			last := w.Servers[4]
+			of.fail(last, t)
+			for range cycles {
+				hold := take(t, w.lock, longLease)
+				synctest.Wait()
+				unlock(t, hold)
+				time.Sleep(time.Second)
+			}
+			last.Resume(t)
+			if of.last == "dead" {
+				last.Restart(t)
+			}
+			for _, s := range w.Servers[:4] {
+				scripts, commands := suite.Asked(t, s)
+				require.Equal(t, 2*cycles, scripts, "the last node is %s", of.last)
+				require.Equal(t, 8*cycles, commands, "the last node is %s", of.last)
+			}
+			scripts, _ := suite.Asked(t, last)
+			require.LessOrEqual(t, scripts, of.most, "the last node is %s", of.last)
+		})
+	}
 }

@@ -5,8 +5,6 @@ package redlock_test
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
+	"holdfast/internal/suite"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -22,14 +21,12 @@ import (
 func (w *world) scripts(t *testing.T, d time.Duration) (n int) {
 	t.Helper()
 	for _, s := range w.Servers {
-		s.Do(t, "CONFIG", "RESETSTAT")
+		suite.Asked(t, s)
 	}
 	time.Sleep(d)
 	for _, s := range w.Servers {
-		_, calls, _ := strings.Cut(s.Do(t, "INFO", "commandstats").(string), "evalsha:calls=")
-		calls, _, _ = strings.Cut(calls, ",")
-		asked, _ := strconv.Atoi(calls) // "" if there was none
-		n += asked
+		scripts, _ := suite.Asked(t, s)
+		n += scripts
 	}
 	return n
 }

@@ -91,21 +91,46 @@ func (e *Env) atMost(limit time.Duration) time.Duration {
 
 // scripts returns how many scripts the servers have executed. Locks use nothing else, and clients
 // use none to say who they are if they are anonymous.
-func (e *Env) scripts(t *testing.T) (calls int) {
+func (e *Env) scripts(t *testing.T) (all int) {
 	t.Helper()
 	for _, server := range e.Servers {
-		stats, _ := server.Do(t, "INFO", "commandstats").(string)
-		for line := range strings.SplitSeq(stats, "\r\n") {
-			command, rest, _ := strings.Cut(line, ":calls=")
-			if strings.HasPrefix(command, "cmdstat_eval") {
-				count, _, _ := strings.Cut(rest, ",")
-				n, err := strconv.Atoi(count)
-				require.NoError(t, err)
-				calls += n
-			}
+		n, _ := calls(t, server)
+		all += n
+	}
+	return all
+}
+
+// Asked returns how many scripts a server has executed since the last call of Asked, and how many
+// commands, with those of the scripts.
+func Asked(t testing.TB, s Server) (scripts, commands int) {
+	t.Helper()
+	scripts, commands = calls(t, s)
+	s.Do(t, "CONFIG", "RESETSTAT")
+	return scripts, commands
+}
+
+// notCounted are the commands that open or check a connection, and those of this package.
+var notCounted = []string{"auth", "client", "config", "hello", "info", "ping"}
+
+// calls is Asked since the start, or the last call of Asked.
+func calls(t testing.TB, s Server) (scripts, commands int) {
+	t.Helper()
+	stats, _ := s.Do(t, "INFO", "commandstats").(string)
+	for line := range strings.SplitSeq(stats, "\r\n") {
+		name, rest, found := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		of, _, _ := strings.Cut(name, "|") // config|resetstat
+		if !found || slices.Contains(notCounted, of) {
+			continue
+		}
+		count, _, _ := strings.Cut(rest, ",")
+		n, err := strconv.Atoi(count)
+		require.NoError(t, err)
+		commands += n
+		if name == "evalsha" { // EVAL follows only if the server does not know the script
+			scripts += n
 		}
 	}
-	return calls
+	return scripts, commands
 }
 
 // channels returns the channels of one server on which somebody listens.
