@@ -86,9 +86,6 @@ func mistaken(err error) string {
 }
 
 func main() {
-	if len(os.Args) > 1 && helpers[os.Args[1]] != nil {
-		os.Exit(status.Report(os.Stderr, helpers[os.Args[1]](os.Args[2:])))
-	}
 	var line commandLine
 	parser := kong.Must(&line,
 		kong.Name("holdfast"),

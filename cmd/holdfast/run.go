@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
-	"holdfast/cmd/holdfast/internal/child"
 	"holdfast/cmd/holdfast/internal/connect"
 	"holdfast/cmd/holdfast/internal/runner"
 	"holdfast/cmd/holdfast/internal/status"
@@ -131,16 +129,4 @@ func (r *replicas) UnmarshalText(text []byte) error {
 	}
 	*r = replicas(n)
 	return nil
-}
-
-// helpers are the processes of run, see package child. They do not read a command line, because to
-// describe all commands takes longer than what these processes do.
-var helpers = map[string]func(args []string) error{
-	child.GuardCommand: func(files []string) error {
-		return child.Guard(os.Stdin, os.Stdout, files...)
-	},
-	child.StartCommand: func(args []string) error {
-		code, err := child.Become(args)
-		return status.New(code, fmt.Errorf("cannot start the command: %w", err))
-	},
 }

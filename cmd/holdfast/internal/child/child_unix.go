@@ -129,7 +129,7 @@ func (ch *Child) start() error {
 	defer func() { _ = unix.Close(ready) }()
 	err = children.start(func() (pid int, err error) {
 		ch.group, err = syscall.ForkExec(self(),
-			append([]string{"holdfast", StartCommand, strconv.Itoa(ready)}, ch.command.Args...),
+			append([]string{"holdfast", startCommand, strconv.Itoa(ready)}, ch.command.Args...),
 			&syscall.ProcAttr{Env: ch.command.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()})
 		return ch.group, err
 	})
@@ -147,10 +147,10 @@ func (ch *Child) start() error {
 	return err
 }
 
-// Become is "holdfast start": it waits until the file descriptor that is its first argument says
+// become is "holdfast start": it waits until the file descriptor that is its first argument says
 // that it may, and becomes the command. It returns only if it cannot, with the exit status that
 // shells have for that.
-func Become(args []string) (code int, err error) {
+func become(args []string) (code int, err error) {
 	if len(args) < 2 {
 		return status.NotExecutable,
 			errors.New("only holdfast run may start this command; use holdfast run")

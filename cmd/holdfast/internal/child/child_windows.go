@@ -1,15 +1,11 @@
 package child
 
 import (
-	"errors"
-	"io"
 	"math"
 	"os"
 	"os/exec"
 	"sync"
 	"time"
-
-	"holdfast/cmd/holdfast/internal/status"
 )
 
 // Child is a command that runs. Windows has no signals: the command is killed where others would be
@@ -81,14 +77,6 @@ func (ch *Child) Done() <-chan struct{} { return ch.done }
 
 // Status returns the exit status of the command once Done is closed.
 func (ch *Child) Status() int { return ch.cmd.ProcessState.ExitCode() }
-
-// Guard is for other systems.
-func Guard(io.Reader, io.Writer, ...string) error { return errors.New("does not work on Windows") }
-
-// Become is for other systems.
-func Become([]string) (code int, err error) {
-	return status.NotExecutable, errors.New("does not work on Windows")
-}
 
 // ReapOrphans is for other systems.
 func ReapOrphans() (stop func()) { return func() {} }

@@ -11,12 +11,6 @@ import (
 	"holdfast/cmd/holdfast/internal/status"
 )
 
-// The hidden commands of the program that this package starts it with.
-const (
-	StartCommand = "start"
-	GuardCommand = "guard"
-)
-
 // OwnerVariable is the variable that tells the command's processes from others. Its value must be
 // used once only.
 const OwnerVariable = "HOLDFAST_OWNER"

@@ -56,7 +56,7 @@ func (k *keeper) start() (*exec.Cmd, *os.File, error) {
 		return nil, nil, err
 	}
 	defer reports.Close()
-	cmd := exec.Command(self(), append([]string{GuardCommand}, k.files...)...)
+	cmd := exec.Command(self(), append([]string{guardCommand}, k.files...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Env = read, reports, k.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal can signal or stop it
 	err = children.start(func() (pid int, err error) {
