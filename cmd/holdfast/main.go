@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"reflect"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -41,6 +42,25 @@ type commandLine struct {
 	Worker workerCommand `cmd:"" hidden:""`
 
 	ShowVersion versionFlag `name:"version" help:"Print the version."`
+}
+
+// commandLineOf returns a commandLine without the other commands, if there is one of this name. To
+// describe all of them takes kong several milliseconds.
+func commandLineOf(command string) any {
+	all, known := reflect.TypeFor[commandLine](), false
+	var fields []reflect.StructField
+	for i := range all.NumField() {
+		field := all.Field(i)
+		_, isCommand := field.Tag.Lookup("cmd")
+		named := isCommand && strings.ToLower(field.Name) == command
+		if known = known || named; named || !isCommand {
+			fields = append(fields, field)
+		}
+	}
+	if !known || command == "help" { // which describes the others
+		return new(commandLine)
+	}
+	return reflect.New(reflect.StructOf(fields)).Interface()
 }
 
 // exactly decodes an argument as it is. kong's own mapper replaces bytes that are not UTF-8, but
@@ -86,8 +106,12 @@ func mistaken(err error) string {
 }
 
 func main() {
-	var line commandLine
-	parser := kong.Must(&line,
+	completing := os.Getenv("COMP_LINE") != ""
+	grammar := any(new(commandLine))
+	if !completing && len(os.Args) > 1 {
+		grammar = commandLineOf(os.Args[1])
+	}
+	parser := kong.Must(grammar,
 		kong.Name("holdfast"),
 		kong.Description("Distributed locks on Redis, wire-compatible with Redisson's."),
 		kong.ShortUsageOnError(),
@@ -98,8 +122,10 @@ func main() {
 		kong.Writers(completions(os.Stdout), os.Stderr),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(seconds)),
 	)
-	kongcompletion.Register(parser,
-		kongcompletion.WithPredictor("lock", complete.PredictFunc(lockNames)))
+	if completing {
+		kongcompletion.Register(parser,
+			kongcompletion.WithPredictor("lock", complete.PredictFunc(lockNames)))
+	}
 	parsed, err := parser.Parse(os.Args[1:])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "holdfast: %v\nRun: %s --help\n", err, mistaken(err))
