@@ -33,10 +33,15 @@ func (o Options) run() error {
 		defer o.metrics.Close()
 	}
 	signals := make(chan os.Signal, 64)
-	signal.Notify(signals, child.Forwarded()...)
+	caught := make(chan struct{})
+	go func() {
+		// For each of the 40 signals, the runtime changes the thread twice.
+		signal.Notify(signals, child.Forwarded()...)
+		close(caught)
+	}()
 	surviveClosedOutput()
 	defer child.ReapOrphans()()
-	l, hold, err := o.acquire(signals)
+	l, hold, err := o.acquire(signals, caught)
 	if l != nil {
 		defer l.close()
 	}
@@ -58,8 +63,9 @@ type acquired struct {
 	err  error
 }
 
-// acquire connects, and acquires the lock. A signal ends that.
-func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
+// acquire connects, and acquires the lock once signals are caught. A signal ends that.
+func (o Options) acquire(signals <-chan os.Signal, caught <-chan struct{},
+) (*lock, *rlock.Hold, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	result, began := make(chan acquired, 1), time.Now()
@@ -69,6 +75,7 @@ func (o Options) acquire(signals <-chan os.Signal) (*lock, *rlock.Hold, error) {
 	}
 	go func() {
 		l, err := o.open(ctx, until)
+		<-caught
 		if err != nil {
 			result <- acquired{err: err}
 			return
