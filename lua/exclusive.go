@@ -179,14 +179,15 @@ func (x *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner str
 	}
 	// Arguments that equal the script's defaults are left out: each costs a fiftieth of a release.
 	args := append(make([]string, 0, 9), owner, x.channel)
-	usual := HandOver{Channels: h.Channels, Others: true}
-	if h.Channels != wire.Classic || h != usual {
-		args = append(args, publish[h.Channels], flag[h.Others])
-	}
-	if h != usual {
+	names := h.Successor != "" || h.Withdrawn != ""
+	special := names || h.Channels != wire.Classic || !h.Others
+	if special || h.Streak != (wire.Streak{}) {
 		args = append(args, strconv.Itoa(h.Streak.Count+1), strconv.FormatInt(h.Streak.Began, 10))
 	}
-	if h.Successor != "" || h.Withdrawn != "" {
+	if special {
+		args = append(args, publish[h.Channels], flag[h.Others])
+	}
+	if names {
 		args = append(args, h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
 	}
 	return released(release.Run(ctx, c, x.releases, args...))

@@ -5,10 +5,10 @@
 -- KEYS[3]  fence: the number of the last acquisition; left out for a plain lock
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock; all from ARGV[3], ARGV[5] or ARGV[7] on may be left out: [default]
--- ARGV[3]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua [PUBLISH]
--- ARGV[4]  1 = a registered waiter may get the lock, 0 = only a successor by ARGV[8] [1]
--- ARGV[5]  hand-overs: how often the lock was handed over since it was free, with this one [1]
--- ARGV[6]  time of the second hand-over, in milliseconds of the server's clock; 0 = unknown [0]
+-- ARGV[3]  hand-overs: how often the lock was handed over since it was free, with this one [1]
+-- ARGV[4]  time of the second hand-over, in milliseconds of the server's clock; 0 = unknown [0]
+-- ARGV[5]  PUBLISH, SPUBLISH or BOTH, see common/classic.lua [PUBLISH]
+-- ARGV[6]  1 = a registered waiter may get the lock, 0 = only a successor by ARGV[8] [1]
 -- ARGV[7]  registration of the successor, '' = there is no successor ['']
 -- ARGV[8]  1 = the successor comes before waiters of other processes [0]
 -- ARGV[9]  registration to withdraw, '' = none ['']
@@ -17,13 +17,13 @@
 --          waiter has it. refusal is the server's error if it rejected only the message, else ''.
 --          number is the fence with status 3, and the successor's ticket with status 4. With status
 --          1 it is 1 if other clients listened on the classic channel, which the script counts only
---          with BOTH. since is ARGV[6] from now on, or left out
+--          with BOTH. since is ARGV[4] from now on, or left out
 -- Retry    safe: a second run returns -1
 
 local lock, waiters, token, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
-local both = ARGV[3] == 'BOTH'
-local verb = both and 'SPUBLISH' or ARGV[3] or 'PUBLISH'
-local others, streak, began = ARGV[4] ~= '0', ARGV[5] or '1', ARGV[6] or '0'
+local streak, began = ARGV[3] or '1', ARGV[4] or '0'
+local both = ARGV[5] == 'BOTH'
+local verb, others = both and 'SPUBLISH' or ARGV[5] or 'PUBLISH', ARGV[6] ~= '0'
 local successor, first = nil, false
 if ARGV[7] then
   successor = ARGV[7] ~= '' and ARGV[7] or nil
@@ -45,7 +45,10 @@ local classic -- how many other clients listen on the classic channel, once they
 local popped = first and {} or others and redis.pcall('ZPOPMIN', waiters)
 if popped and (popped[1] or successor and not popped.err) then
   -- These lines hand a hot lock on, so they call commands directly, and create functions only where
-  -- they need them.
+  -- they need them. A hand-over begins a lease that the other waiters do not know. If the lease is
+  -- shorter than LongestSleep, a message says in how many milliseconds to ask again. With a longer
+  -- lease, waiters ask before it ends. Clients of Redisson ignore the message.
+  local longest_sleep = 5000 -- LongestSleep in fair.go
   local present = 'holdfast_lock_present' .. string.sub(channel, #'redisson_lock__channel' + 1)
   local count = verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
   if both and not first then
@@ -80,7 +83,7 @@ if popped and (popped[1] or successor and not popped.err) then
       local counts = redis.pcall('PUBSUB', count, channel, present, present .. ':announce', mine)
       if counts.err or counts[2] - counts[4] + counts[6] + (classic or 0) ~= 0 then
         if waiter then
-          -- Needs attempt, clock, waiters
+          -- Needs attempt, waiters
           attempt('ZADD', waiters, ticket, waiter)
           local alone = (attempt('PTTL', waiters) or -1) < 0
           if alone then attempt('PEXPIRE', waiters, lasting) end
@@ -91,7 +94,7 @@ if popped and (popped[1] or successor and not popped.err) then
     end
     if heard > 0 then
       if not waiter then redis.pcall('ZREM', waiters, successor) end
-      local fence = 0
+      local fence = '0' -- a text, because Lua would format a number for each message
       if kind == 'fenced' then
         -- INCR comes before the lock is granted, because an unused number does no harm.
         -- Needs attempt
@@ -103,8 +106,7 @@ if popped and (popped[1] or successor and not popped.err) then
         break
       end
       if not waiter then
-        -- Needs advice
-        advise(verb, channel, lease)
+        if tonumber(lease) < longest_sleep then redis.pcall(verb, channel, lease) end
         return {3, '', fence, not first and tonumber(began) or nil}
       end
       -- If the leaving owner belongs to the notified client, the ticket in the message has a plus
@@ -114,10 +116,9 @@ if popped and (popped[1] or successor and not popped.err) then
       local reached = redis.pcall(verb, mine, owner .. ' ' .. here .. ticket .. ' ' .. fence .. ' '
         .. streak .. ' ' .. began .. ' ' .. lock)
       if type(reached) == 'number' then
-        -- Needs advice
-        advise(verb, channel, lease)
+        if tonumber(lease) < longest_sleep then redis.pcall(verb, channel, lease) end
         if not successor or owner == string.match(successor, '^[^ ]+') then return 4 end
-        -- Needs clock, waiters
+        -- Needs waiters
         local registered, its_ticket = pcall(register, waiters, successor)
         return {4, '', registered and its_ticket or 0}
       end

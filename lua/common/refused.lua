@@ -4,7 +4,9 @@
 local function refused(lock, left, sleep, holders)
   local holder = ''
   -- HRANDFIELD instead of HKEYS, which returns all fields of a hash that may not even be a lock.
-  for _, field in ipairs(holders or redis.call('HRANDFIELD', lock, '10')) do
+  holders = holders or redis.call('HRANDFIELD', lock, '10')
+  for i = 1, #holders do
+    local field = holders[i]
     if holder == '' and field ~= 'mode' then holder = string.sub(field, 1, 256) end
   end
   return {left, holder, sleep}
