@@ -83,6 +83,9 @@ func newFair(p *program, counted bool) *fairModel {
 		budgets:        map[string]*int64{},
 	}
 	p.model = m
+	// The first request to an empty queue keeps budgets that Redisson has left behind, and the second
+	// request sweeps them. An owner that queues again does not inherit its own former turn any more.
+	p.unsteady = []string{budgetsName, turnName}
 	return m
 }
 
