@@ -16,8 +16,8 @@ import (
 
 // Five nodes are ten calls. There were 24 objects when this was written, also if the last node hung
 // or was dead: one more for each call is too many. The workers of the clients stay for the next
-// call, so there are no new goroutines. The test is not parallel, because the objects and goroutines
-// of all tests count.
+// call, so there are no new goroutines. The test is not parallel, because the objects and
+// goroutines of all tests count.
 func TestUncontendedLockOnFiveNodesCostsAtMost30ObjectsAndNoGoroutine(t *testing.T) {
 	for _, of := range []struct {
 		last    string

@@ -40,9 +40,9 @@ func parseOrder(line string) (o order, err error) {
 
 func (o order) crew(mark string) crew { return crew{o.group, o.session, mark} }
 
-// carryOut is "holdfast guard": it carries out the orders that it reads, and reports what it did. It
-// kills the group, and returns an error, if the orders end without one that says that it is done.
-// When it kills the group, it removes the files.
+// carryOut is "holdfast guard": it carries out the orders that it reads, and reports what it did.
+// It kills the group, and returns an error, if the orders end without one that says that it is
+// done. When it kills the group, it removes the files.
 func carryOut(orders io.Reader, reports io.Writer, files ...string) error {
 	for _, s := range Forwarded() {
 		signal.Ignore(s) // it ends when run says so
