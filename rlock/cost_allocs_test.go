@@ -102,7 +102,7 @@ func TestCycleAllocatesFewObjects(t *testing.T) {
 		require.Less(t, objects, of.objects, of.name)
 		require.Less(t, bytes, of.bytes, of.name)
 		if !of.oneKey { // of the others: TestTrafficOfEachScenario
-			require.Equal(t, 2*of.cycles*len(locks), scripts, of.name)
+			require.InEpsilon(t, 2*n, scripts, 0.01, of.name) // a renewal may come in between
 		}
 	}
 }
