@@ -148,10 +148,10 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 // to replace a lost connection. The function must not block. Call OnLost before the first command.
 func (c *Calls) OnLost(f func()) { c.onLost = f }
 
-// OnCluster lets callers send commands to the nodes of a cluster. nodeOf returns the node of a lock,
-// as [Transport.Direct] does. If a caller has not reached the node, Calls reads the topology again
-// in the background. outdated says whether that is due, and must not block. The end of closing
-// cancels the read. Call OnCluster before the first command.
+// OnCluster lets callers send commands to the nodes of a cluster. nodeOf returns the node of a
+// lock, as [Transport.Direct] does. If a caller has not reached the node, Calls reads the topology
+// again in the background. outdated says whether that is due, and must not block. The end of
+// closing cancels the read. Call OnCluster before the first command.
 func (c *Calls) OnCluster(closing <-chan struct{}, nodeOf func(lock string) *Node,
 	outdated func() bool, read func(context.Context),
 ) {
