@@ -243,9 +243,9 @@ func (h *Hub) Close() {
 // deliver passes a message to the subscribers of its channel, or to OnDirect, on the reader of a
 // connection. The connection and the phase of the channel do not matter. A message is a reason to
 // ask even before the hub learns of the confirmation, or on a connection that the hub is giving up.
-func (h *Hub) deliver(m rueidis.PubSubMessage) {
+// deliver reports whether it has called OnDirect.
+func (h *Hub) deliver(m rueidis.PubSubMessage) (direct bool) {
 	h.mu.Lock()
-	direct := false
 	if c := h.channels[m.Channel]; c != nil {
 		c.hear(m.Message)
 	} else if _, paired := h.paired[m.Channel]; paired && h.options.OnDirect != nil {
@@ -258,6 +258,7 @@ func (h *Hub) deliver(m rueidis.PubSubMessage) {
 		defer h.calls.Done()
 		h.options.OnDirect(m.Channel, m.Message)
 	}
+	return direct
 }
 
 // unlock releases mu and then calls the reports.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -22,6 +23,8 @@ type link struct {
 	node string
 	wake chan struct{}
 	conn connection // set and used by the goroutine of the link
+
+	yielded time.Time // when the reader of conn last yielded; used by the reader
 
 	// Guarded by hub.mu.
 	members map[*channel]struct{}
@@ -51,7 +54,7 @@ func (l *link) add(c *channel) {
 func (l *link) run(client rueidis.Client) {
 	h := l.hub
 	conn, err := h.dial(h.running, client, h.options.Sharded,
-		rueidis.PubSubHooks{OnMessage: h.deliver, OnSubscription: l.onSubscription})
+		rueidis.PubSubHooks{OnMessage: l.onMessage, OnSubscription: l.onSubscription})
 	if err != nil {
 		l.giveBack(err)
 		return
@@ -69,6 +72,21 @@ func (l *link) run(client rueidis.Client) {
 		}
 	}
 	conn.close()
+}
+
+// burst is the time between messages up to which the reader does not yield.
+const burst = 100 * time.Microsecond
+
+// onMessage delivers a message, on the reader of the connection. After a direct message, the reader
+// yields, so that the goroutine that the message has woken runs at once. Otherwise that goroutine
+// would wait until the reader has found that there is no other message, which takes a system call.
+// In a burst of messages, only the first one makes the reader yield, because in a busy process the
+// reader may have to wait for its next turn.
+func (l *link) onMessage(m rueidis.PubSubMessage) {
+	if l.hub.deliver(m) && time.Since(l.yielded) > burst {
+		runtime.Gosched()
+		l.yielded = time.Now()
+	}
 }
 
 // next returns the next step, or nil if the link has no channels. The link has then left the hub,
