@@ -95,8 +95,7 @@ func MakeLate(h *Hold, lease time.Duration) {
 // GrantLate delivers the message that a release has granted the lock to the owner of a hold.
 func GrantLate(c *Client, h *Hold) {
 	a := h.level.acquisition.(*acquisition)
-	channel := wire.PairedChannels(wire.Channel(a.lock.name), c.id)[1]
-	c.granted(channel, a.owner+" 7 0 1 0 "+a.lock.name)
+	c.granted(wire.GrantChannel(a.lock.name, c.id), a.owner+" 7 0 1 0 "+a.lock.name)
 }
 
 // Warn logs a warning, as the client does.

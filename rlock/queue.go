@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -134,7 +133,7 @@ const longestGrant = time.Hour
 func (c *Client) granted(channel, message string) {
 	g, ok := wire.ParseGrant(message)
 	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||
-		!slices.Contains(wire.PairedChannels(wire.Channel(g.Lock), c.id), channel) {
+		channel != wire.GrantChannel(g.Lock, c.id) {
 		return
 	}
 	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}

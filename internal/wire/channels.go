@@ -51,6 +51,9 @@ func PairedChannels(channel, client string) []string {
 	return []string{present, present + ":" + client}
 }
 
+// GrantChannel returns the last of the [PairedChannels] for the [Channel] of the lock n.
+func GrantChannel(n, client string) string { return presentChannel(n) + ":" + client }
+
 // waiterChannel matches the channel of a fair lock's waiter. No client registers for such a name.
 var waiterChannel = regexp.MustCompile(
 	`:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:\d+$`)
