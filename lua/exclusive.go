@@ -30,8 +30,11 @@ type Exclusive struct {
 	acquires []string // the keys of acquire; the last one only with a registration
 	releases []string // the keys of release; releaseOnly has only the first
 
-	last atomic.Pointer[leaseText] // the lease that was asked for last
+	leases, grants leaseTexts // of Acquire, and of Registration
 }
+
+// leaseTexts caches the text of the latest lease, because a lease seldom changes.
+type leaseTexts struct{ last atomic.Pointer[leaseText] }
 
 // leaseText is a lease and its text.
 type leaseText struct {
@@ -63,15 +66,15 @@ func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	if x.fenced {
 		kind = " fenced"
 	}
-	return owner + " " + x.text(lease) + kind
+	return owner + " " + x.grants.of(lease) + kind
 }
 
-// text returns the text of a lease. It caches the last one, because the lease seldom changes.
-func (x *Exclusive) text(lease time.Duration) string {
-	last := x.last.Load()
+// of returns the text of a lease.
+func (t *leaseTexts) of(lease time.Duration) string {
+	last := t.last.Load()
 	if last == nil || last.lease != lease {
 		last = &leaseText{lease, milliseconds(lease)}
-		x.last.Store(last)
+		t.last.Store(last)
 	}
 	return last.text
 }
@@ -94,7 +97,7 @@ func (x *Exclusive) text(lease time.Duration) string {
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {
-	keys, args := x.acquires, []string{owner, x.text(lease), registration}
+	keys, args := x.acquires, []string{owner, x.leases.of(lease), registration}
 	if registration == "" {
 		keys, args = keys[:len(keys)-1], args[:2]
 	}

@@ -47,7 +47,7 @@ func (k *exclusive) acquire(ctx context.Context, redis rueidis.CoreClient, r req
 		registration = k.scripts.Registration(r.owner, r.grantLease)
 	}
 	fence, ticket, holder, err := k.scripts.Acquire(ctx, redis, r.owner, r.lease, registration)
-	if registration != "" && refusesHandOver(err) {
+	if err != nil && registration != "" && refusesHandOver(err) {
 		refusal := err
 		fence, ticket, holder, err = k.scripts.Acquire(ctx, redis, r.owner, r.lease, "")
 		k.client.transport.Forbid(refusal, err)
