@@ -245,11 +245,24 @@ func (s *sidecar) publish(hold *rlock.Hold) (guard *child.FileGuard, err error) 
 		return nil, fmt.Errorf("--ready-file: cannot start the guard: %w", err)
 	}
 	guard.Until(hold.Deadline())
-	if err := os.WriteFile(s.ReadyFile, s.state.json(s.Name), 0o644); err != nil {
+	if err := s.writeReadyFile(); err != nil {
 		guard.Close()
 		return nil, fmt.Errorf("--ready-file: %w", err)
 	}
 	return guard, nil
+}
+
+// writeReadyFile makes the file appear with its whole content.
+func (s *sidecar) writeReadyFile() error {
+	unfinished := s.ReadyFile + ".new" // the same in each run, so that a killed one leaves only one
+	err := os.WriteFile(unfinished, s.state.json(s.Name), 0o644)
+	if err == nil {
+		err = os.Rename(unfinished, s.ReadyFile)
+	}
+	if err != nil {
+		_ = os.Remove(unfinished)
+	}
+	return err
 }
 
 // withdraw makes the lock known as not held.
