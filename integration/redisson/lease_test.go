@@ -87,8 +87,14 @@ func releasedLockStaysTakenForJavaUntilAtLeast(t *testing.T, s *site) {
 		}
 		holder, waiter := newGoActor(t, s).(*goActor), newJavaActor(t, s)
 		lock := rlock.AtLeast(lockerOf(holder.clients, l.hold), atLeast)
+		lease := rlock.Lease(time.Hour)
+		if l.hold.kind == write {
+			// The message of a write lock wakes only those threads of Redisson that sleep already. A thread
+			// that is about to sleep sleeps until the lease should have ended.
+			lease = rlock.Lease(2 * atLeast)
+		}
 		since := time.Now()
-		hold, err := lock.TryLock(holder.ctx, rlock.NoWait, rlock.Lease(time.Hour))
+		hold, err := lock.TryLock(holder.ctx, rlock.NoWait, lease)
 		require.NoError(t, err, c.name)
 		waiting := waitInBackground(waiter, l.want)
 		if channel := l.want.channels()[0]; !l.want.queues() {
