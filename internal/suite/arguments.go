@@ -105,6 +105,7 @@ var arguments = []Promise{
 			for _, c := range closing.Clients {
 				locktest.CloseClient(t, c)
 			}
+			e.settle() // Unlock of a RedLock does not wait for all nodes
 			before := e.scripts(t)
 			for text, hold := range map[string]*rlock.Hold{
 				"ctx belongs to a released hold": released, "ctx belongs to a lost hold": forced,
