@@ -100,7 +100,8 @@ func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) 
 	t.Parallel()
 	redis := redistest.Start(t)
 	j := startRun(t, redis.Addr(), append([]string{"job"},
-		shell(`(trap 'echo TERM >&3; exit' TERM; sleep 1000 & wait) & echo in >&3; exit 3`)...)...)
+		shell(`trapped=$(mktemp); (trap 'echo TERM >&3; exit' TERM; rm "$trapped"; sleep 1000 & wait) &
+			while [ -e "$trapped" ]; do sleep 0.01; done; echo in >&3; exit 3`)...)...)
 	j.line(t, "in")
 	j.line(t, "TERM")
 	j.dead(t)
