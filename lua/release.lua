@@ -45,10 +45,8 @@ local classic -- how many other clients listen on the classic channel, once they
 local popped = first and {} or others and redis.pcall('ZPOPMIN', waiters)
 if popped and (popped[1] or successor and not popped.err) then
   -- These lines hand a hot lock on, so they call commands directly, and create functions only where
-  -- they need them. A hand-over begins a lease that the other waiters do not know. If the lease is
-  -- shorter than LongestSleep, a message says in how many milliseconds to ask again. With a longer
-  -- lease, waiters ask before it ends. Clients of Redisson ignore the message.
-  local longest_sleep = 5000 -- LongestSleep in fair.go
+  -- they need them.
+  -- Needs longest_sleep
   local present = 'holdfast_lock_present' .. string.sub(channel, #'redisson_lock__channel' + 1)
   local count = verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
   if both and not first then

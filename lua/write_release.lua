@@ -15,7 +15,7 @@
 --          now, or 3 = the successor has the lock
 -- Retry    safe: a second run returns -1 or leaves the same number behind
 
--- Needs attempt, lower, announce, reads, precedence
+-- Needs attempt, lower, announce, longest_sleep, reads, precedence
 local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 local left, turn = tonumber(ARGV[2]), tonumber(ARGV[7])
 if not held then
@@ -34,7 +34,7 @@ if held then
     and attempt('HSET', KEYS[1], ARGV[8], 1) and attempt('PEXPIRE', KEYS[1], ARGV[9]) then
     if turn > 0 then stop_waiting(KEYS[2], ARGV[8]) end
     local verb = ARGV[6] == 'BOTH' and 'SPUBLISH' or ARGV[6]
-    if tonumber(ARGV[9]) < 5000 then attempt(verb, ARGV[4], ARGV[9]) end -- as in release.lua
+    if tonumber(ARGV[9]) < longest_sleep then attempt(verb, ARGV[4], ARGV[9]) end
     return {3, ''}
   end
   if longest == -2 then
