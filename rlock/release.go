@@ -34,7 +34,7 @@ func (a *acquisition) Release(h *Hold) error {
 	if err != nil {
 		return err
 	}
-	if left == 0 && locked && watched && a.waited() && a.passOn() {
+	if left == 0 && locked && watched && a.awaited() && a.passOn() {
 		return nil
 	}
 	if left == 0 && (a.registered || a.late != nil) {
@@ -127,7 +127,7 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 		// While a late request may take the lock again, no successor is named either. Otherwise the
 		// release would also give that lock away.
 		o, joined := offer{Streak: a.streak}, false
-		if last && first && a.late == nil && a.waited() && !a.keepsTaken() {
+		if last && first && a.late == nil && a.awaited() && !a.keepsTaken() {
 			o, joined = a.offer()
 		}
 		var state transport.State
@@ -161,8 +161,9 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 	}
 }
 
-// waited reports whether a caller of this process may wait for a release to give it the lock.
-func (a *acquisition) waited() bool {
+// awaited reports whether a caller of this process may wait for the lock, and a release may give it
+// the lock.
+func (a *acquisition) awaited() bool {
 	return a.lock.handsOver && a.client.queues.Has(a.lock.waiting.queue)
 }
 
@@ -305,19 +306,19 @@ func (c *Client) reportClassic(l *Lock) {
 // time of the last try, because a worker repeats a command whose dial was ended.
 func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 ) (r lua.Released, sent time.Time, state transport.State, err error) {
-	var try time.Time
+	var lastTry time.Time
 	r, state, err = transport.Detach(a.client.calls, transport.Release, b, a,
 		func(a *acquisition, ctx context.Context) (lua.Released, error) {
-			try = time.Now()
+			lastTry = time.Now()
 			return a.command(ctx, left, o)
 		}, func(a *acquisition, r lua.Released, err error) {
 			if o.Successor != nil {
-				a.settle(o, try, r, transport.StateOf(err))
+				a.settle(o, lastTry, r, transport.StateOf(err))
 			}
 			a.handleLateReply(left, err)
 		})
-	if state != transport.Detached { // then the worker may still set try
-		sent = try
+	if state != transport.Detached { // a worker whose caller has left may still set lastTry
+		sent = lastTry
 	}
 	return r, sent, state, err
 }

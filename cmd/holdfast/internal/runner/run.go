@@ -35,7 +35,8 @@ func (o Options) run() error {
 	signals := make(chan os.Signal, 64)
 	caught := make(chan struct{})
 	go func() {
-		// For each of the 40 signals, the runtime changes the thread twice.
+		// The runtime changes the thread twice for each of these signals, so run catches them while it
+		// connects. A signal that comes before that ends run, which has no lock yet.
 		signal.Notify(signals, child.Forwarded()...)
 		close(caught)
 	}()
