@@ -6,12 +6,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -19,7 +17,7 @@ import (
 )
 
 // These tests bound the commands of operations, as a gate against regressions that needs no clock.
-// The race detector would only slow down their crowds.
+// cost_scenarios_test.go bounds those of contention.
 
 func TestCommandsOfEachOperation(t *testing.T) {
 	t.Parallel()
@@ -68,68 +66,6 @@ func TestCommandsOfEachOperation(t *testing.T) {
 		unlock(t, hold)
 		costsOne("Unlock of AtLeast")
 	}
-}
-
-// A hand-over within a process costs one: see internal/suite.
-func TestContentionOfProcessesCostsTwoCommandsPerAcquisition(t *testing.T) {
-	t.Parallel()
-	const acquisitions = 640
-	s := redistest.Start(t)
-	locks := make([]*rlock.Lock, 2)
-	for i := range locks {
-		c := newClient(t, s, rlock.Options{})
-		warm(t, c, "order")
-		locks[i] = c.NewLock("order")
-	}
-	s.ResetStats(t)
-	start := time.Now()
-	var work sync.WaitGroup
-	for _, lock := range locks {
-		work.Go(func() {
-			for range acquisitions / len(locks) {
-				hold, err := lock.Lock(context.Background(), rlock.Watchdog)
-				if assert.NoError(t, err) {
-					assert.NoError(t, hold.Unlock())
-				}
-			}
-		})
-	}
-	work.Wait()
-	sent, stats := 0, s.CommandStats(t)
-	for _, command := range []string{"evalsha", "eval", "subscribe", "unsubscribe"} {
-		sent += stats[command]
-	}
-	// After 16 hand-overs, and after 100 ms, the lock is free once, and both ask.
-	most := 2.25*acquisitions + float64(time.Since(start)/(100*time.Millisecond))
-	require.Less(t, float64(sent), most)
-}
-
-// 16 acquisitions cost the release that goes to Redis. The first waiters ask, and after 100 ms
-// another release goes to Redis.
-func TestHotLockOfAProcessCostsOneCommandForManyAcquisitions(t *testing.T) {
-	t.Parallel()
-	const goroutines, each = 64, 50
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{Anonymous: true})
-	warm(t, c, "order")
-	s.ResetStats(t)
-	start, inside := time.Now(), 0
-	var work sync.WaitGroup
-	for range goroutines {
-		work.Go(func() {
-			for range each {
-				hold, err := c.NewLock("order").Lock(t.Context(), rlock.Watchdog)
-				if assert.NoError(t, err) {
-					inside++ // guarded by the lock
-					assert.NoError(t, hold.Unlock())
-				}
-			}
-		})
-	}
-	work.Wait()
-	require.Equal(t, goroutines*each, inside)
-	most := goroutines*each*0.15 + float64(2*time.Since(start)/(100*time.Millisecond))
-	require.Less(t, float64(calls(s, "evalsha")), most)
 }
 
 // Rounds of renewals begin every 9 to 10 s.
