@@ -93,7 +93,7 @@ func (a *acquisition) enter(deadline time.Time, renew bool) {
 	c.transport.Wrote()
 	a.session.Do(func(ow *owned) { ow.held[a.lock.mode] = a })
 	c.owners.add(a)
-	a.watched.Group, a.watched.Subject = c.transport.Node(a.lock.name), a
+	a.watched.Subject = a
 	c.watchdog.Add(&a.watched, deadline, renew)
 	if c.introduction.state.Load() == due {
 		c.introduction.send()

@@ -124,7 +124,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	c.introduction.begin(c)
 	c.directory.begin(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: options.WatchdogLease,
-		Renew: c.renew, Split: c.splitRenewals, OnFailure: c.renewalFailed,
+		Renew: c.renew, Group: c.renewalGroup, OnFailure: c.renewalFailed,
 		OnOverdue: c.renewalsOverdue, OnLate: c.renewalLate})
 	clients.Store(c.id, c)
 	return c, nil

@@ -13,14 +13,16 @@ import (
 	"holdfast/watchdog"
 )
 
-// splitRenewals returns equal numbers for leases that one command can renew. Leases of different
-// modes have different numbers, and so have leases of different slots if the server checks slots.
-func (c *Client) splitRenewals(l *watchdog.Lease) uint64 {
+// renewalGroup returns the node of a lease, and equal numbers for leases that one command can
+// renew. Leases of different modes have different numbers, and so have leases of different slots if
+// the server checks slots.
+func (c *Client) renewalGroup(l *watchdog.Lease) (node string, split uint64) {
 	lock := l.Subject.(*acquisition).lock
+	node = c.transport.Node(lock.name)
 	if c.transport.OneByOne() {
-		return 1<<32 + c.renewedAlone.Add(1)
+		return node, 1<<32 + c.renewedAlone.Add(1)
 	}
-	return uint64(c.transport.Slot(lock.name))<<8 | uint64(lock.mode)
+	return node, uint64(c.transport.Slot(lock.name))<<8 | uint64(lock.mode)
 }
 
 // renew renews leases on one node with one command for all kinds of locks. The leases share a slot

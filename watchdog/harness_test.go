@@ -103,6 +103,20 @@ type onLost func(l *Lease, reason error)
 
 func (f onLost) Lost(l *Lease, reason error) { f(l, reason) }
 
+// grouped is a subject that has a group.
+type grouped struct {
+	onLost
+	group string
+}
+
+// groupOf implements Options.Group. A lease with another subject has the group "node".
+func groupOf(l *Lease) (group string, split uint64) {
+	if s, ok := l.Subject.(grouped); ok {
+		return s.group, 0
+	}
+	return "node", 0
+}
+
 // losses records the losses of one lease.
 type losses struct{ notes[loss] }
 
@@ -129,6 +143,9 @@ func watch(t *testing.T, o Options) (*Watchdog, *store) {
 	if o.Renew == nil {
 		o.Renew = s.renew
 	}
+	if o.Group == nil {
+		o.Group = groupOf
+	}
 	o.Lease = lease
 	o.OnFailure = func(group string, leases int, err error) {
 		s.failed.add(failure{group, leases, err})
@@ -150,7 +167,7 @@ func inBubble(t *testing.T, o Options, test func(t *testing.T, w *Watchdog, s *s
 // addNew adds a new lease of the group that was acquired this instant.
 func addNew(w *Watchdog, group string, renew bool) (*Lease, *losses) {
 	ls := &losses{}
-	l := &Lease{Group: group, Subject: onLost(ls.lose)}
+	l := &Lease{Subject: grouped{ls.lose, group}}
 	w.Add(l, Deadline(time.Now(), w.options.Lease), renew)
 	return l, ls
 }

@@ -24,6 +24,7 @@ type model struct {
 
 type modelLease struct {
 	lease    *Lease
+	group    string
 	deadline time.Time
 	renew    bool
 	over     bool
@@ -48,7 +49,7 @@ func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outco
 	}
 	for _, l := range leases {
 		l.Subject.(*modelLease).calls++
-		if ml := l.Subject.(*modelLease); ml.over || !ml.renew || l.Group != group ||
+		if ml := l.Subject.(*modelLease); ml.over || !ml.renew || ml.group != group ||
 			!start.Before(ml.deadline) || ml.calls > 6 {
 			m.t.Errorf("renewed for no reason: %+v", ml)
 		}
@@ -89,6 +90,9 @@ func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outco
 	return held, nil
 }
 
+// modelGroup implements Options.Group.
+func modelGroup(l *Lease) (group string, split uint64) { return l.Subject.(*modelLease).group, 0 }
+
 func (ml *modelLease) extend(deadline time.Time) {
 	if deadline.After(ml.deadline) {
 		ml.deadline = deadline
@@ -99,8 +103,9 @@ func (ml *modelLease) extend(deadline time.Time) {
 func (ml *modelLease) Lost(_ *Lease, reason error) { ml.lose(reason) }
 
 func (m *model) add(w *Watchdog) {
-	ml := &modelLease{deadline: time.Now().Add(m.upTo(2 * lease)), renew: m.random.IntN(3) > 0}
-	ml.lease = &Lease{Group: fmt.Sprint(m.random.IntN(3)), Subject: ml}
+	ml := &modelLease{deadline: time.Now().Add(m.upTo(2 * lease)), renew: m.random.IntN(3) > 0,
+		group: fmt.Sprint(m.random.IntN(3))}
+	ml.lease = &Lease{Subject: ml}
 	ml.lose = func(reason error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -185,7 +190,7 @@ func TestWatchdogAgreesWithItsModel(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := &model{t: t, random: rand.New(rand.NewPCG(seed, 0))}
-				w, _ := watch(t, Options{Renew: m.renew, batchSize: 3})
+				w, _ := watch(t, Options{Renew: m.renew, Group: modelGroup, batchSize: 3})
 				for range 300 {
 					sleep(m.step(w))
 					m.check(w)

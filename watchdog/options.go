@@ -45,10 +45,11 @@ type Options struct {
 	// has at most 100 leases. Renew must neither modify nor keep leases.
 	Renew func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
 
-	// Split, unless nil, returns a number for a lease. Leases of a group with different numbers do not
-	// share a call. The number of a lease may change from tick to tick. The watchdog calls Split for
-	// every lease at every tick and holds its mutex meanwhile, so Split must not block.
-	Split func(*Lease) uint64
+	// Group, unless nil, returns the group of a lease, such as the node that has the lease, and a
+	// number. Leases of different groups do not share a call, and neither do leases of a group with
+	// different numbers. Both may change from tick to tick. The watchdog calls Group for every lease
+	// at every tick and holds its mutex meanwhile, so Group must not block.
+	Group func(*Lease) (group string, split uint64)
 
 	// OnFailure, unless nil, receives the number of leases to try again. The watchdog calls OnFailure
 	// after a call of Renew with unknown outcomes, after the rejection of a single lease, and once a

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,11 +92,11 @@ type numbered uint64
 
 func (numbered) Lost(*Lease, error) {}
 
-func TestLeasesThatASplitTellsApartNeverShareACall(t *testing.T) {
-	o := Options{Split: func(l *Lease) uint64 { return uint64(l.Subject.(numbered)) }}
+func TestLeasesWithDifferentNumbersNeverShareACall(t *testing.T) {
+	o := Options{Group: func(l *Lease) (string, uint64) { return "node", uint64(l.Subject.(numbered)) }}
 	inBubble(t, o, func(t *testing.T, w *Watchdog, s *store) {
 		for i := range uint64(6) {
-			w.Add(&Lease{Group: "node", Subject: numbered(i % 2)}, Deadline(time.Now(), lease), true)
+			w.Add(&Lease{Subject: numbered(i % 2)}, Deadline(time.Now(), lease), true)
 		}
 		sleep(lease / 3)
 		calls := s.seen()
@@ -106,6 +107,22 @@ func TestLeasesThatASplitTellsApartNeverShareACall(t *testing.T) {
 				require.Equal(t, c.leases[0].Subject, l.Subject)
 			}
 		}
+	})
+}
+
+func TestLeaseIsRenewedWithTheGroupThatItHasAtTheTick(t *testing.T) {
+	var node atomic.Value
+	node.Store("old master")
+	o := Options{Group: func(*Lease) (string, uint64) { return node.Load().(string), 0 }}
+	inBubble(t, o, func(t *testing.T, w *Watchdog, s *store) {
+		w.Add(new(Lease), Deadline(time.Now(), lease), true)
+		sleep(lease / 3)
+		node.Store("new master")
+		sleep(lease / 3)
+		calls := s.seen()
+		require.Len(t, calls, 2)
+		require.Equal(t, "old master", calls[0].group)
+		require.Equal(t, "new master", calls[1].group)
 	})
 }
 
@@ -138,10 +155,10 @@ func TestRenewNowBringsTheTickForwardAndIsLimited(t *testing.T) {
 func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		addNew(w, "node", true)
-		short := &Lease{Group: "node"}
+		short := new(Lease)
 		added := time.Now()
 		w.Add(short, added.Add(lease/10), true)
-		later := &Lease{Group: "node"}
+		later := new(Lease)
 		sleep(lease / 60)
 		w.Add(later, time.Now().Add(lease/10), true)
 		sleep(lease/30 - lease/60)
@@ -161,7 +178,7 @@ func TestLeaseIsShortWithLessThanHalfOfItLeft(t *testing.T) {
 	for left, early := range map[time.Duration]bool{lease * 9 / 20: true, lease * 11 / 20: false} {
 		inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 			addNew(w, "node", true)
-			w.Add(&Lease{Group: "node"}, time.Now().Add(left), true)
+			w.Add(new(Lease), time.Now().Add(left), true)
 			sleep(left / 3)
 			require.Equal(t, early, len(s.seen()) == 1)
 		})

@@ -96,10 +96,11 @@ func (w *Watchdog) findLate(t time.Duration) (reports []func()) {
 		if !l.renew {
 			continue
 		}
-		late := all[l.Group]
+		group, _ := w.options.Group(l)
+		late := all[group]
 		if late == nil {
 			late = &Lateness{Left: never}
-			all[l.Group] = late
+			all[group] = late
 		}
 		late.Leases++
 		if b := l.batch; b != nil && !b.failed && t-b.since >= shortestPeriod(w.options.Lease) {
@@ -128,12 +129,10 @@ func (w *Watchdog) enqueue(t, limit time.Duration) {
 	due := make(map[together][]*Lease)
 	for _, l := range w.deadlines {
 		if l.renew && l.batch == nil && l.until()-t < limit {
-			of := together{group: l.Group}
+			var of together
+			of.group, of.split = w.options.Group(l)
 			if l.alone {
 				of.alone = l
-			}
-			if w.options.Split != nil {
-				of.split = w.options.Split(l)
 			}
 			due[of] = append(due[of], l)
 		}

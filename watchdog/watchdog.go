@@ -45,6 +45,9 @@ func New(o Options) *Watchdog {
 	case o.Renew == nil:
 		panic("watchdog: Options.Renew is missing")
 	}
+	if o.Group == nil {
+		o.Group = func(*Lease) (group string, split uint64) { return "", 0 }
+	}
 	o.batchSize = cmp.Or(o.batchSize, 100)
 	o.callTimeout = cmp.Or(o.callTimeout, o.Lease/6)
 	t := time.Since(epoch)
