@@ -137,15 +137,18 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 	at.fresh = new(acquisition)
 	token, _ := owner.From(ctx)
 	named := token != 0
-	if named {
-		at.session = l.client.sessions.Open(l.key(token))
-		defer at.session.Close()
-	} else { // nobody else has this owner, so the session is part of the acquisition
+	if !named {
 		token = owner.New()
-		at.session = &at.fresh.home
-		l.client.sessions.OpenNew(at.session, l.key(token))
 	}
 	at.fresh.token = token
+	key := sessionKey{l.family, l.name, token}
+	if named {
+		at.session = l.client.sessions.Open(key)
+		defer at.session.Close()
+	} else { // nobody else has this owner, so the session is part of the acquisition
+		at.session = &at.fresh.home
+		l.client.sessions.OpenNew(at.session, key)
+	}
 	if named && !at.session.Lock(&at.budget) {
 		at.failure = errBusy
 		return nil, at.ended()
@@ -166,7 +169,7 @@ func (l *Lock) acquire(ctx context.Context, cl *call, limit time.Duration, lease
 			return hold, err
 		}
 	} else {
-		at.request.owner = l.newOwner()
+		at.request.owner = l.client.newName(l.wakes)
 	}
 	trying = true
 	if at.request.waits {
@@ -199,7 +202,7 @@ func (at *attempt) joinOwner() (*Hold, error) {
 	}
 	at.session.Do(func(ow *owned) { at.request.owner = ow.holder() })
 	if at.request.owner == "" {
-		at.request.owner = l.newOwner()
+		at.request.owner = l.client.newName(l.wakes)
 		return nil, nil
 	}
 	at.request.beside = true
@@ -496,8 +499,7 @@ func (at *attempt) tryAsHead(how *waiting, w *waiter) (*Hold, error) {
 		kn.asks()
 	})
 	at.request.waited = w.Waited()
-	_, away := at.client.transport.HandsOver()
-	at.request.registers = w.Ask(how.registers && away, hears)
+	at.request.registers = w.Ask(how.registers && at.client.transport.HandOvers().Away, hears)
 	at.fresh.ends = w.Known()
 	at.fresh.streak = waitqueue.Streak{Here: 1, HereSince: time.Now()} // of an acquisition by asking
 	return at.try()
@@ -616,7 +618,7 @@ func (at *attempt) begin(lease time.Duration, deadline time.Time, fence int64) (
 	if a.lock.sharesKey {
 		a.endUntrusted()
 	}
-	if at.budget.Closing() {
+	if at.client.isClosing() {
 		// Close may have missed this acquisition. Nobody would then renew it or end its context.
 		a.Drop()
 		at.remains = max(at.remains, waitqueue.Something)
@@ -685,7 +687,7 @@ func (at *attempt) ended() error {
 	busy := errors.Is(err, errBusy)
 	unknown := err != nil && !busy && (at.unknown || rediserr.ClassOf(err) == rediserr.ClassUnknown)
 	switch {
-	case at.budget.Ctx.Err() == nil && at.budget.Closing() && !unknown:
+	case at.budget.Ctx.Err() == nil && at.client.isClosing() && !unknown:
 		return ErrClosed
 	case err == nil, busy:
 		held := at.heldError()

@@ -92,7 +92,11 @@ func (a *acquisition) enter(deadline time.Time, renew bool) {
 	}
 	c.transport.Wrote()
 	a.session.Do(func(ow *owned) { ow.held[a.lock.mode] = a })
-	c.owners.add(a)
+	c.owners.mu.Lock()
+	found := c.owners.all[a.owner]
+	found[a.lock.mode] = a
+	c.owners.all[a.owner] = found
+	c.owners.mu.Unlock()
 	a.watched.Subject = a
 	c.watchdog.Add(&a.watched, deadline, renew)
 	if c.introduction.state.Load() == due {

@@ -121,9 +121,9 @@ func (l *Lock) attach(ctx context.Context, cl *call, from string, fence int64, l
 	at.fresh = new(acquisition)
 	at.fresh.token = owner.New()
 	at.session = &at.fresh.home
-	c.sessions.OpenNew(at.session, l.key(at.fresh.token))
+	c.sessions.OpenNew(at.session, sessionKey{l.family, l.name, at.fresh.token})
 	defer at.session.Unlock()
-	at.request.owner = l.newOwner()
+	at.request.owner = c.newName(l.wakes)
 	return at.attach(from, fence)
 }
 

@@ -69,14 +69,14 @@ func tryBatch(ctx context.Context, lease Lease, locks []*Lock) (holds []*Hold, e
 	}
 	sessions := make([]*lockSession, len(locks))
 	for i, l := range locks {
-		sessions[i] = c.sessions.Open(l.key(token))
+		sessions[i] = c.sessions.Open(sessionKey{l.family, l.name, token})
 		defer sessions[i].Close()
 	}
 	if busy := session.LockAll(&bt.budget, sessions); busy >= 0 {
 		bt.lock, bt.failure = locks[busy], errBusy
 		return nil, bt.ended()
 	}
-	fresh := locks[0].newOwner() // all locks are plain
+	fresh := c.newName(owner.Plain)
 	for i, l := range locks {
 		s := sessions[i]
 		defer s.Unlock()
@@ -214,7 +214,7 @@ func (bt *batch) begin() (holds []*Hold, failure error) {
 			failure = err
 		}
 	}
-	if bt.budget.Closing() { // Close may have missed the new holds
+	if bt.client.isClosing() { // Close may have missed the new holds
 		failure = ErrClosed
 	}
 	if failure == nil {

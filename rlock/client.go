@@ -100,6 +100,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		queues:     waitqueue.New[queueName, known]().Recycle(),
 		closing:    make(chan struct{}), freed: make(chan struct{}), closed: make(chan struct{}),
 		backlog: backlog{byLock: make(map[string]debt)}}
+	c.owners.all = make(map[string][modes]*acquisition)
 	c.log.client, c.log.inline = c, true
 	c.pool = wait.NewPool(c.group.Go)
 	c.transport = transport.New(redis, transport.Options{

@@ -57,7 +57,9 @@ func (k *exclusive) acquire(ctx context.Context, redis rueidis.CoreClient, r req
 
 func (k *exclusive) release(ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	h := k.handOver(o.Streak)
+	to := k.client.transport.HandOvers()
+	h := lua.HandOver{Channels: to.Channels, Others: to.Away,
+		Streak: wire.Streak{Count: o.Streak.Count, Began: o.Streak.Began}}
 	if next := o.Successor; next != nil {
 		h.Successor, h.SuccessorFirst = k.scripts.Registration(next.Owner, next.Lease), o.First
 	}
@@ -66,14 +68,6 @@ func (k *exclusive) release(ctx context.Context, owner string, count int, o offe
 		return k.releaseAnnounced(ctx, owner, count, err)
 	}
 	return released, err
-}
-
-// handOver returns which owners a release may give the lock to.
-func (k *exclusive) handOver(s waitqueue.Streak) lua.HandOver {
-	t := k.client.transport
-	_, away := t.HandsOver()
-	return lua.HandOver{Channels: t.Channels(), Others: away,
-		Streak: wire.Streak{Count: s.Count, Began: s.Began}}
 }
 
 // releaseAnnounced sends a release again without a hand-over, because Redis may have rejected the
@@ -102,8 +96,10 @@ func (k *exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
 
 func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	r := batch[0].request
-	h := k.handOver(r.streak)
-	h.Others = h.Others && r.streak.Count > 0 // otherwise the number of hand-overs is unknown
+	to := k.client.transport.HandOvers()
+	h := lua.HandOver{Channels: to.Channels,
+		Others: to.Away && r.streak.Count > 0, // otherwise the number of hand-overs is unknown
+		Streak: wire.Streak{Count: r.streak.Count, Began: r.streak.Began}}
 	if r.registers {
 		h.Withdrawn = k.scripts.Registration(r.owner, r.grantLease)
 	}

@@ -40,8 +40,9 @@ func GiveTurn(l *Lock, owner string, until time.Time, leaves bool) (*Hold, error
 		return nil, err
 	}
 	defer l.client.group.Leave()
-	at.request.owner, at.fresh.token, at.session = l.newOwner(), ownerpkg.New(), &at.fresh.home
-	l.client.sessions.OpenNew(at.session, l.key(at.fresh.token))
+	at.request.owner = l.client.newName(l.wakes)
+	at.fresh.token, at.session = ownerpkg.New(), &at.fresh.home
+	l.client.sessions.OpenNew(at.session, sessionKey{l.family, l.name, at.fresh.token})
 	defer at.session.Unlock()
 	w, _ := at.join(l.waiting, true)
 	turn := waitqueue.Turn{Owner: owner, Until: until}

@@ -21,7 +21,7 @@ func (a *acquisition) Extend(ctx context.Context, asked Lease) error {
 	}
 	at := attempt{client: c, lock: a.lock, request: request{lease: lease, waits: true}}
 	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout) // a nil context panics here
-	if at.budget.Closing() || !c.group.Join() {
+	if c.isClosing() || !c.group.Join() {
 		return ErrClosed
 	}
 	defer c.group.Leave()

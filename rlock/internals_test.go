@@ -52,7 +52,7 @@ func TestHoldThatIsLostWhileItIsDetachedEnds(t *testing.T) {
 	for range 5000 {
 		a := &acquisition{client: c, lock: l, owner: "me:1"}
 		a.session = &a.home
-		c.sessions.OpenNew(a.session, l.key(7))
+		c.sessions.OpenNew(a.session, sessionKey{l.family, l.name, 7})
 		h := a.newHold(t.Context(), &a.outermost, false)
 		a.enter(time.Now().Add(time.Hour), false)
 		lost := make(chan struct{})
@@ -128,6 +128,7 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 		closing:  make(chan struct{}),
 		sessions: session.New[sessionKey, owned](),
 		queues:   waitqueue.New[queueName, known](),
+		owners:   acquisitionsByOwner{all: make(map[string][modes]*acquisition)},
 	}
 	c.log.client, c.log.inline = c, true
 	c.options, _ = Options{CommandTimeout: time.Second,
@@ -140,7 +141,7 @@ func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 		scripted{newExclusive(c, "order", "lock", false), reply})
 	m := &modelAcquisition{client: c}
 	m.a = &acquisition{client: c, lock: lock, owner: "client:1",
-		session: c.sessions.Open(lock.key(1))}
+		session: c.sessions.Open(sessionKey{lock.family, lock.name, 1})}
 	m.holds = []*Hold{m.a.newHold(context.Background(), &m.a.outermost, false)}
 	m.a.enter(time.Now().Add(time.Hour), false)
 	return m

@@ -57,7 +57,7 @@ func (c *Client) newLock(name string, t traits, k kind) *Lock {
 
 // heldBy returns the acquisition of an owner, or nil if the owner holds nothing.
 func (l *Lock) heldBy(token owner.Token) *acquisition {
-	if s := l.client.sessions.Find(l.key(token)); s != nil {
+	if s := l.client.sessions.Find(sessionKey{l.family, l.name, token}); s != nil {
 		return held(s, l.mode)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := l.client.unlockLost(lossKey{l.key(token), l.mode}); err != nil {
+	if err := l.client.unlockLost(lossKey{sessionKey{l.family, l.name, token}, l.mode}); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: the owner in ctx does not hold this lock through this client", ErrNotHeld)

@@ -28,7 +28,7 @@ func (l *Lock) node() (compose.Node, error) {
 
 func (n node) Client() string                { return n.client.id }
 func (n node) Clustered() bool               { return n.client.transport.Clustered() }
-func (n node) NewOwner() string              { return n.newOwner() }
+func (n node) NewOwner() string              { return n.client.newName(n.wakes) }
 func (n node) WatchdogLease() time.Duration  { return n.client.options.WatchdogLease }
 func (n node) CommandTimeout() time.Duration { return n.client.options.CommandTimeout }
 func (n node) Pool() *wait.Pool              { return n.client.pool }

@@ -49,15 +49,12 @@ const (
 	nameMemory  = 2048 // for shared names, to save allocations
 )
 
-// newOwner returns a new name for an acquisition in Redis, even for the same owner. A connection
-// that was given up may still deliver a release later. The late release must then find nothing.
-// Otherwise it would free the lock of a later holder.
+// newName returns a new name for an acquisition in Redis, with the kind in its number. The name is
+// new even for the same owner. A connection that was given up may still deliver a release later.
+// The late release must then find nothing. Otherwise it would free the lock of a later holder.
 //
 // The client draws the number here and not in advance, because a copy of this process, in a cloned
 // virtual machine, has the same memory.
-func (l *Lock) newOwner() string { return l.client.newName(l.wakes) }
-
-// newName returns a new name with the kind in its number.
 func (c *Client) newName(k owner.Kind) string {
 	text, _ := c.names.Get().(*strings.Builder)
 	if text == nil || text.Cap()-text.Len() < longestName {
@@ -73,6 +70,3 @@ func (c *Client) newName(k owner.Kind) string {
 	c.names.Put(text)
 	return name
 }
-
-// key returns the key for the session of an owner with the lock.
-func (l *Lock) key(t owner.Token) sessionKey { return sessionKey{l.family, l.name, t} }

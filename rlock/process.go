@@ -32,18 +32,6 @@ type acquisitionsByOwner struct {
 	all map[string][modes]*acquisition // guarded by mu; a writer that reads has one name for both
 }
 
-// add adds an acquisition.
-func (ao *acquisitionsByOwner) add(a *acquisition) {
-	ao.mu.Lock()
-	defer ao.mu.Unlock()
-	if ao.all == nil {
-		ao.all = make(map[string][modes]*acquisition)
-	}
-	found := ao.all[a.owner]
-	found[a.lock.mode] = a
-	ao.all[a.owner] = found
-}
-
 // acquisition returns the acquisition with a name in Redis, or nil for a name of another client.
 // For a writer that reads, acquisition returns the write lock.
 func (c *Client) acquisition(name string) *acquisition {

@@ -171,12 +171,12 @@ func (a *acquisition) awaited() bool {
 // after it has sent the release. Close cannot finish before that.
 func (a *acquisition) offer() (o offer, joined bool) {
 	c, l := a.client, a.lock
-	here, away := c.transport.HandsOver()
+	to := c.transport.HandOvers()
 	// When the client closes, its waiters are about to leave.
-	if !here || c.isClosing() || !c.group.Join() {
+	if !to.Here || c.isClosing() || !c.group.Join() {
 		return offer{Streak: a.streak}, false
 	}
-	return c.queues.Offer(l.waiting.queue, a.streak, l.waiting.registers && away), true
+	return c.queues.Offer(l.waiting.queue, a.streak, l.waiting.registers && to.Away), true
 }
 
 // sendOnce sends the release once, and reports the outcome to the successor. If a hook around

@@ -51,7 +51,7 @@ const (
 // deadline moves on when the lease is renewed or extended, never moves back, and stops when the
 // lease ends. Before [Watchdog.Add], the deadline has no meaning. Deadline takes no mutex, and is
 // safe for concurrent use.
-func (l *Lease) Deadline() time.Time { return epoch.Add(l.until()) }
+func (l *Lease) Deadline() time.Time { return epoch.Add(time.Duration(l.deadline.Load())) }
 
 func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) }
 

@@ -195,7 +195,7 @@ func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renew
 	{
 		mistake: "no deadline",
 		edits: []edit{
-			{"watchdog/lease.go", "return epoch.Add(l.until())", "return epoch.Add(l.until() + time.Hour)"},
+			{"watchdog/lease.go", "return epoch.Add(", "return epoch.Add(time.Hour + "},
 			{"watchdog/lease.go", "return l.stage == watched && t < l.until()", "return l.stage == watched"},
 			{"watchdog/schedule.go", "\t\tnext = min(next, w.deadlines[0].until())\n", ""},
 		},

@@ -67,7 +67,7 @@ func (s *Script) Run(ctx context.Context, c rueidis.CoreClient, keys []string, a
 
 // send executes the script with EVALSHA. If the server does not know the script, send uses EVAL.
 func (s *Script) send(ctx context.Context, c rueidis.CoreClient, keys, args []string) Reply {
-	if on, remembers := c.(*remembering); remembers && !on.knows(s) {
+	if on, remembers := c.(*remembering); remembers && !slices.Contains(*on.known.Load(), s) {
 		return s.runFirst(ctx, on, keys, args)
 	}
 	n := int64(len(keys))
@@ -127,15 +127,12 @@ type remembering struct {
 	mu    sync.Mutex // held while known is replaced
 }
 
-// knows reports whether the server has executed a script.
-func (c *remembering) knows(s *Script) bool { return slices.Contains(*c.known.Load(), s) }
-
 // remember records that the server has executed a script.
 func (c *remembering) remember(s *Script) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.knows(s) {
-		known := append(slices.Clone(*c.known.Load()), s)
+	if known := *c.known.Load(); !slices.Contains(known, s) {
+		known = append(slices.Clone(known), s)
 		c.known.Store(&known)
 	}
 }

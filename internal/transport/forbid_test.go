@@ -18,12 +18,10 @@ func TestRefusedHandOversAreTriedAgainAfterAMinuteAndReportedOnce(t *testing.T) 
 		tp := &Transport{options: Options{HandsOver: true, GivesAway: true,
 			Warn: func(message string, _ ...any) { warnings = append(warnings, message) }}}
 		for range 3 {
-			here, away := tp.HandsOver()
-			require.True(t, here && away)
+			require.Equal(t, HandOvers{Here: true, Away: true}, tp.HandOvers())
 			tp.Forbid(&rediserr.Error{Code: "NOPERM"}, nil)
 			time.Sleep(time.Minute - time.Nanosecond)
-			here, away = tp.HandsOver()
-			require.False(t, here || away)
+			require.Zero(t, tp.HandOvers())
 			time.Sleep(time.Nanosecond)
 		}
 		require.Len(t, warnings, 1)
@@ -38,6 +36,5 @@ func TestRefusalsThatAreNotAboutHandOversLeaveThem(t *testing.T) {
 	tp.Forbid(&rediserr.Error{Code: "NOPERM"}, errors.New("refused without a hand-over, too"))
 	tp.Forbid(&rediserr.Error{Code: "TRYAGAIN"}, nil)
 	tp.Forbid(errors.New("reset"), nil)
-	here, _ := tp.HandsOver()
-	require.True(t, here)
+	require.True(t, tp.HandOvers().Here)
 }

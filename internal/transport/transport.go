@@ -101,7 +101,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 // open starts the hub for these kinds of channels.
 func (t *Transport) open(channels wire.Channels) {
 	paired := func(channel string) []string {
-		if _, away := t.HandsOver(); !away {
+		if !t.HandOvers().Away {
 			return nil
 		}
 		return wire.PairedChannels(channel, t.options.Client)
@@ -315,19 +315,25 @@ func (t *Transport) Channels() wire.Channels { return wire.Channels(t.channels.L
 // cluster with classic channels counts only the receivers that are connected to this node.
 func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != wire.Classic }
 
-// HandsOver reports whether a release may give a lock to the next waiter of this process, and
-// whether a release may give the lock to waiters of other clients. On a cluster with classic
-// channels, no release gives a lock to other clients, because the cluster does not say who received
-// a message.
-func (t *Transport) HandsOver() (here, away bool) {
-	if !t.options.HandsOver {
-		return false, false
-	}
+// HandOvers says to whom a release may give a lock now, and how.
+type HandOvers struct {
+	Here bool // to the next waiter of this process
+	// Away allows waiters of other clients. It is false on a cluster with classic channels, because
+	// such a cluster does not say who received a message.
+	Away     bool
+	Channels wire.Channels // on which messages travel
+}
+
+// HandOvers returns to whom a release may give a lock now.
+func (t *Transport) HandOvers() HandOvers {
+	h := HandOvers{Channels: wire.Channels(t.channels.Load())}
 	until := t.forbidden.Load()
-	if until != nil && time.Now().Before(*until) {
-		return false, false
+	if !t.options.HandsOver || until != nil && time.Now().Before(*until) {
+		return h
 	}
-	return true, t.options.GivesAway && (t.cluster == nil || t.Counted())
+	h.Here = true
+	h.Away = t.options.GivesAway && (t.cluster == nil || h.Channels != wire.Classic)
+	return h
 }
 
 // ForbiddenFor is how long the client does not try again what the ACL has rejected: hand-overs, and
