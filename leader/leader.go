@@ -55,13 +55,14 @@ type Candidate struct {
 	hold    atomic.Pointer[rlock.Hold] // of the leader; nil while the candidate does not lead
 }
 
-// New returns a candidate. The lock may be of any exclusive kind. Do not pass the read side of a
-// read-write lock, because several readers would lead at once. New sends nothing.
+// New returns a candidate. The lock may be of any exclusive kind. With the read side of a
+// read-write lock, several readers would lead at once, so Run returns [rlock.ErrInvalid]. New sends
+// nothing.
 func New(lock rlock.Locker, o Options) *Candidate { return &Candidate{lock: lock, options: o} }
 
 // IsLeader reports whether the candidate leads at this moment, without blocking. IsLeader returns
-// false as soon as the lock can no longer be trusted, even if the work still runs. The result may
-// be outdated when you use it, so pass the context of the work to each step. If a late write would
+// false as soon as the lock can no longer be trusted, even if the work still runs. See
+// [rlock.Hold.Context] for a lock that somebody deletes. The result may be outdated when you use it, so pass the context of the work to each step. If a late write would
 // do harm, let the resource check the fencing token.
 func (c *Candidate) IsLeader() bool {
 	hold := c.hold.Load()
@@ -106,6 +107,11 @@ func (c *Candidate) Run(ctx context.Context, work func(ctx context.Context) erro
 			"the candidate is already running; use another candidate for a concurrent call of Run"))
 	}
 	defer c.running.Store(false)
+	if l, ours := c.lock.(*rlock.Lock); ours && rlock.Internals(compose.Access{}).IsShared(l) {
+		return fmt.Errorf("holdfast: lock %q: %w", l.Name(), compose.Invalid(
+			"several owners can hold a read lock, so several candidates would lead; use another kind of "+
+				"lock"))
+	}
 	campaign := rlock.WithGrace(rlock.Detached(ctx), c.options.Grace)
 	for {
 		hold, err := c.lock.TryLock(campaign, rlock.Forever, rlock.Watchdog)

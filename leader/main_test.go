@@ -33,6 +33,17 @@ func TestLockIsReleasedWhenForeignCodePanics(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
+func TestReadersCannotLead(t *testing.T) {
+	t.Parallel()
+	lock := rlocktest.New(t).Client().NewReadWriteLock("leader").Read()
+	err := leader.Run(t.Context(), lock, leader.Options{}, func(context.Context) error {
+		t.Error("a reader leads")
+		return nil
+	})
+	require.ErrorIs(t, err, rlock.ErrInvalid)
+	require.ErrorContains(t, err, "use another kind of lock")
+}
+
 func TestCandidateRunsOnce(t *testing.T) {
 	t.Parallel()
 	candidate := leader.New(rlocktest.New(t).Client().NewLock("leader"), leader.Options{})

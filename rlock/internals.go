@@ -13,7 +13,7 @@ import (
 	"holdfast/lua"
 )
 
-// Internals is for packages multilock, redlock, once and rlocktest. It is not for users.
+// Internals is for packages multilock, redlock, once, leader and rlocktest. It is not for users.
 func Internals(compose.Access) internals { return internals{} } //nolint:revive // has no other use
 
 // internals has methods that are safe for concurrent use.
@@ -90,6 +90,9 @@ func (internals) Trace(ctx context.Context, of *Lock, kind, name, server string,
 
 // Node returns a plain lock as part of a lock over several servers; an error for other kinds.
 func (internals) Node(l *Lock) (compose.Node, error) { return l.node() }
+
+// IsShared reports whether several owners can hold a lock at once. It is for package leader.
+func (internals) IsShared(l *Lock) bool { return l.mode == sharedMode }
 
 // The following are for once.
 
