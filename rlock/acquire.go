@@ -114,11 +114,11 @@ type attempt struct {
 	sent        time.Time         // when the last try was sent
 	ticket      waitqueue.Ticket  // of the registration in the last reply; 0 if none
 	holder      lua.Holder        // in the last reply
-	blocker     string            // the holder in the reply before the last
+	blocker     string            // the holder that the replies have named since blocked
 	blocked     time.Time         // since when blocker holds the lock; zero once that was logged
 	blockedCall *blockedCall      // noted while the call holds locks and waits; else nil
 	patience    time.Duration     // for the next reply; 0 before the first
-	left        bool              // the budget ended before the reply to the last try
+	timedOut    bool              // the budget ended before the reply to the last try
 	failure     error             // why the last try got no reply; nil after a reply
 	unknown     bool              // a try may have acquired the lock, without a later reply
 	delay       wait.Backoff      // between tries without a reply
@@ -299,7 +299,7 @@ func (at *attempt) tryAndQueue() (*Hold, error) {
 		if hold != nil {
 			return hold, nil
 		}
-		if err != nil || at.left {
+		if err != nil || at.timedOut {
 			return nil, at.fail(err)
 		}
 		at.call.WaitStart()
@@ -320,9 +320,10 @@ func (at *attempt) tryAndQueue() (*Hold, error) {
 	return at.queue(how, w, w.JoinedAsHead && (at.sent.IsZero() || resumed))
 }
 
-// join adds the attempt to the end of its queue. Without always, join returns nil if nobody in this
-// process has waited for the lock just now. resumed says that the queue is new, and has an older
-// listener. The older listener does not report what was missed since the first try.
+// join adds the attempt to the end of its queue. Without always, join returns nil if there is
+// neither a queue nor a subscription that an earlier queue has left. resumed says that a new queue
+// has taken over such a subscription. The subscription does not report earlier messages, so the
+// caller asks again.
 func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
 	at.waiter = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
@@ -339,8 +340,9 @@ func (at *attempt) join(how *waiting, always bool) (w *waiter, resumed bool) {
 }
 
 // try sends one request. If try returns neither a hold nor an error, at.failure says whether Redis
-// replied. The caller may then call try again, unless at.left is set. With at.left, the budget has
-// ended. The worker that sent the request then cleans up, or the caller if at.remains says so.
+// replied. The caller may then call try again, unless at.timedOut is set. With at.timedOut, the
+// budget has ended. The worker that sent the request then cleans up, or the caller if at.remains
+// says so.
 func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
@@ -359,20 +361,20 @@ func (at *attempt) try() (hold *Hold, err error) {
 		at.remains = max(at.remains, waitqueue.Something)
 	}
 	if state == transport.NotSent {
-		got, state, err = at.detach()
+		got, state, err = at.sendByWorker()
 	}
 	if lost != nil { // Redis may have executed the request the first time
 		err = transport.Resent(lost, err)
-		if state == transport.Refused {
+		if state == transport.NotExecuted {
 			state = transport.StateOf(err)
 		}
 	}
 	if state == transport.Abandoned {
 		at.remains = waitqueue.Late
 	}
-	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
+	at.timedOut = state == transport.CallerLeft || state == transport.Abandoned && at.budget.Over()
 	switch {
-	case at.left:
+	case at.timedOut:
 		at.failure = transport.NoReply(at.failure)
 	case got.short != nil: // the acquisition was undone
 		return nil, got.short
@@ -381,7 +383,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 		if state == transport.Unconfirmed || got.taken {
 			at.remains = max(at.remains, waitqueue.Something)
 		}
-		at.unknown = at.unknown || state > transport.Refused
+		at.unknown = at.unknown || state > transport.NotExecuted
 		if c.transport.Permanent(err) {
 			return nil, at.ended()
 		}
@@ -413,16 +415,16 @@ func (at *attempt) try() (hold *Hold, err error) {
 	return nil, nil
 }
 
-// detach sends the request from a worker. If the caller leaves, the worker cleans up.
-func (at *attempt) detach() (reply, transport.State, error) {
-	detached := *at // a copy for the worker, so that at itself does not escape to the heap
+// sendByWorker sends the request from a worker. If the caller leaves, the worker cleans up.
+func (at *attempt) sendByWorker() (reply, transport.State, error) {
+	copied := *at // for the worker, so that at itself does not escape to the heap
 	kind, ask := transport.Acquire, (*attempt).ask
 	if at.client.options.SyncReplicas != 0 {
 		kind, ask = transport.Apart, (*attempt).askReplicas
 	}
-	got, state, err := transport.Detach(at.client.calls, kind, &at.budget, &detached, ask,
+	got, state, err := transport.SendByWorker(at.client.calls, kind, &at.budget, &copied, ask,
 		(*attempt).handleLateReply)
-	if state == transport.Detached && at.lock.waiting.ownQueue {
+	if state == transport.CallerLeft && at.lock.waiting.ownQueue {
 		at.client.backlog.add(at.lock.name, 1)
 	}
 	return got, state, err
@@ -462,7 +464,7 @@ func (at *attempt) queue(how *waiting, w *waiter, ask bool) (*Hold, error) {
 			}
 			hold, err := at.tryAsHead(how, w)
 			given, granted := w.Reply(at.ticket, at.sent)
-			if hold != nil || err != nil || at.left {
+			if hold != nil || err != nil || at.timedOut {
 				return at.leave(w, hold, err)
 			}
 			at.learn(w.Queue(), true)
@@ -499,8 +501,9 @@ func (at *attempt) tryAsHead(how *waiting, w *waiter) (*Hold, error) {
 		kn.asks()
 	})
 	at.request.waited = w.Waited()
-	at.request.registers = w.Ask(how.registers && at.client.transport.HandOvers().Away, hears)
-	at.fresh.ends = w.Known()
+	away := at.client.transport.HandOvers().OtherClients
+	at.request.registers = w.Ask(how.registers && away, hears)
+	at.fresh.noTurns = w.Known()
 	at.fresh.streak = waitqueue.Streak{Here: 1, HereSince: time.Now()} // of an acquisition by asking
 	return at.try()
 }
@@ -590,7 +593,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 		at.unknown = true
 		return nil, nil
 	}
-	at.fresh.streak, at.fresh.ends = g.Streak, g.Registered
+	at.fresh.streak, at.fresh.noTurns = g.Streak, g.Registered
 	hold, err := at.begin(lease, watchdog.Deadline(g.Since, lease), g.Fence)
 	how := Granted
 	if g.Local {

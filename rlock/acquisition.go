@@ -53,7 +53,7 @@ type acquisition struct {
 	age        age   // guarded by mu
 	registered bool  // a grant message may still arrive, although the owner got the lock by asking
 	besides    bool  // guarded by mu; the owner has also asked for the other mode
-	ends       bool  // guarded by the session; the name is not passed on, see passOn
+	noTurns    bool  // guarded by the session; passOn does not pass the name on
 
 	// These values are preallocated for the usual case, so that an acquisition needs one allocation.
 	outermost level
@@ -302,7 +302,7 @@ type state uint8
 const (
 	active      state = iota // the acquisition has a level or more
 	releasing                // the last level was released, but Redis has not confirmed that
-	released                 // Redis has confirmed the release
+	released                 // Redis has confirmed the release, or a local turn has passed the lock on
 	unconfirmed              // nobody waits for the confirmation
 	lost                     // the acquisition can no longer be trusted, or never could
 	closed                   // the client was closed
@@ -315,7 +315,7 @@ type event uint8
 
 const (
 	release event = iota // the owner releases the last level
-	confirm              // Redis confirms the release
+	confirm              // Redis confirms the release, or a local turn passes the lock on
 	giveUp               // nobody waits for the confirmation any more
 	lose                 // the acquisition is found lost
 	shut                 // the client closes
@@ -349,7 +349,8 @@ func (s *state) step(e event) {
 //   - Extend and a nested call, if the lock is gone or the reply is late (extend.go, batch.go);
 //   - a release after the deadline, or a release that finds the lock gone (release.go);
 //   - Detach after the deadline (attach.go);
-//   - ForceUnlock of this client (lock.go);
+//   - ForceUnlock of this client (lock.go), even for a hold that a local turn has just begun
+//     (turn.go);
 //   - for a read hold, a release by the same writer that removed the read hold or got no reply
 //     (readwrite.go).
 //

@@ -155,7 +155,7 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 		c.cleaner.add(left)
 	}
 	cleanUp := func(held bool, err error) {
-		if state := transport.StateOf(err); held || state > transport.Refused {
+		if state := transport.StateOf(err); held || state > transport.NotExecuted {
 			undo(state == transport.Abandoned)
 		}
 	}
@@ -187,8 +187,8 @@ func (at *attempt) attach(from string, fence int64) (*Hold, error) {
 			return hold, err
 		}
 		at.failure = err
-		left := state == transport.Detached // the worker cleans up after its own command
-		at.unknown = at.unknown || state > transport.Refused && !left
+		left := state == transport.CallerLeft // the worker cleans up after its own command
+		at.unknown = at.unknown || state > transport.NotExecuted && !left
 		abandoned = abandoned || state == transport.Abandoned
 		if !left && !c.transport.Permanent(err) && at.budget.Sleep(at.delay.Next(), nil, nil) {
 			continue

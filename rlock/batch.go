@@ -115,7 +115,7 @@ func (bt *batch) exceedsMaxHold() bool {
 	for _, p := range bt.parts {
 		if p.held != nil {
 			p.held.MayLast(bt.request.lease)
-			p.held.ends = true
+			p.held.noTurns = true
 		}
 	}
 	return false
@@ -152,7 +152,7 @@ func (bt *batch) ask() error {
 		return result{index, holder}, err
 	}
 	late := func(got result, err error) {
-		if state := transport.StateOf(err); state > transport.Refused || err == nil && got.index < 0 {
+		if state := transport.StateOf(err); state > transport.NotExecuted || err == nil && got.index < 0 {
 			bt.undo(state == transport.Abandoned)
 		}
 	}
@@ -345,7 +345,7 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 			refusal = got[i].Err
 		}
 		switch {
-		case state == transport.Detached:
+		case state == transport.CallerLeft:
 			*p.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 			if p.left == 0 {
 				p.step(giveUp)

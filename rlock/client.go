@@ -106,8 +106,9 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	c.transport = transport.New(redis, transport.Options{
 		Client: c.id, Server: options.Server, Logger: options.Logger,
 		Classic: options.PubSub == PubSubClassic, Sharded: options.PubSub == PubSubSharded,
-		HandsOver: options.HandOver != HandOverNone, GivesAway: options.HandOver == HandOverAnywhere,
-		OnGrant: c.granted, OnLost: c.connectionLost, Warn: c.warn})
+		ToThisClient:   options.HandOver != HandOverNone,
+		ToOtherClients: options.HandOver == HandOverAnywhere,
+		OnGrant:        c.granted, OnLost: c.connectionLost, Warn: c.warn})
 	c.redis = eval.Remembering(c.transport.Redis())
 	var ready func(context.Context) error
 	if c.transport.Clustered() {

@@ -58,7 +58,7 @@ func (k *exclusive) acquire(ctx context.Context, redis rueidis.CoreClient, r req
 func (k *exclusive) release(ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
 	to := k.client.transport.HandOvers()
-	h := lua.HandOver{Channels: to.Channels, Others: to.Away,
+	h := lua.HandOver{Channels: to.Channels, Others: to.OtherClients,
 		Streak: wire.Streak{Count: o.Streak.Count, Began: o.Streak.Began}}
 	if next := o.Successor; next != nil {
 		h.Successor, h.SuccessorFirst = k.scripts.Registration(next.Owner, next.Lease), o.First
@@ -83,8 +83,8 @@ func (k *exclusive) releaseAnnounced(ctx context.Context, owner string, count in
 
 // refusesHandOver reports whether Redis may have rejected a command only because of the needs of a
 // hand-over. A hand-over needs the clock of the server, which some servers deny to scripts. A
-// hand-over also needs its own keys. An ACL may forbid them, they are elsewhere while a slot moves,
-// and the script writes them even if it writes nothing else.
+// hand-over also needs its own keys. An ACL may forbid these keys, and a moving slot may have put
+// them on another node. The script writes them even if it writes nothing else.
 func refusesHandOver(err error) bool {
 	return rediserr.HasCode(err, "TRYAGAIN", "NOPERM", "MISCONF", "READONLY",
 		"NOREPLICAS", "WRONGTYPE", "OOM", rediserr.NoCommand)
@@ -98,7 +98,7 @@ func (k *exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	r := batch[0].request
 	to := k.client.transport.HandOvers()
 	h := lua.HandOver{Channels: to.Channels,
-		Others: to.Away && r.streak.Count > 0, // otherwise the number of hand-overs is unknown
+		Others: to.OtherClients && r.streak.Count > 0, // otherwise the number of hand-overs is unknown
 		Streak: wire.Streak{Count: r.streak.Count, Began: r.streak.Began}}
 	if r.registers {
 		h.Withdrawn = k.scripts.Registration(r.owner, r.grantLease)

@@ -61,7 +61,7 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	if err := a.lock.reentry; err != nil {
 		return nil, err
 	}
-	a.ends = true
+	a.noTurns = true
 	if at.renew && !a.MayRenew() {
 		at.request.lease = shortestLease // a level must not exceed MaxHold
 	}
@@ -103,7 +103,7 @@ func (at *attempt) extend(a *acquisition, levels int) (deadline time.Time, err e
 		at.call.asks()
 		sent := time.Now()
 		held, state, err := transport.Do(c.calls, transport.Keep, &at.budget, command, cleanUp)
-		if state != transport.Detached {
+		if state != transport.CallerLeft {
 			cleanUp(held, err)
 		}
 		switch {
@@ -114,8 +114,8 @@ func (at *attempt) extend(a *acquisition, levels int) (deadline time.Time, err e
 			return watchdog.Deadline(sent, lease), nil
 		}
 		at.failure = err
-		at.unknown = at.unknown || state > transport.Refused
-		left := state == transport.Detached || state == transport.Abandoned && at.budget.Over()
+		at.unknown = at.unknown || state > transport.NotExecuted
+		left := state == transport.CallerLeft || state == transport.Abandoned && at.budget.Over()
 		if left || c.transport.Permanent(err) || !at.request.waits ||
 			!at.budget.Sleep(at.delay.Next(), nil, nil) {
 			return time.Time{}, at.ended()

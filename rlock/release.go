@@ -118,13 +118,13 @@ func (a *acquisition) remove(l *level, last event) (left int, lost error) {
 // before is the error of an earlier command that Redis may have executed, or nil.
 func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 	c, last := a.client, left == 0
-	unknown := before != nil && transport.StateOf(before) > transport.Refused
+	unknown := before != nil && transport.StateOf(before) > transport.NotExecuted
 	var delay wait.Backoff
 	var reply lua.Released
 	var err error
 	for first := !unknown; ; first = false {
-		// After an unconfirmed release, no successor is named again, because the successor asks instead.
-		// While a late request may take the lock again, no successor is named either. Otherwise the
+		// Only the first try names a successor. If the try fails, the successor asks instead. While a
+		// late request may take the lock again, the first try names no successor either, because the
 		// release would also give that lock away.
 		o, joined := offer{Streak: a.streak}, false
 		if last && first && a.late == nil && a.awaited() && !a.keepsTaken() {
@@ -135,14 +135,14 @@ func (a *acquisition) send(b *wait.Budget, left int, before error) error {
 		if state == transport.Executed {
 			return a.handleReply(reply, left, unknown)
 		}
-		if state != transport.Refused {
+		if state != transport.NotExecuted {
 			unknown = true
 			if last {
 				a.releaseUnconfirmed()
 			}
 		}
 		switch {
-		case state == transport.Detached:
+		case state == transport.CallerLeft:
 			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, transport.NoReply(before))
 		case c.transport.Permanent(err):
 		case b.Sleep(delay.Next(), nil, nil):
@@ -167,16 +167,16 @@ func (a *acquisition) awaited() bool {
 	return a.lock.handsOver && a.client.queues.Has(a.lock.waiting.queue)
 }
 
-// offer picks a successor for a release. With joined, the caller leaves the tasks of the client
-// after it has sent the release. Close cannot finish before that.
+// offer picks a successor for a release. If joined is true, the caller calls group.Leave once the
+// release is sent, so that Close waits for the release.
 func (a *acquisition) offer() (o offer, joined bool) {
 	c, l := a.client, a.lock
 	to := c.transport.HandOvers()
 	// When the client closes, its waiters are about to leave.
-	if !to.Here || c.isClosing() || !c.group.Join() {
+	if !to.ThisClient || c.isClosing() || !c.group.Join() {
 		return offer{Streak: a.streak}, false
 	}
-	return c.queues.Offer(l.waiting.queue, a.streak, l.waiting.registers && to.Away), true
+	return c.queues.Offer(l.waiting.queue, a.streak, l.waiting.registers && to.OtherClients), true
 }
 
 // sendOnce sends the release once, and reports the outcome to the successor. If a hook around
@@ -189,7 +189,7 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 		if !returned {
 			state = transport.Unconfirmed
 		}
-		if o.Successor != nil && state != transport.Detached {
+		if o.Successor != nil && state != transport.CallerLeft {
 			a.settle(o, sent, reply, state)
 		}
 		if !returned && left == 0 {
@@ -210,7 +210,7 @@ func (a *acquisition) sendOnce(b *wait.Budget, left int, o offer, joined bool,
 			return reply, state, err
 		}
 	}
-	reply, sent, state, err = a.detach(b, left, o)
+	reply, sent, state, err = a.sendByWorker(b, left, o)
 	returned = true
 	return reply, state, err
 }
@@ -230,7 +230,7 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 	switch {
 	case state == transport.Unconfirmed, state == transport.Abandoned:
 		outcome.Outcome = waitqueue.Uncertain
-	case state == transport.Refused, !r.Held, r.Refusal != "":
+	case state == transport.NotExecuted, !r.Held, r.Refusal != "":
 		outcome.Outcome = waitqueue.ToNobody
 	case r.To == lua.Successor:
 		outcome.Outcome = waitqueue.ToSuccessor
@@ -248,8 +248,8 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 
 // handleReply handles the reply to a release.
 func (a *acquisition) handleReply(r lua.Released, left int, unknown bool) error {
-	// Redis may find nothing because an earlier command with a lost reply was the release. That is so
-	// while the lease has not ended yet. A command that leaves levels behind does not remove the lock.
+	// Redis may find nothing because an earlier command with a lost reply was the release. holdfast
+	// assumes so while the lease lasts. A command that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Until(a.watched.Deadline()) > 0
 	if r.Held || earlier {
 		if r.Refusal != "" {
@@ -299,15 +299,14 @@ func (c *Client) reportClassic(l *Lock) {
 	}
 }
 
-// The rest of the file handles a caller that leaves before the reply, and other ends than by
-// Unlock.
+// The rest of the file handles a caller that leaves before the reply, and ends other than Unlock.
 
-// detach sends the release from a worker, so that the caller can leave at any time. sent is the
+// sendByWorker sends the release from a worker, so that the caller can leave at any time. sent is the
 // time of the last try, because a worker repeats a command whose dial was ended.
-func (a *acquisition) detach(b *wait.Budget, left int, o offer,
+func (a *acquisition) sendByWorker(b *wait.Budget, left int, o offer,
 ) (r lua.Released, sent time.Time, state transport.State, err error) {
 	var lastTry time.Time
-	r, state, err = transport.Detach(a.client.calls, transport.Release, b, a,
+	r, state, err = transport.SendByWorker(a.client.calls, transport.Release, b, a,
 		func(a *acquisition, ctx context.Context) (lua.Released, error) {
 			lastTry = time.Now()
 			return a.command(ctx, left, o)
@@ -317,7 +316,7 @@ func (a *acquisition) detach(b *wait.Budget, left int, o offer,
 			}
 			a.handleLateReply(left, err)
 		})
-	if state != transport.Detached { // a worker whose caller has left may still set lastTry
+	if state != transport.CallerLeft { // a worker whose caller has left may still set lastTry
 		sent = lastTry
 	}
 	return r, sent, state, err

@@ -45,7 +45,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 		return outcomes, nil
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
-	held, _, err := transport.Detach(c.calls, transport.Renew, b, renewals,
+	held, _, err := transport.SendByWorker(c.calls, transport.Renew, b, renewals,
 		func(renewals []lua.Held, ctx context.Context) ([]bool, error) {
 			return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
 		}, func([]lua.Held, []bool, error) {})

@@ -24,7 +24,7 @@ func (a *acquisition) passOn() bool {
 	// A late request would give the lock to the name again after the last turn. A grant message for
 	// the name would release the lock of another turn. After a nested call, the count in Redis may
 	// not be 1.
-	if a.ends || a.late != nil || a.part != nil || a.keepsTaken() {
+	if a.noTurns || a.late != nil || a.part != nil || a.keepsTaken() {
 		return false
 	}
 	a.mu.Lock()
@@ -36,7 +36,7 @@ func (a *acquisition) passOn() bool {
 	if !usual || time.Until(until) < c.grantLease*2/3 {
 		return false
 	}
-	if !c.transport.HandOvers().Here || c.isClosing() || c.forced.since(l.name, a.streak.HereSince) {
+	if !c.transport.HandOvers().ThisClient || c.isClosing() || c.forced.since(l.name, a.streak.HereSince) {
 		return false
 	}
 	if !c.queues.Pass(l.waiting.queue, a.streak, waitqueue.Turn{Owner: a.owner, Until: until}) {

@@ -1,7 +1,7 @@
 // Package watchdog renews leases for package rlock. If you use locks, you never need this package.
 //
 // A lease ends by itself unless its holder renews the lease in time. The watchdog renews leases in
-// batches, each third of the lease time. As soon as a holder must no longer trust a lease, the
+// batches, every third of the lease time. As soon as a holder must no longer trust a lease, the
 // watchdog reports the lease as lost. The watchdog reaches the store that grants leases only
 // through [Options].Renew.
 //

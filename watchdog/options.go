@@ -25,7 +25,7 @@ const (
 
 // Options configures a [Watchdog]. Lease and Renew are required.
 type Options struct {
-	// Lease is the time that a lease lasts after a renewal, at least 1 ms. The watchdog renews each
+	// Lease is the time that a lease lasts after a renewal, at least 1 ms. The watchdog renews every
 	// Lease/3.
 	Lease time.Duration
 
@@ -35,10 +35,10 @@ type Options struct {
 	// [runtime.Goexit], all outcomes are unknown. Renew must not give a lost lease back to its owner.
 	// A second renewal must do no harm.
 	//
-	// Renew should wait for the reply until ctx ends, because a late reply still counts, from the
-	// start of the call. ctx ends at [Deadline](start of the call, Lease), because a later reply could
-	// not prolong any lease, or when the watchdog closes. Renew must return soon after ctx has ended,
-	// because Close waits for Renew.
+	// Renew should wait for the reply until ctx ends, because a late reply still counts. The lease
+	// then lasts from the start of the call. ctx ends at [Deadline](start of the call, Lease), because
+	// a later reply could not prolong any lease, or when the watchdog closes. Renew must return soon
+	// after ctx has ended, because Close waits for Renew.
 	//
 	// The watchdog calls Renew on several goroutines at the same time, even for the same group. If a
 	// call takes longer than Lease/6, the watchdog may call Renew again for the same leases. A call
@@ -46,9 +46,9 @@ type Options struct {
 	Renew func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
 
 	// Group, unless nil, returns the group of a lease, such as the node that has the lease, and a
-	// number. Leases of different groups do not share a call, and neither do leases of a group with
-	// different numbers. Both may change from tick to tick. The watchdog calls Group for every lease
-	// at every tick and holds its mutex meanwhile, so Group must not block.
+	// number. Leases share a call only if both are equal. Both may change from tick to tick. The
+	// watchdog calls Group for each lease that it is about to renew or checks for lateness, and holds
+	// its mutex meanwhile, so Group must not block.
 	Group func(*Lease) (group string, split uint64)
 
 	// OnFailure, unless nil, receives the number of leases to try again. The watchdog calls OnFailure

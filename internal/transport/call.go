@@ -39,8 +39,8 @@ const (
 )
 
 // Begin returns the context for a command that the caller sends itself now. The caller then ends
-// the call with [Call.End]. Begin returns nil if a worker must send the command. See [Detach]. The
-// command is for lock, or for several locks if lock is "".
+// the call with [Call.End]. Begin returns nil if a worker must send the command. See
+// [SendByWorker]. The command is for lock, or for several locks if lock is "".
 func (c *Calls) Begin(b *wait.Budget, now time.Time, lock string) *Call {
 	node, replied := (*Node)(nil), &c.replied
 	if c.ready != nil {

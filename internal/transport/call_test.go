@@ -68,7 +68,7 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 		time.Sleep(recentReply + 1)
 		c.recordReply(nil, sent, Executed)
 		require.False(t, direct(), "the time of sending counts")
-		c.recordReply(nil, time.Now(), Refused)
+		c.recordReply(nil, time.Now(), NotExecuted)
 		require.True(t, direct(), "a refusal is a reply")
 		c.recordReply(nil, time.Now(), Unconfirmed)
 		require.False(t, direct(), "no reply has come")
@@ -298,7 +298,7 @@ func TestContextOfAWorkerForgetsTheCallersWhenTheCommandHasEnded(t *testing.T) {
 		}
 		kept := make(chan context.Context, 1)
 		ctx := context.WithValue(t.Context(), valueKey{}, 7)
-		value, _, err := Detach(c, Acquire, wait.NewBudget(ctx, nil, wait.Unlimited), struct{}{},
+		value, _, err := SendByWorker(c, Acquire, wait.NewBudget(ctx, nil, wait.Unlimited), struct{}{},
 			func(_ struct{}, ctx context.Context) (any, error) {
 				kept <- ctx
 				return ctx.Value(valueKey{}), nil

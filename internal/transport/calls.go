@@ -121,7 +121,7 @@ func NewCalls(group *wait.Group, timeout time.Duration, ready func(context.Conte
 }
 
 // Do sends a command from the caller's goroutine if the command cannot block that goroutine, and
-// otherwise like [Detach].
+// otherwise like [SendByWorker].
 func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 	command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
@@ -134,11 +134,11 @@ func Do[T any](c *Calls, kind Kind, b *wait.Budget,
 			return value, state, err
 		}
 	}
-	value, state, err := Detach(c, kind, b, struct{}{},
+	value, state, err := SendByWorker(c, kind, b, struct{}{},
 		func(_ struct{}, ctx context.Context) (T, error) { return command(ctx) },
 		func(_ struct{}, value T, err error) { late(value, Resent(before, err)) })
 	err = Resent(before, err)
-	if state == Refused {
+	if state == NotExecuted {
 		state = StateOf(err)
 	}
 	return value, state, err
@@ -251,14 +251,14 @@ func newPlaces() (places [kinds]chan struct{}) {
 // State is the outcome of a command.
 type State uint8
 
-// The outcomes of a command. After an outcome of [StateOf] above Refused, the server may have
+// The outcomes of a command. After an outcome of [StateOf] above NotExecuted, the server may have
 // executed the command.
 const (
 	Executed    State = iota // the server executed it
-	Refused                  // the server did not execute it
+	NotExecuted              // the server did not execute it
 	Unconfirmed              // its connection was lost; the server executed it, or never will
 	Abandoned                // nobody waits for its reply; the server may execute it at any time
-	Detached                 // its caller left; a callback gets the outcome
+	CallerLeft               // its caller left; a callback gets the outcome
 	NotSent                  // its caller would have had to dial first
 )
 
@@ -268,7 +268,7 @@ func StateOf(err error) State {
 	case err == nil:
 		return Executed
 	case rediserr.ClassOf(err) != rediserr.ClassUnknown:
-		return Refused
+		return NotExecuted
 	case errors.Is(Unexplained(err), ErrNoReply): // rueidis gave up, or the caller did
 		return Abandoned
 	}

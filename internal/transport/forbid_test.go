@@ -15,10 +15,10 @@ import (
 func TestRefusedHandOversAreTriedAgainAfterAMinuteAndReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var warnings []string
-		tp := &Transport{options: Options{HandsOver: true, GivesAway: true,
+		tp := &Transport{options: Options{ToThisClient: true, ToOtherClients: true,
 			Warn: func(message string, _ ...any) { warnings = append(warnings, message) }}}
 		for range 3 {
-			require.Equal(t, HandOvers{Here: true, Away: true}, tp.HandOvers())
+			require.Equal(t, HandOvers{ThisClient: true, OtherClients: true}, tp.HandOvers())
 			tp.Forbid(&rediserr.Error{Code: "NOPERM"}, nil)
 			time.Sleep(time.Minute - time.Nanosecond)
 			require.Zero(t, tp.HandOvers())
@@ -32,9 +32,9 @@ func TestRefusedHandOversAreTriedAgainAfterAMinuteAndReportedOnce(t *testing.T) 
 
 func TestRefusalsThatAreNotAboutHandOversLeaveThem(t *testing.T) {
 	t.Parallel()
-	tp := &Transport{options: Options{HandsOver: true}} // it would panic at a warning
+	tp := &Transport{options: Options{ToThisClient: true}} // it would panic at a warning
 	tp.Forbid(&rediserr.Error{Code: "NOPERM"}, errors.New("refused without a hand-over, too"))
 	tp.Forbid(&rediserr.Error{Code: "TRYAGAIN"}, nil)
 	tp.Forbid(errors.New("reset"), nil)
-	require.True(t, tp.HandOvers().Here)
+	require.True(t, tp.HandOvers().ThisClient)
 }

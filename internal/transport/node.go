@@ -31,7 +31,7 @@ func (r *replies) begin(now time.Time) {
 // each reply, because a write slows down all other processors that send.
 func (r *replies) record(sent time.Time, outcome State) {
 	at := int64(longAgo)
-	if outcome == Executed || outcome == Refused {
+	if outcome == Executed || outcome == NotExecuted {
 		at = int64(sent.Sub(r.began))
 	}
 	if at < 0 || at > r.at.Load()+int64(recentReply/10) {

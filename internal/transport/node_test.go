@@ -116,7 +116,7 @@ func TestCallThatMissesItsNodeIsSentByAWorkerAndReadsTheTopologyOnce(t *testing.
 		"down":         {refusal("CLUSTERDOWN"), NotSent},
 		"loading":      {refusal("LOADING"), NotSent},
 		"closed":       {rediserr.Classify(rueidis.ErrClosing), NotSent},
-		"not allowed":  {refusal("NOPERM"), Refused},
+		"not allowed":  {refusal("NOPERM"), NotExecuted},
 		"no error":     {nil, Executed},
 		"lost at once": {rediserr.Classify(io.EOF), NotSent},
 	} {

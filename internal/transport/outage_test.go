@@ -34,7 +34,7 @@ func inOutage(t *testing.T, test func(t *testing.T, c *Calls, begin func(Kind, c
 		test(t, c, func(kind Kind, send command) {
 			go func() {
 				b := wait.NewBudget(t.Context(), nil, time.Minute)
-				_, _, _ = Detach(c, kind, b, 0,
+				_, _, _ = SendByWorker(c, kind, b, 0,
 					func(_ int, ctx context.Context) (int, error) { return send(ctx) }, ignore)
 			}()
 			synctest.Wait()
@@ -51,7 +51,7 @@ func executed(t *testing.T, c *Calls, kind Kind, most time.Duration) {
 	t.Helper()
 	began := time.Now()
 	b := wait.NewBudget(t.Context(), nil, 30*time.Second)
-	_, state, err := Detach(c, kind, b, 0,
+	_, state, err := SendByWorker(c, kind, b, 0,
 		func(int, context.Context) (int, error) { return 1, nil }, ignore)
 	require.NoError(t, err)
 	require.Equal(t, Executed, state)
@@ -87,7 +87,7 @@ func TestRenewalsDoNotWaitForTheDialOfAnotherCommand(t *testing.T) {
 			time.Sleep(time.Second)
 			go func() {
 				b := wait.NewBudget(t.Context(), nil, time.Minute)
-				_, _, _ = Detach(c, Acquire, b, 0,
+				_, _, _ = SendByWorker(c, Acquire, b, 0,
 					func(int, context.Context) (int, error) { return 0, nil }, ignore)
 			}()
 			synctest.Wait()
@@ -114,7 +114,7 @@ func TestCommandThatAHookEndsLetsAnotherOneDial(t *testing.T) {
 		c.pool.leave(false, false, time.Now(), errRefused)
 		time.Sleep(time.Second)
 		require.PanicsWithValue(t, "hook", func() {
-			_, _, _ = Detach(c, Apart, forever(), 0,
+			_, _, _ = SendByWorker(c, Apart, forever(), 0,
 				func(int, context.Context) (int, error) { panic("hook") }, ignore)
 		})
 		executed(t, c, Apart, 0)
@@ -140,11 +140,11 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 		serve  func(net.Conn)
 		state  State
 	}{
-		"closed before the greeting": {nil, func(c net.Conn) { _ = c.Close() }, Refused},
+		"closed before the greeting": {nil, func(c net.Conn) { _ = c.Close() }, NotExecuted},
 		"closed in the greeting": {nil, func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 10))
 			_ = c.Close()
-		}, Refused},
+		}, NotExecuted},
 		"lost with the command": {nil, greets, Unconfirmed},
 		"lost with the command, pipelining": {
 			func(o *rueidis.ClientOption) { o.AlwaysPipelining = true }, greets, Unconfirmed},
@@ -200,7 +200,7 @@ func TestCommandWithoutAConnectionWasNotSent(t *testing.T) {
 						return 0, rediserr.Classify(redis.Do(ctx, redis.B().Ping().Build()).Error())
 					})
 					require.Equal(t, of.state, state, "%v", err)
-					if state == Refused {
+					if state == NotExecuted {
 						var e *rediserr.Error
 						require.ErrorAs(t, err, &e)
 						require.Equal(t, rediserr.ClassTemporary, e.Class)

@@ -32,8 +32,8 @@ type Options struct {
 	// cluster has sharded channels.
 	Classic, Sharded bool
 
-	HandsOver bool // a release may give a lock to a waiter
-	GivesAway bool // the waiter may be of another client
+	ToThisClient   bool // a release may give a lock to the next waiter of this client
+	ToOtherClients bool // and to waiters of other clients
 
 	// OnGrant is called with messages that grant a lock to a waiter here. It must not block.
 	OnGrant func(channel, message string)
@@ -101,7 +101,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 // open starts the hub for these kinds of channels.
 func (t *Transport) open(channels wire.Channels) {
 	paired := func(channel string) []string {
-		if !t.HandOvers().Away {
+		if !t.HandOvers().OtherClients {
 			return nil
 		}
 		return wire.PairedChannels(channel, t.options.Client)
@@ -317,33 +317,33 @@ func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != 
 
 // HandOvers says to whom a release may give a lock now, and how.
 type HandOvers struct {
-	Here bool // to the next waiter of this process
-	// Away allows waiters of other clients. It is false on a cluster with classic channels, because
-	// such a cluster does not say who received a message.
-	Away     bool
-	Channels wire.Channels // on which messages travel
+	ThisClient bool // to the next waiter of this client
+	// OtherClients allows waiters of other clients. It is false on a cluster with classic channels,
+	// because a node of such a cluster counts only the receivers that are connected to this node.
+	OtherClients bool
+	Channels     wire.Channels // on which messages travel
 }
 
 // HandOvers returns to whom a release may give a lock now.
 func (t *Transport) HandOvers() HandOvers {
 	h := HandOvers{Channels: wire.Channels(t.channels.Load())}
 	until := t.forbidden.Load()
-	if !t.options.HandsOver || until != nil && time.Now().Before(*until) {
+	if !t.options.ToThisClient || until != nil && time.Now().Before(*until) {
 		return h
 	}
-	h.Here = true
-	h.Away = t.options.GivesAway && (t.cluster == nil || h.Channels != wire.Classic)
+	h.ThisClient = true
+	h.OtherClients = t.options.ToOtherClients && (t.cluster == nil || h.Channels != wire.Classic)
 	return h
 }
 
 // ForbiddenFor is how long the client does not try again what the ACL has rejected: hand-overs, and
-// the record of the client's process. A right that was missing for a moment must not be unused
-// until the process ends.
+// the record of the client's process. The client tries again, because a right may be missing
+// only for a moment.
 const ForbiddenFor = time.Minute
 
-// Forbid disables hand-overs for a minute, after the server rejected a command with a hand-over and
-// accepted the command without. outcome is the error of the second command. Unless outcome is nil,
-// Forbid does nothing.
+// Forbid disables hand-overs for a minute if the server rejected a hand-over because of the ACL, or
+// because scripts may not call a command. outcome is the error of the same command without the
+// hand-over. If outcome is not nil, or the server had another reason, Forbid does nothing.
 func (t *Transport) Forbid(refusal, outcome error) {
 	var of *rediserr.Error
 	if outcome != nil || !errors.As(refusal, &of) {

@@ -12,13 +12,13 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Detach lets a worker call command with s, and waits for the outcome. If b ends first, Detach
-// returns [Detached] at once, and calls late with the outcome later. Otherwise Detach does not call
-// late. If b ends before there is a place for the command, Detach returns [ErrNotSent]. After the
-// client has closed, Detach sends the command itself, and returns when rueidis does. If a hook
-// around rueidis panics or calls runtime.Goexit, so does Detach, or the worker if its caller has
-// left. The outcome is then [ErrThrown].
-func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
+// SendByWorker lets a worker call command with s, and waits for the outcome. If b ends first,
+// SendByWorker returns [CallerLeft] at once, and calls late with the outcome later. Otherwise
+// SendByWorker does not call late. If b ends before there is a place for the command, SendByWorker
+// returns [ErrNotSent]. After the client has closed, SendByWorker sends the command itself, and
+// returns when rueidis does. If a hook around rueidis panics or calls runtime.Goexit, so does
+// SendByWorker, or the worker if its caller has left. The outcome is then [ErrThrown].
+func SendByWorker[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 	command func(S, context.Context) (T, error), late func(S, T, error),
 ) (T, State, error) {
 	gate, first := c.gates[kind], false
@@ -26,7 +26,7 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 		var err error
 		first, err = gate.enter(kind, b)
 		if err != nil {
-			return *new(T), Refused, err
+			return *new(T), NotExecuted, err
 		}
 	}
 	if places := c.places[kind]; places != nil && !wait.Fired(places) {
@@ -36,7 +36,7 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 			first = false
 		}
 		if !b.Wait(places) {
-			return *new(T), Refused, ErrNotSent
+			return *new(T), NotExecuted, ErrNotSent
 		}
 	}
 	w := &worker[S, T]{s: s, command: command, late: late, decision: make(chan struct{})}
@@ -45,7 +45,7 @@ func Detach[S, T any](c *Calls, kind Kind, b *wait.Budget, s S,
 		w.run()
 	}
 	if !b.Wait(w.decision) && w.decided.CompareAndSwap(false, true) {
-		return *new(T), Detached, ErrNoReply
+		return *new(T), CallerLeft, ErrNoReply
 	}
 	<-w.decision
 	if w.thrown != nil {

@@ -19,7 +19,7 @@ import (
 func detach[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, error),
 	late func(T, error),
 ) (T, State, error) {
-	return Detach(c, Acquire, b, struct{}{},
+	return SendByWorker(c, Acquire, b, struct{}{},
 		func(_ struct{}, ctx context.Context) (T, error) { return command(ctx) },
 		func(_ struct{}, value T, err error) { late(value, err) })
 }
@@ -82,7 +82,7 @@ func TestCallerThatLeavesAWorkerGetsNothingAndLateIsCalled(t *testing.T) {
 				return 7, reason
 			}, func(value int, err error) { late = append(late, value, err) })
 		require.Equal(t, time.Second, time.Since(began))
-		require.Equal(t, Detached, state)
+		require.Equal(t, CallerLeft, state)
 		require.ErrorIs(t, err, ErrNoReply)
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -99,12 +99,12 @@ func hanging(t *testing.T, c *Calls, kind Kind, n int, budget time.Duration) (
 	for range n {
 		go func() {
 			b := wait.NewBudget(t.Context(), nil, budget)
-			_, state, err := Detach(c, kind, b, 0, func(int, context.Context) (int, error) {
+			_, state, err := SendByWorker(c, kind, b, 0, func(int, context.Context) (int, error) {
 				sent.Add(1)
 				<-replies
 				return 0, nil
 			}, func(int, int, error) {})
-			if state == Refused {
+			if state == NotExecuted {
 				assert.ErrorIs(t, err, ErrNotSent)
 			}
 			states <- state
@@ -131,7 +131,7 @@ func TestCommandsOfEachKindAreBounded(t *testing.T) {
 			}
 			close(replies)
 			group.Wait()
-			require.Equal(t, map[State]int{Detached: most, Refused: most}, count)
+			require.Equal(t, map[State]int{CallerLeft: most, NotExecuted: most}, count)
 			require.EqualValues(t, most, sent.Load())
 		})
 	}
@@ -187,7 +187,7 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 		"always":             {Acquire, []error{errLost}, Unconfirmed, MostSends},
 		"then not sent":      {Acquire, []error{errLost, refused}, Unconfirmed, 2},
 		"then without reply": {Acquire, []error{errLost, ErrNoReply}, Abandoned, 2},
-		"refused":            {Acquire, []error{refused, nil}, Refused, 1},
+		"refused":            {Acquire, []error{refused, nil}, NotExecuted, 1},
 		"of another reason":  {Acquire, []error{rediserr.Classify(errors.New("hook"))}, Unconfirmed, 1},
 	} {
 		for how, send := range map[string]sender{
@@ -195,8 +195,8 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 				_, state, err := Do(c, of.kind, unlimited(t), send, nil)
 				return state, err
 			},
-			"Detach": func(t *testing.T, c *Calls, send command) (State, error) {
-				_, state, err := Detach(c, of.kind, unlimited(t), 0,
+			"SendByWorker": func(t *testing.T, c *Calls, send command) (State, error) {
+				_, state, err := SendByWorker(c, of.kind, unlimited(t), 0,
 					func(_ int, ctx context.Context) (int, error) { return send(ctx) }, nil)
 				return state, err
 			},
@@ -220,7 +220,7 @@ func TestCommandWhoseConnectionIsLostIsSentAgainIfItMayBe(t *testing.T) {
 						sends-- // the caller's own, before those of the worker
 					}
 					require.Equal(t, of.sends, sends)
-					if state > Refused {
+					if state > NotExecuted {
 						require.Equal(t, rediserr.ClassUnknown, rediserr.ClassOf(err))
 					}
 				})
@@ -285,7 +285,7 @@ func TestCommandIsNotSentUnlessTheClusterIsReady(t *testing.T) {
 		return 0, nil
 	}
 	_, state, err := Do(c, Acquire, forever(), send, nil)
-	require.Equal(t, Refused, state)
+	require.Equal(t, NotExecuted, state)
 	require.ErrorIs(t, err, notReady)
 	_, err = DoWithoutCancel(c, Acquire, send)
 	require.ErrorIs(t, err, notReady)

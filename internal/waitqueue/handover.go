@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// These bound how long a lock stays in a process while others wait for it elsewhere.
-const longestStreak, longestStreakTime = 16, 100 * time.Millisecond
+// These bound how long a lock stays in a process while others wait for it elsewhere. release.lua
+// has a limit of its own for Streak.Count.
+const mostHere, longestHere = 16, 100 * time.Millisecond
 
 // Streak counts the latest hand-overs of a lock, within this process and to waiters of any process.
 // A Streak belongs to the lock, because the queue of the lock may be empty for a moment.
@@ -19,8 +20,8 @@ type Streak struct {
 
 // stays reports whether the lock may stay in this process although others may wait elsewhere.
 func (s Streak) stays() bool {
-	return s.Here < longestStreak &&
-		(s.HereSince.IsZero() || time.Since(s.HereSince) < longestStreakTime)
+	return s.Here < mostHere &&
+		(s.HereSince.IsZero() || time.Since(s.HereSince) < longestHere)
 }
 
 // Ticket distinguishes successive registrations of an owner. 0 means no registration.

@@ -104,7 +104,7 @@ func TestMessageIsAGrantOnlyWithTheTicketOfTheLatestRegistration(t *testing.T) {
 func TestSuccessorThatAReleaseRegisteredIsGrantedTheLockWithoutAsking(t *testing.T) {
 	qs, sent := New[string, int](), time.Now()
 	w := join(qs, "a")
-	o := qs.Offer("order", Streak{Here: longestStreak}, true)
+	o := qs.Offer("order", Streak{Here: mostHere}, true)
 	require.Same(t, w, o.Successor)
 	require.False(t, o.Settle(Release{Outcome: SuccessorRegistered, Ticket: 7, Sent: sent}))
 	require.True(t, qs.Deliver(Message{Owner: "a", Ticket: 7}, orders))
@@ -189,6 +189,6 @@ func TestLastToLeaveEndsTheQueueAndLearnsWhatMayRemain(t *testing.T) {
 func TestTheDocumentHasTheLimitsOfAStreak(t *testing.T) {
 	text, err := os.ReadFile("../../docs/handover.md")
 	require.NoError(t, err)
-	require.Contains(t, string(text), fmt.Sprintf("at most %d hand-overs or %d ms", longestStreak,
-		longestStreakTime.Milliseconds()))
+	require.Contains(t, string(text), fmt.Sprintf("at most %d hand-overs or %d ms", mostHere,
+		longestHere.Milliseconds()))
 }

@@ -236,7 +236,7 @@ func (m *modelQueue) offers(t *rapid.T) {
 	}
 	var until Streak
 	if rapid.Bool().Draw(t, "after a streak") {
-		until.Here = longestStreak
+		until.Here = mostHere
 	}
 	m.release = &modelRelease{offer: m.queues.Offer("order", until, true), of: m.server.holder,
 		sent: m.server.tick()}
@@ -325,7 +325,7 @@ func (m *modelQueue) passes(t *rapid.T) {
 	}
 	s := Streak{HereSince: time.Now()}
 	if rapid.IntRange(0, 9).Draw(t, "after a streak") == 0 {
-		s.Here = longestStreak
+		s.Here = mostHere
 	}
 	var to *modelWaiter
 	if all := m.waiting(); len(all) > 0 && all[0].turns && s.Here == 0 && m.turn == nil &&
