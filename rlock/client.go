@@ -139,7 +139,8 @@ func (c *Client) ID() string { return c.id }
 // with the cause ErrClosed.
 //
 // Close blocks until all background work has ended. If ctx ends first, Close returns the error of
-// ctx, and the client continues to close in the background. Close also gives up with an error after
+// ctx, and the client continues to close in the background. So give Close a context that lasts, not
+// one that SIGTERM has ended. Close also gives up with an error after
 // 5 seconds, not counting the time for Options.ReleaseOnClose, because rueidis may block a command
 // for longer, for example while your program uses the whole pool. To end a blocked command, close
 // the rueidis client. A second call of Close blocks in the same way.
@@ -167,7 +168,7 @@ func (c *Client) Close(ctx context.Context) error {
 	select {
 	case <-c.freed:
 	case <-ctx.Done():
-		return fmt.Errorf("holdfast: Close ended before all locks were released: %w", ctx.Err())
+		return closeEnded(ctx)
 	}
 	limit := time.NewTimer(closeTimeout)
 	defer limit.Stop()
@@ -179,8 +180,14 @@ func (c *Client) Close(ctx context.Context) error {
 			"because rueidis has not returned from commands; close the rueidis client to end them",
 			closeTimeout)
 	case <-ctx.Done():
-		return fmt.Errorf("holdfast: Close ended with background work still running: %w", ctx.Err())
+		return closeEnded(ctx)
 	}
+}
+
+// closeEnded returns the error of Close if ctx has ended.
+func closeEnded(ctx context.Context) error {
+	return fmt.Errorf("holdfast: the context of Close ended first, so the client goes on closing in the "+
+		"background, and locks may not be released yet; give Close a context that lasts: %w", ctx.Err())
 }
 
 // closeTimeout bounds how long Close waits for background work.

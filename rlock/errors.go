@@ -145,7 +145,7 @@ func (e *HeldError) Error() string {
 	case e.Owner != "":
 		held = e.holder()
 	case errors.Is(e.cause, ErrReleased):
-		held = "ctx belongs to a released hold"
+		held = "ctx belongs to a released hold; pass a context that outlasts the hold"
 	case errors.Is(e.cause, ErrLost):
 		held = "ctx belongs to a lost hold"
 	case errors.Is(e.cause, ErrClosed):
@@ -160,12 +160,10 @@ func (e *HeldError) Error() string {
 	switch {
 	case e.cause != nil:
 		return fmt.Sprintf("not acquired, %s: %s%s", withoutPrefix(e.cause), held, e.advice())
-	case e.Next, e.Owner == "", e.kept():
-		return "not acquired: " + held + "; retry later, or use a longer wait"
-	case e.SameProcess, e.stuck():
+	case e.stuck():
 		return "not acquired: " + held + e.advice()
 	}
-	return "not acquired: " + held + "; retry later, or use a longer wait"
+	return "not acquired: " + held + "; retry later, or use a longer wait" + e.advice()
 }
 
 // holder describes the holder.

@@ -126,6 +126,10 @@ func (h *Hold) Token() int64 { return h.of().acquisition.Token() }
 // The context ends when the hold ends. The cause is [ErrLost] (a *[LostError]) as soon as the lock
 // can no longer be trusted, [ErrReleased] after Unlock, or [ErrClosed]. The context also ends with
 // the context given to Lock or TryLock, unless [WithGrace] puts that off.
+//
+// If the lock disappears from Redis, for example because somebody deletes or force-unlocks it, the
+// client learns that from its next command. With [Watchdog] this is a renewal, after a third of
+// Options.WatchdogLease at the latest. With a lease of your own, it may be the release.
 func (h *Hold) Context() context.Context {
 	if h == nil {
 		h = noHold
@@ -182,7 +186,8 @@ func (h *Hold) Err() error { return h.of().err() }
 // process. Each renewal moves the deadline. Package watchdog documents the calculation.
 func (h *Hold) Deadline() time.Time { return h.of().acquisition.Deadline() }
 
-// Valid reports whether the lock can be trusted now. It reads the clock. Call it right before a
+// Valid reports whether the lock can be trusted now, as far as the client knows (see
+// [Hold.Context]). It reads the clock. Call it right before a
 // write if the process may have paused, for example in a long garbage collection, because contexts
 // end only when timers run again. Even then, only a fencing token protects against a write under
 // way.

@@ -16,8 +16,8 @@ const (
 )
 
 // Lease is how long Redis keeps a lock without a renewal, as in rlock.Lease(30*time.Second). Lease
-// is a type of its own, so that the compiler rejects a swapped wait and lease. Redis counts whole
-// milliseconds. A lease from 0 to below 3 ms is [ErrInvalid].
+// is a type of its own, so that the compiler rejects a swapped wait and lease, unless both are bare
+// numbers. Redis counts whole milliseconds. A lease from 0 to below 3 ms is [ErrInvalid].
 type Lease time.Duration
 
 // Watchdog selects the lease Options.WatchdogLease, and makes the client renew the lease until you
