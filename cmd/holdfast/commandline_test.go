@@ -56,6 +56,9 @@ func TestUsageErrorsHaveTheirStatus(t *testing.T) {
 		require.Empty(t, o.stdout, line)
 		require.Regexp(t, `^holdfast: .*\nRun: `+help+` --help\n$`, o.stderr, line)
 	}
+	o := run(t, "--redis", "localhost", "ls")
+	require.Equal(t, 64, o.status)
+	require.Contains(t, o.stderr, "unknown flag --redis; write flags after the command\n")
 }
 
 func TestVersionIsACommandAndAFlag(t *testing.T) {

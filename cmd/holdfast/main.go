@@ -128,7 +128,11 @@ func main() {
 	}
 	parsed, err := parser.Parse(os.Args[1:])
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "holdfast: %v\nRun: %s --help\n", err, mistaken(err))
+		advice := ""
+		if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "-") {
+			advice = "; write flags after the command"
+		}
+		fmt.Fprintf(os.Stderr, "holdfast: %v%s\nRun: %s --help\n", err, advice, mistaken(err))
 		os.Exit(status.Usage)
 	}
 	interrupted := func() bool { return false }
