@@ -114,7 +114,8 @@ func (l *Lock) Lock(ctx context.Context, lease rlock.Lease) (*rlock.Hold, error)
 }
 
 // TryLock is like [Lock.Lock], but waits for at most wait in total. With [rlock.NoWait], TryLock
-// tries each part once. A negative wait is [rlock.ErrInvalid].
+// tries each part once, each for at most Options.CommandTimeout. A negative wait is
+// [rlock.ErrInvalid].
 //
 // Before TryLock returns an error, TryLock releases the acquired parts, so the call may exceed wait
 // by a round trip. If the server of a part hangs, the call may exceed wait by

@@ -9,7 +9,8 @@ import (
 const early = 20 * time.Millisecond
 
 // waits: a call of Lock or TryLock ends within its wait and the time of one command, one of Unlock
-// within the latter. No call of a process that goes on stays without a reply. The time for which a
+// within the latter. A call for several locks that does not wait has the time of one command for
+// each lock, because it tries one after the other. No call of a process that goes on stays without a reply. The time for which a
 // process was stopped, or the whole machine stood still, is not counted.
 //
 // Without a fault near, or with one that spares waits, they are bounded more closely: a call takes
@@ -38,7 +39,10 @@ func (h *History) waits(bounds Bounds, verdict *Verdict) {
 		verdict.Judged[Waits]++
 		calm := h.spared(Waits, a, bounds, a.Answered)
 		limit := a.Wait + bounds.late(calm)
-		if a.Wait == 0 || !calm {
+		switch {
+		case a.Wait == 0:
+			limit += bounds.Command * time.Duration(len(a.Locks))
+		case !calm:
 			limit += bounds.Command
 		}
 		took := a.Answered.Sub(a.Asked) - h.stopped(a.Process, a.Asked, a.Answered)

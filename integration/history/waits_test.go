@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,10 @@ func TestCallThatOutlastsItsWaitIsABreach(t *testing.T) {
 	inBreach(t, Waits, 1, []Event{call, did(551, "a", 1, Unknown)}, hindered)
 	inBreach(t, Waits, 0, []Event{waitingFor(0, call), did(250, "a", 1, Unknown)})
 	inBreach(t, Waits, 1, []Event{waitingFor(0, call), did(251, "a", 1, Unknown)})
+	both := waitingFor(0, call)
+	both.Locks = append(slices.Clone(both.Locks), Lock{"other", Plain})
+	inBreach(t, Waits, 0, []Event{both, did(450, "a", 1, Unknown)})
+	inBreach(t, Waits, 1, []Event{both, did(451, "a", 1, Unknown)})
 }
 
 func TestEarlyRefusalIsABreachUnlessAFaultWasNear(t *testing.T) {
