@@ -1,5 +1,5 @@
-// Bench measures this library against raw scripts, which nothing can beat, and against other
-// libraries, and prints the results. See README.md.
+// Bench measures this library against raw scripts without any library, and against other libraries,
+// and prints the results. See README.md.
 package main
 
 import (
