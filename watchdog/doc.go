@@ -67,10 +67,10 @@
 //     watchdog then renews the lease once more, because the next tick could be too late.
 //   - A call has failed or is overdue, see below.
 //
-// The watchdog divides the leases of a group into batches of at most 100 leases, see [Options].Group,
-// and makes one call of [Options].Renew for each batch. The calls run at the same time, each on its
-// own goroutine. A group has at most 128 calls in flight that are not overdue, and at most 256
-// calls in all. Further batches wait in a queue.
+// The watchdog divides the leases of a group (see [Options].Group) into batches of at most 100
+// leases, and makes one call of [Options].Renew for each batch. The calls run at the same time,
+// each on its own goroutine. A group has at most 128 calls in flight that are not overdue, and at
+// most 256 calls in all. Further batches wait in a queue.
 //
 // A call without a reply after Lease/6 is overdue. The watchdog then starts a second call for the
 // same leases, and the first call continues. The second call is overdue after Lease/3, and so on.

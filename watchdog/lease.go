@@ -19,7 +19,8 @@ var (
 		"deleted, evicted, or lost in a failover or restart)")
 )
 
-// Lease is a lease under watch. Set Subject before [Watchdog.Add], and do not change it later. Add a Lease once, to a single watchdog, and do not copy a Lease.
+// Lease is a lease under watch. Set Subject before [Watchdog.Add], and do not change it later. Add
+// a Lease once, to a single watchdog, and do not copy a Lease.
 type Lease struct {
 	Subject Subject // what is leased; nil if nobody needs to know of a loss
 

@@ -93,7 +93,9 @@ type numbered uint64
 func (numbered) Lost(*Lease, error) {}
 
 func TestLeasesWithDifferentNumbersNeverShareACall(t *testing.T) {
-	o := Options{Group: func(l *Lease) (string, uint64) { return "node", uint64(l.Subject.(numbered)) }}
+	o := Options{Group: func(l *Lease) (string, uint64) {
+		return "node", uint64(l.Subject.(numbered))
+	}}
 	inBubble(t, o, func(t *testing.T, w *Watchdog, s *store) {
 		for i := range uint64(6) {
 			w.Add(&Lease{Subject: numbered(i % 2)}, Deadline(time.Now(), lease), true)
