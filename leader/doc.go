@@ -13,13 +13,13 @@
 //     by default,
 //   - when the lease ends, if the leader cannot reach Redis. The context of the work ends before
 //     that,
-//   - at once, if somebody deletes or force-unlocks the lock. The former leader learns that from its
-//     next renewal, up to a third of rlock.Options.WatchdogLease later.
+//   - at once, if somebody deletes or force-unlocks the lock. The former leader learns that from
+//     its next renewal, up to a third of rlock.Options.WatchdogLease later.
 //
 // Except in the last case, two leaders never work at the same time, within the limits of a lock on
-// Redis, and provided that the work returns when its context ends. If a late write would do harm, use a fenced lock, and
-// send its token with each write. With a RedLock, the election survives the loss of a server. With
-// a fair lock, the process that has waited longest leads next.
+// Redis, and provided that the work returns when its context ends. If a late write would do harm,
+// use a fenced lock, and send its token with each write. With a RedLock, the election survives the
+// loss of a server. With a fair lock, the process that has waited longest leads next.
 //
 // Use "holdfast ls" to see who leads. It prints the leader as "billing-7 on web-1 (pid 4711)". The
 // first word is rlock.Options.Label of the client, or the name of the program without a label. Set

@@ -62,8 +62,9 @@ func New(lock rlock.Locker, o Options) *Candidate { return &Candidate{lock: lock
 
 // IsLeader reports whether the candidate leads at this moment, without blocking. IsLeader returns
 // false as soon as the lock can no longer be trusted, even if the work still runs. See
-// [rlock.Hold.Context] for a lock that somebody deletes. The result may be outdated when you use it, so pass the context of the work to each step. If a late write would
-// do harm, let the resource check the fencing token.
+// [rlock.Hold.Context] for a lock that somebody deletes. The result may be outdated when you use
+// it, so pass the context of the work to each step. If a late write would do harm, let the resource
+// check the fencing token.
 func (c *Candidate) IsLeader() bool {
 	hold := c.hold.Load()
 	return hold != nil && hold.Valid()

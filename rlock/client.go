@@ -186,8 +186,9 @@ func (c *Client) Close(ctx context.Context) error {
 
 // closeEnded returns the error of Close if ctx has ended.
 func closeEnded(ctx context.Context) error {
-	return fmt.Errorf("holdfast: the context of Close ended first, so the client goes on closing in the "+
-		"background, and locks may not be released yet; give Close a context that lasts: %w", ctx.Err())
+	return fmt.Errorf("holdfast: the context of Close ended first, so the client goes on closing in "+
+		"the background, and locks may not be released yet; give Close a context that lasts: %w",
+		ctx.Err())
 }
 
 // closeTimeout bounds how long Close waits for background work.

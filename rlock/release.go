@@ -301,8 +301,8 @@ func (c *Client) reportClassic(l *Lock) {
 
 // The rest of the file handles a caller that leaves before the reply, and ends other than Unlock.
 
-// sendByWorker sends the release from a worker, so that the caller can leave at any time. sent is the
-// time of the last try, because a worker repeats a command whose dial was ended.
+// sendByWorker sends the release from a worker, so that the caller can leave at any time. sent is
+// the time of the last try, because a worker repeats a command whose dial was ended.
 func (a *acquisition) sendByWorker(b *wait.Budget, left int, o offer,
 ) (r lua.Released, sent time.Time, state transport.State, err error) {
 	var lastTry time.Time

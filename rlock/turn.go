@@ -36,7 +36,8 @@ func (a *acquisition) passOn() bool {
 	if !usual || time.Until(until) < c.grantLease*2/3 {
 		return false
 	}
-	if !c.transport.HandOvers().ThisClient || c.isClosing() || c.forced.since(l.name, a.streak.HereSince) {
+	if !c.transport.HandOvers().ThisClient || c.isClosing() ||
+		c.forced.since(l.name, a.streak.HereSince) {
 		return false
 	}
 	if !c.queues.Pass(l.waiting.queue, a.streak, waitqueue.Turn{Owner: a.owner, Until: until}) {

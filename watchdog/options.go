@@ -46,9 +46,9 @@ type Options struct {
 	Renew func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
 
 	// Group, unless nil, returns the group of a lease, such as the node that has the lease, and a
-	// number. Leases share a call only if both are equal. Both may change from tick to tick. The
-	// watchdog calls Group for each lease that it is about to renew or checks for lateness, and holds
-	// its mutex meanwhile, so Group must not block.
+	// number. Leases share a call only if both are equal. Both may change from tick to tick, but a
+	// lease that is due keeps them until it is renewed. The watchdog calls Group for each lease that
+	// becomes due or may be late, and holds its mutex meanwhile, so Group must not block.
 	Group func(*Lease) (group string, split uint64)
 
 	// OnFailure, unless nil, receives the number of leases to try again. The watchdog calls OnFailure

@@ -28,6 +28,7 @@ type round struct {
 // batch is a set of leases that the next call renews. Watchdog.mu guards it.
 type batch struct {
 	leases   []*Lease
+	group    string        // of the round
 	since    time.Duration // the tick that made them due, counted from epoch
 	due      time.Duration // when the call may begin
 	patience time.Duration // how long a call may take before another call begins
@@ -54,6 +55,7 @@ var errEnded = errors.New("a hook of the Redis client panicked or ended the goro
 // comes after all batches of this tick and before all batches of later ticks, and neither starves
 // the other.
 func (r *round) add(b *batch) {
+	b.group = r.group
 	i := len(r.queue)
 	for i > 0 && r.queue[i-1].due > b.due {
 		i--

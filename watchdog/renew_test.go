@@ -128,6 +128,22 @@ func TestLeaseIsRenewedWithTheGroupThatItHasAtTheTick(t *testing.T) {
 	})
 }
 
+func TestLatenessNamesTheGroupThatWasAsked(t *testing.T) {
+	var node atomic.Value
+	node.Store("old master")
+	var late notes[string]
+	o := Options{Group: func(*Lease) (string, uint64) { return node.Load().(string), 0 },
+		OnLate: func(group string, _ Lateness) { late.add(group) }}
+	inBubble(t, o, func(t *testing.T, w *Watchdog, s *store) {
+		s.replyWith(slow(lease)) // the deadline ends the calls
+		w.Add(new(Lease), Deadline(time.Now(), lease), true)
+		sleep(lease/3 + time.Second)
+		node.Store("new master")
+		sleep(lease / 3)
+		require.Equal(t, []string{"old master"}, late.seen())
+	})
+}
+
 func TestRenewNowBringsTheTickForwardAndIsLimited(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, w *Watchdog, s *store) {
 		w.RenewNow()

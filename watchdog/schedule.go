@@ -97,6 +97,9 @@ func (w *Watchdog) findLate(t time.Duration) (reports []func()) {
 			continue
 		}
 		group, _ := w.options.Group(l)
+		if l.batch != nil {
+			group = l.batch.group // which its calls go to
+		}
 		late := all[group]
 		if late == nil {
 			late = &Lateness{Left: never}

@@ -10,8 +10,9 @@ const early = 20 * time.Millisecond
 
 // waits: a call of Lock or TryLock ends within its wait and the time of one command, one of Unlock
 // within the latter. A call for several locks that does not wait has the time of one command for
-// each lock, because it tries one after the other. No call of a process that goes on stays without a reply. The time for which a
-// process was stopped, or the whole machine stood still, is not counted.
+// each lock, because it tries one after the other. No call of a process that goes on stays without
+// a reply. The time for which a process was stopped, or the whole machine stood still, is not
+// counted.
 //
 // Without a fault near, or with one that spares waits, they are bounded more closely: a call takes
 // no command longer, and is not refused before the wait is over. Nor does it fail before, with an
