@@ -106,8 +106,8 @@ func (k fair) cleanUp(batch []cleanup) (lua.Released, error) {
 }
 
 func (k fair) script() lua.Fair {
-	t := k.client.transport
-	return lua.Fair{Lock: k.name, Channels: t.Channels(), Counted: t.Counted()}
+	to := k.client.transport.HandOvers()
+	return lua.Fair{Lock: k.name, Channels: to.Channels, Counted: to.Counted}
 }
 
 // mostNames bounds the number of remembered names. When the number is exceeded, all are forgotten.

@@ -311,34 +311,32 @@ func (t *Transport) route(ctx context.Context, channel string, wrong bool,
 // Channels returns the kinds of channels on which messages travel.
 func (t *Transport) Channels() wire.Channels { return wire.Channels(t.channels.Load()) }
 
-// Counted reports whether a server counts all receivers of a message that it publishes. A node of a
-// cluster with classic channels counts only the receivers that are connected to this node.
-func (t *Transport) Counted() bool { return t.cluster == nil || t.Channels() != wire.Classic }
-
-// HandOvers says to whom a release may give a lock now, and how.
+// HandOvers says to whom a release may give a lock now, and how messages travel.
 type HandOvers struct {
-	ThisClient bool // to the next waiter of this client
-	// OtherClients allows waiters of other clients. It is false on a cluster with classic channels,
-	// because a node of such a cluster counts only the receivers that are connected to this node.
-	OtherClients bool
+	ThisClient   bool          // to the next waiter of this client
+	OtherClients bool          // to waiters of other clients; needs Counted
 	Channels     wire.Channels // on which messages travel
+	// Counted reports whether a server counts all receivers of a message that it publishes. A node of
+	// a cluster with classic channels counts only the receivers that are connected to this node.
+	Counted bool
 }
 
 // HandOvers returns to whom a release may give a lock now.
 func (t *Transport) HandOvers() HandOvers {
 	h := HandOvers{Channels: wire.Channels(t.channels.Load())}
+	h.Counted = t.cluster == nil || h.Channels != wire.Classic
 	until := t.forbidden.Load()
 	if !t.options.ToThisClient || until != nil && time.Now().Before(*until) {
 		return h
 	}
 	h.ThisClient = true
-	h.OtherClients = t.options.ToOtherClients && (t.cluster == nil || h.Channels != wire.Classic)
+	h.OtherClients = t.options.ToOtherClients && h.Counted
 	return h
 }
 
 // ForbiddenFor is how long the client does not try again what the ACL has rejected: hand-overs, and
-// the record of the client's process. The client tries again, because a right may be missing
-// only for a moment.
+// the record of the client's process. The client tries again, because a right may be missing only
+// for a moment.
 const ForbiddenFor = time.Minute
 
 // Forbid disables hand-overs for a minute if the server rejected a hand-over because of the ACL, or

@@ -119,7 +119,8 @@ func (r *reader) forceUnlock(ctx context.Context, l Lock) (lua.Released, error) 
 }
 
 func (r *reader) fair(name string) lua.Fair {
-	return lua.Fair{Lock: name, Channels: r.transport.Channels(), Counted: r.transport.Counted()}
+	to := r.transport.HandOvers()
+	return lua.Fair{Lock: name, Channels: to.Channels, Counted: to.Counted}
 }
 
 // readWrite lets readers that waited pass when a writer leaves, as any Bound does.
