@@ -108,7 +108,8 @@ var arguments = []Promise{
 			e.settle() // Unlock of a RedLock does not wait for all nodes
 			before := e.scripts(t)
 			for text, hold := range map[string]*rlock.Hold{
-				"ctx belongs to a released hold": released, "ctx belongs to a lost hold": forced,
+				"ctx belongs to a released hold; pass a context that outlasts the hold": released,
+				"ctx belongs to a lost hold":               forced,
 				"ctx belongs to a hold of a closed client": closed,
 			} {
 				for _, name := range []string{"order", "released"} {

@@ -170,7 +170,9 @@ var closing = []Promise{
 				start := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
-				require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded)
+				err := c.Close(ctx)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, "give Close a context that lasts")
 				e.requireTook(t, limit, time.Since(start))
 			}
 			o := locktest.Result(t, attempt)

@@ -42,7 +42,8 @@ var errorsOf = []Promise{
 				}
 				if k.Name != "redlock" {
 					require.Equal(t, hold.Owner(), held.Owner)
-					require.ErrorContains(t, err, "; if one of your callers holds it, ")
+					require.ErrorContains(t, err,
+						"; retry later, or use a longer wait; if one of your callers holds it, ")
 				}
 				require.ErrorContains(t, err, held.Owner)
 			}
