@@ -56,8 +56,8 @@ type Candidate struct {
 }
 
 // New returns a candidate. The lock may be of any exclusive kind. With the read side of a
-// read-write lock, several readers would lead at once, so Run returns [rlock.ErrInvalid]. New sends
-// nothing.
+// read-write lock, several readers would lead at once, so Run returns [rlock.ErrInvalid]. Run does
+// not notice a MultiLock of nothing but read locks. New sends nothing.
 func New(lock rlock.Locker, o Options) *Candidate { return &Candidate{lock: lock, options: o} }
 
 // IsLeader reports whether the candidate leads at this moment, without blocking. IsLeader returns

@@ -140,10 +140,12 @@ func (c *Client) ID() string { return c.id }
 //
 // Close blocks until all background work has ended. If ctx ends first, Close returns the error of
 // ctx, and the client continues to close in the background. So give Close a context that lasts, not
-// one that SIGTERM has ended. Close also gives up with an error after
-// 5 seconds, not counting the time for Options.ReleaseOnClose, because rueidis may block a command
-// for longer, for example while your program uses the whole pool. To end a blocked command, close
-// the rueidis client. A second call of Close blocks in the same way.
+// one that SIGTERM has ended.
+//
+// Close also gives up with an error after 5 seconds, not counting the time for
+// Options.ReleaseOnClose, because rueidis may block a command for longer, for example while your
+// program uses the whole pool. To end a blocked command, close the rueidis client. A second call of
+// Close blocks in the same way.
 //
 // Waits end at once, except that a wait with a request under way ends with the reply or within a
 // quarter of a second. If the context of its caller cannot end, such a wait ends within

@@ -187,10 +187,9 @@ func (h *Hold) Err() error { return h.of().err() }
 func (h *Hold) Deadline() time.Time { return h.of().acquisition.Deadline() }
 
 // Valid reports whether the lock can be trusted now, as far as the client knows (see
-// [Hold.Context]). It reads the clock. Call it right before a
-// write if the process may have paused, for example in a long garbage collection, because contexts
-// end only when timers run again. Even then, only a fencing token protects against a write under
-// way.
+// [Hold.Context]). It reads the clock. Call it right before a write if the process may have paused,
+// for example in a long garbage collection, because contexts end only when timers run again. Even
+// then, only a fencing token protects against a write under way.
 func (h *Hold) Valid() bool { return h.Err() == nil && time.Until(h.Deadline()) > 0 }
 
 // Extend makes the lock last for lease from now, unless the lock lasts longer already. Use Extend
