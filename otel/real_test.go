@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -20,18 +19,16 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/multilock"
 	holdfastotel "holdfast/otel"
-	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
 // These tests cause each signal with real locks on real servers.
 
 // client returns a client of a server that tells s.
-func (s *signals) client(t *testing.T, server *redistest.Server, o rlock.Options,
-	mutators ...func(*rueidis.ClientOption)) *rlock.Client {
+func (s *signals) client(t *testing.T, server *redistest.Server, o rlock.Options) *rlock.Client {
 	o.Tracer = s
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	c, err := rlock.New(server.Client(t, mutators...), o)
+	c, err := rlock.New(server.Client(t), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { locktest.CloseClient(t, c) })
 	return c
@@ -166,57 +163,6 @@ func TestMultiLockIsToldAsAWholeAndInParts(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, parts, "the parts are acquired inside of the whole")
-}
-
-func TestNodeOfARedLockThatHangs(t *testing.T) {
-	t.Parallel()
-	servers, s := redistest.StartAll(t, 3), newSignals()
-	var locks []*rlock.Lock
-	for _, server := range servers {
-		c := s.client(t, server, rlock.Options{}, func(o *rueidis.ClientOption) {
-			o.ConnWriteTimeout = 500 * time.Millisecond // after that rueidis gives a node up
-		})
-		locks = append(locks, c.NewLock("order"))
-	}
-	lock := redlock.New(locks...).WithOptions(redlock.Options{
-		NodeTimeout: time.Second, FsyncAlways: true})
-	servers[2].Pause(t)
-	locktest.Unlock(t, locktest.Acquire(t, lock, rlock.Lease(time.Minute)))
-	require.EqualValues(t, 1, s.rounds(t, "quorum"))
-	locktest.Eventually(t, func() bool { return len(s.failures(t)) > 0 }, "the failure is told")
-	for failure := range s.failures(t) {
-		require.Contains(t, failure, "holdfast.server="+servers[2].Addr())
-		require.Contains(t, failure, "error.type=no_reply")
-	}
-
-	servers[1].Pause(t)
-	s.spans.Reset()
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.EqualValues(t, 1, s.rounds(t, "no_quorum"))
-	acquire := s.ended(t, "lock acquire")
-	require.Equal(t, codes.Error, acquire.Status().Code)
-	require.Contains(t, acquire.Attributes(), errorType("no_quorum"))
-	round := attribute.NewSet(acquire.Events()[0].Attributes...)
-	granted, _ := round.Value(holdfastotel.AttrGranted)
-	require.EqualValues(t, 1, granted.AsInt64())
-	refused, _ := round.Value(holdfastotel.AttrRefused)
-	require.Len(t, refused.AsStringSlice(), 2)
-	for _, node := range refused.AsStringSlice() {
-		require.NotContains(t, node, servers[0].Addr())
-	}
-	servers[1].Resume(t)
-	servers[2].Resume(t)
-}
-
-// failures returns what nodes of RedLocks did not do.
-func (s *signals) failures(t *testing.T) map[string]int64 {
-	return s.sum(t, "holdfast.redlock.node.failures")
-}
-
-// rounds returns the number of rounds with an outcome.
-func (s *signals) rounds(t *testing.T, of string) uint64 {
-	return s.histogram(t, "holdfast.redlock.round.duration")[text(attribute.NewSet(outcome(of)))].Count
 }
 
 // Neither spans nor exemplars keep the contexts of callers, with which others could release the
