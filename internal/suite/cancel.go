@@ -62,7 +62,7 @@ var cancel = []Promise{
 		Name: "the deadline of a context ends the wait like a wait of that length",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, hold := e.held(t, k)
-			const wait = time.Second
+			const wait = 2 * time.Second
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			defer cancel()

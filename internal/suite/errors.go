@@ -78,7 +78,8 @@ var errorsOf = []Promise{
 		},
 	},
 	{
-		Name: "a context that ends a wait is in the error, beside the holder",
+		Name:  "a context that ends a wait is in the error, beside the holder",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			hold := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Lease(time.Minute))

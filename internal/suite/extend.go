@@ -21,7 +21,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, other := e.Party(t), e.Party(t)
 			for name, lease := range map[string]rlock.Lease{
-				"explicit": rlock.Lease(500 * time.Millisecond), "renewed": rlock.Watchdog,
+				"explicit": rlock.Lease(2 * time.Second), "renewed": rlock.Watchdog,
 			} {
 				hold := locktest.Acquire(t, k.New(p, name), lease)
 				before := time.Now()
@@ -31,7 +31,7 @@ var extend = []Promise{
 				extended := hold.Deadline()
 				require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Second)))
 				require.Equal(t, extended, hold.Deadline())
-				time.Sleep(1100 * time.Millisecond) // longer than either
+				time.Sleep(2100 * time.Millisecond) // longer than either
 				require.True(t, hold.Valid())
 				requireContended(t, k, other, name)
 				locktest.Unlock(t, hold)
@@ -43,7 +43,7 @@ var extend = []Promise{
 		Name: "with the lease of the watchdog it extends once",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, watchdogLease(3*time.Second))
-			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Second))
+			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(2*time.Second))
 			before := time.Now()
 			require.NoError(t, hold.Extend(t.Context(), rlock.Watchdog))
 			requireDeadline(t, hold, before, time.Now(), 3*time.Second)
@@ -172,7 +172,7 @@ var extend = []Promise{
 			e.settle()
 			until := hold.Deadline()
 			e.Reject(t, permanent)
-			locktest.Within(t, 2*time.Second, func() {
+			locktest.Within(t, e.atMost(time.Second), func() {
 				require.ErrorContains(t, hold.Extend(t.Context(), rlock.Lease(time.Hour)), permanent)
 			})
 			require.True(t, hold.Valid())

@@ -82,7 +82,7 @@ var fairness = []Promise{
 				require.ErrorIs(t, locktest.Result(t, waiters[c.leaves].done).Err, context.Canceled)
 				e.requireQueue(t, lock, c.rest)
 			}
-			_, err := lock.TryLock(t.Context(), 300*time.Millisecond, rlock.Watchdog)
+			_, err := lock.TryLock(t.Context(), 2*time.Second, rlock.Watchdog)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			e.requireQueue(t, lock, queue[2:])
 			released := time.Now()

@@ -114,7 +114,7 @@ var fencing = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, other := k.New(e.Party(t), "order").(*rlock.Lock), k.New(e.Party(t), "order")
 			hold := locktest.Acquire(t, lock, rlock.Watchdog)
-			_, err := other.TryLock(t.Context(), 300*time.Millisecond, rlock.Watchdog)
+			_, err := other.TryLock(t.Context(), 2*time.Second, rlock.Watchdog)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			e.settle() // until Redis knows that it does not wait any more
 			require.EqualValues(t, 1, infoOf(t, lock).Token)

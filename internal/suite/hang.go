@@ -117,7 +117,7 @@ var hang = []Promise{
 			hold := locktest.Acquired(t,
 				locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(time.Minute)))
 			e.pause(t)
-			locktest.Within(t, 2500*time.Millisecond, func() {
+			locktest.Within(t, e.atMost(2500*time.Millisecond), func() {
 				require.ErrorIs(t, hold.Unlock(), rlock.ErrOutcomeUnknown)
 			})
 			require.ErrorIs(t, hold.Err(), rlock.ErrReleased)

@@ -200,7 +200,7 @@ var outcome = []Promise{
 			for _, waits := range []bool{true, false} {
 				p, wire := e.PartyOnWire(t, k)
 				lock := k.New(p, "lock")
-				hold := locktest.Acquire(t, lock, rlock.Lease(2*time.Second))
+				hold := locktest.Acquire(t, lock, rlock.Lease(3*time.Second))
 				e.settle()
 				if waits { // beyond the end of the lease
 					wire.Hold()

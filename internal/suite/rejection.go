@@ -21,7 +21,7 @@ var rejection = []Promise{
 				temporary: rlock.ClassTemporary, permanent: rlock.ClassPermanent,
 			} {
 				e.Reject(t, code)
-				locktest.Within(t, 2*time.Second, func() {
+				locktest.Within(t, e.atMost(time.Second), func() {
 					_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Minute))
 					requireRejected(t, err, code)
 					var rejected *rlock.ServerError
@@ -38,9 +38,9 @@ var rejection = []Promise{
 		Name: "a rejection for good ends each wait and each release at once",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			hold := locktest.Acquire(t, k.New(p, "held"), rlock.Lease(time.Second))
+			hold := locktest.Acquire(t, k.New(p, "held"), rlock.Lease(3*time.Second))
 			e.Reject(t, permanent)
-			locktest.Within(t, 3*time.Second, func() {
+			locktest.Within(t, e.atMost(time.Second), func() {
 				_, err := k.New(p, "lock").TryLock(t.Context(), time.Minute, rlock.Lease(time.Minute))
 				requireRejected(t, err, permanent)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -90,7 +90,7 @@ var rejection = []Promise{
 			require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
 			time.Sleep(10 * time.Second)
 			e.Reject(t, "")
-			locktest.Within(t, 2*time.Second, func() { e.RequireNothingLeft(t) })
+			locktest.Within(t, e.atMost(time.Second), func() { e.RequireNothingLeft(t) })
 		},
 	},
 	{
