@@ -60,6 +60,7 @@ var unlock = []Promise{
 				locktest.Unlock(t, hold)
 				require.ErrorIs(t, hold.Unlock(), rlock.ErrNotHeld)
 			}
+			e.RequireNothingLeft(t) // on any master
 			released := locktest.AcquireWith(ctx, t, lock, rlock.Watchdog)
 			locktest.Unlock(t, released)
 			next := locktest.AcquireWith(ctx, t, lock, rlock.Watchdog)
