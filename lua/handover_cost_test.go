@@ -48,7 +48,7 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 		"to another, before the next with its registration": {
 			plain, toNext(false), []string{older, next},
 			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "publish",
-				"pttl", "time", "zadd", "zscore", "pexpire"}},
+				"pttl", "zscore", "pexpire"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
@@ -60,6 +60,8 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 				s.Do(t, "DEL", lock, waiters)
 				hold(t, s, lock, me, "1", lease)
 				register(t, c, test.e, test.waiting...)
+				// Within 10 ms of the last registration, the script tries another way first.
+				s.Do(t, "PEXPIRE", waiters, "14000")
 				monitor := s.Monitor(t)
 				release(t, c, test.e, test.p)
 				commands := monitor.Commands

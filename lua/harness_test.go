@@ -219,7 +219,6 @@ func listen(tb testing.TB, s *redistest.Server, verb string, channels ...string)
 	conn, err := net.DialTimeout("tcp", s.Addr(), 5*time.Second)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { conn.Close() })
-	require.NoError(tb, conn.SetDeadline(time.Now().Add(10*time.Second)))
 	sub := subscriber{conn}
 	for i, channel := range channels {
 		_, err = io.WriteString(sub, array(verb, channel))
@@ -243,9 +242,7 @@ func (s subscriber) requireGrant(tb testing.TB, want wire.Grant) {
 	if begins {
 		want.Streak.Began = time.Now().UnixMilli()
 	}
-	got := make([]byte, len(write()))
-	n, err := io.ReadFull(s, got)
-	require.NoError(tb, err, "got %q", got[:n])
+	got := s.read(tb, len(write()))
 	grant, ok := wire.ParseGrant(strings.TrimSuffix(string(got[strings.Index(string(got), older):]),
 		"\r\n"))
 	require.True(tb, ok, "got %q", got)
@@ -270,10 +267,17 @@ func (s subscriber) requireNothing(tb testing.TB) {
 // requireBytes asserts the next bytes on the connection.
 func (s subscriber) requireBytes(tb testing.TB, want string) {
 	tb.Helper()
-	got := make([]byte, len(want))
+	require.Equal(tb, want, string(s.read(tb, len(want))))
+}
+
+// read returns the next bytes on the connection.
+func (s subscriber) read(tb testing.TB, n int) []byte {
+	tb.Helper()
+	require.NoError(tb, s.SetReadDeadline(time.Now().Add(10*time.Second)))
+	got := make([]byte, n)
 	n, err := io.ReadFull(s, got)
 	require.NoError(tb, err, "got %q", got[:n])
-	require.Equal(tb, want, string(got))
+	return got
 }
 
 // array writes texts as a RESP2 array of bulk strings.
