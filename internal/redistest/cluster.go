@@ -210,7 +210,7 @@ func (c *Cluster) Owner(tb testing.TB, slot int) *Server {
 func (c *Cluster) witness(tb testing.TB) *Server {
 	tb.Helper()
 	for _, node := range c.All() {
-		if node.replies() {
+		if node.Replies() {
 			return node
 		}
 	}

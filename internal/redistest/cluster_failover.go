@@ -87,7 +87,7 @@ func (c *Cluster) Masters(tb testing.TB) []*Server {
 	}
 	var masters []*Server
 	for _, node := range c.All() {
-		if slices.Contains(ports, int64(node.port)) && node.replies() {
+		if slices.Contains(ports, int64(node.port)) && node.Replies() {
 			masters = append(masters, node)
 		}
 	}
@@ -97,7 +97,7 @@ func (c *Cluster) Masters(tb testing.TB) []*Server {
 // knowReplica reports whether all nodes that reply see replica as one of the master with that id.
 func (c *Cluster) knowReplica(id string, replica *Server) bool {
 	for _, node := range c.All() {
-		if !node.replies() {
+		if !node.Replies() {
 			continue
 		}
 		reply, err := node.ask("CLUSTER", "REPLICAS", id)
@@ -129,7 +129,7 @@ func (c *Cluster) firstSlot(tb testing.TB, replica, master *Server) int {
 // agreed reports whether all nodes that reply see owner serve slot.
 func (c *Cluster) agreed(slot int, owner *Server) bool {
 	for _, node := range c.All() {
-		if !node.replies() {
+		if !node.Replies() {
 			continue
 		}
 		if seen, err := c.ownerSeenBy(node, slot); err != nil || seen != owner {
@@ -139,8 +139,8 @@ func (c *Cluster) agreed(slot int, owner *Server) bool {
 	return true
 }
 
-// replies reports whether the server replies soon.
-func (s *Server) replies() bool {
+// Replies reports whether the server replies soon.
+func (s *Server) Replies() bool {
 	_, err := s.ask("PING")
 	return err == nil
 }

@@ -22,7 +22,7 @@ func (c *Cluster) healthy() bool {
 		byPort[node.port] = node
 	}
 	for _, node := range c.All() {
-		if !node.replies() || !node.joined(len(c.Nodes)) {
+		if !node.Replies() || !node.joined(len(c.Nodes)) {
 			return false
 		}
 		switch node.role() {

@@ -31,7 +31,7 @@ func (s *Sentinel) replace(tb testing.TB, from *Server) *Server {
 		}
 		return master != nil
 	}, failoverTimeout, 20*time.Millisecond, "no node takes the place of %s", from.Addr())
-	require.Eventually(tb, func() bool { return !from.replies() || from.copies() == master.port },
+	require.Eventually(tb, func() bool { return !from.Replies() || from.copies() == master.port },
 		failoverTimeout, 20*time.Millisecond, "%s does not become a replica", from.Addr())
 	return master
 }
@@ -67,7 +67,7 @@ func (s *Sentinel) WaitForFailover(tb testing.TB, from *Server) *Server {
 func (s *Sentinel) successor(from *Server) *Server {
 	var master *Server
 	for _, watcher := range s.Watchers {
-		if !watcher.replies() {
+		if !watcher.Replies() {
 			continue
 		}
 		named := s.masterSeenBy(watcher)
