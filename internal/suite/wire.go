@@ -123,6 +123,8 @@ func (w *Wire) use(o *rueidis.ClientOption) {
 		}
 	}
 	o.PipelineMultiplex = -1 // so that scripts have one connection, and it is the one that is lost
+	// While the reply to a PING of rueidis is held back, rueidis may send nothing else.
+	o.Dialer.KeepAlive = -1
 	o.DialCtxFn = func(
 		ctx context.Context, to string, d *net.Dialer, c *tls.Config,
 	) (net.Conn, error) {
