@@ -33,7 +33,7 @@ func TestDoctorExitsWithTheWorstState(t *testing.T) {
 		require.Regexp(t, `^((ok     |warning|error  ) [a-z-]+ +\S.*\n){20,40}$`, o.stdout)
 		require.Regexp(t, `^`+state+` summary      \S`, o.stdout)
 		require.NotContains(t, o.stdout, "\x1b")
-		require.Zero(t, redis.DoInt(t, "DBSIZE"))
+		require.Empty(t, redis.Keys(t))
 	}
 }
 
@@ -90,7 +90,7 @@ func TestInterruptedDoctorLeavesNothing(t *testing.T) {
 	require.Contains(t, string(text), " channels ", "what it found before")
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 130, cmd.ProcessState.ExitCode())
-	require.Zero(t, redis.DoInt(t, "DBSIZE"))
+	require.Empty(t, redis.Keys(t))
 }
 
 func TestDoctorSumsUpWhatThisUserMayNotAsk(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/doctable"
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 )
 
@@ -68,6 +69,12 @@ func TestOthersSeeSinceWhenARunHoldsTheLock(t *testing.T) {
 	j.dead(t)
 	j.status(t)
 	requireFree(t, redis)
+	// The note goes with the process, unless that stands still as it ends.
+	locktest.Eventually(t, func() bool {
+		redis.Do(t, "FLUSHALL")
+		require.Zero(t, ranUnder(t, redis, "job", "true").status)
+		return redis.DoInt(t, "DBSIZE") == 0
+	}, "a run leaves behind who it was")
 }
 
 func TestRunWaitsForReplicas(t *testing.T) {
