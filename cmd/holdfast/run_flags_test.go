@@ -40,6 +40,7 @@ func TestRunShowsItsLabel(t *testing.T) {
 	redis := redistest.Start(t)
 	j := startRun(t, redis.Addr(), append([]string{"--label", "nightly\x1b backup"}, forEver()...)...)
 	j.line(t, "in")
+	j.introduced(t, redis)
 	o := ranUnder(t, redis, "-n", "job", "true")
 	require.Contains(t, o.stderr, `held by nightly\x1b backup on `)
 	for _, command := range []string{"ls", "inspect"} {
@@ -125,6 +126,7 @@ func TestRunPrintsMessagesAsJSON(t *testing.T) {
 	redis := redistest.Start(t)
 	j := startRun(t, redis.Addr(), append([]string{"--log", "json", "--lease", "1s"}, forEver()...)...)
 	j.line(t, "in")
+	j.introduced(t, redis)
 	o := ranUnder(t, redis, "--log", "json", "-n", "job", "true")
 	require.Equal(t, 75, o.status)
 	all := messages(t, o.stderr)
@@ -199,6 +201,7 @@ func TestARunWithTheRightsOfTheDocumentIsRefusedNothing(t *testing.T) {
 		j := startRun(t, redis.Addr(), append([]string{"--kind", cmp.Or(other, kind), name},
 			shell(`echo in >&3; sleep 1000`)...)...)
 		j.line(t, "in")
+		j.introduced(t, redis)
 		as := []string{"--user", kind, "--password-file", passwordFile(t), "--kind", kind, name}
 		waiter := startRun(t, redis.Addr(), append(as, shell(`echo in >&3`)...)...)
 		require.Eventually(t, func() bool {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 )
 
@@ -207,6 +209,16 @@ func requireFree(t *testing.T, redis *redistest.Server) {
 func expiry(t *testing.T, redis *redistest.Server) time.Time {
 	t.Helper()
 	return time.UnixMilli(redis.DoInt(t, "PEXPIRETIME", "job"))
+}
+
+// introduced waits until Redis knows which process the job is: the job tells it in the background.
+func (j *job) introduced(t *testing.T, redis *redistest.Server) {
+	t.Helper()
+	pid := strconv.Itoa(j.cmd.Process.Pid)
+	locktest.Eventually(t, func() bool {
+		return slices.ContainsFunc(redis.DoStrings(t, "KEYS", "holdfast_client:*"),
+			func(key string) bool { return redis.DoString(t, "HGET", key, "pid") == pid })
+	}, "Redis does not know the process of the job")
 }
 
 // renewed waits until the lease of "job" was renewed, and returns when it ends now. The next

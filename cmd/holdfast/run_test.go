@@ -216,6 +216,7 @@ func TestRunSaysWhichProcessHasTheLock(t *testing.T) {
 	redis := redistest.Start(t)
 	j := startRun(t, redis.Addr(), forEver()...)
 	j.line(t, "in")
+	j.introduced(t, redis)
 	o := ranUnder(t, redis, "--nonblock", "job", "true")
 	require.Equal(t, 75, o.status)
 	require.Regexp(t, `^holdfast: lock "job": not acquired: held by run sh on \S+ \(pid `+

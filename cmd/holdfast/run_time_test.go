@@ -16,8 +16,14 @@ func TestRunWithAtLeastKeepsTheLockHoweverItsCommandEnds(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -KILL $$": 137} {
-		o := ranUnder(t, redis, "--at-least", "10h", "job", "--", "sh", "-c", script)
-		require.Equal(t, outcome{status: want}, o, script)
+		j := prepareRun(t, redis.Addr(), "--at-least", "10h", "job", "--", "sh", "-c", "read x; "+script)
+		stdin, err := j.cmd.StdinPipe()
+		require.NoError(t, err)
+		j.start(t)
+		j.introduced(t, redis) // a run that ends before stays unknown
+		require.NoError(t, stdin.Close())
+		require.Equal(t, want, j.status(t), script)
+		require.Empty(t, hesitates.ReplaceAllString(j.stderr.String(), ""), script)
 		left := time.Until(expiry(t, redis))
 		require.True(t, time.Hour < left && left <= 10*time.Hour, left)
 		require.Equal(t, 75, ranUnder(t, redis, "-n", "job", "true").status)
