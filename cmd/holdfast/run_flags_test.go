@@ -124,7 +124,7 @@ type message struct {
 func TestRunPrintsMessagesAsJSON(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	j := startRun(t, redis.Addr(), append([]string{"--log", "json", "--lease", "1s"}, forEver()...)...)
+	j := startRun(t, redis.Addr(), append([]string{"--log", "json", "--lease", "9s"}, forEver()...)...)
 	j.line(t, "in")
 	j.introduced(t, redis)
 	o := ranUnder(t, redis, "--log", "json", "-n", "job", "true")
@@ -156,7 +156,7 @@ func TestRunWritesMetrics(t *testing.T) {
 		text, _ := os.ReadFile(path)
 		return regexp.MustCompile(`(?m)^holdfast_` + pattern + `$`).Match(text)
 	}
-	j := startRun(t, redis.Addr(), append([]string{"--metrics-file", path, "--lease", "1s"},
+	j := startRun(t, redis.Addr(), append([]string{"--metrics-file", path, "--lease", "9s"},
 		forEver()...)...)
 	j.line(t, "in")
 	require.Eventually(t, func() bool { return has(`lock_held\{.*holdfast_lock_name="job"\} 1`) },

@@ -195,7 +195,7 @@ func TestRunTakesThoseAlongThatHaveLeftTheGroup(t *testing.T) {
 		{"killed", limited + `; :`, func(j *job) { j.signal(t, unix.SIGKILL) }, 1009},
 		{"left behind", `exec 4<&0; ` + limited + ` & read x <&4; exit 5`, func(*job) {}, 5},
 	} {
-		j := prepareRun(t, redis.Addr(), append([]string{"--lease", "2s", "--kill-after", "100ms",
+		j := prepareRun(t, redis.Addr(), append([]string{"--lease", "9s", "--kill-after", "100ms",
 			"job"}, shell(test.script)...)...)
 		stdin, err := j.cmd.StdinPipe()
 		require.NoError(t, err)

@@ -50,11 +50,12 @@ func TestRunEndsACommandThatRunsForTooLong(t *testing.T) {
 	require.Equal(t, outcome{}, ranUnder(t, redis, "--max-runtime", "10h", "job", "true"))
 }
 
-// The lock is renewed meanwhile, which must not keep the command alive.
+// The lock is renewed meanwhile, after 3 s, which must not keep the command alive: SIGTERM comes
+// after 1 s, and SIGKILL after 4 s.
 func TestRunKillsACommandThatDoesNotEndAfterItsTime(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	j := startRun(t, redis.Addr(), stubborn("--lease", "1s", "--max-runtime", "1s")...)
+	j := startRun(t, redis.Addr(), stubborn("--lease", "9s", "--max-runtime", "1s")...)
 	var said []string
 	for m := j.next(t); !m.eof; m = j.next(t) {
 		said = append(said, m.line)
