@@ -116,17 +116,16 @@ func TestRunEndsWhatTheCommandLeavesBehindBeforeItReleasesTheLock(t *testing.T) 
 
 func TestRunThatIsStoppedHasItsCommandKilledBeforeTheLeaseEnds(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
-	j := startRun(t, redis.Addr(), append([]string{"--lease", "9s", "job"},
-		shell(`trap 'echo TERM >&3' TERM; `+ignoresTERM+
-			`echo in >&3; `+waits)...)...)
-	j.line(t, "in")
-	j.signal(t, unix.SIGSTOP)
-	end := expiry(t, redis) // it is not renewed any more
-	require.True(t, j.line(t, "TERM").at.Before(end))
-	require.True(t, j.dead(t).at.Before(end))
-	j.signal(t, unix.SIGCONT)
-	require.Equal(t, 76, j.status(t))
+	inTime(t, func(redis *redistest.Server) (end time.Time, term, kill moment) {
+		j := startRun(t, redis.Addr(), stubborn("--lease", "9s")...)
+		j.line(t, "in")
+		j.signal(t, unix.SIGSTOP)
+		end = expiry(t, redis) // it is not renewed any more
+		term, kill = j.line(t, "TERM"), j.dead(t)
+		j.signal(t, unix.SIGCONT)
+		require.Equal(t, 76, j.status(t))
+		return end, term, kill
+	})
 }
 
 // age returns for how long a process has been there.
