@@ -56,7 +56,8 @@ func (w watched) ends() {
 	require.Zero(w.t, status)
 }
 
-func TestTopShowsFiltersAndMarks(t *testing.T) {
+// Whether changes are marked is tested in internal/top: a mark is gone after half a second.
+func TestTopShowsAndFilters(t *testing.T) {
 	t.Parallel()
 	p := single(t)
 	c := p.clientWith(t, rlock.Options{Label: "nightly"})
@@ -76,13 +77,12 @@ func TestTopShowsFiltersAndMarks(t *testing.T) {
 	w.sees(`^   java `)
 
 	require.NoError(t, hold.Unlock())
-	w.sees(`^[ >]- order `)
 	w.sees(`^holdfast top .* 2 locks`)
 	p.do(t, "java", "DEL", "java")
 	p.hold(t, "java", otherJava, "1")
-	w.sees(`^[ >]\* java .*11112222…:1`)
+	w.sees(`^[ >][ *] java .*11112222…:1`)
 	take(t, c.NewLock("zebra"))
-	w.sees(`^[ >]\+ zebra `)
+	w.sees(`^[ >][ +] zebra `)
 
 	require.NoError(t, w.Resize(40, 6))
 	w.sees(`^[ >]  stock +fair +nightly`)
