@@ -116,8 +116,9 @@ func TestHoldIsReadyWhileItHoldsTheLock(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(text), state.Owner)
 		eventually(t, func() bool { return strings.HasSuffix(j.events(t), "acquired ") })
-		redis.Do(t, "DEL", "job")
-		redis.Do(t, "HSET", "job", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1")
+		// At once, or it might acquire the lock again in between.
+		redis.Do(t, "EVAL", `redis.call('DEL', KEYS[1]) redis.call('HSET', KEYS[1], ARGV[1], '1')`, "1",
+			"job", "8743c9c0-0795-4907-87fd-6c719a6b4586:1")
 		eventually(t, func() bool { return strings.HasSuffix(j.events(t), "lost ") })
 		require.False(t, exists(ready))
 		status, _ = get("/readyz")
