@@ -38,6 +38,7 @@ func Client([]string) error {
 		_, _ = io.Copy(io.Discard, input) // only its end matters
 	}()
 	c := newClient(p, newRecorder(p.Process, os.Stdout))
+	go c.record.watchStandstills(ctx)
 	for _, a := range p.Redises {
 		c.options = append(c.options, p.option(a))
 	}

@@ -37,6 +37,20 @@ func newRecorder(process string, w io.Writer) *recorder {
 	}}
 }
 
+// watchStandstills records when this process stands still, until ctx ends. Nobody else notices,
+// unless the runner stands still as well.
+func (r *recorder) watchStandstills(ctx context.Context) {
+	last := history.Now()
+	each(ctx, 5*time.Millisecond, func() {
+		now := history.Now()
+		if now.Sub(last) > longestStandstill {
+			r.write(history.Event{At: last, What: history.Stopped})
+			r.write(history.Event{At: now, What: history.Resumed})
+		}
+		last = now
+	})
+}
+
 // write tells of an event.
 func (r *recorder) write(e history.Event) {
 	e.Process = r.process

@@ -57,10 +57,12 @@ func each(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// noteStandstill records a standstill if more than half the time of a command has passed since
-// last. It returns now.
+// longestStandstill is how long a process may stand still without being excused for what is late.
+const longestStandstill = command / 2
+
+// noteStandstill records a standstill if too much time has passed since last. It returns now.
 func (r *run) noteStandstill(last, now history.Instant) history.Instant {
-	if now.Sub(last) > command/2 {
+	if now.Sub(last) > longestStandstill {
 		r.tb.Logf("the proxies did not run for %v: is the machine busy?", now.Sub(last))
 		r.log.add(history.Event{At: last, What: history.Fault, Fault: history.Standstill,
 			Delays: true})
