@@ -92,8 +92,10 @@ func (r *run) play(faults []Fault) {
 			f.wait(r)
 		}
 		begun := history.Now()
+		over := r.beginFault(f)
 		concerned, heal := f.begin(r)
 		if heal == nil {
+			over()
 			continue
 		}
 		// The recorded fault starts before begin and ends after heal: it is never shorter than its
@@ -103,6 +105,7 @@ func (r *run) play(faults []Fault) {
 			Except: f.exceptions(r)})
 		heals = append(heals, func() {
 			heal()
+			over()
 			now := history.Now()
 			r.log.add(history.Event{At: now, Until: now.Add(f.settles), What: history.Healed,
 				Fault: f.Name})
@@ -118,6 +121,15 @@ func (r *run) play(faults []Fault) {
 	for i := range heals {
 		heals[len(heals)-1-i]()
 	}
+}
+
+// beginFault counts a fault if it is one of servers, and so does the function that it returns.
+func (r *run) beginFault(f Fault) (over func()) {
+	if !f.ofServers {
+		return func() {}
+	}
+	r.serverFaults.Add(1)
+	return func() { r.serverFaults.Add(1) }
 }
 
 // exceptions returns the locks that the fault does not spare.

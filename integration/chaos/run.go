@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,9 @@ type run struct {
 	modes    []rlock.HandOver // of the processes of the slots
 	deck     []Fault          // faults still to be drawn
 	played   map[string]int   // how often each fault was played
+	// serverFaults counts the beginnings and the ends of faults of servers, one of which lasts at a
+	// time: during a fault the number is odd.
+	serverFaults atomic.Int64
 }
 
 // Unplanned is the fault of a run in which Sentinels took a slow master for dead. The time is

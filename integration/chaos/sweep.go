@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/integration/history"
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
-// watch records the queues of fair locks, and when this process stands still, until the function
-// that it returns is called.
+// watch records the queues of fair locks, and when this process or a server stands still, until the
+// function that it returns is called.
 func (r *run) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(r.tb.Context())
 	var watching sync.WaitGroup
@@ -36,6 +37,14 @@ func (r *run) watch() (stop func()) {
 				last = r.noteStandstill(last, history.Now())
 			})
 		})
+		for _, server := range r.world.All() {
+			redis := server.Client(r.tb, redistest.OneConnection, func(o *rueidis.ClientOption) {
+				o.ForceSingleClient, o.DisableRetry = true, true
+			})
+			watching.Go(func() {
+				each(ctx, 20*time.Millisecond, func() { r.pingServer(ctx, redis, server.Addr()) })
+			})
+		}
 	}
 	return func() {
 		cancel()
@@ -70,6 +79,24 @@ func (r *run) noteStandstill(last, now history.Instant) history.Instant {
 			Fault: history.Standstill})
 	}
 	return now
+}
+
+// pingServer records a standstill if a server takes too long to reply, and no fault of servers is
+// the reason.
+func (r *run) pingServer(ctx context.Context, redis rueidis.Client, address string) {
+	ctx, cancel := context.WithTimeout(ctx, locktest.Timeout)
+	defer cancel()
+	faults, sent := r.serverFaults.Load(), history.Now()
+	err := redis.Do(ctx, redis.B().Ping().Build()).Error()
+	now := history.Now()
+	if err != nil || now.Sub(sent) <= longestStandstill || faults%2 == 1 ||
+		r.serverFaults.Load() != faults {
+		return
+	}
+	fault := "standstill of " + address
+	r.tb.Logf("%s for %v: is the machine busy?", fault, now.Sub(sent))
+	r.log.add(history.Event{At: sent, What: history.Fault, Fault: fault, Delays: true})
+	r.log.add(history.Event{At: now, Until: now.Add(command), What: history.Healed, Fault: fault})
 }
 
 // maxSampled is how many waiters of a queue are recorded, its head first. The others are seen when
