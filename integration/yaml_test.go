@@ -40,8 +40,10 @@ func TestRedissonFileOfSentinelLeadsToTheLocksOfItsMaster(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	option := sentinel.ClientOption()
-	// By default one replica has to acknowledge each acquisition.
+	// By default one replica has to acknowledge each acquisition, within a second. Here it may stand
+	// still for longer.
 	lockWithFile(t, fmt.Sprintf(`
+slavesSyncTimeout: 10000
 sentinelServersConfig:
   masterName: %s
   sentinelAddresses: ["redis://%s"]
