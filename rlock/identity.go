@@ -49,6 +49,7 @@ type introduction struct {
 	timer   *time.Timer   // until the next; guarded by mu; nil before the first
 	sent    chan struct{} // closed after the last command; guarded by mu; nil before the first
 	present bool          // Redis may have the key; guarded by mu
+	forgets bool          // Close makes Redis forget the key; guarded by mu
 }
 
 // The states of an introduction:
@@ -95,13 +96,21 @@ func (in *introduction) send() {
 		c := in.client
 		err := ErrClosed // unless the command is sent
 		c.calls.WhenIdle(func(ctx context.Context) {
-			if !c.isClosing() {
+			if in.isWanted() {
 				err = identity.Note(ctx, c.redis, c.id, c.identity,
 					identityLeases*min(c.options.WatchdogLease, wait.Unlimited/identityLeases))
 			}
 		})
 		in.heard(err)
 	}(in.sent)
+}
+
+// isWanted reports whether Redis should still get the key. If a lock stays taken, others want to
+// know its holder even after Close.
+func (in *introduction) isWanted() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return !in.forgets
 }
 
 // heard handles the outcome of the command.
@@ -154,6 +163,7 @@ func (in *introduction) end(forget bool) {
 	if in.timer != nil {
 		in.timer.Stop()
 	}
+	in.forgets = forget
 	sent, forget := in.sent, forget && in.present
 	in.mu.Unlock()
 	if sent == nil {

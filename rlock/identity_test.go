@@ -140,6 +140,17 @@ func TestClosedClientIsKnownWhileALeftLockRemains(t *testing.T) {
 	}
 }
 
+func TestClientThatClosesAtOnceIsKnownWhileALeftLockRemains(t *testing.T) {
+	t.Parallel()
+	for range 10 { // nearly always, Close begins before the goroutine that says who it is
+		inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+			take(t, b.lock, longLease).Leave()
+			closeClient(t, b.client)
+			require.NotEmpty(t, b.called("identify.lua"))
+		})
+	}
+}
+
 func TestClosedClientIsForgottenOnceTheLeaseOfALeftLockIsOver(t *testing.T) {
 	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 		deleted := make(chan []string, 1)
