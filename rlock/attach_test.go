@@ -45,7 +45,7 @@ func TestAttachWhoseReplyIsLostIsRepeatedOrUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			c, p := proxied(t, s, rlock.Options{CommandTimeout: shortTimeout})
+			c, p := proxied(t, s, rlock.Options{})
 			text, err := take(t, c.NewLock("order"), longLease).Detach()
 			require.NoError(t, err)
 			attach := loaded(t, s, "transfer.lua")

@@ -334,10 +334,6 @@ func waitUntilFree(t testing.TB, s *redistest.Server, names ...string) {
 // longer: a waiter's next request, 5 s; a command without reply, 3 s; a lease, more.
 const promptly = 2 * time.Second
 
-// shortTimeout is a CommandTimeout for tests that wait until it is over. With promptly it is less
-// than the default, 3 s.
-const shortTimeout = 500 * time.Millisecond
-
 // longLease outlasts any test: a lock that becomes free was released.
 const longLease = rlock.Lease(10 * time.Minute)
 
