@@ -224,8 +224,7 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 func TestReleaseOnCloseReleasesWhatOtherNodesHave(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
-	client := newClientOn(t, cluster.Client(t),
-		rlock.Options{ReleaseOnClose: true, CommandTimeout: 500 * time.Millisecond})
+	client := newClientOn(t, cluster.Client(t), rlock.Options{ReleaseOnClose: true})
 	names := oneLockPerNode(t, cluster)
 	for _, name := range names {
 		take(t, client.NewLock(name), longLease)
