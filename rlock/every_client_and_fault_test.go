@@ -111,7 +111,7 @@ func TestEveryFaultIsReportedAndOutlasted(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, f.Options...)
-			c, p := proxied(t, s, rlock.Options{CommandTimeout: time.Second})
+			c, p := proxied(t, s, rlock.Options{})
 			lock := c.NewLock("order")
 			v := &faults.Victim{Server: s, Proxy: p, Lock: "order"}
 			v.ForceUnlock = func(t testing.TB) {
