@@ -91,7 +91,7 @@ func TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack(t *testing.T) 
 		"the failed renewal was not logged")
 	s.Do(t, "ACL", "SETUSER", "app", "resetpass", ">secret")
 	requireKept(t, []*rlock.Hold{hold}, 7*time.Second, "lost, though the trouble was short")
-	unlock(t, take(t, c.NewLock("other"), rlock.Lease(time.Second)))
+	unlock(t, take(t, c.NewLock("other"), longLease))
 	unlock(t, hold)
 }
 
