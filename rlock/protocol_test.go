@@ -50,15 +50,12 @@ func TestLockIsAHashUnderItsNameAndItsReleaseIsPublished(t *testing.T) {
 
 // Redisson's ExpiredObjectListener hears of a key that expires, and not of one that is deleted.
 func TestLeaseThatRunsOutIsLeftToExpire(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"reentrant", "read"} {
-		s := redistest.Start(t)
-		c := newClient(t, s, rlock.Options{})
-		hold := take(t, kindNamed(name).lock(c, name), rlock.Lease(300*time.Millisecond))
-		receive(t, hold.Done(), "its lease does not end")
+	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
+		hold := take(t, b.lock, rlock.Lease(time.Minute))
+		time.Sleep(time.Hour)
 		require.ErrorIs(t, hold.Err(), rlock.ErrExpired)
-		eventually(t, func() bool { return absent(s, name) }, "it has expired")
-		closeClient(t, c) // nothing is sent any more
-		require.Zero(t, s.CommandStats(t)["hdel"])
-	}
+		closeClient(t, b.client) // nothing is sent any more
+		require.Empty(t, b.called(k.release))
+		require.Empty(t, b.called(k.forceUnlock))
+	})
 }
