@@ -91,8 +91,8 @@ func ExampleLock_TryLock() {
 
 	hold := must(lock.TryLock(ctx, 3*time.Second, rlock.Lease(30*time.Second))) // wait, lease
 
-	// Another caller does not want to wait that long.
-	_, err := lock.TryLock(ctx, time.Second, rlock.Lease(30*time.Second))
+	// Another caller does not want to wait at all.
+	_, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(30*time.Second))
 	var held *rlock.HeldError
 	if errors.As(err, &held) {
 		fmt.Println("held by the first:", held.Owner == hold.Owner())
@@ -143,7 +143,7 @@ func ExampleHold_Valid() {
 	defer disconnect()
 	ctx := context.Background()
 
-	hold := must(client.NewLock("order:42").TryLock(ctx, rlock.NoWait, rlock.Lease(time.Second)))
+	hold := must(client.NewLock("order:42").TryLock(ctx, rlock.NoWait, rlock.Lease(3*time.Second)))
 	fmt.Println("may write:", hold.Valid())
 	<-hold.Done() // the lease ends without renewal
 	fmt.Println("may write:", hold.Valid())
