@@ -15,6 +15,7 @@ import (
 	"holdfast/internal/doctable"
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
+	"holdfast/internal/wire"
 	"holdfast/rlock"
 )
 
@@ -38,6 +39,8 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 				unlock(t, o.Hold) // it asked when it began to listen
 			}
 			waitUntilFree(t, s, name+k.name)
+			eventually(t, func() bool { return absent(s, wire.WriterKey(name+k.name)) },
+				"readers step back for the writer that has left")
 		}
 		hold := take(t, k.lock(c, "a"+k.name), rlock.Watchdog)
 		held, err := k.lock(c, "a"+k.name).ForceUnlock(t.Context())
