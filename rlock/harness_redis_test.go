@@ -177,11 +177,3 @@ func knowsSharded(t testing.TB, cluster *redistest.Cluster) bool {
 	}
 	return err == nil
 }
-
-// keepCommands returns a client that holds commands with that argument back, as a connection that
-// hangs would.
-func keepCommands(c rueidis.Client, argument string) *gated {
-	g := keepReplies(c, argument)
-	g.unsent = true
-	return g
-}

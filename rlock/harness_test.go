@@ -25,6 +25,7 @@ import (
 	"holdfast/internal/faults"
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
+	"holdfast/internal/suite"
 	"holdfast/rlock"
 )
 
@@ -386,6 +387,12 @@ func loaded(t testing.TB, s *redistest.Server, file string) string {
 	return s.DoString(t, "SCRIPT", "LOAD", locktest.Scripts()[file])
 }
 
+// load is loaded for a server in virtual time.
+func load(t testing.TB, s suite.Server, file string) string {
+	t.Helper()
+	return s.Do(t, "SCRIPT", "LOAD", locktest.Scripts()[file]).(string)
+}
+
 // exists reports whether the server has the key. Any goroutine may call it.
 func exists(s *redistest.Server, key string) bool {
 	reply, err := s.Call("EXISTS", key)
@@ -470,6 +477,14 @@ type gated struct {
 func keepReplies(c rueidis.Client, argument string) *gated {
 	return &gated{Client: c, argument: argument, kept: make(chan struct{}, 1000),
 		opened: make(chan struct{}), passes: make(chan struct{})}
+}
+
+// keepCommands returns a client that holds commands with that argument back, as a connection that
+// hangs would.
+func keepCommands(c rueidis.Client, argument string) *gated {
+	g := keepReplies(c, argument)
+	g.unsent = true
+	return g
 }
 
 func (g *gated) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
