@@ -141,7 +141,7 @@ func TestReadHoldAfterAnExpiredOneOfTheSameWriterIsKept(t *testing.T) {
 func TestReleaseOfAWriterThatReadsIsADowngradeThoughNoReplyComes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	w := writing(t, s, rlock.Options{CommandTimeout: time.Second})
+	w := writing(t, s, rlock.Options{})
 	reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
 	w.cut(t, "write_release.lua")
 	require.ErrorIs(t, w.hold.Unlock(), rlock.ErrOutcomeUnknown)
