@@ -57,8 +57,8 @@ func TestGrantThatComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	s := redistest.Start(t)
 	c, p := proxied(t, s, rlock.Options{})
 	other := newClient(t, s, rlock.Options{})
-	// The waiter asks again after three seconds, when its own lease is over.
-	first := take(t, other.NewFencedLock("order"), rlock.Lease(3*time.Second))
+	// The waiter asks again after five seconds, when its own lease is long over.
+	first := take(t, other.NewFencedLock("order"), longLease)
 	waiter := registers(t, s, 1, c.NewFencedLock("order"), rlock.Lease(time.Second))
 	stale := s.DoStrings(t, "ZRANGE", waitersKey("order"), "0", "-1", "WITHSCORES")
 	p.HoldMessages()
@@ -81,7 +81,7 @@ func TestGrantThatComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	unlock(t, second)
 	hold := acquired(t, waiter)
 	require.Greater(t, hold.Token(), second.Token())
-	unlock(t, hold)
+	_ = hold.Unlock() // on a busy machine its lease of a second may be over
 	waitUntilFree(t, s, "order")
 }
 
