@@ -51,16 +51,15 @@ func TestReplicasHaveALockOfAnyKindBeforeItsHolderKnows(t *testing.T) {
 // A connection that was used before knows of acknowledgements older than the acquisition.
 func TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition(t *testing.T) {
 	t.Parallel()
-	const timeout = 500 * time.Millisecond
 	master, replicas := startReplicated(t, 1)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout},
-		redistest.OneConnection)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough,
+		CommandTimeout: 2 * longWait}, redistest.OneConnection)
 	for range 3 {
 		unlock(t, take(t, c.NewLock("order"), longLease))
 	}
 	replicas[0].Pause(t)
-	_, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
-	shortfall(t, err, 1, 0, timeout)
+	_, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Second))
+	shortfall(t, err, 1, 0, time.Second/2) // half the lease
 	requireFree(t, master, "order")
 	replicas[0].Resume(t)
 	unlock(t, take(t, c.NewLock("order"), longLease))
