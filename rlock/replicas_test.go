@@ -327,15 +327,15 @@ func TestServerThatRefusesToWaitForReplicasIsNotLeftWithALock(t *testing.T) {
 
 func TestReplicatedLockFollowsASlotThatHasMoved(t *testing.T) {
 	t.Parallel()
-	const timeout = 20 * time.Millisecond
 	cluster := redistest.StartCluster(t, 3, redistest.WithFastReplicas())
 	from, to := cluster.Nodes[0], cluster.Nodes[1]
 	replica := cluster.AddReplica(t, to)
 	name := oneLockPerNode(t, cluster)[from]
 	slot := cluster.Slot(t, name)
-	one := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
-	connected := newClientOn(t, cluster.Client(t),
-		rlock.Options{SyncReplicas: rlock.SyncConnected, SyncTimeout: timeout})
+	one := newClientOn(t, cluster.Client(t),
+		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, CommandTimeout: 2 * longWait})
+	connected := newClientOn(t, cluster.Client(t), rlock.Options{
+		SyncReplicas: rlock.SyncConnected, SyncTimeout: enough, CommandTimeout: 2 * longWait})
 	cluster.BeginMove(t, slot, from, to)
 	cluster.FinishMove(t, slot, from, to)
 	for _, c := range []*rlock.Client{one, connected} {
@@ -344,7 +344,7 @@ func TestReplicatedLockFollowsASlotThatHasMoved(t *testing.T) {
 		unlock(t, hold)
 	}
 	replica.Pause(t)
-	_, err := connected.NewLock(name).TryLock(t.Context(), rlock.NoWait, longLease)
-	shortfall(t, err, 1, 0, timeout)
+	_, err := connected.NewLock(name).TryLock(t.Context(), rlock.NoWait, rlock.Lease(time.Second))
+	shortfall(t, err, 1, 0, time.Second/2)          // half the lease
 	require.Empty(t, to.DoStrings(t, "KEYS", name)) // which asks only this node
 }
