@@ -105,7 +105,8 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 	}{
 		"none at all": {0, 1, 200 * time.Millisecond, time.Duration(longLease),
 			200 * time.Millisecond},
-		"fewer than asked for":   {1, 2, time.Second, time.Duration(longLease), time.Second},
+		"fewer than asked for": {1, 2, 4 * time.Second, time.Duration(longLease), // the one is in time
+			4 * time.Second},
 		"half the lease at most": {0, 1, time.Minute, 4 * time.Second, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
