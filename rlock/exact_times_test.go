@@ -205,3 +205,29 @@ func TestReplicasAreWaitedForHalfOfTheWaitThatIsLeft(t *testing.T) {
 			require.Len(t, b.called("release.lua"), 2, "undone")
 		})
 }
+
+// rueidis soon gives up all commands by itself but a WAIT.
+func TestServerThatHangsDuringWaitDoesNotDelayTryLock(t *testing.T) {
+	t.Parallel()
+	const wait, timeout = 3 * time.Second, 300 * time.Millisecond
+	change := func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout }
+	options := rlock.Options{SyncReplicas: 1, SyncTimeout: time.Minute, CommandTimeout: timeout}
+	inBubbleWith(t, change, options,
+		func(t *testing.T, b *bubble, _ rueidis.Client, c *rlock.Client) {
+			hang, resumed := sync.OnceFunc(b.server.Pause), make(chan struct{})
+			b.server.Handle("WAIT", func([]string) any {
+				hang()
+				<-resumed
+				return 0
+			})
+			_, err := c.NewLock("order").TryLock(t.Context(), wait, longLease)
+			require.Equal(t, wait, time.Since(b.start))
+			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+			require.Empty(t, b.called("release.lua"))
+			b.server.Resume()
+			close(resumed)
+			time.Sleep(time.Minute)
+			require.NotEmpty(t, b.called("release.lua"), "it is not undone")
+		})
+}

@@ -278,35 +278,6 @@ func TestCallerThatLeavesDuringWaitReturnsAtOnceAndLeavesNothing(t *testing.T) {
 	waitUntilFree(t, master, "order")
 }
 
-func TestServerThatHangsDuringWaitDoesNotDelayTryLock(t *testing.T) {
-	t.Parallel()
-	const (
-		wait    = 3 * time.Second
-		timeout = 300 * time.Millisecond
-	)
-	master, replicas := startReplicated(t, 1)
-	replicas[0].Pause(t)
-	// rueidis soon gives up all commands by itself but a WAIT.
-	c := newClient(t, master,
-		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, CommandTimeout: timeout},
-		func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout })
-	start := time.Now()
-	attempt := inBackground(
-		func() (*rlock.Hold, error) {
-			return c.NewLock("order").TryLock(t.Context(), wait, longLease)
-		},
-	)
-	waitForBlocked(t, master, "1")
-	master.Pause(t)
-	o := result(t, attempt)
-	require.ErrorIs(t, o.Err, rlock.ErrOutcomeUnknown)
-	require.NotErrorIs(t, o.Err, rlock.ErrNotAcquired)
-	require.GreaterOrEqual(t, o.At.Sub(start), wait)
-	require.Less(t, o.At.Sub(start), wait+2*time.Second)
-	master.Resume(t)
-	waitUntilFree(t, master, "order")
-}
-
 func TestCloseEndsAWaitForReplicasAndUndoesTheAcquisition(t *testing.T) {
 	t.Parallel()
 	const timeout = 4 * time.Second
