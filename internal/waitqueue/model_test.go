@@ -323,7 +323,7 @@ func (m *modelQueue) passes(t *rapid.T) {
 	if heard || m.release != nil && m.release.of == h.name {
 		t.Skip() // as rlock does
 	}
-	s := Streak{HereSince: time.Now()}
+	s := lasting(0)
 	if rapid.IntRange(0, 9).Draw(t, "after a streak") == 0 {
 		s.Here = mostHere
 	}

@@ -21,9 +21,15 @@ func crowd(owners ...string) (*Queues[string, int], []*Waiter[string, int]) {
 	return qs, all
 }
 
+// lasting returns a streak that began in the future, so that its 100 ms do not pass, however long
+// the process of the test stands still.
+func lasting(here int) Streak {
+	return Streak{Here: here, HereSince: time.Now().Add(time.Hour)}
+}
+
 func TestOnlyAHeadThatTheServerDoesNotKnowGetsATurn(t *testing.T) {
 	turn := Turn{Owner: "first", Until: time.Now().Add(time.Second)}
-	streak := Streak{Here: 1, HereSince: time.Now()}
+	streak := lasting(1)
 	for name, before := range map[string]func(*Queues[string, int], *Waiter[string, int]){
 		"takes no turns":  func(_ *Queues[string, int], w *Waiter[string, int]) { w.turns = false },
 		"asks":            func(_ *Queues[string, int], w *Waiter[string, int]) { w.Ask(false, false) },
@@ -75,7 +81,7 @@ func TestTurnsEndAfter16HandOversAnd100Milliseconds(t *testing.T) {
 
 // A turn that comes just before a waiter leaves, or asks, must not be forgotten.
 func TestEachTurnIsTakenOrReported(t *testing.T) {
-	turn, streak := Turn{Owner: "first"}, Streak{HereSince: time.Now()}
+	turn, streak := Turn{Owner: "first"}, lasting(0)
 	qs, all := crowd("a", "b")
 	require.True(t, qs.Pass("order", streak, turn))
 	remains, _ := all[0].Leave(false, true)
