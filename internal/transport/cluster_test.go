@@ -78,34 +78,36 @@ func TestEntryOfTheSlotMapIsReadOrCostsOnlyItself(t *testing.T) {
 }
 
 func TestCallersThatNoticeTheSameChangeShareARequest(t *testing.T) {
-	var reply any = list{entry(0, 99, "h", 1)}
-	s, asked, client := startSlots(t, &reply)
-	c := &cluster{client: client}
-	s.Pause()
-	var callers sync.WaitGroup
-	var calling atomic.Int32
-	for range 50 {
-		callers.Go(func() {
-			calling.Add(1)
-			address, err := c.master(context.Background(), 7, true)
-			if err != nil || address != "h:1" {
-				t.Error(address, err)
-			}
-		})
-	}
-	require.Eventually(t, func() bool { return calling.Load() == 50 }, 5*time.Second,
-		time.Millisecond)
-	s.Resume()
-	callers.Wait()
-	_, err := c.master(t.Context(), 7, false) // a known slot costs nothing
-	require.NoError(t, err)
-	require.EqualValues(t, 1, asked.Load())
+	synctest.Test(t, func(t *testing.T) {
+		var reply any = list{entry(0, 99, "h", 1)}
+		s, asked, client := startSlots(t, &reply)
+		c := &cluster{client: client}
+		s.Pause()
+		var callers sync.WaitGroup
+		for range 50 {
+			callers.Go(func() {
+				address, err := c.master(context.Background(), 7, true)
+				if err != nil || address != "h:1" {
+					t.Error(address, err)
+				}
+			})
+		}
+		s.Resume()
+		callers.Wait()                            // who comes after the reply comes at the same instant
+		_, err := c.master(t.Context(), 7, false) // a known slot costs nothing
+		require.NoError(t, err)
+		require.EqualValues(t, 1, asked.Load())
 
-	// A wrong one does once the reply is old enough.
-	time.Sleep(minimumAge)
-	_, err = c.master(t.Context(), 7, true)
-	require.NoError(t, err)
-	require.EqualValues(t, 2, asked.Load())
+		// A wrong one does once the reply is old enough.
+		time.Sleep(minimumAge - 1)
+		_, err = c.master(t.Context(), 7, true)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, asked.Load())
+		time.Sleep(time.Nanosecond)
+		_, err = c.master(t.Context(), 7, true)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, asked.Load())
+	})
 }
 
 func TestRequestOfTheSlotMapEndsWithItsContext(t *testing.T) {

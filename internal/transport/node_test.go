@@ -163,22 +163,24 @@ func TestTopologyIsReadAgainForANodeThatRueidisDidNotKnowUnlessItIsNew(t *testin
 }
 
 func TestTopologyIsReadAgainOnceItIsOld(t *testing.T) {
-	var reply any = list{entry(0, 16383, "fake", 6379)}
-	_, asked, client := startSlots(t, &reply)
-	tr := &Transport{cluster: &cluster{client: client}}
-	require.True(t, tr.Outdated())
-	require.Nil(t, tr.Direct("order"), "the topology is not known yet")
-	tr.ReadTopology(t.Context())
-	require.EqualValues(t, 1, asked.Load())
-	require.Nil(t, tr.Direct("order"), "the kind of channels is not known yet")
-	tr.hub.Store(new(pubsub.Hub))
-	require.NotNil(t, tr.Direct("order").client)
-	require.False(t, tr.Outdated())
-	long := time.Now().Add(-leastAge - time.Millisecond)
-	tr.cluster.read.Store(&long)
-	require.True(t, tr.Outdated())
-	require.Nil(t, (&Transport{}).Direct("order"), "there is no cluster")
-	require.False(t, (&Transport{}).Outdated())
+	synctest.Test(t, func(t *testing.T) {
+		var reply any = list{entry(0, 16383, "fake", 6379)}
+		_, asked, client := startSlots(t, &reply)
+		tr := &Transport{cluster: &cluster{client: client}}
+		require.True(t, tr.Outdated())
+		require.Nil(t, tr.Direct("order"), "the topology is not known yet")
+		tr.ReadTopology(t.Context())
+		require.EqualValues(t, 1, asked.Load())
+		require.Nil(t, tr.Direct("order"), "the kind of channels is not known yet")
+		tr.hub.Store(new(pubsub.Hub))
+		require.NotNil(t, tr.Direct("order").client)
+		time.Sleep(leastAge)
+		require.False(t, tr.Outdated())
+		time.Sleep(time.Nanosecond)
+		require.True(t, tr.Outdated())
+		require.Nil(t, (&Transport{}).Direct("order"), "there is no cluster")
+		require.False(t, (&Transport{}).Outdated())
+	})
 }
 
 func TestEndOfTheClientEndsTheReadOfTheTopology(t *testing.T) {
