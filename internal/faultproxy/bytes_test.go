@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -11,14 +12,14 @@ func TestRequestsAndRepliesAreHeldOrLost(t *testing.T) {
 	pass := (*Proxy).Pass
 	reset := func(p *Proxy) { p.Reset(); p.Pass() }
 	for name, of := range map[string]struct {
-		fault, end     func(*Proxy)
-		executed, lost bool
+		fault, end          func(*Proxy)
+		executed, lost, gap bool // gap: it is lost before the end of the fault
 	}{
-		"held replies":          {(*Proxy).HoldReplies, pass, true, false},
-		"black hole":            {(*Proxy).BlackHole, pass, false, false},
-		"dropped requests":      {(*Proxy).DropRequests, pass, false, true},
-		"dropped replies":       {(*Proxy).DropReplies, pass, true, true},
-		"reset of held replies": {(*Proxy).HoldReplies, reset, true, true},
+		"held replies":          {(*Proxy).HoldReplies, pass, true, false, false},
+		"black hole":            {(*Proxy).BlackHole, pass, false, false, false},
+		"dropped requests":      {(*Proxy).DropRequests, pass, false, true, true},
+		"dropped replies":       {(*Proxy).DropReplies, pass, true, true, true},
+		"reset of held replies": {(*Proxy).HoldReplies, reset, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,6 +33,9 @@ func TestRequestsAndRepliesAreHeldOrLost(t *testing.T) {
 			if of.executed {
 				require.Equal(t, "two", heard(t, got))
 			}
+			if of.gap {
+				require.Eventually(t, p.hasGap, soon, time.Millisecond, "nothing was lost")
+			}
 			c.silent(t)
 			require.Empty(t, got)
 			of.end(p)
@@ -43,4 +47,16 @@ func TestRequestsAndRepliesAreHeldOrLost(t *testing.T) {
 			c.hear(t, bulk("two"))
 		})
 	}
+}
+
+// hasGap reports whether a connection has lost something.
+func (p *Proxy) hasGap() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if l.lostRequests || l.lostReplies {
+			return true
+		}
+	}
+	return false
 }
