@@ -3,7 +3,6 @@
 package redlock_test
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,15 +14,6 @@ import (
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
-
-// crashCase is the crash case of the Redlock description. The first client holds the lock on a, b
-// and c, and cannot reach d and e. Then c restarts, and has forgotten everything. A second client
-// finds d, e and c free.
-type crashCase struct {
-	servers       []*redistest.Server
-	first, second *redlock.Lock
-	hold          *rlock.Hold // the first client's
-}
 
 // counted waits until nodes are counted for leases of at most delay: they must run that long and a
 // second.
@@ -46,69 +36,25 @@ func uptime(t testing.TB, s *redistest.Server) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-func startCrashCase(
-	t testing.TB,
-	o redlock.Options,
-	lease time.Duration,
-	asked rlock.Lease,
-) *crashCase {
-	t.Helper()
+// This is the crash case of the Redlock description. The first client holds the lock on a, b and c,
+// and cannot reach d and e. Then c restarts, and has forgotten everything. A second client finds d,
+// e and c free.
+func TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartAll(t, 5)
-	clients, proxies := proxied(t, servers, rlock.Options{WatchdogLease: lease})
-	others := newClients(t, servers, rlock.Options{WatchdogLease: lease})
-	c := &crashCase{servers: servers, first: redlock.NewOn(name, o, clients...),
-		second: redlock.NewOn(name, o, others...)}
+	clients, proxies := proxied(t, servers, rlock.Options{})
+	others := newClients(t, servers, rlock.Options{})
 	for _, p := range proxies[3:] {
 		p.Refuse()
 		p.Reset()
 	}
-	if !o.FsyncAlways {
-		counted(t, servers, o.MaxLease)
-	}
-	c.hold = take(t, c.first, asked)
+	first := take(t, redlock.NewOn(name, atOnce, clients...), longLease)
 	require.Equal(t, 3, count(servers))
 	servers[2].Restart(t)
 	require.Equal(t, 2, count(servers))
-	return c
-}
-
-func TestRestartOfANodeThatForgetsGivesTheLockToTwoOnlyIfFsyncAlwaysIsStatedFalsely(t *testing.T) {
-	t.Parallel()
-	t.Run("stated falsely", func(t *testing.T) {
-		t.Parallel()
-		c := startCrashCase(t, atOnce, time.Minute, longLease)
-		second := acquired(t, lockInBackground(t.Context(), c.second, longLease))
-		require.True(t, c.hold.Valid() && second.Valid(), "both hold it at the same time")
-	})
-	const lease = 4 * time.Second
-	for what, asked := range map[string]rlock.Lease{
-		"a lease": rlock.Lease(lease), "watchdog": rlock.Watchdog,
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			o := redlock.Options{MaxLease: lease, NodeTimeout: 3 * time.Second}
-			c := startCrashCase(t, o, lease, asked)
-			quorum, delayed := new(redlock.QuorumError), new(redlock.DelayedError)
-			eventually(t, func() bool {
-				_, err := c.second.TryLock(t.Context(), rlock.NoWait, rlock.Lease(lease))
-				require.ErrorAs(t, err, &quorum)
-				return errors.As(err, &delayed) // the first time its connection may be broken
-			}, "the node says that it has restarted")
-			require.Equal(t, "c", quorum.Nodes[2].Server)
-			require.ErrorAs(t, quorum.Nodes[2].Err, &delayed)
-			require.ErrorIs(t, quorum, rlock.ErrNotAcquired)
-			require.Positive(t, delayed.For)
-			require.LessOrEqual(t, delayed.For, lease+time.Second)
-			require.False(t, delayed.Emptied)
-			require.ErrorContains(t, quorum, "c: the node started less than MaxLease ago")
-			second := acquired(t, lockInBackground(t.Context(), c.second, rlock.Lease(lease)))
-			require.False(t, time.Now().Before(c.hold.Deadline()))
-			require.False(t, c.hold.Valid())
-			require.True(t, second.Valid())
-			unlock(t, second)
-			require.ErrorIs(t, c.hold.Unlock(), rlock.ErrLost)
-		})
-	}
+	second := acquired(t,
+		lockInBackground(t.Context(), redlock.NewOn(name, atOnce, others...), longLease))
+	require.True(t, first.Valid() && second.Valid(), "both hold it at the same time")
 }
 
 func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *testing.T) {
