@@ -116,7 +116,7 @@ func TestGrantBetweenProcesses(t *testing.T) {
 func TestLossOfALockThatIsGone(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t), newSignals()
-	c := s.client(t, server, rlock.Options{WatchdogLease: 2 * time.Second})
+	c := s.client(t, server, rlock.Options{WatchdogLease: 9 * time.Second})
 	hold := locktest.Acquire(t, c.NewLock("order"), rlock.Watchdog)
 	server.Do(t, "DEL", "order")
 	locktest.Receive(t, hold.Context().Done(), "the hold is lost")
@@ -171,7 +171,7 @@ func TestDroppedHoldIsNoticed(t *testing.T) {
 	t.Parallel()
 	server, s := redistest.Start(t), newSignals()
 	var log logtest.Lines
-	c := s.client(t, server, rlock.Options{WatchdogLease: 2 * time.Second, Logger: log.Logger()})
+	c := s.client(t, server, rlock.Options{WatchdogLease: 4 * time.Second, Logger: log.Logger()})
 	locktest.Dropping(func() {
 		ctx, caller := s.traces.Tracer("test").Start(rlock.WithOwner(t.Context()), "request")
 		locktest.AcquireUnkept(ctx, t, c.NewLock("order")).Context()
