@@ -17,27 +17,33 @@ func TestARelayDelaysAllThatIsOnTheWayAtTheSameTime(t *testing.T) {
 	const delay, callers, calls = 20 * time.Millisecond, 50, 5
 	require.NoError(t, s.Delay(delay))
 
-	began := time.Now()
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			conn, err := Dial(s.Clients)
-			for range calls {
-				sent := time.Now()
-				if err == nil {
-					_, err = conn.Do("PING")
+	// One after another, the calls would take 50 times as long as those of one caller. If the machine
+	// stands still, they are made again.
+	const most = callers / 5 * calls * 2 * delay
+	took := time.Hour
+	for try := 0; try < 5 && took >= most; try++ {
+		began := time.Now()
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				conn, err := Dial(s.Clients)
+				for range calls {
+					sent := time.Now()
+					if err == nil {
+						_, err = conn.Do("PING")
+					}
+					if took := time.Since(sent); took < delay || err != nil {
+						t.Errorf("a reply took %v: %v", took, err)
+						return
+					}
 				}
-				if took := time.Since(sent); took < delay || err != nil {
-					t.Errorf("a reply took %v: %v", took, err)
-					return
-				}
-			}
-			conn.Close()
-		})
+				conn.Close()
+			})
+		}
+		all.Wait()
+		took = time.Since(began)
 	}
-	all.Wait()
-	// One after another, the calls would take 50 times as long as those of one caller.
-	require.Less(t, time.Since(began), callers/5*calls*2*delay)
+	require.Less(t, took, most)
 }
 
 func TestARelayEndsWithItsServer(t *testing.T) {
