@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -331,5 +332,9 @@ func (e *Env) inTurn(t *testing.T, locks ...rlock.Locker) (waiters []queued) {
 func (e *Env) requireQueue(t *testing.T, lock rlock.Locker, want []string) {
 	t.Helper()
 	e.settle()
-	require.Equal(t, want, infoOf(t, lock.(*rlock.Lock)).Queue)
+	queue := func() []string { return infoOf(t, lock.(*rlock.Lock)).Queue }
+	if !e.Virtual {
+		locktest.Eventually(t, func() bool { return slices.Equal(want, queue()) }, "the queue")
+	}
+	require.Equal(t, want, queue())
 }
