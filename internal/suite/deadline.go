@@ -29,22 +29,25 @@ var deadline = []Promise{
 			wire.Pass()
 			hold := locktest.Acquired(t, attempt)
 			requireDeadline(t, hold, before, executed, 30*time.Second)
-			late := func(lease time.Duration, extend func()) {
+			late := func(lease time.Duration, extend func() error) {
 				e.settle()
 				wire.Hold()
-				before := time.Now()
-				time.AfterFunc(200*time.Millisecond, wire.Pass)
-				extend()
-				requireDeadline(t, hold, before, before.Add(150*time.Millisecond), lease)
+				before, extended := time.Now(), make(chan error, 1)
+				go func() { extended <- extend() }()
+				locktest.Eventually(t, func() bool { return e.last(t, k, p, lease*9/10) },
+					"it is not executed")
+				executed := time.Now()
+				time.Sleep(50 * time.Millisecond)
+				wire.Pass()
+				require.NoError(t, locktest.Receive(t, extended, "it does not return"))
+				requireDeadline(t, hold, before, executed, lease)
 			}
-			late(
-				time.Minute,
-				func() { require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Minute))) },
-			)
+			late(time.Minute,
+				func() error { return hold.Extend(t.Context(), rlock.Lease(time.Minute)) })
 			if !k.Flat {
-				late(time.Hour, func() {
+				late(time.Hour, func() error {
 					_, err := lock.TryLock(hold.Context(), 10*time.Second, rlock.Lease(time.Hour))
-					require.NoError(t, err)
+					return err
 				})
 			}
 		},
@@ -173,8 +176,21 @@ func requireDeadline(
 		hold.Deadline().Sub(latest.Add(trusted)))
 }
 
-// stuck is a log handler that blocks until it is freed.
+// last reports whether all parts of "lock" last for so long on every server.
+func (e *Env) last(t *testing.T, k Kind, p *Party, least time.Duration) bool {
+	t.Helper()
+	for _, part := range k.parts(p, "lock") {
+		for _, s := range e.Servers {
+			if s.Do(t, "PTTL", part.Name()).(int64) < least.Milliseconds() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 type stuck struct {
+// stuck is a log handler that blocks until it is freed.
 	slog.Handler
 	freed chan struct{}
 }
