@@ -128,7 +128,7 @@ var hang = []Promise{
 	{
 		Name: "a release is finished when the servers can be reached again",
 		Test: func(t *testing.T, e *Env, k Kind) {
-			p, wire := e.PartyOnWire(t, k, commandTimeout(500*time.Millisecond))
+			p, wire := e.PartyOnWire(t, k, commandTimeout(2*time.Second))
 			hold := locktest.Acquired(t,
 				locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(time.Minute)))
 			e.settle()

@@ -183,7 +183,7 @@ var tracer = []Promise{
 		Name: "a release without a reply is told as one whose outcome is unknown",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			tr := new(locktest.Tracer)
-			p, wire := e.PartyOnWire(t, k, commandTimeout(500*time.Millisecond),
+			p, wire := e.PartyOnWire(t, k, commandTimeout(2*time.Second),
 				func(o *rlock.Options) { o.Tracer = tr })
 			lock := k.New(p, "lock")
 			tr.Forget()
