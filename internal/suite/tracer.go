@@ -117,6 +117,11 @@ var tracer = []Promise{
 				tr.Forget()
 				waiter := e.waiter(t.Context(), t, lock)
 				locktest.Unlock(t, hold)
+				locktest.WaitToHear[rlock.WaitStart](t, tr, 1)
+				if handed(k, by, p) == rlock.Granted {
+					locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
+				}
+				e.settle() // it waits at once
 				locktest.Unlock(t, locktest.Acquired(t, waiter))
 				require.Equal(t, handed(k, by, p), told[rlock.AcquireEnd](t, tr, lock).How)
 				require.Equal(t, handed(k, by, p), told[rlock.HoldStart](t, tr, lock).How)
