@@ -83,7 +83,8 @@ var deadline = []Promise{
 		},
 	},
 	{
-		Name: "no other owner acquires the lock before the deadline",
+		Name:  "no other owner acquires the lock before the deadline",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, other := k.New(e.Party(t), "lock"), k.Contender(e.Party(t), "lock")
 			const lease = 500 * time.Millisecond
@@ -189,8 +190,8 @@ func (e *Env) last(t *testing.T, k Kind, p *Party, least time.Duration) bool {
 	return true
 }
 
-type stuck struct {
 // stuck is a log handler that blocks until it is freed.
+type stuck struct {
 	slog.Handler
 	freed chan struct{}
 }

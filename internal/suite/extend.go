@@ -17,7 +17,8 @@ import (
 // Extend makes a lock last longer.
 var extend = []Promise{
 	{
-		Name: "it moves the deadline and the end of the lease, and never back",
+		Name:  "it moves the deadline and the end of the lease, and never back",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, other := e.Party(t), e.Party(t)
 			for name, lease := range map[string]rlock.Lease{
@@ -40,7 +41,8 @@ var extend = []Promise{
 		},
 	},
 	{
-		Name: "with the lease of the watchdog it extends once",
+		Name:  "with the lease of the watchdog it extends once",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, watchdogLease(3*time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(2*time.Second))
@@ -89,7 +91,7 @@ var extend = []Promise{
 			} {
 				lease := time.Minute
 				if name == "expired" {
-					lease = 500 * time.Millisecond
+					lease = 3 * time.Second
 				}
 				hold := locktest.Acquire(t, k.New(p, name), rlock.Lease(lease))
 				all := []*rlock.Hold{hold}
@@ -128,7 +130,7 @@ var extend = []Promise{
 			ctx, cancel := context.WithCancelCause(t.Context())
 			why := errors.New("the caller went home")
 			cancel(why)
-			lost := locktest.Acquire(t, k.New(p, "lost"), rlock.Lease(500*time.Millisecond))
+			lost := locktest.Acquire(t, k.New(p, "lost"), rlock.Lease(3*time.Second))
 			locktest.Receive(t, lost.Done(), "it does not end")
 			for _, ended := range []context.Context{ctx, lost.Context()} {
 				err = hold.Extend(ended, rlock.Lease(time.Hour))
@@ -206,7 +208,8 @@ var extend = []Promise{
 		},
 	},
 	{
-		Name: "an extension that is confirmed after the loss is undone",
+		Name:  "an extension that is confirmed after the loss is undone",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Minute))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Second))

@@ -38,7 +38,7 @@ var rejection = []Promise{
 		Name: "a rejection for good ends each wait and each release at once",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
-			hold := locktest.Acquire(t, k.New(p, "held"), rlock.Lease(3*time.Second))
+			hold := locktest.Acquire(t, k.New(p, "held"), rlock.Lease(4*time.Second))
 			e.Reject(t, permanent)
 			locktest.Within(t, e.atMost(time.Second), func() {
 				_, err := k.New(p, "lock").TryLock(t.Context(), time.Minute, rlock.Lease(time.Minute))

@@ -116,12 +116,12 @@ var tracer = []Promise{
 				hold := locktest.Acquire(t, k.Contender(by, lock.Name()), rlock.Watchdog)
 				tr.Forget()
 				waiter := e.waiter(t.Context(), t, lock)
-				locktest.Unlock(t, hold)
 				locktest.WaitToHear[rlock.WaitStart](t, tr, 1)
 				if handed(k, by, p) == rlock.Granted {
 					locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
 				}
 				e.settle() // it waits at once
+				locktest.Unlock(t, hold)
 				locktest.Unlock(t, locktest.Acquired(t, waiter))
 				require.Equal(t, handed(k, by, p), told[rlock.AcquireEnd](t, tr, lock).How)
 				require.Equal(t, handed(k, by, p), told[rlock.HoldStart](t, tr, lock).How)
@@ -154,7 +154,7 @@ var tracer = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, tr := e.traced(t)
 			lock := k.New(p, "lock")
-			hold := locktest.Acquire(t, lock, rlock.Lease(time.Second))
+			hold := locktest.Acquire(t, lock, rlock.Lease(3*time.Second))
 			locktest.Receive(t, hold.Done(), "its lease does not end")
 			end := locktest.WaitToHear[rlock.HoldEnd](t, tr, 1)[0]
 			require.ErrorIs(t, end.Err, rlock.ErrExpired)
@@ -205,7 +205,7 @@ var tracer = []Promise{
 			for i, releases := range []bool{false, true} {
 				p, tr := e.traced(t, func(o *rlock.Options) { o.ReleaseOnClose = releases })
 				left := k.New(p, fmt.Sprint("left", i))
-				locktest.Acquire(t, left, rlock.Lease(time.Second)).Leave()
+				locktest.Acquire(t, left, rlock.Lease(time.Minute)).Leave()
 				end := told[rlock.HoldEnd](t, tr, left)
 				require.NoError(t, end.Err)
 				require.True(t, end.Left && end.Last)

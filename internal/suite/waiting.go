@@ -47,7 +47,7 @@ var waiting = []Promise{
 				_, err := lock.TryLock(t.Context(), wait, rlock.Watchdog)
 				e.requireTook(t, max(wait, 10*time.Millisecond), time.Since(start))
 				require.NotErrorIs(t, err, context.DeadlineExceeded)
-				if !e.Virtual && wait < time.Second {
+				if !e.Virtual {
 					continue // the machine may be too busy to reply in so short a time
 				}
 				require.ErrorIs(t, err, rlock.ErrNotAcquired, "%v", wait)
