@@ -35,7 +35,8 @@ var cancel = []Promise{
 		},
 	},
 	{
-		Name: "a waiter whose context is cancelled leaves at once with the cause",
+		Name:  "a waiter whose context is cancelled leaves at once with the cause",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, hold := e.held(t, k)
 			ctx, cancel := context.WithCancelCause(t.Context())

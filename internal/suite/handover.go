@@ -22,8 +22,9 @@ func handsOver(k Kind) bool { return k.HandsOver }
 // Hand-overs: how a lock gets from a release to a waiter, as its users see it.
 var handover = []Promise{
 	{
-		Name: "waiters of one process get a lock in the order of their arrival",
-		Kept: func(k Kind) bool { return ofOneClient(k) && !k.Shared && !k.ContendersShare },
+		Name:  "waiters of one process get a lock in the order of their arrival",
+		Exact: true,
+		Kept:  func(k Kind) bool { return ofOneClient(k) && !k.Shared && !k.ContendersShare },
 		Test: func(t *testing.T, e *Env, k Kind) {
 			for _, mode := range handOvers {
 				lock := k.New(e.Party(t, mode), "lock")

@@ -14,7 +14,8 @@ import (
 // Queue: waiters of one process have a queue there, and only its head asks Redis.
 var queue = []Promise{
 	{
-		Name: "waiters of one process get the lock in the order of their arrival",
+		Name:  "waiters of one process get the lock in the order of their arrival",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			hold := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Watchdog)
@@ -66,8 +67,9 @@ var queue = []Promise{
 		},
 	},
 	{
-		Name: "a head that leaves lets the next waiter ask at once",
-		Kept: queuesHere,
+		Name:  "a head that leaves lets the next waiter ask at once",
+		Exact: true,
+		Kept:  queuesHere,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, hold := e.held(t, k)
 			hold.Leave()
