@@ -142,7 +142,11 @@ var extend = []Promise{
 			}
 			require.ErrorIs(t, hold.Extend(ctx, rlock.Lease(time.Hour)), why)
 			require.True(t, hold.Valid())
-			require.Equal(t, until, hold.Deadline())
+			if e.Virtual {
+				require.Equal(t, until, hold.Deadline())
+			} else { // the last node of a RedLock may have granted it since
+				require.WithinDuration(t, until, hold.Deadline(), 10*time.Second)
+			}
 			locktest.Unlock(t, hold)
 			if k.Masters > 1 {
 				return // it is lost without a quorum of clients

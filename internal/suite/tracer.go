@@ -200,7 +200,8 @@ var tracer = []Promise{
 		},
 	},
 	{
-		Name: "a hold that is left, or that Close ends, is told as such",
+		Name:  "a hold that is left, or that Close ends, is told as such",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			for i, releases := range []bool{false, true} {
 				p, tr := e.traced(t, func(o *rlock.Options) { o.ReleaseOnClose = releases })
