@@ -37,7 +37,9 @@
 // With the lease [rlock.Watchdog], the client of each node renews the part on its node. After each
 // renewal, holdfast also asks the nodes without a part, such as nodes that were down or have
 // restarted. It never asks a node twice with the same owner name, so a late release cannot release
-// a later part.
+// a later part. A node that joins again does not hide a loss: if a second node has lost its part as
+// well, and nobody knows which came first, the hold is lost, because another owner may have had a
+// quorum. To know, holdfast renews the other parts at once when a node has joined.
 //
 // If a node grants its part late, holdfast keeps the part if the call succeeded, and otherwise
 // releases it. A failed call releases the lock on every node except those that clearly rejected the

@@ -138,6 +138,8 @@ var (
 	// errNotAwaited means that the reply of a node would not have changed the result.
 	errNotAwaited = errors.New("the result was decided before the reply")
 	errNoPart     = errors.New("not acquired there")
+	// errRejoined is the error of a node that has granted its part again.
+	errRejoined = errors.New("lost, and acquired there again, but others may have had it in between")
 )
 
 // stalledError is an [ErrNoReply] of a node that gets no requests until it replies.

@@ -127,18 +127,18 @@ func (p *part) keep(hold compose.NodeAcquisition, ex *extension) {
 		lease = shortestLease // after Options.MaxHold, the level does not extend the lease
 	}
 	hold.MayLast(lease)
-	deadline := watchdog.Deadline(time.Now(), lease)
-	yes, err := false, transport.ErrThrown
+	sent, yes, err := time.Now(), false, transport.ErrThrown
 	defer func() { // even if a hook around rueidis has ended the goroutine
-		p.extended(hold, ex, deadline, yes, err)
+		p.extended(hold, ex, sent, lease, yes, err)
 	}()
 	yes, err = p.node.Extend(p.owner, ex.levels, lease)
 }
 
-// extended handles the reply to a request to extend the part.
-func (p *part) extended(
-	hold compose.NodeAcquisition, ex *extension, deadline time.Time, yes bool, err error,
+// extended handles the reply to a request, sent at sent, to extend the part to a lease.
+func (p *part) extended(hold compose.NodeAcquisition, ex *extension, sent time.Time,
+	lease time.Duration, yes bool, err error,
 ) {
+	deadline := watchdog.Deadline(sent, lease)
 	p.acquisition.do(func() {
 		ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })
 		switch {
@@ -148,6 +148,7 @@ func (p *part) extended(
 		case !yes:
 			p.lost(watchdog.ErrGone)
 		default:
+			p.confirm(sent)
 			hold.Extended(deadline)
 			if !hold.Deadline().Before(deadline) { // otherwise the part had expired before
 				ex.done = append(ex.done, p)

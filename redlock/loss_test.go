@@ -29,6 +29,40 @@ func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 	})
 }
 
+// Another owner may have had the lock between the loss of a node and the moment it joined again.
+func TestNodeThatJoinsAgainDoesNotHideThatAQuorumWasLost(t *testing.T) {
+	t.Parallel()
+	for range 10 { // the second node must tell before the first one is renewed, as in every other run
+		inWorld(t, 3, rlock.Options{}, func(t *testing.T, w *world) {
+			hold := w.takeOnAll(t, rlock.Watchdog)
+			for _, s := range w.Servers[1:] {
+				s.Do(t, "DEL", name)
+			}
+			unlock(t, take(t, redlock.NewOn(name, atOnce, w.party(t, rlock.Options{})...), longLease))
+			require.True(t, hold.Valid(), "no renewal has told")
+			w.Servers[2].(interface{ SetDelay(d time.Duration) }).SetDelay(4 * time.Second)
+			time.Sleep(20 * time.Second) // the second node joins again before the third one tells
+			requireLost(t, hold, "held on 1 of 3 nodes, 2 are needed; b", "c: ")
+		})
+	}
+}
+
+// The other nodes confirm the lock as soon as one has joined again, not only at their next renewal.
+func TestNodesMayLoseTheLockOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	inWorld(t, 3, rlock.Options{WatchdogLease: 9 * time.Second}, func(t *testing.T, w *world) {
+		hold := w.takeOnAll(t, rlock.Watchdog)
+		for range 5 {
+			for _, s := range w.Servers {
+				s.Do(t, "DEL", name)
+				eventually(t, func() bool { return w.held(t) == 3 }, "the node joins again")
+				require.True(t, hold.Valid(), "%v", hold.Err())
+			}
+		}
+		unlock(t, hold)
+	})
+}
+
 func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
 	t.Parallel()
 	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {

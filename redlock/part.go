@@ -24,11 +24,14 @@ type part struct {
 	lease       time.Duration
 	ballot      lua.Ballot // the request with these
 	askedAt     time.Time  // when the request was given to the pool
+	rejoins     bool       // asked for while the owner held the lock
 	request     wait.Job
 	release     wait.Job // the first try of the release
 
 	// Guarded by the acquisition's mutex.
 	state       state
+	since       time.Time               // when a part that rejoins was granted; else zero
+	confirmed   time.Time               // when the latest request was sent that found it on the node
 	hold        compose.NodeAcquisition // renewed by its client; nil until granted
 	call        *wait.Job               // the latest
 	unconfirmed bool                    // the node may have executed a release without a reply
@@ -80,8 +83,12 @@ func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 			p.state.enter(gone)
 		case err == nil:
 			p.state.enter(granted)
-			p.hold = hold
-			p.rejoin()
+			p.hold, p.confirmed = hold, sent
+			if p.rejoins {
+				p.since = time.Now()
+				a.confirmOthers(p)
+			}
+			p.catchUp()
 		default:
 			p.state.enter(missing)
 			if p.failed("acquire", err); mayBeHeld {
@@ -108,10 +115,11 @@ func (p *part) current() state {
 // closed, or finish has dropped the part, which has no effect.
 func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) }) }
 
-// Renewed handles the renewal of the part, and asks the nodes without a part to rejoin.
-func (p *part) Renewed() {
+// Renewed handles a renewal of the part, and asks the nodes without a part to rejoin.
+func (p *part) Renewed(sent time.Time) {
 	a := p.acquisition
 	a.do(func() {
+		p.confirm(sent)
 		for i, node := range a.lock.nodes {
 			// Every part reports its renewal. Ask a missing node only once for all of them.
 			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
@@ -126,13 +134,20 @@ func (p *part) Renewed() {
 
 // The methods below are called with mu held.
 
+// confirm notes that the node held the part when it executed a request sent at sent.
+func (p *part) confirm(sent time.Time) {
+	if sent.After(p.confirmed) {
+		p.confirmed = sent
+	}
+}
+
 // ask makes p a new part of a node, and requests the part for an owner that is new to the node. ask
 // returns p.
 func (p *part) ask(a *acquisition, node compose.Node, owner string, lease time.Duration,
 	ballot lua.Ballot,
 ) *part {
 	*p = part{acquisition: a, node: node, owner: owner, lease: lease, ballot: ballot,
-		askedAt: time.Now(), state: missing}
+		askedAt: time.Now(), rejoins: a.state == held, state: missing}
 	if p.failed("acquire", p.send(&p.request, p, lease)); p.err == nil {
 		a.longest = max(a.longest, lease)
 		p.state.enter(asked)
@@ -184,9 +199,9 @@ func unavailable(node compose.Node) error {
 	return nil
 }
 
-// rejoin renews and extends a part that was granted late like the others. An extension in progress
+// catchUp renews and extends a part that was granted late like the others. An extension in progress
 // also counts the part, and may need the part for a quorum.
-func (p *part) rejoin() {
+func (p *part) catchUp() {
 	a := p.acquisition
 	if a.state == held && a.renews() {
 		p.hold.SetRenew(true)
@@ -224,6 +239,9 @@ func (p *part) lost(reason error) {
 		// Close does not release held locks. This lock is not held yet, and nothing can release the part
 		// later.
 		p.cleanUp()
+	}
+	if !errors.Is(reason, watchdog.ErrExpired) && !errors.Is(reason, rlock.ErrClosed) {
+		a.doubt(p, reason, deadline)
 	}
 	a.check(reason, deadline)
 }

@@ -203,8 +203,8 @@ func TestLastLevelThatHasEndedIsNotLostAnyMore(t *testing.T) {
 // endedPart calls a function when the acquisition ends.
 type endedPart func()
 
-func (p endedPart) Ended(error) { p() }
-func (p endedPart) Renewed()    {}
+func (p endedPart) Ended(error)       { p() }
+func (p endedPart) Renewed(time.Time) {}
 
 // An owner that re-enters when it is told of the release starts afresh. It must not use the name in
 // Redis that is being released.

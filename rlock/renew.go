@@ -44,7 +44,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	if len(renewals) == 0 {
 		return outcomes, nil
 	}
-	b := wait.NewBudget(ctx, nil, wait.Unlimited)
+	b, sent := wait.NewBudget(ctx, nil, wait.Unlimited), time.Now()
 	held, _, err := transport.SendByWorker(c.calls, transport.Renew, b, renewals,
 		func(renewals []lua.Held, ctx context.Context) ([]bool, error) {
 			return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
@@ -65,7 +65,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 		switch {
 		case err == nil && held[n]:
 			outcomes[i] = watchdog.Held
-			a.renewed()
+			a.renewed(sent)
 		case err == nil:
 			outcomes[i] = watchdog.Gone
 		default:
@@ -85,8 +85,8 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease,
 	return outcomes, err
 }
 
-// renewed notes a successful renewal, unless the acquisition has ended meanwhile.
-func (a *acquisition) renewed() {
+// renewed notes a renewal that was sent at sent or later, unless the acquisition has ended.
+func (a *acquisition) renewed(sent time.Time) {
 	if !a.lasts() {
 		return
 	}
@@ -97,7 +97,7 @@ func (a *acquisition) renewed() {
 	a.mu.Unlock()
 	a.client.tracing.renewed(a, nil)
 	if a.part != nil {
-		a.part.Renewed()
+		a.part.Renewed(sent)
 	}
 }
 

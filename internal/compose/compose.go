@@ -101,8 +101,8 @@ type Node interface {
 
 // Part is notified about the acquisition on one node. Its methods must not block.
 type Part interface {
-	Ended(reason error) // called when the acquisition has ended
-	Renewed()           // called after each renewal
+	Ended(reason error)     // called when the acquisition has ended
+	Renewed(sent time.Time) // called after each renewal, whose request was sent at sent or later
 }
 
 // NodeAcquisition is the acquisition on a node.
