@@ -15,10 +15,10 @@ import (
 const (
 	usualLease   = 2 * time.Second // of the watchdog
 	command      = 500 * time.Millisecond
-	slack        = time.Second // how late things may be during faults
-	brief        = slack / 2   // and without faults
-	wakeUp       = time.Second // and as many roundTrips
-	roundTrips   = 4
+	slack        = time.Second     // how late things may be during faults
+	brief        = slack / 2       // and without faults
+	wakeUp       = time.Second     // and as many roundTrips
+	roundTrips   = 5               // of a waiter: it asks, dials (two), subscribes, and asks again
 	pollInterval = 5 * time.Second // of a waiter
 	longestWait  = 3 * time.Second
 )
