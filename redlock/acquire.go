@@ -188,6 +188,7 @@ func (a *acquisition) roundEnd(decided bool, took time.Duration) rlock.RoundEnd 
 // succeed gives an acquisition with a quorum to the owner. It is called with mu held.
 func (at *attempt) succeed(a *acquisition) *rlock.Hold {
 	a.state.enter(held)
+	a.acquired = time.Now()
 	for _, p := range a.parts {
 		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes still
 		// get their requests, because the quorum was only faster.

@@ -39,6 +39,8 @@ type acquisition struct {
 	round      *extension    // the extension in progress that late parts join; nil if none is
 	reason     error         // why the acquisition is over
 	deadline   time.Time     // once over, until when the owner could trust the lock
+	acquired   time.Time     // when the owner got the lock
+	gaps       []gap         // that have ended, and that a later gap may overlap with
 	decided    func() bool   // what the last call to waitUntil waits for
 	decision   chan struct{} // closed, and nil, once decided is true or another call follows
 
@@ -235,40 +237,6 @@ func (a *acquisition) check(reason error, before time.Time) {
 	a.end(lost, a.lostError(reason, func(p *part) bool {
 		return p.state == granted && !errors.Is(p.err, watchdog.ErrExpired)
 	}), before)
-}
-
-// doubt ends the acquisition, within do, if there may have been no quorum for a while, because of a
-// part that its node has lost. Nobody knows when. So a part that joined again after the lost part
-// was confirmed may have been missing at the same time, and another owner may have had a quorum.
-func (a *acquisition) doubt(p *part, reason error, before time.Time) {
-	stayed := func(other *part) bool {
-		return other.state == granted && !other.since.After(p.confirmed)
-	}
-	if a.state != held || a.countIf(stayed) >= a.lock.quorum {
-		return
-	}
-	for _, other := range a.parts {
-		if other.state == granted && !stayed(other) {
-			other.err = errRejoined
-		}
-	}
-	if now := time.Now(); now.Before(before) {
-		before = now
-	}
-	a.end(lost, a.lostError(reason, stayed), before)
-}
-
-// confirmOthers asks the other nodes whether they still hold their parts, when a part has joined
-// again. After that, a loss of one of them casts no doubt on the time without the part.
-func (a *acquisition) confirmOthers(joined *part) {
-	if !a.renews() {
-		return // by now
-	}
-	for _, p := range a.parts {
-		if p != joined && p.state == granted {
-			p.extend(&extension{lease: p.node.WatchdogLease(), renew: true})
-		}
-	}
 }
 
 // end ends the acquisition, within do, and decides the further state of its parts. Nothing else

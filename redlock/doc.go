@@ -37,9 +37,14 @@
 // With the lease [rlock.Watchdog], the client of each node renews the part on its node. After each
 // renewal, holdfast also asks the nodes without a part, such as nodes that were down or have
 // restarted. It never asks a node twice with the same owner name, so a late release cannot release
-// a later part. A node that joins again does not hide a loss: if a second node has lost its part as
-// well, and nobody knows which came first, the hold is lost, because another owner may have had a
-// quorum. To know, holdfast renews the other parts at once when a node has joined.
+// a later part.
+//
+// A node tells late that it has lost its part, for example because somebody deleted the key. If too
+// many nodes may have been without their parts at the same moment, the hold is lost, even if some
+// have joined again since, because another owner may have had a quorum at that moment. To know more
+// about these moments, holdfast asks the other nodes for a confirmation as soon as a node has
+// joined. This leaves out losses of which a node never tells, because it hangs until its part ends
+// or the lock is released.
 //
 // If a node grants its part late, holdfast keeps the part if the call succeeded, and otherwise
 // releases it. A failed call releases the lock on every node except those that clearly rejected the

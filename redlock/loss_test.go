@@ -63,6 +63,53 @@ func TestNodesMayLoseTheLockOneAfterTheOther(t *testing.T) {
 	})
 }
 
+// Until the third node grants its part, every loss is one too many.
+func TestNodeThatGrantsLateDoesNotHideThatAQuorumWasLost(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{true, false} {
+		inWorld(t, 3, rlock.Options{}, func(t *testing.T, w *world) {
+			w.Servers[2].Pause(t)
+			hold := take(t, w.lock, rlock.Watchdog)
+			time.Sleep(2 * time.Second)
+			if before {
+				w.Servers[1].Do(t, "DEL", name)
+			}
+			w.Servers[2].Resume(t)
+			synctest.Wait()
+			if !before {
+				w.Servers[1].Do(t, "DEL", name)
+				time.Sleep(time.Minute)
+				require.True(t, hold.Valid(), "%v", hold.Err())
+				unlock(t, hold)
+				return
+			}
+			requireLost(t, hold, "held on 1 of 3 nodes, 2 are needed; b", "; c: lost, and acquired")
+		})
+	}
+}
+
+// Three of five nodes lose their parts, but never at the same time.
+func TestNodeThatTellsLateDoesNotEndAHoldThatAlwaysHadAQuorum(t *testing.T) {
+	t.Parallel()
+	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
+		hold := w.takeOnAll(t, rlock.Watchdog)
+		late := w.Servers[0].(interface{ SetDelay(d time.Duration) })
+		w.Servers[0].Do(t, "DEL", name)
+		late.SetDelay(time.Minute)
+		for _, s := range w.Servers[1:3] {
+			s.Do(t, "DEL", name)
+			for s.Do(t, "EXISTS", name) == int64(0) {
+				time.Sleep(10 * time.Millisecond) // until it joins again
+			}
+			synctest.Wait()
+		}
+		late.SetDelay(0)
+		synctest.Wait()
+		require.True(t, hold.Valid(), "%v", hold.Err())
+		unlock(t, hold)
+	})
+}
+
 func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
 	t.Parallel()
 	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {

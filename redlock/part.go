@@ -24,13 +24,12 @@ type part struct {
 	lease       time.Duration
 	ballot      lua.Ballot // the request with these
 	askedAt     time.Time  // when the request was given to the pool
-	rejoins     bool       // asked for while the owner held the lock
 	request     wait.Job
 	release     wait.Job // the first try of the release
 
 	// Guarded by the acquisition's mutex.
 	state       state
-	since       time.Time               // when a part that rejoins was granted; else zero
+	absent      time.Time               // see absentFrom
 	confirmed   time.Time               // when the latest request was sent that found it on the node
 	hold        compose.NodeAcquisition // renewed by its client; nil until granted
 	call        *wait.Job               // the latest
@@ -84,10 +83,7 @@ func (p *part) answered(sent time.Time, vote lua.Vote, err error) {
 		case err == nil:
 			p.state.enter(granted)
 			p.hold, p.confirmed = hold, sent
-			if p.rejoins {
-				p.since = time.Now()
-				a.confirmOthers(p)
-			}
+			a.joined(p)
 			p.catchUp()
 		default:
 			p.state.enter(missing)
@@ -125,8 +121,9 @@ func (p *part) Renewed(sent time.Time) {
 			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
 			if a.state == held && a.renews() && a.parts[i].state == missing && !soon {
 				owner, lease := node.NewOwner(), node.WatchdogLease()
-				ballot := lua.NewBallot(owner, lease, a.lock.delay)
+				ballot, absent := lua.NewBallot(owner, lease, a.lock.delay), a.parts[i].absentFrom()
 				a.parts[i] = new(part).ask(a, node, owner, lease, ballot)
+				a.parts[i].absent = absent
 			}
 		}
 	})
@@ -134,20 +131,13 @@ func (p *part) Renewed(sent time.Time) {
 
 // The methods below are called with mu held.
 
-// confirm notes that the node held the part when it executed a request sent at sent.
-func (p *part) confirm(sent time.Time) {
-	if sent.After(p.confirmed) {
-		p.confirmed = sent
-	}
-}
-
 // ask makes p a new part of a node, and requests the part for an owner that is new to the node. ask
 // returns p.
 func (p *part) ask(a *acquisition, node compose.Node, owner string, lease time.Duration,
 	ballot lua.Ballot,
 ) *part {
 	*p = part{acquisition: a, node: node, owner: owner, lease: lease, ballot: ballot,
-		askedAt: time.Now(), rejoins: a.state == held, state: missing}
+		askedAt: time.Now(), state: missing}
 	if p.failed("acquire", p.send(&p.request, p, lease)); p.err == nil {
 		a.longest = max(a.longest, lease)
 		p.state.enter(asked)
@@ -233,6 +223,7 @@ func (p *part) lost(reason error) {
 	}
 	a := p.acquisition
 	deadline := a.trustedUntil()
+	p.absent = p.lostFrom(reason)
 	p.state.enter(missing)
 	p.failed("hold", reason)
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
@@ -240,8 +231,6 @@ func (p *part) lost(reason error) {
 		// later.
 		p.cleanUp()
 	}
-	if !errors.Is(reason, watchdog.ErrExpired) && !errors.Is(reason, rlock.ErrClosed) {
-		a.doubt(p, reason, deadline)
-	}
+	a.checkGaps(reason, deadline)
 	a.check(reason, deadline)
 }
