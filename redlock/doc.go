@@ -39,12 +39,13 @@
 // restarted. It never asks a node twice with the same owner name, so a late release cannot release
 // a later part.
 //
-// A node tells late that it has lost its part, for example because somebody deleted the key. If too
-// many nodes may have been without their parts at the same moment, the hold is lost, even if some
-// have joined again since, because another owner may have had a quorum at that moment. To know more
-// about these moments, holdfast asks the other nodes for a confirmation as soon as a node has
-// joined. This leaves out losses of which a node never tells, because it hangs until its part ends
-// or the lock is released.
+// A node reports late that it has lost its part, for example after somebody deleted the key. If too
+// many nodes may have been without their parts at the same moment, another owner may have had a
+// quorum then. So the hold is lost, even if some of these nodes have granted their parts again. To
+// narrow these moments down, holdfast asks the other nodes whether they still have their parts when
+// a node grants its part again. Holdfast does not notice a loss that a node never reports. A node
+// reports nothing if it hangs until its part ends, if its client is closed, or if the last Unlock
+// does not wait for it.
 //
 // If a node grants its part late, holdfast keeps the part if the call succeeded, and otherwise
 // releases it. A failed call releases the lock on every node except those that clearly rejected the
@@ -52,9 +53,10 @@
 // contender waits for a random time before the next round. This time is longer than a round, and
 // doubles each time.
 //
-// A node that does not reply within [Options].NodeTimeout gets no further requests until the node
-// replies or its connection breaks. So a node that hangs for an hour costs no time and only a
-// constant number of goroutines, regardless of the number of locks.
+// A node that does not reply within [Options].NodeTimeout gets no further requests for a lock until
+// the node replies or its connection breaks. Until the lease of its part ends, the node still gets
+// renewals of the part. So a node that hangs for an hour costs no time and only a constant number
+// of goroutines, regardless of the number of locks.
 //
 // # How long to wait for a reply
 //

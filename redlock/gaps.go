@@ -10,11 +10,11 @@ import (
 	"holdfast/watchdog"
 )
 
-// A gap is a time during which a node may not have had its part. A node tells late that it has lost
-// the part, and nobody knows when that was. So the gap begins when the node last confirmed the
-// part, and it ends when the node has granted the part again. If too many nodes had a gap at the
-// same moment, another owner may have had a quorum then, and the lock is lost, even if enough nodes
-// have granted their parts again.
+// A gap is a time during which a node may have been without its part. A node reports a loss late,
+// and nobody knows when the node lost the part. So the gap begins when the node last confirmed the
+// part, and ends when the node has granted the part again. If too many nodes had a gap at the same
+// moment, another owner may have had a quorum then. The lock is lost, even if enough nodes have
+// granted their parts again.
 type gap struct {
 	node        int // its index
 	from, until time.Time
@@ -27,18 +27,18 @@ const soonGranted = 100 * time.Millisecond
 
 // The methods below are called with mu held.
 
-// absentFrom returns since when the node of a part that is not granted may not have had it.
+// absentFrom returns the begin of the gap of a node whose part is not granted.
 func (p *part) absentFrom() time.Time {
-	if p.absent.IsZero() { // the node has never had it
+	if p.absent.IsZero() { // the node has never had the part
 		return p.acquisition.acquired.Add(soonGranted)
 	}
 	return p.absent
 }
 
-// lostFrom returns since when the node of a part that was lost for a reason may not have had it.
+// lostFrom returns the begin of the gap of a node whose part was lost for a reason.
 func (p *part) lostFrom(reason error) time.Time {
 	if errors.Is(reason, watchdog.ErrExpired) || errors.Is(reason, rlock.ErrClosed) {
-		return p.hold.Deadline() // the node has not told that it lost the part
+		return p.hold.Deadline() // the node did not report a loss
 	}
 	return p.confirmed
 }
@@ -50,8 +50,9 @@ func (p *part) confirm(sent time.Time) {
 	}
 }
 
-// joined notes the end of the gap of a node that has granted its part. Then joined asks the other
-// nodes for a confirmation. After that, a loss on one of them does not overlap with this gap.
+// joined notes the end of the gap of a node that has granted its part. joined also asks the other
+// nodes whether they still have their parts. Once a node has confirmed that, a later loss on that
+// node does not overlap with this gap.
 func (a *acquisition) joined(p *part) {
 	from, now := p.absentFrom(), time.Now()
 	if a.state != held || !from.Before(now) {
@@ -79,7 +80,7 @@ func (p *part) verify(drop func()) {
 	sent := time.Now()
 	yes, err := p.node.Extend(p.owner, 0, shortestLease)
 	if err != nil {
-		return // the next renewal tells
+		return // the next renewal asks again
 	}
 	p.acquisition.do(func() {
 		if yes {
@@ -93,8 +94,8 @@ func (p *part) verify(drop func()) {
 	}
 }
 
-// hadAt returns a function that reports whether the node of a part surely had it at a moment, or at
-// the acquisition if the moment was before.
+// hadAt returns a function that reports whether the node of a part surely had the part at a moment.
+// A moment before the acquisition counts as the moment of the acquisition.
 func (a *acquisition) hadAt(at time.Time) func(p *part) bool {
 	if at.Before(a.acquired) {
 		at = a.acquired
@@ -110,8 +111,8 @@ func (a *acquisition) hadAt(at time.Time) func(p *part) bool {
 	}
 }
 
-// momentWithoutQuorum returns a moment since the acquisition at which too few nodes surely had
-// their parts. found is false if there was none. If there was such a moment, a gap began then.
+// momentWithoutQuorum returns a moment at which too few nodes surely had their parts, or found is
+// false. Only the begins of gaps need a look, because the number of nodes falls only there.
 func (a *acquisition) momentWithoutQuorum() (at time.Time, found bool) {
 	for _, g := range a.gaps {
 		if a.lackedQuorum(g.from) {

@@ -105,6 +105,11 @@ func (w *world) held(t *testing.T) (n int) {
 	return n
 }
 
+// delay makes a server reply that much later.
+func (w *world) delay(server int, late time.Duration) {
+	w.Servers[server].(interface{ SetDelay(d time.Duration) }).SetDelay(late)
+}
+
 // give gives the lock on servers to another program, such as a Java one. A request that is under
 // way must not come between the commands: both would have the lock then.
 func give(t *testing.T, servers ...suite.Server) {

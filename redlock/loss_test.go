@@ -40,7 +40,7 @@ func TestNodeThatJoinsAgainDoesNotHideThatAQuorumWasLost(t *testing.T) {
 			}
 			unlock(t, take(t, redlock.NewOn(name, atOnce, w.party(t, rlock.Options{})...), longLease))
 			require.True(t, hold.Valid(), "no renewal has told")
-			w.Servers[2].(interface{ SetDelay(d time.Duration) }).SetDelay(4 * time.Second)
+			w.delay(2, 4*time.Second)
 			time.Sleep(20 * time.Second) // the second node joins again before the third one tells
 			requireLost(t, hold, "held on 1 of 3 nodes, 2 are needed; b", "c: ")
 		})
@@ -93,9 +93,8 @@ func TestNodeThatTellsLateDoesNotEndAHoldThatAlwaysHadAQuorum(t *testing.T) {
 	t.Parallel()
 	inWorld(t, 5, rlock.Options{}, func(t *testing.T, w *world) {
 		hold := w.takeOnAll(t, rlock.Watchdog)
-		late := w.Servers[0].(interface{ SetDelay(d time.Duration) })
 		w.Servers[0].Do(t, "DEL", name)
-		late.SetDelay(time.Minute)
+		w.delay(0, time.Minute)
 		for _, s := range w.Servers[1:3] {
 			s.Do(t, "DEL", name)
 			for s.Do(t, "EXISTS", name) == int64(0) {
@@ -103,7 +102,7 @@ func TestNodeThatTellsLateDoesNotEndAHoldThatAlwaysHadAQuorum(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		late.SetDelay(0)
+		w.delay(0, 0)
 		synctest.Wait()
 		require.True(t, hold.Valid(), "%v", hold.Err())
 		unlock(t, hold)

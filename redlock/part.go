@@ -29,8 +29,8 @@ type part struct {
 
 	// Guarded by the acquisition's mutex.
 	state       state
-	absent      time.Time               // see absentFrom
-	confirmed   time.Time               // when the latest request was sent that found it on the node
+	absent      time.Time               // since when it may be missing on the node; see absentFrom
+	confirmed   time.Time               // when the latest request was sent that the node confirmed
 	hold        compose.NodeAcquisition // renewed by its client; nil until granted
 	call        *wait.Job               // the latest
 	unconfirmed bool                    // the node may have executed a release without a reply

@@ -20,7 +20,7 @@ func TestRunWithAtLeastKeepsTheLockHoweverItsCommandEnds(t *testing.T) {
 		stdin, err := j.cmd.StdinPipe()
 		require.NoError(t, err)
 		j.start(t)
-		j.introduced(t, redis) // a run that ends before stays unknown
+		j.introduced(t, redis) // a run that ends waits for that only for a moment
 		require.NoError(t, stdin.Close())
 		require.Equal(t, want, j.status(t), script)
 		require.Empty(t, hesitates.ReplaceAllString(j.stderr.String(), ""), script)
