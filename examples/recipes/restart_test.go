@@ -25,23 +25,23 @@ func TestJobOutlastsARestartOfRedis(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				redis := rlocktest.New(t)
-				restart := func() {
-					redis.Down()
-					time.Sleep(test.outage)
-					redis.Up()
-				}
+				lock := redis.Client().NewLock("job")
 				restarted := make(chan struct{})
+				redis.Down() // before the job asks for its lock
 				go func() {
 					defer close(restarted)
-					restart() // while the job waits for its lock
+					time.Sleep(test.outage)
+					redis.Up()
 					time.Sleep(time.Minute)
 					if test.forget {
 						redis.Lose("job")
 					}
-					restart() // while it runs
+					redis.Down() // while the job runs
+					time.Sleep(test.outage)
+					redis.Up()
 				}()
 				begun := 0
-				err := untilDone(t.Context(), redis.Client().NewLock("job"),
+				err := untilDone(t.Context(), lock,
 					func(ctx context.Context) error {
 						begun++
 						select {
