@@ -34,7 +34,11 @@ func (e *Env) PartyOnWire(t *testing.T, k Kind, options ...func(*rlock.Options))
 	w := &Wire{pass: make(chan struct{}), ends: make(map[*wireEnd]struct{})}
 	close(w.pass)
 	options = append(options, func(o *rlock.Options) { o.Anonymous = true })
-	p := e.party(t, options, w.use)
+	p := e.party(t, options, w.use, func(o *rueidis.ClientOption) {
+		// Until two commands have overlapped, rueidis sends a command only after the reply to the one
+		// before. A MultiLock sends the commands of its parts together.
+		o.AlwaysPipelining = k.Name == "multilock"
+	})
 	t.Cleanup(func() { // before the clients are closed
 		w.Lose(0)
 		w.Pass()
