@@ -8,9 +8,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
 )
 
@@ -30,9 +32,11 @@ func workers(t *testing.T, program string) (count int) {
 func TestSignalStopsEverything(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
+	distant := faultproxy.Start(t, redis.Addr())
+	distant.DelayReplies(10 * time.Millisecond)
 	program := filepath.Join(t.TempDir(), "holdfast")
 	require.NoError(t, os.Link(binary, program)) // a file that was just written may be busy
-	cmd := exec.CommandContext(t.Context(), program, "demo", "--redis", redis.Addr())
+	cmd := exec.CommandContext(t.Context(), program, "demo", "--redis", distant.Addr())
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

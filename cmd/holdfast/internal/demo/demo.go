@@ -144,8 +144,8 @@ func counters(ctx context.Context, redis rueidis.Client, data string) (sum int64
 	return sum, nil
 }
 
-// cleanUp deletes all keys, even when ctx has ended. It sends one command per key, which works on a
-// cluster too.
+// cleanUp deletes all keys, even when ctx has ended. It has a command per key, which works on a
+// cluster too. All commands are sent together, so that a distant server deletes the keys in time.
 func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, s *stage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
@@ -165,7 +165,9 @@ func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, s *stage)
 			}
 		}
 	}
+	var commands rueidis.Commands
 	for _, key := range keys {
-		_ = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
+		commands = append(commands, redis.B().Del().Key(key).Build())
 	}
+	redis.DoMulti(ctx, commands...)
 }
