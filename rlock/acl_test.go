@@ -28,7 +28,8 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 		var log logtest.Lines
 		c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
 		for _, name := range []string{"a", "b", "a"} {
-			hold := take(t, k.lock(c, name+k.name), rlock.Watchdog)
+			// The last waiter may still have asked, so that its lock is undone now.
+			hold := acquired(t, lockInBackground(t.Context(), k.lock(c, name+k.name), rlock.Watchdog))
 			ctx, cancel := context.WithCancel(t.Context())
 			// a fair lock tells nobody else
 			waiter := lockInBackground(ctx, k.contender(other, name+k.name), longLease)
@@ -42,7 +43,7 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 			eventually(t, func() bool { return absent(s, wire.WriterKey(name+k.name)) },
 				"readers step back for the writer that has left")
 		}
-		hold := take(t, k.lock(c, "a"+k.name), rlock.Watchdog)
+		hold := acquired(t, lockInBackground(t.Context(), k.lock(c, "a"+k.name), rlock.Watchdog))
 		held, err := k.lock(c, "a"+k.name).ForceUnlock(t.Context())
 		require.NoError(t, err)
 		require.True(t, held)
