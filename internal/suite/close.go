@@ -91,7 +91,7 @@ var closing = []Promise{
 			p := e.Party(t, func(o *rlock.Options) { o.WatchdogLease = lease })
 			other := k.Contender(e.Party(t), "lock")
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			p.close(t)
 			require.ErrorIs(t, hold.Err(), rlock.ErrClosed)
 			require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrClosed)
@@ -126,7 +126,7 @@ var closing = []Promise{
 				locktest.AcquireWith(hold.Context(), t, k.Contender(p, "lock"), rlock.Lease(time.Minute))
 			}
 			more := locktest.Acquire(t, k.New(p, "more"), rlock.Lease(time.Minute))
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			closed := time.Now()
 			p.close(t)

@@ -39,7 +39,7 @@ var connections = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Watchdog)
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			hold.Leave()
 			for _, s := range e.Servers {
@@ -87,7 +87,7 @@ var connections = []Promise{
 				e.breakConnections(t)
 				hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Minute))
 				require.NoError(t, err)
-				e.settle() // until all masters have it
+				e.everywhere(t)
 				e.breakConnections(t)
 				require.NoError(t, hold.Extend(ctx, rlock.Lease(2*time.Minute)))
 				if !k.Flat {
@@ -108,7 +108,7 @@ var connections = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, func(o *rlock.Options) { o.WatchdogLease = time.Minute })
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			time.Sleep(time.Second)
 			for _, s := range e.Servers {
 				s.(inProcess).Redis().FlushAll()

@@ -27,7 +27,7 @@ var errorsOf = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			hold := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Lease(time.Minute))
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			for _, asked := range []*Party{p, e.Party(t)} {
 				_, err := k.New(asked, "lock").TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 				held := heldError(t, err)
@@ -167,7 +167,7 @@ var errorsOf = []Promise{
 				{rlock.ErrForced, rlock.Lease(time.Minute),
 					func(*rlock.Hold) { forceUnlock(t, p, k, "lock") }, false},
 				{rlock.ErrGone, rlock.Lease(time.Minute), func(*rlock.Hold) {
-					e.settle() // until all masters have it
+					e.everywhere(t)
 					e.doAll(t, "DEL", k.key("lock"))
 				}, true},
 			} {

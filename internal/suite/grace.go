@@ -107,7 +107,7 @@ var grace = []Promise{
 							return begun
 						}, "the grace does not begin")
 					}
-					e.settle() // a RedLock is held on all masters
+					e.everywhere(t)
 					end(p, hold)
 					locktest.Receive(t, hold.Context().Done(), "the context goes on")
 					require.Equal(t, hold.Err(), context.Cause(hold.Context()), name)

@@ -39,6 +39,14 @@ func (e *Env) settle() {
 	}
 }
 
+// everywhere waits until all masters have the lock that was acquired last. A RedLock is acquired
+// when a quorum has it.
+func (e *Env) everywhere(t *testing.T) {
+	t.Helper()
+	locktest.Eventually(t, func() bool { return e.Held(t) }, "a master does not have it")
+	e.settle() // until the replies have arrived
+}
+
 // waiter lets a goroutine wait for a lock that is held, and returns when it waits.
 func (e *Env) waiter(ctx context.Context, t *testing.T, l rlock.Locker) <-chan locktest.Outcome {
 	t.Helper()
@@ -264,7 +272,7 @@ func anyOf(t *testing.T, waiters []<-chan locktest.Outcome) (hold *rlock.Hold) {
 func (e *Env) held(t *testing.T, k Kind) (rlock.Locker, *rlock.Hold) {
 	t.Helper()
 	hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
-	e.settle() // until all masters have it
+	e.everywhere(t)
 	return k.New(e.Party(t, anonymous), "lock"), hold
 }
 

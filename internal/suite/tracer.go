@@ -102,8 +102,9 @@ var tracer = []Promise{
 		},
 	},
 	{
-		Name: "a hold that was waited for is told as handed over or granted where locks are",
-		Kept: ofOneClient,
+		Name:  "a hold that was waited for is told as handed over or granted where locks are",
+		Kept:  ofOneClient,
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			for _, within := range []bool{true, false} {
 				p, tr := e.traced(t)
@@ -115,11 +116,6 @@ var tracer = []Promise{
 				hold := locktest.Acquire(t, k.Contender(by, lock.Name()), rlock.Watchdog)
 				tr.Forget()
 				waiter := e.waiter(t.Context(), t, lock)
-				locktest.WaitToHear[rlock.WaitStart](t, tr, 1)
-				if handed(k, by, p) == rlock.Granted {
-					locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
-				}
-				e.settle() // it waits at once
 				locktest.Unlock(t, hold)
 				locktest.Unlock(t, locktest.Acquired(t, waiter))
 				require.Equal(t, handed(k, by, p), told[rlock.AcquireEnd](t, tr, lock).How)
@@ -164,7 +160,7 @@ var tracer = []Promise{
 			tr.Forget()
 			hold, err := lock.TryLock(t.Context(), 10*time.Second, rlock.Lease(time.Minute))
 			require.NoError(t, err)
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			e.doAll(t, "DEL", k.key("lock"))
 			require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			end = told[rlock.HoldEnd](t, tr, lock)
@@ -212,7 +208,7 @@ var tracer = []Promise{
 
 				kept := k.New(p, fmt.Sprint("kept", i))
 				locktest.Acquire(t, kept, rlock.Watchdog)
-				e.settle() // until all masters have it
+				e.everywhere(t)
 				for _, c := range p.Clients {
 					locktest.CloseClient(t, c)
 				}

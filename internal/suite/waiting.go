@@ -124,7 +124,7 @@ var waiting = []Promise{
 		Name: "a release by another library wakes a waiter",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Minute))
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			hold.Leave()
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			released := time.Now()
@@ -146,7 +146,7 @@ var waiting = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			for range 2 {
 				e.waiters(t.Context(), t, 3, k.New(e.Party(t, anonymous), "lock"))
 			}
@@ -162,7 +162,7 @@ var waiting = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const waiters = 5
 			hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Hour))
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			all := e.waiters(ctx, t, waiters, k.New(e.Party(t, anonymous), "lock"))
 			before := e.scripts(t)
@@ -205,7 +205,7 @@ var waiting = []Promise{
 			const wait = 5 * time.Minute
 			hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
 			owner := hold.Owner()
-			e.settle() // until all masters have it
+			e.everywhere(t)
 			hold.Leave()
 			for _, s := range e.Servers {
 				for _, key := range s.Keys(t) {
