@@ -87,7 +87,7 @@ var connections = []Promise{
 				e.breakConnections(t)
 				hold, err := lock.TryLock(ctx, rlock.NoWait, rlock.Lease(time.Minute))
 				require.NoError(t, err)
-				e.everywhere(t)
+				e.settle() // until all masters have it
 				e.breakConnections(t)
 				require.NoError(t, hold.Extend(ctx, rlock.Lease(2*time.Minute)))
 				if !k.Flat {

@@ -55,6 +55,9 @@ var contexts = []Promise{
 				end.how(t, p, hold)
 				locktest.Receive(t, hold.Done(), "the hold goes on")
 				locktest.Receive(t, ctx.Done(), "the context goes on")
+				if end.reason == rlock.ErrClosed {
+					end.reason = e.closed(k, hold.Err())
+				}
 				require.ErrorIs(t, hold.Err(), end.reason)
 				require.Equal(t, hold.Err(), context.Cause(ctx))
 				require.False(t, hold.Valid())

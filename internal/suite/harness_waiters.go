@@ -40,7 +40,7 @@ func (e *Env) settle() {
 }
 
 // everywhere waits until all masters have the lock that was acquired last. A RedLock is acquired
-// when a quorum has it.
+// when a quorum has it. The other masters get it, too, if nothing was left on them before.
 func (e *Env) everywhere(t *testing.T) {
 	t.Helper()
 	locktest.Eventually(t, func() bool { return e.Held(t) }, "a master does not have it")

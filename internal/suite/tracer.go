@@ -157,6 +157,7 @@ var tracer = []Promise{
 			require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			told[rlock.HoldEnd](t, tr, lock)
 
+			e.RequireNothingLeft(t)
 			tr.Forget()
 			hold, err := lock.TryLock(t.Context(), 10*time.Second, rlock.Lease(time.Minute))
 			require.NoError(t, err)
