@@ -66,6 +66,7 @@ var readWrite = []Promise{
 			c, d := e.pages(t), e.pages(t)
 			reading := locktest.Acquire(t, c.Read(), rlock.Watchdog)
 			writer := e.waiter(t.Context(), t, d.Write())
+			locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
 			behind := e.waiter(t.Context(), t, c.Read())
 			_, err := d.Read().TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 			held := heldError(t, err)
@@ -97,6 +98,7 @@ var readWrite = []Promise{
 					end = func() { locktest.CloseClient(t, closing.Client) }
 				}
 				waiting := e.waiter(ctx, t, writer)
+				locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
 				behind := []<-chan locktest.Outcome{
 					e.waiter(t.Context(), t, c.Read()), e.waiter(t.Context(), t, d.Read())}
 				e.requireWaiting(t, behind...)
