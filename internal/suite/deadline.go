@@ -30,7 +30,7 @@ var deadline = []Promise{
 			hold := locktest.Acquired(t, attempt)
 			requireDeadline(t, hold, before, executed, 30*time.Second)
 			late := func(lease time.Duration, extend func() error) {
-				e.settle()
+				wire.settle(t, e)
 				wire.Hold()
 				before, extended := time.Now(), make(chan error, 1)
 				go func() { extended <- extend() }()

@@ -162,7 +162,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(10*time.Second))
-			e.settle()
+			wire.settle(t, e)
 			wire.Lose(2)
 			require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Minute)))
 			require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
@@ -217,7 +217,7 @@ var extend = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Minute))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Second))
-			e.settle()
+			wire.settle(t, e)
 			wire.Hold()
 			extended := make(chan error, 1)
 			go func() { extended <- hold.Extend(t.Context(), rlock.Lease(time.Hour)) }()

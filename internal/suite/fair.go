@@ -113,8 +113,9 @@ var fairness = []Promise{
 		},
 	},
 	{
-		Name: "Close takes the waiters of its client out of the queue, and no others",
-		Kept: isFair,
+		Name:  "Close takes the waiters of its client out of the queue, and no others",
+		Kept:  isFair,
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			closing := e.Party(t)
 			leaving, staying := k.New(closing, "job"), k.New(e.Party(t), "job")

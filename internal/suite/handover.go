@@ -261,7 +261,7 @@ var handover = []Promise{
 			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Hour))
 			locktest.LockInBackground(t.Context(), k.New(gone, "lock"), rlock.Lease(time.Hour))
 			locktest.Eventually(t, func() bool { return len(e.known(t)) > 0 }, "it is unknown")
-			e.settle()
+			wire.settle(t, e)
 			wire.Cut()
 			locktest.Eventually(t, func() bool {
 				return !slices.ContainsFunc(channels(t, e.Servers[0]), func(name string) bool {

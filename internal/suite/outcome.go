@@ -24,7 +24,7 @@ var outcome = []Promise{
 			lock := k.New(p, "lock")
 			first := locktest.Acquire(t, lock, rlock.Lease(time.Minute))
 			locktest.Unlock(t, first)
-			e.settle()
+			wire.settle(t, e)
 			wire.Lose(2)
 			hold, err := lock.TryLock(t.Context(), 10*time.Second, rlock.Lease(time.Minute))
 			require.NoError(t, err)
@@ -54,7 +54,7 @@ var outcome = []Promise{
 			p, wire := e.PartyOnWire(t, k)
 			lock := k.New(p, "lock")
 			outer := locktest.Acquire(t, lock, rlock.Lease(time.Hour))
-			e.settle()
+			wire.settle(t, e)
 			wire.Lose(2)
 			inner, err := lock.TryLock(outer.Context(), 10*time.Second, rlock.Lease(time.Hour))
 			require.NoError(t, err)
@@ -94,7 +94,7 @@ var outcome = []Promise{
 			for i := len(holds) - 1; i >= 0; i-- {
 				require.True(t, holds[i].Valid())
 				requireContended(t, k, e.Party(t), "lock")
-				e.settle()
+				wire.settle(t, e)
 				wire.Lose(2)
 				locktest.Unlock(t, holds[i])
 				locktest.Eventually(t, func() bool { return wire.ToLose() == 0 || k.Masters > 1 && i > 0 },
@@ -108,7 +108,7 @@ var outcome = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, commandTimeout(time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Lease(time.Hour))
-			e.settle()
+			wire.settle(t, e)
 			wire.Lose(all)
 			released := make(chan error, 1)
 			go func() { released <- hold.Unlock() }()
@@ -177,7 +177,7 @@ var outcome = []Promise{
 			lock, owner := k.New(p, "lock"), rlock.WithOwner(t.Context())
 			for _, executed := range []bool{false, true} {
 				hold := locktest.AcquireWith(owner, t, lock, rlock.Lease(time.Hour))
-				e.settle()
+				wire.settle(t, e)
 				if executed {
 					wire.Hold()
 				} else {
@@ -201,7 +201,7 @@ var outcome = []Promise{
 				p, wire := e.PartyOnWire(t, k)
 				lock := k.New(p, "lock")
 				hold := locktest.Acquire(t, lock, rlock.Lease(3*time.Second))
-				e.settle()
+				wire.settle(t, e)
 				if waits { // beyond the end of the lease
 					wire.Hold()
 				} else {

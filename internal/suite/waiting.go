@@ -130,6 +130,8 @@ var waiting = []Promise{
 			released := time.Now()
 			for _, s := range e.Servers {
 				s.Do(t, append([]string{"DEL"}, s.Keys(t)...)...)
+			}
+			for _, s := range e.Servers {
 				for _, channel := range channels(t, s) {
 					message := "0" // as Redisson announces a release
 					if k.Name == "read" {

@@ -166,7 +166,7 @@ var renewal = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k, watchdogLease(3*time.Second))
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
-			e.settle()
+			wire.settle(t, e)
 			wire.Hold()
 			locktest.Receive(t, hold.Done(), "it is valid without a reply")
 			wire.Pass()

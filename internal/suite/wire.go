@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/locktest"
 	"holdfast/rlock"
 )
 
@@ -49,6 +50,28 @@ func (e *Env) PartyOnWire(t *testing.T, k Kind, options ...func(*rlock.Options))
 	e.RequireNothingLeft(t)
 	e.settle()
 	return p, w
+}
+
+// settle waits until no reply to a script is due, as from the last master of a RedLock.
+func (w *Wire) settle(t *testing.T, e *Env) {
+	t.Helper()
+	locktest.Eventually(t, func() bool { return !w.due() }, "a reply is due")
+	e.settle()
+}
+
+// due reports whether a reply to a script is due.
+func (w *Wire) due() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for end := range w.ends {
+		end.mu.Lock()
+		script := end.script
+		end.mu.Unlock()
+		if script {
+			return true
+		}
+	}
+	return false
 }
 
 // Lose has the wire lose the next n replies to scripts, with their connections.
