@@ -141,48 +141,6 @@ func TestWaitIsExactWhileACleanupDials(t *testing.T) {
 	})
 }
 
-// A caller that found rueidis's queue full would be blocked until the connection is given up: see
-// docs/configuration.md. By default the queue has 1024 places.
-func TestWaitsOfMoreCallersThanRueidisCanQueueAreExact(t *testing.T) {
-	t.Parallel()
-	for ring, callersOfEach := range map[int]int{10: 1000, 9: 156} {
-		change := func(o *rueidis.ClientOption) {
-			redistest.OneConnection(o)
-			o.RingScaleEachConn = ring
-		}
-		inBubbleWith(t, change, rlock.Options{},
-			func(t *testing.T, b *bubble, _ rueidis.Client, c *rlock.Client) {
-				b.server.Pause()
-				for range 2 { // from now on, callers send by themselves
-					go func() { _, _ = c.NewLock("order").Info(t.Context()) }()
-					synctest.Wait()
-				}
-				b.server.Resume()
-				synctest.Wait()
-				b.server.Pause()
-				var callers sync.WaitGroup
-				start := time.Now()
-				for i := range callersOfEach {
-					callers.Go(func() { // of one lock, only one would ask
-						l := c.NewLock(strconv.Itoa(i))
-						_, err := l.TryLock(t.Context(), 300*time.Millisecond, rlock.Lease(time.Minute))
-						if errors.Is(err, rlock.ErrNotAcquired) || time.Since(start) != 300*time.Millisecond {
-							t.Errorf("after %v: %v", time.Since(start), err)
-						}
-					})
-					callers.Go(func() {
-						_, err := c.NewLock("order").Info(t.Context())
-						if err == nil || time.Since(start) != 3*time.Second {
-							t.Errorf("Info after %v: %v", time.Since(start), err)
-						}
-					})
-				}
-				callers.Wait()
-				b.server.Resume()
-			})
-	}
-}
-
 // The rest is for undoing the acquisition: the caller learns what is wrong.
 func TestReplicasAreWaitedForHalfOfTheWaitThatIsLeft(t *testing.T) {
 	t.Parallel()
