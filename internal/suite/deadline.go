@@ -16,7 +16,8 @@ import (
 // owner acquires the lock.
 var deadline = []Promise{
 	{
-		Name: "it counts from before the command was sent and leaves a margin for the clocks",
+		Name:  "it counts from before the command was sent and leaves a margin for the clocks",
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p, wire := e.PartyOnWire(t, k)
 			lock := k.New(p, "lock")

@@ -109,14 +109,15 @@ var fencing = []Promise{
 		},
 	},
 	{
-		Name: "a refused attempt takes no token",
-		Kept: isFenced,
+		Name:  "a refused attempt takes no token",
+		Kept:  isFenced,
+		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			lock, other := k.New(e.Party(t), "order").(*rlock.Lock), k.New(e.Party(t), "order")
 			hold := locktest.Acquire(t, lock, rlock.Watchdog)
 			_, err := other.TryLock(t.Context(), 2*time.Second, rlock.Watchdog)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
-			e.settle() // until Redis knows that it does not wait any more
+			e.settle() // Redis knows that it does not wait any more
 			require.EqualValues(t, 1, infoOf(t, lock).Token)
 			locktest.Unlock(t, hold)
 			require.EqualValues(t, 2, locktest.Acquire(t, other, rlock.Watchdog).Token())
@@ -147,6 +148,7 @@ var fencing = []Promise{
 			p := e.Party(t)
 			hold := locktest.Acquire(t, k.New(p, "order"), rlock.Watchdog)
 			require.Zero(t, hold.Token())
+			e.everywhere(t)
 			_, err := p.Client.NewFencedLock(k.key("order")).
 				TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired, "they exclude each other all the same")
