@@ -139,7 +139,7 @@ func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T)
 		var hold *rlock.Hold
 		eventually(t, func() bool { // a node that was late once does not join during the lease
 			hold = acquired(t, lockInBackground(t.Context(), first, rlock.Lease(lease)))
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // as a rule, until the last reply
 			if first.Parts(hold) == 5 {
 				return true
 			}

@@ -28,7 +28,7 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 		var log logtest.Lines
 		c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
 		for _, name := range []string{"a", "b", "a"} {
-			// The last waiter may still have asked, so that its lock is undone now.
+			// The last waiter may have asked once more when it left. Then its lock is being undone.
 			hold := acquired(t, lockInBackground(t.Context(), k.lock(c, name+k.name), rlock.Watchdog))
 			ctx, cancel := context.WithCancel(t.Context())
 			// a fair lock tells nobody else

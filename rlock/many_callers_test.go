@@ -19,8 +19,8 @@ import (
 // A caller that found rueidis's queue full would be blocked until the connection is given up: see
 // docs/configuration.md. By default the queue has 1024 places.
 //
-// The race detector crashes if thousands of timers of a bubble run at the same instant. See
-// https://github.com/golang/go/issues/78156.
+// The race detector crashes if two processors run timers of a bubble at the same instant, which is
+// likely with thousands of timers. See https://github.com/golang/go/issues/78156.
 func TestWaitsOfMoreCallersThanRueidisCanQueueAreExact(t *testing.T) {
 	t.Parallel()
 	for ring, callersOfEach := range map[int]int{10: 1000, 9: 156} {

@@ -39,7 +39,7 @@ var connections = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Watchdog)
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			hold.Leave()
 			for _, s := range e.Servers {
@@ -108,7 +108,7 @@ var connections = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t, func(o *rlock.Options) { o.WatchdogLease = time.Minute })
 			hold := locktest.Acquire(t, k.New(p, "lock"), rlock.Watchdog)
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			time.Sleep(time.Second)
 			for _, s := range e.Servers {
 				s.(inProcess).Redis().FlushAll()

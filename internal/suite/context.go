@@ -51,7 +51,7 @@ var contexts = []Promise{
 				hold := locktest.Acquire(t, k.New(p, end.name), rlock.Watchdog)
 				ctx := hold.Context()
 				require.NoError(t, ctx.Err())
-				e.everywhere(t)
+				e.everywhere(t, k, end.name)
 				end.how(t, p, hold)
 				locktest.Receive(t, hold.Done(), "the hold goes on")
 				locktest.Receive(t, ctx.Done(), "the context goes on")

@@ -27,7 +27,7 @@ var errorsOf = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			p := e.Party(t)
 			hold := locktest.Acquire(t, k.Contender(p, "lock"), rlock.Lease(time.Minute))
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			for _, asked := range []*Party{p, e.Party(t)} {
 				_, err := k.New(asked, "lock").TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 				held := heldError(t, err)

@@ -175,14 +175,18 @@ var extend = []Promise{
 		Name: "a rejected extension changes nothing",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.New(e.Party(t), "lock"), rlock.Lease(time.Minute))
-			e.settle()
+			e.everywhere(t, k, "lock")
 			until := hold.Deadline()
 			e.Reject(t, permanent)
 			locktest.Within(t, e.atMost(time.Second), func() {
 				require.ErrorContains(t, hold.Extend(t.Context(), rlock.Lease(time.Hour)), permanent)
 			})
 			require.True(t, hold.Valid())
-			require.Equal(t, until, hold.Deadline())
+			if e.Virtual {
+				require.Equal(t, until, hold.Deadline())
+			} else { // the last node of a RedLock may have granted it since
+				require.WithinDuration(t, until, hold.Deadline(), 10*time.Second)
+			}
 			e.Reject(t, "")
 			require.NoError(t, hold.Extend(t.Context(), rlock.Lease(time.Hour)))
 			locktest.Unlock(t, hold)

@@ -148,7 +148,7 @@ var fencing = []Promise{
 			p := e.Party(t)
 			hold := locktest.Acquire(t, k.New(p, "order"), rlock.Watchdog)
 			require.Zero(t, hold.Token())
-			e.everywhere(t)
+			e.everywhere(t, k, "order")
 			_, err := p.Client.NewFencedLock(k.key("order")).
 				TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired, "they exclude each other all the same")

@@ -131,7 +131,7 @@ var hang = []Promise{
 			p, wire := e.PartyOnWire(t, k, commandTimeout(2*time.Second))
 			hold := locktest.Acquired(t,
 				locktest.LockInBackground(t.Context(), k.New(p, "lock"), rlock.Lease(time.Minute)))
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			wire.Cut()
 			require.ErrorIs(t, hold.Unlock(), rlock.ErrOutcomeUnknown)
 			require.True(t, e.Held(t))

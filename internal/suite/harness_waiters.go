@@ -39,11 +39,15 @@ func (e *Env) settle() {
 	}
 }
 
-// everywhere waits until all masters have the lock that was acquired last. A RedLock is acquired
-// when a quorum has it. The other masters get it, too, if nothing was left on them before.
-func (e *Env) everywhere(t *testing.T) {
+// everywhere waits until all masters have a lock that was acquired. A RedLock is acquired when a
+// quorum has it. The other masters get it, too, if nothing was left on them before.
+func (e *Env) everywhere(t *testing.T, k Kind, name string) {
 	t.Helper()
-	locktest.Eventually(t, func() bool { return e.Held(t) }, "a master does not have it")
+	locktest.Eventually(t, func() bool {
+		return !slices.ContainsFunc(e.Servers, func(s Server) bool {
+			return !slices.Contains(s.Keys(t), k.key(name))
+		})
+	}, "a master does not have it")
 	e.settle() // until the replies have arrived
 }
 
@@ -272,7 +276,7 @@ func anyOf(t *testing.T, waiters []<-chan locktest.Outcome) (hold *rlock.Hold) {
 func (e *Env) held(t *testing.T, k Kind) (rlock.Locker, *rlock.Hold) {
 	t.Helper()
 	hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
-	e.everywhere(t)
+	e.everywhere(t, k, "lock")
 	return k.New(e.Party(t, anonymous), "lock"), hold
 }
 

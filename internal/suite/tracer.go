@@ -161,7 +161,7 @@ var tracer = []Promise{
 			tr.Forget()
 			hold, err := lock.TryLock(t.Context(), 10*time.Second, rlock.Lease(time.Minute))
 			require.NoError(t, err)
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			e.doAll(t, "DEL", k.key("lock"))
 			require.ErrorIs(t, hold.Unlock(), rlock.ErrLost)
 			end = told[rlock.HoldEnd](t, tr, lock)
@@ -189,7 +189,7 @@ var tracer = []Promise{
 			lock := k.New(p, "lock")
 			tr.Forget()
 			hold := locktest.Acquire(t, lock, rlock.Lease(time.Minute))
-			e.settle()
+			wire.settle(t, e)
 			wire.Lose(all)
 			require.ErrorIs(t, hold.Unlock(), rlock.ErrOutcomeUnknown)
 			require.ErrorIs(t, told[rlock.HoldEnd](t, tr, lock).Err, rlock.ErrOutcomeUnknown)
@@ -209,7 +209,7 @@ var tracer = []Promise{
 
 				kept := k.New(p, fmt.Sprint("kept", i))
 				locktest.Acquire(t, kept, rlock.Watchdog)
-				e.everywhere(t)
+				e.settle()
 				for _, c := range p.Clients {
 					locktest.CloseClient(t, c)
 				}

@@ -124,7 +124,7 @@ var waiting = []Promise{
 		Name: "a release by another library wakes a waiter",
 		Test: func(t *testing.T, e *Env, k Kind) {
 			hold := locktest.Acquire(t, k.Contender(e.Party(t), "lock"), rlock.Lease(time.Minute))
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			hold.Leave()
 			waiter := e.waiter(t.Context(), t, k.New(e.Party(t), "lock"))
 			released := time.Now()
@@ -148,7 +148,7 @@ var waiting = []Promise{
 		Exact: true,
 		Test: func(t *testing.T, e *Env, k Kind) {
 			locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			for range 2 {
 				e.waiters(t.Context(), t, 3, k.New(e.Party(t, anonymous), "lock"))
 			}
@@ -164,7 +164,7 @@ var waiting = []Promise{
 		Test: func(t *testing.T, e *Env, k Kind) {
 			const waiters = 5
 			hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Hour))
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			ctx, cancel := context.WithCancel(t.Context())
 			all := e.waiters(ctx, t, waiters, k.New(e.Party(t, anonymous), "lock"))
 			before := e.scripts(t)
@@ -207,7 +207,7 @@ var waiting = []Promise{
 			const wait = 5 * time.Minute
 			hold := locktest.Acquire(t, k.Contender(e.Party(t, anonymous), "lock"), rlock.Lease(time.Minute))
 			owner := hold.Owner()
-			e.everywhere(t)
+			e.everywhere(t, k, "lock")
 			hold.Leave()
 			for _, s := range e.Servers {
 				for _, key := range s.Keys(t) {

@@ -52,7 +52,8 @@ func (e *Env) PartyOnWire(t *testing.T, k Kind, options ...func(*rlock.Options))
 	return p, w
 }
 
-// settle waits until no reply to a script is due, as from the last master of a RedLock.
+// settle waits until no reply is due to a script that was sent, for example by the last master of a
+// RedLock. Replies must not be held back.
 func (w *Wire) settle(t *testing.T, e *Env) {
 	t.Helper()
 	locktest.Eventually(t, func() bool { return !w.due() }, "a reply is due")
