@@ -33,11 +33,11 @@ func TestUncontendedLockOnFiveNodesCostsAtMost30ObjectsAndNoGoroutine(t *testing
 		warm(t, clients)
 		l := redlock.NewOn(name, of.options, clients...)
 		of.fail(servers[4], t)
-		const cycles, most, mostStarted = 100, 30.0, uint64(50)
+		const cycles, most, mostStarted = 10, 30.0, uint64(1)
 		objects, started := math.Inf(1), uint64(math.MaxUint64)
-		// On a busy machine other goroutines run now and then, and a worker that has waited for long
-		// ends. If each cycle started one, there would be 100.
-		for try := 0; try < 30 && (objects > most || started > mostStarted); try++ {
+		// Now and then other goroutines run, and rueidis dials the dead node. So a try is short, even on
+		// a busy machine.
+		for try := 0; try < 300 && (objects > most || started > mostStarted); try++ {
 			before := goroutinesStarted()
 			least := testing.AllocsPerRun(cycles, func() { unlock(t, take(t, l, longLease)) })
 			objects, started = min(objects, least), min(started, goroutinesStarted()-before)
